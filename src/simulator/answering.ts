@@ -34,7 +34,7 @@ export type Hook = (request: {
 export type AnsweringParts = {
   /** The data of each client, by its GUID in lower case. */
   readonly clients: ReadonlyMap<string, ServiceState>
-  /** The client that those see who need not name one. */
+  /** The client of requests that need not name one. */
   readonly first: ServiceState
   readonly behaviour: Behaviour
   readonly faults: FaultSchedule
@@ -107,7 +107,7 @@ function openCache(behaviour: Behaviour): (request: Incoming, ask: () => Answer)
     const known = cached.get(name)
     if (known && known.untilMs > Date.now()) return known.answer
     const asked = ask()
-    // An answer that is made while it is sent would show what has changed since.
+    // The body is made now: a body that is made while it is sent would show later changes.
     const answer = asked.body === null ? asked : { ...asked, body: [wholeBody(asked)] }
     cached.delete(name)
     cached.set(name, { answer, untilMs: Date.now() + cachedForMs })
@@ -148,7 +148,7 @@ function withoutData({ lists }: ServiceState, { isList, body, path }: Route): An
   return body && !path.includes('{') ? problem(400, { detail: 'Unknown client.' }) : problem(404)
 }
 
-/** Of somebody who has lost rights, lists say nothing, and reads of single records what `rights` has. */
+/** When rights are lost, lists show nothing, and reads of single records answer what `rights` says. */
 function lostRights({ rights }: Behaviour, { method, isList }: Route): Answer | null {
   if (method !== 'GET' || isList) return null
   if (rights === 'reads-404') return problem(404)

@@ -1,5 +1,5 @@
-// The switches: what nobody knows about the upstream, one entry each. At first they stand as the recorded service has it. Tests set
-// them on `simulator.behaviour`, between two requests if they like; the command line has them in kebab-case. What each does is elsewhere.
+// The switches: one for each thing that nobody knows about the upstream. They begin as the recorded service behaves. Tests set them on
+// `simulator.behaviour`, also between two requests; the command line has them in kebab-case. What each one does is implemented elsewhere.
 
 /** Which service the stand-in looks like: one that was recorded, or a plain one with made-up fields. */
 export const looks = ['recorded', 'plain'] as const

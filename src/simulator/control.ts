@@ -1,5 +1,5 @@
-// The stand-in is told over HTTP how to behave while it runs: GET /simulator shows the switches, POST
-// /simulator/behaviour sets some of them, POST /simulator/backups/NAME keeps the data, and …/NAME/restore brings it back.
+// Controls the stand-in over HTTP while it runs: GET /simulator shows the switches, POST /simulator/behaviour sets some of
+// them, POST /simulator/backups/NAME keeps the data, and …/NAME/restore brings it back.
 
 import { type Answer, empty, type Incoming, invalid, json } from './answer.ts'
 import { type Behaviour, isSwitchName, type Look, wrongSwitchValue } from './behaviour.ts'

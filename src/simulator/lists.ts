@@ -74,7 +74,7 @@ export function openLists(parts: Parts): Lists {
   }
 }
 
-/** What rights take out of a page that is cut already, and what neworchanged leaves out that the list has. */
+/** The rows that are shown: without those that rights hide after a page was cut, and those that neworchanged leaves out. */
 function shownOf(rows: readonly Row[], behaviour: Behaviour, isChanges: boolean): readonly Row[] {
   const { hideAfterPaging, changesOmit } = behaviour
   const isOmitted = ({ id }: Row) =>
@@ -83,7 +83,7 @@ function shownOf(rows: readonly Row[], behaviour: Behaviour, isChanges: boolean)
   return hideAfterPaging === null && changesOmit === null ? rows : rows.filter((row) => !isOmitted(row))
 }
 
-/** A list that is none, though nothing says so: each with a status of success. */
+/** Wrong answers in place of a list, each with a status of success. */
 function wrongAnswer(behaviour: Behaviour): Answer | null {
   switch (behaviour.lists) {
     case 'envelope':

@@ -26,7 +26,7 @@ export type Criteria = {
   readonly since: bigint | null
   readonly filters: string | null
   readonly sorts: string | null
-  /** The end of the page: what has no order comes in another one for each. */
+  /** The end of the page: rows without a defined order come in another order for each limit. */
   readonly limit: number
 }
 /** Refused with a status, or a selection, that is not paged when a step before paging could not be carried out. */
@@ -152,7 +152,7 @@ function windowOf(table: Table, plan: Plan, behaviour: Behaviour): Selection | n
   }
 }
 
-/** A window in the order of versions whose equal versions come as a heap has them: otherwise for each page. */
+/** A window in the order of versions. Rows with equal versions come in the order of a heap, which is another one for each page. */
 function openTies(
   index: Table['byVersion'],
   { first, end, order, behaviour }: { first: number; end: number; order: string; behaviour: Behaviour },

@@ -15,7 +15,7 @@ export const actionForm = (viewer: Viewer, action: string, fields: Html): Html |
 export const hasPositions = (stream: string): boolean =>
   streams.some(({ name, kind }) => name === stream && kind === 'changes')
 
-/** What can be done with one stream, beside its name. Who may not act sees the command that does the same. */
+/** What can be done with one stream, beside its name. A viewer who may not act sees the command that does the same. */
 export function streamBar(
   { stream, paused }: Pick<StreamOverview, 'stream' | 'paused'>,
   viewer: Viewer,
@@ -37,12 +37,12 @@ export const rewindLink = (stream: string, checkpoint: string): Html =>
 export const cancelForm = (viewer: Viewer, backfill: string): Html | null =>
   actionForm(viewer, `/backfills/${backfill}/cancel`, html`<button>Cancel backfill ${backfill}</button>`)
 
-/** Of one entry. */
+/** The forms of one entry in quarantine. */
 export const entryForms = (viewer: Viewer, id: string): Html =>
   html`${actionForm(viewer, `/quarantine/${id}/retry`, html`<button>Try again<span class="hidden"> entry ${id}</span></button>`)}
 <details class="actions"><summary>Drop…<span class="hidden"> entry ${id}</span></summary>${actionForm(viewer, `/quarantine/${id}/drop`, html`${dropReason}<button class="harm">Drop entry ${id}</button>`)}</details>`
 
-/** Of all of a stream, up to the newest entry that there is to see. Dropping them asks for their number. */
+/** Forms for all entries of a stream, up to the newest one that the page shows. To drop them, their number has to be typed. */
 export const quarantineForms = (
   viewer: Viewer,
   stream: string,

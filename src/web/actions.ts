@@ -1,4 +1,4 @@
-// The actions over HTTP: a browser goes back to its page, which says in one line what came of it; a script that brings the token gets
+// The actions over HTTP. A browser is sent back to its page, which shows the result in one line; a script that brings the token gets
 // JSON. What an action does is in src/operator/actions.ts.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -82,7 +82,7 @@ export const actionRoutes =
     })
   }
 
-/** As it is recorded with what was done. */
+/** Who acts, in the words in which it is recorded. */
 const inWords = ({ who, door, address }: Pick<Order, 'who' | 'door' | 'address'>): string =>
   who === '' ? `${door}, ${address}` : `${who} (${door}, ${address})`
 
@@ -104,7 +104,7 @@ async function answer({ perform, log }: Options, name: ActionName, order: Order)
   }
 }
 
-/** A script brought the token, or the form is of this session. */
+/** Whether a script brought the token, or the form belongs to this session. */
 export function mayAct(authentication: Authentication, request: FastifyRequest, csrf: string): boolean {
   if (bearerOf(request) !== null) return true
   const session = authentication.sessionOf(request)
@@ -141,10 +141,10 @@ export async function refuseStrangers(
 
 const viewersLook = 'You are signed in as a viewer, who cannot do this. Sign in with ADMIN_TOKEN.'
 
-/** A browser shows what it gets; others read it. */
+/** Whether a browser asks, which shows a page; all others get JSON. */
 const wantsPage = ({ headers }: FastifyRequest): boolean => headers.accept?.includes('text/html') === true
 
-/** Null without one; then the cookie counts. What else is in the header is for a proxy that knows its users. */
+/** The bearer token. Null: there is none, and the cookie counts. Any other content of the header is meant for a proxy. */
 export function bearerOf({ headers }: FastifyRequest): string | null {
   const { authorization = '' } = headers
   if (!/^Bearer\b/i.test(authorization)) return null

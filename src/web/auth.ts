@@ -94,14 +94,14 @@ function addCookie(
 }
 
 /**
- * By what the browser or the proxy says. Whoever lies about it only loses the own cookie, so everybody is believed; PUBLIC_URL
- * says nothing about it, because the page is often looked at from inside, where there is no TLS.
+ * Whether the request came over HTTPS, as the browser or the proxy says. Everybody is believed: who lies about it only loses their own
+ * cookie. PUBLIC_URL does not tell, because people often open the page from inside, where there is no TLS.
  */
 const cameByHttps = ({ headers }: FastifyRequest): boolean =>
   headers.origin?.startsWith('https://') === true ||
   /^https\s*(?:,|$)/i.test(String(headers['x-forwarded-proto'] ?? ''))
 
-/** What a proxy on this machine says of it may be anything, and is recorded: only addresses are taken from it. */
+/** The client's address, which is recorded. A proxy on this machine may send any text for it, so only real addresses are taken from it. */
 export const clientAddress = ({ ip, socket }: Pick<FastifyRequest, 'ip' | 'socket'>): string =>
   isIP(ip) ? ip : (socket.remoteAddress ?? 'nowhere')
 
@@ -116,9 +116,9 @@ export function isFromHere({ headers }: Pick<FastifyRequest, 'headers'>): boolea
   return URL.canParse(origin) && hosts.includes(new URL(origin).host)
 }
 
-// How often a sign-in may fail: a few times a minute from one address. Those who guess lock out only themselves, however many they
-// are: a token of 16 characters is not found this way. The memory is bounded by forgetting the address that failed longest ago (P10).
-// Pure; time is an argument.
+// Limits how often a sign-in may fail: a few times a minute from one address. People who guess lock out only themselves, and a token of
+// 16 characters cannot be found in this way, however many guess. When too many addresses have failed, the one that failed longest ago is
+// forgotten, so memory stays bounded (P10). Pure; time is an argument.
 export type Attempts = {
   /** How long this address has to wait before it may try; 0: now. */
   waitMs(address: string, nowMs: number): number
@@ -149,7 +149,7 @@ export function openAttempts(): Attempts {
   }
 }
 
-/** Whoever has an address of IPv6 has 2^64 of them. */
+/** The network of an address: somebody who has one IPv6 address has 2^64 of them. */
 function networkOf(address: string): string {
   const plain = address.replace(/^::ffff:(?=[\d.]+$)/i, '')
   if (isIP(plain) !== 6) return plain
@@ -163,8 +163,8 @@ function networkOf(address: string): string {
     .join(':')
 }
 
-// Whose token somebody gives, wherever it is given. Wrong ones are counted and logged, and after too many even
-// the right one has to wait, or guessing would go on.
+// Checks a token, wherever it is given. Wrong ones are counted and logged. After too many, even the right one has to wait: otherwise
+// guessing could go on.
 /** How long to wait is in a header of the answer already. */
 export type Verdict = Role | 'wrong' | { readonly waitSeconds: number }
 export type TokenCheck = (request: FastifyRequest, reply: FastifyReply, token: string) => Verdict

@@ -1,4 +1,4 @@
-// The numbers of the charts as tables: what a chart shows in five minutes is told in four hours, the newest first.
+// The numbers of the charts as tables: a chart has a point for every five minutes, a table a row for every four hours, the newest first.
 
 import type { MinuteBucket, ServiceBucket, StateSpan } from '../store/queries/watch.ts'
 import { count, type Html, html, shortSpan } from './html.ts'

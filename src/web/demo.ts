@@ -1,5 +1,5 @@
-// `/demo`: things that go wrong at a made-up upstream, for people who want to see what becomes of them. The page is only there in the demo,
-// which says what there is to break and what came of it; its address carries a key that signs in once.
+// `/demo`: buttons that break things at a simulated upstream, for people who want to see what Tidemark does about it. The page exists only
+// in the demo, which says what there is to break and what came of it. Its address carries a key that signs in once.
 
 import { randomInt } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
@@ -42,7 +42,7 @@ export type OneTimeKey = { readonly text: string; take(given: string): boolean }
 
 const letters = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 
-/** Twelve signs that nobody mistakes for others. */
+/** Twelve characters that nobody mistakes for others. */
 export function newOneTimeKey(): OneTimeKey {
   const group = () => Array.from({ length: 4 }, () => letters[randomInt(letters.length)]).join('')
   const text = [group(), group(), group()].join('-')
@@ -129,7 +129,7 @@ function pageOf(shown: DemoShown, viewer: Viewer, assets: Pick<Assets, 'urlOf'>,
     problems: null,
     isDemo: true,
     asOf: new Date(),
-    // While something is on its way, and nobody is in the middle of a form: there is none on this page.
+    // While something goes on, the page loads itself again. It has no fields, so nobody loses what they were typing.
     ...(isWaiting && { reloadSeconds }),
     heading: heading({
       title: 'Break it. Watch it notice.',

@@ -10,7 +10,7 @@ import { summaryColumns } from './summary-columns.ts'
 type Options = { readonly statusQueries: () => StatusQueries | null }
 
 const pageSize = 500
-/** A search that finds little ends as well. */
+/** So that a search that finds little comes to an end, too. */
 const mostPages = 200
 const longestCell = 1_000_000
 
@@ -34,7 +34,7 @@ export const downloadRoutes =
       const { name } = request.params
       if (!queries.streams.includes(name)) return reply.callNotFound()
       const lines = rowLines(queries, name, new URLSearchParams(request.url.split('?')[1]))
-      // A search that fails at once is an error, and no file that ends early.
+      // Wait for the first line: a search that fails at once gets an error page, and no file that ends early.
       const first = await lines.next()
       if (first.done) return reply.code(404).send({ error: `Nothing of ${name} is stored yet.` })
       return reply

@@ -21,7 +21,7 @@ import { count, type Html, html, shortSpan } from './html.ts'
 
 export type DaySpan = { readonly from: Date; readonly to: Date; readonly bucketMs: number }
 
-/** The last 24 hours in whole buckets, so that those of one chart stay what they are. */
+/** The last 24 hours in whole buckets, so that the buckets of a chart stay the same from one look to the next. */
 export function dayUntil(now: Date, minutes: number): DaySpan {
   const bucketMs = minutes * 60_000
   const to = new Date(Math.ceil(now.getTime() / bucketMs) * bucketMs)

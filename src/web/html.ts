@@ -5,7 +5,7 @@ import { plural } from '../util/text.ts'
 
 const markup = Symbol('markup')
 
-/** Data cannot forge one: no JSON makes a symbol. */
+/** Markup. Data cannot forge it, because no JSON makes a symbol. */
 export type Html = { readonly [markup]: string }
 type Part = Html | string | number | bigint | false | null | undefined | readonly Part[]
 
@@ -28,7 +28,7 @@ const entities: Readonly<Record<string, string>> = {
   '>': '&gt;',
   '"': '&quot;',
   "'": '&#39;',
-  // The parser would drop or replace it.
+  // Parsers of HTML drop or replace NUL.
   '\0': '\ufffd',
 }
 

@@ -1,5 +1,5 @@
-// `GET /events`: what changed on the pages, as server-sent events. One look at the status queries serves all open pages, and nobody looks
-// when no page is open. Only what changed is sent; a new page gets everything.
+// `GET /events`: sends what changed on the pages, as server-sent events. One look at the status queries serves all open pages; while no
+// page is open there are no looks. Only what changed is sent; a new page gets everything.
 
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -22,17 +22,17 @@ type Options = {
 
 export type LiveEvents = { readonly routes: Routes; close(): void }
 type Seen = { readonly cells: Readonly<Record<string, string>> }
-/** When it is whole, what a page shows besides is over. */
+/** `isWhole`: the update has everything, so a page drops what it shows besides. */
 type Update = Seen & { readonly isWhole: boolean }
-/** A look that began before somebody came may have seen less than their page: they wait for the next one. */
+/** What a page knows. A look that began before the page was opened may be older than the page, so the page waits for the next one. */
 type Stage = 'new' | 'waits for this look' | 'up to date'
 
 const defaultEveryMs = 2_000
 const defaultMostListeners = 100
-/** Who does not take what is sent is let go, and comes back by itself. */
+/** A listener that does not take what is sent is disconnected. It comes back by itself. */
 const mostUnsentBytes = 1_048_576
 const retryMs = 2_000
-/** A look that takes longer is waited for, but not silently. */
+/** When a look takes longer, pages are told that nothing can be looked up, and the look goes on. */
 const defaultTimeoutMs = 5_000
 
 export function openLiveEvents(options: Options): LiveEvents {
@@ -70,7 +70,7 @@ type Updates = {
   close(): void
 }
 
-/** Looks as long as somebody listens. */
+/** Looks again and again while a page listens. */
 function openUpdates(options: Options): Updates {
   const { everyMs = defaultEveryMs, timeoutMs = defaultTimeoutMs, log } = options
   const audience = openAudience()
@@ -125,7 +125,7 @@ type Audience = {
   add(listener: ServerResponse): boolean
   beginLook(): void
   update(seen: Seen): void
-  /** Nothing can be looked up. Pages that are opened now get nothing that may be over. */
+  /** Nothing can be looked up. A page that is opened now gets nothing, because what is known may be over. */
   setAway(): void
   forget(): void
   close(): void

@@ -1,4 +1,5 @@
-// From which time rows are that a listing lacked: an archive of old ones looks different from an upstream that shows only a part.
+// Shows from which time the rows are that a listing lacked: when old records were archived, that looks different from an upstream that
+// shows only a part.
 
 import { bucketNames, type MissingSpread } from '../store/queries/evidence.ts'
 import { plural } from '../util/text.ts'

@@ -10,7 +10,7 @@ export type PartState = { readonly isUp: boolean; readonly since: Date }
 export type Readiness = {
   readonly isReady: boolean
   readonly parts: Readonly<Record<string, PartState>>
-  /** Upstream services that do not work at the moment. The mirror is served and runs go on being tried, so they are no reason. */
+  /** Upstream services that do not work at the moment. They do not make the worker unready: it serves the mirror and goes on trying. */
   readonly servicesDown: readonly string[]
 }
 

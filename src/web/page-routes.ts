@@ -103,7 +103,7 @@ const pages: readonly Page[] = [
 ]
 const reloadSeconds = 3
 const defaultTimeoutMs = 15_000
-/** Long enough for a database that is back. */
+/** A database that answers again does so within this time. */
 const awayTimeoutMs = 2_000
 /** A page is whole when it comes this soon; otherwise what is there is painted first. */
 const soonMs = 30
@@ -112,7 +112,7 @@ export const pageRoutes =
   (options: Options): Routes =>
   (server) => {
     const { statusQueries, viewerOf, assets, isDemo = false, databaseAwaySince = () => null, log } = options
-    // Every open page asks again every few seconds; one line in the log is enough.
+    // Logged once: every open page asks again every few seconds.
     let isLogged = false
     for (const { path, place = path, title, isLive, body } of pages) {
       server.get<{ Params: Record<string, string> }>(path, async (request, reply) => {
@@ -168,10 +168,10 @@ export const pageRoutes =
 export const wantsHtml = ({ headers }: FastifyRequest): boolean =>
   headers.accept?.includes('text/html') === true
 
-/** With what takes longer in its place, or with a mark of that place. */
+/** Puts what takes longer, or a mark for it, behind the body. */
 const withMore = (shown: Shown, more: Html): Shown => ({ ...shown, body: html`${shown.body}${more}` })
 
-/** What is there, so that it is painted; then what took longer; then the end. No data can forge the mark. */
+/** Sends the page up to the mark, so that the browser paints it; then what took longer; then the end. No data can forge the mark. */
 async function* inPieces(
   page: Html,
   coming: Promise<Html>,
@@ -193,5 +193,5 @@ const waiting = html`<p class="note warn">The worker is starting and still waits
 const databaseSilent = (since: Date | null): Html =>
   html`<p class="note bad">The database did not answer${since && html`; the worker has had no answer since ${time(since)}`}. The log of the worker says why. The stored rows are safe, and the worker keeps trying.</p>`
 const reloads = html`<p class="quiet">This page reloads by itself.</p>`
-/** Hidden as soon as something follows it. */
+/** The style hides this as soon as something follows it. */
 const searching = html`<p class="quiet pending">Searching; this takes up to two seconds.</p>`

@@ -1,5 +1,5 @@
-// Who may read the pages: everybody who reaches an address of this machine, until a token for viewers is set; anywhere else only those who
-// signed in, because pages hold personal data.
+// Who may read the pages. If the worker listens only on this machine, everybody who reaches it, until a token for viewers is set. Otherwise
+// only people who signed in, because pages hold personal data.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { bearerOf, type Rights } from './actions.ts'

@@ -1,5 +1,5 @@
-// `POST /records/:stream/:key/compare`: asks the upstream for one record, and shows the page of the record with the answer. Nothing is
-// kept: whoever wants to know again asks again.
+// `POST /records/:stream/:key/compare`: asks the upstream for one record, and shows the page of the record with the answer. The answer is
+// not kept: to see it again, people ask again.
 
 import type { UpstreamSays } from '../operator/upstream-record.ts'
 import { mayAct, type Rights, refuseStrangers } from './actions.ts'

@@ -1,4 +1,4 @@
-// What the pages read of rows: a page of them with its query, one with what was noted about it, and those that a search finds.
+// What the pages read of rows: a page of rows with its query, a single row with what was noted about it, and the rows that a search finds.
 
 import type { Json } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
@@ -38,7 +38,7 @@ export type RowsShown = {
 }
 export type RowsAsked = {
   readonly search: RowSearch
-  /** Those that there are not are left out; none: `choose` says which. */
+  /** The columns to show; unknown ones are left out. Empty: `choose` says which. */
   readonly columns: readonly string[]
   readonly choose: (all: readonly string[]) => readonly string[]
   readonly after: RowCursor | null
@@ -83,7 +83,7 @@ export async function readRows(
   const names = known.length > 0 ? known : choose(all)
   const columns = table.columns.filter((column) => names.includes(column.name))
   const page = readRowPage(pool, table, { columns, search, ...range })
-  // Whoever asked may look at it later.
+  // The caller may await it later: until then a failure must not count as unhandled.
   page.catch(() => {})
   return {
     all,

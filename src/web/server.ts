@@ -55,7 +55,7 @@ export async function startHttpServer({
     bodyLimit: bodyLimitBytes,
     requestTimeout: timeoutMs,
     connectionTimeout: 2 * timeoutMs,
-    // Whoever sends a byte now and then is looked for as often as that.
+    // How often the server looks for clients that send only a byte now and then.
     http: { headersTimeout: timeoutMs, connectionsCheckingInterval: timeoutMs / 3 },
     keepAliveTimeout: keepAliveTimeoutMs,
     forceCloseConnections: true,
@@ -65,7 +65,7 @@ export async function startHttpServer({
   })
   limitConnections(server.server, mostConnections)
   server.removeAllContentTypeParsers()
-  // No body is ever needed; it is read to its end so that the client gets to read the answer.
+  // Bodies are not needed here. They are read to their end, because otherwise a client may never read the answer.
   server.addContentTypeParser('*', (_request, payload, done) => {
     let bytes = 0
     payload.on('data', (chunk: Buffer) => {
@@ -94,8 +94,8 @@ export async function startHttpServer({
   return { url: `http://${urlHost(host)}:${chosen}`, port: chosen, close: () => server.close() }
 }
 
-// Whoever opens connections and says nothing must not shut the port to others (P10): the newest takes the place of the oldest that waits
-// for a request. Those that are being answered, such as a page that follows the worker, stay.
+// A client that opens connections and sends nothing must not keep others out (P10): a new connection takes the place of the oldest one
+// that waits for a request. Connections that are being answered, such as a page that follows the worker, stay.
 function limitConnections(server: Server, most: { readonly ofOneAddress: number; readonly inAll: number }) {
   // Sets keep the order in which the connections came.
   const waiting = new Map<string, Set<Socket>>()
@@ -151,15 +151,15 @@ function problemOf(cause: unknown, host: string, port: number): string {
   return `Tidemark cannot listen on ${where} (${code ?? messageOf(cause)}). Check HTTP_HOST and HTTP_PORT.`
 }
 
-/** As people can open it: nobody's browser can go to 0.0.0.0. */
+/** The host as people can open it: no browser can go to 0.0.0.0. */
 function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost'
   return host.includes(':') ? `[${host}]` : host
 }
 
-// Keeps pages from sites whose name was bound to the address of this worker after their script was loaded (DNS rebinding): to the
-// browser of somebody who reaches it, such a site and this worker would be one. Whatever the worker listens on: inside a container it
-// listens on every address, and is reached through this machine only.
+// Keeps pages from sites that use DNS rebinding: they bind their name to the address of this worker after their script was loaded, and to
+// the browser the site and this worker are one. This holds whatever address the worker listens on: inside a container it listens on all,
+// and is still reached through this machine only.
 export type OwnNames = {
   /** HTTP_HOST: an address, or a name. */
   readonly listensOn: string
@@ -173,8 +173,8 @@ const refusal =
   'The worker does not know this name as its own. Add it to HTTP_NAMES, or open the worker by its address or over TLS.'
 
 /**
- * Routes that answer only those who ask by a name that nobody else could have bound. For routes of programs, such as probes and
- * Prometheus, `browsersOnly`: those ask by whatever name or address they find the worker, and no site can make them ask.
+ * Routes that answer only requests by a name that nobody else could have bound. `browsersOnly`, for routes of programs such as probes and
+ * Prometheus, checks only browsers: programs ask by any name or address under which they find the worker, and no site can make them ask.
  */
 export const byKnownNames =
   (
@@ -192,7 +192,7 @@ export const byKnownNames =
     ): Promise<FastifyReply | undefined> {
       if (headers.host === undefined || isKnown(nameIn(headers.host))) return
       if (browsersOnly && !isBrowser(headers)) return
-      // Browsers send these to this machine and over TLS only, and no script can: there is a proxy that speaks TLS, or a program.
+      // Browsers send these headers only to this machine or over TLS, and no script can set them. So a proxy with TLS sent this, or a program.
       if (headers['sec-fetch-site'] !== undefined || headers['sec-fetch-mode'] !== undefined) return
       return reply.code(421).send({ error: refusal })
     }
@@ -203,8 +203,8 @@ export const byKnownNames =
   }
 
 /**
- * To a site without TLS browsers send neither `Sec-Fetch-…` nor, when it asks itself, `Origin`, but always a language. A script can
- * empty it, not leave it out. What a program calls itself tells nothing: many monitors call themselves Mozilla.
+ * Without TLS, browsers send no `Sec-Fetch-…`, and no `Origin` when a site asks itself; but they always send a language, which a script can
+ * empty and not leave out. `User-Agent` does not tell: many monitors call themselves Mozilla.
  */
 const isBrowser = (headers: FastifyRequest['headers']): boolean =>
   ['accept-language', 'origin', 'referer', 'cookie'].some((name) => headers[name] !== undefined)

@@ -111,7 +111,7 @@ export function openSessions({
   }
 }
 
-/** Takes the same time wherever they differ; their lengths are no secret. */
+/** Compares in the same time wherever the texts differ; their lengths are no secret. */
 function isEqual(expected: string, given: string): boolean {
   const [one, other] = [Buffer.from(expected), Buffer.from(given)]
   return one.length === other.length && timingSafeEqual(one, other)

@@ -90,7 +90,7 @@ export type Snapshot = {
   readonly runbooksUrl: string | null
 }
 
-/** By what a stream is read. */
+/** A setting by which a stream is read. */
 export type Setting = { readonly variable: string; readonly value: string; readonly meaning: string }
 
 export type ContractShown = {
@@ -158,7 +158,7 @@ export type StatusQueries = {
   /** Null when nothing of that name is mirrored. */
   record(stream: string, key: string): Promise<RecordShown | null>
   settings(stream: string): readonly Setting[]
-  /** Nothing of what is searched in one stream keeps the others waiting. */
+  /** Searches all streams side by side: a slow search in one does not keep the others waiting. */
   find(text: string): Promise<readonly FoundIn[]>
   rows(stream: string, asked: RowsAsked): Promise<RowsShown | null>
   /** What a backfill would take, by the names of the verb's options. Rejects with a UsageError when it cannot be right. */
@@ -264,10 +264,10 @@ async function readSnapshot({
     rates,
     loads,
     runbooksUrl: given.runbooksUrl,
-    // The other schedules look whether something is to be done; mostly nothing is.
+    // The other schedules only look whether there is something to do, and mostly there is nothing: they are not shown.
     nextRuns: next
       .filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')
-      // Asked to read what is new, a list stream is listed.
+      // For a list stream, an `incremental` request means a listing.
       .map((one) => (kinds.get(one.stream) === 'list' ? { ...one, kind: 'list' } : one)),
   }
 }

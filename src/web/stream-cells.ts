@@ -1,4 +1,4 @@
-// What changes on a page while one looks at it: small pieces, each under a key. The page is made of the same pieces that are sent to it
+// The pieces of a page that change while one looks at it, each under a key. The page is built from the same pieces that are sent to it
 // later, so that it says the same with and without its script.
 
 import type { Problem } from '../problems/stream-problems.ts'
@@ -154,7 +154,7 @@ const notable = (amount: number, address: string): Html =>
 const serviceOf = (name: string) => streams.find((stream) => stream.name === name)?.service
 
 /** In a few words, the worst first. */
-/** In the words of every other place, with what only a page has room for. */
+/** The state in the same words as everywhere else, with more that only a page has room for. */
 function stateOf(stream: StreamSnapshot, problems: readonly Problem[], now: Date): Html {
   const { tone, words } = stateOfStream(stream, serviceOf(stream.stream) ?? 'assignment', problems)
   const shown = state(tone, `${words[0]?.toUpperCase()}${words.slice(1)}`)

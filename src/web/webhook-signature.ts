@@ -7,9 +7,9 @@ export type Signature =
   /** No header is about a signature. */
   | 'none'
   | 'right'
-  /** Of a known form, and made with another secret or for another body. */
+  /** It has a known form, but was made with another secret or for another body. */
   | 'wrong'
-  /** Of a form that is not known. */
+  /** Its form is not known. */
   | 'unknown'
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>

@@ -1,4 +1,4 @@
-// Pages that ask before something big. `/backfills` shows what goes on and what was, and what a new one takes before it begins.
+// Pages that ask before something big is done. `/backfills` shows current and past backfills, and what a new one would take.
 
 import type { DeletionEvidence } from '../../store/queries/evidence.ts'
 import type { BlockedDeletions } from '../../store/queries/symptoms.ts'
@@ -77,7 +77,7 @@ ${actionForm(
   }
 }
 
-// `/approve` shows what speaks for blocked deletions and against them, and asks for a reason and the number.
+// `/approve` shows the evidence for and against blocked deletions, and asks for a reason and the number of rows.
 export const approvePage: Page = {
   path: '/approve',
   place: '/problems',

@@ -21,7 +21,7 @@ export const findPage: Page = {
       return { title: 'Find', heading: head, body: html`${form}${streamLinks(statusQueries.streams)}` }
     const isNumber = /^\d{1,18}$/.test(text)
     const found = statusQueries.find(text)
-    // It is looked at after what is asked here.
+    // Awaited only after the queries below: until then a failure must not count as unhandled.
     found.catch(() => {})
     const [fields, run] = await Promise.all([
       statusQueries.fields({ stream: null, text }, mostFields),

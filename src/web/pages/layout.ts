@@ -35,7 +35,7 @@ type Layout = {
   readonly asOf?: Date | null
   /** There is a made-up upstream to break. */
   readonly isDemo?: boolean
-  /** Whoever reads it may not read any other page, at least not yet. */
+  /** The reader may not see any other page, at least not yet: the page has no navigation. */
   readonly isAlone?: boolean
   /** The page loads itself again after this long. */
   readonly reloadSeconds?: number
@@ -112,7 +112,7 @@ const ways = ({
 <span class="live" role="status" data-connection></span>
 ${viewer && account(viewer)}`
 
-/** Opened by the script; the keys work with it only. */
+/** The list of keys. The script opens it, and without the script the keys do nothing. */
 const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title"><form method="dialog" class="more"><h2 id="keys-title">Keys</h2>
 <dl class="pairs"><dt><kbd>/</kbd></dt><dd>find a record</dd><dt><kbd>g</kbd> and a letter</dt><dd>go to ${places.map(
   ([, name], index) => html`${index > 0 && ', '}<kbd>${name[0]?.toLowerCase()}</kbd> ${name}`,
@@ -160,7 +160,7 @@ export type Shown = {
   readonly title: string
   readonly heading: Html
   readonly body: Html
-  /** What takes longer: it follows the body, which is sent before it when it is not there soon. */
+  /** The part that takes longer. If it is not there soon, the body is sent first and this follows. */
   readonly rest?: () => Promise<Html>
   /** 200 when it is left out. */
   readonly status?: number
@@ -170,7 +170,7 @@ export type Page = {
   /** Of the place in the navigation; the path itself when it is left out. */
   readonly place?: string
   readonly title: string
-  /** It says itself as of when it is, and follows. */
+  /** The page shows the time of its content by itself, and follows what changes. */
   readonly isLive?: true
   body(context: PageContext): Promise<Html | Shown>
 }

@@ -19,7 +19,7 @@ export const quarantinePage: Page = {
     const stream = chosen(query, 'stream', statusQueries.streams)
     const after = idIn(query, 'after') ?? '0'
     const page = { after, limit: pageSize + 1, mostCharacters: mostCharacters + 1 }
-    // Before the list is read, so that it is nothing that the list does not lead to.
+    // Read before the list, so that the forms cover no entry that the list does not lead to.
     const whole = viewer.canAct && stream !== null ? await statusQueries.quarantineOf(stream) : null
     const found = await statusQueries.quarantine(stream, page)
     const shown = found.slice(0, pageSize)

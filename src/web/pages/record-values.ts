@@ -1,5 +1,5 @@
-// What one row holds, beside what the upstream says of it once somebody asked: fields can be filtered by name and value, and those
-// without a value are folded away.
+// The values of one row, and beside them those of the upstream once somebody has asked for them. Fields can be filtered by name and value,
+// and those without a value are folded away.
 
 import type { Json } from '../../json/json.ts'
 import type { UpstreamSays } from '../../operator/upstream-record.ts'
@@ -24,7 +24,7 @@ export function recordValues({ row, fieldOf }: RecordShown, compared: Compared, 
     return html`<section class="card c7"><h2>${title}</h2><p>There is no row.</p></section>`
   const lines = valueLines({ row, fieldOf }, there, names)
   const shown = lines.filter((line) => isWanted(line, filter.wanted))
-  // Half of the columns of most records are empty: they are at hand, and not in the way. Who looks for one sees it.
+  // Most records have no value in half of their columns. These are folded away, unless the filter asks for one.
   const isEmpty = ({ here, there: other }: ValueLine) =>
     filter.wanted === '' && here === null && (other === null || other.isSame)
   const [empty, full] = [shown.filter(isEmpty), shown.filter((line) => !isEmpty(line))]

@@ -158,7 +158,7 @@ const hasForgotten = ({ row, changes }: RecordShown): boolean =>
 function eventsOf({ row, notes, events, changes }: RecordShown): readonly Event[] {
   const isNow = (at: Date | null, other: Date) =>
     at !== null && Math.abs(at.getTime() - other.getTime()) < sameMomentMs
-  // What the row itself tells is not told twice.
+  // The row itself tells its last change and its deletion: these are left out below.
   const last = changes.find(({ at }) => row !== null && isNow(row.syncedAt, new Date(at)))
   const told = changes.filter((one) => one !== last).map(changeEvent)
   const differences = events.differences.filter(

@@ -177,7 +177,7 @@ const rowTable = (
 export const recordAddress = (stream: string, key: string): string =>
   `/records/${stream}/${encodeURIComponent(key)}`
 
-/** More are for the database itself. */
+/** For more rows, people should ask the database itself. */
 export const mostInCsv = 10_000
 
 const longestValue = 80

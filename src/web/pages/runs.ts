@@ -15,7 +15,7 @@ export const runsPage: Page = {
   title: 'Runs',
   async body(context) {
     const { statusQueries, query, now } = context
-    // It shows now, and pages of older runs do not.
+    // The timeline shows the last hour, so pages of older runs leave it out.
     const spans = query.has('before') ? null : await statusQueries.runSpans(statusQueries.streams)
     return html`${spans && html`<section class="card">${runTimeline(spans, { by: ({ stream }) => stream, now })}</section>`}
 ${await runsList(context, '/runs', null)}`

@@ -47,7 +47,7 @@ export async function streamPage(
   }
 }
 
-/** Who may not act is told what does the same. */
+/** The form; for a viewer who may not act, the command that does the same. */
 export const orCommand = (viewer: Viewer, command: string, form: () => Html): Html =>
   viewer.canAct
     ? form()

@@ -29,7 +29,7 @@ export function plainTable<Row>(options: {
   readonly caption: Html | string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
-  /** What it is called by who moves it to and fro with the keyboard, where it may be wider than its frame. */
+  /** For a table that may be wider than its frame: its name for people who scroll it with the keyboard. */
   readonly scrolls?: string
 }): Html {
   const { caption, columns, rows, scrolls } = options
