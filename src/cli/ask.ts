@@ -8,7 +8,7 @@ import type { Output } from './output.ts'
 
 export type Question = {
   readonly text: string
-  /** What holds when nothing is typed. */
+  /** The answer if nothing is typed. */
   readonly known?: string | null
   readonly isSecret?: boolean
 }

@@ -43,7 +43,7 @@ function isOfStorage(error: unknown): boolean {
   )
 }
 
-/** Of several results, the one that a person should look at first. */
+/** Exit codes in the order in which a person should look at them: of several results, the first one counts. */
 const byWeight: readonly ExitCode[] = [
   exitCodes.interrupted,
   exitCodes.usage,

@@ -138,7 +138,7 @@ type Story = {
   readonly upstream: Says
 }
 
-/** What happened to it, the newest first, with what the upstream says of it above. */
+/** What happened to the row, the newest first; above that, what the upstream says now. */
 function asText(story: Story, withValues: boolean): string {
   const { stream, key, row } = story
   const events = eventsOf(story).toSorted((a, b) => b.at.getTime() - a.at.getTime())

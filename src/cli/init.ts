@@ -32,7 +32,7 @@ type Try = (settings: Environment, call: Call) => Promise<readonly Check[]>
 type Step = {
   readonly names: readonly Asked[]
   readonly isTried: Try
-  /** Nothing is tried, and the rest of the step not asked, when the first answer is empty. */
+  /** If the first answer is empty, nothing is tried, and the rest of the step is not asked. */
   readonly mayBeEmpty?: boolean
 }
 type Asked = { readonly name: string; readonly text: string }

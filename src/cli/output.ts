@@ -26,7 +26,7 @@ export type Output = {
   columns(): number | null
   /** Whether anything was written. */
   hasWritten(): boolean
-  /** As it is. */
+  /** Writes the text as it is. */
   write(text: string): void
   /** One or more lines for a person: nothing in them can move the cursor, and signs that the terminal cannot show are replaced. */
   say(text: string): void

@@ -31,7 +31,7 @@ const failed = (name: string, error: unknown): Check => ({
   says: messageOf(error),
 })
 
-/** By the first word of the name; all others are about the upstream. */
+/** Exit codes by the first word of a check's name. All other checks are about the upstream. */
 const codes: Readonly<Record<string, ExitCode>> = {
   configuration: exitCodes.usage,
   postgres: exitCodes.storage,
@@ -112,7 +112,7 @@ export async function* probeService(
   }
 }
 
-/** What the service says about itself; none is no fault. */
+/** Whether the service describes itself. It is no fault if it does not. */
 function contractCheck(service: ServiceName, finding: Finding | null): Check {
   const name = `contract ${service}`
   if (finding === null) return { name, isFine: true, says: 'not looked for (CONTRACT is off)' }

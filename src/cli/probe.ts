@@ -39,10 +39,10 @@ async function run(call: Call): Promise<ExitCode> {
   return worst(checks.map(exitCodeOfCheck))
 }
 
-/** As wide as the longest name of a belief of the streams that all have. */
+/** As wide as the longest name of a belief about the streams that every upstream has. */
 const nameWidth = 34
 
-/** Behind the mark. A narrow terminal has what it says below the name. */
+/** The text of a check, behind its mark. On a narrow terminal, what the check says is below its name. */
 function checkInLines({ name, says }: Check, width: number | null): string {
   if (width !== null && width < narrowBelow) return `${name}\n${wrapped(`    ${says}`, width, 4)}`
   const indent = nameWidth + 4

@@ -12,7 +12,7 @@ const ownColumns: Readonly<Record<string, string>> = {
   _deleted_at: 'when the row was found to be deleted',
 }
 
-/** Without what would end a line, turn the direction of text, or not be seen. */
+/** Removes characters that end a line, turn the direction of text, or cannot be seen. */
 const oneLine = (text: string): string =>
   text
     .toWellFormed()
@@ -129,7 +129,7 @@ export function asMarkdown(views: readonly ViewMap[], references: readonly Refer
 const referenceText = ({ to, share }: Reference): string =>
   share === 1 ? `→ ${to}` : `→ ${to} (${percent(share)})`
 
-/** Nothing of it is markup. An underscore inside a word is none. */
+/** Escapes a cell, so that nothing in it is Markdown. An underscore inside a word is none. */
 const cell = (text: string): string =>
   text.replaceAll(/[\\`*{}[\]<>()#+!|~&]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, '\\$&')
 

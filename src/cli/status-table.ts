@@ -24,7 +24,7 @@ export type StatusLine = {
   readonly settling: Settling | null
   /** Changed rows of the last five whole minutes; null: nothing was recorded yet. */
   readonly rowsPerMinute: number | null
-  /** Of its first load, while that goes on. */
+  /** The progress of its first load, while that goes on. */
   readonly load: ReadingProgress | null
 }
 export type Status = {
@@ -137,7 +137,7 @@ export function statusLines(status: Status, out: Look, before: Status | null = n
   ]
 }
 
-/** In one line, as somebody woken at night wants it. */
+/** The verdict in one line, for somebody who was woken at night. */
 export function verdictInWords({ lines, problems }: Pick<Status, 'lines' | 'problems'>): string {
   const amount = (care: ReturnType<typeof careOf>) => problems.filter((one) => careOf(one) === care).length
   const [needs, heals] = [amount('needs you'), amount('heals')]

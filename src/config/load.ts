@@ -11,7 +11,7 @@ import { nearest } from '../util/text.ts'
 import { addedIn, fieldList, keyChoice, optionalText, type Schedule, schedule } from './parsers.ts'
 import { mirrorVariables, upstreamVariables, type Variable, variables, workerVariables } from './variables.ts'
 
-// Variables of a family, such as SCHEDULE_<STREAM>, that are none but look like one. They would be passed over in silence.
+// Finds variables that look like one of a family, such as SCHEDULE_<STREAM>, and are none: otherwise they would be ignored in silence.
 type Misspelt = { readonly name: string; readonly meant: string }
 
 function misspelt(
@@ -58,7 +58,7 @@ export type UpstreamConfig = Omit<
 > & {
   readonly lookbackMs: number
   readonly requestTimeoutMs: number
-  /** How long the past of rows is kept, by the name of the stream; of those left out it is not. */
+  /** For how long the past of rows is kept, by the name of the stream. A stream that is left out keeps none. */
   readonly histories: Readonly<Record<string, number>>
   /** Null: related records are read after a change only. */
   readonly relatedRefreshMs: number | null
@@ -79,7 +79,7 @@ export type Config = MirrorConfig &
     readonly schedules: Readonly<Record<string, Schedule>>
   }
 
-// Of one that the settings add it is only known later which it is.
+// Which of the two a stream is that the settings add is known only later, so it counts as both.
 const listStreams = () => streams.filter(({ kind, isAdded }) => kind === 'list' || isAdded)
 const changesStreams = () => streams.filter(({ kind, isAdded }) => kind === 'changes' || isAdded)
 

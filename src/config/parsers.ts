@@ -15,7 +15,7 @@ export const url = (protocols: RegExp, example: string) =>
   text.refine((value) => URL.canParse(value) && protocols.test(new URL(value).protocol), {
     error: `must be a URL such as ${example}`,
   })
-/** Whether a URL says nothing after its `?` that nobody would read. */
+/** Whether all options after the `?` of a URL are known: unknown ones would be ignored in silence. */
 export const hasOnlyOptions =
   (...known: readonly string[]) =>
   (value: string): boolean =>
@@ -261,7 +261,7 @@ export const lastSlot = (schedule: Schedule, moment: Date): Date =>
 
 // Whether a stream should have been read by now: measured by its own schedule, so that a list that is read once an hour, or on
 // weekdays only, is not called stale between two readings.
-/** The reading that was due this long ago must be in the mirror. */
+/** A stream is stale if the reading that was due `staleAfterMs` ago is not in the mirror. */
 export const isStale = (schedule: Schedule, staleAfterMs: number, readThroughAt: Date, now: Date): boolean =>
   readThroughAt < lastSlot(schedule, new Date(now.getTime() - staleAfterMs))
 

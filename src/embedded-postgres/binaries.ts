@@ -26,7 +26,7 @@ export type Binaries = {
   run(program: 'initdb' | 'pg_ctl', args: readonly string[]): Promise<void>
 }
 
-/** What the owner cannot enter is copied into the system's directory. */
+/** Finds the programs. If the owner cannot enter their directory, they are copied into the system's directory. */
 export async function findBinaries(system = systemDirectory): Promise<Binaries> {
   const installed = binaryFolder()
   const owner = process.getuid?.() === 0 ? unprivilegedUser() : null
@@ -106,7 +106,7 @@ async function copyPrograms(owner: Owner, installed: string, system: string): Pr
   if (!existsSync(copy)) {
     const unfinished = `${copy}.new-${process.pid}`
     await cp(dirname(installed), unfinished, { recursive: true, verbatimSymlinks: true, force: true })
-    // Whoever installed it may have let nobody else read it.
+    // They may have been installed so that nobody else can read them.
     await execute('chmod', ['-R', 'a+rX', unfinished])
     await rename(unfinished, copy).catch(async (error) => {
       // Another program was quicker.

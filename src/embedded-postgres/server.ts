@@ -52,7 +52,7 @@ export async function startEmbedded(options: {
     await createDatabase(membership)
     await writePrivately(urlFile, `${url}\n`, { owner: null })
   } catch (cause) {
-    // Nobody else would: a server that is left running keeps this program from ending.
+    // Nobody else would stop the server, and a server that is left running keeps this program from ending.
     await leaveServer(membership, cluster, binaries).catch(() => {})
     throw inPlainWords(directory, cause)
   }
@@ -100,7 +100,7 @@ function keepMember({ cluster, binaries, leaving, log, ...first }: Kept): Pick<E
     async leave() {
       leaving.abort()
       await joining
-      // It may have been started a moment ago.
+      // The server may have been started only a moment ago.
       const last = member ?? (await joinRunning(cluster))?.membership
       if (last) await leaveServer(last, cluster, binaries)
     },

@@ -17,6 +17,6 @@ export const actionWords: Readonly<Record<string, string>> = {
   dropQuarantine: 'dropped from quarantine:',
   testAlert: 'sent a test of',
 }
-/** Without what it was done to. */
+/** The words alone, without what the action was done to. */
 export const actionInWords = (action: string): string =>
   (actionWords[action] ?? action).replace(/(:| of)$/, '')

@@ -43,7 +43,7 @@ export type Order = {
   /** A stream, or the id of what is meant. */
   readonly target: string
   readonly fields: Readonly<Record<string, string>>
-  /** Who gives it, in one line. */
+  /** Who gives the order, in one line. */
   readonly by: string
   /** The name that they gave; empty when they gave none. */
   readonly who: string

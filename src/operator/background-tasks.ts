@@ -6,7 +6,7 @@ import { UsageError } from '../util/errors.ts'
 import { unlessTimedOut, withTimeout } from '../util/waiting.ts'
 
 export type BackgroundTasks = {
-  /** What came of it in one line; null when it goes on. `name` begins a sentence, e.g. `A reconcile of assignment`. */
+  /** Returns the result in one line; null: the work goes on. `name` begins a sentence, e.g. `A reconcile of assignment`. */
   run(name: string, work: (signal: AbortSignal) => Promise<string>): Promise<string | null>
   stop(): Promise<void>
 }

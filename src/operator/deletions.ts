@@ -12,7 +12,7 @@ import { type ReconcileOnce, reconcileOnce } from './reconcile.ts'
 
 export type BlockedStream = BlockedDeletions & { readonly stream: string }
 
-/** Of those streams that have any. */
+/** The blocked deletions of those streams that have any. */
 export async function readBlockedDeletions(
   pool: Pool,
   streams: readonly string[],

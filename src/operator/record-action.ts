@@ -13,7 +13,7 @@ import { messageOf, UsageError } from '../util/errors.ts'
 import { type ActionContext, type ActionName, actions, NotNow, type Order, type Outcome } from './actions.ts'
 
 type Ended = { readonly result: 'done' | 'begun' | 'failed'; readonly told: string }
-/** What a person does, besides how it stands. */
+/** What a person does, without how things stood before. */
 export type Deed = Omit<NotedAction, 'before' | 'door'> & Pick<Order, 'door'>
 
 /** Noted before it is done, so that nothing is done unrecorded. */

@@ -19,7 +19,7 @@ const rowsToCompare = 20
 const rowsToChooseFrom = 2_000
 const highestVersion = 2n ** 63n - 1n
 
-/** Of each stream of a service that has rows here. */
+/** Compares each stream of a service that has rows here. */
 export async function compareSource(
   context: SyncContext,
   service: ServiceName,

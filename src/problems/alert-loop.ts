@@ -15,7 +15,7 @@ type SendOptions = { readonly url: string; readonly body: string; readonly signa
 /** The message may not have arrived. */
 class AlertUndelivered extends Error {
   override readonly name = 'AlertUndelivered'
-  /** As the receiver asked. */
+  /** How long the receiver asked to wait. */
   readonly retryAfterMs: number | null
 
   constructor(problem: string, retryAfterMs: number | null = null) {

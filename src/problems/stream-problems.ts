@@ -201,7 +201,7 @@ export function accessLost({ stream, hiddenSince, readThroughAt }: StreamSymptom
 }
 
 export function deletionsBlocked({ stream, blockedDeletions }: StreamSymptoms): Problem[] {
-  // What an operator rejected stays as it is.
+  // An operator has rejected these deletions: the rows stay, and there is no problem.
   if (blockedDeletions === null || blockedDeletions.rejected) return []
   const { missing, living, at } = blockedDeletions
   const isKnown = missing !== null && living !== null

@@ -118,7 +118,7 @@ function isDue(plan: Planned): boolean {
 }
 
 // How each fault looks to the client: another answer, or the right answer delivered wrongly.
-/** Of the faults that need no right answer. */
+/** The answer of a fault that needs no right answer. */
 export function faultAnswer(fault: Fault): Answer | null {
   if (typeof fault.kind === 'number') {
     const seconds = fault.retryAfterSeconds
@@ -135,7 +135,7 @@ export function faultAnswer(fault: Fault): Answer | null {
   return null
 }
 
-/** Of the faults that spoil a right answer. Every answer that is not a list passes through the last two as it is. */
+/** The answer of a fault that spoils a right one. The last two leave an answer as it is if it is no list. */
 export function spoiled(fault: Fault, answer: Answer, previousPage: Answer | undefined): Answer {
   switch (fault.kind) {
     case 'truncated': {

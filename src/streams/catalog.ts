@@ -66,7 +66,7 @@ export const versionedBy = <Any extends { readonly kind: string }>(
 ): Any =>
   stream.kind === 'changes' && versionField !== null ? { ...stream, versionFields: [versionField] } : stream
 
-/** What an assignment carries with it: one group of the extended read. It is read by assignment, and written like any stream. */
+/** A group of records that an assignment carries, in its extended read. It is read by assignment, and written like any stream. */
 export type RelatedStream = {
   readonly name: string
   readonly kind: 'related'
@@ -181,7 +181,7 @@ export function noteFoundOut(found: ReadonlyMap<string, FoundOut>): void {
   streams = withAdded()
 }
 
-/** Those of which nobody knows yet what they are like. */
+/** Added streams of which it is not known yet what they are like. */
 export const unknownStreams = (): readonly AddedStream[] =>
   everyStream.added.filter(({ name }) => !everyStream.found.has(name))
 

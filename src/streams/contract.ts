@@ -9,7 +9,7 @@ export type ContractPlace =
   | { readonly kind: 'url' | 'file'; readonly at: string }
 
 export type ContractField = {
-  /** As the upstream spells it. */
+  /** The name as the upstream spells it. */
   readonly name: string
   /** What the description says that its values are, e.g. `integer int32`. */
   readonly says: string
@@ -59,7 +59,7 @@ export type ContractOperation = {
   readonly method: string
   /** Parameters in braces. Below what the description names as its server, where that is not the base URL. */
   readonly path: string
-  /** As the description spells it; left out: the same. */
+  /** The path as the description spells it; left out: the same. */
   readonly describedPath?: string
   readonly summary: string | null
   readonly parameters: readonly ContractParameter[]
@@ -73,15 +73,15 @@ export type ContractOperation = {
 export type Contract = {
   readonly title: string
   readonly version: string
-  /** Of the description itself, e.g. `3.1.1`. */
+  /** The version of OpenAPI that the description uses, e.g. `3.1.1`. */
   readonly openApi: string
   readonly operations: readonly ContractOperation[]
   readonly types: Readonly<Record<string, RecordType>>
-  /** What of it could not be used, and why. */
+  /** Which parts of the description could not be used, and why. */
   readonly remarks: readonly string[]
 }
 
-/** As it is compared and shown: `GET /api/Assignment`. */
+/** An operation as it is compared and shown: `GET /api/Assignment`. */
 const operationName = ({ method, path }: Pick<ContractOperation, 'method' | 'path'>): string =>
   `${method} ${path}`
 

@@ -6,7 +6,7 @@ import { count, formatDuration, plural } from '../util/text.ts'
 /** How many rows had been read at a moment, which is in seconds since 1970. */
 export type Mark = readonly [seconds: number, rows: number]
 
-/** As it is recorded. */
+/** A reading as it is recorded. */
 export type ReadingProgress = {
   readonly stream: string
   /** `first load`, or the kind of its runs. */
@@ -30,10 +30,10 @@ export type ReadingProgress = {
   readonly waitsUntil: Date | null
   readonly error: string | null
   readonly marks: readonly Mark[]
-  /** Of a reading in ranges of versions, what is not read yet, the lowest first; null: it is read from below. */
+  /** Ranges of versions that are not read yet, the lowest first; null: the stream is not read in ranges. */
   readonly unread: readonly UnreadPart[] | null
 }
-/** As shares of the versions from where the reading began up to where it goes. */
+/** A range, as shares of all versions from where the reading began up to where it goes. */
 export type UnreadPart = readonly [from: number, to: number]
 
 export type Estimate = {

@@ -41,7 +41,7 @@ export const isComposite = (keyField: string): boolean => keyField.includes(',')
 export type Row = {
   readonly key: string
   readonly version: bigint | null
-  /** Of a row that was only found in the bytes of its page, parsed when it is asked for. */
+  /** If the row was only found in the bytes of its page, each access parses the record. */
   readonly record: JsonObject
   /** Where it was found, if its fields are known there. */
   readonly found?: Found
@@ -200,7 +200,7 @@ export function versionsIn(records: RecordList, field: string): readonly bigint[
   return versions
 }
 
-/** Of each row, its key as a number; NaN: it is none. */
+/** The key of each row as a number; NaN: it is no number. */
 export function keyNumbers(rows: readonly Row[]): Float64Array {
   const numbers = new Float64Array(rows.length)
   for (let index = 0; index < rows.length; index++) numbers[index] = Number((rows[index] as Row).key)

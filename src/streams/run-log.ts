@@ -21,7 +21,7 @@ export type LoggedRun = {
 }
 export type LogLine = { readonly at: Date; readonly text: string }
 
-/** In the order of time. Nothing of runs that share a line: it holds the steps of the last one only, and not when that began. */
+/** The lines in the order of time. Empty if runs share a ledger line: it has only the steps of the last one, and not when that began. */
 export function runLog(run: LoggedRun): readonly LogLine[] {
   if (run.polls > 1) return []
   const { startedAt, finishedAt, steps } = run

@@ -16,7 +16,7 @@ import {
 /** The setting that names another key, and the key that there is. */
 export type ChosenBy = { readonly variable: string; readonly keyField: string }
 
-/** By which setting the key of a stream is chosen. */
+/** The setting that chooses the key of a stream. */
 export const keyVariable = ({ name }: { readonly name: string }): string => `KEY_${name.toUpperCase()}`
 
 /**
@@ -94,7 +94,7 @@ export function usableFields(
   return fields ?? new Set()
 }
 
-/** Of these fields: the one that tells all of these twins apart, or some that do so together. */
+/** Which of these fields tells all of these twins apart, or which do so together. */
 function fieldsThatTell(
   twins: readonly (readonly JsonObject[])[],
   usable: ReadonlySet<string>,

@@ -1,5 +1,5 @@
-// What every run has around its reading: the lease is taken, requests and rows are counted, and the end is written into the
-// ledger, whatever the end is.
+// Does what every run does around its reading: takes the lease, counts requests and rows, and writes the end into the ledger, whatever
+// the end is.
 
 import type { RunKind, Stream } from '../streams/catalog.ts'
 import { errorOf } from '../util/errors.ts'

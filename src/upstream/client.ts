@@ -59,7 +59,7 @@ export type UpstreamAnswer<Body = Json> = {
 
 export type Upstream = {
   readonly service: ServiceName
-  /** Without a slash at its end. */
+  /** The base URL, without a slash at its end. */
   readonly baseUrl: string
   call<Name extends OperationName>(
     name: Name,

@@ -40,7 +40,7 @@ export type Clock = {
   waitUntil(timeMs: number, signal: AbortSignal): Promise<void>
 }
 
-/** Beyond it a timer fires at once. */
+/** A timer that is set for longer fires at once. */
 export const longestTimerMs = 2 ** 31 - 1
 
 export const systemClock: Clock = {

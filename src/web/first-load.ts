@@ -31,13 +31,13 @@ export function firstLoadCard(seen: Seen): Html | null {
 <details><summary>How sure is this?</summary><p class="quiet small">The upstream does not say how many records it has. Where its list can be counted, Tidemark asks for pages further and further on until one is not full, and again every 5 minutes. The percentage never falls: if there turn out to be more records, it waits. The time left comes from the slowest and the fastest 30 seconds of the last 5 minutes. Row versions are no measure of progress: most rows can lie in a small part of their range.</p></details></section>`
 }
 
-/** That of one stream, for its own page. */
+/** The card of one stream, for its own page. */
 export function firstLoadOf(seen: Pick<Seen, 'at' | 'loads'>, stream: string): Html | null {
   const load = unfinished(seen).find((one) => one.stream === stream)
   return load ? loadOf(load, seen.at) : null
 }
 
-/** What changes of it. */
+/** The part of the card that changes. */
 export function firstLoadCell(seen: Seen): Html | null {
   const loading = unfinished(seen)
   if (loading.length === 0) return null

@@ -80,7 +80,7 @@ export function clock(moment: Date, now: Date): Html {
   return html`<time datetime="${iso}" title="${stamp(moment)}">${words}</time>`
 }
 
-/** In words, with the exact moment at hand. */
+/** How long ago a moment was, in words; the tooltip has the exact moment. */
 export const age = (moment: Date, now: Date): Html =>
   html`<time datetime="${moment.toISOString()}" title="${stamp(moment)}">${momentInWords(moment, now)}</time>`
 

@@ -16,7 +16,7 @@ export type RunSeen = {
   /** Whether a webhook asked for the run; null where none ever does. */
   readonly isAnnounced: boolean | null
   readonly tally: Readonly<Record<(typeof outcomes)[number], number>>
-  /** By cause. */
+  /** How many differences were found, by cause. */
   readonly differences: Readonly<Record<string, number>>
 }
 export type Metrics = {

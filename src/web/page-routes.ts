@@ -44,7 +44,7 @@ const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': contentPolicy,
   'x-content-type-options': 'nosniff',
-  // Without it, forms would be sent with the origin `null`.
+  // With a stricter policy, browsers would send forms with the origin `null`.
   'referrer-policy': 'same-origin',
   'cache-control': 'no-store',
 }
@@ -66,7 +66,7 @@ type Options = {
   readonly log: Logger
 }
 
-/** What is at no address: a browser gets a page, a program what it always got. */
+/** The answer for unknown addresses: a browser gets this page, a program the usual answer of the server. */
 const notFoundPage: Page = {
   path: '/*',
   place: '',

@@ -43,7 +43,7 @@ export type RowsAsked = {
   readonly choose: (all: readonly string[]) => readonly string[]
   readonly after: RowCursor | null
   readonly limit: number
-  /** Of a value; longer ones are cut. */
+  /** Longer values are cut to so many characters. */
   readonly mostCharacters: number
 }
 

@@ -213,7 +213,7 @@ const isBrowser = (headers: FastifyRequest['headers']): boolean =>
 export const isLoopback = (host: string): boolean =>
   /^(?:.+\.)?localhost$/i.test(host) || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 
-/** Without its port, and an IPv6 address without its brackets. */
+/** The host without its port, and an IPv6 address without its brackets. */
 const nameIn = (host: string): string =>
   URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname.replace(/^\[|\]$/g, '') : ''
 

@@ -116,7 +116,7 @@ export type StatusQueries = {
     filter: RunFilter,
     page: { readonly before: string | null; readonly limit: number },
   ): Promise<readonly RunLine[]>
-  /** Of the last hour. */
+  /** The runs of the last hour. */
   runSpans(streams: readonly string[]): Promise<readonly RunSpan[]>
   checkpoints(page: Parameters<typeof readCheckpoints>[1]): Promise<readonly Checkpoint[]>
   backfills(stream: string | null): Promise<readonly BackfillLine[]>
@@ -129,7 +129,7 @@ export type StatusQueries = {
   quarantineOf(stream: string): Promise<{ readonly records: number; readonly through: string } | null>
   deletionEvidence(stream: string): Promise<DeletionEvidence>
   actions(page: Parameters<typeof readActions>[1]): Promise<readonly ActionLine[]>
-  /** That are over for seven days at most, the newest first. */
+  /** Problems that ended within the last seven days, the newest first. */
   closedProblems(limit: number): Promise<readonly ClosedProblem[]>
   /** The newest first. */
   happenings(): Promise<readonly Happening[]>
@@ -139,9 +139,9 @@ export type StatusQueries = {
   requests(span: DaySpan): Promise<readonly ServiceBucket[]>
   workers(): Promise<readonly WorkerSeen[]>
   run(id: string): Promise<RunStory | null>
-  /** Of the last so many milliseconds. */
+  /** How many runs each host did within the last so many milliseconds. */
   runsSince(ms: number): Promise<readonly RunsOfHost[]>
-  /** Of the queue; null while it does not answer. */
+  /** How many jobs the queue has in each state; null while it does not answer. */
   queueCounts(): Promise<Readonly<Record<string, number>> | null>
   fields(
     search: { readonly stream: string | null; readonly text: string },
@@ -188,7 +188,7 @@ type Given = Pick<
   readonly describedTypes: () => Promise<ReadonlyMap<string, RecordType>>
   readonly pool: Parameters<typeof readOverview>[0]
   readonly streams: readonly Stream[]
-  /** Of the queue; none when it does not answer. */
+  /** The next ticks of the schedules; none when the queue does not answer. */
   readonly nextRuns: () => Promise<readonly NextRun[]>
 }
 

@@ -70,7 +70,7 @@ function settlingCell({ streams: all }: Snapshot): Html | null {
   return html`<b>Not settled yet:</b> ${waiting.map(({ stream, settling }, index) => html`${index > 0 && ', '}${stream} (${settling?.when})`)}. ${waiting.length === 1 ? first.settling.why : `${notSettledBecause} Until then the newest rows can lack a late one.`}`
 }
 
-/** Of the overview, and the head of a stream's own page. */
+/** The pieces of one stream, for the overview and for the head of the stream's own page. */
 function shownOf(
   stream: StreamSnapshot,
   snapshot: Snapshot,

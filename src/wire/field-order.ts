@@ -26,7 +26,7 @@ export type FieldOrder = {
 const mostFields = 1_000
 const mostBytes = 64 * 1024
 export const noField = -1
-// Those of a few pages.
+// Enough for a few pages.
 const mostSpareBytes = 16 * 1024 * 1024
 
 export function newFieldOrder(): FieldOrder {

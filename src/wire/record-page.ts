@@ -1,5 +1,5 @@
 // The records of one answer, found in its bytes but not parsed: where each begins and ends, and where the values of its fields are.
-// Whoever needs a record as it is has it parsed, exactly, by src/json/.
+// A record that is needed as a whole is parsed, exactly, by src/json/.
 
 import type { Json } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
@@ -24,7 +24,7 @@ export type RecordList = readonly Json[] | RecordPage
 
 /** Where things are in the bytes. */
 export type Places = {
-  /** Of each record, where it begins and where it ends. */
+  /** Where each record begins and where it ends. */
   readonly recordStarts: Int32Array
   readonly recordEnds: Int32Array
   /**

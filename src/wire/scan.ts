@@ -52,7 +52,7 @@ type Scan = {
   firstFields: Int32Array
   valueStarts: Int32Array
   valueEnds: Int32Array
-  /** What these begin in. */
+  /** The memory that these arrays are made in, until they have to grow. */
   readonly memory: Buffer
 }
 
@@ -368,7 +368,7 @@ function skipValue(bytes: Buffer, start: number, depth: number): number {
   return end < 0 ? ~end : end
 }
 
-/** Of an object or a list. */
+/** Skips the members of an object, or the elements of a list. */
 function skipMembers(bytes: Buffer, start: number, depth: number, last: number): number {
   let at = skipSpace(bytes, start + 1)
   if (bytes[at] === last) return at + 1

@@ -5,7 +5,7 @@ import type { UpstreamObserver } from '../upstream/http/transport.ts'
 
 export type RequestMinutes = {
   readonly observer: Required<Pick<UpstreamObserver, 'requestDone'>>
-  /** Those that changed since they were last taken, whole. Minutes that are over are forgotten with that. */
+  /** The minutes that changed since the last call, each as a whole. Minutes that are over are forgotten then. */
   take(): readonly ServiceMinute[]
 }
 

@@ -96,7 +96,7 @@ export function wantedSchedules(
         reconcile: config.scheduleReconcile,
         deletions: config.scheduleDeletions,
         probe: { everyMs: probeLookMs },
-        // Asked for by an operator; this is how often that is looked at.
+        // An operator asks for backfills: this is how often the worker looks for them.
         backfill: { everyMs: backfillEveryMs },
       }),
       ...(stream.name === 'assignment' && { related: { everyMs: relatedEveryMs } }),
@@ -165,7 +165,7 @@ type Reconciles = {
   readonly lookbackMs: number
 }
 
-/** Whoever owes one tries it again sooner than that; a slot that has only just come is still under way. */
+/** A missed reconcile is left alone for so long: a worker that owes it tries it again sooner, and a slot that just came is under way. */
 export const restMs = 15 * 60_000
 
 export async function askForMissed(

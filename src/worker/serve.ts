@@ -55,7 +55,7 @@ const closeMs = 3_000
 export async function serve(options: {
   readonly config: Config
   readonly log: Logger
-  /** What there is to break, where the upstream is made up. */
+  /** In the demo: what there is to break in its simulated upstream. */
   readonly demo?: () => Demo | null
 }): Promise<TidemarkWorker> {
   const { config, log, demo = null } = options
@@ -86,7 +86,7 @@ export async function serve(options: {
     state.statusQueries = statusQueriesOf(started, config)
     return started
   })
-  // Whoever awaits `live` gets the error; nobody has to.
+  // The error goes to whoever awaits `live`; if nobody does, it must not count as unhandled.
   begun.catch(() => {})
 
   return {

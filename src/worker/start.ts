@@ -64,7 +64,7 @@ export async function start(beginning: Beginning): Promise<Live> {
       requests.observer.requestDone(request)
     },
   }
-  // What was opened is closed again when the rest cannot be, or when the worker is stopped meanwhile.
+  // Closes again what was opened if the rest cannot be opened, or if the worker is stopped meanwhile.
   await using opened = new AsyncDisposableStack()
   const context = opened.use(
     await waitUntilAvailable({

@@ -49,7 +49,7 @@ export async function cancelBackfill(client: Queryable, id: string, by: string):
 
 // ── the quarantine: nothing is deleted, what was taken out stays, with who and why ───────────────────────────
 
-/** Those up to an id, or all that there are. Returns how many there were. */
+/** Takes entries out: those up to the id `through`, or all. Returns how many. */
 export async function dropFromQuarantine(
   client: Queryable,
   { stream, id }: { readonly stream: string | null; readonly id: bigint | null },

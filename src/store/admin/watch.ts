@@ -17,7 +17,7 @@ export type WorkerLine = {
   readonly waits: readonly { readonly what: string; readonly until: Date }[]
 }
 
-/** That it is there, and what it does. Lines of those that are gone for a day are removed. */
+/** Notes that the worker lives and what it does. Removes lines of workers that have been gone for a day. */
 export async function noteWorker(client: Queryable, line: WorkerLine): Promise<void> {
   const { id, host, pid, version, startedAt, runs, waits } = line
   await client.query(

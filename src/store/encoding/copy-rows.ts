@@ -47,7 +47,7 @@ export type EncodedRows = {
 }
 
 type Chunks = {
-  /** Of the chunks that a row is in. */
+  /** The sign of these chunks in RowPlaces. */
   readonly sign: 1 | -1
   readonly spare: SpareBytes
   /** The memory of all of them. */
@@ -268,7 +268,7 @@ function releaseChunks(released: readonly Chunks[], all: Readonly<Record<string,
 const allOf = ({ full, last, end }: Chunks): Buffer[] =>
   end > 0 ? [...full, last.subarray(0, end)] : [...full]
 
-/** Of some rows, those whose chunks have the sign. */
+/** Collects the bytes of some rows, of one sign (format). Rows that stand side by side are one part. */
 function pick(
   indexes: readonly number[],
   places: RowPlaces,

@@ -42,7 +42,7 @@ export type EncodeOptions = {
   /** The rows are probably in the table already: make only their hashes, and encode a row in full only where that cannot be done. */
   readonly onlyHashes?: boolean
 }
-// Those of two pages.
+// Enough for two pages.
 const mostSpareBytes = 16 * 1024 * 1024
 const rowsWithoutABreath = 50
 const someRows = 20

@@ -56,7 +56,7 @@ type PlainEncoder = {
   readonly leftOut: number[]
   places: Places | null
   readonly newFields: NewFields
-  /** Of each row only the hash is added. */
+  /** Only the hash of each row is added. */
   readonly onlyHashes: boolean
 }
 

@@ -9,7 +9,7 @@ export type Happening = {
   readonly stream: string
   readonly tone: '' | 'warn' | 'bad'
   readonly text: string
-  /** Of a row that it is about. */
+  /** The key of the row that it is about. */
   readonly key: string | null
   readonly runId: string | null
 }

@@ -22,7 +22,7 @@ export class SourceDiffers extends UsageError {}
 type Queryable = Pick<ClientBase, 'query'>
 
 type HowToRead = {
-  /** Waits for whoever is about to say otherwise. */
+  /** Waits for a transaction that is about to change it. */
   readonly waits?: boolean
 }
 
@@ -50,7 +50,7 @@ export async function otherSources<Wanted extends SourceIdentity>(
   })
 }
 
-/** A port of this machine says nothing: a tunnel or a proxy may stand behind any. */
+/** An address of this machine tells nothing about the source: a tunnel or a proxy may be behind any port. */
 const isLoopback = (url: string): boolean =>
   /^(localhost|127(\.\d+){3}|\[::1\])$/i.test(new URL(url).hostname)
 

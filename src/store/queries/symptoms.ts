@@ -88,7 +88,7 @@ type LocalChange = {
   readonly foundAt: Date
   /** The run that began to mend it; null: the next one will. */
   readonly runId: number | null
-  /** Of the table that keeps the past of its rows. */
+  /** The change was made to the history table, and not to the stream's own. */
   readonly isHistory: boolean
   /** When the earliest and the latest of the rows that are lost had been seen, as text; null: not known, or none is. */
   readonly lostFrom: string | null
@@ -107,7 +107,7 @@ export type StreamSymptoms = {
   readonly stream: string
   readonly readThroughAt: Date | null
   readonly isPaused: boolean
-  /** Of any kind. */
+  /** When a run of any kind last ended well. */
   readonly lastSuccessAt: Date | null
   /** Since when the upstream shows nothing of it. */
   readonly hiddenSince: Date | null
@@ -151,10 +151,10 @@ type Found = Omit<
   readonly volatileFields: readonly Row<VolatileField>[]
 }
 
-/** Of the kind of run that is looked at. */
+/** The last successful run of the kind that is looked at. */
 const lastSuccess = latestRunsSql('wanted.name', { ofKinds: 'array[last.kind]', where: `status = 'done'` })
 
-/** What happened once counts for `recentMs`. */
+/** Events that happened once are symptoms for `recentMs`. */
 export async function readSymptoms(
   client: Pick<ClientBase, 'query'>,
   streams: readonly string[],

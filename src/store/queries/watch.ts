@@ -81,7 +81,7 @@ export async function readMinutes(
   return rows
 }
 
-/** In a row in the same state. Null: no worker looked. */
+/** A span of time in which a stream was in one state. State null: no worker looked. */
 export type StateSpan = {
   readonly stream: string
   readonly from: Date

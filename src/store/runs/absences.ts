@@ -290,7 +290,7 @@ async function noteGone(client: ClientBase, gone: readonly Gone[]): Promise<void
   )
 }
 
-/** Of a temporary table of keys: some of them, in their order. */
+/** Some keys of a temporary table, in their order. */
 export async function keysAfter(
   client: ClientBase,
   table: string,

@@ -26,7 +26,7 @@ export const compareOnce = (
 type Place = {
   readonly client: ClientBase
   readonly stream: Stream
-  /** Of date-times without an offset. */
+  /** In which date-times without an offset are read. */
   readonly timeZone: string
   readonly log: Logger
 }

@@ -55,7 +55,7 @@ export async function keepContract(
   )
 }
 
-/** Of a service whose description nobody looks for. */
+/** For a service whose description is not looked for any more. */
 export async function forgetContractProblem(pool: Pool, service: ServiceName): Promise<void> {
   await pool.query(
     `update tidemark.contract_check set problem = null, problem_since = null

@@ -119,7 +119,7 @@ const toBelief = (row: Begun['beliefs'][number]): Belief => ({
   restsFrom: row.rests_from === null ? null : BigInt(row.rests_from),
 })
 
-/** Null where it is doubted: another one may have to be found. */
+/** The field of the row version; null if it is doubted, and another one may have to be found. */
 const versionFieldOf = (beliefs: readonly Belief[]): string | null =>
   beliefs.find(({ name, expiresAt }) => name === 'version_field' && !expiresAt)?.value ?? null
 
@@ -135,7 +135,7 @@ export type RunTotals = {
   position: bigint
 }
 
-/** Ends its line, or adds it to that of the run before when neither changed anything, and tells how fresh the stream is. */
+/** Ends the run's line, or adds it to that of the run before if neither changed anything, and notes how fresh the stream is. */
 export async function endRun(
   client: Pick<ClientBase, 'query'>,
   lease: RunLease,
@@ -244,7 +244,7 @@ const endSql = `
 /** Names of fields and the like come from the upstream, and Postgres holds no NUL. */
 const holdableText = (text: string | null): string | null => text?.replaceAll('\0', '\\0') ?? null
 
-// What the ledger and the history forget: checkpoints thin out with age, old runs and late arrivals go. Rewinds stay.
+// Thins the ledger and the history: checkpoints become fewer with age, old runs and late arrivals go. Rewinds stay.
 /** Cheap enough for the end of a run that changed something; all it looks at is found by index. */
 export async function thinHistory(client: Pick<ClientBase, 'query'>, stream: string): Promise<void> {
   await client.query(

@@ -1,5 +1,5 @@
-// What others did to a table of the mirror (P15), and how the run that comes next begins to mend it: rows that are not as a run left
-// them are distrusted, so that whatever record comes replaces them, and everything is read again. Each change is acted upon once.
+// Mends what others did to a table of the mirror (P15). The next run begins it: rows that are not as a run left them are distrusted, so that
+// whatever record comes replaces them, and everything is read again. Each change is acted upon once.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
@@ -88,7 +88,7 @@ async function believe(
 const fenceOthers = (client: ClientBase, lease: RunLease): Promise<unknown> =>
   withinLease(client, lease, () => fenceRuns(client, [lease.stream], { but: lease.lane }))
 
-/** What was done; nothing when there is nothing to mend after all. */
+/** Returns what others did to the table; empty: there is nothing to mend after all. */
 async function beginAnew(client: ClientBase, lease: RunLease, stream: Stream): Promise<readonly string[]> {
   const operations = await actUpon(client, lease, stream)
   if (operations.length === 0) return operations

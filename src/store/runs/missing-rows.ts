@@ -1,4 +1,4 @@
-// What is kept of rows that a listing lacked while their deletions are blocked, for whoever decides: what a look at some of them said,
+// Collects evidence about rows that a listing lacked, for the person who decides about blocked deletions: what looks at some of them said,
 // and from which time the missing ones are.
 
 import pg, { type ClientBase } from 'pg'

@@ -178,7 +178,7 @@ async function note(state: State, end: RunEnd | null): Promise<void> {
     })
     state.hasNoted = true
     if (isMark && end === null) await noteSteps(state)
-    // Told when it is counted; without it there is no share.
+    // Not awaited: until the rows are counted, no share is shown.
     if (isBeginning)
       rowsToRead(state)
         .then((total) => (total === null ? undefined : noteTotal(pool, state, total)))

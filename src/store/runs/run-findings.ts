@@ -60,7 +60,7 @@ export function openFindings(
       if (found.length > 0) await fenced(() => recordDifferences(client, lease, found))
     },
     async setVolatile(fields, evidence) {
-      // What the operator chose holds.
+      // If the operator has chosen the volatile fields, no others are added.
       if (fields.length === 0 || ('volatileFields' in mirrored && mirrored.volatileFields)) return []
       return await fenced(() => setVolatile(client, stream, fields.map(foldName), evidence))
     },

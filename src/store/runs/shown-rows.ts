@@ -62,7 +62,7 @@ function shownKeysOf(
   }
 }
 
-/** What is too much to be believed, and what is kept of it. */
+/** The half of ShownRows that blocks deletions, when too many rows vanished at once to be believed. */
 function blockingOf({ session, stream }: RunParts): Pick<ShownRows, 'block' | 'beforehand'> {
   const { client } = session
   return {

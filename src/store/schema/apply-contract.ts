@@ -98,7 +98,7 @@ function missingFields(
   return new Map(missing.slice(0, Math.max(0, mostDescribedColumns - takenNames.size)))
 }
 
-/** What is said of each field, in the dictionary. A field that is described no more loses its words. */
+/** Notes in the dictionary what the description says of each field. A field that is not described any more loses that note. */
 async function noteFields(client: ClientBase, { stream, type }: Described): Promise<void> {
   const { fields } = type
   await client.query(
@@ -200,7 +200,7 @@ function commentOf({ field, description, allowed_values: allowed, refers_to: to 
   return comment.length > longestComment ? `${comment.slice(0, longestComment - 1)}…` : comment
 }
 
-/** What the records are, behind what Tidemark says of each table and view. */
+/** Comments on tables and views: what Tidemark says of them, followed by what the description says of the records. */
 async function relationComments(
   client: ClientBase,
   { stream, type }: Pick<Described, 'stream' | 'type'>,

@@ -149,7 +149,7 @@ export function fitsInt64(text: string): boolean {
   return digits <= (isNegative ? limits.negative : limits.positive)
 }
 
-// Beyond what a double can hold no BI tool could read the number, and Postgres would write it out in full.
+// Larger numbers do not fit a double: no BI tool could read them, and Postgres would write out all of their digits.
 const maxExponent = 308
 const maxDigits = 1000
 
@@ -176,7 +176,7 @@ export const foldName = (field: string): string => printable(field.toLowerCase()
 /** The comment by which a column, whatever it is called, can be traced to its field. */
 export const fieldComment = (field: string): string => pg.escapeLiteral(`field ${printable(field)}`)
 
-/** Of a key that several fields make together, which has a column of its own. */
+/** The column of a key that several fields make together. */
 const ownKeyColumn = '_key'
 
 export const keyColumnName = (keyField: string): string =>
@@ -210,7 +210,7 @@ export function columnName(field: string): string {
   return Buffer.byteLength(name) <= maxBytes ? name : shorten(name, field)
 }
 
-/** Cut between characters, and told from other names that begin alike. */
+/** Cuts a long name between characters, and adds a digest that tells it from other names with the same beginning. */
 function shorten(name: string, field: string): string {
   const suffix = `_${digest(field)}`
   let kept = ''

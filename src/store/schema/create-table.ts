@@ -43,7 +43,7 @@ export async function createTable(
   )
 }
 
-/** Asked of the catalog itself: to_regclass may still remember that there was none. */
+/** Asks the catalog itself, because to_regclass may still remember that there was no table. */
 async function hasTable(client: ClientBase, { name }: MirroredStream): Promise<boolean> {
   const { rows } = await client.query(
     "select from pg_tables where schemaname = 'mirror' and tablename = $1",

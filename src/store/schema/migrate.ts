@@ -141,7 +141,7 @@ async function keepOthersFromMigrating(guard: ClientBase): Promise<void> {
   )
 }
 
-/** Also those of an earlier version, and of streams whose tables are made when their first records come. */
+/** Watches all tables, also those that an earlier version made, and those that were made when the first records came. */
 async function watchTables(client: ClientBase): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
     `select name from tidemark.stream as known where ${isLocallyChangedSql}`,

@@ -2,7 +2,7 @@
 
 type OwnColumn = { readonly name: string; readonly type: string; readonly meaning: string }
 
-/** Of every table of a stream. */
+/** Columns of every table of a stream. */
 export const ownColumns: readonly OwnColumn[] = [
   { name: '_first_seen_at', type: 'timestamptz not null default now()', meaning: 'when the row first came' },
   {
@@ -32,7 +32,7 @@ export const ownColumns: readonly OwnColumn[] = [
   },
 ]
 
-/** Of every table that keeps the history of a stream. */
+/** Columns of every table that keeps the history of a stream. */
 export const historyColumns: readonly OwnColumn[] = [
   { name: '_observed_at', type: 'timestamptz not null', meaning: 'when the row was first seen like this' },
   {

@@ -165,7 +165,7 @@ async function dropPartition(
   }
 }
 
-/** What was written while no history was kept is first seen now. */
+/** Stores rows that were written while no history was kept: the history sees them for the first time now. */
 async function catchUp(client: ClientBase, { stream, history }: TableSchema): Promise<void> {
   if (!history) return
   const names = history.columns.map(pg.escapeIdentifier).join(', ')

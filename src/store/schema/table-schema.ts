@@ -43,7 +43,7 @@ export const deletionFlag = 'sysdeleted'
 export const qualified = (stream: Pick<MirroredStream, 'name'>): string =>
   `mirror.${pg.escapeIdentifier(stream.name)}`
 
-/** What keeps the past of a stream's rows is named after it. */
+/** The history table of a stream, which is named after the stream. */
 export const historyOf = (stream: Pick<MirroredStream, 'name'>) => ({ name: `${stream.name}_history` })
 
 type Row = {

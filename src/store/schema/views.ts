@@ -67,7 +67,8 @@ export async function showAsOf(
 
 const inBi = ({ name }: View): string => `bi.${pg.escapeIdentifier(name)}`
 
-// What Postgres says to changing a view that shows other things, or is no view, a function that answers otherwise, and what is not ours.
+// Postgres's codes for a view or function that is not ours: the view shows other columns, it is no view, the function returns something
+// else, or it belongs to another role.
 const isOfOthers = new Set(['42P16', '42703', '42809', '42501', '42P13'])
 
 /** Shows these columns besides those it shows already. A view that somebody put in place of ours must not stop the mirror. */

@@ -10,7 +10,7 @@ import { showColumns, viewOf } from './views.ts'
 
 const triggers = ['tidemark_local_change', 'tidemark_local_delete']
 
-// What was deleted is counted. The other triggers see no rows: gathering them would cost Tidemark's own writes as well.
+// The trigger for deletes counts the rows. The others do not see rows: collecting them would slow down Tidemark's own writes as well.
 const triggerSql = (table: string): string => {
   const isOfOthers = `for each statement when (current_setting('tidemark.writer', true) is distinct from 'on') execute function tidemark.note_local_change()`
   return `

@@ -1,5 +1,5 @@
-// What a session of Postgres goes by. Somebody may have set something else for all, for a database or for a role; that is meant for
-// people, and what is written and read here must not depend on it.
+// The settings of Tidemark's sessions of Postgres. Somebody may have set other values for the server, a database or a role. Those are meant
+// for people's queries, and what Tidemark writes and reads must not depend on them.
 
 import type { ClientBase } from 'pg'
 
@@ -8,19 +8,19 @@ type Client = Pick<ClientBase, 'query'>
 const settings: Readonly<Record<string, string>> = {
   // Limits would end every reconcile of a large table.
   ...{ statement_timeout: '0', transaction_timeout: '0', lock_timeout: '0' },
-  // Of times in another style the driver makes nothing at all.
+  // The driver cannot read times in another style.
   datestyle: 'ISO, MDY',
-  // A page in its turn finds what the page before it has committed.
+  // A page has to see what the page before it has committed, though its own transaction began earlier.
   default_transaction_isolation: 'read committed',
   ...{ array_nulls: 'on', quote_all_identifiers: 'off' },
 }
 
-/** Those of them that this version of Postgres has. */
+/** Sets those that this version of Postgres knows. */
 const settingsSql = `
   select pg_catalog.set_config(name, value, false) from unnest($1::text[], $2::text[]) as wanted (name, value)
   where pg_catalog.current_setting(name, true) is not null`
 
-/** What everybody could put there is never taken for what Postgres itself has. */
+/** Leaves out schemas in which everybody may create: nothing that somebody puts there is taken for a function of Postgres itself. */
 const searchPathSql = `
   select pg_catalog.set_config('search_path', pg_catalog.array_to_string(array(
     select pg_catalog.quote_ident(name) from pg_catalog.unnest(pg_catalog.current_schemas(false)) with ordinality as path (name, place)
@@ -31,7 +31,7 @@ export async function settleSession(client: Client): Promise<void> {
   await client.query(settingsSql, [Object.keys(settings), Object.values(settings)])
 }
 
-/** Where names are looked up that stand without a schema. */
+/** Settles in which schemas names without a schema are looked up. */
 export async function guardSearchPath(client: Client): Promise<void> {
   await client.query(searchPathSql)
 }

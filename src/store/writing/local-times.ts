@@ -16,7 +16,7 @@ const lastsMs = 3_600_000
 type Known = { readonly until: number; readonly offsets: Promise<LocalTimes> }
 const knownOf = new WeakMap<Pool, Map<string, Known>>()
 
-/** Of the zone that a stream's date-times are in, and of those that were set for some of its fields. */
+/** Reads the offsets of the zone of a stream's date-times, and of the zones that were set for some of its fields. */
 export function readLocalTimes(
   pool: Pool,
   { fieldZones = {} }: Pick<MirroredStream, 'fieldZones'>,

@@ -85,7 +85,7 @@ function lastRows(rows: readonly Row[]): readonly Row[] {
     .map(({ key, version, record }) => ({ key, version, record }))
 }
 
-/** Those that are just as the page before showed them. */
+/** The rows that are exactly as the page before showed them. */
 function repeatedRows(rows: readonly Row[], before: readonly Row[]): ReadonlySet<Row> {
   const shown = new Map(before.map((row) => [row.key, row]))
   // All of them have one version.

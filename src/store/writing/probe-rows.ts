@@ -9,7 +9,7 @@ import type { TableSchema } from '../schema/table-schema.ts'
 import { probeSql } from './merge-sql.ts'
 
 export type News = {
-  /** Of the rows that are news, in their order. */
+  /** The indexes of the rows that would change the table, in their order. */
   readonly indexes: readonly number[]
   /** The table has none of them. */
   readonly areAllNew: boolean

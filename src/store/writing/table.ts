@@ -26,9 +26,9 @@ type Source = {
   readonly pool: Pool
   readonly stream: MirroredStream
   readonly keyField: string | null
-  /** What the run is called by that writes it. */
+  /** The run that writes the table. */
   readonly runId: string
-  /** Of date-times without an offset. */
+  /** In which date-times without an offset are read. */
   readonly timeZone: string
   readonly log: Logger
 }

@@ -38,7 +38,7 @@ type LookedAt<Look> = {
 /** After looks at pinned records: did one fall, or so many that it is another upstream? */
 export async function recordPinned<Look>(run: Recording, seen: LookedAt<Look>, now: Date): Promise<void> {
   const { kind, looked, describe } = seen
-  // What may be a replica that lags says nothing yet.
+  // While a lagging replica may be the reason, nothing can be said yet.
   if (kind === 'waiting' || looked === 0) return
   const lower = (seen.lost ?? seen.fallen ?? []).map(describe)
   const [first = null] = lower

@@ -17,10 +17,10 @@ export type ProbeContext = {
   readonly signal: AbortSignal
 }
 
-/** Of the highest rows, those whose records are looked at. */
+/** Which of the highest rows are compared with their records. */
 const ranksOfKnown = [1, 3, 9, 27]
 
-/** Of different ages, the youngest first. */
+/** Rows of different ages, the youngest first. */
 export async function knownRows(
   { history }: Pick<Store, 'history'>,
   stream: string,

@@ -276,7 +276,7 @@ async function testSingleLook(test: Test, listed: SamplePage): Promise<Tested> {
   for (const row of spread(listed.rows)) {
     const answer = await source.lookup(row.key, signal)
     if (answer === 'gone') {
-      // What was deleted meanwhile, or is marked so, says nothing.
+      // A record that was deleted meanwhile, or is marked as deleted, tells nothing.
       if (isFlaggedDeleted(row.record) || !(await isListed(test, row.key))) continue
       return told(name, 'other', `record ${row.key} is in the list, and is not found by its id`)
     }

@@ -61,7 +61,7 @@ function lackedBy(page: SeenPage, rows: SeenPage['rows']): SeenPage['rows'] {
 
 // ── a page from inside ───────────────────────────────────────────────────────────────────────────────────────
 
-/** Of fewer versions nothing is lost that the next questions would not show. */
+/** Pages with fewer different versions than this are not looked at from inside. */
 const enoughVersions = 8
 
 /** The first full page of a reading is looked at, the second, the fourth, and so on. */

@@ -42,7 +42,7 @@ export type RangesContext = {
   readonly readers: number
   /** Memory for answers that were asked for and are not written yet, shared with the ranges of other streams. */
   readonly room: Room
-  /** Of the largest answer so far. */
+  /** The length of the largest answer so far. */
   readonly largestBytes: number
   readonly fetch: (ask: Ask, signal: AbortSignal) => Promise<Fetched>
   /** Resolves when the write has begun. It calls `progress` in that moment, and `onDone` when the write is over. */

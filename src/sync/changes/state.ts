@@ -110,7 +110,7 @@ type StateData = {
   readonly proof: {
     readonly since: bigint
     readonly answers: readonly SeenPage[]
-    /** Of the question that waits for its answer; more than 1 when records at an end seem to be hidden. */
+    /** The page number of the question that waits; more than 1 when records at an end seem to be hidden. */
     readonly page: number
   }
   /** Are numbers sorted as text? The count is null while only the end is looked at. */

@@ -18,7 +18,7 @@ export type VersionField =
   | { readonly kind: 'empty' }
   | { readonly kind: 'none'; readonly evidence: string }
 
-/** So many candidates are tried; an upstream has one that answers, and perhaps a few that look like it. */
+/** At most so many candidates are tried: an upstream has one field that answers, and perhaps a few that look like it. */
 const mostCandidates = 6
 
 /**
@@ -95,7 +95,7 @@ const unknownName = 1_000
 /** A field whose name says nothing needs at least so many different numbers. */
 const leastDistinct = 3
 
-/** So many records may be broken without a field being doubted for it. */
+/** So many records may lack a version before the field is doubted: a few may be broken. */
 const fewOf = (records: number): number => Math.floor(records / 3)
 
 function rank(field: string, preferred: readonly string[]): number {

@@ -162,7 +162,7 @@ function judgeOrder(first: KeyPage, pages: Asked, highest: bigint | null): KeyOr
   if (highest === null) return { value: 'undecided', evidence: 'the list does not show its highest key' }
   if (highest < last && !above.includes(last))
     return ignored(`the highest key was said to be ${highest}, below ${last}`)
-  // Behind half of the page there have to be some.
+  // Too few keys prove no order.
   if (compared.size < 4) return { value: 'undecided', evidence: `only ${compared.size} records to compare` }
   return {
     value: 'honoured',

@@ -1,5 +1,5 @@
-// One poll of a list stream: everything is listed, rows are written as they come, and what is gone is only believed after a
-// listing that is proven complete.
+// One poll of a list stream: lists everything and writes rows as they come. That a row is gone is believed only after a listing that is
+// proven complete.
 
 import type { Json } from '../../json/json.ts'
 import type { ListStream, MirroredStream } from '../../streams/catalog.ts'

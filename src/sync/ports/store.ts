@@ -257,13 +257,13 @@ export type SeenContents = { readonly fingerprints: readonly string[]; readonly 
 /** A row whose record is looked at again and again, because the upstream may go back (P14). */
 export type Pin = {
   readonly key: string
-  /** Of the row. */
+  /** The version of the row when it was pinned. */
   readonly version: bigint
-  /** Or pinned. */
+  /** When its record was last looked at, or else when it was pinned. */
   readonly lookedAt: Date
   /** Since when each look showed an older version than the row has, or no record. */
   readonly lostSince: Date | null
-  /** As deleted, by the upstream: a look may show it or not. */
+  /** The upstream marks the record as deleted: a look by key may show it or not. */
   readonly isMarked: boolean
 }
 export type PinnedRecords = {

@@ -1,5 +1,6 @@
-// What a reconcile finds: each difference gets its cause, and each cause its cure (P16). What was listed is written already; here it is
-// counted, a few lines of each cause are kept, late versions teach the look-back, and records that fell back are looked at singly.
+// Gives each difference that a reconcile finds its cause, and each cause its cure (P16). The listed records are written already. Here
+// differences are counted, a few lines of each cause are kept, late versions teach the look-back, and records that fell back are looked
+// at one by one.
 
 import type { JsonObject } from '../../json/json.ts'
 import { type Records, readRecords } from '../../streams/record.ts'

@@ -9,7 +9,7 @@ import type { Arrival } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
 import type { PositionHistory, Run } from '../ports/store.ts'
 
-/** So many of the missed rows are asked for. */
+/** At most so many of the missed rows are asked for. */
 const mostAsked = 3
 
 type Missed = {

@@ -294,7 +294,7 @@ async function silentGroups(
   return silent
 }
 
-/** One after the other, and none is kept: each may be as long as a batch (P10). One whose files were left out says nothing of them. */
+/** Asks one after the other and keeps none, as each answer may be as long as a batch (P10). One whose files were left out tells nothing. */
 async function askOthers(
   context: Context,
   stream: RelatedStream,
@@ -314,7 +314,7 @@ const asDue = (assignmentId: string): Due => ({ assignmentId, hash: '', isGone: 
 
 const placeOf = (...parts: readonly string[]): string => JSON.stringify(parts)
 
-/** One page a group, in the order of the reads: of two rows with one key the later one is kept. */
+/** Makes one page for each group, in the order of the reads: of two rows with one key, the later one is kept. */
 function pagesOf(
   streams: readonly RelatedStream[],
   keys: ReadonlyMap<string, string>,

@@ -34,7 +34,7 @@ const batchBytes = 4 * 1024 * 1024
 const longAnswerBytes = 1024 * 1024
 /** A turn ends after this long, so that its rows are told and others come in between. */
 const turnMs = 60_000
-/** So many reads without one answer are no chance. */
+/** When so many reads bring no usable answer, that is no accident: the run fails. */
 const hopelessReads = 10
 
 export function readRelated(context: RelatedContext): Promise<RunOutcome> {
@@ -55,7 +55,7 @@ async function readBacklog(context: RelatedContext, run: Run<'related'>): Promis
   for (;;) {
     const picked = await run.backlog.due(pickedAtOnce)
     if (picked.length === 0) {
-      // What waits still is left to the next run.
+      // Assignments that still wait are left to the next run.
       const { isDone } = await run.backlog.noteEnd(false)
       return { note: note(), isComplete: isDone, yielded: false }
     }
@@ -124,7 +124,7 @@ async function readBatch(
 
 const goneEvidence = 'asked for with its related records, and then by its id, it is gone'
 
-/** Of few assignments, and while another one is shown, a 404 is believed (P7): another client, or a lost right, hides all of them. */
+/** A 404 is believed only for few assignments, and while another one is shown (P7): a wrong client, or a lost right, hides all of them. */
 async function mayBeGone(
   { source, signal }: RelatedContext,
   run: Run<'related'>,

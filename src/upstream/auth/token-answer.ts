@@ -5,7 +5,7 @@ import { httpDate } from '../http/answer.ts'
 
 export type TokenAnswer = {
   readonly token: string
-  /** By this machine's clock; null when nothing says it. */
+  /** When the token ends, by this machine's clock; null: the answer does not say. */
   readonly endsAtMs: number | null
 }
 export type NoToken = { readonly noToken: string }

@@ -12,10 +12,10 @@ type Node = { readonly [name: string]: unknown }
 
 export type CheckedRequest = {
   readonly method: string
-  /** As the description spells it. */
+  /** The path as the description spells it. */
   readonly path: string
   readonly body?: Json
-  /** By the names of the description. */
+  /** Values by the names that the description uses. */
   readonly inPath?: Readonly<Record<string, unknown>>
   readonly query?: Readonly<Record<string, unknown>>
 }
@@ -51,7 +51,7 @@ export function checkRequest(
   ]
 }
 
-/** What is wrong with a value by a schema of the description. */
+/** Says what is wrong with a value, by a schema of the description. */
 type ComplaintsOf = (schema: Node, value: unknown) => readonly string[]
 
 function complaintsOf(
@@ -95,7 +95,7 @@ function operationPlace(document: Node, { method, path }: CheckedRequest): Place
   }
 }
 
-/** What it refers to, if it is a reference. */
+/** Follows a reference; anything else is returned as it is. */
 function followed(document: Node, { node, pointer }: At): At | null {
   const { $ref } = node
   if (typeof $ref !== 'string') return { node, pointer }
@@ -214,7 +214,7 @@ function complaintOf(error: ErrorObject): string {
   return `${field} ${ruleOf(error)}`
 }
 
-/** What a person would say of a rule. */
+/** A rule in words. */
 function ruleOf({ keyword, params, message = 'is not as described' }: ErrorObject): string {
   const { limit, type, format, pattern, allowedValues } = params as Readonly<Record<string, unknown>>
   switch (keyword) {
@@ -269,7 +269,7 @@ type Parameter = {
   readonly isJoined: boolean
 }
 
-/** Those of all operations of the path, and of this one. */
+/** The parameters of the path, which all of its operations have, and those of this operation. */
 function parametersAt(document: Node, { item, operation }: Place): readonly Parameter[] {
   return [item, operation].flatMap(({ node: { parameters }, pointer }) =>
     listOf(parameters).flatMap((one, index): Parameter[] => {

@@ -8,7 +8,7 @@ import { operationNamed, operations } from '../operations/table.ts'
 
 type Contracts = ReadonlyMap<ServiceName, Contract>
 
-/** By the name of the stream; those that nothing describes are missing. */
+/** The record type of each stream, by the stream's name. Streams that no description covers are missing. */
 export function describedStreams(
   contracts: Contracts,
   streams: readonly MirroredStream[],
@@ -110,7 +110,7 @@ const parentField: ContractField = {
   ...{ describe: null, values: null, bounds: null, holds: null },
 }
 
-/** What the extended read has in a group, as it is stored: with its parent, and with the bytes of files apart. */
+/** The type of a group of the extended read as its table stores it: with the parent's key, and with the bytes of files apart. */
 function relatedType(contract: Contract, stream: RelatedStream): RecordType | null {
   const answer = operationAt(contract, extendedPath)?.answers
   const groups = answer ? typeIn(contract, answer.type) : null

@@ -226,7 +226,7 @@ function kindOf(type: string, schema: Schema): FieldKind | null {
   }
 }
 
-/** What it says beside its type. */
+/** What the schema says besides its type. */
 function ownSays(schema: Schema): Said {
   const values = valuesOf(schema)
   const shown = values

@@ -62,7 +62,7 @@ export async function findContract(
 /** A query may hold a secret (P9). */
 const shownAddress = ({ origin, pathname }: URL): string => `${origin}${pathname}`
 
-/** Below the base URL, and at the root of its host. */
+/** The usual paths, below the base URL and at the root of its host. */
 function usualPlaces(baseUrl: string): readonly URL[] {
   const bases = [...new Set([baseUrl, new URL(baseUrl).origin])]
   return bases.flatMap((base) => usualPaths.map((path) => new URL(`${base}${path}`)))

@@ -67,5 +67,5 @@ export const patternEngine = Object.assign(
   { code: 'patternEngine' },
 )
 
-/** Without the flag `u` they would mean the letter itself. */
+/** Escapes of other dialects: without the flag `u`, JavaScript would take them for the letter itself. */
 const foreignEscape = /\\[AGKQEZzpPkhHRX]/

@@ -58,13 +58,13 @@ export async function readContract(document: unknown, basePath = ''): Promise<Co
   }
 }
 
-/** As a part of a JSON pointer. */
+/** Escapes a name as a part of a JSON pointer. */
 const escaped = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
 
 const infoOf = (document: unknown): Schema =>
   isObject(document) && isObject(document.info) ? document.info : {}
 
-/** What its first server has before each path and the base URL lacks, e.g. `/api`. */
+/** The beginning of each path that the description's first server adds and the base URL lacks, e.g. `/api`. */
 function serverPath(document: unknown, basePath: string): string {
   const [server] = schemasIn(isObject(document) ? document.servers : null)
   const url = isObject(server) ? textOf(server.url) : null
@@ -297,7 +297,7 @@ function typeNamed(reader: Reader, schema: unknown, otherwise: string): string |
   return name
 }
 
-/** Those of all parts that it is composed of; null when it has none. */
+/** The fields of all parts that the schema is composed of; null when it has none. */
 function fieldsOf(reader: Reader, given: unknown, type: string): readonly ContractField[] | null {
   const place = placeOf(given)
   const known = reader.fields.get(place)

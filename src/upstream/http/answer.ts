@@ -81,7 +81,7 @@ function readBody<Body>(
   })
 }
 
-/** What is read must be what the table says; what was changed is changed, whichever 2xx says so. */
+/** A read must have exactly the status of the table. For a write, any 2xx means that it was done. */
 const isSuccess = (operation: Operation, status: number): boolean =>
   operation.method === 'GET' ? status === operation.success : status >= 200 && status < 300
 

@@ -12,7 +12,7 @@ export type NetworkFailure = {
   readonly phase: 'request' | 'body'
   /** The phase that took too long, if one did. */
   readonly timedOutAt?: string | null
-  /** Of the body. */
+  /** How many bytes of the body were sent. */
   readonly sentBytes?: number
 }
 

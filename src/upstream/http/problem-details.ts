@@ -10,7 +10,7 @@ import { sentence } from '../../util/text.ts'
 export type ProblemDetails = {
   /** Title and detail. */
   readonly about: readonly string[]
-  /** By the field that is complained of, as the service names it; empty for the request as a whole. */
+  /** Each complaint with the field that it is about, as the service names it; an empty name stands for the whole request. */
   readonly errors: readonly (readonly [field: string, message: string])[]
 }
 
@@ -47,7 +47,7 @@ const clean = (text: string): string =>
     .replaceAll(/[\s\p{Cc}]+/gu, ' ')
     .trim()
 
-/** As sentences. */
+/** The problem in sentences. */
 export function problemText({ about, errors }: ProblemDetails): string {
   const complaints = errors.map(([field, message]) =>
     field === '' ? message : `${clean(field)}: ${message}`,
@@ -71,7 +71,7 @@ const fileShare = 3 / 4
 const inMebibytes = (bytes: number): string => `${Number((bytes / mebibyte).toFixed(1))} MiB`
 const inMegabytes = (bytes: number): string => `${Math.floor(bytes / 100_000) / 10} MB`
 const usualFormValue = 4 * mebibyte
-/** Of Kestrel; servers before it often have their own. */
+/** The usual limit of Kestrel. Servers in front of it often have limits of their own. */
 const usualRequestSize = 30_000_000
 
 /** Limits that are likely when a service refuses what was sent; null: it is about something else. */

@@ -50,7 +50,7 @@ type AnswerHead = Pick<HttpAnswer, 'status' | 'headers'>
 type Take = (chunk: Buffer, announced: number) => void
 
 const longestConnectMs = 15_000
-// Those of a few pages.
+// Enough for a few pages.
 const mostSpareBytes = 24 * 1024 * 1024
 /** Memory is kept for so long after the last page, and then given back to the system. */
 const spareForMs = 10_000
@@ -61,7 +61,7 @@ export function openTransport(options: {
   readonly requestTimeoutMs: number
   readonly maxResponseBytes: number
   readonly clock: Clock
-  /** As in UpstreamOptions. */
+  /** See UpstreamOptions. */
   readonly freeChunks: () => void
 }): Transport {
   const { requestTimeoutMs, maxResponseBytes, clock, freeChunks } = options

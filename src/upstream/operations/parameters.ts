@@ -143,7 +143,7 @@ const tableSchemas = {
 const dateTime =
   /^(\d{4})-(\d{2})-(\d{2})T([01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)?$/i
 
-/** Without an offset as well: the upstream writes them so itself. */
+/** Takes date-times without an offset as well, because the upstream itself writes them so. */
 function isDateTime(text: string): boolean {
   const [, year, month, day] = dateTime.exec(text) ?? []
   if (year === undefined) return false

@@ -105,7 +105,7 @@ function pathText(operation: Operation, values: Readonly<Record<string, unknown>
   const kinds: Readonly<Record<string, ParameterKind>> = pathParameters
   refuseUnknown(operation, values, pathParameterNames(operation.path))
   return operation.path.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => {
-    // Of a list that only the settings know nobody says what its ids are.
+    // For a list that only the settings name, nobody knows of which type its ids are.
     const kind = kinds[name] ?? 'segment'
     return encodeURIComponent(parameterText(name, kind, values[name]))
   })

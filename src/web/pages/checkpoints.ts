@@ -64,7 +64,7 @@ ${table({
   }</nav>`
 }
 
-/** Nothing when there never was one of this stream; null: of all. */
+/** The backfills of a stream (null: of all). Nothing if there never was one. */
 export async function backfillList(
   { statusQueries, viewer, now }: PageContext,
   stream: string | null,

@@ -127,7 +127,7 @@ const differenceColumns: readonly Column<Difference>[] = [
   { title: 'Difference', cell: (one) => foreign(differenceInWords(one), 300) },
 ]
 
-/** That no stream mirrors: with the setting that would. */
+/** Lists that no stream mirrors, each with the setting that would add it. */
 function listsCard(lists: readonly ListOffered[]): Html | null {
   const others = lists.filter(({ stream }) => stream === null)
   if (others.length === 0) return null

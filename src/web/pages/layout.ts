@@ -22,7 +22,7 @@ const badge = (problems: readonly Problem[]): Html | null => {
 
 type Layout = {
   readonly title: string
-  /** Of the place in the navigation that the page belongs to. */
+  /** The path of the place in the navigation that the page belongs to. */
   readonly path: string
   /** Null where it does not matter who looks. */
   readonly viewer: Viewer | null
@@ -151,7 +151,7 @@ export type PageContext = {
   readonly statusQueries: StatusQueries
   readonly viewer: Viewer
   readonly query: URLSearchParams
-  /** What stands in the path. */
+  /** The parameters of the path. */
   readonly params: Readonly<Record<string, string>>
   readonly problems: Promise<readonly Problem[]>
   readonly now: Date
@@ -167,7 +167,7 @@ export type Shown = {
 }
 export type Page = {
   readonly path: string
-  /** Of the place in the navigation; the path itself when it is left out. */
+  /** The path of the page's place in the navigation; left out: its own path. */
   readonly place?: string
   readonly title: string
   /** The page shows the time of its content by itself, and follows what changes. */

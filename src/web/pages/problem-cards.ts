@@ -13,7 +13,7 @@ export const needsCount = (problems: readonly Problem[]): number => countOf(prob
 
 const numbers = ['No', 'One', 'Two', 'Three', 'Four', 'Five', 'Six', 'Seven', 'Eight', 'Nine', 'Ten']
 
-/** In one line, as somebody woken at night wants it. */
+/** The verdict in one line, for somebody who was woken at night. */
 export function verdict(problems: readonly Problem[], { streams }: Pick<Snapshot, 'streams'>): Html {
   const [needs, heals, news] = (['needs you', 'heals', 'news'] as const).map((care) =>
     countOf(problems, care),

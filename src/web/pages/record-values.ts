@@ -13,7 +13,7 @@ export type Compared = { readonly upstream: UpstreamSays; readonly at: Date } | 
 const longestValue = 400
 const own = new Set(['_first_seen_at', '_synced_at', '_deleted_at', '_deleted_reason', '_hash'])
 
-/** Of the fields: the page itself, and what was asked for. */
+/** The filter for fields: the address of the page, and the text that is wanted. */
 type Filter = { readonly address: string; readonly wanted: string }
 
 export function recordValues({ row, fieldOf }: RecordShown, compared: Compared, filter: Filter): Html {

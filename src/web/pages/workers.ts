@@ -126,7 +126,7 @@ const numbers = (counts: Counts): Html =>
     ([name, amount]) => html`<div><dt>${name}</dt><dd>${count(amount)}</dd></div>`,
   )}</dl></section>`
 
-/** Those of one moment and one kind are one line. */
+/** What runs next. Runs of one moment and one kind share a line. */
 function next(runs: readonly NextRun[], { statusQueries, now }: PageContext): Html {
   if (runs.length === 0) return html`<p>Nothing is scheduled, or the queue does not answer.</p>`
   return plainTable({

@@ -84,7 +84,7 @@ export const lookInside = (reading: Reading, within: ObservedPage): Reading<'ins
   state: { name: 'inside', within, middle: middleOf(within), lacked: [], question: 'from the middle' },
 })
 
-/** What was concluded from the order of a listing holds no more. */
+/** The upstream refuses `Sorts`: nothing holds any more that was concluded from the order of its answers. */
 export const sortsRefused = (reading: Reading, why: string): Move<'ahead'> => ({
   reading: ahead({ ...reading, sorting: 'refused', unread: null }),
   effects: { learnt: [learnt('sorting', 'refused', why)] },
