@@ -294,6 +294,7 @@ const inWords: Readonly<Record<string, string>> = {
   truncate: 'emptied by truncate',
   drop: 'dropped',
   replace: 'replaced by another table of its name',
+  alter: 'columns or its key dropped or renamed',
   unwatch: 'its triggers removed or disabled',
   'drop months': 'months of it dropped',
 }

@@ -27,10 +27,10 @@ const assignment = streamOf('assignment')
 const object = streamOf('assignment_object')
 const dayMs = 86_400_000
 
-/** All rows, by what the upstream says of them. */
+/** All rows, by what the upstream says of them; the hash goes by the order of columns as well. */
 async function contentOf(pool: Pool, table: string): Promise<readonly unknown[]> {
   const { rows } = await pool.query(
-    `select to_jsonb(mine) - '_synced_at' - '_first_seen_at' as row from mirror.${table} as mine order by 1`,
+    `select to_jsonb(mine) - '{_synced_at,_first_seen_at,_hash,renamed}'::text[] as row from mirror.${table} as mine order by 1`,
   )
   return rows
 }
@@ -121,6 +121,26 @@ const damages: readonly Damage[] = [
       set session_replication_role = replica; truncate mirror.${table};
       insert into mirror.${table} select * from public.copy; set session_replication_role = origin`,
     told: /emptied by truncate.*rows inserted \(9 rows\)/,
+  },
+  {
+    what: 'dropping a column',
+    sql: (table) => `alter table mirror.${table} drop column sys_updated_date_utc cascade`,
+    told: /columns or its key dropped or renamed/,
+  },
+  {
+    what: 'renaming a column',
+    sql: (table) => `alter table mirror.${table} rename column sys_updated_date_utc to renamed`,
+    told: /columns or its key dropped or renamed/,
+  },
+  {
+    what: 'dropping a column of Tidemark’s own',
+    sql: (table) => `alter table mirror.${table} drop column _hash cascade`,
+    told: /columns or its key dropped or renamed/,
+  },
+  {
+    what: 'dropping the key',
+    sql: (table) => `alter table mirror.${table} drop constraint ${table}_pkey`,
+    told: /columns or its key dropped or renamed/,
   },
 ]
 

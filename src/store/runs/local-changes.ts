@@ -132,7 +132,7 @@ async function distrustRows(
   changes: readonly Change[],
 ): Promise<number> {
   const tableSchema = await readTableSchema(client, stream)
-  const isUnknown = changes.some(({ operation }) => operation === 'replace' || operation === 'unwatch')
+  const isUnknown = changes.some(({ operation }) => ['replace', 'alter', 'unwatch'].includes(operation))
   const written = changes.filter(({ operation }) => isWriting(operation)).map(({ id }) => id)
   if (!tableSchema || (!isUnknown && written.length === 0)) return 0
   const { rowCount } = await client.query(

@@ -9,7 +9,7 @@ import { type ColumnType, foldName, keyColumnName, keyComment, printable } from 
 import { commentsOn, definitions, ownColumns } from './own-columns.ts'
 import { qualified } from './table-schema.ts'
 import { showColumns, viewOf } from './views.ts'
-import { adoptTable, isReplaced, watchTable } from './watch-table.ts'
+import { adoptTable, toBeAdopted, watchTable } from './watch-table.ts'
 
 export type KeyColumn = { readonly field: string; readonly type: ColumnType }
 /** Type null: no table is made, but one that somebody put there is made like those of Tidemark. */
@@ -35,7 +35,8 @@ export async function createTable(
       ])
       await watchTable(client, stream)
       if (key === null) return
-      if (await isReplaced(client, stream)) await adoptTable(client, stream, keyColumnName(key.field), log)
+      const change = await toBeAdopted(client, stream)
+      if (change !== null) await adoptTable(client, stream, keyColumnName(key.field), { change, log })
       if (key.type === null || (await hasTable(client, stream))) return
       await create(client, stream, key, log)
       await watchTable(client, stream)

@@ -1,5 +1,5 @@
-// Notices what others do to a table of the mirror (P15): triggers that note every statement which is not Tidemark's own, and the OID
-// of the table, by which one that was dropped or replaced shows. What was noted is mended by the next run.
+// Notices what others do to a table of the mirror (P15): triggers that note every statement which is not Tidemark's own, the OID of the
+// table, by which one that was dropped or replaced shows, and what it lacks of its columns. What was noted is mended by the next run.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
@@ -29,12 +29,25 @@ const triggerCountSql = `(
   select count(*)::int from pg_trigger
   where tgrelid = known.table_oid::oid and tgenabled = 'A' and tgname in ('${triggers.join("', '")}'))`
 
+/** No trigger tells of a column that was dropped or renamed, nor of a key. */
+const isAlteredSql = `(
+  exists (
+    select from tidemark.field where field.stream = known.name and column_name is not null and not exists (
+      select from pg_attribute where attrelid = known.table_oid::oid and attname = column_name and not attisdropped
+    )
+  )
+  or not exists (select from pg_index where indrelid = known.table_oid::oid and indisprimary)
+  or ${ownColumns.length} > (
+    select count(*) from pg_attribute
+    where attrelid = known.table_oid::oid and attname in ('${ownColumns.map(({ name }) => name).join("', '")}') and not attisdropped
+  ))`
+
 /** Whether somebody changed the table of a line `known` of tidemark.stream since a run looked, or it is not watched. */
 export const isLocallyChangedSql = `(
   exists (select from tidemark.local_change where stream = known.name and run_id is null)
   or known.table_oid is distinct from ${tableOidSql}
   or (known.table_oid is not null and (
-    known.state_oid is distinct from ${stateOidSql} or ${triggerCountSql} < ${triggers.length}
+    known.state_oid is distinct from ${stateOidSql} or ${triggerCountSql} < ${triggers.length} or ${isAlteredSql}
   ))
 )`
 
@@ -42,8 +55,9 @@ type Watched = {
   readonly table_oid: string | null
   readonly known_oid: string | null
   readonly triggers: number
+  readonly is_altered: boolean
 }
-export type Change = 'drop' | 'replace' | 'unwatch'
+export type Change = 'drop' | 'replace' | 'alter' | 'unwatch'
 
 /**
  * Notes what happened to the table while nobody saw it, and watches the one that is there now. Within a transaction. Returns what it
@@ -54,7 +68,7 @@ export async function watchTable(
   stream: Pick<MirroredStream, 'name'>,
 ): Promise<Change | null> {
   const { rows } = await client.query<Watched>(
-    `select ${tableOidSql} as table_oid, ${triggerCountSql} as triggers,
+    `select ${tableOidSql} as table_oid, ${triggerCountSql} as triggers, ${isAlteredSql} as is_altered,
        case when known.state_oid = ${stateOidSql} then known.table_oid end as known_oid
      from tidemark.stream as known where name = $1`,
     [stream.name],
@@ -66,7 +80,8 @@ export async function watchTable(
   const { table_oid: tableOid, known_oid: knownOid } = found
   if (tableOid !== null && (tableOid !== knownOid || change !== null))
     await client.query(triggerSql(qualified(stream)))
-  if (tableOid !== knownOid)
+  if (change !== null) await forgetColumns(client, stream)
+  if (tableOid !== knownOid || change === 'alter')
     await client.query(
       `update tidemark.stream
        set table_oid = $2, state_oid = ${stateOidSql},
@@ -77,10 +92,21 @@ export async function watchTable(
   return change
 }
 
-function changeOf({ table_oid, known_oid, triggers: count }: Watched): Change | null {
+/** Those that the table has no more: they are made again when their fields come. */
+const forgetColumns = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>) =>
+  client.query(
+    `update tidemark.field set column_name = null, column_type = null
+     where stream = $1 and column_name is not null and not exists (
+       select from pg_attribute where attrelid = to_regclass($2) and attname = column_name and not attisdropped
+     )`,
+    [name, qualified({ name })],
+  )
+
+function changeOf({ table_oid, known_oid, triggers: count, is_altered }: Watched): Change | null {
   if (known_oid === null) return null
   if (table_oid === null) return 'drop'
   if (table_oid !== known_oid) return 'replace'
+  if (is_altered) return 'alter'
   return count < triggers.length ? 'unwatch' : null
 }
 
@@ -92,36 +118,37 @@ const noteChange = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>, 
     [name, change],
   )
 
-/** Whether another table was put in its place, and no run has acted upon it yet. */
-export async function isReplaced(
+/** Whether another table was put in its place, or it lacks something, and no run has acted upon it yet. */
+export async function toBeAdopted(
   client: ClientBase,
   { name }: Pick<MirroredStream, 'name'>,
-): Promise<boolean> {
-  const { rowCount } = await client.query(
-    `select from pg_tables, tidemark.local_change
-     where schemaname = 'mirror' and tablename = $1 and stream = $1 and operation = 'replace' and run_id is null`,
+): Promise<'replace' | 'alter' | null> {
+  const { rows } = await client.query<{ operation: 'replace' | 'alter' }>(
+    `select operation from pg_tables, tidemark.local_change
+     where schemaname = 'mirror' and tablename = $1 and stream = $1 and operation in ('replace', 'alter') and run_id is null
+     order by operation desc limit 1`,
     [name],
   )
-  return (rowCount ?? 0) > 0
+  return rows[0]?.operation ?? null
 }
 
 /**
- * Gives a table that somebody put in place of ours what ours have: Tidemark's own columns, a primary key, the view. Where that cannot
- * be done it is set aside under another name, and a new one can be made.
+ * Gives a table that somebody put in place of ours, or altered, what ours have: Tidemark's own columns, a primary key, the view. Where
+ * that cannot be done it is set aside under another name, and a new one can be made.
  */
 export async function adoptTable(
   client: ClientBase,
   stream: MirroredStream,
   keyColumn: string,
-  log: Logger,
+  { change, log }: { readonly change: 'replace' | 'alter'; readonly log: Logger },
 ): Promise<void> {
-  const table = qualified(stream)
   await client.query('savepoint adopting')
   try {
     await completeTable(client, stream, keyColumn)
     const tableSchema = await readTableSchema(client, stream)
     if (tableSchema?.key.name !== keyColumn) throw new Error(`its key is not ${keyColumn}`)
-    if (tableSchema.emptied.length > 0)
+    // One of ours may have columns to which somebody gave other types.
+    if (change === 'replace' && tableSchema.emptied.length > 0)
       throw new Error(`columns are of types that Tidemark does not write: ${tableSchema.emptied.join(', ')}`)
     await showColumns(
       client,
@@ -133,17 +160,27 @@ export async function adoptTable(
   } catch (error) {
     if (error instanceof pg.DatabaseError && /^(?:08|57|40|55)/.test(error.code ?? '')) throw error
     await client.query('rollback to savepoint adopting; release savepoint adopting')
-    const aside = `${stream.name}_set_aside_${Date.now()}`
-    log.warn(
-      { err: error, table, aside: `mirror.${aside}` },
-      'A table that is not like those of Tidemark was set aside.',
-    )
-    await client.query(
-      `drop view if exists bi.${pg.escapeIdentifier(stream.name)} restrict;
-       alter table ${table} rename to ${pg.escapeIdentifier(aside)}`,
-    )
+    await setAside(client, stream, log, error)
     await watchTable(client, stream)
   }
+}
+
+async function setAside(
+  client: ClientBase,
+  stream: Pick<MirroredStream, 'name'>,
+  log: Logger,
+  cause: unknown,
+): Promise<void> {
+  const table = qualified(stream)
+  const aside = `${stream.name}_set_aside_${Date.now()}`
+  log.warn(
+    { err: cause, table, aside: `mirror.${aside}` },
+    'A table that is not like those of Tidemark was set aside.',
+  )
+  await client.query(
+    `drop view if exists bi.${pg.escapeIdentifier(stream.name)} restrict;
+     alter table ${table} rename to ${pg.escapeIdentifier(aside)}`,
+  )
 }
 
 async function completeTable(client: ClientBase, stream: MirroredStream, keyColumn: string): Promise<void> {
