@@ -68,7 +68,7 @@ const gone = 'The service does not describe itself any more. What it said last h
 
 type Client = Parameters<Parameters<typeof withConnection>[1]>[0]
 
-/** Returns its id. The same document is kept again when a newer program understands more of it. */
+/** Returns its id. If the document is stored already, what was understood of it is updated: a newer program may understand more. */
 async function keep(
   client: Client,
   service: ServiceName,

@@ -141,7 +141,7 @@ async function keepOthersFromMigrating(guard: ClientBase): Promise<void> {
   )
 }
 
-/** Watches all tables, also those that an earlier version made, and those that were made when the first records came. */
+/** Begins to watch tables that are not watched yet: an earlier version may have made them, or a run when the first records came. */
 async function watchTables(client: ClientBase): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
     `select name from tidemark.stream as known where ${isLocallyChangedSql}`,

@@ -217,7 +217,8 @@ export async function inTurn(
   })
 }
 
-// All advisory locks that have a number, in one place: two with the same number would wait for each other. Only tests and the demo use them.
+// Advisory locks that have a number, in one place: two with the same number in one database would wait for each other. Only tests and the
+// demo use these; the embedded Postgres has one of its own, in the database `postgres`.
 export const lockKeys = {
   /** Of the tests, in the database that they are given. */
   testTemplate: 7_405_615,

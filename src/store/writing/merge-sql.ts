@@ -153,8 +153,8 @@ export function probeSql(tableSchema: TableSchema): string {
 
 /**
  * Whether a record replaces its row: it has a higher version, or other content at the same version (or in a stream without versions), or
- * its row is marked as deleted. Of two records with one version the one that was read last wins. A record that was gone and is there
- * again counts in any version: it may come from a backup.
+ * it lives and its row is marked as deleted. Of two records with one version the one that was read last wins. A record that was gone and
+ * is there again counts in any version: it may come from a backup.
  */
 function isNews(tableSchema: TableSchema, { hash, isLiving, version: theirs, isDamaged }: Incoming): string {
   const isBack = `mine._deleted_at is not null and ${isLiving} and ${wentSince} is not true`

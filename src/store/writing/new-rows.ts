@@ -1,6 +1,6 @@
 // Guesses what the next page holds by what the page before held. After a page of new rows another one is expected, as in a first load:
 // it can be copied straight into its table. After a page whose rows were all stored and unchanged another such one is expected: only its
-// hashes are made. Where the guess is wrong, Postgres refuses the page, and it is written once more in the usual way.
+// hashes are made. Where the guess is wrong, the attempt is rolled back, and the page is written once more in the usual way.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { Row } from '../../streams/record.ts'

@@ -61,7 +61,7 @@ export function recentPast(now: Date, lookbackMs: number, lastReadAt: Date | nul
 
 /**
  * How late a version came: the position passed it at `passedAt`, and a run found it now. It became visible between the last reading
- * and this one, so the middle is taken. If this reading were taken, each look-back would make the next one longer.
+ * and this one, so the middle is taken. If the time of this reading were taken, each look-back would make the next one longer.
  */
 export function latenessMs(passedAt: Date, now: Date, lastReadAt: Date | null): number {
   const latest = now.getTime()

@@ -7,7 +7,7 @@ import type { Unread } from '../ports/store.ts'
 
 export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
 
-/** The highest living row that is read. An answer to what is at or above its version has to show it, or it proves nothing (P11). */
+/** The highest row whose record the upstream still serves, perhaps marked as deleted. An answer from its version on has to show it (P11). */
 export type Anchor = { readonly key: string; readonly version: bigint }
 
 export type ReadingOptions = {
@@ -167,7 +167,7 @@ export type Reading<Name extends StateName = StateName> = {
   readonly isCut: boolean
   /** Some rows share one version. */
   readonly sharesVersions: boolean
-  /** How many full pages came sorted. */
+  /** How many full pages came. */
   readonly fullPages: number
   /** How many times in a row it went on although an answer showed nothing new. */
   readonly blindSteps: number
@@ -197,7 +197,7 @@ export type Event =
 export type RangesEnd = {
   readonly kind: 'ranges'
   readonly unread: Unread
-  /** Why the ranges were given up: the order they rely on does not hold. Null: they were not. */
+  /** Why the ranges were given up: the order that they rely on does not hold, or `Sorts` was refused. Null: they were not. */
   readonly fell: { readonly how: 'out of order' | 'cut' | 'refused'; readonly why: string } | null
 }
 
