@@ -9,12 +9,12 @@ import { readIncremental } from '../../src/sync/changes/incremental.ts'
 import { readLookback } from '../../src/sync/changes/lookback.ts'
 import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
 import type { RunOutcome } from '../../src/sync/perform-run.ts'
-import type { RunEnd } from '../../src/sync/ports/store.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
-import { type LieKind, type LyingUpstream, lyingUpstream, someLies } from '../support/model-lies.ts'
-import { type ModelStore, modelStore } from '../support/model-store.ts'
-import { modelStream, ordinaryWorld } from '../support/model-upstream.ts'
-import { oddWorlds } from '../support/model-worlds.ts'
+import { differences, watchClaims, watchDeletions, watchReconcile } from '../support/model-claims.ts'
+import { lyingUpstream, someLies } from '../support/model-lies.ts'
+import { modelStore } from '../support/model-store.ts'
+import { modelStream } from '../support/model-upstream.ts'
+import { oddWorlds, ordinaryWorld } from '../support/model-worlds.ts'
 import { seededRandom } from '../support/random.ts'
 import { worldSeed } from '../support/worlds.ts'
 
@@ -178,21 +178,6 @@ const quietRounds = 12
 /** Some worlds are so hostile that reading them does not end; that it was not read is told. */
 const mostRequests = 8_000
 const lookbackFloorMs = 60_000
-/** While these are told, nobody can know how old an answer is. */
-const oldAnswers: readonly LieKind[] = [
-  'lists come from a cache',
-  'everything comes from a cache',
-  'a replica lags',
-  'a replica lags for some reads',
-  'lists are empty and reads gone',
-]
-/** Data that goes back: what was settled or known before says nothing about what is there now. */
-const goesBack: readonly LieKind[] = [
-  'a backup is restored',
-  'a backup is restored and versions go on',
-  'a record falls back',
-  'a record changes in silence',
-]
 
 const tally = { worlds: 0, equal: 0, told: new Map<string, number>() }
 
@@ -218,7 +203,7 @@ describe('beliefs', () => {
             lookbackFloorMs,
             approved: 0,
           }
-          const claims = watchClaims(store, upstream, !lies.some(({ kind }) => goesBack.includes(kind)))
+          const claims = watchClaims(store, upstream, { world, lies })
           for (let change = 0; change < plan.initialChanges; change++) upstream.change()
           let changesLeft = 300
           let requests = 0
@@ -241,7 +226,8 @@ describe('beliefs', () => {
               world.twins
                 ? findDeletions(context)
                 : watchDeletions(store, upstream, () => findDeletions(context)),
-            reconcile: (approved = 0) => reconcileStream({ ...context, approved }),
+            reconcile: (approved = 0) =>
+              watchReconcile(store, upstream, now(), () => reconcileStream({ ...context, approved })),
           }
           for (let round = 0; round < rounds; round++) {
             upstream.beginRound(round)
@@ -257,7 +243,7 @@ describe('beliefs', () => {
           upstream.truth.settle()
           upstream.beginRound(-1)
           let told: readonly string[] = []
-          let wrong = differences(store, upstream)
+          let wrong = differences(store, upstream, world)
           for (let round = 0; round < quietRounds; round++) {
             timeMs += 120_000
             const outcomes: RunOutcome[] = [
@@ -271,7 +257,7 @@ describe('beliefs', () => {
             const { blocked } = compared.findings
             outcomes.push(blocked ? await kinds.reconcile(blocked.missing) : compared)
             told = [...outcomes.slice(1).flatMap(whatIsTold), ...claims.told()]
-            wrong = differences(store, upstream)
+            wrong = differences(store, upstream, world)
             if ((wrong.length === 0 && told.length === 0) || requests > mostRequests) break
           }
           tally.worlds += 1
@@ -303,91 +289,4 @@ function whatIsTold({ kind, status, isComplete, error, note }: RunOutcome): read
   const isFine =
     isComplete && status === 'done' && !/fell back|believed when|mended|epoch|not listed/.test(note ?? '')
   return isFine ? [] : [`${kind} ${status}: ${(note ?? '').replaceAll(/\d+/g, 'N').slice(0, 60)}`]
-}
-
-/** How the mirror differs from what is there; records that no list shows, that cannot be rows, or that share a key, aside. */
-function differences(store: ModelStore, { truth }: LyingUpstream): readonly string[] {
-  const there = new Map(truth.all().map((row) => [String(row.id), row]))
-  return [
-    ...truth.visible().flatMap(({ id, version, text = 0 }) => {
-      if (truth.isTwin(id)) return []
-      const row = store.rows.get(String(id))
-      if (!row || row.gone === 'absent') return [`${id} is missing`]
-      if (row.version !== version) return [`${id} is ${row.version} instead of ${version}`]
-      return Math.abs(Number(row.record.Text)) === Math.abs(text) ? [] : [`${id} has other content`]
-    }),
-    ...[...store.rows.values()].flatMap(({ key, gone }) =>
-      gone === null && !there.has(key) ? [`${key} is gone there`] : [],
-    ),
-  ]
-}
-
-/**
- * Where no record is unknown, marked by mistake, or shown twice, what vanished before `deletions_known_through` is marked. A vanished one and an unknown
- * one may hide each other for a while: that is not promised. Nor that an answer is not old: what it shows vanished since.
- */
-async function watchDeletions<Outcome>(
-  store: ModelStore,
-  { truth, told, goneSince, mostAgeMs }: LyingUpstream,
-  run: () => Promise<Outcome>,
-): Promise<Outcome> {
-  const lacksAny = () =>
-    truth.all().some(({ id, deleted }) => {
-      const row = store.rows.get(String(id))
-      return !row || (row.gone === 'absent' && !deleted)
-    })
-  const before = store.deletionsKnownThrough()
-  const lacked = lacksAny() || told.size > 0
-  const outcome = await run()
-  const known = store.deletionsKnownThrough()
-  if (lacked || lacksAny() || known === null || known === before) return outcome
-  const alive = [...store.rows.values()].filter(({ key, gone }) => {
-    const since = goneSince(Number(key))
-    return gone === null && since !== null && since.getTime() + mostAgeMs <= known.getTime()
-  })
-  expect(alive, 'deletions are known, and rows of vanished records live').toEqual([])
-  return outcome
-}
-
-/** What runs say of the whole stream is checked when they say it. */
-function watchClaims(store: ModelStore, upstream: LyingUpstream, neverGoesBack: boolean) {
-  const { truth, told } = upstream
-  let settled: RunEnd['settled']
-  /** Marked when an old answer lacked them; the next search or reconcile takes that back. */
-  const doubtful = new Set<number>()
-  const tellsAny = (kinds: readonly LieKind[]) => kinds.some((kind) => told.has(kind))
-  store.onFinish = (end, kind) => {
-    if (end.settled) settled = end.settled
-    if (!neverGoesBack) return
-    const livingMarked = truth
-      .visible()
-      .filter(({ id, deleted }) => !deleted && store.rows.get(String(id))?.gone === 'absent')
-    if (tellsAny(oldAnswers)) {
-      for (const { id } of livingMarked) doubtful.add(id)
-      return
-    }
-    if (kind === 'reconcile' && end.isComplete) doubtful.clear()
-    expect(
-      livingMarked.filter(({ id }) => !doubtful.has(id)),
-      'marked as deleted, and there',
-    ).toEqual([])
-    if (end.settled) {
-      const { version, at } = end.settled
-      const missing = truth
-        .visible()
-        .filter(
-          (row) =>
-            row.version <= version &&
-            upstream.visibleSince(row.id) <= at &&
-            !((store.rows.get(String(row.id))?.version ?? -1n) >= row.version),
-        )
-      expect(missing, `settled through ${version}, and missing`).toEqual([])
-    }
-  }
-  return {
-    told: () => [
-      ...(store.isBlocked() ? ['deletions are blocked'] : []),
-      ...(settled ? [] : ['never settled']),
-    ],
-  }
 }

@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest'
 import { readIncremental } from '../../src/sync/changes/incremental.ts'
 import type { ChangesRequest } from '../../src/sync/ports/source.ts'
 import { modelStore } from '../support/model-store.ts'
-import { modelStream, modelUpstream, ordinaryWorld, type World } from '../support/model-upstream.ts'
+import { modelStream, modelUpstream } from '../support/model-upstream.ts'
+import { ordinaryWorld, type World } from '../support/model-worlds.ts'
 import { seededRandom } from '../support/random.ts'
 
 function openMirror(world: Partial<World>, seed: number, pageSize = 30) {

@@ -1,7 +1,7 @@
 // What a reconcile and the search for vanished records need of the mirror in memory: which rows a listing lacked, and which of them
 // may be marked as gone (P7); and the rows that are looked at again and again (P14).
 
-import type { Row } from '../../src/streams/record.ts'
+import { isFlaggedDeleted, type Row } from '../../src/streams/record.ts'
 import type {
   AbsentRows,
   Difference,
@@ -28,13 +28,13 @@ export type AuditedRows = {
 
 const living = (rows: AuditedRows['rows']) => [...rows.values()].filter(({ gone }) => gone === null)
 
-function mark({ rows, tick }: AuditedRows, gone: readonly Gone[], begun: number): number {
+function mark({ rows, tick }: AuditedRows, gone: readonly Gone[], begun: number, startedAt: Date): number {
   let marked = 0
   for (const { key } of gone) {
     const row = rows.get(key)
     if (!row || row.gone === 'absent' || row.writtenAt > begun) continue
     if (row.gone === null) marked += 1
-    rows.set(key, { ...row, gone: 'absent', writtenAt: tick() })
+    rows.set(key, { ...row, gone: 'absent', writtenAt: tick(), markedAt: startedAt })
   }
   return marked
 }
@@ -45,6 +45,7 @@ export function modelAbsentRows(
   isSeen: (key: string) => boolean,
   seenCount: () => number,
 ): AbsentRows {
+  const startedAt = mirror.now()
   let gathered: string[] = []
   const noted: Gone[] = []
   return {
@@ -65,7 +66,7 @@ export function modelAbsentRows(
     async noteGone(gone) {
       noted.push(...gone)
     },
-    markGone: async () => mark(mirror, noted, begun),
+    markGone: async () => mark(mirror, noted, begun, startedAt),
   }
 }
 
@@ -73,7 +74,7 @@ export function differenceOf({ rows }: Pick<AuditedRows, 'rows'>, row: Row): Dif
   const { key, version, record } = row
   const known = rows.get(key)
   const isSame = known?.version === version
-  const isBack = known?.gone === 'absent'
+  const isBack = known?.gone === 'absent' && !isFlaggedDeleted(record)
   if (isSame && !isBack && JSON.stringify(record) === JSON.stringify(known?.record)) return null
   return {
     ...{ key, version, isBack, isLocal: false, isRewound: false },
@@ -139,7 +140,7 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
       const row = [...mirror.rows.values()].find(({ gone }) => gone === 'source')
       return row ? BigInt(row.key) : null
     },
-    markGone: async (gone) => mark(mirror, gone, begun),
+    markGone: async (gone) => mark(mirror, gone, begun, startedAt),
     clock: async () => mirror.now().toISOString(),
     block: async (shortfall) => mirror.block(shortfall !== null),
     beforehand: async () => ({ isBlocked: false, marked: 0 }),

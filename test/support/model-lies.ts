@@ -3,7 +3,8 @@
 
 import fc from 'fast-check'
 import type { Answer, Refusal, Source } from '../../src/sync/ports/source.ts'
-import { type ModelRow, type ModelUpstream, modelUpstream, type World } from './model-upstream.ts'
+import { type ModelRow, type ModelUpstream, modelUpstream } from './model-upstream.ts'
+import type { World } from './model-worlds.ts'
 import type { Random } from './random.ts'
 
 export const lieKinds = [
@@ -12,10 +13,17 @@ export const lieKinds = [
   'lists are empty and reads gone',
   'lists are empty and reads unclear',
   'everything fails',
+  'some requests fail',
   'lists come from a cache',
   'everything comes from a cache',
   'a replica lags',
   'a replica lags for some reads',
+  /** Replication stopped: for lists, for what changed, or for single records. */
+  'lists stand still',
+  'changes stand still',
+  'reads stand still',
+  /** A copy of the backup, which others work with: a stage that is called by mistake. */
+  'another copy answers',
   'rights hide after paging',
   'cut before the sort',
   'neworchanged omits some',
@@ -27,6 +35,12 @@ export const lieKinds = [
   'since is inclusive or not, the other way',
   'a backup is restored',
   'a backup is restored and versions go on',
+  /** A replica takes over that lacks the last few: their versions and ids are handed out again. */
+  'a failover loses the last writes',
+  /** What was not committed was read, and is rolled back. */
+  'a transaction that was read is rolled back',
+  /** They are in no answer at all, and come back as they were. */
+  'some records are away',
   'a record falls back',
   'a record changes in silence',
   'many records vanish',
@@ -51,6 +65,8 @@ export const someLies: fc.Arbitrary<readonly Lie[]> = fc.array(
 /** An old answer may still come this long after the lie began. */
 const cachedMs = 20_000
 const lagMs = 30_000
+/** So many changes a replica may lack that takes over. */
+const mostLost = 6
 
 const brief: Partial<Record<LieKind, Partial<World>>> = {
   'rights hide after paging': { hides: 'some' },
@@ -85,13 +101,12 @@ type Parts = {
   readonly now: () => Date
 }
 
-const mostAgeOf = (lies: readonly Lie[]): number =>
-  Math.max(
-    0,
-    ...lies.map(({ kind }) =>
-      kind.startsWith('a replica lags') ? lagMs : kind.includes('a cache') ? cachedMs : 0,
-    ),
-  )
+function ageOf(kind: LieKind): number {
+  if (/stand still|another copy/.test(kind)) return Number.POSITIVE_INFINITY
+  if (kind.startsWith('a replica lags')) return lagMs
+  return kind.includes('a cache') ? cachedMs : 0
+}
+const mostAgeOf = (lies: readonly Lie[]): number => Math.max(0, ...lies.map(({ kind }) => ageOf(kind)))
 
 export function lyingUpstream({ world: asEver, lies, random, now }: Parts): LyingUpstream {
   const world: World = { ...asEver }
@@ -104,16 +119,37 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
   )
   const cached = new Map<string, { readonly answer: unknown; readonly untilMs: number }>()
   let backup: readonly ModelRow[] = []
+  /** As it was before each of the last changes. */
+  const recent: (readonly ModelRow[])[] = []
+  const copy = modelUpstream(world, random)
+  const still = new Map<string, ReadonlyMap<number, ModelRow>>()
+  const undo = new Map<LieKind, () => void>()
 
   function set(kind: LieKind): void {
     told.add(kind)
     happen[kind]?.()
+    const end = begin[kind]?.()
+    if (end) undo.set(kind, end)
     follow()
+  }
+  function unset(kind: LieKind): void {
+    told.delete(kind)
+    undo.get(kind)?.()
+    undo.delete(kind)
+  }
+  function standStill(what: string) {
+    still.set(what, new Map(truth.all().map((row) => [row.id, row])))
+    return () => void still.delete(what)
   }
   const pickRow = () => (truth.all().length > 0 ? random.pick(truth.all()) : null)
   const happen: Partial<Record<LieKind, () => void>> = {
     'a backup is restored': () => truth.restore(backup, false),
     'a backup is restored and versions go on': () => truth.restore(backup),
+    'a failover loses the last writes'() {
+      const earlier = recent.at(-1 - random.integer(recent.length))
+      if (earlier) truth.restore(earlier, false)
+    },
+    'another copy answers': () => copy.restore(backup, false),
     'a record falls back'() {
       const row = pickRow()
       const earlier = row && backup.find(({ id }) => id === row.id)
@@ -128,6 +164,18 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
     },
     'a transaction stays open': () => truth.hold(random),
   }
+  /** With what happens at their end. */
+  const begin: Partial<Record<LieKind, () => () => void>> = {
+    'a transaction that was read is rolled back': () => truth.beginDirty(random),
+    'some records are away'() {
+      const share = random.pick([0.05, 0.15, 0.6])
+      const ids = truth.all().map(({ id }) => id)
+      return truth.takeAway(ids.filter(() => random.chance(share)))
+    },
+    'lists stand still': () => standStill('list'),
+    'changes stand still': () => standStill('changes'),
+    'reads stand still': () => standStill('record'),
+  }
   /** The world as it is while these lies are told. */
   function follow(): void {
     Object.assign(world, asEver)
@@ -139,9 +187,11 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
 
   async function ask<Any>(name: string, isList: boolean, right: () => Promise<Any>): Promise<Any> {
     if (told.has('everything fails')) throw new Error('the upstream does not answer')
+    if (told.has('some requests fail') && random.chance(0.05)) throw new Error('a node is ill')
     const lags =
       told.has('a replica lags') || (told.has('a replica lags for some reads') && random.chance(0.5))
-    truth.readFrom = lags ? past.at(new Date(now().getTime() - lagMs)) : null
+    const old = still.get(name.split(' ')[0] ?? '')
+    truth.readFrom = lags ? past.at(new Date(now().getTime() - lagMs)) : old ? () => old : null
     const isCached =
       told.has('everything comes from a cache') || (isList && told.has('lists come from a cache'))
     const known = isCached ? cached.get(name) : undefined
@@ -160,16 +210,20 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
   }
   const text = (request: object) =>
     JSON.stringify(request, (_, value) => (typeof value === 'bigint' ? String(value) : value))
+  const answering = () => {
+    copy.onRequest = truth.onRequest
+    return told.has('another copy answers') ? copy : truth
+  }
   const source: Source = {
     sortedBy: () => source,
     changes: (request, signal) =>
-      ask(`changes ${text(request)}`, true, () => listed(() => truth.changes(request, signal))),
+      ask(`changes ${text(request)}`, true, () => listed(() => answering().changes(request, signal))),
     list: (request, signal) =>
-      ask(`list ${text(request)}`, true, () => listed(() => truth.list(request, signal))),
+      ask(`list ${text(request)}`, true, () => listed(() => answering().list(request, signal))),
     listHasPages: true,
     lookup: (key, signal) =>
       ask(`record ${key}`, false, async () => {
-        const found = (await truth.lookup?.(key, signal)) ?? 'unclear'
+        const found = (await answering().lookup?.(key, signal)) ?? 'unclear'
         if (told.has('lists are empty and reads gone')) return 'gone'
         return told.has('lists are empty and reads unclear') ? 'unclear' : found
       }),
@@ -182,19 +236,22 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
     goneSince: past.goneSince,
     mostAgeMs: mostAgeOf(lies),
     change() {
+      recent.push(truth.all())
+      if (recent.length > mostLost) recent.shift()
       truth.change(random)
+      if (told.has('another copy answers')) copy.change(random)
       past.note()
     },
     beginRound(round) {
       if (round === 1) backup = truth.all()
       for (const { kind, from, rounds } of lies) {
         if (from === round) set(kind)
-        if (from + rounds === round) told.delete(kind)
+        if (from + rounds === round) unset(kind)
       }
       follow()
     },
     beQuiet() {
-      told.clear()
+      for (const kind of told) unset(kind)
       truth.readFrom = null
       follow()
     },

@@ -30,6 +30,8 @@ export type StoredRow = Row & {
   /** Why it is marked as deleted. */
   readonly gone: 'source' | 'absent' | null
   readonly writtenAt: number
+  /** When the run began that found its record gone. */
+  readonly markedAt?: Date
 }
 export type ModelStore = Store & {
   readonly rows: Map<string, StoredRow>

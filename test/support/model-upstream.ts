@@ -1,4 +1,4 @@
-// An upstream in memory with every unknown of the real one as a switch: what it serves, and how its rows change.
+// An upstream in memory with every unknown of the real one as a switch (model-worlds.ts): what it serves, and how its rows change.
 
 import type { Json } from '../../src/json/json.ts'
 import type { ChangesStream } from '../../src/streams/catalog.ts'
@@ -11,6 +11,7 @@ import type {
   SortOrder,
   Source,
 } from '../../src/sync/ports/source.ts'
+import type { World } from './model-worlds.ts'
 import type { Random } from './random.ts'
 
 export const modelStream: ChangesStream = {
@@ -25,79 +26,8 @@ export const modelStream: ChangesStream = {
   defaultSchedule: '30s',
 }
 
-export type Order = 'row version' | 'id' | 'descending' | 'unstable'
-export type World = {
-  readonly order: Order
-  readonly inclusive: boolean
-  readonly sorts:
-    | 'honoured'
-    | 'ascending only'
-    /** 9 behind 10. */
-    | 'as text'
-    /** The page is cut first and sorted then. */
-    | 'within the page'
-    | 'ignored'
-    | 'refused'
-    | 'switches paging off'
-  readonly cap: number | null
-  /** Each page has a cap of its own, up to the cap: pages are cut by their bytes, or by how busy the upstream is. */
-  readonly capVaries: boolean
-  /** From this request on the cap is half of what it was. */
-  readonly capHalvesAt: number | null
-  /** A capped page is skipped over by the size asked for (Sieve), or by the cap. */
-  readonly capArithmetic: 'requested' | 'capped'
-  /** With a size of its own, `PageSize` changes nothing and `Page` counts; with the first page again it is the other way round. */
-  readonly paging: 'works' | 'ignored' | 'first page again' | 'last page again' | 'own size'
-  /** Rows that are left out of a page after it was cut: one in five, or most of them, so that whole pages are empty. */
-  readonly hides: false | 'some' | 'most'
-  /** Some records have no row version, so that they cannot be rows. */
-  readonly spoils: boolean
-  /** Once in a run it answers nothing, whatever there is. */
-  readonly slips: boolean
-  /** The list filters and sorts by key. */
-  readonly byKey: 'honoured' | 'filters only' | 'ignored'
-  /** So many records with the lowest ids are left after the filter and before the sort. */
-  readonly cutBeforeSort: number | null
-  /** Some records are in lists, and not in what changed. */
-  readonly omits: boolean
-  /** Beside some records there is another one with their key. */
-  readonly twins: boolean
-  /** A field that is another one at each read. */
-  readonly isVolatile: boolean
-  readonly versions: 'number' | 'string' | 'base64'
-  /** Its name, when a RowVersion that is mostly empty stands beside it. */
-  readonly hasLegacyVersion: boolean
-  readonly deletes: 'hard' | 'soft'
-  readonly tieChance: number
-  readonly lateChance: number
-}
-
-/** With none of the oddities. */
-export const ordinaryWorld: World = {
-  order: 'row version',
-  inclusive: false,
-  sorts: 'honoured',
-  cap: null,
-  capHalvesAt: null,
-  capVaries: false,
-  capArithmetic: 'requested',
-  paging: 'works',
-  hides: false,
-  spoils: false,
-  slips: false,
-  byKey: 'ignored',
-  cutBeforeSort: null,
-  omits: false,
-  twins: false,
-  isVolatile: false,
-  versions: 'string',
-  hasLegacyVersion: false,
-  deletes: 'hard',
-  tieChance: 0,
-  lateChance: 0,
-}
-
 const ownPageSize = 30
+const blockSize = 10n
 
 export type ModelRow = {
   readonly id: number
@@ -126,6 +56,10 @@ export type ModelUpstream = Source & {
   /** All that is written and not visible yet becomes visible. */
   settle(): void
   restore(rows: readonly ModelRow[], keepsCounter?: boolean): void
+  /** Takes these rows away, and puts them back as they were when that is called. */
+  takeAway(ids: readonly number[]): () => void
+  /** Writes what can be read although it is not committed; rolled back when that is called. */
+  beginDirty(random: Random): () => void
   /** Puts this row in the place of the one with its id, whatever its version. */
   put(row: ModelRow): void
   /** Reads see these rows instead of those that there are; null: those. */
@@ -137,12 +71,17 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   const rows = new Map<number, ModelRow>()
   const uncommitted: ModelRow[] = []
   const held: ModelRow[] = []
+  /** Not committed, and read all the same. */
+  const dirty = new Set<number>()
+  /** Marked as deleted, and shown nowhere. */
+  const removed: ModelRow[] = []
   /** While a transaction holds a row, nobody else changes it. */
-  const isHeld = ({ id }: ModelRow) => [...uncommitted, ...held].some((row) => row.id === id)
+  const isHeld = ({ id }: ModelRow) => dirty.has(id) || [...uncommitted, ...held].some((row) => row.id === id)
   const late = new Set<number>()
   let version = 0n
   let lastId = 0
   let lastText = 0
+  let restores = 0
   const comesAgain = () => world.paging === 'last page again' || world.paging === 'first page again'
   let requests = 0
   let slipsAfter = -1
@@ -158,9 +97,27 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     return world.cap && isHalved ? Math.ceil(world.cap / 2) : world.cap
   }
 
+  const blocks: { next: bigint; left: number }[] = []
   const nextVersion = () => {
-    if (!(version > 0n && random.chance(world.tieChance))) version += BigInt(1 + random.integer(3))
+    if (world.counters > 1) return nextOfBlock()
+    if (!(version > 0n && random.chance(world.tieChance))) version += step()
     return version
+  }
+  const step = () => {
+    const isLeap = world.leapChance > 0 && random.chance(world.leapChance)
+    return isLeap ? 10n ** BigInt(2 + random.integer(14)) : BigInt(1 + random.integer(3))
+  }
+  const nextOfBlock = () => {
+    const place = random.integer(world.counters)
+    const block = blocks[place]
+    if (block && block.left > 0) {
+      block.left -= 1
+      return block.next++
+    }
+    const first = version + 1n
+    version += blockSize
+    blocks[place] = { next: first + 1n, left: Number(blockSize) - 1 }
+    return first
   }
   let highestShown = 0n
   /** What one transaction wrote becomes visible at once. */
@@ -191,7 +148,9 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     },
     change() {
       const kind = random.integer(11)
-      if (kind < 3 || rows.size === 0)
+      if (kind < 3 && removed.length > 0 && random.chance(0.5))
+        store(...removed.splice(0, 1).map((row) => ({ ...row, version: nextVersion() })))
+      else if (kind < 3 || rows.size === 0)
         store({ id: ++lastId, version: nextVersion(), deleted: false, text: 0 })
       else if (kind < 6) store({ ...existing(), version: nextVersion() })
       else if (kind === 6) remove(existing())
@@ -229,15 +188,44 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
       for (let written = 0; written < count; written++) show({ ...existing(), version: nextVersion() })
     },
     restore(earlier, keepsCounter = true) {
+      restores += 1
       rows.clear()
       uncommitted.length = 0
       held.length = 0
+      removed.length = 0
       for (const row of earlier) rows.set(row.id, row)
       if (keepsCounter) return
+      blocks.length = 0
+      lastId = Math.max(0, ...rows.keys())
       version = earlier.reduce((highest, row) => (row.version > highest ? row.version : highest), 0n)
       highestShown = version
     },
     put: (row) => void rows.set(row.id, row),
+    takeAway(ids) {
+      const away = ids.flatMap((id) => rows.get(id) ?? []).filter((row) => !isHeld(row))
+      for (const { id } of away) rows.delete(id)
+      const back = restores
+      return () => {
+        if (restores === back) for (const row of away) rows.set(row.id, row)
+      }
+    },
+    beginDirty(random) {
+      const before = [...rows.values()].filter((row) => !isHeld(row) && random.chance(0.1))
+      const gone = random.chance(0.5) ? before[0] : undefined
+      const written = before.filter((row) => row !== gone)
+      for (const { id } of before) dirty.add(id)
+      if (gone) rows.delete(gone.id)
+      const fresh = { id: ++lastId, version: nextVersion(), deleted: false }
+      dirty.add(fresh.id)
+      show(fresh, ...written.map((row) => ({ ...row, version: nextVersion() })))
+      const back = restores
+      return () => {
+        dirty.clear()
+        if (restores !== back) return
+        rows.delete(fresh.id)
+        for (const row of before) rows.set(row.id, row)
+      }
+    },
     readFrom: null,
     sortedBy: () => model,
     async changes(request) {
@@ -254,6 +242,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     async lookup(key): Promise<Lookup> {
       model.onRequest()
       const row = readable().get(Number(key))
+      if (row?.deleted && world.showsMarked === 'in changes alone') return 'gone'
       return row ? { found: record(row) } : 'gone'
     },
   }
@@ -272,8 +261,9 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
 
   function remove(row: ModelRow) {
     if (isHeld(row)) return
-    if (world.deletes === 'hard') rows.delete(row.id)
-    else store({ ...row, version: nextVersion(), deleted: !row.deleted })
+    if (world.deletes === 'soft') return store({ ...row, version: nextVersion(), deleted: !row.deleted })
+    rows.delete(row.id)
+    if (world.deletes === 'hidden') removed.push(row)
   }
 
   function commit() {
@@ -306,7 +296,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   }
 
   function listed({ byKey }: ListRequest): readonly ModelRow[] {
-    const all = [...readable().values()]
+    const all = [...readable().values()].filter((row) => !row.deleted || world.showsMarked === 'everywhere')
     if (!byKey || world.byKey === 'ignored') return ordered(cut(all), null)
     const wanted = cut(all.filter(({ id }) => byKey.after === null || BigInt(id) > byKey.after))
     if (world.byKey === 'filters only') return ordered(wanted, null)

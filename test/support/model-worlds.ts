@@ -1,8 +1,87 @@
-// Upstreams drawn at random: each unknown of the real one is a switch (model-upstream.ts), and these are the settings that may come
-// together.
+// Upstreams drawn at random: each unknown of the real one is a switch, and these are the settings that may come together.
 
 import fc from 'fast-check'
-import type { World } from './model-upstream.ts'
+
+export type World = {
+  readonly order: 'row version' | 'id' | 'descending' | 'unstable'
+  readonly inclusive: boolean
+  readonly sorts:
+    | 'honoured'
+    | 'ascending only'
+    /** 9 behind 10. */
+    | 'as text'
+    /** The page is cut first and sorted then. */
+    | 'within the page'
+    | 'ignored'
+    | 'refused'
+    | 'switches paging off'
+  readonly cap: number | null
+  /** Each page has a cap of its own, up to the cap: pages are cut by their bytes, or by how busy the upstream is. */
+  readonly capVaries: boolean
+  /** From this request on the cap is half of what it was. */
+  readonly capHalvesAt: number | null
+  /** A capped page is skipped over by the size asked for (Sieve), or by the cap. */
+  readonly capArithmetic: 'requested' | 'capped'
+  /** With a size of its own, `PageSize` changes nothing and `Page` counts; with the first page again it is the other way round. */
+  readonly paging: 'works' | 'ignored' | 'first page again' | 'last page again' | 'own size'
+  /** Rows that are left out of a page after it was cut: one in five, or most of them, so that whole pages are empty. */
+  readonly hides: false | 'some' | 'most'
+  /** Some records have no row version, so that they cannot be rows. */
+  readonly spoils: boolean
+  /** Once in a run it answers nothing, whatever there is. */
+  readonly slips: boolean
+  /** The list filters and sorts by key. */
+  readonly byKey: 'honoured' | 'filters only' | 'ignored'
+  /** So many records with the lowest ids are left after the filter and before the sort. */
+  readonly cutBeforeSort: number | null
+  /** Some records are in lists, and not in what changed. */
+  readonly omits: boolean
+  /** Beside some records there is another one with their key. */
+  readonly twins: boolean
+  /** A field that is another one at each read. */
+  readonly isVolatile: boolean
+  readonly versions: 'number' | 'string' | 'base64'
+  /** Its name, when a RowVersion that is mostly empty stands beside it. */
+  readonly hasLegacyVersion: boolean
+  /** `hidden`: it is shown nowhere, and may come back under its key. */
+  readonly deletes: 'hard' | 'soft' | 'hidden'
+  /** Where records that the source marks as deleted are shown. */
+  readonly showsMarked: 'everywhere' | 'not in lists' | 'in changes alone'
+  readonly tieChance: number
+  /** The counter of versions leaps: after a failover, or as others use it too. */
+  readonly leapChance: number
+  /** Each takes a block of versions and hands them out, as a sequence with a cache does: a record may get a lower one than it had. */
+  readonly counters: 1 | 2
+  readonly lateChance: number
+}
+
+/** With none of the oddities. */
+export const ordinaryWorld: World = {
+  order: 'row version',
+  inclusive: false,
+  sorts: 'honoured',
+  cap: null,
+  capHalvesAt: null,
+  capVaries: false,
+  capArithmetic: 'requested',
+  paging: 'works',
+  hides: false,
+  spoils: false,
+  slips: false,
+  byKey: 'ignored',
+  cutBeforeSort: null,
+  omits: false,
+  twins: false,
+  isVolatile: false,
+  versions: 'string',
+  hasLegacyVersion: false,
+  deletes: 'hard',
+  showsMarked: 'everywhere',
+  tieChance: 0,
+  leapChance: 0,
+  counters: 1,
+  lateChance: 0,
+}
 
 export const openWorlds: fc.Arbitrary<World> = fc
   .record({
@@ -42,7 +121,10 @@ export const openWorlds: fc.Arbitrary<World> = fc
     versions: fc.constantFrom<World['versions'][]>('number', 'string', 'base64'),
     hasLegacyVersion: fc.constant(false),
     deletes: fc.constantFrom('hard', 'soft'),
+    showsMarked: fc.constant('everywhere'),
     tieChance: fc.constantFrom(0, 0, 0.2, 0.7),
+    leapChance: fc.constant(0),
+    counters: fc.constant(1),
     lateChance: fc.constantFrom(0, 0, 0.1),
   })
   .map((world): World => (world.paging === 'first page again' ? onePageOnly(world) : world))
@@ -66,7 +148,7 @@ export const veiledWorlds = openWorlds.map(
   (world): World => ({ ...longPages(world), hides: 'most', sorts: 'honoured', paging: 'works' }),
 )
 
-/** With the oddities that only a second way of reading can show: lists by key, cuts, twins, volatile fields, a legacy version field. */
+/** With the oddities that only a second way of reading can show: lists by key, cuts, twins, volatile fields, records that come back. */
 export const oddWorlds: fc.Arbitrary<World> = fc
   .tuple(
     fc.oneof({ arbitrary: openWorlds, weight: 4 }, { arbitrary: hidingWorlds, weight: 1 }),
@@ -77,6 +159,10 @@ export const oddWorlds: fc.Arbitrary<World> = fc
       twins: fc.constantFrom(false, false, false, true),
       isVolatile: fc.constantFrom(false, false, false, true),
       hasLegacyVersion: fc.boolean(),
+      deletes: fc.constantFrom<World['deletes'][]>('hard', 'soft', 'soft', 'hidden'),
+      leapChance: fc.constantFrom(0, 0, 0.1),
+      counters: fc.constantFrom<World['counters'][]>(1, 1, 1, 2),
+      showsMarked: fc.constantFrom<World['showsMarked'][]>('everywhere', 'not in lists', 'in changes alone'),
     }),
   )
   .map(([world, odd]) => ({

@@ -13,7 +13,8 @@ import {
 } from '../../src/sync/changes/lookback.ts'
 import type { Source } from '../../src/sync/ports/source.ts'
 import { modelStore } from '../support/model-store.ts'
-import { modelStream, modelUpstream, ordinaryWorld } from '../support/model-upstream.ts'
+import { modelStream, modelUpstream } from '../support/model-upstream.ts'
+import { ordinaryWorld } from '../support/model-worlds.ts'
 import { seededRandom } from '../support/random.ts'
 
 const minuteMs = 60_000

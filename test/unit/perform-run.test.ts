@@ -5,7 +5,8 @@ import { readIncremental } from '../../src/sync/changes/incremental.ts'
 import { openPipeline } from '../../src/sync/perform-run.ts'
 import type { Source } from '../../src/sync/ports/source.ts'
 import { modelStore } from '../support/model-store.ts'
-import { modelStream, modelUpstream, ordinaryWorld } from '../support/model-upstream.ts'
+import { modelStream, modelUpstream } from '../support/model-upstream.ts'
+import { ordinaryWorld } from '../support/model-worlds.ts'
 import { seededRandom } from '../support/random.ts'
 
 describe('a run', () => {
