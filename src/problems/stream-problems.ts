@@ -294,7 +294,7 @@ const inWords: Readonly<Record<string, string>> = {
   truncate: 'emptied by truncate',
   drop: 'dropped',
   replace: 'replaced by another table of its name',
-  alter: 'columns or its key dropped or renamed',
+  alter: 'columns or its key dropped, renamed or given other types',
   unwatch: 'its triggers removed or disabled',
   'drop months': 'months of it dropped',
 }

@@ -125,22 +125,22 @@ const damages: readonly Damage[] = [
   {
     what: 'dropping a column',
     sql: (table) => `alter table mirror.${table} drop column sys_updated_date_utc cascade`,
-    told: /columns or its key dropped or renamed/,
+    told: /columns or its key dropped, renamed or given other types/,
   },
   {
     what: 'renaming a column',
     sql: (table) => `alter table mirror.${table} rename column sys_updated_date_utc to renamed`,
-    told: /columns or its key dropped or renamed/,
+    told: /columns or its key dropped, renamed or given other types/,
   },
   {
     what: 'dropping a column of Tidemark’s own',
     sql: (table) => `alter table mirror.${table} drop column _hash cascade`,
-    told: /columns or its key dropped or renamed/,
+    told: /columns or its key dropped, renamed or given other types/,
   },
   {
     what: 'dropping the key',
     sql: (table) => `alter table mirror.${table} drop constraint ${table}_pkey`,
-    told: /columns or its key dropped or renamed/,
+    told: /columns or its key dropped, renamed or given other types/,
   },
 ]
 
@@ -199,6 +199,25 @@ describe.skipIf(!hasPostgres)('what others do to a table', () => {
   const loaded = async () => {
     for (const stream of [assignment, object]) await read(stream)
   }
+
+  it('a column of another type that cuts its values: none of them stays (P4)', async () => {
+    const { pool } = database
+    await loaded()
+    const subjects = async () =>
+      (
+        await pool.query(
+          `select assignment_id, coalesce(_rescued->>'Subject', subject) as subject from mirror.assignment order by 1`,
+        )
+      ).rows
+    const before = await subjects()
+    await pool.query(
+      'drop view bi.assignment; alter table mirror.assignment alter column subject type varchar(3) using left(subject, 3)',
+    )
+    expect(await read(assignment)).toMatchObject({ status: 'done', isComplete: true })
+    expect(await subjects()).toEqual(before)
+    expect((await problemsOf(pool, 'assignment'))[0]?.what).toMatch(/given other types/)
+    expect((await read(assignment)).tally).toMatchObject({ inserted: 0, updated: 0 })
+  })
 
   it('yesterday’s copy of a table: the changes since then come again (P3)', async () => {
     const { pool } = database

@@ -59,16 +59,20 @@ type Row = {
   readonly is_in_history: boolean
 }
 
+/** Of a line of pg_attribute, as Tidemark calls its types. */
+export const columnTypeSql = (attribute: string): string => `
+  case format_type(${attribute}.atttypid, ${attribute}.atttypmod)
+    when 'timestamp with time zone' then 'timestamptz' when 'time without time zone' then 'time'
+    else format_type(${attribute}.atttypid, ${attribute}.atttypmod)
+  end`
+
 /** Null when the table does not exist yet. */
 export async function readTableSchema(
   client: Pick<ClientBase, 'query'>,
   stream: MirroredStream,
 ): Promise<TableSchema | null> {
   const { rows } = await client.query<Row>(
-    `select a.attname as name, case format_type(a.atttypid, a.atttypmod)
-              when 'timestamp with time zone' then 'timestamptz' when 'time without time zone' then 'time'
-              else format_type(a.atttypid, a.atttypmod)
-            end as type,
+    `select a.attname as name, ${columnTypeSql('a')} as type,
             f.source_name as field, f.described_as is not null and f.records_seen = f.nulls_seen as is_unproven,
             exists (
               select from pg_index i where i.indrelid = a.attrelid and i.indisprimary and a.attnum = any (i.indkey)

@@ -4,8 +4,9 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { columnTypes } from './column-types.ts'
 import { definitions, ownColumns } from './own-columns.ts'
-import { qualified, readTableSchema } from './table-schema.ts'
+import { columnTypeSql, qualified, readTableSchema } from './table-schema.ts'
 import { showColumns, viewOf } from './views.ts'
 
 const triggers = ['tidemark_local_change', 'tidemark_local_delete']
@@ -29,12 +30,16 @@ const triggerCountSql = `(
   select count(*)::int from pg_trigger
   where tgrelid = known.table_oid::oid and tgenabled = 'A' and tgname in ('${triggers.join("', '")}'))`
 
-/** No trigger tells of a column that was dropped or renamed, nor of a key. */
+const typesSql = columnTypes.map((type) => `'${type}'`).join(', ')
+
+/** No trigger tells of a column that was dropped, renamed or given another type, nor of a key. */
 const isAlteredSql = `(
   exists (
-    select from tidemark.field where field.stream = known.name and column_name is not null and not exists (
-      select from pg_attribute where attrelid = known.table_oid::oid and attname = column_name and not attisdropped
-    )
+    select from tidemark.field
+    left join pg_attribute as a on attrelid = known.table_oid::oid and attname = column_name and not attisdropped
+    where field.stream = known.name and column_name is not null and (attnum is null or (
+      column_type <> ${columnTypeSql('a')} and (column_type in (${typesSql}) or ${columnTypeSql('a')} in (${typesSql}))
+    ))
   )
   or not exists (select from pg_index where indrelid = known.table_oid::oid and indisprimary)
   or ${ownColumns.length} > (
@@ -80,7 +85,7 @@ export async function watchTable(
   const { table_oid: tableOid, known_oid: knownOid } = found
   if (tableOid !== null && (tableOid !== knownOid || change !== null))
     await client.query(triggerSql(qualified(stream)))
-  if (change !== null) await forgetColumns(client, stream)
+  if (change !== null) await noteColumns(client, stream)
   if (tableOid !== knownOid || change === 'alter')
     await client.query(
       `update tidemark.stream
@@ -92,13 +97,14 @@ export async function watchTable(
   return change
 }
 
-/** Those that the table has no more: they are made again when their fields come. */
-const forgetColumns = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>) =>
+/** Which columns there are now: those that the table has no more are made again when their fields come. */
+const noteColumns = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>) =>
   client.query(
-    `update tidemark.field set column_name = null, column_type = null
-     where stream = $1 and column_name is not null and not exists (
-       select from pg_attribute where attrelid = to_regclass($2) and attname = column_name and not attisdropped
-     )`,
+    `update tidemark.field as known
+     set column_name = attname, column_type = case when attnum is not null then ${columnTypeSql('a')} end
+     from tidemark.field as mine
+     left join pg_attribute as a on attrelid = to_regclass($2) and attname = column_name and not attisdropped
+     where mine.stream = $1 and mine.column_name is not null and known.stream = mine.stream and known.folded = mine.folded`,
     [name, qualified({ name })],
   )
 

@@ -120,7 +120,7 @@ export const localChangeTable = tidemark.table(
     id: identity(),
     /** The stream, or the name of its history table. */
     stream: text('stream').notNull(),
-    /** What was done: `insert`, `update`, `delete`, `truncate`; `drop`, `replace` (another table of its name), `alter` (columns or its key were dropped or renamed), `unwatch` (its triggers were removed or disabled), `drop months` (of a history). */
+    /** What was done: `insert`, `update`, `delete`, `truncate`; `drop`, `replace` (another table of its name), `alter` (columns or its key were dropped, renamed or given other types), `unwatch` (its triggers were removed or disabled), `drop months` (of a history). */
     operation: text('operation').notNull(),
     /** How many rows, where that is known. */
     rows: int8('rows'),
