@@ -191,20 +191,20 @@ describe.skipIf(!hasPostgres)('an upstream that answers with everything to a nam
       simulator.requests.entries.filter(({ query }) => 'Sorts' in query || 'Filters' in query).length
     const outcome = await read(context)
     expect(outcome).toMatchObject({ status: 'done', isComplete: true })
-    // The first page and the first question of the proof, side by side.
-    expect(asksForOrder()).toBe(2)
+    // The first page and three questions of the proof, side by side.
+    expect(asksForOrder()).toBe(4)
     const { rows } = await pool.query(`select value, evidence from tidemark.belief where name = 'sorting'`)
     expect(rows[0]).toEqual({
       value: 'refused',
       evidence: expect.stringContaining('as if everything there is'),
     })
     await reconcileStream({ ...context.contextOf(assignment), signal: neverAborted, approved: 0 })
-    expect(asksForOrder()).toBe(3)
+    expect(asksForOrder()).toBe(5)
     expect(await beliefOf(pool, 'key_order')).toBe('refused')
     simulator.source.change('assignment', 7)
     await read(context)
     await reconcileStream({ ...context.contextOf(assignment), signal: neverAborted, approved: 0 })
-    expect(asksForOrder()).toBe(3)
+    expect(asksForOrder()).toBe(5)
     expect(await differences(pool, simulator, 'assignment')).toEqual([])
   })
 })
