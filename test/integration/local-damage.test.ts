@@ -219,6 +219,24 @@ describe.skipIf(!hasPostgres)('what others do to a table', () => {
     expect((await read(assignment)).tally).toMatchObject({ inserted: 0, updated: 0 })
   })
 
+  it.each([
+    ['a column', 'alter table mirror.assignment drop column subject cascade'],
+    ['a table', 'drop table mirror.assignment cascade'],
+  ])('%s of which a field told something: its columns are made again', async (_, sql) => {
+    const { pool } = database
+    await loaded()
+    await pool.query(
+      `update tidemark.field set note = 'its values are text, although the upstream says otherwise'
+       where stream = 'assignment' and column_name = 'subject'`,
+    )
+    const subjects = async () =>
+      (await pool.query(`select to_jsonb(mine)->'subject' as subject from mirror.assignment as mine order by assignment_id`)).rows
+    const before = await subjects()
+    await pool.query(sql)
+    expect(await read(assignment)).toMatchObject({ status: 'done', isComplete: true })
+    expect(await subjects()).toEqual(before)
+  })
+
   it('yesterday’s copy of a table: the changes since then come again (P3)', async () => {
     const { pool } = database
     await loaded()

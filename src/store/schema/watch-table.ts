@@ -97,11 +97,15 @@ export async function watchTable(
   return change
 }
 
-/** Which columns there are now: those that the table has no more are made again when their fields come. */
+/**
+ * Which columns there are now: those that the table has no more are made again when their fields come. What was told of such a column
+ * goes with it: a field without a column of which something is told gets none.
+ */
 const noteColumns = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>) =>
   client.query(
     `update tidemark.field as known
-     set column_name = attname, column_type = case when attnum is not null then ${columnTypeSql('a')} end
+     set column_name = attname, column_type = case when attnum is not null then ${columnTypeSql('a')} end,
+       note = case when attnum is not null then known.note end
      from tidemark.field as mine
      left join pg_attribute as a on attrelid = to_regclass($2) and attname = column_name and not attisdropped
      where mine.stream = $1 and mine.column_name is not null and known.stream = mine.stream and known.folded = mine.folded`,
