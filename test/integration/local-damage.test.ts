@@ -230,7 +230,11 @@ describe.skipIf(!hasPostgres)('what others do to a table', () => {
        where stream = 'assignment' and column_name = 'subject'`,
     )
     const subjects = async () =>
-      (await pool.query(`select to_jsonb(mine)->'subject' as subject from mirror.assignment as mine order by assignment_id`)).rows
+      (
+        await pool.query(
+          `select to_jsonb(mine)->'subject' as subject from mirror.assignment as mine order by assignment_id`,
+        )
+      ).rows
     const before = await subjects()
     await pool.query(sql)
     expect(await read(assignment)).toMatchObject({ status: 'done', isComplete: true })

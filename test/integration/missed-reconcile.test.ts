@@ -161,6 +161,22 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
       expect(await asked()).toEqual(['assignment'])
     })
 
+    it('is not taken again at once because it has blocked deletions itself: it saw the whole list', async () => {
+      await using simulator = await startSimulator({ assignments: 300 })
+      await using context = await openTestContext(database, simulator)
+      await context.read(assignment, 'incremental', { signal })
+      const reconcile = () => reconcileStream({ ...context.contextOf(assignment), signal, approved: 0 })
+      await reconcile()
+      for (let id = 101; id <= 200; id++) simulator.source.remove('assignment', id, 'hard')
+      expect((await reconcile()).findings).toMatchObject({ marked: 0, blocked: { missing: 100 } })
+      await database.pool.query(`
+        update tidemark.run set started_at = started_at - interval '1 hour', finished_at = finished_at - interval '1 hour';
+        update tidemark.stream set last_reconcile_at = last_reconcile_at - interval '1 hour',
+          first_read_through_at = first_read_through_at - interval '1 hour', settled_through_version = 1,
+          blocked_deletions = blocked_deletions || jsonb_build_object('at', (blocked_deletions->>'at')::timestamptz - interval '1 hour')`)
+      expect(await asked()).toEqual([])
+    })
+
     it('lifts what a search has blocked because rights were lost for a moment', async () => {
       await using simulator = await startSimulator({ assignments: 300 })
       await using context = await openTestContext(database, simulator)

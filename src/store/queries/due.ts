@@ -174,7 +174,8 @@ export async function streamsLackingReconcile(
                     and not (is_unsettled is true and status = 'done' and started_at < may_settle_at))
                 or (status = 'done' and is_unsettled is not true and finished_at >= greatest($2, now() - interval '2 hours')
                     and not (is_standing is true and started_at < inconclusive_since)
-                    and not (is_blocked is true and started_at < blocked_at))))
+                    -- One that ended after the block has lifted it, found as much missing, or blocked itself.
+                    and not (is_blocked is true and finished_at < blocked_at))))
      order by name`,
     [streams, slot, restMs, lookbackMs, replicaLagMs],
   )
