@@ -278,6 +278,20 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'and epoch.lost >= 0',
   },
   {
+    ...epochs,
+    name: 'a poll keeps nothing of the record that fell',
+    file: 'src/sync/changes/incremental.ts',
+    find: 'onFallen: (anchor) => pinFallen(run, anchor),',
+    replace: '',
+  },
+  {
+    ...epochs,
+    name: 'each poll that a lagging replica answers pins more rows',
+    file: 'src/sync/changes/pinned-records.ts',
+    find: 'if (top === null || pins.some(isNext) || superfluous(pins, top).size >= manySpare) return',
+    replace: '',
+  },
+  {
     test: 'test/integration/epochs-of-others.test.ts',
     promise: 'P14',
     name: 'a first load that was cut short begins anew for an old epoch of another stream',
@@ -504,8 +518,8 @@ export const promiseMutations: readonly Mutation[] = [
     ...epochs,
     name: 'the rows beside one that fell are not looked at',
     file: 'src/sync/changes/pinned-records.ts',
-    find: '  if (fallen.length > 0) await pinned.pinBeside',
-    replace: '  if (fallen.length > 1_000) await pinned.pinBeside',
+    find: '  if (fallen.length > 0) await pinned.pinNext',
+    replace: '  if (fallen.length > 1_000) await pinned.pinNext',
   },
   {
     ...epochs,
@@ -669,8 +683,8 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P16',
     name: 'a record that fell back is told, and nobody looks at it again',
     file: 'src/sync/reconcile/differences.ts',
-    find: 'await book.run.reconciliation.pin(fallen)',
-    replace: '',
+    find: 'fallen.map(({ key, mirrored }) => ({ key, version: mirrored ?? 0n })),',
+    replace: '[],',
   },
   {
     ...differences,

@@ -352,8 +352,8 @@ export const readingMutations: readonly Mutation[] = [
     test: 'test/integration/epochs.test.ts',
     name: 'look-backs that are brief ask for no record whose fall is being decided',
     file: 'src/sync/changes/pinned-records.ts',
-    find: 'if (context.onlyUndecided && !(await run.pinned.known()).pins.some((pin) => isUndecided(pin, now())))',
-    replace: 'if (context.onlyUndecided)',
+    find: 'if (context.onlyUndecided && !(await run.pinned.known()).pins.some(isOpen)) return nothing',
+    replace: 'if (context.onlyUndecided) return nothing',
   },
   {
     promise: 'P16',

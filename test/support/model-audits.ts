@@ -85,22 +85,12 @@ export function differenceOf({ rows }: Pick<AuditedRows, 'rows'>, row: Row): Dif
   }
 }
 
-export const modelReconciliation = (
-  mirror: AuditedRows,
-  pins: Map<string, Pin>,
-  guardAgain: () => void,
-): Reconciliation => ({
+export const modelReconciliation = (mirror: AuditedRows, guardAgain: () => void): Reconciliation => ({
   markedBefore: async () => 0,
   block: async (shortfall) => mirror.block(shortfall !== null),
   recordMissedRows: async (rows) => mirror.missed(rows),
   guardAgain: async () => guardAgain(),
   compare: async (page) => page.rows.flatMap((row) => differenceOf(mirror, row) ?? []),
-  async pin(fallen) {
-    const at = mirror.now()
-    for (const { key, mirrored } of fallen)
-      if (!pins.has(key))
-        pins.set(key, { key, version: mirrored ?? 0n, lookedAt: at, lostSince: at, isMarked: false })
-  },
   noteMended: async () => {},
   cure: async () => {},
   noteSilent: async () => [],
@@ -157,7 +147,7 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
 
 export function modelPinnedRecords(
   pins: Map<string, Pin>,
-  rows: AuditedRows['rows'],
+  { rows, now }: Pick<AuditedRows, 'rows' | 'now'>,
   isDoubtful: (row: StoredRow) => boolean,
   distrusted: Set<string>,
   beginEpoch: () => void,
@@ -167,8 +157,8 @@ export function modelPinnedRecords(
       .filter((row) => row.gone !== 'absent' && !isDoubtful(row))
       .map(({ key, version, gone }) => ({ key, version: version ?? 0n, isMarked: gone !== null }))
       .sort((a, b) => Number(b.version - a.version))
-  const pin = (row: Pick<Pin, 'key' | 'version' | 'isMarked'> | undefined) => {
-    if (row && !pins.has(row.key)) pins.set(row.key, { ...row, lookedAt: new Date(0), lostSince: null })
+  const pin = (row: Pick<Pin, 'key' | 'version' | 'isMarked'> | undefined, lookedAt: Date | null) => {
+    if (row && !pins.has(row.key)) pins.set(row.key, { ...row, lookedAt, lostSince: null })
   }
   return {
     async known() {
@@ -180,23 +170,24 @@ export function modelPinnedRecords(
     async pinWithin(ranges) {
       const there = known().sort((a, b) => Number(a.isMarked) - Number(b.isMarked))
       for (const { above, upTo } of ranges)
-        pin(there.find(({ version }) => version > above && version <= upTo))
+        pin(
+          there.find(({ version }) => version > above && version <= upTo),
+          now(),
+        )
     },
-    async pinBeside(keys, count) {
+    async pinNext(wanted, beside) {
       const there = known()
-      for (const key of keys) {
-        const place = there.findIndex((row) => row.key === key)
+      for (const { key, version } of wanted) {
+        const place = there.findIndex((row) => row.key === key && row.version === version)
         if (place < 0) continue
-        for (let away = 1; away <= count; away++) {
-          pin(there[place - away])
-          pin(there[place + away])
-        }
+        for (const row of there.slice(Math.max(0, place - beside), place + beside + 1)) pin(row, null)
       }
     },
     async note(looked) {
       for (const { isReleased, ...one } of looked)
-        if (isReleased) pins.delete(one.key)
-        else if (pins.has(one.key)) pins.set(one.key, one)
+        if (pins.get(one.key)?.version !== one.version) continue
+        else if (isReleased) pins.delete(one.key)
+        else pins.set(one.key, one)
     },
     async distrust(fallen) {
       for (const { key, version } of fallen) if (rows.get(key)?.version === version) distrusted.add(key)

@@ -237,11 +237,11 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
       },
       seen,
       absent: modelAbsentRows(mirror, begun, seen.has, seen.count),
-      reconciliation: modelReconciliation(mirror, pins, () => {
+      reconciliation: modelReconciliation(mirror, () => {
         if (unguardedBefore < begun) unguardedBefore = 0
       }),
       shown: modelShownRows(mirror, begun, sweep),
-      pinned: modelPinnedRecords(pins, rows, isDoubtful, distrusted, beginEpoch),
+      pinned: modelPinnedRecords(pins, mirror, isDoubtful, distrusted, beginEpoch),
       findings: {
         async learn(learnt) {
           if (learnt.some(({ name, value }) => name === 'sorting' && value !== 'proven')) unread = null

@@ -39,7 +39,11 @@ const readingOf = (parts: RunParts) => ({ seen: seenOf(parts), position: positio
 const silent = { position: noPosition, returns: 'counts' } as const
 
 const kindsOfRuns: { readonly [Kind in RunKind]: KindOfRun<Kind> } = {
-  incremental: { ...silent, position: livePosition, roles: readingOf },
+  incremental: {
+    ...silent,
+    position: livePosition,
+    roles: (parts) => ({ ...readingOf(parts), pinned: pinnedRecordsOf(parts) }),
+  },
   lookback: {
     ...silent,
     returns: 'arrivals',
@@ -50,7 +54,11 @@ const kindsOfRuns: { readonly [Kind in RunKind]: KindOfRun<Kind> } = {
   reconcile: {
     ...silent,
     returns: 'differences',
-    roles: (parts) => ({ ...listingOf(parts), reconciliation: reconciliationOf(parts) }),
+    roles: (parts) => ({
+      ...listingOf(parts),
+      reconciliation: reconciliationOf(parts),
+      pinned: pinnedRecordsOf(parts),
+    }),
   },
   verify: {
     ...silent,

@@ -56,23 +56,28 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
              select key, version from (${newest(`${isKnown} and ${isLivingSql}`)} union all ${newest(isKnown)}) as newest
              order by is_living desc limit 1
            ) as found
+           order by found.key
            on conflict do nothing`,
           [stream, ranges.map(({ above }) => String(above)), ranges.map(({ upTo }) => String(upTo))],
         )
       }),
-    pinBeside: (keys, rows) =>
-      withTable(undefined, async ({ table, key, version, isKnown }) => {
-        const beside = (order: string, isBeyond: string) =>
+    pinNext: (rows, beside) =>
+      withTable(undefined, async ({ tableSchema, table, key, version, isKnown }) => {
+        const neighbours = (order: string, isBeyond: string) =>
           `(select ${key}::text as key, ${version}::bigint as version from ${table} as mine
-            where ${version} ${isBeyond} pinned.version and ${isKnown} order by ${version} ${order} limit $3)`
+            where ${version} ${isBeyond} wanted.version and ${isKnown} order by ${version} ${order} limit $4)`
         await client.query(
-          `insert into tidemark.pinned_record (stream, key, version)
-           select distinct $1, found.key, found.version
-           from tidemark.pinned_record as pinned
-           cross join lateral (${beside('desc', '<')} union all ${beside('asc', '>')}) as found
-           where pinned.stream = $1 and pinned.key = any ($2)
+          `insert into tidemark.pinned_record (stream, key, version, looked_at)
+           select distinct $1, found.key, found.version, null::timestamptz
+           from unnest($2::text[], $3::bigint[]) as wanted (key, version)
+           join ${table} as mine on ${key} = wanted.key::${tableSchema.key.type} and ${version} = wanted.version and ${isKnown}
+           cross join lateral (
+             select wanted.key, wanted.version
+             union all ${neighbours('desc', '<')} union all ${neighbours('asc', '>')}
+           ) as found
+           order by found.key
            on conflict do nothing`,
-          [stream, keys, rows],
+          [stream, rows.map((row) => row.key), rows.map((row) => String(row.version)), beside],
         )
       }),
     note: async (looked) => {
@@ -123,7 +128,7 @@ async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
   const { rows } = await client.query<{
     key: string
     version: string
-    looked: Date
+    looked: Date | null
     lost: Date | null
     isLiving: boolean
   }>(
@@ -154,17 +159,18 @@ async function note(
 ): Promise<void> {
   await client.query(
     `with looked as (
-       select * from unnest($2::text[], $3::timestamptz[], $4::timestamptz[], $5::boolean[])
-         as looked (key, looked_at, lost_since, is_released)
+       select * from unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::boolean[])
+         as looked (key, version, looked_at, lost_since, is_released)
      ), released as (
        delete from tidemark.pinned_record as pinned using looked
-       where pinned.stream = $1 and pinned.key = looked.key and is_released
+       where pinned.stream = $1 and pinned.key = looked.key and pinned.version = looked.version and is_released
      )
      update tidemark.pinned_record as pinned set looked_at = looked.looked_at, lost_since = looked.lost_since
-     from looked where pinned.stream = $1 and pinned.key = looked.key and not is_released`,
+     from looked where pinned.stream = $1 and pinned.key = looked.key and pinned.version = looked.version and not is_released`,
     [
       stream,
       looked.map(({ key }) => key),
+      looked.map(({ version }) => String(version)),
       looked.map(({ lookedAt }) => lookedAt),
       looked.map(({ lostSince }) => lostSince),
       looked.map(({ isReleased }) => isReleased),

@@ -28,17 +28,6 @@ export function reconciliationOf(parts: RunParts): Reconciliation {
   return {
     ...comparisonOf(parts),
     markedBefore: () => markedBefore(parts),
-    async pin(rows) {
-      if (rows.length === 0) return
-      await fenced(() =>
-        client.query(
-          `insert into tidemark.pinned_record (stream, key, version, looked_at, lost_since)
-           select $1, key, version, now(), now() from unnest($2::text[], $3::bigint[]) as fallen (key, version)
-           on conflict do nothing`,
-          [stream.name, rows.map(({ key }) => key), rows.map(({ mirrored }) => mirrored?.toString())],
-        ),
-      )
-    },
     noteMended: (stillFallen) =>
       fenced(async () => {
         await client.query(

@@ -190,8 +190,8 @@ export const pinnedRecordTable = tidemark.table(
     key: text('key').notNull(),
     /** Version of the row. When it changes, the record is no longer pinned. */
     version: int8('version').notNull(),
-    /** When the record was last checked, or else when it was pinned. */
-    lookedAt: at('looked_at').notNull().defaultNow(),
+    /** When the record was last checked, or else when it was pinned; empty: it is checked next. */
+    lookedAt: at('looked_at').defaultNow(),
     /** Since when every check showed an older version, or none; empty: it is the same as here. */
     lostSince: at('lost_since'),
   },

@@ -3,6 +3,7 @@
 import { performRun, type RunOutcome } from '../perform-run.ts'
 import type { Run, StreamState } from '../ports/store.ts'
 import { largestAnswerBelief, learnt, news } from './hypotheses.ts'
+import { pinFallen } from './pinned-records.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 import type { Learnt } from './state.ts'
 
@@ -22,6 +23,7 @@ export function readIncremental(context: ChangesContext): Promise<RunOutcome> {
       {
         ...{ from, restsFrom, until: null, maxPasses, movesPosition: true, anchors, mayFindField: true },
         onTakenBack: (why, to) => told.push(takenBackNote(why, to)),
+        onFallen: (anchor) => pinFallen(run, anchor),
       },
     )
     const largest = largestAnswerBelief(beliefs, reading.largestAnswer, context.now())

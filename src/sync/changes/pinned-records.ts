@@ -23,6 +23,8 @@ const looksInTurn = 2
 /** And at this many that are superfluous, because another of their age is pinned: each gets a last look before it is released. */
 const looksBeforeRelease = 6
 const rowsBeside = 4
+/** While so many are superfluous, polls pin no more: each of them is to get its last look. */
+const manySpare = 12
 const looksAtOnce = 4
 
 // ── which are looked at ──────────────────────────────────────────────────────────────────────────────────────
@@ -63,16 +65,20 @@ export function superfluous(pins: readonly Pin[], top: bigint): ReadonlySet<stri
 
 /** `spare`: the superfluous ones. Undecided ones are looked at each time, so that it is seen when a lagging replica catches up. */
 export function dueNow(pins: readonly Pin[], spare: ReadonlySet<string>, now: Date): readonly Pin[] {
-  const waiting = pins.toSorted((a, b) => a.lookedAt.getTime() - b.lookedAt.getTime())
+  const waiting = pins
+    .filter((pin) => !isNext(pin))
+    .toSorted((a, b) => Number(a.lookedAt) - Number(b.lookedAt))
   const newest = pins.toSorted((a, b) => compare(b.version, a.version)).slice(0, 1)
   const due = [
     ...newest,
-    ...pins.filter((pin) => isUndecided(pin, now)),
+    ...pins.filter((pin) => isNext(pin) || isUndecided(pin, now)),
     ...waiting.slice(0, looksInTurn),
     ...waiting.filter(({ key }) => spare.has(key)).slice(0, looksBeforeRelease),
   ]
   return [...new Set(due)]
 }
+
+const isNext = ({ lookedAt }: Pin): boolean => lookedAt === null
 
 const isUndecided = ({ lostSince }: Pin, now: Date): boolean =>
   lostSince !== null && now.getTime() - lostSince.getTime() < 2 * longestReplicaLagMs
@@ -89,7 +95,7 @@ const isLost = (look: Look): boolean => hasFallen(look) || (look.found === 'gone
 /** The loss is seen for the first time, or for the first time after so long that no replica lags like that. */
 export function isNews(look: Look, now: Date): boolean {
   if (!isLost(look)) return false
-  return look.lostSince === null || (isOld(look, now) && !isOld(look, look.lookedAt))
+  return look.lostSince === null || (isOld(look, now) && !isOld(look, look.lookedAt ?? now))
 }
 
 const isOld = ({ lostSince }: Pin, at: Date): boolean =>
@@ -164,8 +170,8 @@ type Seen = Look & { readonly record: JsonObject | null }
 export async function lookAtPinned(context: Context): Promise<PinnedOutcome> {
   const { run, source, now } = context
   if (!source.lookup || run.state.versionField === null) return nothing
-  if (context.onlyUndecided && !(await run.pinned.known()).pins.some((pin) => isUndecided(pin, now())))
-    return nothing
+  const isOpen = (pin: Pin) => isNext(pin) || isUndecided(pin, now())
+  if (context.onlyUndecided && !(await run.pinned.known()).pins.some(isOpen)) return nothing
   const another = context.onlyUndecided ? null : await run.pinned.shownByAnother(longestReplicaLagMs)
   if (another)
     return await beginAnew(run, {
@@ -208,13 +214,26 @@ async function choose({ pinned }: Run<'lookback'>) {
 /** Looks at all other pinned rows and at the neighbours of those that fell: a restored backup takes whole stretches of versions back. */
 async function lookAround(context: Context, seen: readonly Seen[]): Promise<readonly Seen[]> {
   const { pinned } = context.run
-  const fallen = seen.filter(hasFallen).map(({ key }) => key)
-  if (fallen.length > 0) await pinned.pinBeside(fallen, rowsBeside)
+  const fallen = seen.filter(hasFallen)
+  if (fallen.length > 0) await pinned.pinNext(fallen, rowsBeside)
   const { pins } = await pinned.known()
   return await lookAt(
     context,
     pins.filter(({ key }) => !seen.some((look) => look.key === key)),
   )
+}
+
+/**
+ * For polls, which see first that a record fell. As one of the newest it is likely to be written again soon. Then it shows nothing any
+ * more, but its neighbours still do.
+ */
+export async function pinFallen(
+  { pinned }: Pick<Run<'incremental'>, 'pinned'>,
+  fallen: Pick<Pin, 'key' | 'version'>,
+): Promise<void> {
+  const { pins, top } = await pinned.known()
+  if (top === null || pins.some(isNext) || superfluous(pins, top).size >= manySpare) return
+  await pinned.pinNext([fallen], rowsBeside)
 }
 
 async function lookAt(context: Context, pins: readonly Pin[]): Promise<Seen[]> {

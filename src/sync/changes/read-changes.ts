@@ -28,6 +28,8 @@ export type ReadChangesContext = {
   readonly movesPosition: boolean
   /** Called when what was read before is certain no longer: why, and from which version on it is read again. */
   readonly onTakenBack?: (why: string, to: bigint) => void
+  /** Called when a look at an anchor showed an older version than that of its row. */
+  readonly onFallen?: (anchor: Anchor) => Promise<void>
   readonly now: () => Date
   /** Memory for the answers of ranges that are read side by side. */
   readonly room?: Room
@@ -191,15 +193,18 @@ const outcomeOf = (
 
 /** Asks for the record of the anchor by its key. Also tells which row could be the anchor instead. */
 async function lookAtAnchor(
-  { source, anchors, keyFields, versionFields, signal }: ReadChangesContext,
+  { source, anchors, keyFields, versionFields, onFallen, signal }: ReadChangesContext,
   { key }: Anchor,
 ): Promise<Event> {
   const after = anchors.findIndex((anchor) => anchor.key === key)
+  const mine = anchors[after]
   const nextAnchor = anchors[after + 1] ?? null
   const answer = source.lookup ? await source.lookup(key, signal) : 'unclear'
   if (typeof answer === 'string') return { kind: 'looked', found: answer, next: nextAnchor }
   const [row] = readRecords([answer.found], keyFields, versionFields).rows
-  return { kind: 'looked', found: row?.version ?? 'unclear', next: nextAnchor }
+  const found = row?.version ?? 'unclear'
+  if (mine && found !== 'unclear' && found < mine.version) await onFallen?.(mine)
+  return { kind: 'looked', found, next: nextAnchor }
 }
 
 /** Writes what answers hold, a few at a time, with the position that each justifies (P1). */
@@ -276,7 +281,7 @@ export type ChangesContext = {
 }
 
 type Range = Pick<ReadingOptions, 'from' | 'restsFrom' | 'until' | 'maxPasses'> &
-  Pick<ReadChangesContext, 'onTakenBack' | 'movesPosition'> & {
+  Pick<ReadChangesContext, 'onTakenBack' | 'onFallen' | 'movesPosition'> & {
     readonly anchors?: readonly Anchor[]
     /** Only the incremental run decides which field the row version is, because positions are values of that field. */
     readonly mayFindField?: boolean
@@ -284,7 +289,7 @@ type Range = Pick<ReadingOptions, 'from' | 'restsFrom' | 'until' | 'maxPasses'> 
 
 export async function readRange(
   context: Omit<ChangesContext, 'store'> & { readonly run: ChangesRun },
-  { movesPosition, onTakenBack, anchors = [], ...range }: Range,
+  { movesPosition, onTakenBack, onFallen, anchors = [], ...range }: Range,
 ): Promise<ReadOutcome> {
   const { run, pageSize, now, load = { readers: 1 } } = context
   const early = openEarly(context.signal, {
@@ -314,6 +319,7 @@ export async function readRange(
       {
         ...{ ...context, source, keyFields, versionFields, anchors, movesPosition },
         ...(onTakenBack && { onTakenBack }),
+        ...(onFallen && { onFallen }),
       },
       options,
       asking,

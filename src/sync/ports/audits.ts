@@ -107,8 +107,6 @@ export type Reconciliation = {
   recordMissedRows(rows: number, samples: readonly Arrival[]): Promise<void>
   /** How the rows differ from these records now. Writes nothing. */
   compare(page: Records): Promise<readonly Difference[]>
-  /** The look-backs look at these rows again, as they are now. */
-  pin(rows: readonly Pick<Difference, 'key' | 'mirrored'>[]): Promise<void>
   /** Notes that the other records which earlier runs called fallen back have been mended since. */
   noteMended(stillFallen: readonly string[]): Promise<void>
   /** The differences of one cause that this run recorded are mended, and how. */

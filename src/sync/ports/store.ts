@@ -65,7 +65,11 @@ export type RunProgress = {
 }
 
 export type RunRoles = {
-  readonly incremental: { readonly position: Position; readonly seen: SeenKeys }
+  readonly incremental: {
+    readonly position: Position
+    readonly seen: SeenKeys
+    readonly pinned: Pick<PinnedRecords, 'known' | 'pinNext'>
+  }
   /** Its position stays where it is. */
   readonly lookback: {
     readonly position: Position
@@ -79,6 +83,7 @@ export type RunRoles = {
     readonly seen: SeenKeys
     readonly absent: AbsentRows
     readonly reconciliation: Reconciliation
+    readonly pinned: Pick<PinnedRecords, 'pinNext'>
   }
   readonly verify: {
     readonly seen: SeenKeys
@@ -259,8 +264,8 @@ export type Pin = {
   readonly key: string
   /** The version of the row when it was pinned. */
   readonly version: bigint
-  /** When its record was last looked at, or else when it was pinned. */
-  readonly lookedAt: Date
+  /** When its record was last looked at, or else when it was pinned; null: it is looked at next. */
+  readonly lookedAt: Date | null
   /** Since when each look showed an older version than the row has, or no record. */
   readonly lostSince: Date | null
   /** The upstream marks the record as deleted: a look by key may show it or not. */
@@ -271,8 +276,8 @@ export type PinnedRecords = {
   known(): Promise<{ readonly pins: readonly Pin[]; readonly top: bigint | null }>
   /** Pins the highest row of each range, where there is one. */
   pinWithin(ranges: readonly VersionRange[]): Promise<void>
-  /** Pins so many rows on either side of these, by their versions. */
-  pinBeside(keys: readonly string[], rows: number): Promise<void>
+  /** Pins those of these rows that still have these versions, and so many on either side of each. They are looked at next. */
+  pinNext(rows: readonly Pick<Pin, 'key' | 'version'>[], beside: number): Promise<void>
   /** What looks at them showed; those that are released are pinned no more. */
   note(looked: readonly (Pin & { readonly isReleased: boolean })[]): Promise<void>
   /** The next record that comes replaces these rows, whatever its version, unless they changed since. */

@@ -314,7 +314,10 @@ async function lookAtFallen(book: Book): Promise<void> {
     isCured: false,
   })
   await record(book, 'twin', twins.map(line('twin', null)))
-  await book.run.reconciliation.pin(fallen)
+  await book.run.pinned.pinNext(
+    fallen.map(({ key, mirrored }) => ({ key, version: mirrored ?? 0n })),
+    0,
+  )
   await record(
     book,
     'fell back',

@@ -1,0 +1,1 @@
+ALTER TABLE "tidemark"."pinned_record" ALTER COLUMN "looked_at" DROP NOT NULL;
