@@ -28,7 +28,11 @@ export async function runCeiling(database: Database, { tableSchema, encoded }: C
   const start = performance.now()
   for (const page of encoded) {
     await stagePage(client, tableSchema, page.encoded.all, 'UTC')
-    await mergePage(client, tableSchema, { returns: 'counts', readAtMs: performance.now() })
+    await mergePage(client, tableSchema, {
+      returns: 'counts',
+      readAtMs: performance.now(),
+      staged: page.encoded.rows.length,
+    })
     await client.query('commit')
   }
   const seconds = (performance.now() - start) / 1000

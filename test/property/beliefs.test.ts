@@ -29,6 +29,15 @@ const plans = fc.record({
 
 /** Worlds in which something was wrong in silence once. */
 const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Plan : never)[] = [
+  // All rows were marked as deleted, so none was missing when lists showed nothing, and a reconcile was called complete.
+  {
+    world: { ...ordinaryWorld, inclusive: true, versions: 'number', deletes: 'soft', tieChance: 0.7 },
+    lies: [{ kind: 'lists are empty and reads unclear', from: 3, rounds: 1 }],
+    seed: 2147483623,
+    pageSize: 4,
+    initialChanges: 1,
+    changeChance: 0,
+  },
   // Behind the last page the last page came again, so that each rank had a record, and vanished ones were called known.
   {
     world: { ...ordinaryWorld, paging: 'last page again', byKey: 'honoured', versions: 'number' },

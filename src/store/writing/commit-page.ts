@@ -168,15 +168,17 @@ async function writeQuickly(
   const mayInsert =
     !mustMerge && !encoded.areOnlyHashes && returns === 'counts' && tableSchema.history === null
   const begin = `${beginSql(timeZone)}; `
-  const insert = async (copies: Copies, before: string) => {
+  const insert = async (copies: Copies, count: number, before: string) => {
     await turn.mayCopy()
-    await insertRows(client, tableSchema, copies, before).catch((cause) => {
-      throw isAboutInserting(cause) ? new InsertRefused('some rows are there already', { cause }) : cause
+    await insertRows(client, tableSchema, { copies, count }, before).catch((cause) => {
+      throw isAboutInserting(cause)
+        ? new InsertRefused('some rows are there already, or were left out', { cause })
+        : cause
     })
     turn.hasCopied()
   }
   if (mayInsert && isAllNew()) {
-    await insert(encoded.all, begin)
+    await insert(encoded.all, encoded.rows.length, begin)
     return { ...nothingMerged, inserted: encoded.rows.length }
   }
   await prepareStaging(client, tableSchema)
@@ -184,7 +186,11 @@ async function writeQuickly(
     // A row that somebody changed here without a trace shows only when it is compared with the whole record (P16).
     await stageRows(client, encoded.all, begin)
     await turn.take()
-    return await mergePage(client, tableSchema, { returns, readAtMs: page.readAtMs })
+    return await mergePage(client, tableSchema, {
+      returns,
+      readAtMs: page.readAtMs,
+      staged: encoded.rows.length,
+    })
   }
   await turn.mayRead()
   if (sharesRows()) await turn.take()
@@ -194,12 +200,12 @@ async function writeQuickly(
   if (indexes.length === 0) return nothingMerged
   if (encoded.areOnlyHashes) throw new RowsWanted()
   if (mayInsert && news.areAllNew) {
-    await insert(encoded.only(indexes), '')
+    await insert(encoded.only(indexes), indexes.length, '')
     return { ...nothingMerged, inserted: indexes.length }
   }
   await stageRows(client, encoded.only(indexes), '')
   await turn.take()
-  return await mergePage(client, tableSchema, { returns, readAtMs: page.readAtMs })
+  return await mergePage(client, tableSchema, { returns, readAtMs: page.readAtMs, staged: indexes.length })
 }
 
 /** A page without rows needs no table. */

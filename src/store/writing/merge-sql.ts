@@ -107,6 +107,12 @@ export function mergeSql(tableSchema: TableSchema, returns: MergeReturns): strin
     ${outcome}`
 }
 
+/** Counts the rows of a page that should have been merged and were not, because a trigger left them out. Its parameter as for the merge. */
+export const leftOutSql = (tableSchema: TableSchema): string => `
+  select count(*)::int as count
+  from ${stagingTable} as page left join ${qualified(tableSchema.stream)} as mine using (${pg.escapeIdentifier(tableSchema.key.name)})
+  where mine.${pg.escapeIdentifier(tableSchema.key.name)} is null or ${isNews(tableSchema, incomingRow(tableSchema, 'page', false))}`
+
 // A look found the record gone after this page had been read: the page shows only that the record was there before, so the row stays
 // deleted (P7). The time of the reading is rather taken too late than too early.
 const wentSince = `(mine._deleted_reason = 'absent' and mine._deleted_at > statement_timestamp() - make_interval(secs => $1::float8 / 1000))`

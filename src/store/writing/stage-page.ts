@@ -13,6 +13,7 @@ import { toDifference } from './difference-sql.ts'
 import {
   emptyStagingSql,
   insertSql,
+  leftOutSql,
   type MergedArrival,
   type MergedCounts,
   type MergeReturns,
@@ -32,24 +33,37 @@ type CopyConnection = Connection & {
 const binaryHeader = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1')
 const binaryEnd = Buffer.from([0xff, 0xff])
 
-/** `before` begins a transaction, or is empty. */
+/** Postgres did not complain, and yet some rows are not in the table: somebody added a trigger that drops them. */
+export class RowsLeftOut extends Error {
+  override readonly name = 'RowsLeftOut'
+
+  constructor({ stream }: TableSchema) {
+    super(`a trigger on mirror.${stream.name} left it out`)
+  }
+}
+
+/** Returns how many rows Postgres took. `before` begins a transaction, or is empty. */
 async function copyIn(
   client: ClientBase,
   before: string,
   copySql: string,
   { binary, text }: Copies,
-): Promise<void> {
+): Promise<number> {
   let statements = before
+  let taken = 0
   if (binary.length > 0) {
     const chunks = [binaryHeader, ...binary, binaryEnd]
-    await copyChunks(client, `${statements}${copySql} with (format binary)`, chunks)
+    taken += await copyChunks(client, `${statements}${copySql} with (format binary)`, chunks)
     statements = ''
   }
-  if (text.length > 0 || binary.length === 0) await copyChunks(client, `${statements}${copySql}`, text)
+  if (text.length > 0 || binary.length === 0)
+    taken += await copyChunks(client, `${statements}${copySql}`, text)
+  return taken
 }
 
-function copyChunks(client: ClientBase, statements: string, chunks: readonly Buffer[]): Promise<void> {
+function copyChunks(client: ClientBase, statements: string, chunks: readonly Buffer[]): Promise<number> {
   return new Promise((resolve, reject) => {
+    let taken = 0
     const query: Submittable & CopyEvents = {
       submit(connection) {
         const { stream } = connection
@@ -63,8 +77,10 @@ function copyChunks(client: ClientBase, statements: string, chunks: readonly Buf
         stream.uncork()
       },
       handleCopyInResponse() {},
-      handleCommandComplete() {},
-      handleReadyForQuery: () => resolve(),
+      handleCommandComplete({ text }) {
+        if (text.startsWith('COPY ')) taken = Number(text.slice('COPY '.length))
+      },
+      handleReadyForQuery: () => resolve(taken),
       handleError: reject,
     }
     client.query(query)
@@ -74,7 +90,7 @@ function copyChunks(client: ClientBase, statements: string, chunks: readonly Buf
 /** What the driver calls on a query of our own. */
 type CopyEvents = {
   handleCopyInResponse(): void
-  handleCommandComplete(): void
+  handleCommandComplete(done: { readonly text: string }): void
   handleReadyForQuery(): void
   handleError(error: Error): void
 }
@@ -112,14 +128,15 @@ export async function stagePage(
   await copyIn(client, `${beginSql(timeZone)}; `, stageSql, copies)
 }
 
-/** Instead of staging and merging, for rows that are all new. `before` begins the transaction, or is empty. */
+/** Instead of staging and merging, for so many rows that are all new. `before` begins the transaction, or is empty. */
 export async function insertRows(
   client: ClientBase,
   tableSchema: TableSchema,
-  copies: Copies,
+  { copies, count }: { readonly copies: Copies; readonly count: number },
   before: string,
 ): Promise<void> {
-  await copyIn(client, before, insertSql(tableSchema), copies)
+  const taken = await copyIn(client, before, insertSql(tableSchema), copies)
+  if (taken < count) throw new RowsLeftOut(tableSchema)
 }
 
 // A program that is frozen in the middle of a page holds its rows, and the row of its lease, no longer than this. A page that waits
@@ -144,6 +161,8 @@ export async function prepareStaging(
 
 type Merging = {
   readonly returns: MergeReturns
+  /** How many rows were staged. */
+  readonly staged: number
   /** As in Records: what was proven gone since then stays so. */
   readonly readAtMs: number
 }
@@ -153,17 +172,41 @@ export async function mergePage(
   tableSchema: TableSchema,
   merging: Merging,
 ): Promise<Merged> {
+  const { merged, unwritten } = await merge(client, tableSchema, merging)
+  if (unwritten > 0) await expectNoneLeftOut(client, tableSchema, merging)
+  return merged
+}
+
+/** `unwritten`: how many rows were left as they are although they may differ. Most often none. */
+async function merge(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  merging: Merging,
+): Promise<{ readonly merged: Merged; readonly unwritten: number }> {
   const text = mergeSql(tableSchema, merging.returns)
   const ageMs = performance.now() - merging.readAtMs
   const statement = { name: `tidemark_merge_${digest(text)}`, text, values: [ageMs] }
   if (merging.returns === 'counts') {
     const { rows } = await client.query<MergedCounts>(statement)
-    return { inserted: Number(rows[0]?.inserted ?? 0), updated: Number(rows[0]?.updated ?? 0), arrivals: [] }
+    const [inserted, updated] = [Number(rows[0]?.inserted ?? 0), Number(rows[0]?.updated ?? 0)]
+    return { merged: { inserted, updated, arrivals: [] }, unwritten: merging.staged - inserted - updated }
   }
   const { rows } = await client.query<MergedArrival>(statement)
   const written = rows.filter((row) => row.is_written).length
   const inserted = rows.filter((row) => row.is_new).length
-  return { inserted, updated: written - inserted, arrivals: rows.map(toArrival) }
+  const merged = { inserted, updated: written - inserted, arrivals: rows.map(toArrival) }
+  return { merged, unwritten: rows.length - written }
+}
+
+async function expectNoneLeftOut(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  { readAtMs }: Merging,
+): Promise<void> {
+  const { rows } = await client.query<{ count: number }>(leftOutSql(tableSchema), [
+    performance.now() - readAtMs,
+  ])
+  if (rows[0] && rows[0].count > 0) throw new RowsLeftOut(tableSchema)
 }
 
 const toArrival = (found: MergedArrival): Arrival => ({
@@ -218,7 +261,7 @@ export async function mergeApart(client: ClientBase, into: Into, rows: readonly 
 
 type Attempt =
   | { readonly merged: Separated; readonly refusal: null }
-  | { readonly merged: null; readonly refusal: pg.DatabaseError }
+  | { readonly merged: null; readonly refusal: Refusal }
 
 /** Merges the rows, or leaves nothing of them behind if Postgres refuses. */
 async function mergeIfTaken(client: ClientBase, into: Into, page: EncodedPage): Promise<Attempt> {
@@ -226,7 +269,11 @@ async function mergeIfTaken(client: ClientBase, into: Into, page: EncodedPage): 
   await client.query(`savepoint part; ${emptyStagingSql}`)
   try {
     await copyIn(client, '', stageSql, page.encoded.all)
-    const merged = await mergePage(client, tableSchema, { returns, readAtMs })
+    const merged = await mergePage(client, tableSchema, {
+      returns,
+      readAtMs,
+      staged: page.encoded.rows.length,
+    })
     await client.query('release savepoint part')
     return { merged: { ...merged, refused: page.rejected }, refusal: null }
   } catch (error) {
@@ -236,9 +283,12 @@ async function mergeIfTaken(client: ClientBase, into: Into, page: EncodedPage): 
   }
 }
 
-/** Bad data, a constraint that somebody added, or a row that is too large: errors that another attempt would meet again. */
-export const isAboutContent = (error: unknown): error is pg.DatabaseError =>
-  error instanceof pg.DatabaseError && /^(?:22|23|54)/.test(error.code ?? '')
+type Refusal = pg.DatabaseError | RowsLeftOut
+
+/** Bad data, a constraint or trigger that somebody added, or a row that is too large: errors that another attempt would meet again. */
+export const isAboutContent = (error: unknown): error is Refusal =>
+  error instanceof RowsLeftOut ||
+  (error instanceof pg.DatabaseError && /^(?:22|23|54)/.test(error.code ?? ''))
 
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && error.code === '40P01'

@@ -108,6 +108,11 @@ async function reconcile(
   await learnWhetherListShowsDeleted(context, run, source)
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
+  if (shortfall.missing + shortfall.seen === 0 && run.state.inconclusiveRuns > 0)
+    return reading(
+      false,
+      'the list is empty, and the last poll was shown nothing that is known, so nothing was proven',
+    )
   const blocked = await blockTooMany(context, run, source, shortfall, findings)
   if (blocked !== null) return reading(false, blocked)
   if (shortfall.missing > 0)
