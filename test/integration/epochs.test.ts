@@ -192,6 +192,31 @@ describe.skipIf(!hasPostgres)('an upstream that goes back', () => {
     expect(await wrong()).toEqual([])
   })
 
+  it('to a young backup is noticed where much changes all the time, and few rows are pinned (P10, P14)', async () => {
+    const { source } = simulator
+    let mostPins = 0
+    for (let round = 0; round < 8; round++) {
+      for (let insert = 0; insert < 60; insert++) source.insert('assignment')
+      await read()
+      pass(45_000)
+      await look()
+      const { rowCount } = await database.pool.query('select from tidemark.pinned_record')
+      mostPins = Math.max(mostPins, rowCount ?? 0)
+    }
+    expect(mostPins).toBeLessThan(70)
+    const backup = source.takeBackup()
+    for (let id = 1; id <= 30; id++) source.change('assignment', id, { Subject: `lost ${id}` })
+    await read()
+    source.restoreBackup(backup, { keepsCounter: true })
+    expect(await read()).toMatchObject({ status: 'inconclusive' })
+    for (let id = 28; id <= 30; id++) source.change('assignment', id)
+    await read()
+    await firstLookSees()
+    await nextLookBelieves()
+    await read()
+    expect(await wrong()).toEqual([])
+  })
+
   it('is noticed days later, when its counter has passed the old position again (P14)', async () => {
     const { source } = simulator
     const backup = loseChanges()

@@ -6,7 +6,7 @@ import type { RunOutcome } from '../../src/sync/perform-run.ts'
 import type { RunEnd } from '../../src/sync/ports/store.ts'
 import type { Lie, LieKind, LyingUpstream } from './model-lies.ts'
 import type { ModelStore } from './model-store.ts'
-import type { ModelRow } from './model-upstream.ts'
+import { type ModelRow, versionIn, versionNameOf } from './model-upstream.ts'
 import type { World } from './model-worlds.ts'
 
 /** While these are told, nobody can know how old an answer is. */
@@ -43,7 +43,10 @@ export function differences(store: ModelStore, { truth }: LyingUpstream, world: 
       const row = store.rows.get(String(id))
       if (deleted && hidesMarked(world)) return row?.gone === null ? [`${id} is marked there`] : []
       if (!row || (row.gone === 'absent' && !deleted)) return [`${id} is missing`]
-      if (row.version !== version) return [`${id} is ${row.version} instead of ${version}`]
+      // By the record, because another field may have been taken for its version.
+      const shown = JSON.stringify(row.record[versionNameOf(world)])
+      const wanted = JSON.stringify(versionIn(world.versions, version))
+      if (shown !== wanted) return [`${id} is ${shown} instead of ${wanted}`]
       return Math.abs(Number(row.record.Text)) === Math.abs(text) ? [] : [`${id} has other content`]
     }),
     ...[...store.rows.values()].flatMap(({ key, gone }) =>

@@ -361,10 +361,10 @@ const byText = (a: ModelRow, b: ModelRow) =>
   String(a.version) < String(b.version) ? -1 : Number(a.version !== b.version)
 const byId = (a: ModelRow, b: ModelRow) => a.id - b.id
 
-const versionNameOf = ({ hasLegacyVersion }: World): string =>
+export const versionNameOf = ({ hasLegacyVersion }: World): string =>
   hasLegacyVersion ? 'SysRowVersion' : 'RowVersion'
 
-function versionIn(form: World['versions'], version: bigint): Json {
+export function versionIn(form: World['versions'], version: bigint): Json {
   if (form === 'number') return JSON.rawJSON(String(version))
   if (form === 'string') return String(version)
   const bytes = Buffer.alloc(8)

@@ -11,6 +11,7 @@ import {
   noted,
   rangesToPin,
   superfluous,
+  tooMany,
 } from '../../src/sync/changes/pinned-records.ts'
 import type { Pin } from '../../src/sync/ports/store.ts'
 
@@ -57,6 +58,22 @@ describe('which rows are pinned', () => {
     const few = superfluous(pins, 2000n)
     expect(few).toEqual(new Set(['999', '1000', '600']))
     expect(dueNow(pins, few, now).map(({ key }) => key)).toEqual(expect.arrayContaining([...few]))
+  })
+
+  it('of the superfluous ones, only so many wait for their last look', () => {
+    const pins = Array.from({ length: 40 }, (_, index) =>
+      pin(BigInt(index + 1), {
+        lookedAt: index === 0 ? null : ago(index * 1000),
+        lostSince: index === 1 ? ago(1) : null,
+      }),
+    )
+    const spare = new Set(pins.map(({ key }) => key).filter((key) => key !== '40'))
+    expect(
+      tooMany(pins, spare)
+        .map(({ key }) => key)
+        .sort((a, b) => Number(a) - Number(b)),
+    ).toEqual(Array.from({ length: 13 }, (_, index) => String(index + 3)))
+    expect(tooMany(pins, new Set())).toEqual([])
   })
 
   it('what was lost lately is looked at each time, and what is lost for long in its turn', () => {

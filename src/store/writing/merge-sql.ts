@@ -107,9 +107,9 @@ export function mergeSql(tableSchema: TableSchema, returns: MergeReturns): strin
     ${outcome}`
 }
 
-/** Counts the rows of a page that should have been merged and were not, because a trigger left them out. Its parameter as for the merge. */
+/** The keys of a page whose rows should have been merged and were not, because a trigger left them out. Its parameter as for the merge. */
 export const leftOutSql = (tableSchema: TableSchema): string => `
-  select count(*)::int as count
+  select page.${pg.escapeIdentifier(tableSchema.key.name)}::text as key
   from ${stagingTable} as page left join ${qualified(tableSchema.stream)} as mine using (${pg.escapeIdentifier(tableSchema.key.name)})
   where mine.${pg.escapeIdentifier(tableSchema.key.name)} is null or ${isNews(tableSchema, incomingRow(tableSchema, 'page', false))}`
 

@@ -34,11 +34,15 @@ const binaryHeader = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1')
 const binaryEnd = Buffer.from([0xff, 0xff])
 
 /** Postgres did not complain, and yet some rows are not in the table: somebody added a trigger that drops them. */
-export class RowsLeftOut extends Error {
+class RowsLeftOut extends Error {
   override readonly name = 'RowsLeftOut'
 
-  constructor({ stream }: TableSchema) {
-    super(`a trigger on mirror.${stream.name} left it out`)
+  /** Empty: not known yet. */
+  readonly keys: ReadonlySet<string>
+
+  constructor({ stream }: TableSchema, keys: readonly string[] = []) {
+    super(`left out by a trigger on mirror.${stream.name}`)
+    this.keys = new Set(keys)
   }
 }
 
@@ -203,10 +207,14 @@ async function expectNoneLeftOut(
   tableSchema: TableSchema,
   { readAtMs }: Merging,
 ): Promise<void> {
-  const { rows } = await client.query<{ count: number }>(leftOutSql(tableSchema), [
+  const { rows } = await client.query<{ key: string }>(leftOutSql(tableSchema), [
     performance.now() - readAtMs,
   ])
-  if (rows[0] && rows[0].count > 0) throw new RowsLeftOut(tableSchema)
+  if (rows.length > 0)
+    throw new RowsLeftOut(
+      tableSchema,
+      rows.map(({ key }) => key),
+    )
 }
 
 const toArrival = (found: MergedArrival): Arrival => ({
@@ -237,11 +245,22 @@ export async function mergeWhole(
   return (await mergeIfTaken(client, into, encoded)).merged ?? (await mergeApart(client, into, rows))
 }
 
-/** Halves the rows until those that are refused stand alone. */
+/** Takes out the rows that a trigger left out, and otherwise halves the rows until those that are refused stand alone. */
 export async function mergeApart(client: ClientBase, into: Into, rows: readonly Row[]): Promise<Separated> {
   if (rows.length === 0) return { ...nothingMerged, refused: [] }
   const { merged, refusal } = await mergeIfTaken(client, into, await into.encode(rows, { isAllText: true }))
   if (merged) return merged
+  const isLeftOut = ({ key }: Row) => refusal instanceof RowsLeftOut && refusal.keys.has(key)
+  const leftOut = rows.filter(isLeftOut)
+  if (leftOut.length > 0) {
+    const others = await mergeApart(
+      client,
+      into,
+      rows.filter((row) => !isLeftOut(row)),
+    )
+    const refused = leftOut.map(({ record }) => ({ record, reason: refusal.message }))
+    return { ...others, refused: [...others.refused, ...refused] }
+  }
   const [only] = rows
   if (only && rows.length === 1)
     return {

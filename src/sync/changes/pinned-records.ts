@@ -23,8 +23,8 @@ const looksInTurn = 2
 /** And at this many that are superfluous, because another of their age is pinned: each gets a last look before it is released. */
 const looksBeforeRelease = 6
 const rowsBeside = 4
-/** While so many are superfluous, polls pin no more: each of them is to get its last look. */
-const manySpare = 12
+/** Where much changes, more become superfluous than can be looked at. So many wait for their last look, the others are released without. */
+const mostWaiting = 24
 const looksAtOnce = 4
 
 // ── which are looked at ──────────────────────────────────────────────────────────────────────────────────────
@@ -61,6 +61,14 @@ export function superfluous(pins: readonly Pin[], top: bigint): ReadonlySet<stri
       return []
     }),
   )
+}
+
+/** The superfluous ones that would wait for too long. */
+export function tooMany(pins: readonly Pin[], spare: ReadonlySet<string>): readonly Pin[] {
+  return pins
+    .filter((pin) => spare.has(pin.key) && pin.lostSince === null && !isNext(pin))
+    .toSorted((a, b) => Number(a.lookedAt) - Number(b.lookedAt))
+    .slice(mostWaiting)
 }
 
 /** `spare`: the superfluous ones. Undecided ones are looked at each time, so that it is seen when a lagging replica catches up. */
@@ -182,7 +190,10 @@ export async function lookAtPinned(context: Context): Promise<PinnedOutcome> {
   const { pins, top, spare } = await choose(run)
   if (top === null) return nothing
   run.progress.step('Look at pinned records')
-  const seen = await lookAt(context, dueNow(pins, spare, now()))
+  const dropped = tooMany(pins, spare)
+  if (dropped.length > 0) await run.pinned.note(dropped.map((pin) => ({ ...pin, isReleased: true })))
+  const kept = pins.filter((pin) => !dropped.includes(pin))
+  const seen = await lookAt(context, dueNow(kept, spare, now()))
   if (seen.some((look) => isNews(look, now()))) seen.push(...(await lookAround(context, seen)))
   const doubted = await refuted(context, seen)
   const looks = seen.filter(({ key }) => !doubted.has(key))
@@ -231,8 +242,8 @@ export async function pinFallen(
   { pinned }: Pick<Run<'incremental'>, 'pinned'>,
   fallen: Pick<Pin, 'key' | 'version'>,
 ): Promise<void> {
-  const { pins, top } = await pinned.known()
-  if (top === null || pins.some(isNext) || superfluous(pins, top).size >= manySpare) return
+  const { pins } = await pinned.known()
+  if (pins.some(isNext)) return
   await pinned.pinNext([fallen], rowsBeside)
 }
 

@@ -96,7 +96,7 @@ const done = (note: string | null, isComplete = true): RunReading => ({ isComple
 
 async function findAll(search: Search): Promise<RunReading> {
   const { run, now } = search
-  if ((await keyOrderOf(search)) !== 'honoured')
+  if ((await keyOrderOf(search)).order !== 'honoured')
     return done(
       'the list is not sorted and filtered by key: vanished records are found by the next reconcile',
     )

@@ -15,10 +15,11 @@ export async function keyOrderOf(context: {
   readonly signal: AbortSignal
   /** What was ignored once is tested again: perhaps paging or sorting failed just then. What was refused is not asked again so soon. */
   readonly doubtsIgnored?: boolean
-}): Promise<string> {
+}): Promise<{ readonly order: string; readonly filters: string }> {
   const { run, now, doubtsIgnored = false } = context
   const known = usable(run.state.beliefs, 'key_order', now())
-  if (known && !(doubtsIgnored && known.value === 'ignored')) return known.value
+  if (known && !(doubtsIgnored && known.value === 'ignored'))
+    return { order: known.value, filters: usable(run.state.beliefs, 'filters', now())?.value ?? 'undecided' }
   run.progress.step('Test whether the list can be read by key')
   const { filters, order } = await testKeyOrder(context)
   const decided = [
@@ -26,7 +27,7 @@ export async function keyOrderOf(context: {
     learnt('key_order', order.value, order.evidence),
   ].filter(({ value }) => value !== 'undecided')
   await run.findings.learn(news(run.state.beliefs, decided, now()))
-  return order.value
+  return { order: order.value, filters: filters.value }
 }
 
 type Tested = Pick<Parameters<typeof keyListing>[0], 'source' | 'keyField' | 'pageSize' | 'signal'>

@@ -3,7 +3,7 @@
 
 import { fingerprint, type Records } from '../../streams/record.ts'
 import type { RecordList } from '../../wire/record-page.ts'
-import { learnt, usable } from '../changes/hypotheses.ts'
+import { learnt } from '../changes/hypotheses.ts'
 import { highest } from '../changes/state.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
@@ -130,8 +130,9 @@ export async function listEverything(
   eachPage: (page: Records) => Promise<void>,
 ): Promise<Listed> {
   // Page by page, nothing shows that a list was cut before it was paged. So an order that was ignored once is tested again (P13).
-  const order = await keyOrderOf({ ...context, doubtsIgnored: true })
-  if (order !== 'honoured') return await listPages(context, eachPage)
+  const { order, filters } = await keyOrderOf({ ...context, doubtsIgnored: true })
+  const mayFilter = filters === 'honoured' || filters === 'undecided'
+  if (order !== 'honoured') return await listPages({ ...context, mayFilter }, eachPage)
   try {
     return await listWholeByKey(context, eachPage)
   } catch (error) {
@@ -139,15 +140,15 @@ export async function listEverything(
     await context.run.findings.learn([
       { ...learnt('key_order', 'ignored', error.message), testedAt: context.now() },
     ])
-    return await listPages(context, eachPage)
+    return await listPages({ ...context, mayFilter }, eachPage)
   }
 }
 
 type EverythingContext = ByKeyContext & Parameters<typeof keyOrderOf>[0]
 
-/** Page by page, and a look at what is behind the highest key, where filters are honoured. */
+/** Page by page, and a look at what is behind the highest key, unless filters are known to be ignored or refused. */
 async function listPages(
-  context: EverythingContext,
+  context: EverythingContext & { readonly mayFilter: boolean },
   eachPage: (page: Records) => Promise<void>,
 ): Promise<Listed> {
   let highestKey: bigint | null = null
@@ -158,15 +159,15 @@ async function listPages(
     )
     return eachPage(page)
   })
-  const lacks = listed.isProven && highestKey !== null ? await whatIsBehind(context, highestKey) : null
+  const looksBehind = listed.isProven && context.mayFilter
+  const lacks = looksBehind && highestKey !== null ? await whatIsBehind(context, highestKey) : null
   return lacks === null ? listed : { ...listed, isProven: false, lacks }
 }
 
 /** If the upstream cuts the list, paging shows only its beginning. Asked for what is above the highest key shown, it shows others. */
 async function whatIsBehind(context: EverythingContext, key: bigint): Promise<string | null> {
-  const { run, now } = context
-  const { beliefs, position } = run.state
-  if (usable(beliefs, 'filters', now())?.value !== 'honoured') return null
+  const { run } = context
+  const { position } = run.state
   run.progress.step('Look behind the end of the list')
   const { records } = await keyListing(context).ask({ after: key, page: 1, pageSize: fewBehind })
   const { rows } = await context.read(records)

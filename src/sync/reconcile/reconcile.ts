@@ -105,14 +105,16 @@ async function reconcile(
       listed.lacks ??
         `the list changed while it was read, ${listed.passes} times in a row, so no row was marked deleted`,
     )
-  await learnWhetherListShowsDeleted(context, run, source)
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
-  if (shortfall.missing + shortfall.seen === 0 && run.state.inconclusiveRuns > 0)
+  if (shortfall.missing + shortfall.seen === 0 && run.state.inconclusiveRuns > 0) {
+    await run.reconciliation.block(null)
     return reading(
       false,
-      'the list is empty, and the last poll was shown nothing that is known, so nothing was proven',
+      'the list shows no record that can be a row, and the last poll was shown nothing that is known, so nothing was proven',
     )
+  }
+  await learnWhetherListShowsDeleted(context, run, source)
   const blocked = await blockTooMany(context, run, source, shortfall, findings)
   if (blocked !== null) return reading(false, blocked)
   if (shortfall.missing > 0)
