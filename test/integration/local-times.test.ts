@@ -52,6 +52,28 @@ describe.skipIf(!hasPostgres)('local times', { timeout: 60_000 }, () => {
     }
   })
 
+  it('do not depend on the time zone of the process (P4)', async () => {
+    const before = process.env.TZ
+    try {
+      for (const zone of ['Europe/Oslo', 'America/New_York', 'Australia/Lord_Howe']) {
+        process.env.TZ = zone
+        // A key of its own, as what was asked for is remembered.
+        const fieldZones = { planned: 'Asia/Kathmandu' }
+        const offsetAt = (await readLocalTimes(database.pool, { fieldZones }, zone)).get('')
+        const offsets = ['2024-01-15T12:00:00', '2024-07-15T12:00:00'].map((text) =>
+          offsetAt?.(secondsSince2000(text)),
+        )
+        const wanted = ['2024-01-15T12:00:00', '2024-07-15T12:00:00'].map(
+          (text) => -60 * new Date(text).getTimezoneOffset(),
+        )
+        expect([zone, ...offsets]).toEqual([zone, ...wanted])
+      }
+    } finally {
+      if (before === undefined) delete process.env.TZ
+      else process.env.TZ = before
+    }
+  })
+
   it('of UTC need no question, and those of ages that nobody asked for are left to Postgres', async () => {
     const utc = await readLocalTimes(database.pool, {}, 'UTC')
     expect(utc.get('')?.(secondsSince2000('0001-01-01T00:00:00'))).toBe(0)
