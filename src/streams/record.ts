@@ -2,7 +2,7 @@
 // the mirror's business. Field names are matched without regard to case. Where several fields make the key together it is named by all
 // of them, with commas between, and a JSON array of their values is its text.
 
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Json, JsonObject } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import {
@@ -215,8 +215,7 @@ export function areRising(numbers: Float64Array): boolean {
 }
 
 /** Names a record that has no key, so that two passes over a list can tell it again. */
-export const fingerprint = (record: Json): string =>
-  createHash('sha256').update(JSON.stringify(record)).digest('base64url')
+export const fingerprint = (record: Json): string => hash('sha256', JSON.stringify(record), 'base64url')
 
 /** Whether a list of that name beside records holds what was wrong with them: `{"errors":[]}` is no empty page. */
 export const holdsComplaints = (name: string): boolean =>

@@ -87,7 +87,7 @@ describe.skipIf(!hasPostgres).each(Object.entries(steps))('a sync that is killed
     }
     let cuts = 0
     let position = 0n
-    for (const kind of [[], [], [], ['--kind', 'lookback'], []]) {
+    for (const kind of [[], [], ['--kind', 'lookback'], []]) {
       for (const isHeard of [true, false]) {
         cuts += Number(await killAt(kind, random.integer(3), isHeard))
         const reached = await positionOf(database.pool)

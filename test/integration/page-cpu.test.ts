@@ -7,8 +7,8 @@ import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 
 const program = fileURLToPath(new URL('../../bench/page-cpu.ts', import.meta.url))
-// It takes 0.70 to 0.80 of them, also on a machine with ten programs to a processor. Parsing the records takes 3.6.
-const mostTurns = 1
+// It takes 0.70 to 1.05 of them, depending on the processor, also on a machine with ten programs to a processor. Parsing the records takes 3.6.
+const mostTurns = 1.25
 
 it('a page is taken from its bytes to those of COPY within its time', { timeout: 120_000 }, async () => {
   let leastTurns = Number.POSITIVE_INFINITY

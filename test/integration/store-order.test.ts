@@ -78,7 +78,7 @@ describe.skipIf(!hasPostgres)('pages in any order', () => {
         }
         expect(await stateOf(database)).toEqual(oracle(all))
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     )
   })
 
@@ -113,7 +113,7 @@ describe.skipIf(!hasPostgres)('pages in any order', () => {
           await proxy.close()
         }
       }),
-      { numRuns: 50 },
+      { numRuns: 30 },
     )
     expect(cuts).toBeGreaterThan(10)
   })

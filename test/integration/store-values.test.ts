@@ -126,7 +126,7 @@ describe.skipIf(!hasPostgres)('any JSON value', () => {
           expect(recovered.repeated(record[repeatedFields])).toBe(true)
         }
       }),
-      { numRuns: 150 },
+      { numRuns: 100 },
     )
   })
 

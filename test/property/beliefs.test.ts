@@ -200,7 +200,7 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
   },
 ]
 
-const numRuns = Number(process.env.WORLDS ?? 400)
+const numRuns = Number(process.env.WORLDS ?? 250)
 const rounds = 7
 const quietRounds = 12
 /** Some worlds are so hostile that reading them does not end; that it was not read is told. */

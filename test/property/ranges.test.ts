@@ -65,7 +65,7 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
 
 class Crash extends Error {}
 
-const numRuns = Number(process.env.WORLDS ?? 200)
+const numRuns = Number(process.env.WORLDS ?? 120)
 
 describe('reading in ranges', () => {
   it(

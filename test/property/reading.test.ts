@@ -74,7 +74,7 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
 
 class Crash extends Error {}
 
-const numRuns = Number(process.env.WORLDS ?? 2000)
+const numRuns = Number(process.env.WORLDS ?? 1200)
 
 describe('reading', () => {
   it(

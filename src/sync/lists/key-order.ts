@@ -19,7 +19,10 @@ export async function keyOrderOf(context: {
   const { run, now, doubtsIgnored = false } = context
   const known = usable(run.state.beliefs, 'key_order', now())
   if (known && !(doubtsIgnored && known.value === 'ignored'))
-    return { order: known.value, filters: usable(run.state.beliefs, 'filters', now())?.value ?? 'undecided' }
+    return {
+      order: known.value,
+      filters: usable(run.state.beliefs, 'filters', now())?.value ?? untested(known.value),
+    }
   run.progress.step('Test whether the list can be read by key')
   const { filters, order } = await testKeyOrder(context)
   const decided = [
@@ -29,6 +32,9 @@ export async function keyOrderOf(context: {
   await run.findings.learn(news(run.state.beliefs, decided, now()))
   return { order: order.value, filters: filters.value }
 }
+
+/** A list that refuses to be read by key may refuse filters alone as well, or answer them with everything. */
+const untested = (order: string) => (order === 'refused' ? 'refused' : 'undecided')
 
 type Tested = Pick<Parameters<typeof keyListing>[0], 'source' | 'keyField' | 'pageSize' | 'signal'>
 
