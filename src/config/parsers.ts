@@ -194,7 +194,19 @@ const isTimeZone = (zone: string): boolean => {
   }
 }
 
-export const timeZone = text.default('UTC').refine(isTimeZone, 'must be a time zone name such as Europe/Oslo')
+/**
+ * Whether Postgres takes it for the same zone: it turns the sign of an offset round, and takes CET or IST for an abbreviation of its own,
+ * without summer time.
+ */
+const isZoneOfTimes = (zone: string): boolean =>
+  isTimeZone(zone) && !/^[+-]/.test(zone) && (!/^[a-z]{3}$/i.test(zone) || /^(?:utc|gmt)$/i.test(zone))
+
+export const timeZone = text
+  .default('UTC')
+  .refine(
+    isZoneOfTimes,
+    'must be UTC or name a place, such as Europe/Oslo; offsets and abbreviations such as +02:00 or CET are not accepted',
+  )
 
 const mostKeyFields = 8
 
@@ -224,9 +236,9 @@ export const fieldTimezones = text.default('').transform((value, context) => {
     .map((one) => one.trim())
     .filter(Boolean)) {
     const [, stream = '', field = '', zone = ''] = /^([a-z_]+)\.([^=\s]+)=(\S+)$/.exec(part) ?? []
-    if (!streamNames().includes(stream) || !isTimeZone(zone)) {
+    if (!streamNames().includes(stream) || !isZoneOfTimes(zone)) {
       context.addIssue(
-        `must be a list such as assignment.plannedStart=Europe/Oslo; "${part}" names no stream or no time zone`,
+        `must be a list such as assignment.plannedStart=Europe/Oslo; "${part}" names no stream, or neither UTC nor a place`,
       )
       return z.NEVER
     }

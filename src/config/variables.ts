@@ -50,7 +50,7 @@ export const mirrorVariables = {
   SOURCE_TIMEZONE: {
     describe: 'time zone of date-times that the upstream sends without an offset',
     fallback: '`UTC`',
-    form: 'name of a time zone, such as `Europe/Oslo`',
+    form: '`UTC`, or the name of a place such as `Europe/Oslo`; no offset and no abbreviation',
     schema: timeZone,
   },
   FIELD_TIMEZONES: {

@@ -86,6 +86,25 @@ describe('loadConfig', () => {
       expect(problems.find((line) => line.trim().startsWith(name))).toMatch(/ must be /)
   })
 
+  it.each(['+02:00', '-05:30', '+0200', 'CET', 'IST'])(
+    'does not take %s for a time zone: Postgres understands it otherwise (P4)',
+    (zone) => {
+      expect(problemsOf({ ...complete, SOURCE_TIMEZONE: zone })).toMatch(
+        /SOURCE_TIMEZONE must be UTC or name a place/,
+      )
+      expect(problemsOf({ ...complete, FIELD_TIMEZONES: `assignment.plannedStart=${zone}` })).toContain(
+        'names no stream, or neither UTC nor a place',
+      )
+    },
+  )
+
+  it.each(['UTC', 'utc', 'GMT', 'Europe/Oslo', 'Etc/GMT+5', 'EST5EDT'])(
+    'takes %s for a time zone',
+    (zone) => {
+      expect(loadConfig({ ...complete, SOURCE_TIMEZONE: zone })).toMatchObject({ sourceTimezone: zone })
+    },
+  )
+
   it('names what is not set', () => {
     expect(problemsOf({}).split('\n')).toHaveLength(5)
     expect(problemsOf({})).toContain('API_KEY is not set')

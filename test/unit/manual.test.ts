@@ -174,7 +174,7 @@ describe('names', () => {
     const others = [
       ...['NAME', 'TZ', 'CI', 'TEST_DATABASE_URL', 'TEST_REDIS_URL', 'POSTGRES_PASSWORD', 'POSTGRES_PORT'],
       ...['SOAK_MINUTES', 'SOAK_BACKEND', 'SOAK_SEED', 'WORLDS', 'SEED'],
-      ...['COPY', 'HTTP', 'POST', 'UID', 'UTC', 'NO_COLOR'],
+      ...['COPY', 'HTTP', 'POST', 'UID', 'UTC', 'CET', 'NO_COLOR'],
     ]
     const known = new Set([...Object.keys(variables).map((name) => name.replace(/_FILE$/, '')), ...others])
     const isOther = (name: string) => /^(SCHEDULE|KEY|VERSION|VOLATILE)_|^UPSTREAM_|^P\d+$/.test(name)
