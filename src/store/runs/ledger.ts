@@ -23,6 +23,7 @@ type Begun = {
   readonly last_run_at: Date | null
   readonly inconclusive_runs: number
   readonly is_locally_changed: boolean
+  readonly read_zones: string | null
   readonly is_first: boolean
   readonly beliefs: readonly {
     name: string
@@ -44,6 +45,8 @@ export async function beginRun(
   startedAt: Date
   state: StreamState
   unread: Unread | null
+  /** As `zonesOf` has them. */
+  readZones: string | null
   /** The stream was never read whole. */
   isFirst: boolean
 }> {
@@ -61,6 +64,7 @@ export async function beginRun(
     runId: begun.run_id,
     startedAt: begun.started_at,
     unread: readUnread(begun.unread),
+    readZones: begun.read_zones,
     isFirst: begun.is_first,
     state: {
       startedAt: begun.started_at,
@@ -88,7 +92,7 @@ const beginSql = `
     where stream = $1 and kind = any ($5) and status = 'running'
   ), state as (
     select position, position_reached_at, unread, key_field, lookback_ms, lookback_reason,
-      last_lookback_at, inconclusive_runs, settled_through_version, first_read_through_at is null as is_first,
+      last_lookback_at, inconclusive_runs, settled_through_version, read_zones, first_read_through_at is null as is_first,
       (
         select finished_at from tidemark.run
         where run.stream = $1 and kind = $2 and status = 'done' order by id desc limit 1
@@ -231,11 +235,12 @@ const endSql = `
         else known.first_read_through_at end,
       last_reconcile_at = case when $2 = 'reconcile' and $17 then begun.started_at else known.last_reconcile_at end,
       settled_through_version = greatest(known.settled_through_version, $22),
-      settled_through_at = greatest(known.settled_through_at, $23),
+      -- A time that is still to come is that of a clock which was put back since.
+      settled_through_at = greatest(case when known.settled_through_at <= now() then known.settled_through_at end, $23),
       -- A list is compared whole: what had vanished when the run began is marked.
-      deletions_known_at = case
-        when $24 then greatest(known.deletions_known_at, begun.started_at)
-        else known.deletions_known_at end,
+      deletions_known_at = greatest(
+        case when known.deletions_known_at <= now() then known.deletions_known_at end,
+        case when $24 then begun.started_at end),
       last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
   from tidemark.run as begun, tidemark.lease as mine
   where known.name = $1 and begun.id = $3 and $11 <> 'failed'

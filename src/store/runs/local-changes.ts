@@ -14,9 +14,14 @@ import { distrustedHash } from '../writing/difference-sql.ts'
 import { fenceRuns, type RunLease, withinLease } from './lease.ts'
 import { readFromBeginning } from './positions.ts'
 import { learn } from './run-findings.ts'
+import { distrustZones, rereadInZones, zonesOf } from './time-zones.ts'
 
 type Mended = {
   readonly stream: Stream
+  /** In which date-times without an offset are read. */
+  readonly timeZone: string
+  /** The zones in which its rows were read; null: nobody noted them. */
+  readonly readZones: string | null
   readonly kind: RunKind
   readonly related: RelatedOptions
   readonly log: Logger
@@ -27,12 +32,21 @@ export async function mendLocalChanges(
   client: ClientBase,
   lease: RunLease,
   state: StreamState,
-  { stream, kind, related, log }: Mended,
+  { stream, kind, timeZone, readZones, related, log }: Mended,
 ): Promise<{ readonly state: StreamState; readonly beginsAnew: boolean }> {
   try {
-    if (kind === 'related') await mendRelated(client, lease, related, log)
+    if (kind === 'related') await mendRelated(client, lease, related, { timeZone, log })
     // Only runs of these kinds begin to mend: the others go by what these have noted.
     if (kind !== 'incremental' && kind !== 'list') return { state, beginsAnew: false }
+    if (readZones !== zonesOf(stream, timeZone)) {
+      await fenceOthers(client, lease)
+      const anew = await withinLease(client, lease, () => rereadInZones(client, lease, stream, timeZone))
+      if (anew)
+        return {
+          state: { ...state, position: 0n, positionReachedAt: null, settledThrough: null },
+          beginsAnew: true,
+        }
+    }
     if (!state.isLocallyChanged) {
       await believe(client, lease, state, [])
       return { state, beginsAnew: false }
@@ -150,8 +164,19 @@ async function mendRelated(
   client: ClientBase,
   lease: RunLease,
   { groups }: RelatedOptions,
-  log: Logger,
+  { timeZone, log }: Pick<Mended, 'timeZone' | 'log'>,
 ): Promise<void> {
+  const { rows: noted } = await client.query<{ name: string; zones: string | null }>(
+    'select name, read_zones as zones from tidemark.stream where name = any ($1)',
+    [groups],
+  )
+  for (const stream of relatedStreams.filter(({ name }) => groups.includes(name))) {
+    const zones = noted.find(({ name }) => name === stream.name)?.zones
+    if (zones === zonesOf(stream, timeZone)) continue
+    await withinLease(client, lease, async () => {
+      if (await distrustZones(client, stream, timeZone)) await readAgain(client, stream)
+    })
+  }
   const { rows } = await client.query<{ name: string; key_field: string | null }>(
     `select name, key_field from tidemark.stream as known where name = any ($1) and ${isLocallyChangedSql}`,
     [groups],

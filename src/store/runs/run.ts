@@ -108,7 +108,7 @@ async function startRun<Kind extends RunKind>(
   const from = backfill === null ? null : await takeUpBackfill(client, backfill)
   const { runId, startedAt, state: found, ...before } = await beginRun(client, taken, from?.position ?? null)
   const lease: RunLease = { ...taken, runId }
-  const { state, beginsAnew } = await mendLocalChanges(client, lease, found, options)
+  const { state, beginsAnew } = await mendLocalChanges(client, lease, found, { ...options, ...before })
   // If the position went back, nothing above it counts as read.
   const live = { position: state.position, unread: beginsAnew ? null : before.unread }
   const positions = needs.position(lease, from ?? live, backfill ?? '')

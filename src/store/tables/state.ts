@@ -45,6 +45,8 @@ export const streamTable = tidemark.table('stream', {
   firstReadThroughAt: at('first_read_through_at'),
   /** Key field, if it was found in the data. */
   keyField: text('key_field'),
+  /** In which time zones its date-times without an offset were read. Empty before that was noted. */
+  readZones: text('read_zones'),
   /** For a stream that the settings add: the result of the tests, as `{kind, keyField, hasLookup}`. */
   foundOut: jsonb('found_out'),
   /** How far back the recent past is read again, in milliseconds. */

@@ -1,0 +1,1 @@
+ALTER TABLE "tidemark"."stream" ADD COLUMN "read_zones" text;
