@@ -203,6 +203,7 @@ describe.skipIf(!hasPostgres)('an upstream that answers with everything to a nam
     expect(await beliefOf(pool, 'key_order')).toBe('refused')
     simulator.source.change('assignment', 7)
     await read(context)
+    await pool.query(`delete from tidemark.belief where name = 'filters'`)
     await reconcileStream({ ...context.contextOf(assignment), signal: neverAborted, approved: 0 })
     expect(asksForOrder()).toBe(5)
     expect(await differences(pool, simulator, 'assignment')).toEqual([])
@@ -210,7 +211,35 @@ describe.skipIf(!hasPostgres)('an upstream that answers with everything to a nam
 })
 
 describe.skipIf(!hasPostgres)('which field the row version is', () => {
-  const database = createTestDatabase()
+  const database = createTestDatabase({ forEach: true })
+  it.each([
+    ['had no value', 'SysRowVersion', null],
+    ['had larger numbers', 'legacy', 900_000],
+  ] as const)(
+    'can become one that %s in the rows, and all of them are written again (P3, P5)',
+    async (_, field, old) => {
+      await using simulator = await startSimulator({
+        look: 'recorded',
+        assignments: 400,
+        behaviour: { rowVersionField: field },
+      })
+      await using context = await openTestContext(database, simulator, variables)
+      const { pool } = database
+      await read(context)
+      if (old !== null)
+        await pool.query(`begin; select set_config('tidemark.writer', 'on', true);
+        update mirror.assignment set row_version = ${old}; commit`)
+      simulator.behaviour.rowVersionField = 'RowVersion'
+      for (const id of [2, 4, 7]) simulator.source.change('assignment', id, { AssignmentName: 'new name' })
+      // The table was damaged, so that the position is 0 when the other field is noticed.
+      if (old !== null) await pool.query('delete from mirror.assignment where assignment_id = 9')
+      for (let run = 0; run < 5; run++) await read(context)
+      expect(await beliefOf(pool, 'version_field')).toBe('rowVersion')
+      expect(await read(context)).toMatchObject({ status: 'done', isComplete: true })
+      expect(await differences(pool, simulator, 'assignment')).toEqual([])
+    },
+  )
+
   it('is tested again when polls keep showing nothing that is known, and the stream begins anew (P11)', async () => {
     await using simulator = await startSimulator({ assignments: 300 })
     await using context = await openTestContext(database, simulator, variables)

@@ -138,6 +138,53 @@ describe.skipIf(!hasPostgres)('related records', () => {
       simulator.source.remove('attachment', id, 'hard')
     })
 
+    it('go with it also while their group is switched off (P7)', async () => {
+      const living = async () =>
+        (await database.pool.query('select from bi.attachment where assignment_id = 5')).rowCount
+      {
+        await using all = await openTestContext(database, simulator, { RELATED: 'true' })
+        simulator.source.insert('attachment', { OwnerId: 5 })
+        simulator.source.change('assignment', 5)
+        await head(all)
+        await related(all)
+        expect(await living()).toBeGreaterThan(0)
+      }
+      await using fewer = await openTestContext(database, simulator, { RELATED: 'customer' })
+      await database.pool.query(
+        `update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent' where assignment_id = 5`,
+      )
+      await related(fewer)
+      expect(await living()).toBe(0)
+      simulator.source.remove('assignment', 5, 'hard')
+    })
+
+    it('that another assignment shares by now stay, while their group is switched off (P7)', async () => {
+      const customerOf = async (id: number) =>
+        (await database.pool.query('select customer_id from bi.assignment where assignment_id = $1', [id]))
+          .rows[0].customer_id
+      {
+        await using all = await openTestContext(database, simulator, { RELATED: 'true' })
+        const { id } = simulator.source.insert('customer', {})
+        simulator.source.change('assignment', 6, { CustomerId: id })
+        await head(all)
+        await related(all)
+      }
+      const shared = await customerOf(6)
+      await using fewer = await openTestContext(database, simulator, { RELATED: 'attachment' })
+      simulator.source.change('assignment', 7, { CustomerId: Number(shared) })
+      await head(fewer)
+      await related(fewer)
+      await database.pool.query(
+        `update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent' where assignment_id = 6`,
+      )
+      await related(fewer)
+      const { rowCount } = await database.pool.query('select from bi.customer where customer_id = $1', [
+        shared,
+      ])
+      expect(rowCount).toBe(1)
+      simulator.source.remove('assignment', 6, 'hard')
+    })
+
     it('are read again when they are older than RELATED_REFRESH', async () => {
       await using context = await openTestContext(database, simulator, {
         RELATED: 'true',

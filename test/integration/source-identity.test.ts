@@ -54,6 +54,18 @@ describe.skipIf(!hasPostgres)('the rows of one customer', () => {
     })
   })
 
+  it('are not mixed either where all there is are rows of a list that the settings added, and name no more (P5, P7)', async () => {
+    const options = { look: 'recorded', assignments: 30, behaviour: { moreLists: true } } as const
+    await using first = await startSimulator({ ...options, seed: 1 })
+    await using second = await startSimulator({ ...options, seed: 2, credentials: { clientGuid: otherGuid } })
+    const added = { STREAMS: 'client=/api/Customer' }
+    expect((await runTidemark(['sync'], environmentFor(first, database, added))).code).toBe(0)
+    const other = environmentFor(second, database, { STREAMS: 'assignment' })
+    const { code, stderr } = await runTidemark(['sync'], other)
+    expect(code, stderr).toBe(2)
+    expect(stderr).toContain(first.credentials.clientGuid)
+  })
+
   it('go on under a renewed client GUID when a person says so and the records are the same', async () => {
     const options = { assignments: 30, notes: 30, objects: 5, seed: 3 }
     await using before = await startSimulator(options)

@@ -117,12 +117,17 @@ describe.skipIf(!hasPostgres)('a database', () => {
       alter database ${database.name} set datestyle = 'German';
       alter database ${database.name} set default_transaction_isolation = 'serializable';
       alter database ${database.name} set array_nulls = off;
+      alter database ${database.name} set extra_float_digits = -15;
+      create schema aside;
+      create function aside.now() returns timestamptz language sql as $$ select timestamptz '2001-01-01T00:00:00Z' $$;
+      alter database ${database.name} set search_path = aside, public, pg_catalog;
       grant create on schema public to public;
       create function public.hashtextextended(text, integer) returns bigint language sql as 'select 1::bigint'`)
     const other = await open(database.url)
     const { rows } = await other.pool.query(
       `select timestamptz '2024-05-06T07:08:09Z' as at, current_setting('transaction_isolation') as isolation,
-         cardinality(array_remove($1::text[], null)) as texts, hashtextextended('a', 0) as hash`,
+         cardinality(array_remove($1::text[], null)) as texts, hashtextextended('a', 0) as hash,
+         1711846800.25::float8 as seconds, now() > timestamptz '2002-01-01T00:00:00Z' as "isNow"`,
       [[null, 'a']],
     )
     await other.close()
@@ -132,6 +137,8 @@ describe.skipIf(!hasPostgres)('a database', () => {
         isolation: 'read committed',
         texts: 1,
         hash: expect.not.stringMatching(/^1$/),
+        seconds: 1_711_846_800.25,
+        isNow: true,
       },
     ])
   })

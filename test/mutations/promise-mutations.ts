@@ -16,6 +16,9 @@ const beliefs = { test: 'test/integration/belief-falls.test.ts' } as const
 const epochs = { test: 'test/integration/epochs.test.ts', promise: 'P14' } as const
 const damage = { test: 'test/integration/local-damage.test.ts' } as const
 const differences = { test: 'test/integration/differences.test.ts' } as const
+const clock = { test: 'test/integration/clock-put-back.test.ts' } as const
+const zones = { test: 'test/integration/zones-changed.test.ts' } as const
+const falls = { test: 'test/integration/belief-falls.test.ts' } as const
 const log = { test: 'test/unit/log.test.ts' } as const
 const policy = { test: 'test/unit/upstream-policy.test.ts' } as const
 
@@ -741,5 +744,53 @@ export const promiseMutations: readonly Mutation[] = [
     file: 'src/sync/reconcile/differences.ts',
     find: 'const mostLines = 1_000',
     replace: 'const mostLines = 1_000_000',
+  },
+  {
+    ...clock,
+    promise: 'P7',
+    name: 'a row written before the clock was put back is never marked as gone',
+    file: 'src/store/runs/absences.ts',
+    find: 'or mine._synced_at > clock_timestamp())`',
+    replace: ')`',
+  },
+  {
+    ...clock,
+    promise: 'P6',
+    name: 'no look-back is due after the clock was put back',
+    file: 'src/store/queries/due.ts',
+    find: 'case when finished_at <= now() then',
+    replace: 'case when true then',
+  },
+  {
+    ...clock,
+    promise: 'P13',
+    name: 'what is settled lies in the future after the clock was put back',
+    file: 'src/store/runs/ledger.ts',
+    find: 'case when known.settled_through_at <= now() then known.settled_through_at end',
+    replace: 'known.settled_through_at',
+  },
+  {
+    ...zones,
+    promise: 'P4',
+    name: 'rows keep the times of another zone',
+    file: 'src/store/runs/time-zones.ts',
+    find: 'set _hash = ${distrustedHash}\n     where ${times',
+    replace: 'set _hash = _hash\n     where ${times',
+  },
+  {
+    ...falls,
+    promise: 'P3',
+    name: 'a row without a value in the new version field is frozen',
+    file: 'src/store/writing/merge-sql.ts',
+    find: 'or ${isFirst} or',
+    replace: 'or',
+  },
+  {
+    ...falls,
+    promise: 'P3',
+    name: 'a row with a larger number in the new version field is frozen',
+    file: 'src/store/runs/run-findings.ts',
+    find: 'set unguarded_above = -1,',
+    replace: 'set unguarded_above = null,',
   },
 ]

@@ -34,7 +34,7 @@ export async function isRelatedDue(
        select case when count(last_success_at) = cardinality($1::text[]) then min(last_success_at) end as at
        from tidemark.stream where name = any ($1)
      )
-     select coalesce(clean.at < now() - interval '${certainly}', true)
+     select coalesce(clean.at < now() - interval '${certainly}' or clean.at > now(), true)
        or exists (
          select from ${latestRunsSql(`'assignment'`, { limit: runsPerKind })} as seen
          where seen.kind <> 'related'
@@ -83,7 +83,7 @@ export async function readLookbackState(client: Queryable, stream: string): Prom
        ) as "isLoading",
        lookback_ms::float8 as "lookbackMs",
        (
-         select extract(epoch from now() - finished_at)::float8 * 1000 from ${lastLookback} as latest
+         select case when finished_at <= now() then extract(epoch from now() - finished_at)::float8 * 1000 end from ${lastLookback} as latest
        ) as "sinceLastMs",
        exists (
          select from tidemark.late_arrival as late

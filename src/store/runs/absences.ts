@@ -23,8 +23,11 @@ import { seenKeysTable } from './seen-keys.ts'
 const keyText = (tableSchema: TableSchema): string =>
   `mine.${pg.escapeIdentifier(tableSchema.key.name)}::text`
 
-/** Leaves out rows that were written since the run began: its listing may be older than they. $1 is the run. */
-const isOlderThanRun = 'mine._synced_at < (select started_at from tidemark.run where id = $1)'
+/** Leaves out rows that were written since then. A time that is still to come is that of a clock which was put back. */
+export const isOlderSql = (began: string): string =>
+  `(mine._synced_at < ${began} or mine._synced_at > clock_timestamp())`
+/** The listing of a run may be older than rows that were written since it began. $1 is the run. */
+const isOlderThanRun = isOlderSql('(select started_at from tidemark.run where id = $1)')
 
 /**
  * The one way in which rows are marked as gone from the upstream. `where` picks them among the living rows `mine`, `from` is what
@@ -273,7 +276,7 @@ async function markedBySource(
     `with marked as (
        select ${keyText(tableSchema)} as key, seen.key is not null as is_shown
        from ${qualified(stream)} as mine left join ${seenKeysTable} as seen on seen.key = ${keyText(tableSchema)}
-       where mine._deleted_reason = 'source' and mine._synced_at < $1
+       where mine._deleted_reason = 'source' and ${isOlderSql('$1')}
      )
      select (select count(*)::int from marked where is_shown) as shown,
        array(select key from marked where not is_shown order by key desc limit $2) as hidden`,

@@ -33,7 +33,7 @@ export async function claimSources(pool: Pool, wanted: readonly WantedSource[]):
     )
   const refused: string[] = []
   for (const other of await otherSources(pool, wanted))
-    if (await hasAnyRows(pool, other.wanted.streams)) refused.push(otherSourceText(other))
+    if (await hasAnyRows(pool, other.wanted)) refused.push(otherSourceText(other))
     else await takeOver(pool, other)
   expectNone(refused)
 }
@@ -53,15 +53,29 @@ const takeOver = (pool: Pool, other: OtherSource<WantedSource>): Promise<void> =
         'update tidemark.source set base_url = $2, account = $3, noted_at = now() where service = $1',
         [service, baseUrl, account],
       )
+      const every = [...streams, ...(await addedStreams(client, service))]
       await fenceRuns(
         client,
-        streams.map(({ name }) => name),
+        every.map(({ name }) => name),
       )
-      if (await hasAnyRows(client, streams)) expectNone([otherSourceText(other)])
+      if (await hasAnyRows(client, other.wanted)) expectNone([otherSourceText(other)])
     }),
   )
 
-async function hasAnyRows(client: Queryable, streams: readonly Stream[]): Promise<boolean> {
-  for (const stream of streams) if (await hasRows(client, stream)) return true
+/** The streams that settings once added. Their rows stay, and come back with the setting. All are lists of the assignment service. */
+async function addedStreams(client: Queryable, service: string): Promise<readonly Stream[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `select name from tidemark.stream where found_out is not null and $1 = 'assignment'`,
+    [service],
+  )
+  return rows.map(({ name }) => ({ name, kind: 'list' }) as Stream)
+}
+
+async function hasAnyRows(
+  client: Queryable,
+  { service, streams }: Pick<WantedSource, 'service' | 'streams'>,
+): Promise<boolean> {
+  for (const stream of [...streams, ...(await addedStreams(client, service))])
+    if (await hasRows(client, stream)) return true
   return false
 }

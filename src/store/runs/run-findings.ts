@@ -182,12 +182,17 @@ async function setVersionField(
      where stream = $1 and status in ('waiting', 'running')`,
     [stream],
   )
+  // What the rows have in that field was no row version when they were written, so it keeps no record out.
+  await client.query(
+    'update tidemark.stream set unguarded_above = -1, unguarded_before = clock_timestamp() where name = $1',
+    [stream],
+  )
   const { rowCount } = await client.query(
     `with moved as (
        update tidemark.stream
-       set position = 0, position_reached_at = now(), read_through_at = null, first_read_through_at = null,
+       set position = 0, position_reached_at = now(), unread = null, read_through_at = null, first_read_through_at = null,
            settled_through_version = null, settled_through_at = null
-       where name = $1 and position > 0
+       where name = $1 and (position > 0 or unread is not null)
        returning position
      )
      insert into tidemark.checkpoint (stream, position, run_id, reason) select $1, position, $2, $3 from moved`,

@@ -5,7 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Gone, ShownRows, Slice } from '../../sync/ports/audits.ts'
 import { markedBySearchesSql } from '../queries/evidence.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
-import { markAbsent, storeBlockedDeletions } from './absences.ts'
+import { isOlderSql, markAbsent, storeBlockedDeletions } from './absences.ts'
 import type { RunParts } from './run.ts'
 
 /** The reading half of ShownRows. */
@@ -115,7 +115,7 @@ export function shownRowsOf(parts: RunParts): ShownRows {
         await noteRemoved(client, tableSchema, gone)
         return await markAbsent(client, tableSchema, {
           from: 'unnest($1::text[], $2::text[]) as absent (key, evidence)',
-          where: `absent.key = mine.${pg.escapeIdentifier(tableSchema.key.name)}::text and mine._synced_at < $3`,
+          where: `absent.key = mine.${pg.escapeIdentifier(tableSchema.key.name)}::text and ${isOlderSql('$3')}`,
           values: [
             gone.map(({ key }) => key),
             gone.map(({ evidence }) => evidence),
@@ -193,7 +193,7 @@ type Keyed = { readonly table: string; readonly key: string }
 const missingFrom = ({ table, key }: Keyed, { withDeleted }: Slice): string => `
   from ${table} as mine
   where ${isShown(withDeleted)} and ($1::bigint is null or mine.${key} > $1) and ($2::bigint is null or mine.${key} <= $2)
-    and _synced_at < $4 and not exists (select from unnest($3::bigint[]) as listed (key) where listed.key = mine.${key})`
+    and ${isOlderSql('$4')} and not exists (select from unnest($3::bigint[]) as listed (key) where listed.key = mine.${key})`
 
 const valuesOf = ({ after, to, listed }: Slice) => [
   after?.toString() ?? null,

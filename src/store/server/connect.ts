@@ -299,7 +299,7 @@ async function check(client: pg.Client, where: string, isReadOnly: boolean): Pro
   if (isReadOnly) return
   if (found.is_read_only)
     throw new DatabaseError(
-      `Postgres at ${where} is read-only. If it is a standby, set DATABASE_URL to the primary.`,
+      `Postgres at ${where} is read-only. If it is a standby, set DATABASE_URL to the primary; otherwise default_transaction_read_only is set for the role, the database or the server.`,
     )
   if (!found.may_create || !found.may_make_temporary)
     throw new DatabaseError(

@@ -10,6 +10,8 @@ const settings: Readonly<Record<string, string>> = {
   ...{ statement_timeout: '0', transaction_timeout: '0', lock_timeout: '0' },
   // The driver cannot read times in another style.
   datestyle: 'ISO, MDY',
+  // With fewer digits Postgres would round seconds and counts.
+  extra_float_digits: '1',
   // A page has to see what the page before it has committed, though its own transaction began earlier.
   default_transaction_isolation: 'read committed',
   ...{ array_nulls: 'on', quote_all_identifiers: 'off' },
@@ -24,7 +26,7 @@ const settingsSql = `
 const searchPathSql = `
   select pg_catalog.set_config('search_path', pg_catalog.array_to_string(array(
     select pg_catalog.quote_ident(name) from pg_catalog.unnest(pg_catalog.current_schemas(false)) with ordinality as path (name, place)
-    where not pg_catalog.has_schema_privilege('public', name, 'create') order by place
+    where name <> 'pg_catalog' and not pg_catalog.has_schema_privilege('public', name, 'create') order by place
   ), ', '), false)`
 
 export async function settleSession(client: Client): Promise<void> {

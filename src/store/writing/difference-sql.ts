@@ -15,7 +15,7 @@ export const distrustedHash = `''::bytea`
 export function isRewoundSql(tableSchema: TableSchema, alias: string): string {
   const column = (name: string) =>
     `(select ${name} from tidemark.stream where name = ${pg.escapeLiteral(tableSchema.stream.name)})`
-  return `(${versionSql(tableSchema, alias)} > ${column('unguarded_above')} and ${alias}._synced_at <= ${column('unguarded_before')})`
+  return `(${versionSql(tableSchema, alias)} > ${column('unguarded_above')} and (${alias}._synced_at <= ${column('unguarded_before')} or ${alias}._synced_at > clock_timestamp()))`
 }
 
 const isOtherDeletion = (incoming: string): string =>

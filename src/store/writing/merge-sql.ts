@@ -170,5 +170,7 @@ function isNews(tableSchema: TableSchema, { hash, isLiving, version: theirs, isD
   // Also when the record is the same as before: writing the row notes that it was shown again, and ends the doubt.
   const isUnguarded = `mine._hash = ${distrustedHash} or ${isRewoundSql(tableSchema, 'mine')}`
   const isThereAgain = `(mine._deleted_reason = 'absent' and ${isBack})`
-  return `(${theirs} > ${ours} or (${theirs} = ${ours} and (${isOther})) or ${isThereAgain} or ${isUnguarded}${isDamaged})`
+  // A row that was written while the row version was another field may have none in this one.
+  const isFirst = `(${ours} is null and ${theirs} is not null)`
+  return `(${theirs} > ${ours} or (${theirs} = ${ours} and (${isOther})) or ${isFirst} or ${isThereAgain} or ${isUnguarded}${isDamaged})`
 }

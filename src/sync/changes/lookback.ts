@@ -107,6 +107,14 @@ export const lookbackIntervalMs = (lookbackMs: number, isRecentlyLate: boolean):
 const isWholeDue = (now: Date, lookbackMs: number, lastWholeAt: Date | null): boolean =>
   lookbackMs <= shortMs || lastWholeAt === null || now.getTime() - lastWholeAt.getTime() >= lookbackMs / 2
 
+type RunTimes = Pick<StreamState, 'startedAt' | 'lastLookbackAt' | 'lastRunAt'>
+
+/** The runs before this one. Where the clock of Postgres was put back, one may lie in the future: then nobody knows when it was. */
+function lastOf({ startedAt, lastLookbackAt, lastRunAt }: RunTimes) {
+  const known = (time: Date | null) => (time !== null && time <= startedAt ? time : null)
+  return { wholeAt: known(lastLookbackAt), runAt: known(lastRunAt) }
+}
+
 export type LookbackContext = ChangesContext & {
   readonly lookbackFloorMs: number
   readonly reach?: WantedReach
@@ -120,15 +128,14 @@ export const mostRecorded = 1000
 export function readLookback(context: LookbackContext): Promise<RunOutcome> {
   const { store, stream, now, signal } = context
   return performRun({ ...context, kind: 'lookback' }, async (run, source) => {
-    const { position, lastLookbackAt, lastRunAt } = run.state
+    const { position } = run.state
     if (position === 0n) return { note: null, isComplete: true, yielded: false }
     // A row that somebody deleted here would come again and be taken for a late one.
     if (run.state.isLocallyChanged)
       return { note: 'waits: the table was changed in Postgres', isComplete: false, yielded: false }
     const floorMs = context.lookbackFloorMs
     const lookbackMs = currentLookback(run.state.lookbackMs, floorMs)
-    const last = { wholeAt: lastLookbackAt, runAt: lastRunAt }
-    const { past, isWhole } = reach(now(), { lookbackMs, floorMs }, last, context.reach)
+    const { past, isWhole } = reach(now(), { lookbackMs, floorMs }, lastOf(run.state), context.reach)
     const onlyUndecided = context.reach === 'brief'
     const pinned = await lookAtPinned({ ...context, run, source, onlyUndecided })
     if (pinned.beginsAnew) return { note: pinned.note, isComplete: false, yielded: false }

@@ -1,7 +1,7 @@
 // Reads the related records of assignments that changed, a batch at a time, until there is no backlog or the turn of this run is over.
 // It writes the records first, and then notes that their assignments were read: if it is killed in between, they are read again (P8).
 
-import type { RelatedStream } from '../../streams/catalog.ts'
+import { type RelatedStream, relatedStreams } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import { isDoubtful } from '../ports/audits.ts'
@@ -81,7 +81,6 @@ async function readBatch(
   run: Run<'related'>,
   wanted: readonly Due[],
 ): Promise<Done> {
-  const { streams } = context
   const living = wanted.filter(({ isGone }) => !isGone)
   const askedAt = await run.shown.clock()
   run.progress.step('Read assignments with their related records')
@@ -96,7 +95,11 @@ async function readBatch(
     const written = await run.pages.commit(records, null, { into: { stream, keyField } })
     context.onWritten?.(written)
   }
-  const nothing = streams.map(({ name }) => ({ stream: name, keys: [] }))
+  // Also of groups that are switched off: nobody looks at this assignment again when they are switched on. But which assignments share
+  // one of their records may have changed since.
+  const nothing = relatedStreams
+    .filter(({ name, belongsTo }) => belongsTo === 'one' || context.streams.some((one) => one.name === name))
+    .map(({ name }) => ({ stream: name, keys: [] }))
   const gone = picked.filter(({ isGone }) => isGone).map((due) => ({ due, children: nothing }))
   const isBelieved = !failure && batch.gone.length > 0 && (await mayBeGone(context, run, batch))
   const aside = [
