@@ -198,6 +198,23 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     initialChanges: 34,
     changeChance: 0.5,
   },
+  // In a small table that changed all the time, a number that grows with each answer was taken for the row version.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ order: 'descending', sorts: 'refused', byKey: 'honoured', isVolatile: true, versions: 'number' },
+      ...{ tieChance: 0.7, lateChance: 0.1 },
+    },
+    lies: [
+      { kind: 'a replica lags', from: 3, rounds: 1 },
+      { kind: 'another copy answers', from: 4, rounds: 3 },
+      { kind: 'lists come from a cache', from: 5, rounds: 1 },
+    ],
+    seed: 3,
+    pageSize: 17,
+    initialChanges: 13,
+    changeChance: 0.5,
+  },
 ]
 
 const numRuns = Number(process.env.WORLDS ?? 250)
@@ -253,7 +270,7 @@ describe('beliefs', () => {
             deletions: () =>
               world.twins
                 ? findDeletions(context)
-                : watchDeletions(store, upstream, () => findDeletions(context)),
+                : watchDeletions(store, upstream, world, () => findDeletions(context)),
             reconcile: (approved = 0) =>
               watchReconcile(store, upstream, now(), () => reconcileStream({ ...context, approved })),
           }

@@ -62,12 +62,13 @@ export function differences(store: ModelStore, { truth }: LyingUpstream, world: 
 export async function watchDeletions<Outcome>(
   store: ModelStore,
   { truth, told, goneSince, mostAgeMs }: LyingUpstream,
+  world: World,
   run: () => Promise<Outcome>,
 ): Promise<Outcome> {
   const lacksAny = () =>
     truth.all().some(({ id, deleted }) => {
       const row = store.rows.get(String(id))
-      return !row || (row.gone === 'absent' && !deleted)
+      return !row || (row.gone === 'absent' && !(deleted && hidesMarked(world)))
     })
   const before = store.deletionsKnownThrough()
   const lacked = lacksAny() || told.size > 0

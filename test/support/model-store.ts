@@ -54,6 +54,8 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
   const checkpoints: { position: bigint; reachedAt: Date }[] = []
   let beliefs: Belief[] = []
   let versionField = knownVersionField
+  /** The one that rows and positions go by, also while it is doubted. */
+  let lastVersionField = knownVersionField
   let inconclusiveRuns = 0
   let isBlocked = false
   let deletionsKnownThrough: Date | null = null
@@ -256,14 +258,17 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
         },
         async setKeyField() {},
         async setVersionField(field) {
-          const beginsAnew = versionField !== null && versionField !== field && position > 0n
+          const isOther = lastVersionField !== null && lastVersionField !== field
           versionField = field
-          if (!beginsAnew) return false
+          lastVersionField = field
+          if (!isOther) return false
+          const beginsAnew = position > 0n || unread !== null
+          unguardedBefore = ticks
           position = 0n
           unread = null
           checkpoints.length = 0
-          beliefs = []
-          return true
+          beliefs = beliefs.filter(({ name }) => !lostWithVersionField.includes(name))
+          return beginsAnew
         },
         async doubt(name) {
           if (name === 'version_field') versionField = null
@@ -292,6 +297,9 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
 
 /** Of the kinds that the model can do. */
 type ModelRun = Run<'incremental' | 'lookback'> & RunRoles['reconcile'] & RunRoles['deletions']
+
+/** What was learnt in values of the field. */
+const lostWithVersionField = ['sorting', 'paging', 'largest_answer', 'first_top']
 
 const isHigher = (row: Row, known: StoredRow): boolean => (row.version ?? 0n) > (known.version ?? 0n)
 
