@@ -128,7 +128,7 @@ describe('reading in ranges', () => {
       expect(rangesKept, 'states with ranges').toBeGreaterThan(numRuns)
       expect(mostAtOnce).toBeGreaterThan(6)
     },
-    120_000 + 30 * numRuns,
+    120_000 + 300 * numRuns,
   )
 })
 

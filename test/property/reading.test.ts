@@ -189,7 +189,7 @@ describe('reading', () => {
         { numRuns, examples: foundEarlier.map((plan) => [plan]), ...worldSeed() },
       )
     },
-    120_000 + 30 * numRuns,
+    120_000 + 300 * numRuns,
   )
 })
 
