@@ -16,6 +16,7 @@ const oldAnswers: readonly LieKind[] = [
   'a replica lags',
   'a replica lags for some reads',
   'lists are empty and reads gone',
+  'some reads find nothing',
   'lists stand still',
   'changes stand still',
   'reads stand still',
@@ -28,6 +29,7 @@ const goesBack: readonly LieKind[] = [
   'a transaction that was read is rolled back',
   'some records are away',
   'another copy answers',
+  'another copy answers some requests',
   'a record falls back',
   'a record changes in silence',
 ]
@@ -94,7 +96,8 @@ export async function watchReconcile<Outcome extends RunOutcome>(
   const { status, isComplete, note } = outcome
   const isTold = /fell back|twin|not listed|could not be looked at/.test(note ?? '')
   if (status !== 'done' || !isComplete || isTold) return outcome
-  if ([...oldAnswers, 'another copy answers' as const].some((kind) => told.has(kind))) return outcome
+  const copies = ['another copy answers', 'another copy answers some requests'] as const
+  if ([...oldAnswers, ...copies].some((kind) => told.has(kind))) return outcome
   const wrong = truth.visible().flatMap(({ id, version, deleted, text = 0 }) => {
     const row = store.rows.get(String(id))
     const isRead = version <= store.position()

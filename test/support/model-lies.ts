@@ -24,6 +24,12 @@ export const lieKinds = [
   'reads stand still',
   /** A copy of the backup, which others work with: a stage that is called by mistake. */
   'another copy answers',
+  /** One of several nodes behind a balancer: set up wrongly, or another version of the program. */
+  'another copy answers some requests',
+  'some requests are not sorted',
+  'some requests include the version asked for, or not',
+  'some pages are short',
+  'some reads find nothing',
   'rights hide after paging',
   'cut before the sort',
   'neworchanged omits some',
@@ -150,6 +156,7 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
       if (earlier) truth.restore(earlier, false)
     },
     'another copy answers': () => copy.restore(backup, false),
+    'another copy answers some requests': () => copy.restore(backup, false),
     'a record falls back'() {
       const row = pickRow()
       const earlier = row && backup.find(({ id }) => id === row.id)
@@ -212,19 +219,40 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
     JSON.stringify(request, (_, value) => (typeof value === 'bigint' ? String(value) : value))
   const answering = () => {
     copy.onRequest = truth.onRequest
-    return told.has('another copy answers') ? copy : truth
+    const isOther =
+      told.has('another copy answers') ||
+      (told.has('another copy answers some requests') && random.chance(0.3))
+    return isOther ? copy : truth
+  }
+  /** What one of several nodes does in its own way, for one request. */
+  const differing: readonly (readonly [LieKind, () => Partial<World>])[] = [
+    ['some requests are not sorted', () => ({ sorts: 'ignored' })],
+    ['some requests include the version asked for, or not', () => ({ inclusive: !asEver.inclusive })],
+    ['some pages are short', () => ({ cap: 5 })],
+  ]
+  async function byNode<Any>(right: () => Promise<Any>): Promise<Any> {
+    const ofNode = differing.filter(([kind]) => told.has(kind) && random.chance(0.3))
+    if (ofNode.length === 0) return await right()
+    const before = { ...world }
+    for (const [, oddity] of ofNode) Object.assign(world, oddity())
+    const answer = right()
+    Object.assign(world, before)
+    return await answer
   }
   const source: Source = {
     sortedBy: () => source,
     changes: (request, signal) =>
-      ask(`changes ${text(request)}`, true, () => listed(() => answering().changes(request, signal))),
+      ask(`changes ${text(request)}`, true, () =>
+        listed(() => byNode(() => answering().changes(request, signal))),
+      ),
     list: (request, signal) =>
-      ask(`list ${text(request)}`, true, () => listed(() => answering().list(request, signal))),
+      ask(`list ${text(request)}`, true, () => listed(() => byNode(() => answering().list(request, signal)))),
     listHasPages: true,
     lookup: (key, signal) =>
       ask(`record ${key}`, false, async () => {
         const found = (await answering().lookup?.(key, signal)) ?? 'unclear'
         if (told.has('lists are empty and reads gone')) return 'gone'
+        if (told.has('some reads find nothing') && random.chance(0.3)) return 'gone'
         return told.has('lists are empty and reads unclear') ? 'unclear' : found
       }),
   }
@@ -239,7 +267,8 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
       recent.push(truth.all())
       if (recent.length > mostLost) recent.shift()
       truth.change(random)
-      if (told.has('another copy answers')) copy.change(random)
+      if (told.has('another copy answers') || told.has('another copy answers some requests'))
+        copy.change(random)
       past.note()
     },
     beginRound(round) {
