@@ -8,6 +8,7 @@ import type { RunRequest } from '../../src/streams/catalog.ts'
 import type { RunOutcome } from '../../src/sync/perform-run.ts'
 import { backoff } from '../../src/util/backoff.ts'
 import { type FailureScope, openCircuitBreaker } from '../../src/worker/queue/circuit-breaker.ts'
+import type { Driver } from '../../src/worker/queue/driver.ts'
 import { type Jobs, type JobsOptions, startJobs } from '../../src/worker/queue/jobs.ts'
 import { openRunQueue } from '../../src/worker/queue/requests.ts'
 import { type RunHooks, startRunWorker } from '../../src/worker/queue/run-worker.ts'
@@ -29,6 +30,38 @@ const incremental = (stream: string, cause: RunRequest['cause'] = 'operator'): R
   kind: 'incremental',
   cause,
 })
+
+/** Returns a switch: whether the queue answers each command with an error, as a Redis does that is full. */
+function refusing(driver: Driver): (isRefusing: boolean) => void {
+  let isRefusing = false
+  const refuse = () => Promise.reject(new Error('OOM command not allowed'))
+  if (driver.kind === 'postgres') {
+    const { pool } = driver
+    const [connect, query] = [pool.connect, pool.query]
+    Object.assign(pool, {
+      connect: (...given: Parameters<typeof connect>) => (isRefusing ? refuse() : connect.apply(pool, given)),
+      query: (...given: Parameters<typeof query>) => (isRefusing ? refuse() : query.apply(pool, given)),
+    })
+  } else {
+    const { redis } = driver
+    // BullMQ's scripts are commands of a connection of its own.
+    const duplicate = redis.duplicate
+    const refuseFor = (one: typeof redis) => {
+      const send = one.sendCommand
+      const isScript = (name: string) => name === 'evalsha' || name === 'eval'
+      one.sendCommand = (command, stream) => {
+        if (isRefusing && isScript(command.name)) command.reject(new Error('OOM command not allowed'))
+        else send.call(one, command, stream)
+        return command.promise
+      }
+      return one
+    }
+    refuseFor(redis).duplicate = (...given) => refuseFor(duplicate.apply(redis, given))
+  }
+  return (is) => {
+    isRefusing = is
+  }
+}
 
 const backends: readonly Backend[] = ['postgres', 'redis']
 // Most of it is waiting, so the backends are tried side by side.
@@ -238,6 +271,51 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       await jobs.requestRun({ ...incremental('assignment'), kind: 'lookback' })
       await jobs.requestRun(incremental('assignment'))
       await expect.poll(() => order).toEqual(['lookback', 'deletions', 'lookback', 'incremental'])
+    })
+
+    it('asks a queue that refuses everything now and then, and goes on when it no longer does', async ({
+      expect,
+    }) => {
+      const queue = await openTestQueue(backend, database)
+      const errors: Error[] = []
+      const outcomes: string[] = []
+      const letRefuse = refusing(queue.driver)
+      letRefuse(true)
+      const runs = openRunQueue(queue.driver, () => {})
+      const breaker = openCircuitBreaker({
+        serviceOf: () => 'assignment',
+        requestRun: runs.requestRun,
+        log: quietLog,
+      })
+      const worker = startRunWorker({
+        driver: queue.driver,
+        queue: runs,
+        run: async (request) => outcomeOf(request),
+        failureScope: () => null,
+        breaker,
+        runsAtOnce: 1,
+        log: quietLog,
+        onOutcome: ({ stream }) => void outcomes.push(stream),
+        whatFollows: () => null,
+        onError(error) {
+          errors.push(error)
+          // Without a pause nothing else would happen any more, not even the end of this test.
+          if (errors.length > 1_000) throw new Error('the queue is asked without a pause')
+        },
+      })
+      try {
+        await wait(2_500)
+        expect(errors.length).toBeGreaterThan(0)
+        expect(errors.length).toBeLessThan(20)
+        letRefuse(false)
+        await runs.requestRun(incremental('assignment'))
+        await expect.poll(() => outcomes, { timeout: 10_000 }).toEqual(['assignment'])
+      } finally {
+        breaker.close()
+        await worker.close()
+        await runs.close()
+        await queue.close()
+      }
     })
 
     it('blames neither the database nor the run when the queue does not take it up again', async ({

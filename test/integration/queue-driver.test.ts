@@ -76,6 +76,21 @@ describe.skipIf(!hasBackend('redis'))('a Redis that two mirrors share', () => {
   })
 })
 
+describe.skipIf(!hasPostgres)('a Postgres that limits how long the statements of people take', () => {
+  const database = createTestDatabase({ isMigrated: false })
+
+  it('does not end those of the queue', async () => {
+    await database.pool.query(
+      `alter database ${database.name} set statement_timeout = '1s'; alter database ${database.name} set lock_timeout = '1s'`,
+    )
+    const { driver, close } = await openDriver({ redisUrl: null, database, log: quietLog })
+    const limits = `select current_setting('statement_timeout') as statement, current_setting('lock_timeout') as lock`
+    const shown = driver.kind === 'postgres' && (await driver.pool.query(limits)).rows
+    await close()
+    expect(shown).toEqual([{ statement: '0', lock: '0' }])
+  })
+})
+
 describe.skipIf(!hasPostgres)(
   'a Postgres whose transactions are serializable unless they say otherwise',
   () => {

@@ -2,12 +2,14 @@
 // queue is made: one that is made while its Postgres is down never recovers.
 
 import { createHash } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
 import {
   type BackendFactory,
-  createPostgresBackend,
   createRedisBackend,
   type IQueueBackend,
   type PgPool,
+  PostgresConnection,
+  PostgresQueueBackend,
   runMigrations,
   withBackend,
 } from 'bullmq'
@@ -27,11 +29,34 @@ export type Driver =
 // The driver's overloads of on() are wider than what BullMQ describes.
 const asPgPool = (pool: Pool): PgPool => pool as Pool & PgPool
 
+/** BullMQ's look at its tables would be the only one: once it fails, a queue never asks Postgres anything again. `openPostgres` has looked. */
+class LookedAt extends PostgresConnection {
+  override async waitUntilReady(): Promise<void> {}
+}
+
 const backend: BackendFactory<IQueueBackend, Driver> = (name, options, extra) => {
   const driver = options.connection
-  return driver.kind === 'postgres'
-    ? createPostgresBackend(name, { ...options, connection: asPgPool(driver.pool) }, extra)
-    : createRedisBackend(name, { ...options, connection: driver.redis }, extra)
+  if (driver.kind === 'redis')
+    return unhurried(createRedisBackend(name, { ...options, connection: driver.redis }, extra))
+  const connection = asPgPool(driver.pool)
+  const listensAs = extra?.withBlockingConnection ? name : undefined
+  return unhurried(
+    new PostgresQueueBackend(new LookedAt(connection), name, { ...options, connection }, true, listensAs),
+  )
+}
+
+const refusedMs = 1_000
+
+/** BullMQ's workers ask again at once when a queue refuses them, for example a Redis that is full: without a pause they would do nothing else. */
+function unhurried(backend: IQueueBackend): IQueueBackend {
+  const take = backend.moveToActive.bind(backend)
+  return Object.assign(backend, {
+    moveToActive: (...job: Parameters<typeof take>) =>
+      take(...job).catch(async (error) => {
+        await wait(refusedMs)
+        throw error
+      }),
+  })
 }
 
 /** Where a queue or a worker lives. */
@@ -67,6 +92,10 @@ const poolSize = 8
 const connectTimeoutMs = 10_000
 const keepAliveMs = 10_000
 const silenceMs = 30_000
+/** BullMQ's statements wait for each other, and are not tried again. */
+const settingsSql = `
+  set default_transaction_isolation = 'read committed'; set array_nulls = on;
+  set statement_timeout = 0; set lock_timeout = 0`
 const writtenSeconds = 60
 
 export async function openDriver({ redisUrl, database, log }: Options): Promise<OpenDriver> {
@@ -83,9 +112,9 @@ async function openPostgres({ connection, address }: Options['database'], log: L
     keepAliveInitialDelayMillis: keepAliveMs,
     // A worker that is frozen in the middle of a transaction must not hold up the queue of all others.
     idle_in_transaction_session_timeout: silenceMs,
-    // Whatever somebody set for all: BullMQ's statements wait for each other, and are not tried again.
+    // Whatever somebody set for all.
     async onConnect(client) {
-      await client.query(`set default_transaction_isolation = 'read committed'; set array_nulls = on`)
+      await client.query(settingsSql)
     },
   })
   // Every worker and queue listens to the pool they share.
