@@ -2,8 +2,11 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { prepareHistory } from '../../src/store/schema/row-history.ts'
+import { readTableSchema } from '../../src/store/schema/table-schema.ts'
+import { withConnection } from '../../src/store/server/session.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
-import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
 
 const assignment = streamOf('assignment')
@@ -72,6 +75,24 @@ describe.skipIf(!hasPostgres)('the history of a stream that has row versions', (
     await readWith('assignment', 'third')
     expect(await past()).toEqual(['none is kept', 'first', 'but like this', 'third'])
     expect((await query('select count(*)::int as rows from bi.assignment_history'))[0].rows).toBe(103)
+  })
+
+  it('begins once, also when several runs find at the same moment that it was switched on', async () => {
+    await using upstream = await startSimulator({ assignments: 100 })
+    const stream = { ...assignment, historyMs: 365 * 86_400_000 }
+    const prepare = () =>
+      withConnection(database.pool, async (client) => {
+        const table = await readTableSchema(client, stream)
+        return table && (await prepareHistory(client, table, { runId: '0', log: quietLog }))
+      })
+    // After the first time there is a table already, which lacks what was written without it.
+    for (const wanted of [100, 101, 102]) {
+      await using context = await openTestContext(database, upstream, { HISTORY: '' })
+      upstream.source.change('assignment', 7, { Subject: `number ${wanted}` })
+      await context.read(assignment, 'incremental', { signal })
+      await Promise.all([prepare(), prepare(), prepare()])
+      expect((await query('select count(*)::int as rows from bi.assignment_history'))[0].rows).toBe(wanted)
+    }
   })
 
   it('shows what a first load in ranges brought', async () => {

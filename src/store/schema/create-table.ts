@@ -45,7 +45,7 @@ export async function createTable(
 }
 
 /** Asks the catalog itself, because to_regclass may still remember that there was no table. */
-async function hasTable(client: ClientBase, { name }: MirroredStream): Promise<boolean> {
+export async function hasTable(client: ClientBase, { name }: Pick<MirroredStream, 'name'>): Promise<boolean> {
   const { rows } = await client.query(
     "select from pg_tables where schemaname = 'mirror' and tablename = $1",
     [name],

@@ -3,8 +3,9 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
-import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
 import { fieldComment } from './column-types.ts'
+import { hasTable } from './create-table.ts'
 import { commentsOn, definitions, historyColumns } from './own-columns.ts'
 import { historyOf, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
 import { historyViewOf, isShownAsOf, showAsOf, showColumns } from './views.ts'
@@ -32,7 +33,10 @@ export async function prepareHistory(
   const { stream } = tableSchema
   const keptMs = historyMsOf(stream)
   if (keptMs === null) return tableSchema
-  const watching = { log, inTransaction: (work: () => Promise<void>) => inBriefTransaction(client, work) }
+  const watching = {
+    log,
+    inTransaction: (work: () => Promise<void>) => inOwnTransaction(client, stream, work),
+  }
   // Before anything is made anew, so that damage is noticed (P15).
   const isDamaged = await watchHistory(client, stream, watching)
   const known = isDamaged ? ((await readTableSchema(client, stream)) ?? tableSchema) : tableSchema
@@ -46,7 +50,7 @@ export async function prepareHistory(
     if (next === undefined || endOf(month) > now.getTime() - keptMs) break
     await dropPartition(client, made, { month, next, log })
   }
-  await inBriefTransaction(client, async () => {
+  await inOwnTransaction(client, stream, async () => {
     if (!(await isShownAsOf(client, stream))) await showAsOf(client, stream, made.key.name, log)
     await catchUp(client, made)
     if (isDamaged) await actUpon(client, made, runId)
@@ -78,8 +82,11 @@ async function actUpon(
 }
 
 async function makeTable(client: ClientBase, tableSchema: TableSchema, log: Logger): Promise<TableSchema> {
-  await inBriefTransaction(client, () => createTable(client, tableSchema, log))
-  return (await readTableSchema(client, tableSchema.stream)) ?? tableSchema
+  const { stream } = tableSchema
+  await inOwnTransaction(client, stream, async () => {
+    if (!(await hasTable(client, historyOf(stream)))) await createTable(client, tableSchema, log)
+  })
+  return (await readTableSchema(client, stream)) ?? tableSchema
 }
 
 async function createTable(
@@ -131,11 +138,13 @@ async function makePartition(client: ClientBase, tableSchema: TableSchema, month
   const [from, to] = [startOf(month), endOf(month)]
   // Attached afterwards, which unlike "partition of" does not wait for those who read the table.
   await retryOnLockTimeout(client, table, 'add a month to', () =>
-    inBriefTransaction(client, () =>
-      client.query(`
+    inOwnTransaction(client, tableSchema.stream, async () => {
+      const { months } = await readMonths(client, tableSchema)
+      if (months.includes(month)) return
+      await client.query(`
         create table ${partition} (like ${table} including all);
-        alter table ${table} attach partition ${partition} for values from (${literal(from)}) to (${literal(to)})`),
-    ),
+        alter table ${table} attach partition ${partition} for values from (${literal(from)}) to (${literal(to)})`)
+    }),
   )
 }
 
@@ -150,7 +159,9 @@ async function dropPartition(
   const key = pg.escapeIdentifier(tableSchema.key.name)
   const names = (tableSchema.history?.columns ?? []).map(pg.escapeIdentifier).join(', ')
   try {
-    await inBriefTransaction(client, async () => {
+    await inOwnTransaction(client, tableSchema.stream, async () => {
+      const { months } = await readMonths(client, tableSchema)
+      if (!months.includes(month)) return
       await forgetMonth(client, tableSchema.stream, `${historyOf(tableSchema.stream).name}_${month}`)
       await client.query(`
         insert into ${table} (${names}, _observed_at)
@@ -176,8 +187,14 @@ async function catchUp(client: ClientBase, { stream, history }: TableSchema): Pr
   )
 }
 
-const inBriefTransaction = (client: ClientBase, work: () => Promise<unknown>): Promise<unknown> =>
+/** Runs of several kinds prepare the history of one stream at the same moment: not one after the other, all but one would fail. */
+const inOwnTransaction = (
+  client: ClientBase,
+  { name }: TableSchema['stream'],
+  work: () => Promise<unknown>,
+): Promise<unknown> =>
   inTransaction(client, async () => {
+    await takeTurn(client, `history ${name}`)
     await limitLockWaits(client)
     await work()
   })
