@@ -7,7 +7,9 @@ import { readTableSchema } from '../../src/store/schema/table-schema.ts'
 import { withConnection } from '../../src/store/server/session.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
+import { assignments, begin, done, storeOf } from '../support/runs.ts'
 import { streamOf } from '../support/streams.ts'
+import { waitedFor } from '../support/waited-for.ts'
 
 const assignment = streamOf('assignment')
 const note = streamOf('assignment_note')
@@ -93,6 +95,69 @@ describe.skipIf(!hasPostgres)('the history of a stream that has row versions', (
       await Promise.all([prepare(), prepare(), prepare()])
       expect((await query('select count(*)::int as rows from bi.assignment_history'))[0].rows).toBe(wanted)
     }
+  })
+
+  it('has the changes of a row in the order in which they were written, whichever transaction began first', async () => {
+    const store = storeOf(database, { histories: { assignment: 365 * 24 * 3_600_000 } })
+    const page = (version: number, ...ids: readonly number[]) =>
+      assignments(
+        ...ids.map((id) => ({ AssignmentId: id, RowVersion: version, Subject: `version ${version}` })),
+      )
+    const poll = await begin(store)
+    await poll.pages.commit(page(1, 1, 2), null)
+    const lookback = await begin(store, 'assignment', 'lookback')
+    const other = await database.pool.connect()
+    try {
+      await other.query('begin; select from mirror.assignment where assignment_id = 1 for update')
+      // The poll waits at the first row, and has not come to the second one.
+      const waiting = poll.pages.commit(page(3, 1, 2), null)
+      await waitedFor(other)
+      await lookback.pages.commit(page(2, 2), null)
+      await other.query('commit')
+      await waiting
+    } finally {
+      other.release()
+    }
+    await poll.finish(done)
+    await lookback.finish(done)
+    expect(
+      (
+        await query('select subject from bi.assignment_history where assignment_id = 2 order by _observed_at')
+      ).map(({ subject }) => subject),
+    ).toEqual(['version 1', 'version 2', 'version 3'])
+    expect(
+      await query(
+        'select assignment_id::int as id, subject from bi.assignment_at(clock_timestamp()) order by 1',
+      ),
+    ).toEqual([
+      { id: 1, subject: 'version 3' },
+      { id: 2, subject: 'version 3' },
+    ])
+  })
+
+  it('has a change behind the one before it, and shows it now, also when the clock was put back', async () => {
+    await using upstream = await startSimulator({ assignments: 20 })
+    await using context = await openTestContext(database, upstream, { HISTORY: 'assignment' })
+    const change = async (Subject: string) => {
+      upstream.source.change('assignment', 7, { Subject })
+      await context.read(assignment, 'incremental', { signal })
+    }
+    await change('first')
+    // What was written so far lies in the future.
+    await query(`do $$ begin
+      perform set_config('tidemark.writer', 'on', true);
+      update mirror.assignment_history set _observed_at = _observed_at + interval '1 minute';
+    end $$`)
+    await change('second')
+    await change('third')
+    expect(
+      await query(`select subject from bi.assignment_history where assignment_id = 7 order by _observed_at`),
+    ).toEqual([{ subject: 'first' }, { subject: 'second' }, { subject: 'third' }])
+    expect(
+      await query(
+        `select subject from bi.assignment_at(now() + interval '2 minutes') where assignment_id = 7`,
+      ),
+    ).toEqual([{ subject: 'third' }])
   })
 
   it('shows what a first load in ranges brought', async () => {

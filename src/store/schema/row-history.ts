@@ -12,12 +12,19 @@ import { historyViewOf, isShownAsOf, showAsOf, showColumns } from './views.ts'
 import { forgetMonth, watchHistory } from './watch-history.ts'
 
 /** The part of a statement that stores the rows of a CTE, which returns `mine as written`, in the history. Empty where none is kept. */
-export function keepingSql({ stream, history }: TableSchema, written: string): string {
+export function keepingSql({ stream, key, history }: TableSchema, written: string): string {
   if (!history || historyMsOf(stream) === null) return ''
   const names = history.columns.map(pg.escapeIdentifier)
+  const name = pg.escapeIdentifier(key.name)
+  // The time at which the row is locked, not that at which the transaction began: another one may have begun later and written the row
+  // first. And always after the line before, also when the clock was put back.
+  const observed = `greatest(clock_timestamp(), (
+        select max(before._observed_at) + interval '1 microsecond' from ${history.table} as before
+        where before.${name} = (written).${name} and before._observed_at >= now()
+      ))`
   return `, kept as (
       insert into ${history.table} (${[...names, '_observed_at', '_deleted_at'].join(', ')})
-      select ${names.map((name) => `(written).${name}, `).join('')}now(), (written)._deleted_at from ${written}
+      select ${names.map((column) => `(written).${column}, `).join('')}${observed}, (written)._deleted_at from ${written}
     )`
 }
 
