@@ -59,6 +59,28 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
     })
   })
 
+  describe('when it stops in the middle, and an assignment goes before it is read again', () => {
+    const database = createTestDatabase()
+    it('marks what was written of that assignment (P8)', async () => {
+      await using simulator = await startSimulator({ assignments: 5 })
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
+      await context.read(assignment, 'incremental', { signal })
+      // Nothing more can be noted, as if the worker were killed here.
+      await database.pool.query(
+        'alter table tidemark.related_fetch add constraint stopped check (assignment_id < 0 or fetched_at is null) not valid',
+      )
+      await context.readRelated({ signal }).catch(() => {})
+      await database.pool.query('alter table tidemark.related_fetch drop constraint stopped')
+      const living = async () =>
+        (await database.pool.query('select from bi.assignment_service where assignment_id = 2')).rowCount
+      expect(await living()).toBeGreaterThan(0)
+      simulator.source.remove('assignment', 2, 'soft')
+      await context.read(assignment, 'incremental', { signal })
+      expect(await context.readRelated({ signal })).toMatchObject({ status: 'done' })
+      expect(await living()).toBe(0)
+    })
+  })
+
   describe('with a record that cannot be a row', () => {
     const database = createTestDatabase()
     it('keeps it in a quarantine that an operator finds (P5)', async () => {

@@ -24,9 +24,17 @@ const listOf = (families: readonly Family[]) =>
     children.map(({ stream, keys }) => ({ id: due.assignmentId, stream, keys })),
   )
 
-/** Called before the records themselves are written, so that no record is ever stored that no assignment has. */
+/**
+ * Called before the records themselves are written, so that no record is ever stored that no assignment has. The assignments are noted
+ * too, as not read: if this stops before they are, and one of them is deleted then, what it has is still looked for (P8).
+ */
 async function addLinks(client: ClientBase, families: readonly Family[]): Promise<void> {
   const links = listOf(families).flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
+  await client.query(
+    `insert into tidemark.related_fetch (assignment_id, hash, groups)
+     select id, '', '{}' from unnest($1::bigint[]) as shown (id) on conflict do nothing`,
+    [families.map(({ due }) => due.assignmentId)],
+  )
   await client.query(
     `insert into tidemark.related_link (assignment_id, stream, key)
      select * from unnest($1::bigint[], $2::text[], $3::text[]) on conflict do nothing`,
