@@ -222,6 +222,37 @@ describe.skipIf(!hasPostgres)('related records', () => {
     })
   })
 
+  describe('with the bytes of a file that goes and comes back', () => {
+    const database = createTestDatabase()
+    it('show no bytes of a file that the source marks as deleted, until it is back', async () => {
+      await using simulator = await startSimulator({ assignments: 20 })
+      await using context = await openTestContext(database, simulator, {
+        RELATED: 'attachment',
+        ATTACHMENT_DATA: 'true',
+      })
+      const file = simulator.source.insert('attachment', { OwnerId: 4, FileData: 'QUJD' }).id
+      const shown = async () => {
+        await head(context)
+        await related(context)
+        const { rows } = await database.pool.query(
+          `select (select count(*)::int from bi.attachment where attachment_id = $1) as files,
+             (select count(*)::int from bi.attachment_data where attachment_id = $1) as bytes`,
+          [file],
+        )
+        return rows[0]
+      }
+      const mark = (SysDeleted: boolean) => {
+        simulator.source.change('attachment', file, { SysDeleted })
+        for (const id of simulator.source.ids('assignment')) simulator.source.change('assignment', id)
+      }
+      expect(await shown()).toEqual({ files: 1, bytes: 1 })
+      mark(true)
+      expect(await shown()).toEqual({ files: 0, bytes: 0 })
+      mark(false)
+      expect(await shown()).toEqual({ files: 1, bytes: 1 })
+    })
+  })
+
   describe('that cannot be read', () => {
     const database = createTestDatabase()
     it('are set aside without stopping the others, and tried again later', async () => {

@@ -50,14 +50,20 @@ describe('a group of the extended read', () => {
       Attachment: [
         { AttachmentId: 1, FileName: 'a', FileData: 'AA==' },
         { AttachmentId: 2, FileName: 'b', FileData: null },
+        { AttachmentId: 3, FileName: 'c', FileData: 'AQ==', SysDeleted: true },
+        { AttachmentId: 4, FileName: 'd', FileData: 'Ag==', SysDeleted: false },
       ],
     }
     expect(records('attachment', answer)).toEqual([
       { AttachmentId: 1, FileName: 'a', AssignmentId: 5 },
       { AttachmentId: 2, FileName: 'b', AssignmentId: 5 },
+      { AttachmentId: 3, FileName: 'c', SysDeleted: true, AssignmentId: 5 },
+      { AttachmentId: 4, FileName: 'd', SysDeleted: false, AssignmentId: 5 },
     ])
     expect(records('attachment_data', answer)).toEqual([
       { AttachmentId: 1, FileData: 'AA==', AssignmentId: 5 },
+      { AttachmentId: 3, FileData: 'AQ==', SysDeleted: true, AssignmentId: 5 },
+      { AttachmentId: 4, FileData: 'Ag==', AssignmentId: 5 },
     ])
   })
 })

@@ -3,7 +3,7 @@
 
 import type { Json, JsonObject } from '../../json/json.ts'
 import type { RelatedStream } from '../../streams/catalog.ts'
-import { isObject, keyParts } from '../../streams/record.ts'
+import { isFlaggedDeleted, isObject, keyParts } from '../../streams/record.ts'
 import type { LeftOut } from '../ports/source.ts'
 
 /** The records of a group, as rows of its table are made of them; null when the answer does not have the group. */
@@ -35,11 +35,17 @@ function withoutBulk(record: JsonObject, { group }: RelatedStream): JsonObject {
   return Object.fromEntries(Object.entries(record).filter(([name]) => !isSameName(name, bulk)))
 }
 
-/** The key fields and the bulk; null when there is none. */
+const deletionFlag = 'SysDeleted'
+
+/** The key fields and the bulk; null when there is none. And whether the source says that the record is deleted: then its bulk is too. */
 function bulkOf(record: JsonObject, { bulkField = '', keyFields }: RelatedStream): JsonObject | null {
   const bulk = fieldOf(record, bulkField)
   if (bulk === undefined || bulk === null) return null
-  const wanted = [...keyFields.flatMap(keyParts), bulkField]
+  const wanted = [
+    ...keyFields.flatMap(keyParts),
+    bulkField,
+    ...(isFlaggedDeleted(record) ? [deletionFlag] : []),
+  ]
   return Object.fromEntries(
     Object.entries(record).filter(([name]) => wanted.some((field) => isSameName(name, field))),
   )
