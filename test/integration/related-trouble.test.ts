@@ -81,6 +81,37 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
     })
   })
 
+  describe('when a replica that lags answers', () => {
+    const database = createTestDatabase()
+    it('believes no answer that is older than the row of its assignment, and asks again (P11)', async () => {
+      await using simulator = await startSimulator({ assignments: 5 })
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
+      const isThere = async () =>
+        (
+          await database.pool.query(
+            'select from mirror.assignment_service where assignment_service_id = $1',
+            [id],
+          )
+        ).rowCount === 1
+      await context.read(assignment, 'incremental', { signal })
+      await context.readRelated({ signal })
+      const { id } = simulator.source.insert('assignment_service', { AssignmentId: 2 })
+      simulator.source.change('assignment', 2)
+      await context.read(assignment, 'incremental', { signal })
+      simulator.behaviour.replicaLagMs = 60_000
+      expect(await context.readRelated({ signal })).toMatchObject({
+        note: '1 assignment could not be read and will be tried again later',
+      })
+      expect(await isThere()).toBe(false)
+      simulator.behaviour.replicaLagMs = null
+      await database.pool.query(
+        'update tidemark.related_fetch set retry_at = now() where problem is not null',
+      )
+      expect(await context.readRelated({ signal })).toMatchObject({ note: null, isComplete: true })
+      expect(await isThere()).toBe(true)
+    })
+  })
+
   describe('with a record that cannot be a row', () => {
     const database = createTestDatabase()
     it('keeps it in a quarantine that an operator finds (P5)', async () => {

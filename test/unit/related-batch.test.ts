@@ -1,18 +1,21 @@
 // How much of a backlog one batch reads (P10).
 
 import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../src/json/json.ts'
 import { relatedStreams } from '../../src/streams/catalog.ts'
 import type { Source } from '../../src/sync/ports/source.ts'
 import { readFamilies } from '../../src/sync/related/batch.ts'
 import { neverAborted as signal } from '../support/context.ts'
 
 const run = {
+  state: { versionField: null },
   keyFields: { of: async () => 'AttachmentId', keep: async () => {} },
   backlog: { linked: async () => [], othersWith: async () => [] },
 }
 const wanted = Array.from({ length: 50 }, (_, index) => ({
   assignmentId: String(index + 1),
   hash: '',
+  version: null,
   isGone: false,
 }))
 
@@ -61,6 +64,28 @@ describe('an assignment whose files are too long to be read', () => {
     const batch = await readFamilies({ source, streams, signal, budget }, { ...run, backlog }, [due])
     expect(batch.aside).toEqual([])
     expect(batch.families).toEqual([{ due, children: [{ stream: 'attachment_data', keys: [] }] }])
+  })
+})
+
+describe('an answer that is older than the row of its assignment', () => {
+  it('is not believed, wherever the fields of the assignment stand in it (P11)', async () => {
+    const [due] = wanted
+    if (!due) throw new Error('unreachable')
+    const streams = relatedStreams.filter(({ name }) => name === 'attachment')
+    const asideWith = async (found: Record<string, JsonObject | number>) => {
+      const source = { lookup: async () => ({ found: { ...found, attachment: [] } }) } as unknown as Source
+      const state = { versionField: 'SysRowVersion' }
+      const budget = { mostBytes: 1_000, largestBytes: 0 }
+      const known = { ...due, version: '10' }
+      const batch = await readFamilies({ source, streams, signal, budget }, { ...run, state }, [known])
+      return batch.aside.map(({ problem }) => problem)
+    }
+    const old = ['the answer shows version 9 of the assignment, and version 10 is known']
+    expect(await asideWith({ assignment: { sysRowVersion: 9, rowVersion: 12 } })).toEqual(old)
+    expect(await asideWith({ SysRowVersion: 9 })).toEqual(old)
+    expect(await asideWith({ assignment: { sysRowVersion: 10 } })).toEqual([])
+    expect(await asideWith({ SysRowVersion: 11 })).toEqual([])
+    expect(await asideWith({ assignment: {} })).toEqual([])
   })
 })
 

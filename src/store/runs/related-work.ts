@@ -12,7 +12,7 @@ import type {
   SetAside,
 } from '../../sync/ports/related.ts'
 import { backoff } from '../../util/backoff.ts'
-import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import { qualified, readTableSchema, type TableSchema, versionSql } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { delaySql } from '../server/session.ts'
 import { markAbsent } from './absences.ts'
@@ -210,6 +210,10 @@ const oldestShare = 0.2
 
 type Picked = Due & { readonly isAgain: boolean }
 
+const pickedSql = (tableSchema: TableSchema): string =>
+  `mine.${pg.escapeIdentifier(tableSchema.key.name)}::text as "assignmentId", encode(mine._hash, 'hex') as hash,
+      (${versionSql(tableSchema, 'mine')})::text as version, false as "isGone"`
+
 async function dueAssignments(
   { client, stream, related }: Backlog,
   limit: number,
@@ -218,13 +222,13 @@ async function dueAssignments(
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return []
   const key = pg.escapeIdentifier(tableSchema.key.name)
-  const waiting = `select mine.${key}::text as "assignmentId", encode(mine._hash, 'hex') as hash, false as "isGone", mine._synced_at as at
+  const waiting = `select ${pickedSql(tableSchema)}, mine._synced_at as at
       from ${qualified(stream)} as mine
       left join tidemark.related_fetch as known on known.assignment_id = mine.${key}
       where mine._deleted_at is null`
   const { rows } = await client.query<Picked>(
     `with gone as (
-       select known.assignment_id::text as "assignmentId", '' as hash, true as "isGone"
+       select known.assignment_id::text as "assignmentId", '' as hash, null::text as version, true as "isGone"
        from tidemark.related_fetch as known
        left join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
        -- Tidemark removes no row: one that is missing was removed by somebody else, and comes again if its assignment is still there.
@@ -244,9 +248,9 @@ async function dueAssignments(
        union all
        select *, row_number() over (order by at desc), true from again
      )
-     select "assignmentId", hash, "isGone", false as "isAgain" from gone
+     select "assignmentId", hash, version, "isGone", false as "isAgain" from gone
      union all
-     (select "assignmentId", hash, "isGone", "isAgain" from spread order by place)
+     (select "assignmentId", hash, version, "isGone", "isAgain" from spread order by place)
      limit $1`,
     [
       limit,
@@ -282,7 +286,7 @@ async function agedAssignments({ client, stream, related }: Backlog): Promise<re
   if (!tableSchema || related.refreshMs === null) return []
   const key = pg.escapeIdentifier(tableSchema.key.name)
   const { rows } = await client.query<Due>(
-    `select mine.${key}::text as "assignmentId", encode(mine._hash, 'hex') as hash, false as "isGone"
+    `select ${pickedSql(tableSchema)}
      from tidemark.related_fetch as known
      join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
      where known.fetched_at < now() - make_interval(secs => $1::float8 / 1000) and known.problem is null

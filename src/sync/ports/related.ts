@@ -5,6 +5,8 @@ export type Due = {
   readonly assignmentId: string
   /** The hash of its row when it was picked. When the row has another one later, the assignment has to be read again. */
   readonly hash: string
+  /** The row version of its row then; null: it has none that is known. */
+  readonly version: string | null
   /** The mirror knows that it was deleted: it has no related records any more. */
   readonly isGone: boolean
 }

@@ -3,7 +3,7 @@
 
 import type { Json, JsonObject } from '../../json/json.ts'
 import { keyOwner, type RelatedStream } from '../../streams/catalog.ts'
-import { fingerprint, type Records, readRecords } from '../../streams/record.ts'
+import { fingerprint, type Records, readRecords, readVersion } from '../../streams/record.ts'
 import { keyVariable, withoutTwins } from '../../streams/twins.ts'
 import { messageOf } from '../../util/errors.ts'
 import { chooseKey, isOtherKey } from '../lists/poll.ts'
@@ -16,7 +16,7 @@ import type {
   SetAside,
 } from '../ports/related.ts'
 import type { LeftOut, Source } from '../ports/source.ts'
-import { groupRecords, isLeftOut } from './answer.ts'
+import { groupRecords, isLeftOut, ownRecord } from './answer.ts'
 
 type Context = {
   readonly source: Source
@@ -24,6 +24,8 @@ type Context = {
   readonly signal: AbortSignal
   readonly budget: Budget
 }
+/** The field of assignments' row versions; null: it is not known yet. */
+type Reading = Context & { readonly versionField: string | null }
 /** For the answers of one batch, which are all kept in memory until they are written (P10). */
 export type Budget = {
   readonly mostBytes: number
@@ -60,13 +62,15 @@ const othersAsked = 3
 const fewestSilent = 3
 
 export async function readFamilies(
-  context: Context,
+  given: Context,
   run: {
+    readonly state: { readonly versionField: string | null }
     readonly keyFields: RelatedKeyFields
     readonly backlog: Pick<RelatedBacklog, 'linked' | 'othersWith'>
   },
   wanted: readonly Due[],
 ): Promise<Batch> {
+  const context = { ...given, versionField: run.state.versionField }
   const hasFiles = context.streams.some(({ bulkField }) => bulkField)
   const first = await readAll(context, wanted, hasFiles ? readsWithFilesAtOnce : readsAtOnce)
   const keys = await keyFieldsOf(context.streams, run.keyFields, first.answers)
@@ -112,7 +116,7 @@ export async function readFamilies(
 }
 
 /** For what is read to decide about others: never more than they are. */
-const unbounded = (context: Context): Context => ({
+const unbounded = (context: Reading): Reading => ({
   ...context,
   budget: { mostBytes: Number.POSITIVE_INFINITY, largestBytes: 0 },
 })
@@ -125,7 +129,7 @@ type Answered = {
 }
 type NotThere = { readonly due: Due; readonly isNotThere: true }
 
-async function readAll(context: Context, wanted: readonly Due[], atOnce: number) {
+async function readAll(context: Reading, wanted: readonly Due[], atOnce: number) {
   const { signal, budget } = context
   const results: (Answered | SetAside | NotThere)[] = new Array(wanted.length)
   const failures: Failure[] = []
@@ -168,12 +172,19 @@ async function readAll(context: Context, wanted: readonly Due[], atOnce: number)
 }
 
 async function readOne(
-  { source, signal, streams }: Context,
+  { source, signal, streams, versionField }: Reading,
   due: Due,
 ): Promise<Answered | SetAside | NotThere> {
   const looked = (await source.lookup?.(due.assignmentId, signal)) ?? 'unclear'
   if (looked === 'gone') return { due, isNotThere: true }
   const answer = typeof looked === 'object' ? looked.found : null
+  // A lagging replica, or a cache: it shows what was there before the change because of which this is read (P11).
+  const shown = answer && versionField ? readVersion(ownRecord(answer), versionField) : null
+  if (shown !== null && due.version !== null && shown < BigInt(due.version))
+    return {
+      due,
+      problem: `the answer shows version ${shown} of the assignment, and version ${due.version} is known`,
+    }
   const bytes = (typeof looked === 'object' && looked.bytes) || 0
   const hasGroups = answer !== null && streams.some((stream) => groupRecords(answer, stream, '0') !== null)
   const leftOut = (typeof looked === 'object' && looked.leftOut) || null
@@ -271,7 +282,7 @@ const silenceOf = (group: string): string =>
  * that, so it proves nothing about the records (P7). Where only few assignments are concerned, it is believed.
  */
 async function silentGroups(
-  context: Context,
+  context: Reading,
   backlog: Pick<RelatedBacklog, 'othersWith'>,
   understood: readonly Understood[],
   linked: readonly RelatedLink[],
@@ -296,7 +307,7 @@ async function silentGroups(
 
 /** Asks one after the other and keeps none, as each answer may be as long as a batch (P10). One whose files were left out tells nothing. */
 async function askOthers(
-  context: Context,
+  context: Reading,
   stream: RelatedStream,
   others: readonly Due[],
 ): Promise<{ readonly isShown: boolean; readonly silentCount: number }> {
@@ -310,7 +321,12 @@ async function askOthers(
   return { isShown: false, silentCount }
 }
 
-const asDue = (assignmentId: string): Due => ({ assignmentId, hash: '', isGone: false })
+const asDue = (assignmentId: string): Due => ({
+  assignmentId,
+  hash: '',
+  version: null,
+  isGone: false,
+})
 
 const placeOf = (...parts: readonly string[]): string => JSON.stringify(parts)
 
