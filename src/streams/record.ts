@@ -224,6 +224,14 @@ export const holdsComplaints = (name: string): boolean =>
 export const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
 
+const readAssignment = fieldReader(['Assignment'])
+
+/** The assignment in the answer to an extended read: its fields stand beside its groups, or in a member of their own. */
+export function assignmentIn(answer: JsonObject): JsonObject {
+  const own = readAssignment(answer)
+  return isObject(own) ? own : answer
+}
+
 const readDeletionFlag = fieldReader(['SysDeleted'])
 
 /** The source itself says that the record is deleted. */

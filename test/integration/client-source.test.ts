@@ -2,7 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { type Stream, streams } from '../../src/streams/catalog.ts'
+import { relatedStreams, type Stream, streams } from '../../src/streams/catalog.ts'
+import { openRelatedSource } from '../../src/upstream/contract/extended-read.ts'
 import { openSource } from '../../src/upstream/contract/source.ts'
 import {
   failureOf,
@@ -153,6 +154,31 @@ describe('what else may be answered', () => {
       expect(error.message).toContain(`but is ${tableSchema}.`)
     }
   })
+
+  it.each([
+    ['beside its groups', '{"AssignmentId":8,"Attachment":[]}', '{"AssignmentId":7,"Attachment":[]}'],
+    [
+      'in a member',
+      '{"assignment":{"assignmentId":8},"attachment":[]}',
+      '{"assignment":{"assignmentId":7},"attachment":[]}',
+    ],
+    ['nowhere', null, '{"attachment":[]}'],
+  ])(
+    'an extended read is not that of another assignment, whose fields stand %s (P11)',
+    async (_, other, own) => {
+      const lookedAt = async (body: string) => {
+        await using server = await startServer((_, response) => response.writeHead(200, json).end(body))
+        const source = openRelatedSource(openServerClient(server), {
+          streams: relatedStreams,
+          requestsPerSecond: null,
+          yieldTo: async () => {},
+        })
+        return await source.lookup?.('7', noSignal)
+      }
+      if (other !== null) expect(await lookedAt(other)).toBe('unclear')
+      expect(await lookedAt(own)).toMatchObject({ found: JSON.parse(own) })
+    },
+  )
 
   it('a stream is named that the table of operations cannot serve', () => {
     const client = openClient({

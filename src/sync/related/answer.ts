@@ -22,12 +22,6 @@ export function groupRecords(
   })
 }
 
-/** The assignment itself: its fields stand beside the groups, or in a member of their own. */
-export function ownRecord(answer: JsonObject): JsonObject {
-  const own = fieldOf(answer, 'Assignment')
-  return isObject(own) ? own : answer
-}
-
 /** Whether the field of this stream is missing only because the request left it out. */
 export const isLeftOut = (leftOut: LeftOut | null | undefined, { bulkField }: RelatedStream): boolean =>
   !!leftOut && leftOut.field === bulkField

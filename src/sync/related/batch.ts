@@ -3,7 +3,7 @@
 
 import type { Json, JsonObject } from '../../json/json.ts'
 import { keyOwner, type RelatedStream } from '../../streams/catalog.ts'
-import { fingerprint, type Records, readRecords, readVersion } from '../../streams/record.ts'
+import { assignmentIn, fingerprint, type Records, readRecords, readVersion } from '../../streams/record.ts'
 import { keyVariable, withoutTwins } from '../../streams/twins.ts'
 import { messageOf } from '../../util/errors.ts'
 import { chooseKey, isOtherKey } from '../lists/poll.ts'
@@ -16,7 +16,7 @@ import type {
   SetAside,
 } from '../ports/related.ts'
 import type { LeftOut, Source } from '../ports/source.ts'
-import { groupRecords, isLeftOut, ownRecord } from './answer.ts'
+import { groupRecords, isLeftOut } from './answer.ts'
 
 type Context = {
   readonly source: Source
@@ -179,7 +179,7 @@ async function readOne(
   if (looked === 'gone') return { due, isNotThere: true }
   const answer = typeof looked === 'object' ? looked.found : null
   // A lagging replica, or a cache: it shows what was there before the change because of which this is read (P11).
-  const shown = answer && versionField ? readVersion(ownRecord(answer), versionField) : null
+  const shown = answer && versionField ? readVersion(assignmentIn(answer), versionField) : null
   if (shown !== null && due.version !== null && shown < BigInt(due.version))
     return {
       due,

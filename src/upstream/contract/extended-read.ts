@@ -2,7 +2,7 @@
 // allows, so that other requests of the service always have their share (P10).
 
 import type { RelatedStream } from '../../streams/catalog.ts'
-import { isObject, toInt64 } from '../../streams/record.ts'
+import { assignmentIn, isObject, toInt64 } from '../../streams/record.ts'
 import type { Lookup, Source } from '../../sync/ports/source.ts'
 import { systemClock } from '../../util/waiting.ts'
 import type { Upstream, UpstreamAnswer } from '../client.ts'
@@ -124,10 +124,11 @@ function flagsFor(streams: readonly RelatedStream[]): Flags {
   }
 }
 
-/** It is not known where the assignment's own fields stand in the answer. If its key is there, it has to be the one that was asked for. */
+/** If the key of the assignment is there, it has to be the one that was asked for (P11). */
 function extendedRecord({ body, bytes }: UpstreamAnswer, assignmentId: string): Lookup {
   if (!isObject(body)) return 'unclear'
-  const name = Object.keys(body).find((field) => field.toLowerCase() === 'assignmentid')
-  const own = name === undefined ? null : toInt64(body[name])
+  const assignment = assignmentIn(body)
+  const name = Object.keys(assignment).find((field) => field.toLowerCase() === 'assignmentid')
+  const own = name === undefined ? null : toInt64(assignment[name])
   return own === null || own.toString() === assignmentId ? { found: body, bytes } : 'unclear'
 }
