@@ -19,7 +19,13 @@ export async function startUpstream(recordCount: number, look: Look = 'recorded'
   return { address: String(line).trim(), stop: () => child.kill() }
 }
 
-export type LoadOptions = { readonly pageSize: number; readonly delayMs?: number; readonly readers?: number }
+export type LoadOptions = {
+  readonly pageSize: number
+  readonly delayMs?: number
+  readonly readers?: number
+  /** The second of two readings by one program is measured. */
+  readonly isAgain?: boolean
+}
 export type Program = {
   readonly words: readonly string[]
   readonly environment: Readonly<Record<string, string>>
@@ -29,11 +35,11 @@ export function loader(
   { url }: Pick<Database, 'url'>,
   upstream: string,
   kind: string,
-  { pageSize, delayMs = 0, readers = 1 }: LoadOptions,
+  { pageSize, delayMs = 0, readers = 1, isAgain = false }: LoadOptions,
 ): Program {
   const flags = ['--max-semi-space-size=8', '--import', quickStart]
   return {
-    words: [process.execPath, ...flags, loadProgram, kind],
+    words: [process.execPath, ...flags, loadProgram, kind, ...(isAgain ? ['again'] : [])],
     environment: {
       // As the program itself is started.
       MALLOC_ARENA_MAX: '2',
