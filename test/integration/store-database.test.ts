@@ -167,6 +167,11 @@ describe.skipIf(!hasPostgres)('a database', () => {
     await expect(open(withRole(`${name}_guest`))).rejects.toThrow(`role ${name}_guest may not create schemas`)
     await database.pool.query(`alter role ${name}_guest set default_transaction_read_only = on`)
     await expect(open(withRole(`${name}_guest`))).rejects.toThrow('is read-only')
+    await database.pool.query(`alter role ${name}_guest connection limit 0`)
+    await expect(open(withRole(`${name}_guest`))).rejects.toThrow(
+      /too many connections .*\. End sessions that nobody needs/,
+    )
+    await database.pool.query(`alter role ${name}_guest connection limit -1`)
     const wrong = withRole(`${name}_guest`).replace('secret-of-the-role', 'wrong-secret')
     const failure = await open(wrong).catch((error: Error) => error)
     expect(String(failure)).toContain('password authentication failed')

@@ -234,6 +234,8 @@ function adviceFor(failure: unknown): string {
   if (/does not support SSL/.test(messageOf(failure)))
     return 'On another host Tidemark speaks TLS only. If nobody else can listen on the network between, add sslmode=disable to DATABASE_URL.'
   const { code = '' } = failure as NodeJS.ErrnoException
+  if (code === '53300')
+    return 'End sessions that nobody needs, or allow more (max_connections, or the limit of the role).'
   return /CERT|VERIFY|ISSUER|ALTNAME/.test(code)
     ? 'Set EXTRA_CA_FILE to a file with the certificate of the authority that signed it, and use the name that it was made for. With sslmode=require in DATABASE_URL it is not verified.'
     : 'Check DATABASE_URL.'
