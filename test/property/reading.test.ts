@@ -70,6 +70,20 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     crashChance: 0.05,
     load: { readers: 1, leastPages: 0 },
   },
+  // Sorted as text, 40 stood between 396 and 493. The page from the end showed it, and only its first version was looked at.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ sorts: 'as text', paging: 'last page again', slips: true, versions: 'number', lateChance: 0.1 },
+    },
+    seed: 2081859591,
+    pageSize: 1,
+    initialChanges: 89,
+    rounds: 2,
+    changeChance: 0.5,
+    crashChance: 0,
+    load: { readers: 1, leastPages: 0 },
+  },
 ]
 
 class Crash extends Error {}

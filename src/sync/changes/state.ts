@@ -347,3 +347,9 @@ export function outOfOrder(versions: readonly bigint[]): string {
   const at = versions.findIndex((version, index) => index > 0 && version < (versions[index - 1] ?? version))
   return at < 0 ? 'no row version at all' : `${versions[at]} behind ${versions[at - 1]}`
 }
+
+/** The same of a page that was sorted from the newest down; false: nothing. */
+export function isOutOfDescent(versions: readonly bigint[]): string | false {
+  const at = versions.findIndex((version, index) => index > 0 && version > (versions[index - 1] ?? version))
+  return at >= 0 && `${versions[at]} behind ${versions[at - 1]}, from the newest down`
+}

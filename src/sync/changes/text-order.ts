@@ -5,7 +5,7 @@
 
 import type { SeenPage } from '../lists/listing.ts'
 import type { ChangesRequest } from '../ports/source.ts'
-import { type DigitCount, type ObservedPage, outOfOrder, versionsOf } from './state.ts'
+import { type DigitCount, isOutOfDescent, type ObservedPage, outOfOrder, versionsOf } from './state.ts'
 
 export type TextVerdict =
   /** Nobody knows yet: another row has to be looked for. */
@@ -53,9 +53,12 @@ export function judgeTextOrder(cursor: bigint, { page, count }: TextQuestion, an
 }
 
 function judgeEnd(cursor: bigint, page: ObservedPage, answer: SeenPage): TextVerdict {
-  const [end] = versionsOf(answer)
+  const versions = versionsOf(answer)
+  const [end] = versions
   if (end === undefined) return answer.received > 0 ? text(outOfOrder([])) : numbers
   if (end < page.last) return text(outOfOrder([page.last, end]))
+  const isOutOfOrder = isOutOfDescent(versions)
+  if (isOutOfOrder) return text(isOutOfOrder)
   if (!hasRoomForShorter(cursor, page.last, end)) return numbers
   const row = Math.max(1, page.received)
   return look({

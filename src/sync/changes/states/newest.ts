@@ -11,7 +11,7 @@ import {
   type SeenNewest,
 } from '../ends.ts'
 import { otherwise, row, rule } from '../rules.ts'
-import { type Ask, advance, type ObservedPage, type Reading, versionsOf } from '../state.ts'
+import { type Ask, advance, isOutOfDescent, type ObservedPage, type Reading, versionsOf } from '../state.ts'
 import {
   ahead,
   ask,
@@ -186,11 +186,6 @@ function whatIsOfNewest({ reading, behind, page }: SeenNewest): ObservedPage | f
 
 const withinRange = ({ options: { until } }: Reading, version: bigint): bigint =>
   until !== null && version > until ? until : version
-
-function isOutOfDescent(versions: readonly bigint[]): string | false {
-  const at = versions.findIndex((version, index) => index > 0 && version > (versions[index - 1] ?? version))
-  return at >= 0 && `${versions[at]} behind ${versions[at - 1]}, from the newest down`
-}
 
 const newestHidden = ({ options: { pageSize } }: Reading): string =>
   `the upstream shows none of its ${mostHiddenPages * pageSize} newest records, and what may be below them cannot be told: perhaps the integration user may not see them`
