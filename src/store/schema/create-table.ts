@@ -5,6 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
+import { closeTypeSql } from './closed-rights.ts'
 import { type ColumnType, foldName, keyColumnName, keyComment, printable } from './column-types.ts'
 import { commentsOn, definitions, ownColumns } from './own-columns.ts'
 import { qualified } from './table-schema.ts'
@@ -65,6 +66,7 @@ async function create(
   await client.query(`
     create table ${table} (${column} ${key.type} primary key, ${definitions(ownColumns)});
     create index on ${table} (_synced_at);
+    ${closeTypeSql(table)};
     comment on table ${table} is ${pg.escapeLiteral(`${stream.name}, with deleted rows and Tidemark’s own columns`)};
     comment on column ${table}.${column} is ${keyComment(key.field)};
     ${commentsOn(table, ownColumns)}`)

@@ -11,6 +11,7 @@ import type { Stream } from '../../streams/catalog.ts'
 import { DatabaseError, messageOf } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
 import { isLocallyChangedSql, watchTable } from './watch-table.ts'
 
@@ -96,6 +97,7 @@ export async function migrateDatabase({ database, streams, biRole, log }: Option
   try {
     await keepOthersFromMigrating(guard)
     const applied = await applyMigrations(client)
+    await closeToEverybody(client)
     await client.query(
       'insert into tidemark.stream (name) select unnest($1::text[]) on conflict do nothing',
       [streams.map((stream) => stream.name)],

@@ -4,6 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
+import { closeTypeSql } from './closed-rights.ts'
 import { fieldComment } from './column-types.ts'
 import { hasTable } from './create-table.ts'
 import { commentsOn, definitions, historyColumns } from './own-columns.ts'
@@ -109,6 +110,7 @@ async function createTable(
     ) partition by range (_observed_at);
     create index on ${table} (${pg.escapeIdentifier(key.name)}, _observed_at);
     create index on ${table} (_observed_at);
+    ${closeTypeSql(table)};
     comment on table ${table} is ${pg.escapeLiteral(`observed changes of ${stream.name}`)};
     ${columns.map(({ name, field }) => `comment on column ${table}.${pg.escapeIdentifier(name)} is ${fieldComment(field)}`).join(';\n')};
     ${commentsOn(table, historyColumns)}`)
@@ -150,6 +152,7 @@ async function makePartition(client: ClientBase, tableSchema: TableSchema, month
       if (months.includes(month)) return
       await client.query(`
         create table ${partition} (like ${table} including all);
+        ${closeTypeSql(partition)};
         alter table ${table} attach partition ${partition} for values from (${literal(from)}) to (${literal(to)})`)
     }),
   )

@@ -52,6 +52,7 @@ export async function showAsOf(
   const table = qualified(historyOf(stream))
   const key = pg.escapeIdentifier(keyName)
   const told = `the living rows of ${stream.name} as they were at a moment, by ${table}`
+  const isNew = !(await isShownAsOf(client, stream))
   await unlessOthers(client, { log, what: asOfName(stream), lack: 'does not show the past' }, () =>
     client.query(
       `create or replace function ${asOfName(stream)} returns setof ${table} language sql stable as $as_of$
@@ -60,6 +61,7 @@ export async function showAsOf(
            where kept._observed_at <= $1 order by kept.${key}, kept._observed_at desc
          ) as latest where (latest.kept)._deleted_at is null
        $as_of$;
+       ${isNew ? `grant execute on function ${asOfName(stream)} to public;` : ''}
        comment on function ${asOfName(stream)} is ${pg.escapeLiteral(told)}`,
     ),
   )

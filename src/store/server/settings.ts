@@ -22,11 +22,17 @@ const settingsSql = `
   select pg_catalog.set_config(name, value, false) from unnest($1::text[], $2::text[]) as wanted (name, value)
   where pg_catalog.current_setting(name, true) is not null`
 
-/** Leaves out schemas in which everybody may create: nothing that somebody puts there is taken for a function of Postgres itself. */
+/** Leaves out schemas in which others may create: nothing that they put there is taken for a function of Postgres itself. */
 const searchPathSql = `
   select pg_catalog.set_config('search_path', pg_catalog.array_to_string(array(
-    select pg_catalog.quote_ident(name) from pg_catalog.unnest(pg_catalog.current_schemas(false)) with ordinality as path (name, place)
-    where name <> 'pg_catalog' and not pg_catalog.has_schema_privilege('public', name, 'create') order by place
+    select pg_catalog.quote_ident(nspname)
+    from pg_catalog.unnest(pg_catalog.current_schemas(false)) with ordinality as path (name, place)
+    join pg_catalog.pg_namespace on nspname = name
+    where name <> 'pg_catalog' and not exists (
+      select from pg_catalog.aclexplode(coalesce(nspacl, pg_catalog.acldefault('n', nspowner)))
+      left join pg_catalog.pg_roles on pg_roles.oid = grantee
+      where privilege_type = 'CREATE' and not coalesce(rolsuper or rolname in (current_user, 'pg_database_owner'), false)
+    ) order by place
   ), ', '), false)`
 
 export async function settleSession(client: Client): Promise<void> {

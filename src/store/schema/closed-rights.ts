@@ -1,0 +1,30 @@
+// What Postgres gives to everybody by itself and Tidemark takes back: running its functions, and using the types of its tables (a column of
+// such a type, in anybody's table, keeps a column of the mirror from being changed).
+
+import type { ClientBase } from 'pg'
+
+// Only what the role may take back, and only what is open: a revoke rewrites the catalog's row of its function or type.
+const openSql = `
+  select format('revoke execute on function %s from public', oid::regprocedure) as statement
+  from pg_proc where pronamespace = 'tidemark'::regnamespace and pg_has_role(proowner, 'usage')
+    and exists (select from aclexplode(coalesce(proacl, acldefault('f', proowner))) where grantee = 0)
+  union all
+  select format('revoke usage on type %s from public', oid::regtype)
+  from pg_type where typnamespace in ('tidemark'::regnamespace, 'mirror'::regnamespace) and typelem = 0 and pg_has_role(typowner, 'usage')
+    and exists (select from aclexplode(coalesce(typacl, acldefault('T', typowner))) where grantee = 0)
+  union all
+  select 'alter default privileges revoke execute on functions from public'
+  where not exists (
+    select from pg_default_acl
+    where defaclrole = (select oid from pg_roles where rolname = current_user) and defaclnamespace = 0 and defaclobjtype = 'f'
+      and not exists (select from aclexplode(defaclacl) where grantee = 0)
+  )`
+
+/** For a table that was just made. */
+export const closeTypeSql = (table: string): string => `revoke usage on type ${table} from public`
+
+/** Functions that the role of this program makes later are closed too; types of tables have no such default. */
+export async function closeToEverybody(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ statement: string }>(openSql)
+  for (const { statement } of rows) await client.query(statement)
+}
