@@ -87,7 +87,7 @@ function fieldCondition(
 ): string | null {
   const found = columns.find(({ name }) => name === column)
   if (!found) return null
-  const name = plainIdentifier(found.name)
+  const name = pg.escapeIdentifier(found.name)
   if (value === 'null') return `${name} is null`
   if (numberTypes.includes(found.type) && numberText.test(value)) return `${name} = ${value}`
   if (found.type === 'boolean' && /^(true|false)$/.test(value)) return `${name} = ${value}`
@@ -101,29 +101,37 @@ const containing = (text: string): string => pg.escapeLiteral(`%${text.replaceAl
 
 function textCondition(columns: readonly Column[], text: string): string {
   const named = (wanted: (type: string) => boolean) =>
-    columns.filter(({ type }) => wanted(type)).map(({ name }) => plainIdentifier(name))
+    columns.filter(({ type }) => wanted(type)).map(({ name }) => pg.escapeIdentifier(name))
   const texts = named((type) => type === 'text' || type === 'uuid' || type === 'jsonb')
   const numbers = numberText.test(text) ? named((type) => numberTypes.includes(type)) : []
   const parts = [
-    texts.length > 0 && `concat_ws(' ', ${texts.join(', ')}) ilike ${containing(text)}`,
+    texts.length > 0 && `${joined(texts)} ilike ${containing(text)}`,
     numbers.length > 0 && `${text} in (${numbers.join(', ')})`,
   ].filter(Boolean)
   return parts.length === 0 ? 'false' : `(${parts.join(' or ')})`
 }
 
+/** A function of Postgres takes at most 100 arguments. */
+const mostJoined = 99
+
+function joined(texts: readonly string[]): string {
+  const some = Array.from({ length: Math.ceil(texts.length / mostJoined) }, (_, at) => {
+    const part = texts.slice(at * mostJoined, (at + 1) * mostJoined)
+    return `concat_ws(' ', ${part.join(', ')})`
+  })
+  return some.length === 1 ? (some[0] ?? '') : `concat_ws(' ', ${some.join(', ')})`
+}
+
 /** What the page shows, as a query that anybody can run. */
 export function sqlOf(table: RowTable, columns: readonly Column[], search: RowSearch, limit: number): string {
   const { stream, key } = table.tableSchema
-  const names = [key, ...columns].map(({ name }) => plainIdentifier(name))
+  const names = [key, ...columns].map(({ name }) => pg.escapeIdentifier(name))
   const where = conditions(table, search).join('\n  and ')
   return `select ${[...names, '_synced_at'].join(', ')}
-from mirror.${plainIdentifier(stream.name)}${where === '' ? '' : `\nwhere ${where}`}
-order by _synced_at desc, ${plainIdentifier(key.name)} desc
+from mirror.${pg.escapeIdentifier(stream.name)}${where === '' ? '' : `\nwhere ${where}`}
+order by _synced_at desc, ${pg.escapeIdentifier(key.name)} desc
 limit ${limit};`
 }
-
-const plainIdentifier = (name: string): string =>
-  /^[a-z_][a-z0-9_]*$/.test(name) ? name : pg.escapeIdentifier(name)
 
 // ── a page of rows ───────────────────────────────────────────────────────────────────────────────────────────
 
