@@ -2,6 +2,7 @@
 
 import type { StreamSymptoms } from '../store/queries/symptoms.ts'
 import { beliefKind } from '../streams/beliefs.ts'
+import { mostUnplaced } from '../streams/field-types.ts'
 import { count, formatDuration, plural, sentence } from '../util/text.ts'
 
 /** Each has a runbook page, docs/operations/<kind-with-dashes>.md. */
@@ -381,6 +382,7 @@ export function groupedDrift(drift: StreamSymptoms['drift']): StreamSymptoms['dr
   return groups
 }
 
+const inRescued = ` The names of up to ${mostUnplaced} fields without a column are kept, and all of their values, in \`_rescued\`.`
 /** Only for fields that the upstream does not describe: for the others `contractDiffers` tells the difference. */
 export const schemaDrift = ({ stream, drift }: StreamSymptoms): Problem[] =>
   groupedDrift(drift.filter(({ said = null }) => said === null)).flatMap((group): Problem[] => {
@@ -391,7 +393,7 @@ export const schemaDrift = ({ stream, drift }: StreamSymptoms): Problem[] =>
     return [
       problemOf('schema_drift', stream, `${stream}:${first.at.toISOString()}`, {
         since: first.at,
-        what: `${stream}: ${plural(group.length, 'field')} of its records changed: ${named.join(', ')}${more}.`,
+        what: `${stream}: ${plural(group.length, 'field')} of its records changed: ${named.join(', ')}${more}.${group.some(({ change }) => change === 'without a column') ? inRescued : ''}`,
         whatToDo: `Check whether reports need them: \`tidemark schema ${stream}\`.`,
       }),
     ]

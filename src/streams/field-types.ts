@@ -6,6 +6,9 @@ export type FormKind = 'uint8' | 'int32' | 'int64' | 'boolean' | 'text' | 'base6
 export type FieldKind = FormKind | 'int16' | 'uint64' | 'number' | 'date' | 'time' | 'object'
 export type Field = { readonly kind: FormKind; readonly maxLength?: number }
 
+/** How many fields without a column are remembered by name for a stream (P10). The values of others are rescued all the same (P5). */
+export const mostUnplaced = 600
+
 export const attachmentFields = {
   AttachmentId: { kind: 'int32' },
   AttachmentIdext: { kind: 'text', maxLength: 50 },

@@ -3,9 +3,11 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { readTableSchema } from '../../src/store/schema/table-schema.ts'
 import { hasPostgres } from '../support/database.ts'
 import { createGrowingTable } from '../support/growing-table.ts'
 import { assignments, begin, done, storeOf, trackers, writeAll } from '../support/runs.ts'
+import { streamOf } from '../support/streams.ts'
 
 describe.skipIf(!hasPostgres)('a table', () => {
   const { database, query, write } = createGrowingTable()
@@ -173,6 +175,45 @@ describe.skipIf(!hasPostgres)('a table', () => {
     const [row] = await query('select *, _rescued from mirror.assignment')
     expect(Object.keys(row._rescued).length).toBe(rescued)
     expect({ ...row._rescued, f0: row.f0 }).toMatchObject({ F449: 449, f0: wide.F0 })
+  })
+
+  it('remembers 1,000 names of 20,000 fields, loses no value, and later runs are as quick as before (P5, P10)', async () => {
+    const wide = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`F${index}`, index]))
+    const { rescued } = await write(wide)
+    const [row] = await query('select f0, _rescued from mirror.assignment')
+    expect({ F0: Number(row.f0), ...row._rescued }).toMatchObject({ F0: 0, F399: 399, F19999: 19_999 })
+    expect(Object.keys(row._rescued).length).toBe(rescued)
+    const names = await query(`select count(*)::int, count(column_name)::int as columns from tidemark.field
+       where stream = 'assignment'`)
+    expect(names[0].count).toBeLessThanOrEqual(1_000)
+    expect(await write({ ...wide, F20000: 1 })).toMatchObject({ updated: 1, rescued: rescued + 1 })
+    await write({ Late: null, AssignmentId: 2 })
+    expect(
+      await query(`select count(*)::int, count(column_name)::int as columns from tidemark.field
+       where stream = 'assignment'`),
+    ).toEqual(names)
+  })
+
+  it('whose fields were remembered one by one before is well again after the next run (P10)', async () => {
+    await write(Object.fromEntries(Array.from({ length: 450 }, (_, index) => [`F${index}`, index])))
+    await query(`insert into tidemark.field (stream, folded, source_name, note)
+       select 'assignment', 'g' || n, 'G' || n, 'the table has 400 columns already' from generate_series(1, 20000) as n`)
+    const client = await database.pool.connect()
+    const tableSchema = await readTableSchema(client, streamOf('assignment')).finally(() => client.release())
+    expect(tableSchema?.unplaced.size).toBeLessThanOrEqual(600)
+    expect(await write({ G19000: 1, AssignmentId: 2 })).toMatchObject({ inserted: 1, rescued: 1 })
+    expect(await query(`select count(*)::int from tidemark.field where stream = 'assignment'`)).toEqual([
+      { count: 1_000 },
+    ])
+  })
+
+  it('still gives columns to new fields when many others have names that were taken (P5)', async () => {
+    const alike = Object.fromEntries(
+      Array.from({ length: 700 }, (_, index) => [`A${' '.repeat(index)}b`, index]),
+    )
+    await write(alike)
+    expect(await write({ ...alike, [`A${'-'.repeat(9)}b`]: 1, New: 5 })).toMatchObject({ updated: 1 })
+    expect(await query('select a_b, new from mirror.assignment')).toEqual([{ a_b: '1', new: '5' }])
   })
 
   it('describes its fields, and says in comments where columns come from', async () => {

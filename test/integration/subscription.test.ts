@@ -162,5 +162,11 @@ describe.skipIf(!hasPostgres)('the first row of a stream that was empty', () => 
     simulator.source.insert('assignment_note', { NoteNow: 'new' })
     await read()
     expect(await drift()).toEqual([['assignment_note', expect.stringContaining('NoteNow (new)')]])
+    const wide = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`F${index}`, index]))
+    simulator.source.insert('assignment_note', wide)
+    await read()
+    expect(await drift()).toEqual([
+      ['assignment_note', expect.stringMatching(/up to 600 fields without a column .* in `_rescued`/)],
+    ])
   })
 })

@@ -1,6 +1,7 @@
 // One row as a line of COPY text: whether the source deleted it, what fits no column (P5), and its columns.
 
 import { type Json, type JsonObject, repeatedFields } from '../../json/json.ts'
+import { mostUnplaced } from '../../streams/field-types.ts'
 import { type Rejected, type Row, saysDeleted, toInt64, toVersion } from '../../streams/record.ts'
 import {
   type ColumnType,
@@ -11,7 +12,14 @@ import {
   keyCheck,
   typeOf,
 } from '../schema/column-types.ts'
-import { type Column, deletionFlag, type TableSchema, versionFields } from '../schema/table-schema.ts'
+import {
+  type Column,
+  deletionFlag,
+  getsNoColumn,
+  maxColumns,
+  type TableSchema,
+  versionFields,
+} from '../schema/table-schema.ts'
 import { addLine, addLongCells, type CopyRows, hashAndFlagColumns } from './copy-rows.ts'
 import {
   copyNull,
@@ -40,10 +48,6 @@ export type RecordPlan = {
   readonly deletionFlag: string | null
 }
 
-// The dictionary is found by names, and an index of Postgres holds no entry of a third of a page.
-const mostNameBytes = 2_000
-const isTooLong = (name: string): boolean => Buffer.byteLength(name) > mostNameBytes
-
 // An upstream may make up a field name for every record; what was planned for such names is forgotten again (P10).
 const maxPlans = 200
 
@@ -51,13 +55,8 @@ const maxPlans = 200
 export type NewFields = Set<string>
 const mostNewFields = 500
 
-export function noteNewField(
-  newFields: NewFields,
-  { unplaced }: Pick<TableSchema, 'unplaced'>,
-  field: string,
-): void {
-  if (newFields.size < mostNewFields && !unplaced.has(foldName(field)) && !isTooLong(field))
-    newFields.add(field)
+export function noteNewField(newFields: NewFields, tableSchema: TableSchema, field: string): void {
+  if (newFields.size < mostNewFields && !getsNoColumn(tableSchema, field)) newFields.add(field)
 }
 
 function createPlanner(tableSchema: TableSchema, newFields: NewFields): (record: JsonObject) => RecordPlan {
@@ -68,9 +67,9 @@ function createPlanner(tableSchema: TableSchema, newFields: NewFields): (record:
 
   function makePlan(fields: readonly string[]): RecordPlan {
     const folded = fields.map(foldName)
-    const places = folded.map(
-      (name) =>
-        columnOf.get(name) ?? (tableSchema.unplaced.has(name) || isTooLong(name) ? noColumn : unknownField),
+    const places = fields.map(
+      (field, index) =>
+        columnOf.get(folded[index] ?? '') ?? (getsNoColumn(tableSchema, field) ? noColumn : unknownField),
     )
     for (const [index, field] of fields.entries())
       if (places[index] === unknownField) noteNewField(newFields, tableSchema, field)
@@ -353,6 +352,9 @@ function isKey(value: Json, key: string): boolean {
   return (typeof value === 'number' && `${value}` === key) || toInt64(value)?.toString() === key
 }
 
+/** Of one page: as many fields as a table can have and as are remembered besides. */
+const mostGrowth = maxColumns + mostUnplaced
+
 const isWiderNumber = (value: Json): boolean =>
   typeof value === 'number' ? fitsNumeric(String(value)) : JSON.isRawJSON(value) && fitsNumeric(value.rawJSON)
 
@@ -366,6 +368,7 @@ function noteField(
   const known = notes.fields.get(folded)
   const type = knownTypes.get(folded) ?? typeOf(value)
   if (type === null) return
+  if (!known && notes.fields.size >= mostGrowth && !knownTypes.has(folded)) return
   const common = known ? commonType(known.type, type) : type
   if (common !== known?.type) notes.fields.set(folded, { field: known?.field ?? field, type: common })
 }

@@ -10,7 +10,7 @@ import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/ses
 import { type ColumnType, documentedTypes, foldName, printable } from './column-types.ts'
 import { createTable, type WantedKey } from './create-table.ts'
 import { growTable } from './grow-table.ts'
-import { qualified, readTableSchema, type TableSchema } from './table-schema.ts'
+import { getsNoColumn, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
 import { viewOf } from './views.ts'
 
 export type Described = {
@@ -86,16 +86,14 @@ async function addColumns(client: ClientBase, { stream, type }: Described, log: 
 /** Fewer than a table can have: fields that are not described, but have values, need columns as well. */
 const mostDescribedColumns = 250
 
-function missingFields(
-  { columns, unplaced, takenNames }: TableSchema,
-  { fields }: RecordType,
-): Map<string, ColumnType> {
-  const known = new Set([...columns.map(({ field }) => foldName(field)), ...unplaced])
+function missingFields(tableSchema: TableSchema, { fields }: RecordType): Map<string, ColumnType> {
+  const known = new Set(tableSchema.columns.map(({ field }) => foldName(field)))
   const missing = fields.flatMap((field) => {
     const type = columnTypeOf(field)
-    return type === null || known.has(foldName(field.name)) ? [] : [[field.name, type] as const]
+    const isKnown = known.has(foldName(field.name)) || getsNoColumn(tableSchema, field.name)
+    return type === null || isKnown ? [] : [[field.name, type] as const]
   })
-  return new Map(missing.slice(0, Math.max(0, mostDescribedColumns - takenNames.size)))
+  return new Map(missing.slice(0, Math.max(0, mostDescribedColumns - tableSchema.takenNames.size)))
 }
 
 /** Notes in the dictionary what the description says of each field. A field that is not described any more loses that note. */

@@ -3,8 +3,9 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
+import { mostUnplaced } from '../../streams/field-types.ts'
 import { type ColumnType, columnName, fieldComment, foldName, printable } from './column-types.ts'
-import { partIndexSql, qualified, type TableSchema, versionFields } from './table-schema.ts'
+import { maxColumns, partIndexSql, qualified, type TableSchema, versionFields } from './table-schema.ts'
 import { historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
 
 export type Growth = {
@@ -15,9 +16,6 @@ export type Growth = {
   /** Names of columns that never held a value, and the type that the first ones ask for. */
   readonly retype?: ReadonlyMap<string, ColumnType>
 }
-
-// Postgres allows 1,600, but a row must fit a page of 8 kB even when every long value was moved out of it.
-const maxColumns = 400
 
 /** Returns false, and has changed nothing, when another program changed the columns since the shape was read. */
 export async function growTable(
@@ -56,6 +54,7 @@ async function addColumns(
   const owners = new Map(tableSchema.columns.map((column) => [column.name, column.field]))
   const statements: string[] = []
   const added: string[] = []
+  let unplacedLeft = mostUnplaced - tableSchema.unplaced.size
   for (const [field, type] of versionsFirst(tableSchema, fields)) {
     const name = columnName(field)
     const reason = placingProblem(tableSchema, owners, added, name)
@@ -71,7 +70,7 @@ async function addColumns(
       if (partIndex !== null) statements.push(partIndex)
       owners.set(name, field)
       added.push(name)
-    }
+    } else if (unplacedLeft-- <= 0) continue
     await describeField(client, tableSchema, field, reason === null ? { name, type } : null, reason)
   }
   statements.push(...versionIndexes(tableSchema, owners, added))

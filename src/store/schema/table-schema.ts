@@ -3,8 +3,9 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { mostUnplaced } from '../../streams/field-types.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
-import { type ColumnType, columnTypes, foldName } from './column-types.ts'
+import { type ColumnType, columnName, columnTypes, foldName } from './column-types.ts'
 
 export type Column = {
   readonly field: string
@@ -24,7 +25,7 @@ export type TableSchema = {
   readonly columns: readonly Column[]
   /** Columns of fields whose type somebody changed to one that may refuse values: they are kept empty. */
   readonly emptied: readonly string[]
-  /** Folded names of fields that have no column and get none: their values are rescued. */
+  /** Folded names of fields that have no column and get none: their values are rescued. At most `mostUnplaced` (P10). */
   readonly unplaced: ReadonlySet<string>
   /**
    * Folded names of fields that have other values at the same row version, again and again: a row that differs in them alone is no
@@ -35,6 +36,20 @@ export type TableSchema = {
   readonly takenNames: ReadonlySet<string>
   /** The table that keeps the past of the rows, where there is one, and the columns that it has alike. */
   readonly history: { readonly table: string; readonly columns: readonly string[] } | null
+}
+
+// Postgres allows 1,600, but a row must fit a page of 8 kB even when every long value was moved out of it.
+export const maxColumns = 400
+
+// The dictionary is found by names, and an index of Postgres holds no entry of a third of a page.
+const mostNameBytes = 2_000
+
+/** Whether it is known already that the field has no column and gets none. */
+export function getsNoColumn({ unplaced, takenNames }: TableSchema, field: string): boolean {
+  const folded = foldName(field)
+  if (unplaced.has(folded) || Buffer.byteLength(folded) > mostNameBytes) return true
+  // It would be one more that is remembered by name (P10).
+  return unplaced.size >= mostUnplaced && (takenNames.size >= maxColumns || takenNames.has(columnName(field)))
 }
 
 /** The field by which the source itself says that a record is deleted, folded. */
@@ -53,8 +68,6 @@ type Row = {
   readonly field: string | null
   readonly is_unproven: boolean | null
   readonly columns_version: number
-  readonly unplaced: readonly string[]
-  readonly volatile: readonly string[]
   readonly has_history: boolean
   readonly is_in_history: boolean
 }
@@ -78,8 +91,6 @@ export async function readTableSchema(
               select from pg_index i where i.indrelid = a.attrelid and i.indisprimary and a.attnum = any (i.indkey)
             ) as is_key,
             coalesce((select columns_version from tidemark.stream where name = $2), 0) as columns_version,
-            array(select folded from tidemark.field where stream = $2 and column_name is null and note is not null) as unplaced,
-            array(select folded from tidemark.field where stream = $2 and volatile_since is not null) as volatile,
             exists (select from pg_class h where h.oid = to_regclass($3) and h.relkind = 'p') as has_history,
             exists (
               select from pg_attribute h
@@ -105,6 +116,7 @@ export async function readTableSchema(
   const keyName = rows.find((row) => row.is_key)?.name
   const key = columns.find((column) => column.name === keyName)
   if (!key) return null
+  const { unplaced, volatile } = await readNames(client, stream)
   const emptied = rows.flatMap((row) =>
     row.field !== null && isForeign(row) ? [{ name: row.name, field: row.field }] : [],
   )
@@ -117,11 +129,28 @@ export async function readTableSchema(
     ),
     columns,
     emptied: emptied.map((column) => column.name),
-    unplaced: new Set([...(rows[0]?.unplaced ?? []), ...emptied.map((column) => foldName(column.field))]),
-    volatile: new Set(volatileFields(stream, key, rows[0]?.volatile ?? [])),
+    unplaced: new Set([...unplaced, ...emptied.map((column) => foldName(column.field))]),
+    volatile: new Set(volatileFields(stream, key, volatile)),
     takenNames: new Set(rows.map((row) => row.name)),
     history: rows[0]?.has_history ? historyTableSchema(stream, columns, rows) : null,
   }
+}
+
+/** A query of its own: beside the columns, the names would come once for each of them. */
+async function readNames(
+  client: Pick<ClientBase, 'query'>,
+  { name }: MirroredStream,
+): Promise<{ readonly unplaced: readonly string[]; readonly volatile: readonly string[] }> {
+  const { rows } = await client.query(
+    `select
+       array(
+         select folded from tidemark.field where stream = $1 and column_name is null and note is not null
+         order by first_seen_at, folded limit ${mostUnplaced}
+       ) as unplaced,
+       array(select folded from tidemark.field where stream = $1 and volatile_since is not null) as volatile`,
+    [name],
+  )
+  return rows[0]
 }
 
 const historyTableSchema = (stream: MirroredStream, columns: readonly Column[], rows: readonly Row[]) => ({

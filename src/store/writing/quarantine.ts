@@ -4,10 +4,12 @@
 import { createHash } from 'node:crypto'
 import type { ClientBase } from 'pg'
 import { repeatedFields } from '../../json/json.ts'
+import { mostUnplaced } from '../../streams/field-types.ts'
 import { isObject, type Rejected } from '../../streams/record.ts'
 import { canonicalText, fitsJsonb, holdableValue } from '../encoding/copy-text.ts'
 import type { Tally } from '../encoding/page.ts'
 import { foldName, printable } from '../schema/column-types.ts'
+import { maxColumns } from '../schema/table-schema.ts'
 
 type FieldCounts = { nonNull: number; rescued: number }
 
@@ -85,6 +87,7 @@ export function startDictionary(): Dictionary {
           entries.map(([, counts]) => counts.rescued),
         ],
       )
+      await forgetFields(client, stream)
       fields.clear()
       records = 0
     },
@@ -92,7 +95,8 @@ export function startDictionary(): Dictionary {
 }
 
 const mostCounted = 10_000
-const mostEmptyFields = 1_000
+/** Names that are remembered for a stream: its columns, fields without a column, and fields that were only ever null (P10). */
+const mostFields = maxColumns + mostUnplaced
 /** In the evidence of a belief. */
 const mostNamed = 5
 
@@ -106,9 +110,20 @@ async function noteEmptyFields(
   await client.query(
     `insert into tidemark.field (stream, folded, source_name)
      select $1, folded, source_name from unnest($2::text[], $3::text[]) as came (folded, source_name)
-     where (select count(*) from tidemark.field where stream = $1) < ${mostEmptyFields}
+     limit greatest(0, ${mostFields} - (select count(*) from tidemark.field where stream = $1))
      on conflict (stream, folded) do nothing`,
     [stream, [...fields.keys()], [...fields.values()].map(printable)],
+  )
+}
+
+/** The values of a field that is forgotten are rescued as before. */
+async function forgetFields(client: Pick<ClientBase, 'query'>, stream: string): Promise<void> {
+  await client.query(
+    `delete from tidemark.field where stream = $1 and column_name is null and folded in (
+       select folded from tidemark.field where stream = $1
+       order by column_name is null, volatile_since is null, note is null, first_seen_at, folded offset ${mostFields}
+     )`,
+    [stream],
   )
 }
 
