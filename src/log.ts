@@ -4,34 +4,40 @@
 import { Writable } from 'node:stream'
 import { type Logger, pino, type SerializedError, stdSerializers } from 'pino'
 import pretty from 'pino-pretty'
+import { mask, openSecrets } from './util/secrets.ts'
 import { visible } from './util/text.ts'
 
 export type { Logger } from 'pino'
 
-const mask = '[secret]'
-
-/** Secrets known to this process, with what finds them: those that were configured, and the newest tokens. */
-const secrets = new Map<string, RegExp>()
-const tokens = new Map<string, RegExp>()
-/** Older tokens are forgotten: they have ended and open nothing, and all of them together would fill the memory (P10). */
+/** What is known to this process: what was configured, and the newest tokens. */
+const secrets = openSecrets()
+const tokens = new Set<string>()
+/** Older tokens are forgotten: they have ended and open nothing, and all of them together would fill the memory and take time (P10). */
 const mostTokens = 100
+const mostTokenCharacters = 131_072
 /** Shorter ones are not cut: they would match by chance. */
 const shortest = 4
 const shortestPassword = 8
 
 /** From now on this text is cut from everything that is printed, and the password in it when it is a URL. */
 export function keepSecret(secret: string): void {
-  if (secret.length >= shortest) secrets.set(secret, anySpelling(secret))
+  if (secret.length >= shortest) secrets.add(secret)
   const password = URL.canParse(secret) ? passwordIn(new URL(secret)) : null
-  if (password !== null) secrets.set(password, anySpelling(password))
+  if (password !== null) secrets.add(password)
 }
 
 /** The same for a token that was received. */
 export function keepToken(token: string): void {
   tokens.delete(token)
-  tokens.set(token, anySpelling(token))
-  const [oldest] = tokens.keys()
-  if (tokens.size > mostTokens && oldest !== undefined) tokens.delete(oldest)
+  tokens.add(token)
+  secrets.add(token)
+  let characters = [...tokens].reduce((sum, { length }) => sum + length, 0)
+  for (const oldest of tokens) {
+    if (oldest === token || (tokens.size <= mostTokens && characters <= mostTokenCharacters)) break
+    characters -= oldest.length
+    tokens.delete(oldest)
+    secrets.remove(oldest)
+  }
 }
 
 /** The password as drivers hold it. Null for a plain word or the user's name: cutting that out would spoil what people read. */
@@ -44,50 +50,13 @@ function passwordIn({ username, password }: URL): string | null {
   }
 }
 
-/** Matches a secret as it is, and as JSON, URLs, forms and HTML would write it, also nested: a proxy or an upstream may send it back so. */
-const anySpelling = (secret: string): RegExp =>
-  new RegExp((secret.match(/\\+|[^\\]/gu) ?? []).map(spellings).join(''), 'g')
-
-// Repetition is bounded, and backslashes that stand together are matched as one: otherwise a body of nothing but backslashes would take
-// time that grows with its square.
-function spellings(part: string): string {
-  if (/[\w~-]/.test(part)) return part
-  const character = String.fromCodePoint(part.codePointAt(0) ?? 0)
-  const count = part.length / character.length
-  const plain = character < '\x80' ? `\\${character}` : character
-  if (character === '.') return plain
-  const times = count > 1 ? `{${count}}` : ''
-  const inUrls = [...Buffer.from(character)].map((byte) => `%(?:25){0,3}${hex(byte, 2)}`).join('')
-  const units = character.split('').map((unit) => unit.charCodeAt(0))
-  const inJson = units.map((unit) => `\\\\{1,8}u${hex(unit, 4)}`).join('')
-  const code = character.codePointAt(0) ?? 0
-  const entities = [`#0{0,6}${code}`, `#[xX]0{0,6}${hex(code, 1)}`, ...(entityNames[character] ?? [])]
-  const inHtml = `&(?:amp;){0,3}(?:${entities.join('|')});`
-  const asItIs = character === '\\' ? `\\\\{${count},${9 * count}}` : `\\\\{0,8}${plain}`
-  const escaped = [inUrls, inJson, inHtml].map((one) => `(?:${one})${times}`)
-  return `(?:${[asItIs, ...escaped, ...(character === ' ' ? ['\\+'] : [])].join('|')})`
-}
-
-const hex = (number: number, digits: number): string =>
-  number
-    .toString(16)
-    .padStart(digits, '0')
-    .replaceAll(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`)
-
-const entityNames: Readonly<Record<string, readonly string[]>> = {
-  '&': ['amp'],
-  '<': ['lt'],
-  '>': ['gt'],
-  '"': ['quot'],
-  "'": ['apos'],
-}
-
-// Each of these looks at a character a bounded number of times: the answer of somebody else must not keep the worker busy (P10).
+// Each of these looks at a character a bounded number of times: the answer of somebody else must not keep the worker busy (P10). Nothing but
+// single characters is repeated: the engine would remember each repetition of more, and ends with an error when they are millions.
 const lookalikes: readonly [RegExp, string][] = [
   [/((?<![a-z0-9+.-])[a-z0-9+.-]+:\/\/[^\s:/?#@"\\]*:)[^\s/?#"\\]*(?=@)/gi, `$1${mask}`],
-  [/\b(Bearer\s+)[A-Za-z0-9._~+/=-]{10,}/gi, `$1${mask}`],
+  [/\b(Bearer\s+)[A-Za-z0-9._~+/=-]{10}[A-Za-z0-9._~+/=-]*/gi, `$1${mask}`],
   [
-    /((?:api[-_]?key|access[-_]?token|refresh[-_]?token|password|authorization|subject[-_]?id)\\*"?\s*[:=]\s*\\*")(?:[^"\\]|\\(?!"))*/gi,
+    /((?:api[-_]?key|access[-_]?token|refresh[-_]?token|password|authorization|subject[-_]?id)\\*"?\s*[:=]\s*\\*")[^"]*?(?=\\?(?:"|$))/gi,
     `$1${mask}`,
   ],
 ]
@@ -106,8 +75,7 @@ function withoutTokens(dotted: string): string {
 }
 
 export function redact(text: string): string {
-  let clean = text
-  for (const spelling of [...secrets.values(), ...tokens.values()]) clean = clean.replaceAll(spelling, mask)
+  let clean = secrets.maskedIn(text)
   if (clean.includes('eyJ')) clean = clean.replace(/[\w.-]+/g, withoutTokens)
   for (const [lookalike, replacement] of lookalikes) clean = clean.replace(lookalike, replacement)
   return clean

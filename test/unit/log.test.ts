@@ -1,5 +1,6 @@
 // No secret leaves through the log, whatever it is wrapped in (P9).
 
+import { createHash } from 'node:crypto'
 import { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, it } from 'vitest'
@@ -62,6 +63,15 @@ describe('the log', () => {
       expect(redact(`seen: ${spelled}.`), spelled).not.toMatch(/k3y|tests/)
   })
 
+  it('never fails for a text of megabytes (P9, P10)', () => {
+    for (const [before, piece] of [
+      ['{"password":"', 'x'],
+      ['{"password":"', '\\x'],
+      ['Bearer ', 'x'],
+    ] as const)
+      expect(redact(`${before}${piece.repeat(10_000_000)}`)).toBe(`${before}[secret]`)
+  })
+
   it('takes no longer for a text that is made to take long (P10)', () => {
     keepSecret('"+/key" that begins with odd characters')
     keepSecret('a key \\\\\\\\\\\\\\\\\\\\ with many backslashes')
@@ -73,6 +83,38 @@ describe('the log', () => {
       // A square of the length takes 2,000 ms and more.
       expect(performance.now() - startedAtMs, piece).toBeLessThan(500)
     }
+  })
+
+  it('cuts a known secret in base64 and in hexadecimal digits, alone or within something longer (P9)', () => {
+    const key = 'a~key?with>all>digits~~~'
+    keepSecret(key)
+    for (const before of ['', 'u', 'user:', 'user1:', 'another user:']) {
+      const bytes = Buffer.from(`${before}${key}:after`)
+      for (const encoding of ['base64', 'base64url', 'hex'] as const)
+        for (const spelled of [bytes.toString(encoding), encodeURIComponent(bytes.toString(encoding))]) {
+          const clean = redact(`Basic ${spelled} was refused`)
+          expect(clean, spelled).toMatch(/^Basic .{0,26}\[secret\].{0,16} was refused$/)
+        }
+      expect(redact(bytes.toString('hex').toUpperCase())).toContain('[secret]')
+    }
+    // Of some letters too many other words would look like them.
+    keepSecret('brief')
+    expect(redact(Buffer.from('brief').toString('hex'))).toBe('6272696566')
+  })
+
+  it('takes no longer for many tokens than for one (P10)', () => {
+    const line = `${JSON.stringify({ msg: 'assignment: read 120 changed rows' })} `.repeat(2_000)
+    const timeFor = () => {
+      const startedAt = process.cpuUsage()
+      for (let round = 0; round < 10; round++) redact(line)
+      return process.cpuUsage(startedAt).user
+    }
+    keepToken('the-only-token-here')
+    timeFor()
+    const one = timeFor()
+    for (let number = 0; number < 100; number++)
+      keepToken(createHash('sha512').update(String(number)).digest('base64'))
+    expect(timeFor()).toBeLessThan(5 * one)
   })
 
   it('cuts the password of a URL from what drivers say of it (P9)', () => {
@@ -128,5 +170,37 @@ describe('the log', () => {
   it('leaves what is no secret alone', () => {
     for (const text of ['https://host/a:b@c', 'assignment 5 at 12:30', '{"subject":"the bearer of news"}'])
       expect(redact(text)).toBe(text)
+  })
+
+  // The last: these are looked for from then on.
+  const odd = [
+    ['of 100 kB', `head.${'Ab3_'.repeat(25_000)}tail`],
+    ['of 100 kB of one letter', 'a'.repeat(100_000)],
+    ['of nothing but backslashes', '\\'.repeat(100_000)],
+    ['of lone surrogates', '\ud800'.repeat(5_000)],
+    ['of signs', '"+/&%<'.repeat(2_000)],
+    ['of pictures', '\u{1f511}'.repeat(5_000)],
+    ['with many backslashes within', `before${'\\'.repeat(300)}afterwards`],
+  ] as const
+  it.each(odd)('cuts a secret %s, however it is spelled (P9, P10)', (_, secret) => {
+    keepSecret(secret)
+    const startedAtMs = performance.now()
+    const plain = secret.toWellFormed()
+    for (const spelled of [
+      secret,
+      JSON.stringify(secret),
+      encodeURIComponent(plain),
+      String(new URLSearchParams({ secret: plain })),
+      Buffer.from(secret).toString('base64'),
+      Buffer.from(secret).toString('hex'),
+    ]) {
+      const left = redact(`seen: ${spelled}.`).replaceAll('[secret]', '')
+      expect(left.length).toBeLessThan(1_000)
+    }
+    const text = logged((log) => log.info({ err: new Error(secret) }, secret))
+    expect(JSON.parse(text)).toMatchObject({ level: 30 })
+    expect(text.length).toBeLessThan(20_000)
+    // A square of the length takes minutes.
+    expect(performance.now() - startedAtMs).toBeLessThan(15_000)
   })
 })
