@@ -1,5 +1,7 @@
 // Signing in against identity providers of a few lines, which answer, refuse and dawdle each in a way of its own.
 
+import { setTimeout } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import {
   type Client,
@@ -222,4 +224,35 @@ describe('with identity providers that', () => {
     client.close()
     await expect(waits).rejects.toThrow('the client was closed')
   })
+
+  it.each([
+    ['a token', '8 kB', JSON.stringify({ access_token: `t0ken.${'Ab3_'.repeat(12_000)}` })],
+    ['a text', '8 kB', `t0ken.${'Ab3_'.repeat(12_000)}`],
+    ['an answer', '64 kB', JSON.stringify({ access_token: `t0ken.${'Ab3_'.repeat(25_000)}` })],
+    ['an answer without end', '64 kB', null],
+  ])(
+    'hand out %s that is too long: the sign-in fails in plain words, and works again with another (P9, P10)',
+    async (_, most, long) => {
+      let isLong = true
+      await using server = await startServer(ok, async (_request, response) => {
+        if (!isLong || long !== null) return void response.end(isLong ? long : '"a-token-for-tests"')
+        response.on('error', () => {})
+        while (!response.destroyed) if (!response.write('t0ken'.repeat(10_000))) await setTimeout(1)
+      })
+      const clock = jumpingClock()
+      const client = openServerClient(server, { clock })
+      const failure = await failureOf(list(client))
+      expect(failure.code).toBe('UPSTREAM_SIGN_IN')
+      expect(failure.message).toMatch(
+        new RegExp(
+          `^POST /auth/Token/GenerateAccessTokenFromCache: .* of more than ${most}, which .*Check AUTH_URL`,
+        ),
+      )
+      expect(`${inspect(failure)} ${client.logged()}`).not.toMatch(/t0ken|Ab3_/)
+      expect(client.told.signIns.map(({ outcome }) => outcome)).toEqual(['failed'])
+      isLong = false
+      clock.advance(3_600_000)
+      expect((await list(client)).body).toEqual([])
+    },
+  )
 })

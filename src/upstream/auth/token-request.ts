@@ -49,8 +49,13 @@ async function ask(options: SignInOptions): Promise<TokenAnswer> {
     url: tokenUrl(authUrl),
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ clientId: clientIds[service], subjectId, apiKey }),
+    largestBytes: mostAnswerBytes,
   }
-  const answer = await transport.send(request, closed)
+  const answer = await transport.send(request, closed).catch((error) => {
+    throw error instanceof UpstreamError && error.code === 'UPSTREAM_TOO_LARGE'
+      ? tooLong(service, request, 'an answer', mostAnswerBytes)
+      : error
+  })
   const { status, bytes, headers, receivedAtMs } = answer
   if (status < 200 || status >= 300) throw refusedOrPassing(service, request, statusError(request, answer))
   const found = readTokenAnswer({ bytes, date: headers.date, receivedAtMs })
@@ -59,9 +64,20 @@ async function ask(options: SignInOptions): Promise<TokenAnswer> {
       status,
       problem: `the identity provider answered the sign-in of the ${service} service, but with no token in it: ${found.noToken}. Check AUTH_URL.`,
     })
+  if (found.token.length > mostTokenBytes) throw tooLong(service, request, 'a token', mostTokenBytes)
   keepToken(found.token)
   return found
 }
+
+// Real ones have one or two kB, and few services take a header of more than 8 kB.
+const mostTokenBytes = 8 * 1024
+const mostAnswerBytes = 64 * 1024
+
+/** Says nothing of what came: it is most likely the token (P9). */
+const tooLong = (service: ServiceName, request: HttpRequest, what: string, mostBytes: number) =>
+  signInError(request, {
+    problem: `the identity provider answered the sign-in of the ${service} service with ${what} of more than ${mostBytes / 1024} kB, which Tidemark does not take. Check AUTH_URL, and what a proxy before it answers.`,
+  })
 
 function refusedOrPassing(service: ServiceName, request: HttpRequest, error: UpstreamError): UpstreamError {
   if (error.retryable || error.code === 'UPSTREAM_REDIRECT') return error
