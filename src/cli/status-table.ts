@@ -1,7 +1,7 @@
 // `tidemark status` as text: the verdict, a line for each stream, what goes on, and what needs somebody. Fits the terminal from 60 columns
 // on: columns that do not fit are left out, the least important first.
 
-import type { Problem } from '../problems/stream-problems.ts'
+import type { Problem, ProblemKind } from '../problems/stream-problems.ts'
 import { careOf, type StreamState, type Tone } from '../problems/stream-state.ts'
 import type { StreamOverview } from '../store/queries/overview.ts'
 import {
@@ -239,10 +239,12 @@ function settlingLines({ lines }: Status, out: Look, width: number): readonly st
   return ['', ...marked(out, 'idle', `Not settled yet: ${named}. ${why}`, width)]
 }
 
+const isOfService: readonly ProblemKind[] = ['service_down', 'told_to_wait']
+
 function problemLines({ problems, waits, now }: Status, out: Look, width: number): readonly string[] {
   const nextTry = ({ kind, key }: Problem): string => {
     const wait = waits.find(
-      ({ what }) => kind === 'service_down' && what === `the ${key.split(':')[1]} service`,
+      ({ what }) => isOfService.includes(kind) && what === `the ${key.split(':')[1]} service`,
     )
     return wait && wait.until > now ? ` Next try in ${shortAge(wait.until.getTime() - now.getTime())}.` : ''
   }

@@ -106,7 +106,7 @@ function pageOf(consoleUrl: string, { kind, stream }: Pick<Alert, 'kind' | 'stre
   if (stream !== null && kind === 'quarantine')
     return `${plain(consoleUrl)}/quarantine?stream=${encodeURIComponent(stream)}`
   if (stream !== null) return `${plain(consoleUrl)}/streams/${encodeURIComponent(stream)}`
-  return `${plain(consoleUrl)}/${['service_down', 'token_refused'].includes(kind) ? 'upstream' : ''}`
+  return `${plain(consoleUrl)}/${['service_down', 'token_refused', 'told_to_wait'].includes(kind) ? 'upstream' : ''}`
 }
 
 const plain = (url: string): string => url.replace(/\/+$/, '')

@@ -47,12 +47,14 @@ type Given = {
   readonly now: Date
 }
 
-const refusalsThatCount = 2
-const refusals: readonly (string | null)[] = [
-  'UPSTREAM_SIGN_IN',
-  'UPSTREAM_UNAUTHORIZED',
-  'UPSTREAM_TOKEN_REPEATED',
-]
+/** What the last run of a service failed with, and how many failures in a row say that of the whole service. */
+type ServiceFault = { readonly codes: readonly (string | null)[]; readonly failuresThatCount: number }
+const refusal: ServiceFault = {
+  codes: ['UPSTREAM_SIGN_IN', 'UPSTREAM_UNAUTHORIZED', 'UPSTREAM_TOKEN_REPEATED'],
+  failuresThatCount: 2,
+}
+const signInAsksLater = 'UPSTREAM_SIGN_IN_ASKS_LATER'
+const longWait: ServiceFault = { codes: ['UPSTREAM_ASKS_LATER', signInAsksLater], failuresThatCount: 1 }
 
 export function findProblems({
   symptoms,
@@ -62,12 +64,14 @@ export function findProblems({
   notices = [],
   now,
 }: Given): readonly Problem[] {
-  const refused = refusedServices(symptoms, rules)
-  const isDown = (service: string) => refused.has(service) || view.servicesDown.includes(service)
+  const refused = servicesWith(refusal, symptoms, rules)
+  const toldToWait = servicesWith(longWait, symptoms, rules)
+  const hasCause = (service: string) => refused.has(service) || toldToWait.has(service)
+  const isDown = (service: string) => hasCause(service) || view.servicesDown.includes(service)
   return [
     ...partsDown(view),
     ...view.servicesDown
-      .filter((service) => !refused.has(service))
+      .filter((service) => !hasCause(service))
       .map((service) =>
         serviceDown(
           service,
@@ -76,6 +80,7 @@ export function findProblems({
         ),
       ),
     ...[...refused].map(tokenRefused),
+    ...[...toldToWait].filter(([service]) => !refused.has(service)).map(longWaitAsked),
     ...notices.flatMap(noticeProblem),
     ...symptoms.flatMap((one) => [
       ...(isDown(rules.serviceOf(one.stream)) ? [] : [...failing(one), ...stale(one, rules.isStale, now)]),
@@ -129,13 +134,14 @@ function downSince(symptoms: readonly StreamSymptoms[]): Date | null {
   return failed.find((since) => worked === null || since > worked) ?? worked
 }
 
-type Refusal = Pick<StreamSymptoms['failing'][number], 'since' | 'error'>
+type LastFailure = Pick<StreamSymptoms['failing'][number], 'since' | 'error' | 'code'>
 
-function refusedServices(
+function servicesWith(
+  fault: ServiceFault,
   symptoms: readonly StreamSymptoms[],
   { serviceOf }: ProblemRules,
-): ReadonlyMap<string, Refusal> {
-  const services = new Map<string, Refusal>()
+): ReadonlyMap<string, LastFailure> {
+  const services = new Map<string, LastFailure>()
   // The last run of a kind that comes once a day may have been refused, although it would be let in by now: ask other kinds, too.
   const wasLetIn = (service: string, after: Date) =>
     symptoms.some(
@@ -144,14 +150,23 @@ function refusedServices(
   for (const { stream, failing: kinds } of symptoms)
     for (const { failures, code, since, lastAt, error } of kinds) {
       const service = serviceOf(stream)
-      if (failures < refusalsThatCount || !refusals.includes(code) || wasLetIn(service, lastAt)) continue
+      if (failures < fault.failuresThatCount || !fault.codes.includes(code)) continue
+      if (wasLetIn(service, lastAt)) continue
       const known = services.get(service)
-      if (!known || since < known.since) services.set(service, { since, error })
+      if (!known || since < known.since) services.set(service, { since, error, code })
     }
   return services
 }
 
-const tokenRefused = ([service, { since, error }]: readonly [string, Refusal]): Problem =>
+const longWaitAsked = ([service, { since, error, code }]: readonly [string, LastFailure]): Problem =>
+  problemOf('told_to_wait', null, service, {
+    since,
+    what: `${code === signInAsksLater ? `The identity provider of the ${service} service` : `The ${service} service`} asks to be left alone for longer than an hour, so none of its streams is read. Tidemark tries once an hour. The last error: ${sentence(error ?? 'it was not recorded')}`,
+    whatToDo:
+      'Ask the operator of the upstream whether this is meant and how it ends: `tidemark probe` shows the answer now. When it is over, restart the worker, or wait for its next try.',
+  })
+
+const tokenRefused = ([service, { since, error }]: readonly [string, LastFailure]): Problem =>
   problemOf('token_refused', null, service, {
     since,
     what: `The sign-in to the ${service} service is refused, so none of its streams is read. The last error: ${sentence(error ?? 'it was not recorded')}`,

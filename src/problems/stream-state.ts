@@ -30,6 +30,7 @@ const byProblem: readonly (readonly [kind: ProblemKind, Standing])[] = [
   ['access_lost', { tone: 'bad', words: 'access lost', state: 'stopped' }],
   ['deletions_blocked', { tone: 'bad', words: 'deletions blocked', state: 'live' }],
   ['token_refused', { tone: 'bad', words: 'sign-in refused', state: 'stopped' }],
+  ['told_to_wait', { tone: 'bad', words: 'told to wait', state: 'stopped' }],
   ['service_down', { tone: 'warn', words: 'behind, retrying', state: 'behind' }],
   ['failing', { tone: 'bad', words: 'runs fail', state: 'behind' }],
   ['stuck', { tone: 'bad', words: 'makes no progress', state: 'behind' }],

@@ -117,8 +117,6 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     return retry(() => ask(parts, asked, read, signal), {
       delayMs(failure, attempt) {
         if (isAboutTooMany(failure)) crowd.wereTooMany()
-        if (failure instanceof UpstreamError && failure.code === 'UPSTREAM_STATUS' && failure.notBefore)
-          pacing.pauseUntil(failure.notBefore, failure.status)
         const delayMs = retryDelay({
           policy,
           failure,
@@ -221,8 +219,9 @@ async function ask<Body>(
   for (;;) {
     const token = await signIn.token(allowance, signal)
     const request = httpRequest(parts, asked, token)
-    await pacing.wait(request, signal, asked.givesWay)
-    const answer = await exchange(parts, asked.name, request, signal)
+    const answer = await pacing.send(request, signal, asked.givesWay, () =>
+      exchange(parts, asked.name, request, signal),
+    )
     if (answer.status === 401) {
       if (asked.wasRejected) throw unauthorized(service, request, answer)
       asked.wasRejected = true
@@ -255,8 +254,7 @@ async function askOnce(
     ? { authorization: `Bearer ${await signIn.token({ left: 1 }, signal)}` }
     : {}
   const request: HttpRequest = { method: 'GET', url, headers, body: null, mostBytes }
-  await pacing.wait(request, signal, false)
-  return await transport.send(request, signal)
+  return await pacing.send(request, signal, false, () => transport.send(request, signal))
 }
 
 async function exchange(

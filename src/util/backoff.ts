@@ -44,6 +44,13 @@ export const backoff = {
   related: { firstMs: minute, longestMs: 6 * hour, jitter: 0 },
 } as const satisfies Readonly<Record<string, BackoffPolicy & Partial<RetryPolicy>>>
 
+/** What the other side asks for is believed for so long at most; a person has to look after more. */
+export const longestAskedMs = hour
+
+/** How long is left until a time that the other side asked for. More than it may ask for means that the clock was put back: nothing then. */
+export const leftUntil = (untilMs: number, nowMs: number): number =>
+  untilMs - nowMs > longestAskedMs ? 0 : Math.max(0, untilMs - nowMs)
+
 const mostDoublings = 30
 
 /** `failures` counts from 1; `random` is from 0 to 1. */

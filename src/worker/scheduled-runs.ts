@@ -139,9 +139,14 @@ const aboutSignIn: ReadonlySet<UpstreamErrorCode> = new Set([
   'UPSTREAM_SIGN_IN',
   'UPSTREAM_SIGN_IN_AWAY',
   'UPSTREAM_UNAUTHORIZED',
+  'UPSTREAM_SIGN_IN_ASKS_LATER',
   'UPSTREAM_TOKEN_REPEATED',
 ])
-const aboutNetwork: ReadonlySet<UpstreamErrorCode> = new Set(['UPSTREAM_UNREACHABLE', 'UPSTREAM_TIMEOUT'])
+const aboutNetwork: ReadonlySet<UpstreamErrorCode> = new Set([
+  'UPSTREAM_UNREACHABLE',
+  'UPSTREAM_TIMEOUT',
+  'UPSTREAM_ASKS_LATER',
+])
 const statusesOfServices: readonly (number | null)[] = [429, 502, 503, 504]
 
 /** `isRecorded`: its failure is in the table of runs. When not even that could be written, the failure is Postgres's. */

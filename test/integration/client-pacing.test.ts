@@ -1,7 +1,14 @@
 // When the client may ask: within its budget, and never before an upstream wants to be asked again (P10).
 
 import { describe, expect, it } from 'vitest'
-import { type Client, failureOf, noSignal, openServerClient, startServer } from '../support/client.ts'
+import {
+  type Client,
+  failureOf,
+  jumpingClock,
+  noSignal,
+  openServerClient,
+  startServer,
+} from '../support/client.ts'
 
 const list = (client: Client) => client.call('listAssignments', { query: { Page: 1 } }, noSignal)
 const json = { 'content-type': 'application/json' }
@@ -45,6 +52,46 @@ describe('Retry-After', () => {
       expect(error.notBefore?.getTime()).toBeGreaterThan(Date.now() + 3_590_000)
       expect(error.message).toContain('asks for no requests before')
     }
+  })
+
+  it.each([
+    ['seconds', '999999999', /no requests before 20[5-9]\d-/],
+    ['a date', 'Sat, 01 Aug 2598 12:00:00 GMT', /no requests before 2598-08-01T1[2-5]:/],
+    ['more than any date', '9'.repeat(400), /no requests before \+275760-/],
+  ])('P10: of years, as %s, is believed for an hour, and then one request tries', async (_, asked, named) => {
+    await using server = await startServer((_, response) =>
+      response.writeHead(429, { 'retry-after': asked }).end(),
+    )
+    const clock = jumpingClock()
+    const client = openServerClient(server, { clock })
+    await failureOf(list(client))
+    for (const hour of [1, 2, 3]) {
+      const failures = await Promise.all([list, list, list].map((one) => failureOf(one(client))))
+      expect(server.received).toHaveLength(hour)
+      for (const error of failures) {
+        expect(error).toMatchObject({ code: 'UPSTREAM_ASKS_LATER', status: 429, retryable: true })
+        expect(error.message).toMatch(named)
+        expect((error.notBefore?.getTime() ?? 0) - clock.now()).toBe(3_600_000)
+      }
+      clock.advance(3_600_000 - 60_000)
+      expect(await failureOf(list(client))).toMatchObject({ code: 'UPSTREAM_ASKS_LATER' })
+      expect(server.received).toHaveLength(hour)
+      clock.advance(60_000)
+    }
+  })
+
+  it('does not hold for longer when the clock is put back', async () => {
+    let isAway = true
+    await using server = await startServer((_, response) => {
+      if (isAway) response.writeHead(503, { 'retry-after': '3000' }).end()
+      else response.writeHead(200, json).end('[]')
+    })
+    const clock = jumpingClock()
+    const client = openServerClient(server, { clock })
+    await failureOf(list(client))
+    isAway = false
+    clock.advance(-86_400_000)
+    expect((await list(client)).status).toBe(200)
   })
 })
 

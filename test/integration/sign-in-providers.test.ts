@@ -198,6 +198,26 @@ describe('with identity providers that', () => {
     expect(count).toBe(2)
   })
 
+  it('P10: want to be left alone for years are asked again after an hour, and then it goes on', async () => {
+    let count = 0
+    await using server = await startServer(ok, (_, response) => {
+      if (++count > 2) response.end('"a-token-for-tests"')
+      else response.writeHead(503, { 'retry-after': '999999999' }).end()
+    })
+    const clock = jumpingClock()
+    const client = openServerClient(server, { clock })
+    for (const hour of [1, 2]) {
+      for (let round = 0; round < 2; round++) {
+        const error = await failureOf(list(client))
+        expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN_ASKS_LATER', retryable: true, status: 503 })
+        expect(error.message).toMatch(/no requests before 20[5-9]\d-/)
+      }
+      expect(count).toBe(hour)
+      clock.advance(3_600_000)
+    }
+    expect((await list(client)).status).toBe(200)
+  })
+
   it('are slow: who gives up leaves the others waiting for the same sign-in', async () => {
     let finish = () => {}
     await using server = await startServer(ok, (_, response) => {

@@ -156,6 +156,28 @@ describe('findProblems', () => {
     expect(kinds([away], { servicesDown: ['assignment'] })).toEqual(['service_down'])
   })
 
+  it.each([
+    ['UPSTREAM_ASKS_LATER', 'The assignment service asks'],
+    ['UPSTREAM_SIGN_IN_ASKS_LATER', 'The identity provider of the assignment service asks'],
+  ])('sends a person where it is told to wait for longer than an hour: %s', (code, words) => {
+    const one = failing(1, code).map((kind) => ({
+      ...kind,
+      error: 'GET /x: status 429. It asks for no requests before 2058-08-02T01:46:40.000Z.',
+    }))
+    const found = find([{ failing: one, readThroughAt: ago(999) }], { servicesDown: ['assignment'] })
+    expect(found).toMatchObject([
+      {
+        kind: 'told_to_wait',
+        key: 'told_to_wait:assignment',
+        since: ago(3),
+        what: expect.stringContaining(words),
+      },
+    ])
+    expect(found[0]?.what).toContain('2058-08-02')
+    expect(found[0] && careOf(found[0])).toBe('needs you')
+    expect(kinds([{ failing: one, lastSuccessAt: ago(0) }])).toEqual([])
+  })
+
   it('tells what the worker sees, and blames a service that is down for its streams', () => {
     const view = { partsDown: [{ name: 'queue', since: ago(1) }], servicesDown: ['assignment'] }
     expect(kinds([{ failing: failing(9), readThroughAt: ago(999) }], view)).toEqual([
@@ -289,7 +311,7 @@ describe('each problem', () => {
         { key: 'related_off:assignment', since: ago(1), what: 'Related records cannot be read.' },
       ],
     )
-    const service = find([], { servicesDown: ['tracking'] })
+    const service = find([{ failing: failing(1, 'UPSTREAM_ASKS_LATER') }], { servicesDown: ['tracking'] })
     const contracts = contractProblems({
       changes: [
         {

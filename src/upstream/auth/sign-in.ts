@@ -1,7 +1,7 @@
 // Signing in: one token of one service, shared by all its requests, renewed before it ends or when it is rejected. However many requests
 // wait, the identity provider is asked once. When it refuses, or hands out the same token again, it is left alone for a while.
 
-import { type BackoffPolicy, backoff, delayAfter } from '../../util/backoff.ts'
+import { type BackoffPolicy, backoff, delayAfter, leftUntil } from '../../util/backoff.ts'
 import { untilAborted } from '../../util/waiting.ts'
 import { UpstreamError } from '../http/errors.ts'
 import type { SignInDone } from '../http/transport.ts'
@@ -150,7 +150,7 @@ function openAttempts(options: SignInOptions): Attempts {
     isUnderWay: () => running !== null,
     whyNotAsked: () => pause?.error ?? null,
     once() {
-      if (pause && clock.now() < pause.untilMs) return Promise.reject(pause.error)
+      if (pause && leftUntil(pause.untilMs, clock.now()) > 0) return Promise.reject(pause.error)
       running ??= signIn().finally(() => {
         running = null
       })

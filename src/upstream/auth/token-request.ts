@@ -94,7 +94,7 @@ function refusedOrPassing(service: ServiceName, request: HttpRequest, error: Ups
 /** Everything was tried; the cause says what. */
 const passingError = (service: ServiceName, cause: UpstreamError): UpstreamError =>
   new UpstreamError({
-    code: 'UPSTREAM_SIGN_IN_AWAY',
+    code: cause.code === 'UPSTREAM_ASKS_LATER' ? 'UPSTREAM_SIGN_IN_ASKS_LATER' : 'UPSTREAM_SIGN_IN_AWAY',
     method: cause.method,
     path: cause.path,
     status: cause.status,

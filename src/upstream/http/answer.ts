@@ -4,6 +4,7 @@
 import { JsonError } from '../../json/bounds.ts'
 import type { Json } from '../../json/json.ts'
 import { parseJson } from '../../json/parse.ts'
+import { longestAskedMs } from '../../util/backoff.ts'
 import type { FieldOrder } from '../../wire/field-order.ts'
 import type { RecordPage } from '../../wire/record-page.ts'
 import { scanRecords } from '../../wire/scan.ts'
@@ -86,21 +87,37 @@ const isSuccess = (operation: Operation, status: number): boolean =>
   operation.method === 'GET' ? status === operation.success : status >= 200 && status < 300
 
 const passing = new Set([408, 425, 429, 500, 502, 503, 504])
+const isPassing = (status: number): boolean => passing.has(status) || status > 504
+
+/** What an answer asks for with `Retry-After`, and how much of that is believed. */
+function restAskedFor({ status, headers, receivedAtMs }: HttpAnswer) {
+  const askedMs = isPassing(status) ? notBeforeTime(headers, receivedAtMs) : null
+  if (askedMs === null) return null
+  const longestMs = receivedAtMs + longestAskedMs
+  const until = `It asks for no requests before ${new Date(askedMs).toISOString()}.`
+  return askedMs <= longestMs
+    ? { notBefore: new Date(askedMs), isLong: false, says: until }
+    : {
+        ...{ notBefore: new Date(longestMs), isLong: true },
+        says: `${until} Tidemark waits an hour and then tries once.`,
+      }
+}
+
+/** Null: the answer does not ask to wait. */
+export const errorThatAsksToWait = (request: HttpRequest, answer: HttpAnswer): UpstreamError | null =>
+  restAskedFor(answer) && statusError(request, answer)
 
 export function statusError(request: HttpRequest, answer: HttpAnswer): UpstreamError {
-  const { status, headers } = answer
+  const { status } = answer
   if (status >= 300 && status < 400) return redirectError(request, answer)
-  const retryable = passing.has(status) || status > 504
-  const notBefore = retryable ? notBeforeTime(headers, answer.receivedAtMs) : null
-  const until =
-    notBefore === null ? null : `It asks for no requests before ${new Date(notBefore).toISOString()}.`
+  const rest = restAskedFor(answer)
   const said = readProblem(answer.bytes)
   const limit = likelyLimit(status, said, request.body?.length ?? 0)
-  const hints = [until, limit, status === 404 ? slashAdvice(request) : null, askedWith(request)]
+  const hints = [rest?.says, limit, status === 404 ? slashAdvice(request) : null, askedWith(request)]
   return unusable(request, answer, {
-    code: 'UPSTREAM_STATUS',
-    retryable,
-    notBefore: notBefore === null ? null : new Date(notBefore),
+    code: rest?.isLong ? 'UPSTREAM_ASKS_LATER' : 'UPSTREAM_STATUS',
+    retryable: isPassing(status),
+    notBefore: rest?.notBefore ?? null,
     problem: [`status ${status}${advice[status] ?? ''}.`, ...hints.filter(Boolean)].join(' '),
     said,
   })

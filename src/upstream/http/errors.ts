@@ -15,6 +15,8 @@ export type UpstreamErrorCode =
   /** Far more came than was asked for, as if everything there is. */
   | 'UPSTREAM_UNPAGED'
   | 'UPSTREAM_STATUS'
+  /** It asks to be left alone for longer than is believed. */
+  | 'UPSTREAM_ASKS_LATER'
   /** It sends us to another address; the token does not follow. */
   | 'UPSTREAM_REDIRECT'
   /** The token is rejected, and so is a new one. */
@@ -24,6 +26,8 @@ export type UpstreamErrorCode =
   | 'UPSTREAM_SIGN_IN'
   /** The identity provider does not answer as it should; nothing is said about the credentials. */
   | 'UPSTREAM_SIGN_IN_AWAY'
+  /** The identity provider asks to be left alone for longer than is believed. */
+  | 'UPSTREAM_SIGN_IN_ASKS_LATER'
   | 'UPSTREAM_HTML'
   | 'UPSTREAM_CONTENT_TYPE'
   | 'UPSTREAM_JSON'
@@ -130,6 +134,7 @@ export type RetryQuestion = {
 const isSettled: ReadonlySet<UpstreamErrorCode> = new Set([
   'UPSTREAM_SIGN_IN',
   'UPSTREAM_SIGN_IN_AWAY',
+  'UPSTREAM_SIGN_IN_ASKS_LATER',
   'UPSTREAM_UNAUTHORIZED',
 ])
 

@@ -2,9 +2,11 @@
 // every request of the service, not only for the one that got it (P10).
 
 import type { ServiceName } from '../../streams/catalog.ts'
-import type { Clock } from '../../util/waiting.ts'
+import { leftUntil } from '../../util/backoff.ts'
+import { type Clock, untilAborted } from '../../util/waiting.ts'
+import { errorThatAsksToWait } from './answer.ts'
 import { UpstreamError } from './errors.ts'
-import type { HttpRequest, UpstreamObserver } from './transport.ts'
+import type { HttpAnswer, HttpRequest, UpstreamObserver } from './transport.ts'
 
 // The budget of requests a second of one service (P10): a token bucket that holds one token, so that there is always the
 // same time at least from one request to the next.
@@ -110,44 +112,76 @@ export type PacingOptions = {
   readonly observer: UpstreamObserver
 }
 export type Pacing = {
-  wait(request: Pick<HttpRequest, 'method' | 'url'>, signal: AbortSignal, givesWay: boolean): Promise<void>
-  pauseUntil(time: Date, status: number | null): void
+  /** Sends as soon as that is allowed, and heeds what the answer asks for. */
+  send(
+    request: HttpRequest,
+    signal: AbortSignal,
+    givesWay: boolean,
+    send: () => Promise<HttpAnswer>,
+  ): Promise<HttpAnswer>
 }
+type Pause = { readonly untilMs: number; readonly isLong: boolean; readonly failure: UpstreamError }
 
 export function openPacing(options: PacingOptions): Pacing {
   const { service, requestsPerSecond, longestMs, clock, observer } = options
   const limit = openRateLimit({ requestsPerSecond, clock })
-  let pause: { readonly until: Date; readonly status: number | null } = { until: new Date(0), status: null }
-  return {
-    async wait(request, signal, givesWay) {
-      for (;;) {
-        const waitedMs = await limit.take(signal, givesWay)
-        if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
-        const leftMs = pause.until.getTime() - clock.now()
-        if (leftMs <= 0) return
-        if (leftMs > longestMs) throw longWaitError(request, pause.until, pause.status)
-        await clock.waitUntil(pause.until.getTime(), signal)
+  let pause: Pause | null = null
+  let first: Promise<void> | null = null
+
+  /** Comes back when the request may be sent, with what to call when its answer is there. */
+  async function waitForTurn(request: HttpRequest, signal: AbortSignal, givesWay: boolean) {
+    for (;;) {
+      const waitedMs = await limit.take(signal, givesWay)
+      if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
+      const leftMs = pause === null ? 0 : leftUntil(pause.untilMs, clock.now())
+      if (pause && leftMs > longestMs) throw notSentError(request, pause.failure)
+      if (pause && leftMs > 0) {
+        await clock.waitUntil(pause.untilMs, signal)
         observer.waited?.({ service, reason: 'retry-after', waitedMs: leftMs })
+      } else if (first) await untilAborted(first, signal)
+      else return pause?.isLong ? goFirst() : () => {}
+    }
+  }
+
+  /** After a long pause the answer may well be the same, so that one request tries it and the others wait for its answer. */
+  function goFirst() {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    first = promise
+    pause = null
+    return () => {
+      first = null
+      resolve()
+    }
+  }
+
+  function heed(failure: UpstreamError | null): void {
+    const untilMs = failure?.notBefore?.getTime() ?? 0
+    if (failure && untilMs > (pause?.untilMs ?? 0))
+      pause = { untilMs, isLong: untilMs - clock.now() > longestMs, failure }
+  }
+
+  return {
+    async send(request, signal, givesWay, send) {
+      const ended = await waitForTurn(request, signal, givesWay)
+      try {
+        const answer = await send()
+        heed(errorThatAsksToWait(request, answer))
+        return answer
+      } finally {
+        ended()
       }
-    },
-    pauseUntil(until, status) {
-      if (until > pause.until) pause = { until, status }
     },
   }
 }
 
-const longWaitError = (
-  { method, url }: Pick<HttpRequest, 'method' | 'url'>,
-  notBefore: Date,
-  status: number | null,
-): UpstreamError =>
+const notSentError = ({ method, url }: HttpRequest, failure: UpstreamError): UpstreamError =>
   new UpstreamError({
-    code: 'UPSTREAM_STATUS',
+    code: failure.code,
     method,
     path: url.pathname,
-    status,
+    status: failure.status,
     retryable: true,
     mayHaveArrived: false,
-    notBefore,
-    problem: `not sent, because the service asks for no requests before ${notBefore.toISOString()} (status ${status} with Retry-After).`,
+    notBefore: failure.notBefore,
+    problem: `not sent, because of an earlier answer: ${failure.problem}`,
   })

@@ -99,24 +99,27 @@ function serviceCard(
 ): Html {
   const has = (kind: string) => problems.find(({ key }) => key === `${kind}:${name}`)
   const refused = has('token_refused')
+  const toldToWait = has('told_to_wait')
   const down = has('service_down')
   const latest = own
     .map(({ lastSuccessAt }) => lastSuccessAt)
     .reduce((a, b) => (b !== null && (a === null || b > a) ? b : a), null)
   const standing = refused
     ? state('bad', 'Refuses the sign-in')
-    : down
-      ? state('warn', 'Does not answer')
-      : latest === null
-        ? state('todo', 'Not asked yet')
-        : state('ok', 'Well')
+    : toldToWait
+      ? state('bad', 'Asks to be left alone')
+      : down
+        ? state('warn', 'Does not answer')
+        : latest === null
+          ? state('todo', 'Not asked yet')
+          : state('ok', 'Well')
   return html`<section class="card c6" aria-labelledby="service-${name}">
 <div class="bar spread"><h2 id="service-${name}">${name === 'tracking' ? 'Tracking' : 'Assignment'} service</h2>${standing}</div>
 <dl class="facts"><div><dt>Sign-in</dt><dd>${refused ? 'refused' : latest === null ? 'not tried yet' : down ? 'worked last time' : 'works'}</dd></div>
 <div><dt>Last good answer</dt><dd>${latest === null ? 'never' : age(latest > now ? now : latest, now)}</dd></div>
 ${traffic(answers)}
 <div><dt>Streams</dt><dd>${own.length}<small>${own.map(({ stream }) => stream).join(', ')}</small></dd></div></dl>
-${(refused ?? down) && html`<p>${foreign((refused ?? down)?.what ?? '', 500)}</p>`}
+${(refused ?? toldToWait ?? down) && html`<p>${foreign((refused ?? toldToWait ?? down)?.what ?? '', 500)}</p>`}
 </section>`
 }
 

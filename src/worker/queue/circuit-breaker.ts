@@ -131,12 +131,11 @@ function noteFailure(state: State, request: RunRequest, startedMs: number, given
     level: isWorse ? level : known.level,
   })
   const fields = { err: error, stream: request.stream, kind: request.kind }
-  const atLeastEvery = formatDuration(policy.longestMs)
-  if (isWorse)
-    state.log[level](
-      fields,
-      `${key}: ${sentence(message)} Tidemark tries again at least every ${atLeastEvery}.`,
-    )
+  const isLong = outage.untilMs - nowMs > policy.longestMs
+  const next = isLong
+    ? `at ${new Date(outage.untilMs).toISOString()}`
+    : `at least every ${formatDuration(policy.longestMs)}`
+  if (isWorse) state.log[level](fields, `${key}: ${sentence(message)} Tidemark tries again ${next}.`)
   else state.log.debug({ ...fields, failures: outage.failures }, `${key} still does not work`)
 }
 
