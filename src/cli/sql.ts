@@ -8,6 +8,7 @@ import { readOverview } from '../store/queries/overview.ts'
 import { withConnection } from '../store/server/session.ts'
 import { streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
+import { addressIn, type PostgresUrl, readPostgresUrl } from '../util/postgres-url.ts'
 import { formatDuration, plural, visible } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
@@ -158,7 +159,7 @@ async function openPsql(call: Call): Promise<ExitCode> {
   if (!stdout.isTTY) throw new UsageError('`tidemark sql` needs a query where there is no terminal.')
   const { databaseUrl } = loadMirrorConfig(environment)
   return await readMirror(call, async (pool) => {
-    const url = new URL(databaseUrl ?? urlOf(pool))
+    const url = readPostgresUrl(databaseUrl ?? urlOf(pool))
     const psql = spawn('psql', [], {
       stdio: 'inherit',
       signal,
@@ -179,10 +180,13 @@ async function openPsql(call: Call): Promise<ExitCode> {
 
 const urlOf = (pool: Pool): string => pool.options.connectionString ?? ''
 
-function psqlSettings(url: URL): Readonly<Record<string, string>> {
+function psqlSettings({ hosts, wish }: PostgresUrl): Readonly<Record<string, string>> {
+  const [url] = hosts
+  const addresses = hosts.map(addressIn).map((address) => /^\[?(.*?)\]?:(\d+)$/.exec(address) ?? [])
   const parts: readonly (readonly [string, string])[] = [
-    ['PGHOST', url.hostname],
-    ['PGPORT', url.port || '5432'],
+    ['PGHOST', addresses.map(([, host]) => host).join(',')],
+    ['PGPORT', addresses.map(([, , port]) => port).join(',')],
+    ['PGTARGETSESSIONATTRS', wish ?? ''],
     ['PGUSER', decodeURIComponent(url.username)],
     ['PGPASSWORD', decodeURIComponent(url.password)],
     ['PGDATABASE', decodeURIComponent(url.pathname.slice(1))],

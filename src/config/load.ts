@@ -7,6 +7,7 @@ import { parseEnv } from 'node:util'
 import type { z } from 'zod'
 import { keepSecret } from '../log.ts'
 import { type AddedStream, addStreams, relatedStreams, streams } from '../streams/catalog.ts'
+import { readPostgresUrl } from '../util/postgres-url.ts'
 import { nearest } from '../util/text.ts'
 import { addedIn, fieldList, keyChoice, optionalText, type Schedule, schedule } from './parsers.ts'
 import { mirrorVariables, upstreamVariables, type Variable, variables, workerVariables } from './variables.ts'
@@ -233,6 +234,8 @@ function reader(environment: Environment) {
     const raw = readVariable(environment, name, problems)
     if (variable.secret && raw) keepSecret(raw)
     const result = variable.schema.safeParse(raw)
+    // With one host it is a URL like all others, in which the password is found.
+    if (name === 'DATABASE_URL' && result.success && raw) keepSecret(readPostgresUrl(raw).hosts[0].href)
     if (result.success) return result.data
     const issue = result.error.issues[0]
     const missing = raw === undefined && issue?.code === 'invalid_type'

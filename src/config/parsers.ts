@@ -4,6 +4,8 @@ import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { type AddedStream, knownStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import type { ContractPlace } from '../streams/contract.ts'
+import { messageOf } from '../util/errors.ts'
+import { readPostgresUrl } from '../util/postgres-url.ts'
 import { formatDuration, parseDuration } from '../util/text.ts'
 
 export type Schedule = { readonly everyMs: number } | { readonly cron: string }
@@ -15,6 +17,16 @@ export const url = (protocols: RegExp, example: string) =>
   text.refine((value) => URL.canParse(value) && protocols.test(new URL(value).protocol), {
     error: `must be a URL such as ${example}`,
   })
+export const postgresUrl = text.transform((value, context) => {
+  try {
+    readPostgresUrl(value)
+    return value
+  } catch (error) {
+    context.addIssue(messageOf(error))
+    return z.NEVER
+  }
+})
+
 /** Whether all options after the `?` of a URL are known: unknown ones would be ignored in silence. */
 export const hasOnlyOptions =
   (...known: readonly string[]) =>

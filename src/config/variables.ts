@@ -15,6 +15,7 @@ import {
   nameList,
   namesNobody,
   optionalText,
+  postgresUrl,
   quietHours,
   relatedList,
   required,
@@ -39,13 +40,12 @@ export type Variable = {
 
 export const mirrorVariables = {
   DATABASE_URL: {
-    describe: 'address of the Postgres that holds the copy',
+    describe:
+      'address of the Postgres that holds the copy; of several hosts, the first that takes writes is used',
     fallback: 'an embedded Postgres in `.tidemark/`',
-    form: '`postgres://user:password@host:5432/database`',
+    form: '`postgres://user:password@host:5432/database`, with several hosts `…@one:5432,two:5432/…`, by a socket `postgres://user@/database?host=/var/run/postgresql`',
     secret: true,
-    schema: url(/^postgres(ql)?:$/, 'postgres://host:5432/database, with user:password@ before the host')
-      .optional()
-      .transform((value) => value ?? null),
+    schema: postgresUrl.optional().transform((value) => value ?? null),
   },
   SOURCE_TIMEZONE: {
     describe: 'time zone of date-times that the upstream sends without an offset',

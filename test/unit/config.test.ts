@@ -194,6 +194,15 @@ describe('loadConfig', () => {
       )
   })
 
+  it('keeps the password of a Postgres with several hosts secret, and refuses what libpq would (P9)', () => {
+    const url = 'postgres://worker:canary-of-hosts@one:5432,two:5433/mirror'
+    expect(loadMirrorConfig({ DATABASE_URL: url }).databaseUrl).toBe(url)
+    expect(redact('it was canary-of-hosts')).toBe('it was [secret]')
+    expect(problemsOf({ ...complete, DATABASE_URL: `${url}?target_session_attrs=master` })).toBe(
+      '  DATABASE_URL says target_session_attrs=master; it must be one of any, read-write, read-only, primary, standby, prefer-standby',
+    )
+  })
+
   it('shows what a URL looks like, also where the example itself would be taken for a secret', () => {
     const problem = problemsOf({ ...complete, DATABASE_URL: 'mysql://host/database' })
     expect(problem).toContain('such as postgres://')

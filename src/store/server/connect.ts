@@ -6,8 +6,10 @@ import type { ConnectionOptions } from 'node:tls'
 import pg, { type PoolConfig } from 'pg'
 import { startEmbedded } from '../../embedded-postgres/server.ts'
 import type { Logger } from '../../log.ts'
-import { DatabaseError, messageOf } from '../../util/errors.ts'
+import { DatabaseError, messageOf, UsageError } from '../../util/errors.ts'
+import { addressIn, type PostgresUrl, readPostgresUrl } from '../../util/postgres-url.ts'
 import { nearest } from '../../util/text.ts'
+import { clientOfHosts } from './hosts.ts'
 import { guardSearchPath, settleSession } from './settings.ts'
 
 // From a libpq-style URL to what the driver wants, above all its TLS options, which libpq and the driver read
@@ -17,38 +19,41 @@ type Mode = (typeof modes)[number]
 
 const tlsNames = ['sslmode', 'ssl', 'sslrootcert', 'sslcert', 'sslkey', 'sslpassword', 'sslnegotiation']
 
+type Way = PoolConfig & { readonly Client?: typeof pg.Client }
+
 /** The ways to connect, the preferred one first: `prefer` and `allow` have two, one with TLS and one without. */
-function connectionWays(url: string): readonly PoolConfig[] {
-  const target = parseUrl(url)
-  const options = target.searchParams
-  refuseUnknownTls(options)
+function connectionWays(target: PostgresUrl, isReadOnly: boolean): readonly Way[] {
+  const { hosts, wish } = target
+  const [first] = hosts
+  refuseUnknownTls(first.searchParams)
   const mode = readMode(target)
-  const tls = mode === 'disable' ? false : tlsOptions(mode, options)
-  for (const name of tlsNames) options.delete(name)
-  const plain: PoolConfig = { connectionString: target.href }
-  const encrypted: PoolConfig = { ...plain, ssl: tls }
-  if (mode === 'prefer') return isSocket(target) ? [plain] : [encrypted, plain]
+  const tls = mode === 'disable' ? false : tlsOptions(mode, first.searchParams)
+  for (const { searchParams } of hosts) for (const name of tlsNames) searchParams.delete(name)
+  const way = (encryption: Pick<PoolConfig, 'ssl'>): Way => {
+    const plain = { connectionString: first.href, ...encryption }
+    return hosts.length === 1 && wish === null
+      ? plain
+      : { ...plain, Client: clientOfHosts({ ...target, isReadOnly, encryption }) }
+  }
+  const [plain, encrypted] = [way({}), way({ ssl: tls })]
+  if (mode === 'prefer') return hosts.every(isSocket) ? [plain] : [encrypted, plain]
   if (mode === 'allow') return [plain, encrypted]
   return [tls ? encrypted : plain]
 }
 
-function parseUrl(url: string): URL {
-  // The URL itself stays out of the message: it may hold a password (P9).
-  if (!URL.canParse(url))
-    throw new DatabaseError('DATABASE_URL is not a URL such as postgres://user:password@host:5432/database')
-  return new URL(url)
+function parseUrl(url: string): PostgresUrl {
+  try {
+    return readPostgresUrl(url)
+  } catch (error) {
+    throw new UsageError(`DATABASE_URL ${messageOf(error)}`)
+  }
 }
 
-const isSocket = (url: URL): boolean =>
-  url.hostname === '' ||
-  url.hostname.startsWith('%2F') ||
-  url.searchParams.get('host')?.startsWith('/') === true
+const isSocket = (url: URL): boolean => url.hostname === '' || url.searchParams.has('host')
 
 /** Whether it is on this machine: then nobody can listen on the way. */
-const isHere = (url: URL): boolean => {
-  const host = url.searchParams.get('host') ?? url.hostname.replace(/^\[|\]$/g, '')
-  return isSocket(url) || /^(?:localhost|::1|127(?:\.\d+){3})$/i.test(host)
-}
+const isHere = (url: URL): boolean =>
+  isSocket(url) || /^(?:localhost|\[::1\]|127(?:\.\d+){3})$/i.test(url.hostname)
 
 /** Refuses TLS options that would be ignored: their owner believes the connection to be safe, and it would not be. */
 function refuseUnknownTls(options: URLSearchParams): void {
@@ -63,15 +68,15 @@ function refuseUnknownTls(options: URLSearchParams): void {
   }
 }
 
-function readMode(target: URL): Mode {
-  const options = target.searchParams
+function readMode({ hosts }: PostgresUrl): Mode {
+  const options = hosts[0].searchParams
   const ssl = options.get('ssl')
   if (ssl !== null && ssl !== 'true' && ssl !== 'false')
     throw new DatabaseError(`DATABASE_URL says ssl=${ssl}; it must be true or false`)
   const given = options.get('sslmode') ?? (ssl === null ? null : ssl === 'true' ? 'require' : 'disable')
   // libpq would also connect to another host without TLS, or accept anybody's certificate: whoever listens would get the password.
   if (given === null)
-    return isHere(target) && options.get('sslrootcert') !== 'system' ? 'prefer' : 'verify-full'
+    return hosts.every(isHere) && options.get('sslrootcert') !== 'system' ? 'prefer' : 'verify-full'
   const mode = modes.find((known) => known === given)
   if (!mode)
     throw new DatabaseError(`DATABASE_URL says sslmode=${given}; it must be one of ${modes.join(', ')}`)
@@ -162,7 +167,9 @@ export async function openDatabase({
 }
 
 async function connect(url: string, log: Logger, isReadOnly: boolean): Promise<Database> {
-  const connection = await firstWayThatWorks(connectionWays(url), describe(url), isReadOnly)
+  const target = parseUrl(url)
+  const where = describe(target)
+  const connection = await firstWayThatWorks(connectionWays(target, isReadOnly), where, isReadOnly)
   const pool = new pg.Pool({
     ...connection,
     max: maxConnections,
@@ -180,8 +187,8 @@ async function connect(url: string, log: Logger, isReadOnly: boolean): Promise<D
   pool.on('connect', (client) => void client.on('error', () => {}))
   // A connection broke while nobody used it: whoever needs one next gets a new one.
   pool.on('error', (error) => log.debug({ err: error }, 'an idle connection to Postgres broke'))
-  const cluster = await clusterOf(pool, describe(url))
-  return { pool, connection, url, address: describe(url), cluster, embedded: null, close: () => pool.end() }
+  const cluster = await clusterOf(pool, where)
+  return { pool, connection, url, address: where, cluster, embedded: null, close: () => pool.end() }
 }
 
 /** By default every role may ask for it. A role may have lost that right, and databases that only speak like Postgres do not know it. */
@@ -202,7 +209,7 @@ async function clusterOf(pool: pg.Pool, where: string): Promise<string | null> {
 }
 
 async function firstWayThatWorks(
-  ways: readonly PoolConfig[],
+  ways: readonly Way[],
   where: string,
   isReadOnly: boolean,
 ): Promise<PoolConfig> {
@@ -241,8 +248,9 @@ function adviceFor(failure: unknown): string {
     : 'Check DATABASE_URL.'
 }
 
-function clientFor(way: PoolConfig): pg.Client {
-  const client = new pg.Client({ ...way, connectionTimeoutMillis: connectTimeoutMs })
+function clientFor(way: Way): pg.Client {
+  const { Client = pg.Client, ...config } = way
+  const client = new Client({ ...config, connectionTimeoutMillis: connectTimeoutMs })
   client.on('error', () => {})
   return client
 }
@@ -311,16 +319,15 @@ async function check(client: pg.Client, where: string, isReadOnly: boolean): Pro
 
 /** Rejects while nothing can be written: a primary becomes a standby, and some providers lock a full disk in this way. */
 export async function checkTakesWrites(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
-  const { rows } = await client.query<{ is_read_only: boolean }>(
-    `select current_setting('transaction_read_only')::bool as is_read_only`,
-  )
-  if (rows[0]?.is_read_only)
-    throw new DatabaseError('Postgres is read-only. It may have become a standby, or its disk may be full.')
+  // An error of Postgres itself: a pool drops the session that it came from, and the next one may go to another host.
+  await client.query(`do $$ begin
+    if current_setting('transaction_read_only')::bool then
+      raise sqlstate '25006'
+        using message = 'Postgres is read-only. It may have become a standby, or its disk may be full.';
+    end if;
+  end $$`)
 }
 
 const databaseOf = (client: pg.Client): string => client.database ?? 'postgres'
 
-function describe(url: string): string {
-  const { hostname, port, pathname } = new URL(url)
-  return `${decodeURIComponent(hostname) || 'localhost'}:${port || '5432'}${pathname}`
-}
+const describe = ({ hosts }: PostgresUrl): string => `${hosts.map(addressIn).join(',')}${hosts[0].pathname}`
