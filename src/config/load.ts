@@ -167,6 +167,10 @@ export function loadConfig(environment: Environment): Config {
   const { staleAfter, ...worker } = values(workerVariables)
   if (worker.publicUrl && !worker.webhookSecret)
     complain('PUBLIC_URL is set to receive webhooks: set WEBHOOK_SECRET, too')
+  if (worker.webhookRequireSignature && !worker.webhookSigningSecret && !worker.publicUrl)
+    complain(
+      'WEBHOOK_REQUIRE_SIGNATURE is true, and no secret to sign with was agreed on: set WEBHOOK_SIGNING_SECRET to the one that you gave the upstream, or PUBLIC_URL, with which the worker subscribes itself',
+    )
   const config: Config = Object.freeze({
     ...values(mirrorVariables),
     ...upstream,

@@ -319,6 +319,13 @@ export const workerVariables = {
       'must have at least 8 characters',
     ),
   },
+  WEBHOOK_REQUIRE_SIGNATURE: {
+    describe:
+      'whether deliveries of webhooks without a signature are refused; otherwise the secret in their address is enough',
+    fallback: '`false`',
+    form: '`true` or `false`',
+    schema: flag,
+  },
   STALE_AFTER: {
     describe: 'how far a stream may be behind its own schedule before that is a problem',
     fallback: '`15m`',

@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client'
 import type { Logger } from '../log.ts'
 import { type Routes, withBytes } from './server.ts'
 import { isSecret } from './sessions.ts'
-import { checkSignature } from './webhook-signature.ts'
+import { openSignatureCheck, type Signature } from './webhook-signature.ts'
 
 export type PartState = { readonly isUp: boolean; readonly since: Date }
 export type Readiness = {
@@ -38,24 +38,35 @@ type Options = {
   readonly secret: string | null
   /** What deliveries are signed with; null: nobody knows. */
   readonly signingSecret?: string | null
+  /** Deliveries without a signature are refused. */
+  readonly requiresSignature?: boolean
   readonly onDelivery: () => void
   readonly log?: Logger
+  readonly now?: () => number
 }
 
 export const hookRoute =
-  ({ secret, signingSecret = null, onDelivery, log }: Options): Routes =>
+  (options: Options): Routes =>
   (server) => {
+    const { secret, signingSecret = null, requiresSignature = false, onDelivery, log } = options
     if (secret === null) return
+    const { now = Date.now } = options
     const isOurs = isSecret(secret)
+    const check = signingSecret === null ? () => 'none' as const : openSignatureCheck(signingSecret)
     const warned = new Set<string>()
-    const warnOnce = (text: string) => {
-      if (!warned.has(text)) log?.warn(text)
+    const warnOnce = (text: string | undefined) => {
+      if (text === undefined || warned.has(text)) return
+      log?.warn(text)
       warned.add(text)
     }
+    const refused: readonly Signature[] = requiresSignature
+      ? ['old', 'wrong', 'none', 'unknown']
+      : ['old', 'wrong']
     withBytes(server, (scope) =>
       scope.post<{ Params: { secret: string } }>(
         '/hooks/:secret',
         {
+          bodyLimit: mostDeliveryBytes,
           // Before the body: a wrong secret is answered like any unknown path, and its body is not read.
           onRequest: async (request, reply) => {
             if (!isOurs(request.params.secret)) return reply.callNotFound()
@@ -63,23 +74,33 @@ export const hookRoute =
         },
         async ({ headers, body }, reply) => {
           const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0)
-          const signature = signingSecret === null ? 'none' : checkSignature(signingSecret, headers, bytes)
-          if (signature === 'unknown') warnOnce(unknownSignature)
-          if (signature === 'wrong') {
-            warnOnce(wrongSignature)
+          const signature = check(headers, bytes, now())
+          if (refused.includes(signature)) {
+            warnOnce(whyRefused[signature])
             return reply.code(401).send({ error: 'the signature does not fit' })
           }
-          onDelivery()
+          if (signature === 'unknown') warnOnce(believed)
+          // The sender may not have got the first answer, so this is no error.
+          if (signature !== 'seen') onDelivery()
           return reply.code(202).send()
         },
       ),
     )
   }
 
-const unknownSignature =
+/** Larger than any delivery. */
+const mostDeliveryBytes = 65_536
+const believed =
   'Deliveries of webhooks are signed in a way that Tidemark does not know. They are believed because of the secret in their address.'
-const wrongSignature =
-  'A delivery of a webhook was refused: its signature was made with another secret. If you subscribed by hand, set WEBHOOK_SIGNING_SECRET to the secret that you gave.'
+const refusedUnsigned =
+  'WEBHOOK_REQUIRE_SIGNATURE is true, so it was refused. Give the upstream the secret that is in WEBHOOK_SIGNING_SECRET, or set WEBHOOK_REQUIRE_SIGNATURE=false.'
+const whyRefused: Readonly<Partial<Record<Signature, string>>> = {
+  wrong:
+    'A delivery of a webhook was refused: its signature was made with another secret. If you subscribed by hand, set WEBHOOK_SIGNING_SECRET to the secret that you gave.',
+  old: 'A delivery of a webhook was refused: the time in its signature is more than five minutes away from the clock of this machine. Somebody sent an old delivery again, or one of the two clocks is wrong.',
+  none: `A delivery of a webhook has no signature. ${refusedUnsigned}`,
+  unknown: `A delivery of a webhook is signed in a way that Tidemark does not know. ${refusedUnsigned}`,
+}
 
 // `GET /metrics`, in the text format of Prometheus.
 export const metricsRoute =

@@ -239,11 +239,7 @@ export function withForms(server: FastifyInstance, add: (scope: FastifyInstance)
 export function withBytes(server: FastifyInstance, add: (scope: FastifyInstance) => void): void {
   server.register(async (scope) => {
     scope.removeContentTypeParser('*')
-    scope.addContentTypeParser(
-      '*',
-      { parseAs: 'buffer', bodyLimit: bodyLimitBytes },
-      (_request, body, done) => done(null, body),
-    )
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
     add(scope)
   })
 }

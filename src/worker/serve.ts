@@ -186,6 +186,7 @@ function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly
     hookRoute({
       secret: config.webhookSecret,
       signingSecret: signingSecretOf(config),
+      requiresSignature: config.webhookRequireSignature,
       log: state.log,
       onDelivery() {
         metrics.delivered()

@@ -1,5 +1,6 @@
 // The routes of the worker as their clients meet them, hostile ones included, without a worker behind them.
 
+import { createHmac } from 'node:crypto'
 import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { Registry } from 'prom-client'
@@ -47,7 +48,7 @@ describe('POST /hooks/<secret>', () => {
       {},
       { body: '{"broken":', headers: { 'content-type': 'application/json' } },
       { body: '<x/>', headers: { 'content-type': 'application/xml' } },
-      { body: new Uint8Array(500_000), headers: { 'content-type': 'no/such-thing' } },
+      { body: new Uint8Array(65_536), headers: { 'content-type': 'no/such-thing' } },
       { body: '{"__proto__":{"x":1}}', headers: { 'content-type': 'application/json' } },
     ]
     for (const body of bodies) {
@@ -78,11 +79,48 @@ describe('POST /hooks/<secret>', () => {
 
   it('refuses a body that is larger than any delivery', async () => {
     const { url } = await serveHooks()
-    const outcome = await post(`${url}/hooks/${secret}`, { body: new Uint8Array(3_000_000) }).then(
-      ({ status }) => status,
-      () => 'cut off',
-    )
-    expect([413, 400, 'cut off']).toContain(outcome)
+    for (const size of [65_537, 3_000_000]) {
+      const outcome = await post(`${url}/hooks/${secret}`, { body: new Uint8Array(size) }).then(
+        ({ status }) => status,
+        () => 'cut off',
+      )
+      expect([413, 400, 'cut off']).toContain(outcome)
+    }
+  })
+
+  it('takes a signed delivery once, refuses an old one, and takes an unsigned one unless signatures are required', async () => {
+    const signingSecret = 'what deliveries are signed with'
+    let nowMs = 1_700_000_000_000
+    const kinds = { required: 0, optional: 0 }
+    const serveSigned = (kind: keyof typeof kinds) =>
+      serve(
+        hookRoute({
+          ...{ secret, signingSecret, requiresSignature: kind === 'required', now: () => nowMs },
+          onDelivery: () => {
+            kinds[kind]++
+          },
+        }),
+      )
+    const urls = { required: await serveSigned('required'), optional: await serveSigned('optional') }
+    const signed = (text: string) =>
+      `t=1700000000,v1=${createHmac('sha256', signingSecret).update(`1700000000.${text}`).digest('hex')}`
+    const outcomeOf = async (kind: keyof typeof kinds, body: string, headers: Record<string, string>) => {
+      const before = kinds[kind]
+      const { status } = await post(`${urls[kind]}/hooks/${secret}`, { body, headers })
+      return [status, kinds[kind] - before]
+    }
+    for (const kind of ['required', 'optional'] as const) {
+      const right = { 'x-signature': signed('{}') }
+      expect(await outcomeOf(kind, '{}', right)).toEqual([202, 1])
+      expect(await outcomeOf(kind, '{}', right)).toEqual([202, 0])
+      expect(await outcomeOf(kind, '[]', right)).toEqual([401, 0])
+      nowMs += 301_000
+      expect(await outcomeOf(kind, '{"n":2}', { 'x-signature': signed('{"n":2}') })).toEqual([401, 0])
+      nowMs -= 301_000
+      const isTaken = kind === 'optional' ? [202, 1] : [401, 0]
+      expect(await outcomeOf(kind, '{}', {})).toEqual(isTaken)
+      expect(await outcomeOf(kind, '{}', { 'x-signature': 'rsa;x' })).toEqual(isTaken)
+    }
   })
 })
 
@@ -149,7 +187,7 @@ describe('the server', () => {
     const post = `POST /hooks/${secret} HTTP/1.1\r\nhost: x\r\n`
     const [slowHeaders, slowBody] = await Promise.all([
       answerTo(server.url, 'GET /healthz HTTP/1.1\r\nhost: x\r\nx: ', 'y'),
-      answerTo(server.url, `${post}content-length: 100000\r\n\r\n`, 'y'),
+      answerTo(server.url, `${post}content-length: 60000\r\n\r\n`, 'y'),
     ])
     expect(slowHeaders).toMatch(/^HTTP\/1\.1 408 /)
     expect(slowBody).toMatch(/^(HTTP\/1\.1 408 |$)/)

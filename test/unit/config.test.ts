@@ -160,6 +160,13 @@ describe('loadConfig', () => {
     )
   })
 
+  it('requires signatures of webhooks only where a secret to sign with was agreed on', () => {
+    const required = { ...complete, WEBHOOK_SECRET: 'x'.repeat(16), WEBHOOK_REQUIRE_SIGNATURE: 'true' }
+    expect(problemsOf(required)).toContain('set WEBHOOK_SIGNING_SECRET to the one that you gave')
+    for (const more of [{ WEBHOOK_SIGNING_SECRET: 'y'.repeat(8) }, { PUBLIC_URL: 'https://mirror.example' }])
+      expect(loadConfig({ ...required, ...more }).webhookRequireSignature).toBe(true)
+  })
+
   it('finds the log level like any other variable', () => {
     using directory = mkdtempDisposableSync(join(tmpdir(), 'tidemark-level-'))
     const file = join(directory.path, 'level')
