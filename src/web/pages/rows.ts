@@ -77,14 +77,14 @@ export const rowsTab: Page = {
         body: searchForm(stream, asked.search, shown),
         rest: async () =>
           html`${results(stream, context, asked, shown, await shown.page)}
-${asSql(stream, shown)}`,
+${asSql(stream, shown, csvAddress(stream, context.query, { raw: '1' }))}`,
       }
     }),
 }
 
-const asSql = (stream: string, { sql }: RowsShown): Html =>
+const asSql = (stream: string, { sql }: RowsShown, rawCsv: string): Html =>
   html`<section class="card" aria-labelledby="sql"><div class="bar spread"><h2 id="sql">As SQL</h2>${copyButton('Copy as SQL', { from: 'query' })}</div><pre class="term" tabindex="0" id="query">${sql}</pre>
-<p class="small quiet">The CSV contains these columns and at most ${count(mostInCsv)} rows. Everything: <code>tidemark sql --csv "select * from bi.${stream}" > ${stream}.csv</code></p></section>`
+<p class="small quiet">The CSV contains these columns and at most ${count(mostInCsv)} rows. A text that a spreadsheet would run as a formula begins with an apostrophe there; programs take <a href="${rawCsv}">the CSV without it</a>. Everything: <code>tidemark sql --csv "select * from bi.${stream}" > ${stream}.csv</code></p></section>`
 
 const searchForm = (stream: string, search: RowSearch, { all, columns, keyName }: RowsShown): Html =>
   html`<form class="card" role="search" aria-label="Rows of ${stream}" method="get" action="/streams/${stream}/rows"><div class="bar">
@@ -126,7 +126,7 @@ function results(
     : hasKey
       ? html`<p class="quiet">First the row with this key. ${count(page.looked)} rows were searched for others that mention it; “Older” searches on.</p>`
       : html`<div class="note warn"><b>The search was stopped after ${count(page.looked)} rows.</b> These are the matches among them. Go on from here with “Older”; a key, a number or a shorter time helps.</div>`
-  const csv = addressWith(`/streams/${stream}/rows.csv`, context.query, null)
+  const csv = csvAddress(stream, context.query)
   return html`<section class="card" aria-labelledby="found"><div class="bar spread"><h2 id="found">${howMany(asked, page)} <span class="quiet small">· the newest change first</span></h2><a class="btn" href="${csv}">CSV</a></div>
 ${more}
 ${page.rows.length > 0 && rowTable(stream, columns, page.rows, search, context.now)}
@@ -189,11 +189,18 @@ function value(text: string | null, search: string): Html {
   return html`<bdi>${text.slice(0, at)}<mark>${text.slice(at, at + search.length)}</mark>${text.slice(at + search.length, longestValue)}${text.length > longestValue && '…'}</bdi>`
 }
 
-/** The same search, from another place on. */
-function addressWith(path: string, query: URLSearchParams, cursor: RowCursor | null): string {
+const csvAddress = (stream: string, query: URLSearchParams, more = {}): string =>
+  addressWith(`/streams/${stream}/rows.csv`, query, more)
+
+/** The same search, from another place on, or as another file. */
+function addressWith(
+  path: string,
+  query: URLSearchParams,
+  more: Readonly<Record<string, string>> | null,
+): string {
   const kept = [...query].filter(
     ([name, one]) => ['q', 'field', 'value', 'changed', 'deleted', 'column'].includes(name) && one !== '',
   )
-  const all = new URLSearchParams([...kept, ...(cursor ? Object.entries(cursor) : [])])
+  const all = new URLSearchParams([...kept, ...Object.entries(more ?? {})])
   return all.size === 0 ? path : `${path}?${all}`
 }
