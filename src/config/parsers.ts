@@ -1,5 +1,6 @@
 // How the text of a variable becomes a value, and what is said when it cannot.
 
+import { isIP } from 'node:net'
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { type AddedStream, knownStreams, relatedStreams, streams } from '../streams/catalog.ts'
@@ -102,6 +103,22 @@ export const nameList = text.default('').transform((value, context): readonly st
     .filter(Boolean)
   if (names.every((name) => /^[\w.-]+$/.test(name))) return names
   context.addIssue('must be a comma-separated list of names without port, such as mirror.example')
+  return z.NEVER
+})
+
+/** Addresses and networks. One of prefix 0 would believe everybody. */
+export const networkList = text.default('').transform((value, context): readonly string[] => {
+  const networks = value
+    .split(',')
+    .map((one) => one.trim())
+    .filter(Boolean)
+  const isNetwork = (one: string) => {
+    const [, address = '', prefix] = /^([\da-f:.]+)(?:\/(\d{1,3}))?$/i.exec(one) ?? []
+    const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0
+    return bits > 0 && Number(prefix ?? bits) > 0 && Number(prefix ?? bits) <= bits
+  }
+  if (networks.every(isNetwork)) return networks
+  context.addIssue('must be a comma-separated list of addresses and networks, such as 127.0.0.1,10.1.0.0/16')
   return z.NEVER
 })
 

@@ -14,6 +14,7 @@ import {
   integer,
   nameList,
   namesNobody,
+  networkList,
   optionalText,
   postgresUrl,
   quietHours,
@@ -271,6 +272,13 @@ export const workerVariables = {
     fallback: 'no other names',
     form: 'names without port, comma-separated',
     schema: nameList,
+  },
+  TRUSTED_PROXIES: {
+    describe:
+      'proxies in front of the worker whose `X-Forwarded-For` is believed, so that wrong tokens are counted, and actions recorded, by the address of the client',
+    fallback: 'the header is ignored, and everybody behind a proxy has the address of the proxy',
+    form: 'addresses and networks, comma-separated, such as `127.0.0.1,10.1.0.0/16`',
+    schema: networkList,
   },
   HTTP_PORT: {
     describe: 'port that the worker listens on; `0` picks a free one',

@@ -16,6 +16,7 @@ export const actionWords: Readonly<Record<string, string>> = {
   retryQuarantine: 'tried again, in quarantine:',
   dropQuarantine: 'dropped from quarantine:',
   testAlert: 'sent a test of',
+  endSessions: 'ended',
 }
 /** The words alone, without what the action was done to. */
 export const actionInWords = (action: string): string =>

@@ -37,6 +37,8 @@ export type ActionContext = {
   readonly pageSize: number
   /** Says in one line what was sent; null: nobody is told of problems. */
   readonly sendTestAlert: (() => Promise<string>) | null
+  /** Ends the sessions of the console, and returns how many there were. */
+  readonly endSessions: () => number
   readonly log: Logger
 }
 export type Order = {
@@ -223,8 +225,17 @@ async function testAlert({ sendTestAlert }: ActionContext): Promise<Outcome> {
   return { text, json: { sent: true } }
 }
 
+async function endSessions({ endSessions }: ActionContext): Promise<Outcome> {
+  const ended = endSessions()
+  return {
+    text: `${plural(ended, 'session')} of this worker ended. Everybody has to sign in again.`,
+    json: { ended },
+  }
+}
+
 export const actions = {
   testAlert,
+  endSessions,
   sync,
   pause,
   resume,

@@ -26,7 +26,14 @@ const routes = [
   ['retryQuarantine', '/quarantine/:target/retry', '/quarantine'],
   ['dropQuarantine', '/quarantine/:target/drop', '/quarantine'],
   ['testAlert', '/alerts/test', '/problems'],
+  ['endSessions', '/sessions/end', '/actions'],
 ] as const satisfies readonly (readonly [ActionName, string, string])[]
+
+/** Of actions that can be done to one thing only. */
+const onlyTargets: Readonly<Partial<Record<ActionName, string>>> = {
+  testAlert: 'alerts',
+  endSessions: 'all sessions',
+}
 
 /** Null without a token: then nobody can act. */
 export type Rights = {
@@ -52,13 +59,13 @@ export const actionRoutes =
             onRequest: async (request, reply) => refuseStrangers(options, request, reply),
           },
           async (request, reply) => {
-            const { target = 'alerts' } = request.params
+            const { target = onlyTargets[name] ?? '' } = request.params
             const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
             const { csrf = '', ...fields } = fieldsOf(request)
             if (!mayAct(authentication, request, csrf)) {
               const text = 'That form was out of date, and nothing was done. This page has a new one.'
               if (!session || !wantsPage(request)) return reply.code(403).send({ error: text })
-              authentication.leaveMessage(session, request, reply, { isGood: false, text })
+              authentication.leaveMessage(session, { isGood: false, text })
               return reply.redirect(pageOf(page, target), 303)
             }
             if (url.startsWith('/streams/') && !options.streams.includes(target))
@@ -75,7 +82,7 @@ export const actionRoutes =
               address,
             })
             if (!session) return reply.code(status).send(json)
-            authentication.leaveMessage(session, request, reply, { isGood: status < 300, text })
+            authentication.leaveMessage(session, { isGood: status < 300, text })
             return reply.redirect(pageOf(page, target), 303)
           },
         )

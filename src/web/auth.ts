@@ -17,93 +17,94 @@ import {
 
 export type Authentication = {
   /** What pages need to know. A message that was left for this page is forgotten with the answer. */
-  viewerOf(request: FastifyRequest, reply: FastifyReply): Viewer
+  viewerOf(request: FastifyRequest): Viewer
   sessionOf(request: FastifyRequest): Session | null
   /** Whose token this is; null: nobody's. */
   roleOf(given: string): Role | null
+  /** Begins a session, in place of the one that the browser had. */
   signIn(
     request: FastifyRequest,
     reply: FastifyReply,
     who: { readonly role: Role; readonly name: string },
   ): void
-  signOut(reply: FastifyReply): void
+  /** Ends the session of this browser, for whoever has a copy of its cookie too. */
+  signOut(request: FastifyRequest, reply: FastifyReply): void
+  /** Ends the sessions of everybody, and returns how many there were. */
+  endSessions(): number
   isOwnForm(session: Session, csrf: string): boolean
   /** For the next page. */
-  leaveMessage(session: Session, request: FastifyRequest, reply: FastifyReply, message: Message): void
+  leaveMessage(session: Session, message: Message): void
 }
 
-const sessionCookie = 'tidemark_session'
-const messageCookie = 'tidemark_message'
-const messageSeconds = 60
+/** Browsers take the first name only over TLS and only from this very host, so no neighbouring host can set it. */
+const cookieNames = { secure: '__Host-tidemark_session', plain: 'tidemark_session' }
 
 /** Null without a token: then nobody can sign in. */
 export function openAuthentication(tokens: Tokens, now?: () => number): Authentication | null {
   if (tokens.operator === null && tokens.viewer === null) return null
-  const sessions = openSessions({ tokens, ...(now && { now }) })
+  const sessions = openSessions(now && { now })
   const isToken = (['operator', 'viewer'] as const).flatMap((role) => {
     const token = tokens[role]
     return token === null ? [] : [[role, isSecret(token)] as const]
   })
-  const sessionOf = (request: FastifyRequest) => sessions.read(cookieOf(request, sessionCookie))
+  const sessionOf = (request: FastifyRequest) => sessions.read(cookieOf(request))
 
   return {
-    viewerOf(request, reply) {
+    viewerOf(request) {
       const session = sessionOf(request)
       if (session === null) return { ...readOnlyViewer, canSignIn: true }
-      const message = sessions.unseal(session, cookieOf(request, messageCookie))
-      if (message) addCookie(reply, messageCookie, '', { seconds: 0, isSecure: false })
-      const { role, name } = session
+      const { role, name, csrfToken } = session
       const canAct = role === 'operator'
       const canSignIn = !canAct && tokens.operator !== null
-      return { canAct, role, name, canSignIn, csrfToken: sessions.csrfTokenOf(session), message }
+      return { canAct, role, name, canSignIn, csrfToken, message: sessions.takeMessage(session) }
     },
     sessionOf,
-    roleOf: (given) => isToken.find(([, isIt]) => isIt(given))?.[0] ?? null,
+    roleOf: (given) => isToken.filter(([, isIt]) => isIt(given))[0]?.[0] ?? null,
     signIn(request, reply, { role, name }) {
-      const { cookie } = sessions.open(role, name)
-      addCookie(reply, sessionCookie, cookie, { seconds: sessionMs / 1000, isSecure: cameByHttps(request) })
+      sessions.end(cookieOf(request))
+      const cookie = sessions.open(role, name)
+      const kind = cameByHttps(request) ? 'secure' : 'plain'
+      addCookie(reply, kind, `${cookie}; Max-Age=${sessionMs / 1000}`)
     },
-    signOut(reply) {
-      for (const name of [sessionCookie, messageCookie])
-        addCookie(reply, name, '', { seconds: 0, isSecure: false })
+    signOut(request, reply) {
+      sessions.end(cookieOf(request))
+      addCookie(reply, 'plain', '; Max-Age=0')
+      addCookie(reply, 'secure', '; Max-Age=0')
     },
-    isOwnForm: (session, csrf) => sessions.isCsrfToken(session, csrf),
-    leaveMessage(session, request, reply, message) {
-      const isSecure = cameByHttps(request)
-      addCookie(reply, messageCookie, sessions.seal(session, message), { seconds: messageSeconds, isSecure })
-    },
+    endSessions: sessions.endAll,
+    isOwnForm: sessions.isCsrfToken,
+    leaveMessage: sessions.leaveMessage,
   }
 }
 
-function cookieOf(request: FastifyRequest, name: string): string | null {
+function cookieOf(request: FastifyRequest): string | null {
   const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim())
-  return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1) ?? null
+  const named = (name: string) =>
+    pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1) ?? null
+  return named(cookieNames.secure) ?? named(cookieNames.plain)
 }
 
-function addCookie(
-  reply: FastifyReply,
-  name: string,
-  value: string,
-  { seconds, isSecure }: { readonly seconds: number; readonly isSecure: boolean },
-): void {
-  // Fastify collects several of these.
-  reply.header(
-    'set-cookie',
-    `${name}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${seconds}${isSecure ? '; Secure' : ''}`,
-  )
+/** Fastify collects several of these. */
+function addCookie(reply: FastifyReply, kind: keyof typeof cookieNames, value: string): void {
+  const secure = kind === 'secure' ? '; Secure' : ''
+  reply.header('set-cookie', `${cookieNames[kind]}=${value}; Path=/; HttpOnly; SameSite=Strict${secure}`)
 }
 
 /**
  * Whether the request came over HTTPS, as the browser or the proxy says. Everybody is believed: who lies about it only loses their own
  * cookie. PUBLIC_URL does not tell, because people often open the page from inside, where there is no TLS.
  */
-const cameByHttps = ({ headers }: FastifyRequest): boolean =>
+export const cameByHttps = ({ headers }: Pick<FastifyRequest, 'headers'>): boolean =>
   headers.origin?.startsWith('https://') === true ||
   /^https\s*(?:,|$)/i.test(String(headers['x-forwarded-proto'] ?? ''))
 
-/** The client's address, which is recorded. A proxy on this machine may send any text for it, so only real addresses are taken from it. */
-export const clientAddress = ({ ip, socket }: Pick<FastifyRequest, 'ip' | 'socket'>): string =>
-  isIP(ip) ? ip : (socket.remoteAddress ?? 'nowhere')
+/** The client's address, which is recorded. A trusted proxy may send any text for it, so only real addresses are taken from it. */
+export function clientAddress({ ip, socket }: Pick<FastifyRequest, 'ip' | 'socket'>): string {
+  // Some proxies add the port.
+  const [, v6, v4] = /^(?:\[([\da-f:.]+)\]|([\d.]+))(?::\d+)?$/i.exec(ip) ?? []
+  const address = v6 ?? v4 ?? ip
+  return isIP(address) ? address : (socket.remoteAddress ?? 'nowhere')
+}
 
 /** False when the browser says that another site made the request. */
 export function isFromHere({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
@@ -116,11 +117,10 @@ export function isFromHere({ headers }: Pick<FastifyRequest, 'headers'>): boolea
   return URL.canParse(origin) && hosts.includes(new URL(origin).host)
 }
 
-// Limits how often a sign-in may fail: a few times a minute from one address. People who guess lock out only themselves, and a token of
-// 16 characters cannot be found in this way, however many guess. When too many addresses have failed, the one that failed longest ago is
+// Counts how often each address failed to sign in within a minute. When too many addresses have failed, the one that failed longest ago is
 // forgotten, so memory stays bounded (P10). Pure; time is an argument.
 export type Attempts = {
-  /** How long this address has to wait before it may try; 0: now. */
+  /** How long this address has too many failures; 0: it has not. */
   waitMs(address: string, nowMs: number): number
   failed(address: string, nowMs: number): void
 }
@@ -163,8 +163,9 @@ function networkOf(address: string): string {
     .join(':')
 }
 
-// Checks a token, wherever it is given. Wrong ones are counted and logged. After too many, even the right one has to wait: otherwise
-// guessing could go on.
+// Checks a token, wherever it is given. Wrong ones are counted by address and logged. Behind a proxy that is not in TRUSTED_PROXIES
+// everybody has one address, so an address with too many is not locked out: its tokens are still compared, only no more often than
+// a few times a second for all such addresses together. So nobody can guess quickly, and a right token gets through.
 /** How long to wait is in a header of the answer already. */
 export type Verdict = Role | 'wrong' | { readonly waitSeconds: number }
 export type TokenCheck = (request: FastifyRequest, reply: FastifyReply, token: string) => Verdict
@@ -176,19 +177,26 @@ type Options = {
   readonly now?: () => number
 }
 
-export const openTokenCheck =
-  ({ authentication, attempts, log, now = Date.now }: Options): TokenCheck =>
-  (request, reply, token) => {
+const mostComparedPerSecond = 20
+
+export function openTokenCheck({ authentication, attempts, log, now = Date.now }: Options): TokenCheck {
+  const second = { startedAtMs: 0, compared: 0 }
+  const mayCompare = () => {
+    if (now() - second.startedAtMs >= 1000) Object.assign(second, { startedAtMs: now(), compared: 0 })
+    return second.compared++ < mostComparedPerSecond
+  }
+  return (request, reply, token) => {
     const address = clientAddress(request)
     const waitMs = attempts.waitMs(address, now())
-    if (waitMs > 0) {
-      const waitSeconds = Math.ceil(waitMs / 1000)
-      reply.header('retry-after', waitSeconds)
-      return { waitSeconds }
+    const role = waitMs === 0 || mayCompare() ? authentication.roleOf(token) : 'not compared'
+    if (role === 'operator' || role === 'viewer') return role
+    if (waitMs === 0) {
+      attempts.failed(address, now())
+      log.warn({ address }, 'somebody gave a wrong token')
+      return 'wrong'
     }
-    const role = authentication.roleOf(token)
-    if (role !== null) return role
-    attempts.failed(address, now())
-    log.warn({ address }, 'somebody gave a wrong token')
-    return 'wrong'
+    const waitSeconds = role === null ? Math.ceil(waitMs / 1000) : 1
+    reply.header('retry-after', waitSeconds)
+    return { waitSeconds }
   }
+}

@@ -78,7 +78,7 @@ export const demoRoutes =
           authentication.signIn(request, reply, { role: 'operator', name: 'Demo' })
           return reply.redirect('/demo', 303)
         }
-        const viewer = authentication.viewerOf(request, reply)
+        const viewer = authentication.viewerOf(request)
         return sendPage(reply, pageOf(await there.show(), viewer, assets, given !== null))
       })
       scope.post<{ Params: { button: string } }>(
@@ -99,7 +99,7 @@ export const demoRoutes =
                 text: 'That form was out of date, and nothing was done. This page has a new one.',
               }
           if (!session) return reply.code(outcome.isGood ? 200 : 400).send(outcome)
-          authentication.leaveMessage(session, request, reply, outcome)
+          authentication.leaveMessage(session, outcome)
           return reply.redirect('/demo', 303)
         },
       )

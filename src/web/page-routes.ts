@@ -55,7 +55,7 @@ export const sendPage = (reply: FastifyReply, page: Html, status = 200): Fastify
 type Options = {
   /** Null while the worker waits for what it needs. */
   readonly statusQueries: () => StatusQueries | null
-  readonly viewerOf: (request: FastifyRequest, reply: FastifyReply) => Viewer
+  readonly viewerOf: (request: FastifyRequest) => Viewer
   readonly assets: Assets
   /** There is a made-up upstream to break. */
   readonly isDemo?: boolean
@@ -117,7 +117,7 @@ export const pageRoutes =
     for (const { path, place = path, title, isLive, body } of pages) {
       server.get<{ Params: Record<string, string> }>(path, async (request, reply) => {
         if (path === notFoundPage.path && !wantsHtml(request)) return reply.callNotFound()
-        const viewer = viewerOf(request, reply)
+        const viewer = viewerOf(request)
         const now = new Date()
         const page = (shown: Shown, problems: readonly Problem[] | null, more = {}) =>
           layout({

@@ -37,7 +37,7 @@ export const recordRoutes =
           if (!queries || upstream === null)
             return reply.code(404).send({ error: 'There is no such stream, or the worker is starting.' })
           const now = new Date()
-          const viewer = authentication.viewerOf(request, reply)
+          const viewer = authentication.viewerOf(request)
           const problems = queries.problems()
           const context = {
             statusQueries: queries,

@@ -2,7 +2,7 @@
 // because a path may hold a secret (P9). The routes are in the files beside it.
 
 import type { Server } from 'node:http'
-import { isIP, type Socket } from 'node:net'
+import { BlockList, isIP, type Socket } from 'node:net'
 import { hostname } from 'node:os'
 import {
   type FastifyError,
@@ -33,6 +33,8 @@ type Options = {
   /** 0 picks a free one. */
   readonly port: number
   readonly routes: readonly Routes[]
+  /** Addresses and networks of proxies that tell the address of their clients. */
+  readonly trustedProxies?: readonly string[]
   /** How long a client may take to send its request. */
   readonly timeoutMs?: number
   readonly log: Logger
@@ -47,9 +49,11 @@ export async function startHttpServer({
   host,
   port,
   routes,
+  trustedProxies = [],
   timeoutMs = usualTimeoutMs,
   log,
 }: Options): Promise<HttpServer> {
+  const isTrusted = isOneOf(trustedProxies)
   const server = fastify({
     logger: false,
     bodyLimit: bodyLimitBytes,
@@ -59,11 +63,11 @@ export async function startHttpServer({
     http: { headersTimeout: timeoutMs, connectionsCheckingInterval: timeoutMs / 3 },
     keepAliveTimeout: keepAliveTimeoutMs,
     forceCloseConnections: true,
-    // The address of a client, as a proxy on this machine tells it.
-    trustProxy: 'loopback',
+    // The address of a client is the last one in X-Forwarded-For that is no trusted proxy: what comes before it, the client wrote.
+    trustProxy: isTrusted,
     routerOptions: { maxParamLength: 1_000 },
   })
-  limitConnections(server.server, mostConnections)
+  limitConnections(server.server, mostConnections, isTrusted)
   server.removeAllContentTypeParsers()
   // Bodies are not needed here. They are read to their end, because otherwise a client may never read the answer.
   server.addContentTypeParser('*', (_request, payload, done) => {
@@ -96,7 +100,11 @@ export async function startHttpServer({
 
 // A client that opens connections and sends nothing must not keep others out (P10): a new connection takes the place of the oldest one
 // that waits for a request. Connections that are being answered, such as a page that follows the worker, stay.
-function limitConnections(server: Server, most: { readonly ofOneAddress: number; readonly inAll: number }) {
+function limitConnections(
+  server: Server,
+  most: { readonly ofOneAddress: number; readonly inAll: number },
+  isTrusted: (address: string) => boolean,
+) {
   // Sets keep the order in which the connections came.
   const waiting = new Map<string, Set<Socket>>()
   const counts = new Map<string, number>()
@@ -122,7 +130,8 @@ function limitConnections(server: Server, most: { readonly ofOneAddress: number;
 
   server.on('connection', (socket) => {
     const address = socket.remoteAddress ?? ''
-    const isTooMany = (counts.get(address) ?? 0) >= most.ofOneAddress
+    // A proxy brings the connections of many.
+    const isTooMany = (counts.get(address) ?? 0) >= most.ofOneAddress && !isTrusted(address)
     const gives = isTooMany ? oldestOf(address) : inAll >= most.inAll ? oldestOf(busiest()) : null
     if (gives === undefined) return void socket.destroy()
     gives?.destroy()
@@ -138,6 +147,16 @@ function limitConnections(server: Server, most: { readonly ofOneAddress: number;
     waitsNoMore(address, socket)
     response.once('close', () => !socket.destroyed && waits(address, socket))
   })
+}
+
+function isOneOf(networks: readonly string[]): (address: string) => boolean {
+  const known = new BlockList()
+  for (const network of networks) {
+    const [address = '', prefix] = network.split('/')
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    known.addSubnet(address, Number(prefix ?? (family === 'ipv6' ? 128 : 32)), family)
+  }
+  return (address) => isIP(address) !== 0 && known.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 }
 
 function problemOf(cause: unknown, host: string, port: number): string {

@@ -1,7 +1,7 @@
-// Sessions of the console: a signed cookie and nothing on the server, so that they hold in every worker and after a restart. The key of
-// a role follows from its token: another token ends all sessions of that role.
+// Sessions of the console. They are kept in this worker and nowhere else, so that one that was ended is over for every copy of its cookie;
+// a restart, and with it another token, ends them all. The cookie is a random text, of which only the hash is kept.
 
-import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /** A viewer reads; an operator acts too. */
 export type Role = 'operator' | 'viewer'
@@ -33,88 +33,78 @@ export const readOnlyViewer: Viewer = {
 }
 
 export type Session = {
-  readonly id: string
-  readonly expiresAtMs: number
   readonly role: Role
   readonly name: string
+  readonly expiresAtMs: number
+  /** Goes into every form of the session. */
+  readonly csrfToken: string
 }
 
 export type Sessions = {
-  open(role: Role, name: string): { readonly session: Session; readonly cookie: string }
-  /** Null when the cookie is missing, forged, of another token or expired. */
+  /** Returns the cookie. */
+  open(role: Role, name: string): string
+  /** Null when the cookie is missing or unknown, or its session is over. */
   read(cookie: string | null): Session | null
-  /** Goes into every form of the session. */
-  csrfTokenOf(session: Session): string
+  end(cookie: string | null): void
+  /** Returns how many there were. */
+  endAll(): number
   isCsrfToken(session: Session, given: string): boolean
-  seal(session: Session, message: Message): string
-  unseal(session: Session, sealed: string | null): Message | null
+  /** For the next page of the session. */
+  leaveMessage(session: Session, message: Message): void
+  takeMessage(session: Session): Message | null
 }
 
 export const sessionMs = 12 * 3_600_000
 const longestMessage = 600
 export const longestName = 60
-const cookieForm = /^([\w-]{22})\.(\d{1,16})\.(operator|viewer)\.([\w-]{0,400})\.([\w-]{43})$/
+/** Of each role; the oldest one gives way (P10). */
+const mostSessions = 1_000
 
-export function openSessions({
-  tokens,
-  now = Date.now,
-}: {
-  readonly tokens: Tokens
-  readonly now?: () => number
-}): Sessions {
-  const keyOf = (token: string | null, role: Role) =>
-    token === null ? null : Buffer.from(hkdfSync('sha256', token, '', `tidemark sessions ${role}`, 32))
-  const keys = { operator: keyOf(tokens.operator, 'operator'), viewer: keyOf(tokens.viewer, 'viewer') }
-  const sign = (role: Role, purpose: string, text: string): string | null => {
-    const key = keys[role]
-    return key && createHmac('sha256', key).update(`${purpose}\n${text}`).digest('base64url')
+export function openSessions({ now = Date.now }: { readonly now?: () => number } = {}): Sessions {
+  /** By the hash of the cookie, the oldest first. */
+  const sessions = new Map<string, Session>()
+  const messages = new WeakMap<Session, Message>()
+  const keyOf = (cookie: string) => digest(cookie).toString('base64')
+  const makeRoom = (role: Role) => {
+    for (const [key, { expiresAtMs }] of sessions) if (expiresAtMs <= now()) sessions.delete(key)
+    const ofRole = [...sessions].filter(([, session]) => session.role === role)
+    if (ofRole.length >= mostSessions) sessions.delete(ofRole[0]?.[0] ?? '')
   }
-  const isSigned = (role: Role, purpose: string, text: string, given: string): boolean => {
-    const expected = sign(role, purpose, text)
-    return expected !== null && isEqual(expected, given)
-  }
-  const bodyOf = ({ id, expiresAtMs, role, name }: Session) =>
-    `${id}.${expiresAtMs}.${role}.${Buffer.from(name).toString('base64url')}`
 
   return {
     open(role, name) {
-      const id = randomBytes(16).toString('base64url')
-      const session = {
-        id,
-        expiresAtMs: now() + sessionMs,
+      makeRoom(role)
+      const cookie = randomBytes(32).toString('base64url')
+      sessions.set(keyOf(cookie), {
         role,
         name: [...name].slice(0, longestName).join(''),
-      }
-      return { session, cookie: `${bodyOf(session)}.${sign(role, 'session', bodyOf(session))}` }
+        expiresAtMs: now() + sessionMs,
+        csrfToken: randomBytes(32).toString('base64url'),
+      })
+      return cookie
     },
     read(cookie) {
-      const [, id, expires, role, name, signature] = cookieForm.exec(cookie ?? '') ?? []
-      if (id === undefined || signature === undefined || (role !== 'operator' && role !== 'viewer'))
-        return null
-      const given = Buffer.from(name ?? '', 'base64url').toString()
-      const session: Session = { id, role, expiresAtMs: Number(expires), name: given }
-      const isOurs = isSigned(role, 'session', bodyOf(session), signature)
-      return isOurs && session.expiresAtMs > now() ? session : null
+      const session = cookie === null ? undefined : sessions.get(keyOf(cookie))
+      return session && session.expiresAtMs > now() ? session : null
     },
-    csrfTokenOf: (session) => sign(session.role, 'form', bodyOf(session)) ?? '',
-    isCsrfToken: (session, given) => isSigned(session.role, 'form', bodyOf(session), given),
-    seal(session, { isGood, text }) {
-      const body = `${isGood ? '+' : '-'}${Buffer.from(text.slice(0, longestMessage)).toString('base64url')}`
-      return `${body}.${sign(session.role, 'message', `${session.id}\n${body}`)}`
+    end(cookie) {
+      if (cookie !== null) sessions.delete(keyOf(cookie))
     },
-    unseal(session, sealed) {
-      const [, body, signature] = /^([+-][\w-]*)\.([\w-]{43})$/.exec(sealed ?? '') ?? []
-      if (body === undefined || signature === undefined) return null
-      if (!isSigned(session.role, 'message', `${session.id}\n${body}`, signature)) return null
-      return { isGood: body.startsWith('+'), text: Buffer.from(body.slice(1), 'base64url').toString() }
+    endAll() {
+      const living = [...sessions.values()].filter(({ expiresAtMs }) => expiresAtMs > now())
+      sessions.clear()
+      return living.length
+    },
+    isCsrfToken: ({ csrfToken }, given) => isSecret(csrfToken)(given),
+    leaveMessage(session, { isGood, text }) {
+      messages.set(session, { isGood, text: text.slice(0, longestMessage) })
+    },
+    takeMessage(session) {
+      const message = messages.get(session) ?? null
+      messages.delete(session)
+      return message
     },
   }
-}
-
-/** Compares in the same time wherever the texts differ; their lengths are no secret. */
-function isEqual(expected: string, given: string): boolean {
-  const [one, other] = [Buffer.from(expected), Buffer.from(given)]
-  return one.length === other.length && timingSafeEqual(one, other)
 }
 
 // Compares what a client sent with a secret, in the same time wherever they differ.

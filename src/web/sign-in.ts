@@ -1,4 +1,4 @@
-// `/sign-in` and `/sign-out`. The token is compared and forgotten; what stays is the signed cookie of auth.ts.
+// `/sign-in` and `/sign-out`. The token is compared and forgotten; what stays is the session of sessions.ts.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Assets } from './assets.ts'
@@ -64,12 +64,11 @@ export const signInRoutes =
       })
       scope.post('/sign-out', async (request, reply) => {
         const session = authentication.sessionOf(request)
-        if (
-          session &&
-          !(isFromHere(request) && authentication.isOwnForm(session, fieldsOf(request).csrf ?? ''))
-        )
+        const isOwn = session === null || authentication.isOwnForm(session, fieldsOf(request).csrf ?? '')
+        // Also without a session: browsers send no cookie with the form of another site, but take the one of the answer.
+        if (!isFromHere(request) || !isOwn)
           return show(request, reply, 403, 'That form was out of date. Load the page again.')
-        authentication.signOut(reply)
+        authentication.signOut(request, reply)
         return reply.redirect('/', 303)
       })
     })
@@ -79,8 +78,9 @@ export const signInRoutes =
 function destinationOf(wanted: string | null): string {
   const here = 'http://here.invalid'
   if (wanted === null || !URL.canParse(wanted, here)) return '/'
-  const { origin, pathname, search } = new URL(wanted, here)
-  return origin === here && !pathname.startsWith('//') ? `${pathname}${search}` : '/'
+  const { protocol, origin, pathname, search } = new URL(wanted, here)
+  // `blob:` has the origin of what follows.
+  return protocol === 'http:' && origin === here && !pathname.startsWith('//') ? `${pathname}${search}` : '/'
 }
 
 /** A name for the record is one line. */

@@ -76,6 +76,7 @@ export async function serve(options: {
   const http = await startHttpServer({
     host: config.httpHost,
     port: config.httpPort,
+    trustedProxies: config.trustedProxies,
     log,
     routes: [...monitoringRoutes(state, deliveries), ...consoleRoutes(state, events, demo)],
   })
@@ -219,7 +220,7 @@ function consoleRoutes(
         actionRoutes({
           ...{ authentication, checkToken, log },
           streams: streams.map(({ name }) => name),
-          perform: performOf(state),
+          perform: performOf(state, () => authentication?.endSessions() ?? 0),
         }),
       ],
       { browsersOnly: true },
@@ -253,7 +254,7 @@ function consoleRoutes(
 }
 
 const performOf =
-  (state: WorkerState): Perform =>
+  (state: WorkerState, endSessions: () => number): Perform =>
   async (name, order) => {
     const { live, tasks, config, log } = state
     if (!live) throw new NotNow('The worker is starting: it waits for its database or its queue.')
@@ -262,7 +263,15 @@ const performOf =
     const sendTestAlert =
       receiver && (() => sendTest(receiver, new Date(), AbortSignal.timeout(longestLookupMs)))
     return await performRecorded(
-      { sync: live.context, requestRun: requestRunOf(state), tasks, pageSize, sendTestAlert, log },
+      {
+        sync: live.context,
+        requestRun: requestRunOf(state),
+        tasks,
+        pageSize,
+        sendTestAlert,
+        endSessions,
+        log,
+      },
       name,
       order,
     )

@@ -185,6 +185,26 @@ describe.skipIf(!hasPostgres)('roles', () => {
     expect(await open()).toHaveLength(0)
   })
 
+  it('let an operator end all sessions, which is recorded, and a viewer none', async () => {
+    const [operator, viewer, other] = [1, 2, 3].map(() => openBrowsing(worker.url))
+    await Promise.all([operator?.signIn(adminToken), viewer?.signIn(viewerToken), other?.signIn(viewerToken)])
+    expect(await (await operator?.get('/actions'))?.text()).toContain('action="/sessions/end"')
+    expect(await (await viewer?.get('/actions'))?.text()).not.toContain('/sessions/end')
+    expect((await viewer?.submit('/sessions/end'))?.status).toBe(403)
+    expect((await other?.get('/actions'))?.status).toBe(200)
+    const ended = await operator?.submit('/sessions/end')
+    expect([ended?.status, ended?.headers.get('location')]).toEqual([303, '/actions'])
+    for (const browsing of [operator, viewer, other])
+      expect((await browsing?.get('/actions'))?.status).toBe(401)
+    const [noted] = await rows(
+      `select door, target, result, told from tidemark.action where action = 'endSessions'`,
+    )
+    expect(noted).toEqual({
+      ...{ door: 'console', target: 'all sessions', result: 'done' },
+      told: expect.stringMatching(/^\d+ sessions of this worker ended\./),
+    })
+  })
+
   it('show whoever has to sign in no way to pages that stay closed', async () => {
     const [outside, viewer] = [openBrowsing(worker.url), openBrowsing(worker.url)]
     expect(await (await outside.get('/sign-in')).text()).not.toMatch(elsewhere)

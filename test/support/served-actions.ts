@@ -20,7 +20,10 @@ afterEach(async () => {
 
 type Served = { readonly url: string; readonly orders: readonly Order[]; pass(ms: number): void }
 
-export async function serveActions(token: string | null = adminToken): Promise<Served> {
+export async function serveActions(
+  token: string | null = adminToken,
+  trustedProxies: readonly string[] = [],
+): Promise<Served> {
   let nowMs = 1_700_000_000_000
   const now = () => nowMs
   const orders: Order[] = []
@@ -36,6 +39,7 @@ export async function serveActions(token: string | null = adminToken): Promise<S
   const server = await startHttpServer({
     host: '127.0.0.1',
     port: 0,
+    trustedProxies,
     log: quietLog,
     routes: [
       actionRoutes({

@@ -160,6 +160,22 @@ describe('loadConfig', () => {
     )
   })
 
+  it('takes addresses and networks as trusted proxies, and none that is everybody', () => {
+    const given = '127.0.0.1, 10.1.0.0/16,2001:db8::/32,::1'
+    expect(loadConfig({ ...complete, TRUSTED_PROXIES: given }).trustedProxies).toHaveLength(4)
+    expect(loadConfig(complete).trustedProxies).toEqual([])
+    for (const wrong of [
+      '0.0.0.0/0',
+      '::/0',
+      '10.0.0.0/33',
+      'proxy.example',
+      '10.1',
+      '10.0.0.1/',
+      '10.0.0.1/-1',
+    ])
+      expect(problemsOf({ ...complete, TRUSTED_PROXIES: wrong })).toContain('addresses and networks, such as')
+  })
+
   it('requires signatures of webhooks only where a secret to sign with was agreed on', () => {
     const required = { ...complete, WEBHOOK_SECRET: 'x'.repeat(16), WEBHOOK_REQUIRE_SIGNATURE: 'true' }
     expect(problemsOf(required)).toContain('set WEBHOOK_SIGNING_SECRET to the one that you gave')

@@ -2,6 +2,7 @@
 
 import { actionWords } from '../../operator/action-words.ts'
 import type { ActionLine, Standing } from '../../store/queries/actions.ts'
+import { actionForm } from '../action-forms.ts'
 import { clock, count, foreign, type Html, html, state, type Tone } from '../html.ts'
 import type { Page } from './layout.ts'
 import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
@@ -11,7 +12,7 @@ const pageSize = 50
 export const actionsPage: Page = {
   path: '/actions',
   title: 'Who did what',
-  async body({ statusQueries, query, now }) {
+  async body({ statusQueries, viewer, query, now }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
     const before = idIn(query, 'before')
     const found = await statusQueries.actions({ stream, before, limit: pageSize + 1 })
@@ -23,7 +24,11 @@ ${table({ caption: 'Actions, the newest first', columns: columns(now), rows: sho
 <nav class="pages" aria-label="More actions">${before !== null && html`<a class="btn" href="${addressOf('/actions', { stream })}">Newest</a>`}${
       oldest !== null &&
       html`<a class="btn" rel="next" href="${addressOf('/actions', { stream, before: oldest })}">Older</a>`
-    }<a class="btn" href="/actions.ndjson">All as NDJSON</a></nav>`
+    }<a class="btn" href="/actions.ndjson">All as NDJSON</a></nav>
+${
+  viewer.canAct &&
+  html`<details><summary>End all sessions…</summary><p>For when somebody else may have the cookie of a browser. Everybody who is signed in to this worker, you among them, has to sign in again. If somebody may know a token, change the token instead.</p>${actionForm(viewer, '/sessions/end', html`<button class="harm">End all sessions</button>`)}</details>`
+}`
   },
 }
 
