@@ -40,7 +40,6 @@ export function readAssets(): Assets {
         reply.headers({
           etag,
           'cache-control': isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache',
-          'x-content-type-options': 'nosniff',
         })
         if (request.headers['if-none-match'] === etag) return reply.code(304).send()
         return reply.type(asset.type).send(asset.body)

@@ -22,11 +22,7 @@ export const downloadRoutes =
       const queries = statusQueries()
       if (!queries) return reply.code(503).send({ error: 'The worker still waits for its database.' })
       return reply
-        .headers({
-          'content-type': 'application/x-ndjson; charset=utf-8',
-          'cache-control': 'no-store',
-          'x-content-type-options': 'nosniff',
-        })
+        .header('content-type', 'application/x-ndjson; charset=utf-8')
         .send(Readable.from(actionLines(queries)))
     })
     server.get<{ Params: { name: string } }>('/streams/:name/rows.csv', async (request, reply) => {
@@ -42,8 +38,6 @@ export const downloadRoutes =
         .headers({
           'content-type': 'text/csv; charset=utf-8',
           'content-disposition': `attachment; filename="${name}.csv"`,
-          'cache-control': 'no-store',
-          'x-content-type-options': 'nosniff',
         })
         .send(Readable.from(startingWith(first.value, lines)))
     })

@@ -50,8 +50,6 @@ export function openLiveEvents(options: Options): LiveEvents {
         const listener = reply.raw
         listener.writeHead(200, {
           'content-type': 'text/event-stream; charset=utf-8',
-          'cache-control': 'no-store',
-          'x-content-type-options': 'nosniff',
           // Proxies would keep it until there is more.
           'x-accel-buffering': 'no',
         })

@@ -20,7 +20,7 @@ export const healthRoutes =
     server.get('/healthz', async () => ({ status: 'alive' }))
     server.get('/readyz', async (_request, reply) => {
       const { isReady, parts, servicesDown } = readiness()
-      reply.code(isReady ? 200 : 503).header('cache-control', 'no-store')
+      reply.code(isReady ? 200 : 503)
       return {
         status: isReady ? 'ready' : 'not ready',
         parts: Object.fromEntries(

@@ -28,7 +28,7 @@ import type { Routes } from './server.ts'
 import type { Viewer } from './sessions.ts'
 import type { StatusQueries } from './status-queries.ts'
 
-// How every page is answered: what the browser may do with it, and that nobody keeps a copy.
+// What the browser may do with a page, beside what holds for every answer.
 const contentPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -43,10 +43,6 @@ const contentPolicy = [
 const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': contentPolicy,
-  'x-content-type-options': 'nosniff',
-  // With a stricter policy, browsers would send forms with the origin `null`.
-  'referrer-policy': 'same-origin',
-  'cache-control': 'no-store',
 }
 
 export const sendPage = (reply: FastifyReply, page: Html, status = 200): FastifyReply =>

@@ -35,6 +35,8 @@ type Options = {
   readonly routes: readonly Routes[]
   /** Addresses and networks of proxies that tell the address of their clients. */
   readonly trustedProxies?: readonly string[]
+  /** PUBLIC_URL. */
+  readonly publicUrl?: string | null
   /** How long a client may take to send its request. */
   readonly timeoutMs?: number
   readonly log: Logger
@@ -50,6 +52,7 @@ export async function startHttpServer({
   port,
   routes,
   trustedProxies = [],
+  publicUrl = null,
   timeoutMs = usualTimeoutMs,
   log,
 }: Options): Promise<HttpServer> {
@@ -66,7 +69,9 @@ export async function startHttpServer({
     // The address of a client is the last one in X-Forwarded-For that is no trusted proxy: what comes before it, the client wrote.
     trustProxy: isTrusted,
     routerOptions: { maxParamLength: 1_000 },
+    clientErrorHandler: answerUnreadable,
   })
+  secureAnswers(server.server, publicUrl)
   limitConnections(server.server, mostConnections, isTrusted)
   server.removeAllContentTypeParsers()
   // Bodies are not needed here. They are read to their end, because otherwise a client may never read the answer.
@@ -96,6 +101,48 @@ export async function startHttpServer({
   const address = server.server.address()
   const chosen = typeof address === 'object' && address ? address.port : port
   return { url: `http://${urlHost(host)}:${chosen}`, port: chosen, close: () => server.close() }
+}
+
+/**
+ * What every answer says to browsers, whatever it is; routes may say something else. A page of another site can neither frame, embed nor
+ * read it, it can load nothing, and nobody keeps a copy.
+ */
+const usualHeaders: Readonly<Record<string, string>> = {
+  'cache-control': 'no-store',
+  'content-security-policy':
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()',
+  // With a stricter policy, browsers would send forms with the origin `null`.
+  'referrer-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}
+const hstsSeconds = 365 * 24 * 3600
+
+function secureAnswers(server: Server, publicUrl: string | null): void {
+  const secureName = publicUrl?.startsWith('https://') ? new URL(publicUrl).hostname : null
+  // Before the routes, and beneath them: errors of the framework and answers that a route writes by itself get them as well.
+  server.prependListener('request', ({ headers }, response) => {
+    for (const [name, value] of Object.entries(usualHeaders)) response.setHeader(name, value)
+    if (secureName !== null && nameIn(headers.host ?? '') === secureName)
+      response.setHeader('strict-transport-security', `max-age=${hstsSeconds}`)
+  })
+}
+
+/** A request that is no HTTP, is too large, or came too slowly. */
+function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+  const answers: Readonly<Record<string, string>> = {
+    HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+    ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+  }
+  const headers = Object.entries(usualHeaders).map(([name, value]) => `${name}: ${value}\r\n`)
+  if (error.code !== 'ECONNRESET' && socket.writable)
+    socket.write(
+      `HTTP/1.1 ${answers[error.code ?? ''] ?? '400 Bad Request'}\r\n${headers.join('')}content-length: 0\r\nconnection: close\r\n\r\n`,
+    )
+  socket.destroy()
 }
 
 // A client that opens connections and sends nothing must not keep others out (P10): a new connection takes the place of the oldest one

@@ -77,6 +77,7 @@ export async function serve(options: {
     host: config.httpHost,
     port: config.httpPort,
     trustedProxies: config.trustedProxies,
+    publicUrl: config.publicUrl,
     log,
     routes: [...monitoringRoutes(state, deliveries), ...consoleRoutes(state, events, demo)],
   })

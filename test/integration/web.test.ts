@@ -5,7 +5,11 @@ import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'
+import { readAssets } from '../../src/web/assets.ts'
+import { html } from '../../src/web/html.ts'
+import { openLiveEvents } from '../../src/web/live-events.ts'
 import { healthRoutes, hookRoute, metricsRoute } from '../../src/web/monitoring.ts'
+import { sendPage } from '../../src/web/page-routes.ts'
 import {
   AddressUnusable,
   byKnownNames,
@@ -315,6 +319,58 @@ describe('the server', () => {
     } finally {
       for (const socket of sockets) socket.destroy()
     }
+  })
+
+  it('says to browsers of every answer, also of those that no route gives, what they may do with it', async () => {
+    const routes: Routes[] = [
+      healthRoutes(() => ({ isReady: true, parts: {}, servicesDown: [] })),
+      hookRoute({ secret, onDelivery: () => {} }),
+      metricsRoute({ registry: new Registry(), refresh: () => Promise.reject(new Error('x')) }),
+      readAssets().routes,
+      openLiveEvents({ statusQueries: () => null, log: quietLog }).routes,
+      (server) => void server.get('/page', async (_request, reply) => sendPage(reply, html`x`)),
+    ]
+    const server = await startHttpServer({
+      ...{ host: '127.0.0.1', port: 0, routes, log: quietLog, timeoutMs: 150 },
+      publicUrl: 'https://mirror.example/x',
+    })
+    servers.push(server)
+    const headersOf = async (start: string, host = 'x') => {
+      const answer = await answerTo(
+        server.url,
+        `${start} HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`,
+      )
+      return answer.slice(0, answer.indexOf('\r\n\r\n')).toLowerCase()
+    }
+    const asset = readAssets().urlOf('page.js')
+    const paths = ['/healthz', '/readyz', '/metrics', '/events', '/page', '/none', '/%E0%A4%A', asset]
+    for (const start of [
+      ...paths.map((path) => `GET ${path}`),
+      `POST /hooks/${secret}`,
+      'BROKEN',
+      'GET /x y',
+    ]) {
+      const headers = await headersOf(start)
+      for (const line of [
+        'x-content-type-options: nosniff',
+        'x-frame-options: deny',
+        'referrer-policy: same-origin',
+        'cross-origin-opener-policy: same-origin',
+        'cross-origin-resource-policy: same-origin',
+        'permissions-policy: camera=()',
+        `cache-control: ${start.includes(asset) ? 'public, max-age=31536000, immutable' : 'no-store'}`,
+      ])
+        expect(`\n${headers}`, start).toContain(`\n${line}`)
+      const [, policy = ''] = /content-security-policy: (.*)/.exec(headers) ?? []
+      for (const part of ["default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'"])
+        expect(policy, start).toContain(part)
+      expect(policy, start).toContain(start === 'GET /page' ? "form-action 'self'" : "form-action 'none'")
+      expect(headers, start).not.toContain('strict-transport')
+    }
+    // Over plain HTTP browsers ignore it; under another name it would bind what is not this worker's.
+    expect(await headersOf('GET /page', 'mirror.example')).toContain(
+      'strict-transport-security: max-age=31536000',
+    )
   })
 
   it('says which address is taken', async () => {
