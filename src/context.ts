@@ -123,6 +123,8 @@ export async function openContext(options: {
   readonly migrates?: boolean
   /** True: also when the rows came from another source than the settings name. */
   readonly anySource?: boolean
+  /** Called as soon as rows can be written, before the upstream is asked for anything. */
+  readonly onDatabase?: (database: Database) => void
   /** If the upstream's description was looked for longer ago than this, it is looked for again. */
   readonly contractAgeMs?: number
 }): Promise<SyncContext> {
@@ -297,6 +299,7 @@ async function openMirrorDatabase(options: Parameters<typeof openContext>[0]): P
       await claimSources(database.pool, sourcesOf(config)).catch((error) => {
         if (!(error instanceof SourceDiffers) || !isOfAnySource(options)) throw error
       })
+    options.onDatabase?.(database)
     return database
   } catch (error) {
     await database.close()

@@ -73,7 +73,7 @@ export function exportedMetrics(): readonly Metric[] {
     problems: async () => null,
     progress: async () => null,
     queueCounts: async () => null,
-    parts: () => ({}),
+    parts: () => [],
   })
   return registry.getMetricsAsArray().map((metric) => ({
     name: metric.name,

@@ -4,6 +4,7 @@ import type { Pool } from 'pg'
 import { loadStatusConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { readProblems } from '../problems/find-problems.ts'
+import { notedPart } from '../problems/parts.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { careOf, stateOfStream } from '../problems/stream-state.ts'
 import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
@@ -77,11 +78,11 @@ function openGathering({ environment, positionals }: Call): (pool: Pool) => Prom
       readProgress(pool, names),
       readMinutes(pool, names, { ...span, bucketMs: rateMinutes * minuteMs }),
     ])
-    const { waits, servicesDown } = troubleOf(workers)
+    const { waits, parts } = troubleOf(workers)
     const problems = await readProblems({
       ...{ pool, config, now },
       streams: configured,
-      view: { partsDown: [], servicesDown },
+      view: { parts },
     })
     // A stream that is not configured is shown if it has rows.
     const isShown = ({ stream, readThroughAt }: StreamOverview) =>
@@ -121,14 +122,12 @@ function openGathering({ environment, positionals }: Call): (pool: Pool) => Prom
   }
 }
 
-/** What living workers wait for, and which services of the upstream are among that. */
+/** What living workers wait for, and the parts that do not work by what they note. */
 function troubleOf(workers: readonly WorkerSeen[]) {
-  const waits = workers.filter(({ isGone }) => !isGone).flatMap(({ waits: own }) => own)
-  const services = waits.flatMap(({ what }) => /^the (\w+) service$/.exec(what)?.slice(1) ?? [])
-  return {
-    waits: waits.map(({ what, until }) => ({ what, until: new Date(until) })),
-    servicesDown: [...new Set(services)],
-  }
+  const noted = workers.filter(({ isGone }) => !isGone).flatMap(({ waits }) => waits)
+  const waits = noted.flatMap(({ what, until }) => (until === null ? [] : [{ what, until: new Date(until) }]))
+  const parts = noted.flatMap(({ part }) => (part === undefined ? [] : notedPart(part)))
+  return { waits, parts: [...new Map(parts.map((part) => [part.name, part])).values()] }
 }
 
 function lastWorker(workers: readonly WorkerSeen[]): Status['worker'] {

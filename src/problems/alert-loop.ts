@@ -77,6 +77,10 @@ type Round = Receiver & {
   /** Null or left out: people are told at any hour. */
   readonly quietHours?: QuietHours | null
   readonly now: Date
+  /** Null: the message was accepted. */
+  readonly onSent?: (failure: unknown) => void
+  /** Nothing waits to be sent again, whichever worker sent it. */
+  readonly onSettled?: () => void
   readonly signal: AbortSignal
   readonly log: Logger
 }
@@ -87,6 +91,8 @@ export async function sendAlerts({
   book,
   quietHours = null,
   now,
+  onSent = () => {},
+  onSettled = () => {},
   signal,
   log,
   ...receiver
@@ -95,6 +101,7 @@ export async function sendAlerts({
   await book.write(known)
   if (forgotten.length > 0) await book.forget(forgotten)
   const news = [...begun, ...over]
+  if (known.every(({ attempts }) => attempts === 0)) onSettled()
   if (quietHours && isQuiet(quietHours, now)) return
   if (news.length === 0 || news.some(({ retryAt }) => retryAt !== null && retryAt > now)) return
   const failures = Math.max(...news.map(({ attempts }) => attempts))
@@ -102,68 +109,115 @@ export async function sendAlerts({
     await sendAlert({ url: receiver.url, body: alertBody(receiver, { begun, over, now }), signal })
   } catch (error) {
     if (signal.aborted) return
+    onSent(error)
     log[failures === 0 ? 'warn' : 'debug']({ err: error }, 'could not send an alert; it is sent again later')
     const askedForMs = error instanceof AlertUndelivered ? error.retryAfterMs : null
     const retryAt = retryAfter(failures, askedForMs, now)
     await book.write(news.map((alert) => ({ ...alert, attempts: failures + 1, retryAt })))
     return
   }
+  onSent(null)
   await book.write(begun.map((alert) => ({ ...alert, toldAt: now, attempts: 0, retryAt: null })))
   await book.forget(over.map(({ key }) => key))
   if (failures > 0) log.info({ failures }, 'alerts can be sent again')
 }
 
 const defaultEveryMs = 15_000
+/** What a worker knows by itself costs nothing to look at. */
+const defaultOwnEveryMs = 5_000
 
-type Options = Receiver & {
-  readonly quietHours?: QuietHours | null
-  readonly problems: () => Promise<readonly Problem[]>
-  readonly withBook: (work: (book: AlertBook) => Promise<void>) => Promise<void>
-  /** That Postgres is away, which keeps all other problems from being looked up. Each worker sends this alert by itself. */
-  readonly ownProblems: () => readonly Problem[]
-  readonly everyMs?: number
-  readonly now?: () => Date
-  readonly signal: AbortSignal
-  readonly log: Logger
-}
+type Options = Receiver &
+  Pick<Round, 'quietHours' | 'onSent' | 'onSettled' | 'signal' | 'log'> & {
+    /** What was found with the help of Postgres, and the book that is kept there; null while Postgres does not work. */
+    readonly database: () => {
+      problems(): Promise<readonly Problem[]>
+      withBook(work: (book: AlertBook) => Promise<void>): Promise<void>
+    } | null
+    /** What this worker knows without Postgres. While that is away, each worker sends alerts of this by itself. */
+    readonly ownProblems: () => readonly Problem[]
+    readonly everyMs?: number
+    readonly ownEveryMs?: number
+    readonly now?: () => Date
+  }
 
-/** Until the signal. */
+/** Until the signal. Needs neither Postgres nor the queue. */
 export async function runAlertLoop(options: Options): Promise<void> {
-  const { problems, withBook, ownProblems, now = () => new Date() } = options
-  const send = (found: readonly Problem[], book: AlertBook) =>
-    sendAlerts({ ...options, problems: found, book, now: now() })
-  const ownBook = openOwnBook()
+  const { database, ownProblems, now = () => new Date(), onSettled, ...round } = options
+  const { everyMs = defaultEveryMs, ownEveryMs = defaultOwnEveryMs } = options
+  const memory = openMemory()
   await Promise.all([
     keepLooking(options, async () => {
-      const found = await problems()
-      await withBook((book) => send(found, book))
+      const there = database()
+      if (there === null) return ownEveryMs
+      const found = await there.problems()
+      await there.withBook(async (book) => {
+        await memory.handOver(book)
+        await sendAlerts({ ...round, ...(onSettled && { onSettled }), problems: found, book, now: now() })
+        memory.remember(await book.read())
+      })
+      return everyMs
     }),
     // In a loop of its own, because the other loop may wait for Postgres for ever.
-    keepLooking(options, () => send(ownProblems(), ownBook)),
+    keepLooking(options, async () => {
+      const isAway = database() === null
+      if (isAway) memory.takeOver(ownProblems())
+      await sendAlerts({ ...round, problems: isAway ? ownProblems() : [], book: memory.book, now: now() })
+      return ownEveryMs
+    }),
   ])
 }
 
-async function keepLooking(
-  { everyMs = defaultEveryMs, signal, log }: Options,
-  look: () => Promise<void>,
-): Promise<void> {
+/** `look` returns when to look again. */
+async function keepLooking({ signal, log }: Options, look: () => Promise<number>): Promise<void> {
   while (!signal.aborted) {
-    // That Postgres is away is logged by the watch of the parts.
-    await look().catch((error) => log.debug({ err: error }, 'could not look for problems to alert of'))
-    await wait(everyMs, undefined, { signal, ref: false }).catch(() => null)
+    // That Postgres is away is logged with the state of the parts.
+    const nextMs = await look().catch((error) => {
+      log.debug({ err: error }, 'could not look for problems to alert of')
+      return defaultOwnEveryMs
+    })
+    await wait(nextMs, undefined, { signal, ref: false }).catch(() => null)
   }
 }
 
-/** For what cannot be kept in Postgres: that Postgres is away. */
-function openOwnBook(): AlertBook {
+/**
+ * The book of a worker whose Postgres is away. It begins with what people were told of the parts by the other book, and what it told is
+ * written there when Postgres is back, so that nothing is told twice.
+ */
+function openMemory() {
   const alerts = new Map<string, Alert>()
-  return {
+  /** As the other book had them last. */
+  let known: readonly Alert[] = []
+  const taken = new Set<string>()
+  const book: AlertBook = {
     read: async () => [...alerts.values()],
     async write(given) {
       for (const alert of given) alerts.set(alert.key, alert)
     },
     async forget(keys) {
       for (const key of keys) alerts.delete(key)
+    },
+  }
+  return {
+    book,
+    remember(given: readonly Alert[]) {
+      known = given
+    },
+    takeOver(problems: readonly Problem[]) {
+      for (const alert of known) {
+        if (alert.toldAt === null || alerts.has(alert.key) || taken.has(alert.key)) continue
+        if (!problems.some(({ key }) => key === alert.key)) continue
+        alerts.set(alert.key, alert)
+        taken.add(alert.key)
+      }
+    },
+    async handOver(other: AlertBook): Promise<void> {
+      const told = [...alerts.values()].filter(({ key, toldAt }) => toldAt !== null && !taken.has(key))
+      if (told.length > 0) await other.write(told)
+      const over = [...taken].filter((key) => !alerts.has(key))
+      if (over.length > 0) await other.forget(over)
+      // What nobody was told of is forgotten by the looks that follow.
+      for (const key of [...taken, ...told.map((alert) => alert.key)]) alerts.delete(key)
+      taken.clear()
     },
   }
 }

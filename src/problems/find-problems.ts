@@ -8,6 +8,7 @@ import { readSymptoms, type StreamSymptoms } from '../store/queries/symptoms.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
 import { sentence } from '../util/text.ts'
 import { type ContractSymptoms, contractDiffers, contractProblems } from './contract-problems.ts'
+import { type Part, titleOf } from './parts.ts'
 import {
   accessLost,
   beliefsChanged,
@@ -29,10 +30,8 @@ import {
   wentBack,
 } from './stream-problems.ts'
 
-export type WorkerView = {
-  readonly partsDown: readonly { readonly name: string; readonly since: Date }[]
-  readonly servicesDown: readonly string[]
-}
+/** What a worker sees of the parts that its work depends on. */
+export type WorkerView = { readonly parts: readonly Part[] }
 export type ProblemRules = {
   readonly serviceOf: (stream: string) => ServiceName
   readonly isStale: IsStale
@@ -67,15 +66,16 @@ export function findProblems({
   const refused = servicesWith(refusal, symptoms, rules)
   const toldToWait = servicesWith(longWait, symptoms, rules)
   const hasCause = (service: string) => refused.has(service) || toldToWait.has(service)
-  const isDown = (service: string) => hasCause(service) || view.servicesDown.includes(service)
+  const down = servicesDown(view)
+  const isDown = (service: string) => hasCause(service) || down.some(({ name }) => name === service)
   return [
     ...partsDown(view),
-    ...view.servicesDown
-      .filter((service) => !hasCause(service))
+    ...down
+      .filter(({ name }) => !hasCause(name))
       .map((service) =>
         serviceDown(
           service,
-          symptoms.filter(({ stream }) => rules.serviceOf(stream) === service),
+          symptoms.filter(({ stream }) => rules.serviceOf(stream) === service.name),
           now,
         ),
       ),
@@ -101,21 +101,38 @@ export function findProblems({
   ]
 }
 
-export const partsDown = (view: Pick<WorkerView, 'partsDown'>): readonly Problem[] =>
-  view.partsDown.map(partDown)
+const partsDown = ({ parts }: WorkerView): readonly Problem[] =>
+  parts.filter(({ kind, isUp }) => !isUp && kind !== 'service').map(partDown)
 
-const partDown = ({ name, since }: WorkerView['partsDown'][number]): Problem =>
-  problemOf('part_down', null, name, {
-    since,
-    what: `The ${name} does not answer. No stream is read until it does.`,
-    whatToDo: 'Check that it runs and can be reached: `tidemark probe`.',
+/** All that is known without Postgres. */
+export const problemsOfParts = (view: WorkerView, now: Date): readonly Problem[] => [
+  ...partsDown(view),
+  ...servicesDown(view).map((service) => serviceDown(service, [], now)),
+]
+
+/** A service of which nothing is known yet is not called down. */
+const servicesDown = ({ parts }: WorkerView): readonly Part[] =>
+  parts.filter(({ kind, state }) => kind === 'service' && state === 'down')
+
+const partDown = (part: Part): Problem => {
+  const title = titleOf(part)
+  const effect =
+    part.kind === 'receiver'
+      ? 'Nobody is told of problems until it does.'
+      : 'No stream is read until it does.'
+  return problemOf('part_down', null, part.name, {
+    since: part.since,
+    what: `${title.charAt(0).toUpperCase()}${title.slice(1)} does not work: ${part.reason ?? ''} ${effect}`,
+    whatToDo: part.whatToDo ?? '',
   })
+}
 
 /** Mostly an outage ends by itself. One that lasts longer needs a person who asks the service's owner. */
 const outageMs = 60 * 60_000
 
-function serviceDown(service: string, symptoms: readonly StreamSymptoms[], now: Date): Problem {
+function serviceDown(part: Part, symptoms: readonly StreamSymptoms[], now: Date): Problem {
   const since = downSince(symptoms)
+  const service = part.name
   const isLong = since !== null && now.getTime() - since.getTime() > outageMs
   return problemOf('service_down', null, service, {
     ...{ since, isLong },

@@ -34,7 +34,8 @@ export type ProblemKind = (typeof problemKinds)[number]
 
 /** What each means, for the manual, which has a runbook for each (docs/operations). */
 export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
-  part_down: 'Postgres or the queue does not answer, and all runs wait for it',
+  part_down:
+    'no work goes through Postgres or the queue, so nothing is read; or the receiver of alerts takes no messages',
   service_down:
     'a service of the upstream does not answer or answers with errors; its streams wait until it works again',
   token_refused: 'the upstream refuses the sign-in, and nothing of that service is read',

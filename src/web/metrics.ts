@@ -2,6 +2,7 @@
 // of: streams, kinds of runs, services, statuses.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Part } from '../problems/parts.ts'
 import { type Problem, problemKinds } from '../problems/stream-problems.ts'
 import type { BeliefLine } from '../store/queries/dictionary.ts'
 import type { StreamOverview } from '../store/queries/overview.ts'
@@ -141,8 +142,8 @@ export type States = {
   progress(): Promise<readonly ReadingProgress[] | null>
   /** Null while the queue does not answer. */
   queueCounts(): Promise<Readonly<Record<string, number>> | null>
-  /** Parts of the worker and upstream services, and whether they work. */
-  parts(): Readonly<Record<string, boolean>>
+  /** What the work depends on; there from the first moment. */
+  parts(): readonly Part[]
 }
 
 type StreamGauge = readonly [name: string, help: string, value: (one: StreamOverview) => number | null]
@@ -251,7 +252,11 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
   const beliefAge = gauge('belief_age_seconds', 'How long ago a belief was last tested', ['stream', 'belief'])
   const progress = addProgressGauges(gauge)
   const queueJobs = gauge('queue_jobs', 'Runs in the queue by state', ['state'])
-  const up = gauge('up', '1 while this part of the worker, or this upstream service, works', ['part'])
+  const up = gauge(
+    'up',
+    '1 while work goes through this part: `database`, `queue`, a service of the upstream, or `alerts`, their receiver, which also has 1 as long as nothing had to be sent; 0 otherwise, and from the start until work has gone through',
+    ['part'],
+  )
 
   return async () => {
     const [overview, beliefs, problems, readings, counts] = await Promise.all([
@@ -283,6 +288,6 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
     progress(readings ?? [], now)
     queueJobs.reset()
     for (const [state, count] of Object.entries(counts ?? {})) queueJobs.set({ state }, count)
-    for (const [part, isUp] of Object.entries(states.parts())) up.set({ part }, isUp ? 1 : 0)
+    for (const { name, isUp } of states.parts()) up.set({ part: name }, isUp ? 1 : 0)
   }
 }

@@ -2,31 +2,39 @@
 
 import type { Registry } from 'prom-client'
 import type { Logger } from '../log.ts'
+import type { Part } from '../problems/parts.ts'
 import { type Routes, withBytes } from './server.ts'
 import { isSecret } from './sessions.ts'
 import { openSignatureCheck, type Signature } from './webhook-signature.ts'
 
-export type PartState = { readonly isUp: boolean; readonly since: Date }
 export type Readiness = {
-  readonly isReady: boolean
-  readonly parts: Readonly<Record<string, PartState>>
-  /** Upstream services that do not work at the moment. They do not make the worker unready: it serves the mirror and goes on trying. */
-  readonly servicesDown: readonly string[]
+  /** The worker has what it needs to begin, and is not stopping. */
+  readonly isRunning: boolean
+  readonly parts: readonly Part[]
 }
+
+/** Without these nothing is read. A service that is down makes the worker no less ready: it serves the mirror and goes on trying. */
+const needed: readonly Part['kind'][] = ['database', 'queue']
 
 export const healthRoutes =
   (readiness: () => Readiness): Routes =>
   (server) => {
     server.get('/healthz', async () => ({ status: 'alive' }))
     server.get('/readyz', async (_request, reply) => {
-      const { isReady, parts, servicesDown } = readiness()
+      const { isRunning, parts } = readiness()
+      const isReady = isRunning && parts.every(({ kind, isUp }) => isUp || !needed.includes(kind))
       reply.code(isReady ? 200 : 503)
       return {
         status: isReady ? 'ready' : 'not ready',
         parts: Object.fromEntries(
-          Object.entries(parts).map(([name, { isUp, since }]) => [name, { up: isUp, since }]),
+          parts.map(({ name, isUp, state, since, reason, whatToDo }) => [
+            name,
+            { up: isUp, state, since, ...(!isUp && { reason, what_to_do: whatToDo }) },
+          ]),
         ),
-        services_down: servicesDown,
+        services_down: parts
+          .filter(({ kind, state }) => kind === 'service' && state === 'down')
+          .map(({ name }) => name),
       }
     })
   }

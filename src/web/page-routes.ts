@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
+import { type Part, titleOf } from '../problems/parts.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { withTimeout } from '../util/waiting.ts'
 import type { Assets } from './assets.ts'
@@ -52,6 +53,8 @@ type Options = {
   /** Null while the worker waits for what it needs. */
   readonly statusQueries: () => StatusQueries | null
   readonly viewerOf: (request: FastifyRequest) => Viewer
+  /** Shown while the worker is starting. */
+  readonly parts?: () => readonly Part[]
   readonly assets: Assets
   /** There is a made-up upstream to break. */
   readonly isDemo?: boolean
@@ -107,7 +110,15 @@ const soonMs = 30
 export const pageRoutes =
   (options: Options): Routes =>
   (server) => {
-    const { statusQueries, viewerOf, assets, isDemo = false, databaseAwaySince = () => null, log } = options
+    const {
+      statusQueries,
+      viewerOf,
+      assets,
+      isDemo = false,
+      databaseAwaySince = () => null,
+      parts = () => [],
+      log,
+    } = options
     // Logged once: every open page asks again every few seconds.
     let isLogged = false
     for (const { path, place = path, title, isLive, body } of pages) {
@@ -137,7 +148,7 @@ export const pageRoutes =
         }
         const alone = (text: Html): Shown => ({ title, heading: heading({ title }), body: text })
         const there = statusQueries()
-        if (!there) return sendPage(reply, page(alone(waiting), null, { reloadSeconds }), 503)
+        if (!there) return sendPage(reply, page(alone(waiting(parts())), null, { reloadSeconds }), 503)
         try {
           const query = new URLSearchParams(request.url.split('?')[1])
           const { params } = request
@@ -185,7 +196,13 @@ const isTooSlow = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '57014'
 
 const tooSlow = html`<p class="note warn"><b>This took longer than 2 s and was stopped</b>, so that the page does not hold up the mirror. Load it again; a narrower search or a shorter time helps.</p>`
-const waiting = html`<p class="note warn">The worker is starting and still waits for its database or its queue. The log of the worker says which. This page reloads by itself.</p>`
+const waiting = (parts: readonly Part[]): Html =>
+  html`<p class="note warn">The worker is starting. This page reloads by itself.</p>${parts
+    .filter(({ isUp }) => !isUp)
+    .map(
+      (part) =>
+        html`<p class="note warn"><b>It waits for ${titleOf(part)}.</b> ${part.reason} ${part.whatToDo}</p>`,
+    )}`
 const databaseSilent = (since: Date | null): Html =>
   html`<p class="note bad">The database did not answer${since && html`; the worker has had no answer since ${time(since)}`}. The log of the worker says why. The stored rows are safe, and the worker keeps trying.</p>`
 const reloads = html`<p class="quiet">This page reloads by itself.</p>`

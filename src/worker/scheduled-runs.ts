@@ -4,6 +4,7 @@
 import type { Config } from '../config/load.ts'
 import { lastSlot, type Schedule } from '../config/parsers.ts'
 import type { Pool, ReadOptions, SyncContext } from '../context.ts'
+import { isDiskFull } from '../problems/parts.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { isProbeDue, readLookbackState, streamsLackingReconcile } from '../store/queries/due.ts'
 import { type RunKind, type RunRequest, kinds as runKinds, type Stream } from '../streams/catalog.ts'
@@ -154,8 +155,9 @@ export function failureScopeOf(thrown: unknown, isRecorded: boolean): FailureSco
   if (thrown instanceof RunFenced) return null
   const [message, error] = [messageOf(thrown), errorOf(thrown)]
   const common = { notBefore: null, policy: backoff.circuit, level: 'warn', message, error } as const
-  // That Postgres is away is logged by the watch of the parts.
+  // That Postgres is away is logged with the state of the parts.
   if (!isRecorded) return { ...common, scope: 'database', level: isPassingFailure(error) ? 'debug' : 'warn' }
+  if (isDiskFull(error)) return { ...common, scope: 'database' }
   if (!(error instanceof UpstreamError)) return { ...common, scope: 'stream' }
   const isOfService =
     aboutSignIn.has(error.code) || aboutNetwork.has(error.code) || statusesOfServices.includes(error.status)

@@ -11,8 +11,9 @@ import { type BackgroundTasks, openBackgroundTasks } from '../operator/backgroun
 import { performRecorded } from '../operator/record-action.ts'
 import { planAskedRewind } from '../operator/rewind.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
-import { formatOf, type Receiver } from '../problems/alert-body.ts'
+import { formatOf } from '../problems/alert-body.ts'
 import { sendTest } from '../problems/alert-loop.ts'
+import type { Part, Parts } from '../problems/parts.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { readBeliefs } from '../store/queries/dictionary.ts'
 import { readOverview } from '../store/queries/overview.ts'
@@ -35,9 +36,10 @@ import { byKnownNames, isLoopback, type OwnNames, type Routes, startHttpServer }
 import { readOnlyViewer } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
+import { alertPeople, noteSent, openWorkerParts, receiverOf } from './health.ts'
 import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
 import { settingsOf } from './settings.ts'
-import { type Live, start } from './start.ts'
+import { type Live, type Mirror, start } from './start.ts'
 
 export type TidemarkWorker = {
   readonly url: string
@@ -67,7 +69,9 @@ export async function serve(options: {
     get streams() {
       return configuredStreams(config)
     },
+    parts: openWorkerParts({ config, jobs: () => state.live?.jobs ?? null, log }),
     tasks: openBackgroundTasks({ log }),
+    mirror: null,
     live: null,
     statusQueries: null,
   }
@@ -83,11 +87,18 @@ export async function serve(options: {
   })
   const { promise: hopeless, reject: onHopeless } = Promise.withResolvers<never>()
   hopeless.catch(() => {})
-  const begun = start({ config, log, metrics, signal: stopping.signal, onHopeless }).then((started) => {
-    state.live = started
-    state.statusQueries = statusQueriesOf(started, config)
-    return started
-  })
+  const { parts, signal } = state
+  const onMirror = (mirror: Mirror) => {
+    state.mirror = mirror
+  }
+  alertPeople({ ...{ config, parts, signal, log }, mirror: () => state.mirror })
+  const begun = start({ ...{ config, log, metrics, parts, signal, onMirror, onHopeless } }).then(
+    (started) => {
+      state.live = started
+      state.statusQueries = statusQueriesOf(started, state)
+      return started
+    },
+  )
   // The error goes to whoever awaits `live`; if nobody does, it must not count as unhandled.
   begun.catch(() => {})
 
@@ -101,7 +112,6 @@ export async function serve(options: {
       events.close()
       const started = await begun.catch(() => null)
       if (started) {
-        started.parts.close()
         const runs = Promise.all([started.jobs.stop(), state.tasks.stop()]).then(() => {})
         await ended('the runs', drainMs, runs, log)
         await ended('the notes of this worker', closeMs, started.watch.stop(), log)
@@ -124,7 +134,9 @@ type WorkerState = {
   readonly metrics: Metrics
   readonly signal: AbortSignal
   readonly streams: readonly Stream[]
+  readonly parts: Parts
   readonly tasks: BackgroundTasks
+  mirror: Mirror | null
   live: Live | null
   statusQueries: StatusQueries | null
 }
@@ -155,32 +167,25 @@ function openDeliveries(state: WorkerState): RunDebounce {
   })
 }
 
-const partsOf = ({ live }: WorkerState) => live?.parts.states() ?? {}
-const servicesDownOf = ({ live }: WorkerState): readonly string[] => live?.jobs.servicesDown() ?? []
+const partOf = ({ parts }: Pick<WorkerState, 'parts'>, name: string): Part | undefined =>
+  parts.list().find((part) => part.name === name)
+const isQueueUp = (state: Pick<WorkerState, 'parts'>): boolean => partOf(state, 'queue')?.isUp === true
 
 /** For other programs: health, metrics, webhooks. */
 function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly Routes[] {
-  const { config, metrics, signal, streams } = state
+  const { config, metrics, parts, signal } = state
   const { registry } = metrics
   const refresh = addStateGauges(registry, {
     overview: async () => (state.live ? orNull(overviewOf(state.live.context)) : null),
     beliefs: async () => (state.live ? orNull(readBeliefs(state.live.context.database.pool)) : null),
-    problems: async () => (state.live ? orNull(state.live.problems()) : null),
+    problems: async () => (state.mirror ? orNull(state.mirror.problems()) : null),
     progress: async () => (state.live ? orNull(progressOf(state.live.context)) : null),
-    queueCounts: async () =>
-      state.live && partsOf(state).queue?.isUp ? orNull(state.live.jobs.counts()) : null,
-    parts: () => ({
-      ...Object.fromEntries(Object.entries(partsOf(state)).map(([name, { isUp }]) => [name, isUp])),
-      ...Object.fromEntries(
-        streams.map(({ service }) => [service, !servicesDownOf(state).includes(service)]),
-      ),
-    }),
+    queueCounts: async () => (state.live && isQueueUp(state) ? orNull(state.live.jobs.counts()) : null),
+    parts: parts.list,
   })
   const health = healthRoutes(() => ({
-    isReady:
-      state.live !== null && !signal.aborted && Object.values(partsOf(state)).every(({ isUp }) => isUp),
-    parts: partsOf(state),
-    servicesDown: servicesDownOf(state),
+    isRunning: state.live !== null && !signal.aborted,
+    parts: parts.list(),
   }))
   return [
     byKnownNames(ownNames(config), [health, metricsRoute({ registry, refresh })], { browsersOnly: true }),
@@ -242,9 +247,10 @@ function consoleRoutes(
           statusQueries: () => state.statusQueries,
           viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
           databaseAwaySince() {
-            const { database } = partsOf(state)
-            return database && !database.isUp ? database.since : null
+            const database = partOf(state, 'database')
+            return database?.state === 'down' ? database.since : null
           },
+          parts: state.parts.list,
           assets,
           isDemo: demo !== null,
           log,
@@ -261,8 +267,19 @@ const performOf =
     if (!live) throw new NotNow('The worker is starting: it waits for its database or its queue.')
     const { pageSize } = config
     const receiver = receiverOf(config)
+    const sent = noteSent(state.parts)
     const sendTestAlert =
-      receiver && (() => sendTest(receiver, new Date(), AbortSignal.timeout(longestLookupMs)))
+      receiver &&
+      (async () => {
+        const text = await sendTest(receiver, new Date(), AbortSignal.timeout(longestLookupMs)).catch(
+          (error) => {
+            sent(error)
+            throw error
+          },
+        )
+        sent(null)
+        return text
+      })
     return await performRecorded(
       {
         sync: live.context,
@@ -277,12 +294,6 @@ const performOf =
       order,
     )
   }
-
-/** Who is told of problems; null: nobody. */
-function receiverOf(config: Config): Receiver | null {
-  const { alertWebhookUrl: url, alertFormat: format, consoleUrl, runbooksUrl } = config
-  return url === null ? null : { url, format, consoleUrl, runbooksUrl }
-}
 
 /** The upstream is asked for one record; it may take a while, but not for ever. */
 const longestLookupMs = 10_000
@@ -303,25 +314,25 @@ const nextTicksMs = 1_000
 /** A page that takes longer helps nobody. */
 const longestLookMs = 2_000
 
-const statusQueriesOf = ({ context, jobs, parts, problems }: Live, config: Config): StatusQueries =>
+const statusQueriesOf = ({ context, jobs, problems }: Live, state: WorkerState): StatusQueries =>
   openStatusQueries({
     pool: looksWithin(context.database.pool, longestLookMs),
     streams: context.streams,
     problems,
     // The mirror can be shown without the queue.
     nextRuns: async () =>
-      parts.states().queue?.isUp ? await withTimeout(nextTicksMs, jobs.nextTicks()).catch(() => []) : [],
-    planBackfill: (stream, options) => planAskedBackfill(context, stream, options, config.pageSize),
+      isQueueUp(state) ? await withTimeout(nextTicksMs, jobs.nextTicks()).catch(() => []) : [],
+    planBackfill: (stream, options) => planAskedBackfill(context, stream, options, state.config.pageSize),
     planRewind: (stream, options) => planAskedRewind(context, stream, options),
     queueCounts: async () =>
-      parts.states().queue?.isUp ? await withTimeout(nextTicksMs, jobs.counts()).catch(() => null) : null,
+      isQueueUp(state) ? await withTimeout(nextTicksMs, jobs.counts()).catch(() => null) : null,
     describedTypes: context.contracts.described,
     listsOffered: context.contracts.listsOffered,
-    settings: (stream) => settingsOf(config, context.streams, stream),
-    lookbackMs: config.lookbackMs,
-    staleAfterMs: config.staleAfterMs,
-    runbooksUrl: config.runbooksUrl,
-    alertFormat: formatOfReceiver(config),
+    settings: (stream) => settingsOf(state.config, context.streams, stream),
+    lookbackMs: state.config.lookbackMs,
+    staleAfterMs: state.config.staleAfterMs,
+    runbooksUrl: state.config.runbooksUrl,
+    alertFormat: formatOfReceiver(state.config),
   })
 
 function formatOfReceiver(config: Config): string | null {

@@ -1,24 +1,23 @@
 // What the worker does once Postgres and the queue answer: opens the mirror and the queue, works on the runs, keeps schedules and its
-// subscription, and alerts people. HTTP is not its business.
+// subscription. HTTP and alerts are not its business: they are there before.
 
 import { type Config, signingSecretOf } from '../config/load.ts'
-import { openContext, relatedNotice, type SyncContext } from '../context.ts'
+import { configuredStreams } from '../configured.ts'
+import { openContext, type Pool, relatedNotice, type SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { runAlertLoop } from '../problems/alert-loop.ts'
-import { partsDown, readProblems, type WorkerView } from '../problems/find-problems.ts'
+import { readProblems } from '../problems/find-problems.ts'
+import type { Parts } from '../problems/parts.ts'
 import type { Problem } from '../problems/stream-problems.ts'
-import { withAlertBook } from '../store/admin/alert-book.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import type { WorkerLine } from '../store/admin/watch.ts'
 import { forgetProblem } from '../store/queries/notices.ts'
 import { SourceDiffers } from '../store/queries/sources.ts'
-import { checkTakesWrites } from '../store/server/connect.ts'
 import type { RunRequest } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
-import { isPassingFailure, type PartsWatch, waitUntilAvailable, watchParts } from './availability.ts'
+import { isPassingFailure, waitUntilAvailable } from './availability.ts'
 import { type OpenDriver, openDriver } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
 import { openRequestMinutes } from './request-minutes.ts'
@@ -33,15 +32,18 @@ import {
   whatFollows,
 } from './scheduled-runs.ts'
 import { keepSubscribed, webhookNotice } from './subscription.ts'
-import { startWatch, type Watch } from './watch.ts'
+import { keepBeating, newWorkerId, startWatch, type Watch, type WorkerId } from './watch.ts'
 
-/** What there is once Postgres and the queue answered. */
-export type Live = {
-  readonly context: SyncContext
-  readonly jobs: Jobs
-  readonly parts: PartsWatch
+/** What there is once Postgres is open. */
+export type Mirror = {
+  readonly pool: Pool
   /** What needs a person. */
   readonly problems: () => Promise<readonly Problem[]>
+}
+/** What there is once Postgres and the queue answered. */
+export type Live = Mirror & {
+  readonly context: SyncContext
+  readonly jobs: Jobs
   readonly watch: Watch
 }
 
@@ -49,67 +51,100 @@ type Beginning = {
   readonly config: Config
   readonly log: Logger
   readonly metrics: Metrics
+  readonly parts: Parts
   readonly signal: AbortSignal
+  readonly onMirror: (mirror: Mirror) => void
   /** No run can be done any more. */
   readonly onHopeless: (error: Error) => void
 }
+/** What this worker notes of itself. */
+type Noted = {
+  readonly worker: WorkerId
+  readonly running: Set<WorkerLine['runs'][number]>
+  waits: Jobs['breaker']['waits']
+}
 
 export async function start(beginning: Beginning): Promise<Live> {
-  const { config, log, metrics, signal } = beginning
+  const { config, log, metrics, parts, signal } = beginning
   const requests = openRequestMinutes()
   const observer: UpstreamObserver = {
     ...metrics.upstream,
     requestDone(request) {
       metrics.upstream.requestDone(request)
       requests.observer.requestDone(request)
+      const { service, status } = request
+      if (status !== null && status < 400) parts.worked(service)
     },
   }
+  const noted: Noted = { worker: newWorkerId(), running: new Set(), waits: () => [] }
   // Closes again what was opened if the rest cannot be opened, or if the worker is stopped meanwhile.
   await using opened = new AsyncDisposableStack()
-  const context = opened.use(
-    await waitUntilAvailable({
-      what: 'Postgres',
-      open: () => openContext({ config, log, observer, contractAgeMs: 0 }),
-      isPassing: isPassingFailure,
-      ...{ signal, log },
-    }),
-  )
+  const context = opened.use(await openMirror(beginning, observer, noted))
   const queue = await waitUntilAvailable({
     what: config.redisUrl === null ? 'the queue in Postgres' : 'Redis',
     open: () => openDriver({ redisUrl: config.redisUrl, database: context.database, log }),
     isPassing: () => true,
+    onFailure: (error) => parts.failed('queue', error),
     ...{ signal, log },
   })
   opened.defer(() => queue.close())
-  const running = new Set<WorkerLine['runs'][number]>()
-  const jobs = await startRuns(beginning, context, queue, running)
-  const keepSchedules = keepUp(beginning, context, jobs)
-  const parts = watchParts(
-    [
-      { name: 'database', check: () => checkTakesWrites(context.database.pool) },
-      { name: 'queue', check: jobs.ping, onReturn: keepSchedules },
-    ],
-    log,
-  )
-  const view = () => viewOf(jobs, parts)
-  const problems = () =>
-    readProblems({
-      ...{ pool: context.database.pool, streams: context.streams, config },
-      ...{ view: view(), now: new Date() },
-    })
-  subscribeAndAlert(beginning, context, { problems, view })
+  const jobs = await startRuns(beginning, context, queue, noted.running)
+  noted.waits = jobs.breaker.waits
+  keepUp(beginning, context, jobs)
+  subscribe(beginning, context)
+  const mirror = mirrorOf(beginning, context.database.pool)
   const watch = startWatch({
-    ...{ context, problems, requests, signal, log, waits: jobs.waits },
-    running: () => [...running],
+    ...noted,
+    ...mirror,
+    ...{ context, parts, requests, signal, log },
+    running: () => [...noted.running],
   })
   const streams = context.streams.map(({ name }) => name)
   log.info({ database: context.database.address, queue: queue.address, streams }, 'the worker is running')
   opened.move()
-  return { context, jobs, parts, problems, watch }
+  return { ...mirror, context, jobs, watch }
+}
+
+const mirrorOf = ({ config, parts }: Beginning, pool: Pool): Mirror => ({
+  pool,
+  problems: () =>
+    readProblems({
+      ...{ pool, config, streams: configuredStreams(config) },
+      ...{ view: { parts: parts.list() }, now: new Date() },
+    }),
+})
+
+/** From the moment at which Postgres takes writes, this worker notes that it is there, and others may look for problems. */
+async function openMirror(
+  { config, log, parts, signal, ...beginning }: Beginning,
+  observer: UpstreamObserver,
+  noted: Noted,
+): Promise<SyncContext> {
+  let beating = new AbortController()
+  return await waitUntilAvailable({
+    what: 'Postgres',
+    open: () =>
+      openContext({
+        ...{ config, log, observer, contractAgeMs: 0 },
+        onDatabase({ pool }) {
+          beating = new AbortController()
+          const until = AbortSignal.any([signal, beating.signal])
+          const own = { running: () => [...noted.running], waits: () => noted.waits() }
+          void keepBeating({ ...own, worker: noted.worker, pool, parts, signal: until })
+          beginning.onMirror(mirrorOf({ ...beginning, config, log, parts, signal }, pool))
+        },
+      }),
+    isPassing: isPassingFailure,
+    onFailure(error) {
+      beating.abort()
+      parts.failed('database', error)
+    },
+    ...{ signal, log },
+  })
 }
 
 async function startRuns(
-  { config, log, metrics, onHopeless }: Beginning,
+  { config, log, metrics, parts, onHopeless }: Beginning,
   context: SyncContext,
   queue: OpenDriver,
   running: Set<WorkerLine['runs'][number]>,
@@ -135,6 +170,8 @@ async function startRuns(
       return await reading.finally(() => running.delete(line))
     },
     failureScope: failureScopeOf,
+    onWork: (agoMs) => parts.worked('queue', agoMs),
+    onFailure: (error) => parts.failed('queue', error),
     whatFollows,
     serviceOf: (name) => streams.get(name)?.service ?? 'assignment',
     onOutcome(request, outcome, durationMs) {
@@ -183,12 +220,12 @@ const contractAgeMs = 24 * 3_600_000
 const firstRowsMs = 120_000
 const reconcileCheckMs = 10_000
 
-/** Repairs the schedules and asks for missed reconciles, now and then. Returns what repairs the schedules at once. */
+/** Repairs the schedules and asks for missed reconciles, now and then. */
 function keepUp(
   { config, log, signal }: Beginning,
   { database, streams, contracts }: SyncContext,
   jobs: Jobs,
-) {
+): void {
   const keepSchedules = () =>
     jobs.keepSchedules().catch((error) => log.debug({ err: error }, 'could not look at the schedules'))
   const reconciles = { ...config, pool: database.pool, schedule: config.scheduleReconcile }
@@ -209,40 +246,18 @@ function keepUp(
     setTimeout(lookAtContract, firstRowsMs).unref(),
   ]
   signal.addEventListener('abort', () => regularly.forEach(clearInterval))
-  return keepSchedules
 }
 
-/** Both go on by themselves until the signal. */
-function subscribeAndAlert(
+/** Goes on by itself until the signal. */
+function subscribe(
   { config, log, signal }: Beginning,
   { assignmentService: upstream, related, database: { pool } }: SyncContext,
-  { problems, view }: Pick<Live, 'problems'> & { readonly view: () => WorkerView },
 ): void {
-  const { publicUrl, webhookSecret: secret, alertWebhookUrl, contract } = config
+  const { publicUrl, webhookSecret: secret, contract } = config
   const signingSecret = signingSecretOf(config)
   if (publicUrl !== null && secret !== null && signingSecret !== null)
     void keepSubscribed({ upstream, pool, publicUrl, secret, signingSecret, contract, signal, log })
   else void forgetProblem(pool, webhookNotice).catch(() => {})
   // Related records are not read any more, so no run would ever find that this problem is over.
   if (related.length === 0) void forgetProblem(pool, relatedNotice).catch(() => {})
-  if (alertWebhookUrl !== null)
-    void runAlertLoop({
-      url: alertWebhookUrl,
-      format: config.alertFormat,
-      quietHours: config.alertQuietHours,
-      consoleUrl: config.consoleUrl,
-      runbooksUrl: config.runbooksUrl,
-      problems,
-      withBook: (work) => withAlertBook(pool, work),
-      ownProblems: () => partsDown(view()).filter(({ key }) => key === 'part_down:database'),
-      signal,
-      log,
-    })
 }
-
-const viewOf = (jobs: Pick<Jobs, 'servicesDown'>, parts: Pick<PartsWatch, 'states'>): WorkerView => ({
-  partsDown: Object.entries(parts.states()).flatMap(([name, { isUp, since }]) =>
-    isUp ? [] : [{ name, since }],
-  ),
-  servicesDown: jobs.servicesDown(),
-})

@@ -1,11 +1,14 @@
 // Notes what people watch: that this worker is there and what it does, how each stream stands minute by minute, and what requests came to.
-// Says in the log how far long readings have come. What fails here is tried again the next time, and stops nothing else.
+// Says in the log how far long readings have come. What fails here is tried again the next time, and stops nothing else. That this worker
+// is there is noted from the moment at which Postgres is open, and is the write by which Postgres is known to work.
 
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import type { SyncContext } from '../context.ts'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
+import { type Part, type Parts, titleOf } from '../problems/parts.ts'
 import { isNews, type Problem } from '../problems/stream-problems.ts'
 import { minuteStateOf, stateOfStream } from '../problems/stream-state.ts'
 import { forgetOldProblems, noteProblems } from '../store/admin/problem-history.ts'
@@ -19,7 +22,7 @@ import {
   type WorkerLine,
 } from '../store/admin/watch.ts'
 import { readProgress } from '../store/queries/progress.ts'
-import { readStandings } from '../store/queries/watch.ts'
+import { readServicesWorked, readStandings } from '../store/queries/watch.ts'
 import {
   estimate,
   outlookInWords,
@@ -28,13 +31,62 @@ import {
   rowsInWords,
 } from '../streams/load-progress.ts'
 import { count } from '../util/text.ts'
+import { withTimeout } from '../util/waiting.ts'
 import type { RequestMinutes } from './request-minutes.ts'
 
-type Options = {
-  readonly context: Pick<SyncContext, 'database' | 'streams'>
-  readonly problems: () => Promise<readonly Problem[]>
+export type WorkerId = Pick<WorkerLine, 'id' | 'host' | 'pid' | 'version' | 'startedAt'>
+
+export const databaseRhythmMs = 5_000
+const beatTimeoutMs = 5_000
+
+type BeatOptions = {
+  readonly worker: WorkerId
+  readonly pool: Pool
+  readonly parts: Pick<Parts, 'list' | 'worked' | 'failed'>
   readonly running: () => WorkerLine['runs']
   readonly waits: () => WorkerLine['waits']
+  readonly signal: AbortSignal
+}
+
+/** Notes again and again that this worker is there, until the signal. Postgres works as long as that succeeds. */
+export async function keepBeating(options: BeatOptions): Promise<void> {
+  const { worker, pool, parts, running, waits, signal } = options
+  while (!signal.aborted) {
+    const down = parts
+      .list()
+      .filter(({ isUp, kind, state }) => !isUp && (kind !== 'service' || state === 'down'))
+    const beat = noteWorker(pool, {
+      ...worker,
+      runs: running(),
+      waits: [...waits(), ...down.map(waitFor)],
+    }).then(
+      () => parts.worked('database'),
+      (error) => parts.failed('database', error),
+    )
+    await withTimeout(beatTimeoutMs, beat).catch((tooLate) => parts.failed('database', tooLate))
+    // One that hangs is not started again, so that nothing piles up behind it.
+    await beat
+    await wait(databaseRhythmMs, undefined, { signal, ref: false }).catch(() => null)
+  }
+}
+
+const waitFor = (part: Part) => ({ what: titleOf(part), until: null, part })
+
+export function newWorkerId(): WorkerId {
+  const { version }: { version: string } = JSON.parse(
+    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  )
+  const [host, pid] = [hostname(), process.pid]
+  const id = `${host}-${pid}-${randomBytes(4).toString('hex')}`
+  return { id, host, pid, version, startedAt: new Date() }
+}
+
+type Options = {
+  readonly worker: WorkerId
+  readonly context: Pick<SyncContext, 'database' | 'streams'>
+  readonly parts: Pick<Parts, 'worked'>
+  readonly problems: () => Promise<readonly Problem[]>
+  readonly running: () => WorkerLine['runs']
   readonly requests: Pick<RequestMinutes, 'take'>
   readonly signal: AbortSignal
   readonly log: Logger
@@ -44,12 +96,11 @@ export type Watch = {
   stop(): Promise<void>
 }
 
-const everyMs = { worker: 10_000, states: 15_000, requests: 15_000, log: 30_000, thin: 3_600_000 }
+const everyMs = { states: 15_000, requests: 15_000, log: 30_000, thin: 3_600_000 }
 
 export function startWatch(options: Options): Watch {
-  const { context, requests, signal, log } = options
+  const { worker, context, parts, requests, signal, log } = options
   const { pool } = context.database
-  const worker = workerLine()
   const noteAll = async () => {
     const minutes = requests.take()
     if (minutes.length > 0) await noteRequests(pool, worker.id, minutes)
@@ -66,9 +117,6 @@ export function startWatch(options: Options): Watch {
     return setInterval(once, ms).unref()
   }
   const timers = [
-    regularly(everyMs.worker, 'what this worker does', () =>
-      noteWorker(pool, { ...worker, runs: options.running(), waits: options.waits() }),
-    ),
     regularly(everyMs.states, 'how the streams are', async () => {
       const found = await options.problems()
       await noteStates(pool, await statesOf(options, found))
@@ -77,7 +125,11 @@ export function startWatch(options: Options): Watch {
         found.filter(({ kind }) => !isNews(kind)),
       )
     }),
-    regularly(everyMs.requests, 'what was asked', noteAll),
+    regularly(everyMs.requests, 'what was asked', async () => {
+      await noteAll()
+      // Requests of other workers show as well that a service works.
+      for (const { service, agoMs } of await readServicesWorked(pool)) parts.worked(service, agoMs)
+    }),
     regularly(everyMs.thin, 'what is old', async () => {
       await thinMinutes(pool)
       await forgetOldProblems(pool)
@@ -91,15 +143,6 @@ export function startWatch(options: Options): Watch {
       await forgetWorker(pool, worker.id)
     },
   }
-}
-
-function workerLine(): Pick<WorkerLine, 'id' | 'host' | 'pid' | 'version' | 'startedAt'> {
-  const { version }: { version: string } = JSON.parse(
-    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-  )
-  const [host, pid] = [hostname(), process.pid]
-  const id = `${host}-${pid}-${randomBytes(4).toString('hex')}`
-  return { id, host, pid, version, startedAt: new Date() }
 }
 
 async function statesOf(

@@ -172,12 +172,15 @@ describe.skipIf(!hasPostgres)('alerts', () => {
       const down: Problem = { ...problem, key: 'part_down:database', kind: 'part_down', what: 'it is away' }
       let away: readonly Problem[] = [down]
       const begunMs = performance.now()
+      const there = {
+        problems: () =>
+          how === 'hangs' ? new Promise<never>(() => {}) : Promise.reject(new Error('no connection')),
+        withBook: () => Promise.reject(new Error('no connection')),
+      }
       const ending = new AbortController()
       const alerting = runAlertLoop({
-        ...{ url, log: quietLog, everyMs: 5, signal: ending.signal },
-        problems: () =>
-          how === 'hangs' ? new Promise(() => {}) : Promise.reject(new Error('no connection')),
-        withBook: () => Promise.reject(new Error('no connection')),
+        ...{ url, log: quietLog, everyMs: 5, ownEveryMs: 5, signal: ending.signal },
+        database: () => (away.length > 0 ? null : there),
         ownProblems: () => away,
         now: () => at(1_000 * (performance.now() - begunMs)),
       })

@@ -229,7 +229,7 @@ describe.skipIf(!hasPostgres)('the contract', () => {
       const found = await readProblems({
         ...{ pool: database.pool, streams, now: new Date() },
         config: { schedules: {}, staleAfterMs: 1e9 },
-        view: { partsDown: [], servicesDown: [] },
+        view: { parts: [] },
       })
       return found.filter(({ kind }) => kinds.test(kind))
     }

@@ -196,7 +196,7 @@ describe.skipIf(!hasPostgres)('a difference', () => {
 
       const problems = findProblems({
         symptoms: await readSymptoms(pool, ['assignment'], 24 * hourMs),
-        view: { partsDown: [], servicesDown: [] },
+        view: { parts: [] },
         rules: { serviceOf: () => 'assignment', isStale: () => false },
         now: new Date(),
       })

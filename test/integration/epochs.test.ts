@@ -44,7 +44,7 @@ describe.skipIf(!hasPostgres)('an upstream that goes back', () => {
   const problems = async () =>
     findProblems({
       symptoms: await readSymptoms(database.pool, ['assignment'], 60 * minuteMs),
-      view: { partsDown: [], servicesDown: [] },
+      view: { parts: [] },
       rules: { serviceOf: () => 'assignment', isStale: () => false },
       now: new Date(),
     })

@@ -70,7 +70,7 @@ describe.skipIf(!hasPostgres)('the history of a stream, after', () => {
   const problems = async () =>
     findProblems({
       symptoms: await readSymptoms(database.pool, ['tracker_object'], 86_400_000),
-      view: { partsDown: [], servicesDown: [] },
+      view: { parts: [] },
       rules: { serviceOf: () => 'tracking', isStale: () => false },
       now: new Date(),
     }).filter(({ kind }) => kind === 'local_damage')

@@ -375,7 +375,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         outcomeOf(request, { status: 'failed', error: new Error('down') }),
       )
       await stopped.requestRun(reconcile)
-      await expect.poll(() => stopped.servicesDown()).toEqual(['assignment'])
+      await expect.poll(() => stopped.breaker.outageOf('assignment')).not.toBeNull()
       // Not even tried, and owed all the same.
       await stopped.requestRun({ ...reconcile, stream: 'assignment_note' })
       await expect.poll(stopped.counts).toEqual({ waiting: 0, active: 0, delayed: 0 })
@@ -401,7 +401,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
           : outcomeOf(request)
       })
       await jobs.requestRun(incremental('assignment', 'tick'))
-      await expect.poll(() => jobs.servicesDown()).toEqual(['assignment'])
+      await expect.poll(() => jobs.breaker.outageOf('assignment')).not.toBeNull()
       // While it is left alone, run requests are remembered and not tried.
       for (const stream of ['assignment_note', 'tracker_object', 'assignment'])
         await jobs.requestRun(incremental(stream, 'tick'))
@@ -409,7 +409,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       expect(attempts).toEqual(['assignment'])
       isDown = false
       await expect.poll(() => new Set(attempts).size, { timeout: 20_000 }).toBe(3)
-      expect(jobs.servicesDown()).toEqual([])
+      expect(jobs.breaker.outageOf('assignment')).toBeNull()
     })
 
     it('stops a long run after the page in hand, within its time, and leaves it to whoever works next', async ({

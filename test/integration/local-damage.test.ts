@@ -39,7 +39,7 @@ async function problemsOf(pool: Pool, stream: string) {
   const symptoms = await readSymptoms(pool, [stream], dayMs)
   return findProblems({
     symptoms,
-    view: { partsDown: [], servicesDown: [] },
+    view: { parts: [] },
     rules: { serviceOf: () => 'assignment', isStale: () => false },
     now: new Date(),
   }).filter(({ kind }) => kind === 'local_damage')

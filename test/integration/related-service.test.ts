@@ -30,7 +30,7 @@ describe.skipIf(!hasPostgres)('related records of a service', () => {
       .map(Number)
   const relatedProblems = async (simulator: Simulator) => {
     const config = loadConfig(environmentFor(simulator, database, variables))
-    const view = { partsDown: [], servicesDown: [] }
+    const view = { parts: [] }
     const found = await readProblems({ pool: database.pool, streams, config, view, now: new Date() })
     return found.filter(({ kind }) => kind === 'related_off').map(({ what }) => what)
   }

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startEmbedded } from '../../src/embedded-postgres/server.ts'
-import { checkTakesWrites, type Database, openDatabase } from '../../src/store/server/connect.ts'
+import { type Database, openDatabase } from '../../src/store/server/connect.ts'
 import { openDriver } from '../../src/worker/queue/driver.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 
@@ -130,7 +130,8 @@ describe.skipIf(!hasPostgres)('several hosts in DATABASE_URL', () => {
         await listening.query('listen something')
         const broken = new Promise((resolve) => listening.once('error', resolve))
         await other.setReadOnly(true)
-        const look = () => checkTakesWrites(opened.pool).then(() => addressOf(opened), String)
+        const writing = 'create schema for_a_moment; drop schema for_a_moment'
+        const look = () => opened.pool.query(writing).then(() => addressOf(opened), String)
         await expect.poll(look, soon).toBe(here)
         expect(String(await broken)).toContain('terminated')
         listening.release(true)

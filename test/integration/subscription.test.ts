@@ -49,7 +49,7 @@ describe.skipIf(!hasPostgres)('the own subscription', () => {
       .map(({ status, body }) => [status, JSON.parse(body || '{}')] as const)
   const problems = async () => {
     const config = loadConfig(environmentFor(await idle, database))
-    const view = { partsDown: [], servicesDown: [] }
+    const view = { parts: [] }
     return await readProblems({ pool: database.pool, streams, config, view, now: new Date() })
   }
   const idle = startSimulator({ assignments: 1 })
@@ -146,7 +146,7 @@ describe.skipIf(!hasPostgres)('the first row of a stream that was empty', () => 
     await using context = await openTestContext(database, simulator)
     const drift = async () => {
       const config = loadConfig(environmentFor(simulator, database))
-      const view = { partsDown: [], servicesDown: [] }
+      const view = { parts: [] }
       const found = await readProblems({ pool: database.pool, streams, config, view, now: new Date() })
       return found.filter(({ kind }) => kind === 'schema_drift').map(({ stream, what }) => [stream, what])
     }

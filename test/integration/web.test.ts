@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'
+import type { Part } from '../../src/problems/parts.ts'
 import { readAssets } from '../../src/web/assets.ts'
 import { html } from '../../src/web/html.ts'
 import { openLiveEvents } from '../../src/web/live-events.ts'
@@ -130,21 +131,39 @@ describe('POST /hooks/<secret>', () => {
 
 describe('GET /healthz, /readyz and /metrics', () => {
   it('tell apart that the program runs and that it can work', async () => {
-    const part = { isUp: true, since: new Date(0) }
+    const part = { name: 'queue', kind: 'queue', since: new Date(0) } as const
     let isReady = false
+    const queue = (): Part =>
+      isReady
+        ? { ...part, isUp: true, state: 'works', reason: null, whatToDo: null }
+        : { ...part, isUp: false, state: 'not yet', reason: 'No job has gone through.', whatToDo: 'Wait.' }
+    const service = { ...part, name: 'tracking', kind: 'service', state: 'down' } as const
     const url = await serve(
-      healthRoutes(() => ({ isReady, parts: { queue: { ...part, isUp: isReady } }, servicesDown: [] })),
+      healthRoutes(() => ({
+        isRunning: true,
+        parts: [queue(), { ...service, isUp: false, reason: 'It answers 503.', whatToDo: 'Wait.' }],
+      })),
     )
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
-    expect((await fetch(`${url}/readyz`)).status).toBe(503)
+    const away = await fetch(`${url}/readyz`)
+    expect([away.status, await away.json()]).toMatchObject([
+      503,
+      { parts: { queue: { up: false, state: 'not yet', reason: 'No job has gone through.' } } },
+    ])
     isReady = true
     const ready = await fetch(`${url}/readyz`)
     expect([ready.status, await ready.json()]).toEqual([
       200,
       {
         status: 'ready',
-        parts: { queue: { up: true, since: '1970-01-01T00:00:00.000Z' } },
-        services_down: [],
+        parts: {
+          queue: { up: true, state: 'works', since: '1970-01-01T00:00:00.000Z' },
+          tracking: {
+            ...{ up: false, state: 'down', since: '1970-01-01T00:00:00.000Z' },
+            ...{ reason: 'It answers 503.', what_to_do: 'Wait.' },
+          },
+        },
+        services_down: ['tracking'],
       },
     ])
     expect((await fetch(`${url}/readyz`, { method: 'HEAD' })).status).toBe(200)
@@ -198,7 +217,7 @@ describe('the server', () => {
   })
 
   it('refuses headers without end, and what could be read as two requests (P10)', async () => {
-    const url = await serve(healthRoutes(() => ({ isReady: true, parts: {}, servicesDown: [] })))
+    const url = await serve(healthRoutes(() => ({ isRunning: true, parts: [] })))
     const get = 'GET /healthz HTTP/1.1\r\nhost: x\r\n'
     const many = Array.from({ length: 5_000 }, (_, index) => `x-${index}: y\r\n`).join('')
     for (const headers of [many, `x: ${'y'.repeat(70_000)}\r\n`])
@@ -246,7 +265,7 @@ describe('the server', () => {
 
   it('answers probes and Prometheus by whatever name they find it, and no page of a site that was bound to it', async () => {
     const metrics = metricsRoute({ registry: new Registry(), refresh: async () => {} })
-    const health = healthRoutes(() => ({ isReady: true, parts: {}, servicesDown: [] }))
+    const health = healthRoutes(() => ({ isRunning: true, parts: [] }))
     const own = { listensOn: '0.0.0.0', publicUrl: null, names: ['tidemark.internal'] }
     const url = await serve(byKnownNames(own, [health, metrics], { browsersOnly: true }))
     const statusOf = async (path: string, host: string, more: readonly string[]) => {
@@ -299,7 +318,7 @@ describe('the server', () => {
       })
     const url = await serve(
       slow,
-      healthRoutes(() => ({ isReady: true, parts: {}, servicesDown: [] })),
+      healthRoutes(() => ({ isRunning: true, parts: [] })),
     )
     const answered = fetch(`${url}/slow`).then((answer) => answer.text())
     const sockets = Array.from({ length: 1_200 }, (_, index) =>
@@ -323,7 +342,7 @@ describe('the server', () => {
 
   it('says to browsers of every answer, also of those that no route gives, what they may do with it', async () => {
     const routes: Routes[] = [
-      healthRoutes(() => ({ isReady: true, parts: {}, servicesDown: [] })),
+      healthRoutes(() => ({ isRunning: true, parts: [] })),
       hookRoute({ secret, onDelivery: () => {} }),
       metricsRoute({ registry: new Registry(), refresh: () => Promise.reject(new Error('x')) }),
       readAssets().routes,

@@ -33,7 +33,7 @@ describe.skipIf(!hasPostgres)('a worker whose Postgres is read-only', () => {
       await expect.poll(equal, inTime).toEqual([])
       await lease('set default_transaction_read_only = on')
       await expect.poll(readiness, inTime).toBe(503)
-      expect(await worker.metric('tidemark_up{part="database"}')).toBe(0)
+      await expect.poll(() => worker.metric('tidemark_up{part="database"}'), inTime).toBe(0)
       expect(worker.logged().join('')).toContain('Postgres is read-only')
       simulator.source.change('assignment', 3)
       await lease('reset default_transaction_read_only')

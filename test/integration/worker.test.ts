@@ -45,7 +45,7 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
           // What changed while the first run still reads would be found by that one.
           const runs = 'tidemark_runs_total{stream="assignment",kind="incremental",status="done"}'
           await expect.poll(() => worker.metric(runs), inTime).toBeGreaterThan(0)
-          expect((await worker.get('/readyz')).status).toBe(200)
+          await expect.poll(async () => (await worker.get('/readyz')).status, inTime).toBe(200)
           simulator.source.change('assignment', 7)
           expect((await worker.post(hook)).status).toBe(202)
           await expect.poll(equal(simulator), inTime).toEqual([])
@@ -102,7 +102,8 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
           const lines = (part: string) => worker.logged().filter((line) => line.includes(part)).length
           await expect.poll(() => worker.metric('tidemark_up{part="assignment"}'), inTime).toBe(0)
           // Postgres and the queue are fine, so the worker is ready: what it has is served.
-          expect((await worker.get('/readyz')).status).toBe(200)
+          await expect.poll(async () => (await worker.get('/readyz')).status, inTime).toBe(200)
+          await expect.poll(() => lines('the assignment service: '), inTime).toBe(1)
           simulator.faults.clear()
           await expect.poll(equal(simulator), inTime).toEqual([])
           await expect.poll(() => lines('the assignment service works again'), inTime).toBe(1)

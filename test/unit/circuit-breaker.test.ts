@@ -65,12 +65,12 @@ it('takes a run that asked for nothing as no sign that its service works (P10)',
   const startedMs = Date.now()
   breaker.failed(request, startedMs, away)
   breaker.succeeded(idle, 0)
-  expect(breaker.servicesDown()).toEqual(['assignment'])
+  expect(breaker.outageOf('assignment')?.message).toBe('refuses connections')
   expect(breaker.mustWait(request)).toBe(true)
   breaker.failed(request, startedMs, away)
   expect(told()).toEqual([[40, expect.stringContaining('the assignment service: refuses connections')]])
   breaker.succeeded(idle, 1)
-  expect(breaker.servicesDown()).toEqual([])
+  expect(breaker.outageOf('assignment')).toBeNull()
 })
 
 describe('what was left alone', () => {
@@ -90,9 +90,9 @@ describe('what was left alone', () => {
     const { breaker } = watch()
     breaker.failed(request, Date.now(), away)
     vi.advanceTimersByTime(300_000)
-    expect(breaker.servicesDown()).toEqual(['assignment'])
+    expect(breaker.outageOf('assignment')?.message).toBe('refuses connections')
     vi.advanceTimersByTime(3_600_000)
-    expect(breaker.servicesDown()).toEqual([])
+    expect(breaker.outageOf('assignment')).toBeNull()
     expect(breaker.waits()).toEqual([])
   })
 

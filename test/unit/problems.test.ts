@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { isStale } from '../../src/config/parsers.ts'
 import { contractProblems } from '../../src/problems/contract-problems.ts'
 import { findProblems, type WorkerView } from '../../src/problems/find-problems.ts'
+import type { Part } from '../../src/problems/parts.ts'
 import { problemKinds } from '../../src/problems/stream-problems.ts'
 import { careOf } from '../../src/problems/stream-state.ts'
 import type { Notice } from '../../src/store/queries/notices.ts'
@@ -35,7 +36,11 @@ const well: StreamSymptoms = {
   localChanges: [],
   epochs: [],
 }
-const allWell: WorkerView = { partsDown: [], servicesDown: [] }
+const allWell: WorkerView = { parts: [] }
+const down = (kind: Part['kind'], name: string): Part => ({
+  ...{ name, kind, isUp: false, state: 'down', since: ago(1) },
+  ...{ reason: 'It was not seen.', whatToDo: 'See whether it runs: `tidemark probe`.' },
+})
 
 const find = (
   symptoms: readonly Partial<StreamSymptoms>[],
@@ -141,7 +146,7 @@ describe('findProblems', () => {
       readThroughAt: ago(999),
     }))
     const found = find([...streams, { stream: 'tracker_object', failing: failing(3, 'UPSTREAM_STATUS') }], {
-      servicesDown: ['assignment'],
+      parts: [down('service', 'assignment')],
     })
     expect(found.map(({ kind, stream }) => [kind, stream])).toEqual([
       ['token_refused', null],
@@ -153,7 +158,7 @@ describe('findProblems', () => {
 
   it('tells of an identity provider that is away, and does not send people to the credentials', () => {
     const away = { failing: failing(7, 'UPSTREAM_SIGN_IN_AWAY') }
-    expect(kinds([away], { servicesDown: ['assignment'] })).toEqual(['service_down'])
+    expect(kinds([away], { parts: [down('service', 'assignment')] })).toEqual(['service_down'])
   })
 
   it.each([
@@ -164,7 +169,9 @@ describe('findProblems', () => {
       ...kind,
       error: 'GET /x: status 429. It asks for no requests before 2058-08-02T01:46:40.000Z.',
     }))
-    const found = find([{ failing: one, readThroughAt: ago(999) }], { servicesDown: ['assignment'] })
+    const found = find([{ failing: one, readThroughAt: ago(999) }], {
+      parts: [down('service', 'assignment')],
+    })
     expect(found).toMatchObject([
       {
         kind: 'told_to_wait',
@@ -179,7 +186,7 @@ describe('findProblems', () => {
   })
 
   it('tells what the worker sees, and blames a service that is down for its streams', () => {
-    const view = { partsDown: [{ name: 'queue', since: ago(1) }], servicesDown: ['assignment'] }
+    const view = { parts: [down('queue', 'queue'), down('service', 'assignment')] }
     expect(kinds([{ failing: failing(9), readThroughAt: ago(999) }], view)).toEqual([
       'part_down',
       'service_down',
@@ -191,24 +198,24 @@ describe('findProblems', () => {
     [61, 'needs you'],
   ])('lets a service be down for an hour before somebody has to ask (%i minutes: %s)', (minutes, care) => {
     const away = failing(9).map((kind) => ({ ...kind, since: ago(minutes) }))
-    const [down] = find([{ failing: away, lastSuccessAt: ago(minutes + 1) }], {
-      servicesDown: ['assignment'],
+    const [found] = find([{ failing: away, lastSuccessAt: ago(minutes + 1) }], {
+      parts: [down('service', 'assignment')],
     })
-    expect(down).toMatchObject({ kind: 'service_down', since: ago(minutes) })
-    expect(down && careOf(down)).toBe(care)
+    expect(found).toMatchObject({ kind: 'service_down', since: ago(minutes) })
+    expect(found && careOf(found)).toBe(care)
   })
 
   it('takes what failed while the service worked for no part of its outage', () => {
     const failingSince = (minutes: number) => failing(9).map((kind) => ({ ...kind, since: ago(minutes) }))
     const [early, late] = [failingSince(600), failingSince(5)]
-    const down = (...symptoms: Partial<StreamSymptoms>[]) =>
-      find(symptoms, { servicesDown: ['assignment'] })[0]?.since
-    expect(down({ failing: early, lastSuccessAt: ago(8) }, { failing: late, lastSuccessAt: ago(7) })).toEqual(
-      ago(5),
-    )
-    expect(down({ failing: early, lastSuccessAt: ago(7) })).toEqual(ago(7))
-    expect(down({ failing: [...late, ...early], lastSuccessAt: null })).toEqual(ago(600))
-    expect(down({ lastSuccessAt: null })).toBeNull()
+    const sinceOf = (...symptoms: Partial<StreamSymptoms>[]) =>
+      find(symptoms, { parts: [down('service', 'assignment')] })[0]?.since
+    expect(
+      sinceOf({ failing: early, lastSuccessAt: ago(8) }, { failing: late, lastSuccessAt: ago(7) }),
+    ).toEqual(ago(5))
+    expect(sinceOf({ failing: early, lastSuccessAt: ago(7) })).toEqual(ago(7))
+    expect(sinceOf({ failing: [...late, ...early], lastSuccessAt: null })).toEqual(ago(600))
+    expect(sinceOf({ lastSuccessAt: null })).toBeNull()
   })
 
   it('gathers fields that came together, and keeps those apart that came later', () => {
@@ -305,13 +312,15 @@ describe('each problem', () => {
         { stream: 'tracker_object', failing: failing(3), readThroughAt: ago(99) },
         { stream: 'assignment_note', failing: failing(9, 'UPSTREAM_SIGN_IN') },
       ],
-      { partsDown: [{ name: 'queue', since: ago(1) }] },
+      { parts: [down('queue', 'queue')] },
       [
         { key: 'webhooks:subscription', since: ago(1), what: 'The worker is not subscribed.' },
         { key: 'related_off:assignment', since: ago(1), what: 'Related records cannot be read.' },
       ],
     )
-    const service = find([{ failing: failing(1, 'UPSTREAM_ASKS_LATER') }], { servicesDown: ['tracking'] })
+    const service = find([{ failing: failing(1, 'UPSTREAM_ASKS_LATER') }], {
+      parts: [down('service', 'tracking')],
+    })
     const contracts = contractProblems({
       changes: [
         {

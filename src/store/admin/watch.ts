@@ -1,8 +1,9 @@
 // What workers note for those who watch: that they are there, what each minute was like, and what requests to the upstream came to.
 // Minutes thin out to hours after eight days, and hours go after ninety.
 
-import type { Pool } from 'pg'
-import { inTurn } from '../server/session.ts'
+import pg, { type Pool } from 'pg'
+import { DatabaseError } from '../../util/errors.ts'
+import { inTurn, withConnection } from '../server/session.ts'
 
 type Queryable = Pick<Pool, 'query'>
 
@@ -13,12 +14,46 @@ export type WorkerLine = {
   readonly version: string
   readonly startedAt: Date
   readonly runs: readonly { readonly stream: string; readonly kind: string; readonly since: Date }[]
-  /** What does not work, and when it is tried again. */
-  readonly waits: readonly { readonly what: string; readonly until: Date }[]
+  /** What does not work, and when it is tried again; null: as soon as it works. `part`: what the worker knows of it. */
+  readonly waits: readonly { readonly what: string; readonly until: Date | null; readonly part?: object }[]
 }
 
-/** Notes that the worker lives and what it does. Removes lines of workers that have been gone for a day. */
-export async function noteWorker(client: Queryable, line: WorkerLine): Promise<void> {
+/** Sorts more than fits into its memory, so that Postgres needs room on its disk for a moment. A small write alone may find room in a full one. */
+const needsRoomSql = `
+  begin; set local work_mem = '64kB';
+  select from (select repeat(md5(i::text), 4) as text from generate_series(1, 2000) as i order by text) as sorted offset 1999`
+/** The role may write no temporary files: then Postgres says so, whatever the disk is like. */
+const temporaryFileLimit = '53400'
+const readOnly = '25006'
+let isRoomAsked = true
+
+/**
+ * Notes that the worker lives and what it does, which also shows that Postgres takes a write: a standby refuses it, and so does a full
+ * disk. Removes lines of workers that have been gone for a day.
+ */
+export async function noteWorker(pool: Pool, line: WorkerLine): Promise<void> {
+  try {
+    await withConnection(pool, async (client) => {
+      await client.query(isRoomAsked ? needsRoomSql : 'begin')
+      await writeLine(client, line)
+      await client.query('commit')
+    })
+  } catch (error) {
+    const code = error instanceof pg.DatabaseError ? error.code : null
+    if (code === readOnly)
+      throw new DatabaseError(
+        'Postgres is read-only. It may have become a standby, or its disk may be full.',
+        {
+          cause: error,
+        },
+      )
+    if (code !== temporaryFileLimit || !isRoomAsked) throw error
+    isRoomAsked = false
+    await noteWorker(pool, line)
+  }
+}
+
+async function writeLine(client: Queryable, line: WorkerLine): Promise<void> {
   const { id, host, pid, version, startedAt, runs, waits } = line
   await client.query(
     `with gone as (

@@ -14,7 +14,12 @@ export type WorkerSeen = {
   /** It has said nothing for a minute. */
   readonly isGone: boolean
   readonly runs: readonly { readonly stream: string; readonly kind: string; readonly since: string }[]
-  readonly waits: readonly { readonly what: string; readonly until: string }[]
+  readonly waits: readonly {
+    readonly what: string
+    readonly until: string | null
+    /** What the worker knows of a part that does not work. */
+    readonly part?: Readonly<Record<string, unknown>>
+  }[]
 }
 
 export async function readWorkers(client: Queryable): Promise<readonly WorkerSeen[]> {
@@ -22,6 +27,23 @@ export async function readWorkers(client: Queryable): Promise<readonly WorkerSee
     `select id, host, pid, version, started_at as "startedAt", seen_at as "seenAt",
        seen_at < now() - interval '1 minute' as "isGone", runs, waits
      from tidemark.worker order by started_at, id`,
+  )
+  return rows
+}
+
+/** How long ago, at most, a request of any worker last succeeded, by service; those without one in the last days are left out. */
+export async function readServicesWorked(
+  client: Queryable,
+): Promise<readonly { readonly service: string; readonly agoMs: number }[]> {
+  const { rows } = await client.query<{ service: string; agoMs: number }>(
+    `select service, greatest(0, extract(epoch from now() - latest.at)::float8 * 1000) as "agoMs"
+     from (select distinct service from tidemark.source) as known
+     cross join lateral (
+       select at from tidemark.service_minute as one
+       where one.service = known.service and at > now() - interval '3 days'
+         and requests > coalesce((select sum(value::bigint) from jsonb_each_text(failures)), 0)
+       order by at desc limit 1
+     ) as latest`,
   )
   return rows
 }

@@ -317,17 +317,6 @@ async function check(client: pg.Client, where: string, isReadOnly: boolean): Pro
     )
 }
 
-/** Rejects while nothing can be written: a primary becomes a standby, and some providers lock a full disk in this way. */
-export async function checkTakesWrites(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
-  // An error of Postgres itself: a pool drops the session that it came from, and the next one may go to another host.
-  await client.query(`do $$ begin
-    if current_setting('transaction_read_only')::bool then
-      raise sqlstate '25006'
-        using message = 'Postgres is read-only. It may have become a standby, or its disk may be full.';
-    end if;
-  end $$`)
-}
-
 const databaseOf = (client: pg.Client): string => client.database ?? 'postgres'
 
 const describe = ({ hosts }: PostgresUrl): string => `${hosts.map(addressIn).join(',')}${hosts[0].pathname}`

@@ -82,7 +82,7 @@ function doing({ isGone, runs, waits }: WorkerSeen, now: Date): Html | null {
     ),
     ...waits.map(
       ({ what, until }) =>
-        html`waits for ${foreign(what, 100)} until ${new Date(until).toISOString().slice(11, 19)}`,
+        html`waits for ${foreign(what, 100)}${until && ` until ${new Date(until).toISOString().slice(11, 19)}`}`,
     ),
   ]
   return parts.length === 0

@@ -30,8 +30,10 @@ export type CircuitBreaker = {
   forget(request: RunRequest): void
   /** What was made to wait and not asked for again yet. */
   owed(): readonly RunRequest[]
-  /** Names of the services that do not work. */
-  servicesDown(): readonly string[]
+  /** What kept runs from working: a service by its name, or `database`; null: nothing. */
+  outageOf(part: string): Error | null
+  /** The part works again, so what waits for it is tried at once. */
+  tryAgain(part: string): void
   /** What does not work, in words, and when it is tried again. */
   waits(): readonly { readonly what: string; readonly until: Date }[]
   close(): void
@@ -39,6 +41,7 @@ export type CircuitBreaker = {
 
 type Failing = {
   readonly outage: Outage
+  readonly error: Error
   readonly level: FailureScope['level']
   readonly owed: Map<string, RunRequest>
   /** Until a timer ends, and not until a time of the clock, which may be set back. */
@@ -81,7 +84,8 @@ export function openCircuitBreaker(options: Options): CircuitBreaker {
       failing.delete(key)
     },
     owed: () => [...failing.values()].flatMap(({ owed }) => [...owed.values()]),
-    servicesDown: () => [...failing.keys()].flatMap((key) => serviceKeyPattern.exec(key)?.slice(1) ?? []),
+    outageOf: (part) => failing.get(keyOfPart(part))?.error ?? null,
+    tryAgain: (part) => tryAgain(state, keyOfPart(part)),
     waits: () =>
       [...failing].flatMap(([what, { outage, isLeftAlone }]) =>
         isLeftAlone || serviceKeyPattern.test(what) ? [{ what, until: new Date(outage.untilMs) }] : [],
@@ -96,6 +100,7 @@ export function openCircuitBreaker(options: Options): CircuitBreaker {
 const serviceKey = ({ serviceOf }: State, { stream }: RunRequest): string =>
   `the ${serviceOf(stream)} service`
 const streamKey = ({ stream, kind }: RunRequest): string => `the ${kind} run of ${stream}`
+const keyOfPart = (part: string): string => (part === 'database' ? databaseKey : `the ${part} service`)
 const keysOf = (state: State, request: RunRequest): readonly string[] => [
   databaseKey,
   serviceKey(state, request),
@@ -127,7 +132,7 @@ function noteFailure(state: State, request: RunRequest, startedMs: number, given
   owed.set(placeOf(request), request)
   const isWorse = known === undefined || severity[level] > severity[known.level]
   state.failing.set(key, {
-    ...{ outage, owed, isLeftAlone: true, timer },
+    ...{ outage, owed, isLeftAlone: true, timer, error: error ?? new Error(message) },
     level: isWorse ? level : known.level,
   })
   const fields = { err: error, stream: request.stream, kind: request.kind }
@@ -158,6 +163,7 @@ function noteSuccess(state: State, request: RunRequest, hasAsked: boolean): void
 function tryAgain(state: State, key: string): void {
   const known = state.failing.get(key)
   if (!known) return
+  clearTimeout(known.timer)
   // The outage is forgotten after a while: another worker may take what is owed, and this one would never hear that the service works.
   const timer = setTimeout(() => serviceKeyPattern.test(key) && state.failing.delete(key), forgottenAfterMs)
   timer.unref()

@@ -71,8 +71,10 @@ export type OpenDriver = {
   readonly driver: Driver
   /** Where the queue is, for people. */
   readonly address: string
-  /** Rejects while the queue cannot be used. */
+  /** Rejects while nothing can be written there. Of a queue in Postgres only its jobs tell that. */
   ping(): Promise<void>
+  /** Makes its tables where they are missing. */
+  prepare(): Promise<void>
   close(): Promise<void>
 }
 
@@ -121,11 +123,7 @@ async function openPostgres({ connection, address }: Options['database'], log: L
   pool.setMaxListeners(0)
   pool.on('error', (error) => log.debug({ err: error }, 'an idle connection of the queue broke'))
   pool.on('connect', (client) => void client.on('error', () => {}))
-  const ping = async () => {
-    await pool.query('select 1')
-  }
-  try {
-    await ping()
+  const prepare = async () => {
     const client = await pool.connect()
     try {
       await runMigrations(client, schema)
@@ -133,11 +131,15 @@ async function openPostgres({ connection, address }: Options['database'], log: L
     } finally {
       client.release()
     }
+  }
+  try {
+    await prepare()
   } catch (error) {
     await pool.end()
     throw error
   }
-  return { driver: { kind: 'postgres', pool }, address, ping, close: () => pool.end() }
+  const ping = async () => {}
+  return { driver: { kind: 'postgres', pool }, address, ping, prepare, close: () => pool.end() }
 }
 
 /** In the URL, because an `options` that is there already would win over one beside it. */
@@ -189,6 +191,7 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
     driver: { kind: 'redis', redis, prefix },
     address: describe(redisUrl),
     ping,
+    prepare: async () => {},
     close: async () => redis.disconnect(),
   }
 }

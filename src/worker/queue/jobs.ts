@@ -4,23 +4,20 @@ import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
 import type { RunOutcome } from '../../sync/perform-run.ts'
 import { withTimeout } from '../../util/waiting.ts'
-import { type FailureScope, openCircuitBreaker } from './circuit-breaker.ts'
+import { type QueueWatch, watchQueue } from './canary.ts'
+import { type CircuitBreaker, type FailureScope, openCircuitBreaker } from './circuit-breaker.ts'
 import type { OpenDriver } from './driver.ts'
 import { again, openRunQueue, type QueueCounts } from './requests.ts'
 import { type DoRun, startRunWorker } from './run-worker.ts'
-import { type NextTick, startTickWorker, type Tick, type Wanted } from './schedules.ts'
+import { type NextTick, startTickWorker, type Tick, type TickWorker, type Wanted } from './schedules.ts'
 
 export type Jobs = {
   requestRun(request: RunRequest): Promise<void>
   counts(): Promise<QueueCounts>
-  /** Rejects while the queue cannot be used. */
-  ping(): Promise<void>
   /** Repairs schedules that a flush, a lost queue or a jump of the clock took away. */
   keepSchedules(): Promise<void>
   nextTicks(): Promise<readonly NextTick[]>
-  servicesDown(): readonly string[]
-  /** What does not work, in words, and when it is tried again. */
-  waits(): readonly { readonly what: string; readonly until: Date }[]
+  readonly breaker: Pick<CircuitBreaker, 'outageOf' | 'tryAgain' | 'waits'>
   /** Runs end after the page in hand. */
   stop(): Promise<void>
 }
@@ -36,6 +33,11 @@ export type JobsOptions = {
   readonly onOutcome: (request: RunRequest, outcome: RunOutcome, durationMs: number) => void
   /** Another run that is due at once because of what a run has found. */
   readonly whatFollows?: (request: RunRequest, outcome: RunOutcome) => RunRequest | null
+  /** Whether jobs get through the queue. */
+  readonly onWork?: (agoMs: number) => void
+  readonly onFailure?: (error: unknown) => void
+  /** How often that is looked at, and how long a consumer may be silent before it is tried. */
+  readonly canaries?: { readonly everyMs: number; readonly rhythmMs: number }
   /** Enough that no stream's slow runs can keep all others from being read. */
   readonly runsAtOnce?: number
   readonly log: Logger
@@ -50,8 +52,12 @@ const drainMs = 18_000
 
 export async function startJobs(options: JobsOptions): Promise<Jobs> {
   const { queue, run, failureScope, onOutcome, serviceOf, log } = options
-  // That the queue is away is logged by the watch of the parts.
-  const onError = (error: Error) => log.debug({ err: error }, 'the queue has trouble')
+  let watch: QueueWatch | null = null
+  // That the queue is away is logged with the state of the parts.
+  const onError = (error: Error) => {
+    log.debug({ err: error }, 'the queue has trouble')
+    watch?.doubt()
+  }
   const runs = openRunQueue(queue.driver, onError)
   const breaker = openCircuitBreaker({ serviceOf, requestRun: runs.requestRun, log })
   const ticks = await startTickWorker({
@@ -75,27 +81,34 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     whatFollows: options.whatFollows ?? (() => null),
     onError,
   })
+  watch = watchQueue({
+    consumers: [
+      { ...ticks, name: 'ticks', queue: ticks.forCanaries },
+      { ...worker, name: 'runs', queue: runs.forCanaries },
+    ],
+    ping: queue.ping,
+    async prepare() {
+      await queue.prepare()
+      await ticks.keepSchedules()
+    },
+    onWork: options.onWork ?? (() => {}),
+    onFailure: options.onFailure ?? (() => {}),
+    ...options.canaries,
+    log,
+  })
   /** Leaves what this worker still owes to the next one: a reconcile would otherwise come only the next day. */
   async function handBack(): Promise<void> {
     await Promise.all(breaker.owed().map((request) => runs.requestRun(again(request))))
   }
 
-  let changedInARow = 0
   return {
     requestRun: runs.requestRun,
     counts: runs.counts,
-    ping: queue.ping,
-    async keepSchedules() {
-      const changed = await ticks.keepSchedules()
-      changedInARow = changed > 0 ? changedInARow + 1 : 0
-      const text = 'schedules in the queue were missing or wrong and have been repaired'
-      if (changedInARow === contestedChecks) log.warn({ changed }, `${text}, ${contested}`)
-      else if (changed > 0) log[changedInARow < contestedChecks ? 'info' : 'debug']({ changed }, text)
-    },
+    keepSchedules: openScheduleRepair(ticks, log),
     nextTicks: ticks.next,
-    servicesDown: breaker.servicesDown,
-    waits: breaker.waits,
+    breaker,
     async stop() {
+      watch?.close()
       const drained = Promise.all([ticks.close(), worker.close()]).then(handBack).then(runs.close)
       // What waits for a queue that is away would wait for ever.
       await withTimeout(drainMs, drained).catch((error) =>
@@ -104,5 +117,16 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
       breaker.close()
       await queue.close()
     },
+  }
+}
+
+function openScheduleRepair(ticks: Pick<TickWorker, 'keepSchedules'>, log: Logger): () => Promise<void> {
+  let changedInARow = 0
+  return async () => {
+    const changed = await ticks.keepSchedules()
+    changedInARow = changed > 0 ? changedInARow + 1 : 0
+    const text = 'schedules in the queue were missing or wrong and have been repaired'
+    if (changedInARow === contestedChecks) log.warn({ changed }, `${text}, ${contested}`)
+    else if (changed > 0) log[changedInARow < contestedChecks ? 'info' : 'debug']({ changed }, text)
   }
 }

@@ -3,6 +3,7 @@
 
 import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
+import type { CanaryQueue } from './canary.ts'
 import { type Driver, placed, Queue } from './driver.ts'
 
 export type QueueCounts = { readonly waiting: number; readonly active: number; readonly delayed: number }
@@ -10,6 +11,7 @@ export type QueueCounts = { readonly waiting: number; readonly active: number; r
 export type RunQueue = {
   requestRun(request: RunRequest): Promise<void>
   counts(): Promise<QueueCounts>
+  readonly forCanaries: CanaryQueue
   close(): Promise<void>
 }
 
@@ -37,6 +39,7 @@ export function openRunQueue(driver: Driver, onError: (error: Error) => void): R
       } = await queue.getJobCounts('waiting', 'active', 'delayed')
       return { waiting, active, delayed }
     },
+    forCanaries: queue,
     close: () => queue.close(),
   }
 }

@@ -6,6 +6,7 @@ import type { RunRequest } from '../../streams/catalog.ts'
 import type { RunOutcome } from '../../sync/perform-run.ts'
 import { backoff } from '../../util/backoff.ts'
 import { withTimeout } from '../../util/waiting.ts'
+import { type Consumer, canaryName } from './canary.ts'
 import type { CircuitBreaker, FailureScope } from './circuit-breaker.ts'
 import { type Driver, placed, Worker } from './driver.ts'
 import { again, type RunQueue, runQueueName } from './requests.ts'
@@ -38,7 +39,7 @@ type Options = {
   readonly whatFollows: (request: RunRequest, outcome: RunOutcome) => RunRequest | null
   readonly onError: (error: Error) => void
 }
-export type RunWorker = {
+export type RunWorker = Omit<Consumer, 'name' | 'queue'> & {
   /** Begins nothing more, lets short runs end and stops long ones after the page in hand. */
   close(): Promise<void>
 }
@@ -49,13 +50,27 @@ export function startRunWorker(options: Options): RunWorker {
   const { driver, runsAtOnce } = options
   const stopping = new AbortController()
   const places = watchPlaces(options)
-  const worker = new Worker<RunRequest>(
-    runQueueName,
-    ({ data }) => places.take(() => doRun(options, data, stopping.signal, places.shouldYield)),
-    { ...placed(driver), ...lockOptions, concurrency: runsAtOnce },
-  )
-  worker.on('error', options.onError)
+  let tookMs: number | null = null
+  const open = () => {
+    const worker = new Worker<RunRequest>(
+      runQueueName,
+      async ({ name, data }) => {
+        tookMs = performance.now()
+        if (name !== canaryName)
+          await places.take(() => doRun(options, data, stopping.signal, places.shouldYield))
+      },
+      { ...placed(driver), ...lockOptions, concurrency: runsAtOnce },
+    )
+    return worker.on('error', options.onError)
+  }
+  let worker = open()
   return {
+    tookMs: () => tookMs,
+    isFull: places.isFull,
+    reopen() {
+      leave(worker)
+      worker = open()
+    },
     async close() {
       places.close()
       const closed = worker.close()
@@ -65,6 +80,10 @@ export function startRunWorker(options: Options): RunWorker {
     },
   }
 }
+
+/** Of a consumer that takes nothing more. What it works on goes on; in Postgres its lease keeps others off meanwhile (P2). */
+export const leave = (worker: { close(isForced: boolean): Promise<void> }): void =>
+  void worker.close(true).catch(() => {})
 
 async function doRun(
   options: Options,
@@ -111,6 +130,7 @@ function settle(
 
 type Places = {
   take(work: () => Promise<void>): Promise<void>
+  isFull(): boolean
   /** Counts down, so that each waiting request is given way to once. */
   shouldYield(startedMs: number): boolean
   close(): void
@@ -149,6 +169,7 @@ function watchPlaces({ queue, runsAtOnce }: Pick<Options, 'queue' | 'runsAtOnce'
         active--
       }
     },
+    isFull: () => active >= runsAtOnce,
     shouldYield(startedMs) {
       if (waiting === 0 || Date.now() - startedMs < shortestRunMs) return false
       waiting--
@@ -168,7 +189,7 @@ const takenBy = (note: string | null): FailureScope => ({
   error: null,
 })
 
-/** That the queue is away is logged by the watch of the parts. */
+/** That the queue is away is logged with the state of the parts. */
 const notTaken = (error: Error): FailureScope => ({
   scope: 'stream',
   notBefore: null,

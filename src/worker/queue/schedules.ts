@@ -4,8 +4,9 @@
 import { ErrorCode } from 'bullmq'
 import { CronExpressionParser } from 'cron-parser'
 import type { RunKind } from '../../streams/catalog.ts'
+import { type CanaryQueue, type Consumer, canaryName } from './canary.ts'
 import { type Driver, placed, Queue, Worker } from './driver.ts'
-import { lockOptions } from './run-worker.ts'
+import { leave, lockOptions } from './run-worker.ts'
 
 export type Tick = { readonly stream: string; readonly kind: RunKind }
 export type Wanted = Tick & { readonly schedule: { readonly everyMs: number } | { readonly cron: string } }
@@ -110,7 +111,8 @@ const nextSlot = (cron: string, nowMs: number): number =>
     .getTime()
 
 // Turns the ticks of the schedules into run requests. It does nothing else, so that a tick takes no longer than adding a job.
-export type TickWorker = {
+export type TickWorker = Omit<Consumer, 'name' | 'queue'> & {
+  readonly forCanaries: CanaryQueue
   /** Makes the schedules what they should be. Returns how many were not. */
   keepSchedules(): Promise<number>
   /** When each schedule ticks next. */
@@ -125,6 +127,7 @@ type Options = {
   readonly onError: (error: Error) => void
 }
 
+const longestTickMs = 60_000
 const tickQueueName = 'tidemark-ticks'
 
 export async function startTickWorker(options: Options): Promise<TickWorker> {
@@ -142,16 +145,30 @@ export async function startTickWorker(options: Options): Promise<TickWorker> {
   await keep(true)
   const isWanted = ({ stream, kind }: Tick) =>
     schedules.some((wanted) => wanted.stream === stream && wanted.kind === kind)
-  const worker = new Worker<Tick>(
-    tickQueueName,
-    async ({ data }) => {
-      // A tick that was due when its schedule was removed still comes.
-      if (isWanted(data)) await onTick(data)
-    },
-    { ...placed(driver), ...lockOptions, concurrency: 1 },
-  )
-  worker.on('error', onError)
+  let [tookMs, isBusy]: [number | null, boolean] = [null, false]
+  const open = () => {
+    const worker = new Worker<Tick>(
+      tickQueueName,
+      async ({ name, data }) => {
+        ;[tookMs, isBusy] = [performance.now(), true]
+        // A tick that was due when its schedule was removed still comes.
+        if (name !== canaryName && isWanted(data)) await onTick(data)
+        isBusy = false
+      },
+      { ...placed(driver), ...lockOptions, concurrency: 1 },
+    )
+    return worker.on('error', onError)
+  }
+  let worker = open()
   return {
+    forCanaries: queue,
+    tookMs: () => tookMs,
+    // While Postgres is away, a tick waits for it.
+    isFull: () => isBusy && performance.now() - (tookMs ?? 0) < longestTickMs,
+    reopen() {
+      leave(worker)
+      worker = open()
+    },
     keepSchedules: () => keep(false),
     next: async () => nextTicks(await queue.getJobSchedulers(), schedules),
     async close() {

@@ -1,0 +1,113 @@
+// Which parts the work of a worker depends on, how long each may be silent, and who is told when one does not work. All of it is there
+// from the first moment, before anything is connected.
+
+import type { Config } from '../config/load.ts'
+import { lastSlot, type Schedule } from '../config/parsers.ts'
+import { configuredStreams } from '../configured.ts'
+import type { Logger } from '../log.ts'
+import type { Receiver } from '../problems/alert-body.ts'
+import { runAlertLoop } from '../problems/alert-loop.ts'
+import { problemsOfParts } from '../problems/find-problems.ts'
+import { type GivenPart, isDiskFull, openParts, type Parts } from '../problems/parts.ts'
+import { withAlertBook } from '../store/admin/alert-book.ts'
+import { queueRhythmMs } from './queue/canary.ts'
+import type { Jobs } from './queue/jobs.ts'
+import type { Mirror } from './start.ts'
+import { databaseRhythmMs } from './watch.ts'
+
+/** Who is told of problems; null: nobody. */
+export function receiverOf(config: Config): Receiver | null {
+  const { alertWebhookUrl: url, alertFormat: format, consoleUrl, runbooksUrl } = config
+  return url === null ? null : { url, format, consoleUrl, runbooksUrl }
+}
+
+/** The receiver of alerts among the parts. */
+export const receiverName = 'alerts'
+
+type Options = {
+  readonly config: Config
+  /** Null while the worker is starting. */
+  readonly jobs: () => Jobs | null
+  readonly log: Logger
+}
+
+export function openWorkerParts({ config, jobs, log }: Options): Parts {
+  const services = Map.groupBy(configuredStreams(config), ({ service }) => service)
+  const outageOf = (part: string) => jobs()?.breaker.outageOf(part) ?? null
+  const given: GivenPart[] = [
+    {
+      ...{ name: 'database', kind: 'database', longestSilenceMs: () => 2 * databaseRhythmMs },
+      outage() {
+        // Runs may need room where the worker's own small writes need none.
+        const error = outageOf('database')
+        return isDiskFull(error) ? error : null
+      },
+      onReturn: () => jobs()?.breaker.tryAgain('database'),
+    },
+    {
+      ...{ name: 'queue', kind: 'queue', longestSilenceMs: () => 2 * queueRhythmMs },
+      onReturn: () =>
+        void jobs()
+          ?.keepSchedules()
+          .catch(() => {}),
+    },
+    ...[...services].map(([name, streams]): GivenPart => {
+      const schedules = streams.flatMap((stream) => config.schedules[stream.name] ?? [])
+      return {
+        ...{ name, kind: 'service', outage: () => outageOf(name) },
+        longestSilenceMs: () => longestSilenceOf(schedules, new Date()),
+      }
+    }),
+    ...(receiverOf(config) === null
+      ? []
+      : [{ name: receiverName, kind: 'receiver', longestSilenceMs: () => null } as const]),
+  ]
+  return openParts(given, { log })
+}
+
+/** What other workers ask is known by the minute only. */
+const shortestSilenceMs = 180_000
+
+/** Twice as long as the schedule that comes most often allows. */
+function longestSilenceOf(schedules: readonly Schedule[], now: Date): number | null {
+  if (schedules.length === 0) return null
+  const silences = schedules.map(
+    (schedule) => now.getTime() - lastSlot(schedule, lastSlot(schedule, now)).getTime(),
+  )
+  return Math.max(shortestSilenceMs, Math.min(...silences))
+}
+
+/** Goes on by itself until the signal. */
+export function alertPeople(options: {
+  readonly config: Config
+  readonly parts: Parts
+  /** Null before Postgres is open. */
+  readonly mirror: () => Mirror | null
+  readonly signal: AbortSignal
+  readonly log: Logger
+}): void {
+  const { config, parts, mirror, signal, log } = options
+  const receiver = receiverOf(config)
+  if (receiver === null) return
+  const isUp = (name: string) => parts.list().some((part) => part.name === name && part.isUp)
+  void runAlertLoop({
+    ...receiver,
+    quietHours: config.alertQuietHours,
+    database() {
+      const there = mirror()
+      if (there === null || !isUp('database')) return null
+      return { problems: there.problems, withBook: (work) => withAlertBook(there.pool, work) }
+    },
+    ownProblems: () => problemsOfParts({ parts: parts.list() }, new Date()),
+    onSent: noteSent(parts),
+    onSettled() {
+      if (!isUp(receiverName)) parts.forget(receiverName)
+    },
+    ...{ signal, log },
+  })
+}
+
+export const noteSent =
+  (parts: Parts) =>
+  (failure: unknown): void =>
+    failure === null ? parts.worked(receiverName) : parts.failed(receiverName, failure)

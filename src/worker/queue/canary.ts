@@ -1,0 +1,169 @@
+// Finds out whether jobs get through the queue, from the one who adds them to the one who takes them, and repairs what can be repaired.
+// While a consumer takes jobs of its own, that is proof enough. When it has had none for a while, a job that does nothing (a canary) is
+// added to its queue: some worker has to take it.
+
+import { randomBytes } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Logger } from '../../log.ts'
+import { errorOf } from '../../util/errors.ts'
+import { formatDuration } from '../../util/text.ts'
+import { withTimeout } from '../../util/waiting.ts'
+
+/** What BullMQ's queue offers for it. */
+export type CanaryQueue = {
+  add(name: string, data: never, options: object): Promise<unknown>
+  getJob(id: string): Promise<unknown>
+  isPaused(): Promise<boolean>
+  resume(): Promise<void>
+}
+export const canaryName = 'canary'
+
+export type Consumer = {
+  readonly name: string
+  /** When it last took a job of any kind, by a clock that nobody can set; null: never. */
+  tookMs(): number | null
+  /** It works on as many jobs as it may, and takes no other meanwhile. */
+  isFull(): boolean
+  readonly queue: CanaryQueue
+  /** Gives up the connection that it waits on, and begins anew. */
+  reopen(): void
+}
+
+type Options = {
+  readonly consumers: readonly Consumer[]
+  readonly ping: () => Promise<void>
+  /** Makes tables where they are missing, and what has to be in them. */
+  readonly prepare: () => Promise<void>
+  /** All consumers took something, the last of them so long ago. */
+  readonly onWork: (agoMs: number) => void
+  readonly onFailure: (error: unknown) => void
+  readonly everyMs?: number
+  readonly rhythmMs?: number
+  readonly log: Logger
+}
+export type QueueWatch = {
+  /** Something failed in a consumer, so the next look does not rely on what was taken before. */
+  doubt(): void
+  close(): void
+}
+
+/** A consumer that takes nothing is noticed within twice the rhythm. */
+export const queueRhythmMs = 15_000
+const defaultEveryMs = 5_000
+const timeoutMs = 5_000
+/** The tables of a queue in Postgres are not there, or not all of them. */
+const missingTables = /^(?:42P01|42883|3F000|42704)$/
+
+type Sent = { readonly id: string; readonly atMs: number; readonly isAdded: boolean }
+
+export function watchQueue(options: Options): QueueWatch {
+  const { consumers, rhythmMs = queueRhythmMs, everyMs = defaultEveryMs, onWork, onFailure } = options
+  const closing = new AbortController()
+  const sent = new Map<Consumer, Sent>()
+  const openedMs = performance.now()
+  const seenMs = new Map<Consumer, number>()
+  let isDoubted = false
+
+  const workedMs = (consumer: Consumer) => Math.max(consumer.tookMs() ?? never, seenMs.get(consumer) ?? never)
+
+  async function check(consumer: Consumer): Promise<void> {
+    const nowMs = performance.now()
+    const last = sent.get(consumer)?.isAdded ? sent.get(consumer) : undefined
+    if (consumer.isFull()) seenMs.set(consumer, nowMs)
+    if (last && workedMs(consumer) > last.atMs) sent.delete(consumer)
+    else if (last && (await consumer.queue.getJob(last.id)) === undefined) {
+      seenMs.set(consumer, nowMs)
+      sent.delete(consumer)
+    } else if (last && nowMs - last.atMs >= rhythmMs)
+      throw new NotTaken(consumer, nowMs - Math.max(workedMs(consumer), openedMs))
+    if (sent.get(consumer)?.isAdded || (!isDoubted && nowMs - workedMs(consumer) < rhythmMs)) return
+    await goOnIfPaused(consumer, options.log)
+    const id = `${canaryName}-${randomBytes(6).toString('hex')}`
+    const canary = { id, atMs: performance.now() }
+    // Before it is added: it may be taken before BullMQ says that it was.
+    sent.set(consumer, { ...canary, isAdded: false })
+    await addTo(consumer, id)
+    sent.set(consumer, { ...canary, isAdded: true })
+  }
+
+  async function look(): Promise<void> {
+    await withTimeout(timeoutMs, options.ping())
+    for (const consumer of consumers) await withTimeout(timeoutMs, check(consumer))
+    isDoubted = false
+    const oldestMs = Math.min(...consumers.map(workedMs))
+    if (oldestMs > never) onWork(performance.now() - oldestMs)
+  }
+
+  async function keepLooking(): Promise<void> {
+    while (!closing.signal.aborted) {
+      await look().catch(async (error) => {
+        if (closing.signal.aborted) return
+        onFailure(error)
+        isDoubted = true
+        await repair(options, error).then(
+          (isAnew) => isAnew && sent.clear(),
+          (cause) => options.log.debug({ err: cause }, 'the queue could not be repaired yet'),
+        )
+      })
+      const isSoon = [...sent.values()].some(({ atMs }) => performance.now() - atMs < everyMs)
+      const pauseMs = isSoon ? Math.min(everyMs, soonMs) : everyMs
+      await wait(pauseMs, undefined, { signal: closing.signal, ref: false }).catch(() => null)
+    }
+  }
+  void keepLooking()
+  return {
+    doubt() {
+      isDoubted = true
+    },
+    close: () => closing.abort(),
+  }
+}
+
+/** Whether consumers were made anew. */
+async function repair({ consumers, prepare, log }: Options, error: unknown): Promise<boolean> {
+  if (error instanceof NotTaken) {
+    error.consumer.reopen()
+    log.warn(`${error.message} Tidemark has made the consumer of this queue anew.`)
+    return true
+  }
+  if (!missingTables.test(codeOf(error))) return false
+  await withTimeout(timeoutMs, prepare())
+  for (const consumer of consumers) consumer.reopen()
+  log.warn({ err: error }, 'tables of the queue were missing; Tidemark has made them anew')
+  return true
+}
+
+/** A canary is mostly taken at once. */
+const soonMs = 250
+const never = Number.NEGATIVE_INFINITY
+
+class NotTaken extends Error {
+  override readonly name = 'NotTaken'
+  readonly consumer: Consumer
+
+  constructor(consumer: Consumer, forMs: number) {
+    super(
+      `Jobs can be added to the queue of ${consumer.name}, but no worker has taken one for ${formatDuration(forMs)}.`,
+    )
+    this.consumer = consumer
+  }
+}
+
+const codeOf = (error: unknown): string => {
+  const found = errorOf(error)
+  return 'code' in found ? String(found.code) : ''
+}
+
+async function addTo({ queue }: Consumer, jobId: string): Promise<void> {
+  // Before all others; and it leaves nothing behind.
+  const options = { jobId, lifo: true, attempts: 1, removeOnComplete: true, removeOnFail: true }
+  await queue.add(canaryName, {} as never, options)
+}
+
+async function goOnIfPaused({ name, queue }: Consumer, log: Logger): Promise<void> {
+  if (!(await queue.isPaused())) return
+  await queue.resume()
+  log.warn(
+    `The queue of ${name} was paused, by another program than Tidemark. Tidemark has resumed it. To stop the reading of a stream: tidemark pause <stream>`,
+  )
+}

@@ -1,0 +1,131 @@
+// A queue that answers and whose jobs nobody takes: noticed by what goes through it, repaired where that can be done, and told.
+
+import { randomUUID } from 'node:crypto'
+import { PassThrough } from 'node:stream'
+import { Redis } from 'ioredis'
+import { describe, expect, it } from 'vitest'
+import { openLog } from '../../src/log.ts'
+import { openDriver, placed, Queue } from '../../src/worker/queue/driver.ts'
+import { type Jobs, startJobs } from '../../src/worker/queue/jobs.ts'
+import { runQueueName } from '../../src/worker/queue/requests.ts'
+import { createTestDatabase, quietLog, type TestDatabase } from '../support/database.ts'
+import { hasBackend, redisUrlOf } from '../support/queues.ts'
+
+const canaries = { everyMs: 100, rhythmMs: 1_000 }
+const inTime = { timeout: 15_000, interval: 50 }
+
+/** Jobs whose runs are kept, and what was seen of their queue. */
+async function startWatched(
+  database: Pick<TestDatabase, 'connection' | 'address' | 'cluster'>,
+  redisUrl: string | null,
+) {
+  const stream = new PassThrough()
+  const logged: string[] = []
+  stream.on('data', (line) => logged.push(String(line)))
+  const seen: { workedMs: number; failures: unknown[] } = { workedMs: 0, failures: [] }
+  const runs: string[] = []
+  const jobs: Jobs = await startJobs({
+    queue: await openDriver({ redisUrl, database, log: quietLog }),
+    schedules: [{ stream: 'assignment', kind: 'incremental', schedule: { everyMs: 300 } }],
+    isDue: async () => true,
+    async run({ stream, kind }) {
+      runs.push(stream)
+      return {
+        ...{
+          stream,
+          kind,
+          status: 'done',
+          runId: '1',
+          note: null,
+          error: null,
+          isComplete: true,
+          yielded: false,
+        },
+        tally: { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 1, bytes: 0 },
+      }
+    },
+    failureScope: () => null,
+    serviceOf: () => 'assignment',
+    onOutcome: () => {},
+    onWork(agoMs) {
+      seen.workedMs = performance.now() - agoMs
+    },
+    onFailure: (error) => void seen.failures.push(error),
+    canaries,
+    log: openLog({ level: 'info', stream }),
+  })
+  const hasWorkedSince = (ms: number) => () => seen.workedMs > ms
+  return { jobs, seen, runs, logged, hasWorkedSince }
+}
+
+describe.skipIf(!hasBackend('postgres'))('a queue in Postgres', () => {
+  const database = createTestDatabase()
+
+  it('whose schema was dropped is made anew, with its schedules', async () => {
+    const { jobs, seen, runs, logged, hasWorkedSince } = await startWatched(database, null)
+    try {
+      await expect.poll(hasWorkedSince(0), inTime).toBe(true)
+      await expect.poll(() => runs.length, inTime).toBeGreaterThan(1)
+      // The queue locks the same tables, in an order of its own.
+      const isDropped = () =>
+        database.pool.query('drop schema if exists bullmq cascade').then(Boolean, () => false)
+      await expect.poll(isDropped, inTime).toBe(true)
+      const droppedMs = performance.now()
+      await expect.poll(() => seen.failures.length, inTime).toBeGreaterThan(0)
+      await expect.poll(hasWorkedSince(droppedMs), inTime).toBe(true)
+      const before = runs.length
+      await expect.poll(() => runs.length, inTime).toBeGreaterThan(before + 1)
+      expect(logged.join('')).toContain('Tidemark has made them anew')
+    } finally {
+      await jobs.stop()
+    }
+  })
+})
+
+describe.skipIf(!hasBackend('redis'))('a queue in Redis', () => {
+  const mirror = () => ({ connection: {}, address: randomUUID(), cluster: null })
+
+  it('that was paused there is resumed, and the log says so', async () => {
+    const database = mirror()
+    const { jobs, runs, logged, hasWorkedSince } = await startWatched(database, redisUrlOf('redis'))
+    const other = await openDriver({ redisUrl: redisUrlOf('redis'), database, log: quietLog })
+    const queue = new Queue(runQueueName, placed(other.driver))
+    try {
+      await expect.poll(hasWorkedSince(0), inTime).toBe(true)
+      await queue.pause()
+      const [pausedMs, before] = [performance.now() + 100, runs.length]
+      await expect.poll(hasWorkedSince(pausedMs), inTime).toBe(true)
+      await expect.poll(() => runs.length, inTime).toBeGreaterThan(before + 1)
+      expect(logged.join('')).toContain('The queue of runs was paused, by another program')
+    } finally {
+      await queue.close()
+      await other.close()
+      await jobs.stop()
+    }
+  })
+
+  it('whose user lost the right to run scripts is down, says which right, and works again when it has it', async () => {
+    const admin = new Redis(redisUrlOf('redis') ?? '')
+    const name = `tidemark_test_${randomUUID()}`
+    const allow = (...rules: string[]) => admin.call('ACL', 'SETUSER', name, ...rules)
+    await allow('on', '>sesame', '~*', '&*', '+@all')
+    const url = new URL(redisUrlOf('redis') ?? '')
+    Object.assign(url, { username: name, password: 'sesame' })
+    const { jobs, seen, runs, hasWorkedSince } = await startWatched(mirror(), url.href)
+    try {
+      await expect.poll(hasWorkedSince(0), inTime).toBe(true)
+      await allow('-evalsha', '-eval')
+      await expect.poll(() => String(seen.failures), inTime).toContain('NOPERM')
+      expect(String(seen.failures)).toContain('evalsha')
+      await allow('+evalsha', '+eval')
+      const allowedMs = performance.now()
+      await expect.poll(hasWorkedSince(allowedMs), inTime).toBe(true)
+      const before = runs.length
+      await expect.poll(() => runs.length, inTime).toBeGreaterThan(before + 1)
+    } finally {
+      await jobs.stop()
+      await admin.call('ACL', 'DELUSER', name)
+      admin.disconnect()
+    }
+  })
+})

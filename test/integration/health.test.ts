@@ -1,0 +1,103 @@
+// What a worker says of itself from its first second on: which parts work, why one does not, and that somebody is told.
+
+import { describe, expect, it } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { startAlertReceiver } from '../support/receiver.ts'
+import { startTestWorker } from '../support/worker.ts'
+
+const nowhere = '127.0.0.1:1'
+const inTime = { timeout: 20_000, interval: 100 }
+
+describe.skipIf(!hasPostgres)('a worker that starts', { concurrent: false }, () => {
+  const database = createTestDatabase()
+
+  it('without its Postgres says so on /readyz and /metrics from the first second', async () => {
+    await using simulator = await startSimulator({ assignments: 3 })
+    const worker = await startTestWorker(simulator, { url: `postgres://a:b@${nowhere}/mirror` })
+    worker.live.catch(() => {})
+    try {
+      const readiness = async () => {
+        const answer = await worker.get('/readyz')
+        return [answer.status, await answer.json()]
+      }
+      expect(await readiness()).toMatchObject([
+        503,
+        {
+          status: 'not ready',
+          parts: {
+            database: { up: false, state: 'not yet', reason: expect.any(String) },
+            queue: {
+              up: false,
+              state: 'not yet',
+              reason: expect.stringContaining('No job has gone through'),
+            },
+            assignment: { up: false, state: 'not yet' },
+          },
+        },
+      ])
+      for (const part of ['database', 'queue', 'assignment', 'tracking'])
+        expect([part, await worker.metric(`tidemark_up{part="${part}"}`)]).toEqual([part, 0])
+      await expect
+        .poll(async () => JSON.stringify(await readiness()), inTime)
+        .toContain(`Postgres at ${nowhere}/mirror cannot be reached`)
+      expect(JSON.stringify(await readiness())).toContain('Check DATABASE_URL')
+      expect((await worker.get('/healthz')).status).toBe(200)
+    } finally {
+      await worker.stop()
+    }
+  })
+
+  it('without its Redis notes in Postgres what it waits for, and says it on its pages', async () => {
+    await using simulator = await startSimulator({ assignments: 3 })
+    const worker = await startTestWorker(simulator, database, { REDIS_URL: `redis://${nowhere}` })
+    worker.live.catch(() => {})
+    try {
+      const noted = async () => {
+        const { rows } = await database.pool.query('select waits from tidemark.worker')
+        return JSON.stringify(rows)
+      }
+      await expect.poll(noted, inTime).toContain(`Redis at ${nowhere} cannot be used`)
+      const page = await worker.get('/')
+      expect(page.status).toBe(503)
+      const text = await page.text()
+      expect(text).toContain('It waits for the queue.')
+      expect(text).toContain('cannot be used')
+      expect(await worker.metric('tidemark_up{part="database"}')).toBe(1)
+      expect(await worker.metric('tidemark_up{part="queue"}')).toBe(0)
+      expect(await worker.metric('tidemark_problems{kind="part_down"}')).toBe(1)
+    } finally {
+      await worker.stop()
+    }
+  })
+})
+
+describe.skipIf(!hasPostgres).concurrent('somebody is told within two minutes', () => {
+  const database = createTestDatabase()
+  const twoMinutes = { timeout: 120_000, interval: 500 }
+
+  it.each([
+    ['its Postgres', () => ({ url: `postgres://a:b@${nowhere}/mirror` }), {}, 'Postgres does not work'],
+    ['its queue', () => database, { REDIS_URL: `redis://${nowhere}` }, 'The queue does not work'],
+  ] as const)(
+    'of a worker that was started while %s was away',
+    { timeout: 150_000 },
+    async (_what, mirror, variables, text) => {
+      await using simulator = await startSimulator({ assignments: 3 })
+      await using receiver = await startAlertReceiver()
+      const worker = await startTestWorker(simulator, mirror(), {
+        ...variables,
+        ALERT_WEBHOOK_URL: receiver.url,
+      })
+      worker.live.catch(() => {})
+      try {
+        await expect.poll(() => receiver.told, twoMinutes).toHaveLength(1)
+        expect(receiver.told[0]).toContain(text)
+        expect(receiver.told[0]).toMatch(/Check (DATABASE_URL|REDIS_URL)/)
+        expect(await worker.metric('tidemark_up{part="alerts"}')).toBe(1)
+      } finally {
+        await worker.stop()
+      }
+    },
+  )
+})
