@@ -21,6 +21,7 @@ import { UpstreamError } from '../upstream/http/errors.ts'
 import type { RequestOf } from '../upstream/operations/request.ts'
 import type { OperationName } from '../upstream/operations/table.ts'
 import { messageOf } from '../util/errors.ts'
+import { redisInfoProblem } from '../util/redis-url.ts'
 import { formatDuration, plural, sentence } from '../util/text.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { type Check, probeBeliefs, probeDescribed, type StoredMirror } from './probe-beliefs.ts'
@@ -352,6 +353,8 @@ export async function probeQueue(redisUrl: string | null): Promise<Check> {
     const info = await redis.info()
     const version = /redis_version:(\S+)/.exec(info)?.[1] ?? 'unknown'
     const policy = /maxmemory_policy:(\S+)/.exec(info)?.[1] ?? 'unknown'
+    const problem = redisInfoProblem(info)
+    if (problem) return { name: 'queue', isFine: false, says: `REDIS_URL ${problem}` }
     const isFine = policy === 'noeviction' || policy === 'unknown'
     const advice = isFine ? '' : ': Redis may discard jobs; set maxmemory-policy noeviction'
     return { name: 'queue', isFine, says: `Redis ${version}, maxmemory-policy ${policy}${advice}` }

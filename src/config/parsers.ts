@@ -7,6 +7,7 @@ import { type AddedStream, knownStreams, relatedStreams, streams } from '../stre
 import type { ContractPlace } from '../streams/contract.ts'
 import { messageOf } from '../util/errors.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
+import { redisUrlProblem } from '../util/redis-url.ts'
 import { formatDuration, parseDuration } from '../util/text.ts'
 
 export type Schedule = { readonly everyMs: number } | { readonly cron: string }
@@ -27,6 +28,13 @@ export const postgresUrl = text.transform((value, context) => {
     return z.NEVER
   }
 })
+
+export const redisUrl = text
+  .superRefine((value, context) => {
+    const problem = redisUrlProblem(value)
+    if (problem) context.addIssue({ code: 'custom', message: problem, continue: false })
+  })
+  .pipe(url(/^rediss?:$/, 'redis://host:6379'))
 
 /** Whether all options after the `?` of a URL are known: unknown ones would be ignored in silence. */
 export const hasOnlyOptions =

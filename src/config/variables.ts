@@ -18,6 +18,7 @@ import {
   optionalText,
   postgresUrl,
   quietHours,
+  redisUrl,
   relatedList,
   required,
   roleName,
@@ -237,7 +238,7 @@ export const workerVariables = {
     fallback: 'the queue is in Postgres too',
     form: '`redis://host:6379`, or `rediss://…` with TLS',
     secret: true,
-    schema: url(/^rediss?:$/, 'redis://host:6379')
+    schema: redisUrl
       .refine(hasOnlyOptions('family', 'db'), {
         error:
           'has options that Tidemark does not know. TLS is what rediss:// means, and its certificate is always verified (EXTRA_CA_FILE adds an authority)',

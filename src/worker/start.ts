@@ -15,6 +15,7 @@ import { SourceDiffers } from '../store/queries/sources.ts'
 import type { RunRequest } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
+import { UsageError } from '../util/errors.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, waitUntilAvailable } from './availability.ts'
@@ -83,7 +84,7 @@ export async function start(beginning: Beginning): Promise<Live> {
   const queue = await waitUntilAvailable({
     what: config.redisUrl === null ? 'the queue in Postgres' : 'Redis',
     open: () => openDriver({ redisUrl: config.redisUrl, database: context.database, log }),
-    isPassing: () => true,
+    isPassing: (error) => !(error instanceof UsageError),
     onFailure: (error) => parts.failed('queue', error),
     ...{ signal, log },
   })

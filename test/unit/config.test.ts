@@ -217,6 +217,20 @@ describe('loadConfig', () => {
       )
   })
 
+  it.each([
+    ['redis+sentinel://host:26379/mymaster', 'REDIS_URL is that of Redis Sentinel'],
+    ['redis-sentinel://host:26379/mymaster', 'REDIS_URL is that of Redis Sentinel'],
+    ['rediss+sentinel://user:canary@one,two/mymaster', 'REDIS_URL is that of Redis Sentinel'],
+    ['redis+cluster://host:6379', 'REDIS_URL is that of a Redis Cluster'],
+    ['redis-cluster://one:6379,two:6379', 'REDIS_URL is that of a Redis Cluster'],
+    ['redis://user:canary@one:6379,two:6379', 'REDIS_URL names several hosts'],
+    ['redis://one,two', 'REDIS_URL names several hosts'],
+  ])('refuses by name what it does not support yet, with the way out: %s', (REDIS_URL, words) => {
+    expect(problemsOf({ ...complete, REDIS_URL })).toBe(
+      `  ${words}, which is not supported yet: give the address of one Redis that takes writes, such as redis://host:6379, or unset REDIS_URL to keep the queue in Postgres`,
+    )
+  })
+
   it('keeps the password of a Postgres with several hosts secret, and refuses what libpq would (P9)', () => {
     const url = 'postgres://worker:canary-of-hosts@one:5432,two:5433/mirror'
     expect(loadMirrorConfig({ DATABASE_URL: url }).databaseUrl).toBe(url)

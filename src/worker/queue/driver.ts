@@ -17,7 +17,8 @@ import { Redis } from 'ioredis'
 import pg, { type Pool, type PoolConfig } from 'pg'
 import type { Logger } from '../../log.ts'
 import { backoff, delayAfter } from '../../util/backoff.ts'
-import { messageOf } from '../../util/errors.ts'
+import { messageOf, UsageError } from '../../util/errors.ts'
+import { redisInfoProblem } from '../../util/redis-url.ts'
 import { sentence } from '../../util/text.ts'
 import { guardLocks, searchPath } from './postgres-locks.ts'
 
@@ -178,9 +179,13 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
   }
   try {
     await redis.connect()
+    // A user of Redis may lack the right to ask.
+    const problem = redisInfoProblem(await redis.info('server').catch(() => ''))
+    if (problem) throw new UsageError(`REDIS_URL ${problem}.`)
     await ping()
   } catch (error) {
     redis.disconnect()
+    if (error instanceof UsageError) throw error
     const cause = outage ?? error
     throw new Error(
       `Redis at ${describe(redisUrl)} cannot be used: ${sentence(messageOf(cause))} Check REDIS_URL.`,
