@@ -1,5 +1,6 @@
 // `tidemark api`: any operation of the upstream, as a person writes it: a method and a path, a query, a body or a form.
 
+import { ownValue } from '../json/json.ts'
 import { type Found, findOperation } from '../upstream/operations/find.ts'
 import type { AnyRequest } from '../upstream/operations/request.ts'
 import { operationNames } from '../upstream/operations/table.ts'
@@ -120,7 +121,7 @@ function valuesOf(query: URLSearchParams, known: readonly string[]): Record<stri
   const values: Record<string, string | string[]> = {}
   for (const [given, value] of query) {
     const name = spelling(given, known)
-    const before = values[name]
+    const before = ownValue(values, name)
     values[name] = before === undefined ? value : [before, value].flat()
   }
   return values

@@ -2,6 +2,7 @@
 // that it describes. Read from the mirror; without one nothing is known, and everything is sent.
 
 import { loadContractConfig, loadMirrorConfig } from '../config/load.ts'
+import { ownValue } from '../json/json.ts'
 import { readContracts, readDocument } from '../store/queries/contract.ts'
 import { openDatabase } from '../store/server/connect.ts'
 import type { ServiceName } from '../streams/catalog.ts'
@@ -125,5 +126,7 @@ function renamed(
 ): Readonly<Record<string, unknown>> {
   const namesIn = (text: string) => [...text.matchAll(/\{([^}]*)\}/g)].map(([, name = '']) => name)
   const theirs = namesIn(described)
-  return Object.fromEntries(namesIn(path).map((name, index) => [theirs[index] ?? name, values[name]]))
+  return Object.fromEntries(
+    namesIn(path).map((name, index) => [theirs[index] ?? name, ownValue(values, name)]),
+  )
 }

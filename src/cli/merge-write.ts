@@ -1,7 +1,7 @@
 // A PUT replaces a record whole: what its body leaves out is emptied, and without `sysDeleted` a deleted record comes back. Here the
 // record is read first, so that only what was given changes, or that what would change is shown.
 
-import type { Json, JsonObject } from '../json/json.ts'
+import { type Json, type JsonObject, ownValue } from '../json/json.ts'
 import { isObject } from '../streams/record.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
@@ -113,7 +113,7 @@ function changesOf(current: JsonObject, sent: JsonObject, name: OperationName): 
     ...Object.keys(sent).filter((one) => spelledAs(current, one) === null),
   ]
   const changes = names.flatMap((field): [string, Change][] => {
-    const [before, after] = [current[field] ?? null, fieldOf(sent, field) ?? null]
+    const [before, after] = [ownValue(current, field) ?? null, fieldOf(sent, field) ?? null]
     const isOwn = setByItself.test(field) || (keys.has(field.toLowerCase()) && after === null)
     return isOwn || JSON.stringify(before) === JSON.stringify(after) ? [] : [[field, { before, after }]]
   })

@@ -1,6 +1,7 @@
 // The views as dbt sources, with descriptions. Every text is a YAML string in double quotes; dbt reads descriptions as templates, so
 // nothing in them may look like one.
 
+import { ownValue } from '../json/json.ts'
 import type { ColumnMap, ViewMap } from '../store/queries/dictionary.ts'
 import type { Holding, LikelyReference, Reference } from '../store/queries/references.ts'
 import { count } from '../util/text.ts'
@@ -22,7 +23,7 @@ const oneLine = (text: string): string =>
 
 function describeColumn(column: ColumnMap): string {
   const { name, field, nullShare, firstSeenAt, rescued, note, description = null } = column
-  if (field === null) return ownColumns[name] ?? ''
+  if (field === null) return ownValue(ownColumns, name) ?? ''
   return [
     `field ${oneLine(field)}`,
     description && oneLine(description).replace(/[.;]$/, ''),

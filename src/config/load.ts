@@ -9,7 +9,7 @@ import { keepSecret } from '../log.ts'
 import { type AddedStream, addStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { nearest } from '../util/text.ts'
-import { addedIn, fieldList, keyChoice, optionalText, type Schedule, schedule } from './parsers.ts'
+import { addedIn, byName, fieldList, keyChoice, optionalText, type Schedule, schedule } from './parsers.ts'
 import { mirrorVariables, upstreamVariables, type Variable, variables, workerVariables } from './variables.ts'
 
 // Finds variables that look like one of a family, such as SCHEDULE_<STREAM>, and are none: otherwise they would be ignored in silence.
@@ -176,7 +176,9 @@ export function loadConfig(environment: Environment): Config {
     ...upstream,
     lookbackMs: lookback,
     requestTimeoutMs: requestTimeout,
-    histories: { ...(trackerHistory !== null && { tracker_object: trackerHistory }), ...history },
+    histories: byName(
+      Object.entries({ ...(trackerHistory !== null && { tracker_object: trackerHistory }), ...history }),
+    ),
     relatedRefreshMs: relatedRefresh,
     trackingAuthUrl: upstream.trackingAuthUrl ?? upstream.authUrl,
     trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
@@ -267,7 +269,7 @@ function reader(environment: Environment) {
       const known = [...named.map(({ name }) => `${prefix}_${name.toUpperCase()}`), ...Object.keys(variables)]
       for (const { name, meant } of misspelt(environment, `${prefix}_`, known))
         problems.push(`${name} does not name a stream: did you mean ${meant}?`)
-      return Object.freeze(Object.fromEntries(entries)) as Readonly<Record<string, Value>>
+      return Object.freeze(byName(entries))
     },
     complain(problem: string) {
       problems.push(problem)

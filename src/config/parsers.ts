@@ -191,6 +191,10 @@ const printable = (entry: string): string => entry.replaceAll(/\p{Cc}/gu, ' ').s
 
 const shortestHistoryMs = 24 * 3_600_000
 
+/** Has nothing but these: a stream may be called `constructor`. */
+export const byName = <Value>(entries: readonly (readonly [string, Value])[]): Record<string, Value> =>
+  Object.assign(Object.create(null), Object.fromEntries(entries))
+
 /** For how long the past of rows is kept, by stream; without a time for ever. */
 export const histories = text.default('').transform((value, context): Readonly<Record<string, number>> => {
   const entries = value
@@ -267,7 +271,7 @@ export const fieldList = optionalText.transform((value) => {
 
 /** Zones by stream, then by field in lower case. */
 export const fieldTimezones = text.default('').transform((value, context) => {
-  const zones: Record<string, Record<string, string>> = {}
+  const zones = byName<Record<string, string>>([])
   for (const part of value
     .split(',')
     .map((one) => one.trim())

@@ -23,4 +23,8 @@ export type JsonObject = {
 }
 export type Json = string | number | boolean | null | ExactNumber | JsonArray | JsonObject
 
+/** The value of a field that the object itself has: every object also has a `constructor`, for example, that nobody sent. */
+export const ownValue = <Value>(object: Readonly<Record<string, Value>>, name: string): Value | undefined =>
+  Object.hasOwn(object, name) ? object[name] : undefined
+
 export const repeatedFields: unique symbol = Symbol('repeated fields')

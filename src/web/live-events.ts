@@ -3,6 +3,7 @@
 
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
+import { ownValue } from '../json/json.ts'
 import type { Logger } from '../log.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { markupOf } from './html.ts'
@@ -186,8 +187,8 @@ function whatIsSeen(snapshot: Snapshot, problems: readonly Problem[]): Seen {
 }
 
 function changesBetween(before: Seen, now: Seen): Update {
-  const changed = Object.entries(now.cells).filter(([key, markup]) => before.cells[key] !== markup)
-  const gone = Object.keys(before.cells).filter((key) => !(key in now.cells))
+  const changed = Object.entries(now.cells).filter(([key, markup]) => ownValue(before.cells, key) !== markup)
+  const gone = Object.keys(before.cells).filter((key) => !Object.hasOwn(now.cells, key))
   const cells = Object.fromEntries([...changed, ...gone.map((key) => [key, ''] as const)])
   return { cells, isWhole: false }
 }

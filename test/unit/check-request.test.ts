@@ -98,6 +98,15 @@ describe('checkRequest', () => {
     return (body: JsonObject, query: Values = {}) =>
       checkRequest(document, { method: 'POST', path: '/x', body, query })
   }
+
+  it('takes nothing for a field that every object has', () => {
+    const text = { type: 'string' }
+    const odd = Object.fromEntries(['constructor', '__proto__', 'toString'].map((name) => [name, text]))
+    expect(taking({ type: 'object', properties: odd })({})).toEqual([])
+    expect(taking({ type: 'object', properties: odd, required: Object.keys(odd) })({})).toEqual(
+      Object.keys(odd).map((name) => `${name} is required`),
+    )
+  })
   const kind = { type: 'string', enum: ['new', 'done'] }
 
   it.each<[string, object, JsonObject, JsonObject]>([

@@ -1,6 +1,7 @@
 // In which time zones the times of a stream were read. If the settings name others now, its rows are distrusted, and it is read again (P4).
 
 import pg, { type ClientBase } from 'pg'
+import { ownValue } from '../../json/json.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { zoneSuffix } from '../encoding/copy-text.ts'
 import { foldName } from '../schema/column-types.ts'
@@ -22,7 +23,7 @@ export const zonesOf = ({ fieldZones = {} }: MirroredStream, timeZone: string): 
 const unnoted: Zones = { timeZone: 'UTC', fieldZones: {} }
 
 function zoneOf({ field }: Column, { timeZone, fieldZones }: Zones): string {
-  const suffix = zoneSuffix(field, fieldZones[foldName(field)])
+  const suffix = zoneSuffix(field, ownValue(fieldZones, foldName(field)))
   if (suffix === '') return timeZone
   return suffix === 'Z' ? 'UTC' : suffix.trim()
 }

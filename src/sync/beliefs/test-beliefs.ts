@@ -2,7 +2,7 @@
 // fail; one that can neither confirm nor refute says why. What only runs can see (how late records come, whether ranks hold) is not
 // asked here.
 
-import type { JsonObject } from '../../json/json.ts'
+import { type JsonObject, ownValue } from '../../json/json.ts'
 import type { BeliefName } from '../../streams/beliefs.ts'
 import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
 import {
@@ -304,7 +304,7 @@ async function isListed({ source, stream, signal }: Test, key: string): Promise<
 
 const differingFields = (one: JsonObject, other: JsonObject): readonly string[] =>
   [...new Set([...fieldNames(one), ...fieldNames(other)])].filter(
-    (field) => fingerprint(one[field] ?? null) !== fingerprint(other[field] ?? null),
+    (field) => fingerprint(ownValue(one, field) ?? null) !== fingerprint(ownValue(other, field) ?? null),
   )
 
 function testKeysUnique(pages: readonly SamplePage[]): Tested {

@@ -3,7 +3,7 @@
 // unchanged (P16).
 
 import { isDeepStrictEqual } from 'node:util'
-import type { JsonObject } from '../../json/json.ts'
+import { type JsonObject, ownValue } from '../../json/json.ts'
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
 import type { VolatileField } from '../ports/audits.ts'
@@ -49,7 +49,9 @@ async function lookTwice({ source, stream, signal }: Looking, key: string): Prom
   const [one, other] = readRecords(looks, stream.keyFields, stream.versionFields).rows
   if (!one || !other || one.version !== other.version) return []
   const names = new Set([...Object.keys(one.record), ...Object.keys(other.record)])
-  return [...names].filter((name) => !isDeepStrictEqual(one.record[name], other.record[name]))
+  return [...names].filter(
+    (name) => !isDeepStrictEqual(ownValue(one.record, name), ownValue(other.record, name)),
+  )
 }
 
 export const volatileNote = (fields: readonly string[]): string =>

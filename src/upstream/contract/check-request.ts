@@ -2,7 +2,7 @@
 // sent. Each complaint names the field and the rule.
 
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
-import type { Json } from '../../json/json.ts'
+import { type Json, ownValue } from '../../json/json.ts'
 import { isUuid } from '../../streams/record.ts'
 import { nearest } from '../../util/text.ts'
 import { matchesNumbersOnly } from './field-says.ts'
@@ -59,7 +59,13 @@ function complaintsOf(
   coerceTypes: false | 'array',
   onUnreadable: (error: unknown) => void,
 ): ComplaintsOf {
-  const common = { strict: false, allErrors: true, validateSchema: false, logger: false } as const
+  const common = {
+    strict: false,
+    ownProperties: true,
+    allErrors: true,
+    validateSchema: false,
+    logger: false,
+  } as const
   const reading = { multipleOfPrecision: 6, code: { regExp: patternEngine } }
   let ajv: Ajv2020 | null = null
   const opened = () => {
@@ -247,7 +253,7 @@ const typesInWords: Readonly<Record<string, string>> = {
   object: 'an object',
   array: 'a list',
 }
-const typeInWords = (type: unknown): string => typesInWords[String(type)] ?? String(type)
+const typeInWords = (type: unknown): string => ownValue(typesInWords, String(type)) ?? String(type)
 
 function formatInWords(format: string): string | null {
   if (format === 'uuid') return 'must be a UUID such as 123e4567-e89b-12d3-a456-426614174000'

@@ -1,6 +1,7 @@
 // What a schema of an OpenAPI description says of one field: its kind, its bounds, whether it may be null. OpenAPI 3.0 (`nullable`) and
 // 3.1 (`null` among the types) alike. Pure; references are followed by who asks.
 
+import { ownValue } from '../../json/json.ts'
 import type { ContractField } from '../../streams/contract.ts'
 import type { FieldKind } from '../../streams/field-types.ts'
 import { int64 } from '../../streams/record.ts'
@@ -211,13 +212,15 @@ function kindOf(type: string, schema: Schema): FieldKind | null {
   const format = textOf(schema.format)?.toLowerCase() ?? ''
   switch (type) {
     case 'integer':
-      return integerKinds[format] ?? 'int64'
+      return ownValue(integerKinds, format) ?? 'int64'
     case 'number':
       return 'number'
     case 'boolean':
       return 'boolean'
     case 'string':
-      return textOf(schema.contentEncoding) === 'base64' ? 'base64' : (stringKinds[format] ?? 'text')
+      return textOf(schema.contentEncoding) === 'base64'
+        ? 'base64'
+        : (ownValue(stringKinds, format) ?? 'text')
     case 'object':
     case 'array':
       return 'object'

@@ -1,6 +1,8 @@
 // The schemas of an OpenAPI description as JSON Schema 2020-12, so that a checker reads those of OpenAPI 3.0 as well. Where references
 // lead stays the same. Pure.
 
+import { ownValue } from '../../json/json.ts'
+
 type Node = { readonly [name: string]: unknown }
 export const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -23,7 +25,7 @@ const ownNames: readonly string[] = ['$id', '$anchor', '$dynamicAnchor', '$schem
 /** Translates a keyword; nothing where it means nothing here. A field of that name holds a schema, and stays. */
 function keywordOf(schema: Node, name: string, given: unknown): readonly (readonly [string, unknown])[] {
   if (typeof given === 'boolean') {
-    const limit = limits[name]
+    const limit = ownValue(limits, name)
     if (limit !== undefined) return given && typeof schema[limit] === 'number' ? [[name, schema[limit]]] : []
     if (name === 'required' || name === 'nullable') return []
   }

@@ -132,7 +132,9 @@ async function openReader(document: unknown): Promise<Reader> {
       beside.push(rest)
       schema = targetOf(refs, $ref, remark)
     }
-    return isObject(schema) ? Object.assign({}, schema, ...beside.toReversed()) : null
+    return isObject(schema)
+      ? Object.fromEntries([schema, ...beside.toReversed()].flatMap(Object.entries))
+      : null
   }
   return {
     follow,

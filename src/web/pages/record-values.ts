@@ -1,7 +1,7 @@
 // The values of one row, and beside them those of the upstream once somebody has asked for them. Fields can be filtered by name and value,
 // and those without a value are folded away.
 
-import type { Json } from '../../json/json.ts'
+import { type Json, ownValue } from '../../json/json.ts'
 import type { UpstreamSays } from '../../operator/upstream-record.ts'
 import { plural } from '../../util/text.ts'
 import { foreign, type Html, html } from '../html.ts'
@@ -56,10 +56,10 @@ function valueLines(
     return [...record].map(([name, value]) => ({ name, here: null, there: { isSame: false, value } }))
   return names.map((name) => ({
     name,
-    here: row?.values[name] ?? null,
+    here: (row && ownValue(row.values, name)) ?? null,
     there: there && {
       isSame: !differing.has(name),
-      value: record.get((fieldOf[name] ?? name).toLowerCase()),
+      value: record.get((ownValue(fieldOf, name) ?? name).toLowerCase()),
     },
   }))
 }
@@ -79,7 +79,8 @@ const inTableOrder = (
   fieldOf: Readonly<Record<string, string>>,
 ): readonly string[] =>
   [...new Set([...Object.keys(fieldOf), ...Object.keys(values)])].filter(
-    (name) => name in values && !own.has(name) && !(name === '_rescued' && values[name] === null),
+    (name) =>
+      Object.hasOwn(values, name) && !own.has(name) && !(name === '_rescued' && values[name] === null),
   )
 
 const valueRow = ({ name, here, there }: ValueLine, isCompared: boolean): Html =>

@@ -1,5 +1,6 @@
 // `/records/:stream/:key`: one row: what it holds, why it is as it is, and, once somebody asked, what the upstream says of it now.
 
+import { ownValue } from '../../json/json.ts'
 import type { RowChange } from '../../store/queries/row-changes.ts'
 import type { KeyEvents, KeyNotes, RowStory } from '../../store/queries/row-story.ts'
 import { plural } from '../../util/text.ts'
@@ -87,7 +88,9 @@ function compareBar(
 function leadOf({ row }: RecordShown): Html | null {
   const fields = row && Object.entries(row.values)
   const names = summaryColumns(fields?.map(([name]) => name) ?? [])
-  const texts = names.map((name) => row?.values[name]).filter((one) => typeof one === 'string' && one !== '')
+  const texts = names
+    .map((name) => row && ownValue(row.values, name))
+    .filter((one) => typeof one === 'string' && one !== '')
   return texts.length === 0
     ? null
     : html`${texts.slice(0, 3).map((one, index) => html`${index > 0 && ' · '}${foreign(String(one), 60)}`)}`
