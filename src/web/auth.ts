@@ -94,7 +94,7 @@ function addCookie(reply: FastifyReply, kind: keyof typeof cookieNames, value: s
  * Whether the request came over HTTPS, as the browser or the proxy says. Everybody is believed: who lies about it only loses their own
  * cookie. PUBLIC_URL does not tell, because people often open the page from inside, where there is no TLS.
  */
-export const cameByHttps = ({ headers }: Pick<FastifyRequest, 'headers'>): boolean =>
+const cameByHttps = ({ headers }: Pick<FastifyRequest, 'headers'>): boolean =>
   headers.origin?.startsWith('https://') === true ||
   /^https\s*(?:,|$)/i.test(String(headers['x-forwarded-proto'] ?? ''))
 

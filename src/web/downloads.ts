@@ -4,43 +4,52 @@ import { Readable } from 'node:stream'
 import type { RowCursor } from '../store/queries/rows.ts'
 import { csvLine } from '../util/csv.ts'
 import { mostInCsv, rowsAsked } from './pages/rows.ts'
+import { type Reader, readerOf } from './reading-places.ts'
 import type { Routes } from './server.ts'
 import type { StatusQueries } from './status-queries.ts'
 import { summaryColumns } from './summary-columns.ts'
 
-type Options = { readonly statusQueries: () => StatusQueries | null }
+type Options = { readonly statusQueries: (reader: Reader) => StatusQueries | null }
 
 const pageSize = 500
 /** So that a search that finds little comes to an end, too. */
 const mostPages = 200
 const longestCell = 1_000_000
 
+const config = { place: 'search' } as const
+
 export const downloadRoutes =
   ({ statusQueries }: Options): Routes =>
   (server) => {
-    server.get('/actions.ndjson', async (_request, reply) => {
-      const queries = statusQueries()
+    server.get('/actions.ndjson', { config }, async (request, reply) => {
+      const reader = readerOf(request)
+      const queries = statusQueries(reader)
       if (!queries) return reply.code(503).send({ error: 'The worker still waits for its database.' })
       return reply
         .header('content-type', 'application/x-ndjson; charset=utf-8')
-        .send(Readable.from(actionLines(queries)))
+        .send(Readable.from(whileMayRead(reader, actionLines(queries))))
     })
-    server.get<{ Params: { name: string } }>('/streams/:name/rows.csv', async (request, reply) => {
-      const queries = statusQueries()
-      if (!queries) return reply.code(503).send({ error: 'The worker still waits for its database.' })
-      const { name } = request.params
-      if (!queries.streams.includes(name)) return reply.callNotFound()
-      const lines = rowLines(queries, name, new URLSearchParams(request.url.split('?')[1]))
-      // Wait for the first line: a search that fails at once gets an error page, and no file that ends early.
-      const first = await lines.next()
-      if (first.done) return reply.code(404).send({ error: `Nothing of ${name} is stored yet.` })
-      return reply
-        .headers({
-          'content-type': 'text/csv; charset=utf-8',
-          'content-disposition': `attachment; filename="${name}.csv"`,
-        })
-        .send(Readable.from(startingWith(first.value, lines)))
-    })
+    server.get<{ Params: { name: string } }>(
+      '/streams/:name/rows.csv',
+      { config },
+      async (request, reply) => {
+        const reader = readerOf(request)
+        const queries = statusQueries(reader)
+        if (!queries) return reply.code(503).send({ error: 'The worker still waits for its database.' })
+        const { name } = request.params
+        if (!queries.streams.includes(name)) return reply.callNotFound()
+        const lines = rowLines(queries, name, new URLSearchParams(request.url.split('?')[1]))
+        // Wait for the first line: a search that fails at once gets an error page, and no file that ends early.
+        const first = await lines.next()
+        if (first.done) return reply.code(404).send({ error: `Nothing of ${name} is stored yet.` })
+        return reply
+          .headers({
+            'content-type': 'text/csv; charset=utf-8',
+            'content-disposition': `attachment; filename="${name}.csv"`,
+          })
+          .send(Readable.from(whileMayRead(reader, startingWith(first.value, lines))))
+      },
+    )
   }
 
 /** The newest first. */
@@ -80,6 +89,14 @@ async function* rowLines(
     rows += cells.length
     if (page.next === null) return
     after = page.next
+  }
+}
+
+/** A download goes on for minutes; the session may end meanwhile. */
+async function* whileMayRead(reader: Reader, lines: AsyncGenerator<string>): AsyncGenerator<string> {
+  for await (const line of lines) {
+    if (!reader.mayRead()) throw new Error('the session of this download ended')
+    yield line
   }
 }
 

@@ -8,6 +8,7 @@ import type { Logger } from '../log.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { markupOf } from './html.ts'
 import { problemCells } from './pages/layout.ts'
+import { readerOf } from './reading-places.ts'
 import type { Routes } from './server.ts'
 import type { Snapshot, StatusQueries } from './status-queries.ts'
 import { cellsOf } from './stream-cells.ts'
@@ -17,7 +18,6 @@ type Options = {
   readonly statusQueries: () => Pick<StatusQueries, 'snapshot' | 'problems'> | null
   readonly everyMs?: number
   readonly timeoutMs?: number
-  readonly mostListeners?: number
   readonly log: Logger
 }
 
@@ -29,7 +29,6 @@ type Update = Seen & { readonly isWhole: boolean }
 type Stage = 'new' | 'waits for this look' | 'up to date'
 
 const defaultEveryMs = 2_000
-const defaultMostListeners = 100
 /** A listener that does not take what is sent is disconnected. It comes back by itself. */
 const mostUnsentBytes = 1_048_576
 const retryMs = 2_000
@@ -37,16 +36,12 @@ const retryMs = 2_000
 const defaultTimeoutMs = 5_000
 
 export function openLiveEvents(options: Options): LiveEvents {
-  const { mostListeners = defaultMostListeners } = options
   const updates = openUpdates(options)
   return {
     routes(server) {
-      server.get('/events', { exposeHeadRoute: false }, (_request, reply) => {
-        if (!updates.hasRoom(mostListeners))
-          return reply
-            .code(503)
-            .header('retry-after', '10')
-            .send({ error: 'Too many pages are open already.' })
+      const config = { place: 'live' } as const
+      server.get('/events', { exposeHeadRoute: false, config }, (request, reply) => {
+        if (updates.isClosed()) return reply.code(503).send({ error: 'The worker is stopping.' })
         reply.hijack()
         const listener = reply.raw
         listener.writeHead(200, {
@@ -55,7 +50,7 @@ export function openLiveEvents(options: Options): LiveEvents {
           'x-accel-buffering': 'no',
         })
         listener.write(`retry: ${retryMs}\n\n`)
-        updates.add(listener)
+        updates.add(listener, readerOf(request).mayRead)
         return reply
       })
     },
@@ -64,8 +59,8 @@ export function openLiveEvents(options: Options): LiveEvents {
 }
 
 type Updates = {
-  hasRoom(mostListeners: number): boolean
-  add(listener: ServerResponse): void
+  isClosed(): boolean
+  add(listener: ServerResponse, mayRead: () => boolean): void
   close(): void
 }
 
@@ -103,9 +98,9 @@ function openUpdates(options: Options): Updates {
   }
 
   return {
-    hasRoom: (mostListeners) => !isClosed && audience.size() < mostListeners,
-    add(listener) {
-      if (audience.add(listener)) rest.abort()
+    isClosed: () => isClosed,
+    add(listener, mayRead) {
+      if (audience.add(listener, mayRead)) rest.abort()
       void keepLooking()
     },
     close() {
@@ -121,7 +116,8 @@ type Audience = {
   /** Whether a page was opened since the last look began. */
   awaitsLook(): boolean
   /** False when nothing can be looked up at the moment; then the page says so. */
-  add(listener: ServerResponse): boolean
+  add(listener: ServerResponse, mayRead: () => boolean): boolean
+  /** Those whose session has ended are sent away. */
   beginLook(): void
   update(seen: Seen): void
   /** Nothing can be looked up. A page that is opened now gets nothing, because what is known may be over. */
@@ -133,14 +129,16 @@ type Audience = {
 /** Who listens, and what they know. */
 function openAudience(): Audience {
   const listeners = new Map<ServerResponse, Stage>()
+  const rights = new WeakMap<ServerResponse, () => boolean>()
   /** Null while nothing is known. */
   let known: Seen | null = null
   let isAway = false
   return {
     size: () => listeners.size,
     awaitsLook: () => !isAway && [...listeners.values()].includes('new'),
-    add(listener) {
+    add(listener, mayRead) {
       listeners.set(listener, 'new')
+      rights.set(listener, mayRead)
       listener.on('close', () => listeners.delete(listener))
       listener.on('error', () => listeners.delete(listener))
       if (isAway) send(listener, 'away', null)
@@ -148,7 +146,10 @@ function openAudience(): Audience {
     },
     beginLook() {
       for (const [listener, stage] of listeners)
-        if (stage === 'new') listeners.set(listener, 'waits for this look')
+        if (rights.get(listener)?.() === false) {
+          listeners.delete(listener)
+          listener.end()
+        } else if (stage === 'new') listeners.set(listener, 'waits for this look')
     },
     update(seen) {
       const whole = { ...seen, isWhole: true }

@@ -110,12 +110,16 @@ const whyRefused: Readonly<Partial<Record<Signature, string>>> = {
   unknown: `A delivery of a webhook is signed in a way that Tidemark does not know. ${refusedUnsigned}`,
 }
 
-// `GET /metrics`, in the text format of Prometheus.
+// `GET /metrics`, in the text format of Prometheus. Nobody has to sign in for it, so those who ask at once share one look.
 export const metricsRoute =
   ({ registry, refresh }: { readonly registry: Registry; readonly refresh: () => Promise<void> }): Routes =>
   (server) => {
+    let refreshing: Promise<void> | null = null
     server.get('/metrics', async (_request, reply) => {
-      await refresh()
+      refreshing ??= refresh().finally(() => {
+        refreshing = null
+      })
+      await refreshing
       return reply.header('content-type', registry.contentType).send(await registry.metrics())
     })
   }

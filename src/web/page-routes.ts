@@ -25,6 +25,7 @@ import { runsPage } from './pages/runs.ts'
 import { streamPages } from './pages/stream.ts'
 import { upstreamPage } from './pages/upstream.ts'
 import { queuePage, workersPage } from './pages/workers.ts'
+import { type Reader, readerOf } from './reading-places.ts'
 import type { Routes } from './server.ts'
 import type { Viewer } from './sessions.ts'
 import type { StatusQueries } from './status-queries.ts'
@@ -51,7 +52,7 @@ export const sendPage = (reply: FastifyReply, page: Html, status = 200): Fastify
 
 type Options = {
   /** Null while the worker waits for what it needs. */
-  readonly statusQueries: () => StatusQueries | null
+  readonly statusQueries: (reader: Reader) => StatusQueries | null
   readonly viewerOf: (request: FastifyRequest) => Viewer
   /** Shown while the worker is starting. */
   readonly parts?: () => readonly Part[]
@@ -121,8 +122,9 @@ export const pageRoutes =
     } = options
     // Logged once: every open page asks again every few seconds.
     let isLogged = false
-    for (const { path, place = path, title, isLive, body } of pages) {
-      server.get<{ Params: Record<string, string> }>(path, async (request, reply) => {
+    for (const { path, place = path, title, isLive, isSearch = false, body } of pages) {
+      const config = { place: isSearch ? 'search' : 'page' } as const
+      server.get<{ Params: Record<string, string> }>(path, { config }, async (request, reply) => {
         if (path === notFoundPage.path && !wantsHtml(request)) return reply.callNotFound()
         const viewer = viewerOf(request)
         const now = new Date()
@@ -142,12 +144,14 @@ export const pageRoutes =
         const silent = databaseSilent(awaySince)
         const failed = (error: unknown): Html => {
           if (isTooSlow(error)) return tooSlow
+          if (reader.gone.aborted) return silent
           log[isLogged ? 'debug' : 'warn']({ err: error, path }, `the page ${path} could not be shown`)
           isLogged = true
           return silent
         }
         const alone = (text: Html): Shown => ({ title, heading: heading({ title }), body: text })
-        const there = statusQueries()
+        const reader = readerOf(request)
+        const there = statusQueries(reader)
         if (!there) return sendPage(reply, page(alone(waiting(parts())), null, { reloadSeconds }), 503)
         try {
           const query = new URLSearchParams(request.url.split('?')[1])

@@ -1,5 +1,5 @@
-// Who may read the pages. If the worker listens only on this machine, everybody who reaches it, until a token for viewers is set. Otherwise
-// only people who signed in, because pages hold personal data.
+// Who may read the pages. If the worker listens only on this machine, everybody who reaches it, until a token for
+// viewers is set. Otherwise only people who signed in, because pages hold personal data.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { bearerOf, type Rights } from './actions.ts'
@@ -7,6 +7,7 @@ import type { Assets } from './assets.ts'
 import { html } from './html.ts'
 import { sendPage, wantsHtml } from './page-routes.ts'
 import { heading, layout } from './pages/layout.ts'
+import { openReadingPlaces } from './reading-places.ts'
 import type { Routes } from './server.ts'
 
 type Options = Rights & {
@@ -15,15 +16,28 @@ type Options = Rights & {
   readonly assets: Pick<Assets, 'urlOf'>
 }
 
-/** Routes that answer only those who may read. */
+/** Routes that answer only those who may read, and those not all at once. */
 export const forReaders =
   (options: Options, routes: readonly Routes[]): Routes =>
   (server) => {
+    const places = openReadingPlaces()
     server.register(async (scope) => {
-      if (!options.isOpen) scope.addHook('onRequest', (request, reply) => admit(options, request, reply))
+      scope.addHook('onRequest', async (request, reply) => {
+        const refused = options.isOpen ? undefined : await admit(options, request, reply)
+        if (refused !== undefined) return refused
+        if (!(await places.enter(options, request, reply))) return refuse(options, request, reply)
+      })
       for (const add of routes) add(scope)
     })
   }
+
+function refuse({ assets }: Options, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const text =
+    'The worker answers as many pages, searches and downloads at once as it can beside its runs, and one person gets a part of them. Wait until yours have ended, then ask again.'
+  return wantsHtml(request)
+    ? sendPage(reply, alone(assets, 'Too many at once', text), 503)
+    : reply.code(503).send({ error: text })
+}
 
 /** Returning a reply ends the request. */
 async function admit(
@@ -33,7 +47,9 @@ async function admit(
 ): Promise<FastifyReply | undefined> {
   const isPage = wantsHtml(request)
   if (authentication === null || checkToken === null)
-    return isPage ? sendPage(reply, closed(assets), 403) : reply.code(403).send({ error: closedText })
+    return isPage
+      ? sendPage(reply, alone(assets, 'Nobody can sign in yet', closedText), 403)
+      : reply.code(403).send({ error: closedText })
   if (authentication.sessionOf(request) !== null) return
   const bearer = bearerOf(request)
   const verdict = bearer === null ? 'wrong' : checkToken(request, reply, bearer)
@@ -53,14 +69,9 @@ async function admit(
 const closedText =
   'The pages hold personal data, and this address can be reached from other machines. Set ADMIN_TOKEN (to act) or VIEWER_TOKEN (to look), or let HTTP_HOST be 127.0.0.1.'
 
-const closed = (assets: Pick<Assets, 'urlOf'>) =>
+const alone = (assets: Pick<Assets, 'urlOf'>, title: string, text: string) =>
   layout({
-    title: 'Nobody can sign in yet',
-    path: '',
-    viewer: null,
-    isAlone: true,
-    assets,
-    problems: null,
-    heading: heading({ title: 'Nobody can sign in yet' }),
-    body: html`<section class="card"><p>${closedText}</p></section>`,
+    ...{ title, path: '', viewer: null, isAlone: true, assets, problems: null },
+    heading: heading({ title }),
+    body: html`<section class="card"><p>${text}</p></section>`,
   })

@@ -7,11 +7,12 @@ import type { Assets } from './assets.ts'
 import { sendPage } from './page-routes.ts'
 import { layout } from './pages/layout.ts'
 import { recordPage, recordShown } from './pages/record.ts'
+import { type Reader, readerOf } from './reading-places.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
 import type { StatusQueries } from './status-queries.ts'
 
 type Options = Rights & {
-  readonly statusQueries: () => StatusQueries | null
+  readonly statusQueries: (reader: Reader) => StatusQueries | null
   /** Null when the stream is not mirrored, or the worker still waits. */
   readonly compare: (stream: string, key: string) => Promise<UpstreamSays | null>
   readonly assets: Assets
@@ -32,7 +33,7 @@ export const recordRoutes =
               .code(403)
               .send({ error: 'That form was out of date, and nothing was done. Load the page again.' })
           const { stream, key } = request.params
-          const queries = statusQueries()
+          const queries = statusQueries(readerOf(request))
           const upstream = queries && (await compare(stream, key))
           if (!queries || upstream === null)
             return reply.code(404).send({ error: 'There is no such stream, or the worker is starting.' })

@@ -3,7 +3,7 @@
 
 import { type Config, signingSecretOf } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
-import type { SyncContext } from '../context.ts'
+import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { NotNow } from '../operator/actions.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
@@ -18,7 +18,7 @@ import { pausedStreams } from '../store/admin/streams.ts'
 import { readBeliefs } from '../store/queries/dictionary.ts'
 import { readOverview } from '../store/queries/overview.ts'
 import { readProgress } from '../store/queries/progress.ts'
-import { looksWithin } from '../store/server/session.ts'
+import { openReadingPool, openReadings, type Readings } from '../store/server/reading-pool.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
 import { withTimeout } from '../util/waiting.ts'
 import { actionRoutes, type Perform } from '../web/actions.ts'
@@ -31,6 +31,7 @@ import { addStateGauges, type Metrics, openMetrics } from '../web/metrics.ts'
 import { healthRoutes, hookRoute, metricsRoute } from '../web/monitoring.ts'
 import { pageRoutes } from '../web/page-routes.ts'
 import { forReaders } from '../web/readers.ts'
+import type { Reader } from '../web/reading-places.ts'
 import { recordRoutes } from '../web/records.ts'
 import { byKnownNames, isLoopback, type OwnNames, type Routes, startHttpServer } from '../web/server.ts'
 import { readOnlyViewer } from '../web/sessions.ts'
@@ -73,10 +74,12 @@ export async function serve(options: {
     tasks: openBackgroundTasks({ log }),
     mirror: null,
     live: null,
+    readingPool: null,
     statusQueries: null,
   }
   const deliveries = openDeliveries(state)
-  const events = openLiveEvents({ statusQueries: () => state.statusQueries, log })
+  const livePages = { who: 'live pages', gone: stopping.signal }
+  const events = openLiveEvents({ statusQueries: () => state.statusQueries?.(livePages) ?? null, log })
   const http = await startHttpServer({
     host: config.httpHost,
     port: config.httpPort,
@@ -94,8 +97,14 @@ export async function serve(options: {
   alertPeople({ ...{ config, parts, signal, log }, mirror: () => state.mirror })
   const begun = start({ ...{ config, log, metrics, parts, signal, onMirror, onHopeless } }).then(
     (started) => {
+      const pool = openReadingPool({
+        ...{ database: started.context.database, longestQueryMs: longestLookMs, log },
+      })
+      const readings = openReadings(pool)
       state.live = started
-      state.statusQueries = statusQueriesOf(started, state)
+      state.readingPool = pool
+      state.statusQueries = (reader) =>
+        statusQueriesOf(started, state, { pool, reading: readings.for(reader) })
       return started
     },
   )
@@ -118,6 +127,7 @@ export async function serve(options: {
         await ended('the connections', closeMs, started.context[Symbol.asyncDispose](), log)
       }
       await ended('the HTTP server', closeMs, http.close(), log)
+      if (state.readingPool) await ended('the connections of pages', closeMs, state.readingPool.end(), log)
     },
   }
 }
@@ -138,7 +148,9 @@ type WorkerState = {
   readonly tasks: BackgroundTasks
   mirror: Mirror | null
   live: Live | null
-  statusQueries: StatusQueries | null
+  /** For those who only look. */
+  readingPool: Pool | null
+  statusQueries: ((reader: Pick<Reader, 'who' | 'gone'>) => StatusQueries) | null
 }
 
 const webhookWindowMs = 2_000
@@ -238,13 +250,13 @@ function consoleRoutes(
       forReaders({ authentication, checkToken, isOpen, assets }, [
         recordRoutes({
           ...{ authentication, checkToken, assets },
-          statusQueries: () => state.statusQueries,
+          statusQueries: (reader) => state.statusQueries?.(reader) ?? null,
           compare: compareOf(state),
         }),
         events.routes,
-        downloadRoutes({ statusQueries: () => state.statusQueries }),
+        downloadRoutes({ statusQueries: (reader) => state.statusQueries?.(reader) ?? null }),
         pageRoutes({
-          statusQueries: () => state.statusQueries,
+          statusQueries: (reader) => state.statusQueries?.(reader) ?? null,
           viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
           databaseAwaySince() {
             const database = partOf(state, 'database')
@@ -314,16 +326,21 @@ const nextTicksMs = 1_000
 /** A page that takes longer helps nobody. */
 const longestLookMs = 2_000
 
-const statusQueriesOf = ({ context, jobs, problems }: Live, state: WorkerState): StatusQueries =>
-  openStatusQueries({
-    pool: looksWithin(context.database.pool, longestLookMs),
+function statusQueriesOf(
+  { context, jobs, problems }: Live,
+  state: WorkerState,
+  { pool, reading }: { readonly pool: Pool; readonly reading: ReturnType<Readings['for']> },
+): StatusQueries {
+  const looking = { ...context, database: { ...context.database, pool } }
+  return openStatusQueries({
+    pool: reading,
     streams: context.streams,
-    problems,
+    problems: () => problems(reading),
     // The mirror can be shown without the queue.
     nextRuns: async () =>
       isQueueUp(state) ? await withTimeout(nextTicksMs, jobs.nextTicks()).catch(() => []) : [],
-    planBackfill: (stream, options) => planAskedBackfill(context, stream, options, state.config.pageSize),
-    planRewind: (stream, options) => planAskedRewind(context, stream, options),
+    planBackfill: (stream, options) => planAskedBackfill(looking, stream, options, state.config.pageSize),
+    planRewind: (stream, options) => planAskedRewind(looking, stream, options),
     queueCounts: async () =>
       isQueueUp(state) ? await withTimeout(nextTicksMs, jobs.counts()).catch(() => null) : null,
     describedTypes: context.contracts.described,
@@ -334,6 +351,7 @@ const statusQueriesOf = ({ context, jobs, problems }: Live, state: WorkerState):
     runbooksUrl: state.config.runbooksUrl,
     alertFormat: formatOfReceiver(state.config),
   })
+}
 
 function formatOfReceiver(config: Config): string | null {
   const receiver = receiverOf(config)

@@ -38,8 +38,8 @@ import { keepBeating, newWorkerId, startWatch, type Watch, type WorkerId } from 
 /** What there is once Postgres is open. */
 export type Mirror = {
   readonly pool: Pool
-  /** What needs a person. */
-  readonly problems: () => Promise<readonly Problem[]>
+  /** What needs a person; looked up with connections of the runs unless others are given. */
+  readonly problems: (pool?: Parameters<typeof readProblems>[0]['pool']) => Promise<readonly Problem[]>
 }
 /** What there is once Postgres and the queue answered. */
 export type Live = Mirror & {
@@ -106,9 +106,9 @@ export async function start(beginning: Beginning): Promise<Live> {
   return { ...mirror, context, jobs, watch }
 }
 
-const mirrorOf = ({ config, parts }: Beginning, pool: Pool): Mirror => ({
-  pool,
-  problems: () =>
+const mirrorOf = ({ config, parts }: Beginning, ownPool: Pool): Mirror => ({
+  pool: ownPool,
+  problems: (pool = ownPool) =>
     readProblems({
       ...{ pool, config, streams: configuredStreams(config) },
       ...{ view: { parts: parts.list() }, now: new Date() },

@@ -20,7 +20,6 @@ afterEach(async () => {
 
 type Options = {
   statusQueries?: StatusQueries | null
-  mostListeners?: number
   everyMs?: number
   timeoutMs?: number
   databaseAwaySince?: () => Date | null
@@ -342,12 +341,5 @@ describe('GET /events', () => {
     expect(await next(events)).toEqual(['away', 'null'])
     isAway = false
     await expect.poll(async () => (await next(events))?.[0]).toBe('update')
-  })
-
-  it('takes a bounded number of listeners', async () => {
-    const url = await serve({ mostListeners: 2, everyMs: 30 })
-    await Promise.all([listen(url), listen(url)].map(next))
-    const { status, headers } = await fetch(`${url}/events`)
-    expect([status, headers.get('retry-after')]).toEqual([503, '10'])
   })
 })

@@ -46,30 +46,6 @@ export async function withConnection<Result>(
   }
 }
 
-/** For those who only look: each query may take this long at most, and can change nothing. */
-export function looksWithin(pool: Pool, ms: number): Pick<ClientBase, 'query'> {
-  const query = async (text: string, values?: unknown[]) => {
-    const connection = await takeConnection(pool)
-    try {
-      await connection.client.query(
-        `begin read only; set local statement_timeout = ${ms}; set local timezone = 'UTC'`,
-      )
-      const result = await connection.client.query(text, values)
-      await connection.client.query('commit')
-      connection.release()
-      return result
-    } catch (error) {
-      const isRolledBack = await connection.client.query('rollback').then(
-        () => true,
-        () => false,
-      )
-      connection.release(isRolledBack ? undefined : error)
-      throw error
-    }
-  }
-  return { query: query as ClientBase['query'] }
-}
-
 /** Each transaction of Tidemark that writes rows of the mirror says this. Triggers note all other transactions (P15). */
 export const writerSql = `set local tidemark.writer = 'on'`
 

@@ -13,6 +13,7 @@ const mostFields = 8
 export const findPage: Page = {
   path: '/find',
   title: 'Find',
+  isSearch: true,
   async body({ statusQueries, query, now }) {
     const text = (query.get('q') ?? '').replaceAll('\0', '').trim().slice(0, longestSearch)
     const head = heading({ title: text === '' ? 'Find a record' : html`“${foreign(text, longestSearch)}”` })

@@ -172,5 +172,7 @@ export type Page = {
   readonly title: string
   /** The page shows the time of its content by itself, and follows what changes. */
   readonly isLive?: true
+  /** It may keep the database busy for seconds. */
+  readonly isSearch?: true
   body(context: PageContext): Promise<Html | Shown>
 }

@@ -62,6 +62,7 @@ export const rowsTab: Page = {
   path: '/streams/:name/rows',
   place: '/find',
   title: 'Rows',
+  isSearch: true,
   body: (context) =>
     streamPage(context, '/rows', async ({ stream: { stream } }) => {
       const asked = rowsAsked(context.query)

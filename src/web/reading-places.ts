@@ -1,0 +1,74 @@
+// Who reads, for as long as an answer takes, and how much of the worker they may have at once.
+
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { openPlaces } from '../util/places.ts'
+import { type Authentication, clientAddress } from './auth.ts'
+
+/** Who asks, for as long as the answer takes. */
+export type Reader = {
+  /** The session, or where there is none the address: the same for all that one person asks. */
+  readonly who: unknown
+  /** Nobody waits for the answer any more. */
+  readonly gone: AbortSignal
+  /** Whether they may still read: a session ends while a page follows what happens. */
+  mayRead(): boolean
+}
+
+const readers = new WeakMap<FastifyRequest, Reader>()
+const nobody: Reader = { who: null, gone: new AbortController().signal, mayRead: () => true }
+export const readerOf = (request: FastifyRequest): Reader => readers.get(request) ?? nobody
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the answer keeps busy, and for how long; `page` when it is left out. */
+    readonly place?: keyof typeof places
+  }
+}
+
+/** Of a kind of answer: how many are given at once, and how many may wait for how long. One person gets a part of them only. */
+const places = {
+  page: { inAll: 40, ofOne: 8, waitingInAll: 200, waitingOfOne: 24, longestWaitMs: 10_000 },
+  search: { inAll: 4, ofOne: 2, waitingInAll: 50, waitingOfOne: 6, longestWaitMs: 5_000 },
+  // These end only when the page is closed, so waiting for one would be for nothing.
+  live: { inAll: 100, ofOne: 20, waitingInAll: 0, waitingOfOne: 0, longestWaitMs: 0 },
+} as const
+const retrySeconds = { page: 3, search: 3, live: 10 }
+
+type Options = {
+  readonly authentication: Authentication | null
+  /** Everybody may read who reaches the address. */
+  readonly isOpen: boolean
+}
+
+export function openReadingPlaces() {
+  const opened = {
+    page: openPlaces(places.page),
+    search: openPlaces(places.search),
+    live: openPlaces(places.live),
+  }
+  return {
+    /** False when there is no place; the answer then says when to come back. */
+    async enter(options: Options, request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
+      const { who, gone } = beginReading(options, request, reply)
+      const kind = request.routeOptions.config.place ?? 'page'
+      const leave = await opened[kind].take(who, gone)
+      if (leave === null) reply.header('retry-after', retrySeconds[kind])
+      else reply.raw.once('close', leave)
+      return leave !== null
+    },
+  }
+}
+
+function beginReading(
+  { authentication, isOpen }: Options,
+  request: FastifyRequest,
+  { raw }: FastifyReply,
+): Reader {
+  const session = authentication?.sessionOf(request) ?? null
+  const gone = new AbortController()
+  raw.once('close', () => gone.abort(new Error('the reader is gone')))
+  const mayRead = () => isOpen || session === null || authentication?.sessionOf(request) === session
+  const reader = { who: session ?? clientAddress(request), gone: gone.signal, mayRead }
+  readers.set(request, reader)
+  return reader
+}

@@ -1,0 +1,166 @@
+// People who ask the console for very much at once, in front of the real worker: its runs and other people are served meanwhile, and what
+// nobody waits for any more is ended in Postgres.
+
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { openReadingPool, openReadings } from '../../src/store/server/reading-pool.ts'
+import { type Browsing, openBrowsing } from '../support/browsing.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
+import { viewerToken } from '../support/served-actions.ts'
+import { adminToken, startTestWorker, type TestWorker } from '../support/worker.ts'
+
+const slowSearch = '/streams/assignment_note/rows?q=nothing+like+this'
+
+describe.skipIf(!hasPostgres)('somebody who asks for very much', () => {
+  const database = createTestDatabase()
+  let simulator: Simulator
+  let worker: TestWorker
+  const rows = async <Row extends object>(sql: string): Promise<readonly Row[]> =>
+    (await database.pool.query<Row>(sql)).rows
+  /** How many sessions of the worker do something, by what they are for. */
+  const busy = async (name: string) =>
+    (
+      await rows<{ pid: number }>(
+        `select pid from pg_stat_activity where application_name = '${name}' and state <> 'idle'
+         and datname = current_database()`,
+      )
+    ).length
+  const viewing = async (): Promise<Browsing> => {
+    const browsing = openBrowsing(worker.url)
+    expect((await browsing.signIn(viewerToken)).status).toBe(303)
+    return browsing
+  }
+
+  beforeAll(async () => {
+    simulator = await startSimulator({ assignments: 50, notes: 20 })
+    worker = await startTestWorker(simulator, database, {
+      STREAMS: 'assignment,assignment_note',
+      SCHEDULE_ASSIGNMENT: '1h',
+      SCHEDULE_ASSIGNMENT_NOTE: '1h',
+      SCHEDULE_DELETIONS: '1h',
+      VIEWER_TOKEN: viewerToken,
+    })
+    await worker.live
+    await vi.waitFor(
+      async () =>
+        expect(await rows('select from tidemark.stream where read_through_at is not null')).toHaveLength(2),
+      15_000,
+    )
+  })
+  afterAll(async () => {
+    await worker?.stop()
+    await simulator?.close()
+  })
+
+  it('as 80 searches keeps neither runs nor other people waiting, and is told to come again', async () => {
+    const [greedy, other] = [await viewing(), await viewing()]
+    const holder = await database.pool.connect()
+    // Every search of notes waits until its time is up.
+    await holder.query('begin; lock table mirror.assignment_note in access exclusive mode')
+    try {
+      const searches = Array.from({ length: 80 }, () => greedy.get(slowSearch))
+      await expect.poll(() => busy('tidemark console')).toBe(2)
+      expect(await busy('tidemark')).toBeLessThan(3)
+      const startedAtMs = performance.now()
+      simulator.source.change('assignment', 7, { Subject: 'while others search' })
+      const headers = { authorization: `Bearer ${adminToken}` }
+      expect((await worker.post('/streams/assignment/sync', headers)).status).toBe(202)
+      await expect
+        .poll(() => rows(`select from mirror.assignment where subject = 'while others search'`), {
+          timeout: 5_000,
+          interval: 20,
+        })
+        .toHaveLength(1)
+      for (const path of ['/', '/streams/assignment/rows?q=while', '/streams/assignment/rows.csv?q=while'])
+        expect([path, (await other.get(path)).status]).toEqual([path, 200])
+      // The first of the searches have not ended yet.
+      expect(performance.now() - startedAtMs).toBeLessThan(4_000)
+      const answers = await Promise.all(searches)
+      const refused = answers.filter(({ headers }) => headers.get('retry-after') === '3')
+      expect(refused.length).toBeGreaterThanOrEqual(72)
+      expect(refused.every(({ status }) => status === 503)).toBe(true)
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+  }, 30_000)
+
+  it('and leaves has nothing left in Postgres a moment later', async () => {
+    const browsing = await viewing()
+    const holder = await database.pool.connect()
+    await holder.query('begin; lock table mirror.assignment_note in access exclusive mode')
+    try {
+      const going = new AbortController()
+      const headers = { cookie: browsing.cookies() }
+      const search = fetch(worker.url + slowSearch, { headers, signal: going.signal }).then(
+        (answer) => answer.text(),
+        () => 'left',
+      )
+      await expect.poll(() => busy('tidemark console')).toBeGreaterThan(0)
+      going.abort()
+      await search.catch(() => {})
+      const leftAtMs = performance.now()
+      await expect.poll(() => busy('tidemark console'), { timeout: 5_000, interval: 20 }).toBe(0)
+      // By itself the query would end after two seconds.
+      expect(performance.now() - leftAtMs).toBeLessThan(1_500)
+      expect((await browsing.get('/streams/assignment/rows?q=1')).status).toBe(200)
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+  })
+
+  it('as 100 live pages leaves places for others; a live page ends with its session', async () => {
+    const [greedy, other] = [await viewing(), await viewing()]
+    const leaving = new AbortController()
+    const listen = ({ cookies }: Browsing) =>
+      fetch(`${worker.url}/events`, { headers: { cookie: cookies() }, signal: leaving.signal })
+    try {
+      const answers = await Promise.all(Array.from({ length: 100 }, () => listen(greedy)))
+      const refused = answers.filter(({ status }) => status === 503)
+      expect(refused).toHaveLength(80)
+      expect(refused.every(({ headers }) => headers.get('retry-after') === '10')).toBe(true)
+      const followed = await listen(other)
+      expect(followed.status).toBe(200)
+      expect((await greedy.get('/')).status).toBe(200)
+      await other.submit('/sign-out')
+      // Until the end of the stream, which would not come by itself.
+      expect(await followed.text()).toContain('event: update')
+    } finally {
+      leaving.abort()
+    }
+  })
+
+  it('of `/metrics` shares one look', async () => {
+    const holder = await database.pool.connect()
+    await holder.query('begin; lock table tidemark.stream in access exclusive mode')
+    const asked = Array.from({ length: 50 }, () => worker.get('/metrics'))
+    try {
+      // All have come by then.
+      await setTimeout(500)
+      expect(await busy('tidemark')).toBeGreaterThan(0)
+      expect(await busy('tidemark')).toBeLessThan(10)
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+    for (const answer of await Promise.all(asked)) expect(answer.status).toBe(200)
+  })
+
+  it('may ask one thing for so long and no longer, and change nothing', async () => {
+    const pool = openReadingPool({
+      database: { connection: { connectionString: database.url } },
+      longestQueryMs: 50,
+      log: quietLog,
+    })
+    const reading = openReadings(pool).for({ who: 'test', gone: new AbortController().signal })
+    try {
+      await expect(reading.query('select pg_sleep(5)')).rejects.toMatchObject({ code: '57014' })
+      await expect(reading.query('delete from tidemark.run')).rejects.toMatchObject({ code: '25006' })
+      expect((await reading.query('select 1 as one')).rows).toEqual([{ one: 1 }])
+    } finally {
+      await pool.end()
+    }
+  })
+})
