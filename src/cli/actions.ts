@@ -1,26 +1,37 @@
-// `tidemark actions`: who did what, from where, why, and what came of it.
+// `tidemark actions`: who did what, from where, why, and what came of it; and whether that record was changed.
 
 import { actionWords } from '../operator/action-words.ts'
-import { type ActionLine, readActions } from '../store/queries/actions.ts'
+import { type ActionChain, type ActionLine, checkActions, readActions } from '../store/queries/actions.ts'
 import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, json, wholeNumber } from './command.ts'
-import type { ExitCode } from './exit.ts'
+import { plural } from '../util/text.ts'
+import { type Call, type Command, json, textOf, wholeNumber } from './command.ts'
+import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { readMirror } from './mirror.ts'
-import { wrapped } from './output.ts'
+import { fitted, wrapped } from './output.ts'
 
 export const actions: Command = {
   name: 'actions',
   summary: 'show who did what, newest first: pauses, rewinds, approvals and so on',
-  usage: '[stream] [--limit N] [--json]',
-  options: { limit: { type: 'string', value: 'N', describe: 'at most this many (20)' }, json },
-  examples: ['tidemark actions', 'tidemark actions assignment --limit 5'],
+  usage: '[stream | verify [--kept HASH]] [--limit N] [--json]',
+  options: {
+    limit: { type: 'string', value: 'N', describe: 'at most this many (20)' },
+    kept: {
+      type: 'string',
+      value: 'HASH',
+      describe: 'a hash that an earlier verify printed; it must still be there',
+    },
+    json,
+  },
+  examples: ['tidemark actions', 'tidemark actions assignment --limit 5', 'tidemark actions verify'],
   run,
 }
 
 async function run(call: Call): Promise<ExitCode> {
   const { positionals, values, stdout } = call
   const [name, ...more] = positionals
+  if (name === 'verify' && more.length === 0) return await verify(call)
+  if (values.kept !== undefined) throw new UsageError('--kept is for `tidemark actions verify`.')
   if (more.length > 0) throw new UsageError('`tidemark actions` takes one stream, or none for all.')
   const stream = name === undefined ? null : pickStream(name, streams).name
   const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 20
@@ -46,5 +57,48 @@ function asText(
       width,
       4,
     ),
+  ].join('\n')
+}
+
+/** Exit 1 when lines were changed or removed. */
+async function verify(call: Call): Promise<ExitCode> {
+  const { values, stdout } = call
+  if (values.limit !== undefined)
+    throw new UsageError('`tidemark actions verify` checks all lines: leave out --limit.')
+  const kept = textOf(values, 'kept')?.toLowerCase() ?? null
+  let code: ExitCode = exitCodes.done
+  const read = await readMirror(call, async (pool) => {
+    const chain = await checkActions(pool, kept)
+    const isIntact = chain.broken.length === 0 && chain.hasKept !== false
+    if (!isIntact) code = exitCodes.failed
+    if (values.json) stdout.json({ intact: isIntact, ...chain })
+    else stdout.say(fitted(chainInWords(chain, kept), stdout))
+  })
+  return worst([read, code])
+}
+
+function chainInWords(
+  { lines, from, since, newest, broken, hasKept }: ActionChain,
+  kept: string | null,
+): string {
+  const day = (at: Date) => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+  if (since === null)
+    return kept === null ? 'There are no lines yet.' : `No line has the hash ${kept}: all lines were removed.`
+  const found = broken.map(({ id, at, missing }) =>
+    missing === '0'
+      ? `Line ${id} (${day(at)}) is not as it was written, or the line before it is not.`
+      : `${plural(Number(missing), 'line')} before line ${id} (${day(at)}) ${missing === '1' ? 'was' : 'were'} removed.`,
+  )
+  if (hasKept === false)
+    found.push(`No line has the hash ${kept}: lines were removed or written anew since it was printed.`)
+  const all = `${plural(Number(lines), 'line')} since ${day(since)}`
+  const head =
+    found.length === 0
+      ? [`${all}: none was changed, and none is missing from line ${from} on.`]
+      : [`${all}:`, ...found]
+  return [
+    ...head,
+    `The newest hash is ${newest}.`,
+    'Keep it where the owner of the database cannot write, and give it to the next check (--kept): whoever may write as the owner can write the whole record anew, or leave out its newest lines, and only a kept hash shows that.',
   ].join('\n')
 }

@@ -4,13 +4,15 @@ import { hostname } from 'node:os'
 import type { Pool } from 'pg'
 import type { Logger } from '../log.ts'
 import type { ActionName } from '../operator/actions.ts'
-import { recorded, streamOf } from '../operator/record-action.ts'
+import { noteEvent, recorded, streamOf } from '../operator/record-action.ts'
+import { withConnection } from '../store/server/session.ts'
 import { streams } from '../streams/catalog.ts'
+import { messageOf } from '../util/errors.ts'
 import { osUser } from './command.ts'
 
 type Given = {
-  /** Named as on the console; `adopt` and `repair` are there at the terminal only. */
-  readonly action: ActionName | 'adopt' | 'repair'
+  /** Named as on the console; `adopt`, `repair` and `api` are there at the terminal only. */
+  readonly action: ActionName | 'adopt' | 'repair' | 'api'
   /** A stream, or the id of what is meant. */
   readonly target: string
   readonly reason?: string | null
@@ -28,7 +30,7 @@ export async function recordedHere<Result>(
 ): Promise<Result> {
   const deed = {
     ...{ who: osUser(), door: 'terminal' as const, address: hostname(), action, target, reason },
-    stream: action === 'adopt' ? null : await streamOf(pool, streams, action, target),
+    stream: action === 'adopt' || action === 'api' ? null : await streamOf(pool, streams, action, target),
     confirmed: confirmed === null ? null : String(confirmed),
   }
   return await recorded({ pool, log }, deed, work, (result) => {
@@ -36,4 +38,26 @@ export async function recordedHere<Result>(
     if (typeof said === 'string') return { result: 'done', told: said }
     return { result: said.isFailed ? 'failed' : 'done', told: said.told }
   })
+}
+
+/**
+ * Records that somebody looks into the mirror with SQL, and not what they ask: it may hold somebody's name. The connection only reads unless
+ * it is told otherwise; a role or a Postgres that can only read has no way to record anything, and may look all the same.
+ */
+export async function noteLookHere(
+  { pool, log }: { readonly pool: Pool; readonly log: Logger },
+  told: string,
+): Promise<void> {
+  const event = {
+    who: osUser(),
+    door: 'terminal' as const,
+    address: hostname(),
+    action: 'sql',
+    target: 'tidemark sql',
+  }
+  await withConnection(pool, async (client) => {
+    await client.query('begin read write')
+    await noteEvent(client, { ...event, told })
+    await client.query('commit')
+  }).catch((error) => log.debug({ why: messageOf(error) }, 'this look into the mirror could not be recorded'))
 }

@@ -15,6 +15,7 @@ import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { fitted } from './output.ts'
+import { noteLookHere } from './recorded.ts'
 
 const longestSeconds = 30
 
@@ -46,6 +47,7 @@ async function run(call: Call): Promise<ExitCode> {
   if (values.raw && !values.csv) throw new UsageError('--raw belongs to --csv: JSON is raw as it is.')
   if (query === '') return await openPsql(call)
   return await readMirror(call, async (pool) => {
+    await noteLookHere({ pool, log: call.log }, 'A query.')
     const startedAt = performance.now()
     const answer = await ask(pool, query)
     show(call, answer)
@@ -159,6 +161,7 @@ async function openPsql(call: Call): Promise<ExitCode> {
   if (!stdout.isTTY) throw new UsageError('`tidemark sql` needs a query where there is no terminal.')
   const { databaseUrl } = loadMirrorConfig(environment)
   return await readMirror(call, async (pool) => {
+    await noteLookHere({ pool, log: call.log }, 'A session of psql.')
     const url = readPostgresUrl(databaseUrl ?? urlOf(pool))
     const psql = spawn('psql', [], {
       stdio: 'inherit',

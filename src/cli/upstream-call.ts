@@ -11,7 +11,7 @@ import { type Json, repeatedFields } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import { type Logger, redact } from '../log.ts'
 import { type NamedAssignment, readRelatedAgain } from '../store/admin/requests.ts'
-import { openDatabase } from '../store/server/connect.ts'
+import { type Database, openDatabase } from '../store/server/connect.ts'
 import { isObject } from '../streams/record.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
@@ -25,6 +25,7 @@ import { openRunQueue } from '../worker/queue/requests.ts'
 import type { Call } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { checkUnchanged, planWrite, replacesRecord, replaceWarning } from './merge-write.ts'
+import { recordedHere } from './recorded.ts'
 
 const embeddedUrlFile = '.tidemark/url'
 
@@ -108,7 +109,10 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
   try {
     const toSend = await planned(call, upstream, { name, operation, request, ...wants })
     if (toSend === null) return exitCodes.done
-    const { body, status } = await upstream.call(name, toSend as RequestOf<OperationName>, signal)
+    const send = () => upstream.call(name, toSend as RequestOf<OperationName>, signal)
+    const { body, status } = isWrite
+      ? await recordedWrite({ config, log }, operation, toSend, send)
+      : await send()
     if (body === null) log.info({ status }, 'done; the upstream answered without a body')
     else print(call, body)
     if (isWrite) await requestRun()
@@ -121,6 +125,40 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
     throw error
   } finally {
     upstream.close()
+  }
+}
+
+/** What is sent is not recorded: it may hold what people are called. Without a mirror there is no record either. */
+async function recordedWrite<Answer extends { readonly status: number }>(
+  { config, log }: { readonly config: Config; readonly log: Logger },
+  operation: Operation,
+  request: AnyRequest,
+  send: () => Promise<Answer>,
+): Promise<Answer> {
+  const url = config.databaseUrl ?? (await embeddedUrl())
+  if (url === null) return await send()
+  let isSent = false
+  const sendOnce = () => {
+    isSent = true
+    return send()
+  }
+  let database: Database | null = null
+  try {
+    database = await openDatabase({ url, log })
+    const [path = ''] = prepareRequest(operation, request).target.split('?')
+    const given = { action: 'api' as const, target: `${operation.method} ${path}` }
+    return await recordedHere(
+      { pool: database.pool, log },
+      given,
+      sendOnce,
+      ({ status }) => `The upstream answered with status ${status}.`,
+    )
+  } catch (error) {
+    if (isSent) throw error
+    log.warn({ why: messageOf(error) }, 'this write to the upstream could not be recorded in tidemark.action')
+    return await send()
+  } finally {
+    await database?.close()
   }
 }
 

@@ -17,6 +17,13 @@ export const actionWords: Readonly<Record<string, string>> = {
   dropQuarantine: 'dropped from quarantine:',
   testAlert: 'sent a test of',
   endSessions: 'ended',
+  signIn: 'signed in as',
+  signOut: 'signed out as',
+  lockedOut: 'gave too many wrong tokens at',
+  download: 'downloaded',
+  api: 'wrote to the upstream:',
+  sql: 'looked into the mirror with',
+  forget: 'removed old lines of this record; the last had the hash',
 }
 /** The words alone, without what the action was done to. */
 export const actionInWords = (action: string): string =>

@@ -15,6 +15,24 @@ import { type ActionContext, type ActionName, actions, NotNow, type Order, type 
 type Ended = { readonly result: 'done' | 'begun' | 'failed'; readonly told: string }
 /** What a person does, without how things stood before. */
 export type Deed = Omit<NotedAction, 'before' | 'door'> & Pick<Order, 'door'>
+/** Something that changes nothing here, such as a sign-in or a download, and what came of it. */
+export type Event = Pick<Deed, 'who' | 'door' | 'address' | 'action' | 'target'> & {
+  readonly stream?: string | null
+  readonly told: string
+}
+
+/** One line, for what is over at once. */
+export async function noteEvent(
+  client: Parameters<typeof noteAction>[0],
+  { told, stream = null, ...event }: Event,
+): Promise<void> {
+  const result = event.action === 'lockedOut' ? 'refused' : 'done'
+  await noteAction(
+    client,
+    { ...event, stream, reason: null, confirmed: null, before: null },
+    { result, told },
+  )
+}
 
 /** Noted before it is done, so that nothing is done unrecorded. */
 export async function recorded<Result>(

@@ -174,12 +174,20 @@ type Options = {
   readonly authentication: Pick<Authentication, 'roleOf'>
   readonly attempts: Attempts
   readonly log: Logger
+  /** Once for each time that an address has to wait. */
+  readonly onLockedOut: (request: FastifyRequest) => void
   readonly now?: () => number
 }
 
 const mostComparedPerSecond = 20
 
-export function openTokenCheck({ authentication, attempts, log, now = Date.now }: Options): TokenCheck {
+export function openTokenCheck({
+  authentication,
+  attempts,
+  log,
+  onLockedOut,
+  now = Date.now,
+}: Options): TokenCheck {
   const second = { startedAtMs: 0, compared: 0 }
   const mayCompare = () => {
     if (now() - second.startedAtMs >= 1000) Object.assign(second, { startedAtMs: now(), compared: 0 })
@@ -193,6 +201,7 @@ export function openTokenCheck({ authentication, attempts, log, now = Date.now }
     if (waitMs === 0) {
       attempts.failed(address, now())
       log.warn({ address }, 'somebody gave a wrong token')
+      if (attempts.waitMs(address, now()) > 0) onLockedOut(request)
       return 'wrong'
     }
     const waitSeconds = role === null ? Math.ceil(waitMs / 1000) : 1

@@ -3,13 +3,19 @@
 import { Readable } from 'node:stream'
 import type { RowCursor } from '../store/queries/rows.ts'
 import { csvLine } from '../util/csv.ts'
+import type { Authentication } from './auth.ts'
+import { type Note, noteDownload } from './noting.ts'
 import { mostInCsv, rowsAsked } from './pages/rows.ts'
 import { type Reader, readerOf } from './reading-places.ts'
 import type { Routes } from './server.ts'
 import type { StatusQueries } from './status-queries.ts'
 import { summaryColumns } from './summary-columns.ts'
 
-type Options = { readonly statusQueries: (reader: Reader) => StatusQueries | null }
+type Options = {
+  readonly statusQueries: (reader: Reader) => StatusQueries | null
+  readonly authentication: Authentication | null
+  readonly note: Note
+}
 
 const pageSize = 500
 /** So that a search that finds little comes to an end, too. */
@@ -19,12 +25,13 @@ const longestCell = 1_000_000
 const config = { place: 'search' } as const
 
 export const downloadRoutes =
-  ({ statusQueries }: Options): Routes =>
+  ({ statusQueries, ...noting }: Options): Routes =>
   (server) => {
     server.get('/actions.ndjson', { config }, async (request, reply) => {
       const reader = readerOf(request)
       const queries = statusQueries(reader)
       if (!queries) return reply.code(503).send({ error: 'The worker still waits for its database.' })
+      await noteDownload(noting, request, { target: 'who did what', told: 'All lines as NDJSON.' })
       return reply
         .header('content-type', 'application/x-ndjson; charset=utf-8')
         .send(Readable.from(whileMayRead(reader, actionLines(queries))))
@@ -42,6 +49,9 @@ export const downloadRoutes =
         // Wait for the first line: a search that fails at once gets an error page, and no file that ends early.
         const first = await lines.next()
         if (first.done) return reply.code(404).send({ error: `Nothing of ${name} is stored yet.` })
+        // What was searched for is not kept: it may be somebody's name.
+        const told = `Rows as CSV, ${request.url.includes('?') ? 'those of a search or in an order' : 'all of them'}.`
+        await noteDownload(noting, request, { target: name, stream: name, told })
         return reply
           .headers({
             'content-type': 'text/csv; charset=utf-8',

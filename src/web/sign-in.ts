@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Assets } from './assets.ts'
 import { type Authentication, isFromHere, type TokenCheck } from './auth.ts'
 import { type Html, html } from './html.ts'
+import type { NoteSignIn } from './noting.ts'
 import { sendPage } from './page-routes.ts'
 import { layout } from './pages/layout.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
@@ -16,10 +17,11 @@ type Options = {
   /** Everybody may read the pages who reaches the address. */
   readonly isOpen: boolean
   readonly assets: Pick<Assets, 'urlOf'>
+  readonly note: NoteSignIn
 }
 
 export const signInRoutes =
-  ({ authentication, checkToken, isOpen, assets }: Options): Routes =>
+  ({ authentication, checkToken, isOpen, assets, note }: Options): Routes =>
   (server) => {
     if (authentication === null || checkToken === null) return
     const show = (request: FastifyRequest, reply: FastifyReply, status: number, problem: string | null) => {
@@ -59,7 +61,9 @@ export const signInRoutes =
             429,
             `Too many wrong tokens. Try again in ${verdict.waitSeconds} seconds.`,
           )
-        authentication.signIn(request, reply, { role: verdict, name: printable(name) })
+        const who = { role: verdict, name: printable(name) }
+        await note(request, { action: 'signIn', ...who })
+        authentication.signIn(request, reply, who)
         return reply.redirect(destinationOf(to), 303)
       })
       scope.post('/sign-out', async (request, reply) => {
@@ -68,6 +72,7 @@ export const signInRoutes =
         // Also without a session: browsers send no cookie with the form of another site, but take the one of the answer.
         if (!isFromHere(request) || !isOwn)
           return show(request, reply, 403, 'That form was out of date. Load the page again.')
+        if (session) await note(request, { action: 'signOut', ...session })
         authentication.signOut(request, reply)
         return reply.redirect('/', 303)
       })

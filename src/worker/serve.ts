@@ -8,7 +8,7 @@ import type { Logger } from '../log.ts'
 import { NotNow } from '../operator/actions.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
-import { performRecorded } from '../operator/record-action.ts'
+import { noteEvent, performRecorded } from '../operator/record-action.ts'
 import { planAskedRewind } from '../operator/rewind.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import { formatOf } from '../problems/alert-body.ts'
@@ -29,6 +29,7 @@ import { downloadRoutes } from '../web/downloads.ts'
 import { type LiveEvents, openLiveEvents } from '../web/live-events.ts'
 import { addStateGauges, type Metrics, openMetrics } from '../web/metrics.ts'
 import { healthRoutes, hookRoute, metricsRoute } from '../web/monitoring.ts'
+import { type Note, openSignInNotes } from '../web/noting.ts'
 import { pageRoutes } from '../web/page-routes.ts'
 import { forReaders } from '../web/readers.ts'
 import type { Reader } from '../web/reading-places.ts'
@@ -230,7 +231,14 @@ function consoleRoutes(
   const tokens = { operator: config.adminToken, viewer: config.viewerToken }
   const isOpen = isLoopback(config.httpHost) && tokens.viewer === null
   const authentication = openAuthentication(tokens)
-  const checkToken = authentication && openTokenCheck({ authentication, attempts: openAttempts(), log })
+  const note = noteOf(state)
+  const noteSignIn = openSignInNotes({ note, log })
+  const checkToken =
+    authentication &&
+    openTokenCheck({
+      ...{ authentication, attempts: openAttempts(), log },
+      onLockedOut: (request) => void noteSignIn(request, { action: 'lockedOut', role: null, name: '' }),
+    })
   return [
     byKnownNames(
       ownNames(config),
@@ -245,7 +253,7 @@ function consoleRoutes(
     ),
     assets.routes,
     byKnownNames(ownNames(config), [
-      signInRoutes({ authentication, checkToken, isOpen, assets }),
+      signInRoutes({ authentication, checkToken, isOpen, assets, note: noteSignIn }),
       ...(demo ? [demoRoutes({ authentication, checkToken, demo, assets, log })] : []),
       forReaders({ authentication, checkToken, isOpen, assets }, [
         recordRoutes({
@@ -254,7 +262,10 @@ function consoleRoutes(
           compare: compareOf(state),
         }),
         events.routes,
-        downloadRoutes({ statusQueries: (reader) => state.statusQueries?.(reader) ?? null }),
+        downloadRoutes({
+          statusQueries: (reader) => state.statusQueries?.(reader) ?? null,
+          ...{ authentication, note },
+        }),
         pageRoutes({
           statusQueries: (reader) => state.statusQueries?.(reader) ?? null,
           viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
@@ -305,6 +316,13 @@ const performOf =
       name,
       order,
     )
+  }
+
+const noteOf =
+  (state: WorkerState): Note =>
+  async (event) => {
+    if (!state.live) throw new Error('the worker still waits for its database or its queue')
+    await noteEvent(state.live.context.database.pool, event)
   }
 
 /** The upstream is asked for one record; it may take a while, but not for ever. */

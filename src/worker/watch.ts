@@ -11,6 +11,7 @@ import type { Logger } from '../log.ts'
 import { type Part, type Parts, titleOf } from '../problems/parts.ts'
 import { isNews, type Problem } from '../problems/stream-problems.ts'
 import { minuteStateOf, stateOfStream } from '../problems/stream-state.ts'
+import { forgetOldActions } from '../store/admin/actions.ts'
 import { forgetOldProblems, noteProblems } from '../store/admin/problem-history.ts'
 import {
   forgetWorker,
@@ -133,6 +134,7 @@ export function startWatch(options: Options): Watch {
     regularly(everyMs.thin, 'what is old', async () => {
       await thinMinutes(pool)
       await forgetOldProblems(pool)
+      await forgetOldActions(pool, hostname())
     }),
     regularly(everyMs.log, 'how far readings are', () => logProgress(options)),
   ]

@@ -209,7 +209,7 @@ describe.skipIf(!hasPostgres)('problems', () => {
     ])
   const act = (action: string, result: string) =>
     database.pool.query(
-      `insert into tidemark.action (who, door, address, action, target, stream, result, told)
+      `insert into tidemark.action_log (who, door, address, action, target, stream, result, told)
        values ('ops-1', 'console', '127.0.0.1', $1, 'assignment', 'assignment', $2, '')`,
       [action, result],
     )

@@ -34,7 +34,8 @@ export async function serveActions(
   }
   const authentication = openAuthentication({ operator: token, viewer: token && viewerToken }, now)
   const checkToken =
-    authentication && openTokenCheck({ authentication, attempts: openAttempts(), log: quietLog, now })
+    authentication &&
+    openTokenCheck({ authentication, attempts: openAttempts(), log: quietLog, onLockedOut() {}, now })
   const assets = readAssets()
   const server = await startHttpServer({
     host: '127.0.0.1',
@@ -46,7 +47,7 @@ export async function serveActions(
         ...{ authentication, checkToken, streams: ['assignment', 'broken'] },
         ...{ perform, log: quietLog },
       }),
-      signInRoutes({ authentication, checkToken, isOpen: true, assets }),
+      signInRoutes({ authentication, checkToken, isOpen: true, assets, note: async () => {} }),
       pageRoutes({
         statusQueries: () => null,
         viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),

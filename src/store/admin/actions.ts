@@ -1,6 +1,8 @@
-// The record of what people did: noted before it is done, and what came of it afterwards, so that nothing is done unrecorded.
+// The record of what people did: a line before it is done, so that nothing is done unrecorded, and a line for what came of it. Lines are
+// only added; triggers in Postgres number and chain them.
 
-import type { ClientBase } from 'pg'
+import type { ClientBase, Pool } from 'pg'
+import { withConnection } from '../server/session.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
 
@@ -16,25 +18,22 @@ export type NotedAction = {
   readonly confirmed: string | null
   readonly before: object | null
 }
+type Result = { readonly result: string; readonly told: string }
 
-/** Returns the id of its line. What is older than two years goes. */
-export async function noteAction(client: Queryable, noted: NotedAction): Promise<string> {
-  await client.query(`delete from tidemark.action where at < now() - interval '2 years'`)
+/** Returns the id of its line. With a result, it is over already, and the line is all that is recorded of it. */
+export async function noteAction(
+  client: Queryable,
+  noted: NotedAction,
+  { result, told }: Result = { result: 'begun', told: '' },
+): Promise<string> {
   const { who, door, address, action, target, stream, reason, before } = noted
   const confirmed = /^\d{1,18}$/.test(noted.confirmed ?? '') ? noted.confirmed : null
   const { rows } = await client.query<{ id: string }>(
-    `insert into tidemark.action (who, door, address, action, target, stream, reason, confirmed, before, result, told)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'begun', '') returning id::text`,
+    `insert into tidemark.action_log (who, door, address, action, target, stream, reason, confirmed, before, result, told)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning id::text`,
     [
-      who,
-      door,
-      address,
-      action,
-      target.slice(0, 200),
-      stream,
-      reason,
-      confirmed,
-      before && JSON.stringify(before),
+      ...[who, door, address, action, target.slice(0, 200), stream, reason, confirmed],
+      ...[before && JSON.stringify(before), result, told],
     ],
   )
   const [stored] = rows
@@ -45,12 +44,38 @@ export async function noteAction(client: Queryable, noted: NotedAction): Promise
 export async function noteResult(
   client: Queryable,
   id: string,
-  given: { readonly result: string; readonly told: string; readonly after: object | null },
+  given: Result & { readonly after: object | null },
 ): Promise<void> {
-  await client.query('update tidemark.action set result = $2, told = $3, after = $4 where id = $1', [
-    id,
-    given.result,
-    given.told,
-    given.after && JSON.stringify(given.after),
+  await client.query('insert into tidemark.action_log (ends, result, told, after) values ($1, $2, $3, $4)', [
+    ...[id, given.result, given.told, given.after && JSON.stringify(given.after)],
   ])
+}
+
+/** A month more, so that lines go together and seldom: each time is a line too. */
+const isDueSql = `exists (select from tidemark.action_log where at < now() - interval '2 years 1 month')`
+
+/** Removes lines that are older than two years. The line that says so keeps the hash of the last of them, on which the chain goes on. */
+export async function forgetOldActions(pool: Pool, address: string): Promise<void> {
+  if ((await pool.query(`select where ${isDueSql}`)).rowCount === 0) return
+  await withConnection(pool, async (client) => {
+    await client.query('begin')
+    const { rows } = await client.query<{ id: string }>(
+      `with through as (
+         select id, hash from tidemark.action_log
+         where id < (select coalesce(min(id), 9223372036854775807) from tidemark.action_log where at >= now() - interval '2 years')
+         order by id desc limit 1
+       )
+       insert into tidemark.action_log (who, door, address, action, target, result, told)
+       select '', 'worker', $1, 'forget', hash, 'done', 'Lines up to ' || id || ' were older than two years and were removed.'
+       from through where ${isDueSql} returning id::text`,
+      [address],
+    )
+    if (rows[0])
+      await client.query(
+        `delete from tidemark.action_log
+         where id <= (select id from tidemark.action_log where hash = (select target from tidemark.action_log where id = $1))`,
+        [rows[0].id],
+      )
+    await client.query('commit')
+  })
 }

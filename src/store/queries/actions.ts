@@ -41,6 +41,51 @@ export async function readActions(
   return rows
 }
 
+export type BrokenLine = {
+  readonly id: string
+  readonly at: Date
+  /** How many numbers are missing between it and the line before. */
+  readonly missing: string
+}
+export type ActionChain = {
+  readonly lines: string
+  /** The number of the oldest line; null: there is none. */
+  readonly from: string | null
+  readonly since: Date | null
+  readonly newest: string | null
+  /** The first of the lines whose hash does not follow from them and from the line before. */
+  readonly broken: readonly BrokenLine[]
+  /** Whether a line has the hash that was asked for; null: none was. */
+  readonly hasKept: boolean | null
+}
+
+/** Computes the hash of each line of the record again. */
+export async function checkActions(client: Queryable, kept: string | null): Promise<ActionChain> {
+  const { rows } = await client.query<ActionChain>(
+    `with chained as (
+       select log as line, lag(log.hash) over lines as before, lag(log.id) over lines as number_before
+       from tidemark.action_log as log window lines as (order by log.id)
+     ), broken as (
+       select (line).id, (line).at, coalesce((line).id - number_before - 1, 0) as missing from chained
+       where (line).hash <> tidemark.action_hash(line, coalesce(before, ''))
+         -- Lines that were old have gone: the chain begins with the hash that the newest note of that says.
+         and not (before is null and (line).hash is not distinct from tidemark.action_hash(line, (
+           select target from tidemark.action_log where action = 'forget' and door = 'worker' order by id desc limit 1
+         )))
+       order by 1 limit 20
+     )
+     select count(*)::text as lines, min(id)::text as from, min(at) as since,
+       (select hash from tidemark.action_log order by id desc limit 1) as newest,
+       case when $1::text is not null then coalesce(bool_or(hash = $1), false) end as "hasKept",
+       (select coalesce(jsonb_agg(jsonb_build_object('id', id::text, 'at', at, 'missing', missing::text)), '[]') from broken) as broken
+     from tidemark.action_log`,
+    [kept],
+  )
+  const [found] = rows
+  if (!found) throw new Error('Postgres did not answer about the record of actions.')
+  return { ...found, broken: found.broken.map((one) => ({ ...one, at: new Date(one.at) })) }
+}
+
 /** Null when there is no such stream. */
 export async function readStanding(client: Queryable, stream: string): Promise<Standing | null> {
   const { rows } = await client.query<{ standing: Standing }>(

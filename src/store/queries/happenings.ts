@@ -55,7 +55,7 @@ export async function readHappenings(
        select at, coalesce(stream, target), '',
          format('%s: %s%s', coalesce(nullif(who, ''), door), told, case when reason is null then '' else format(' “%s”', reason) end),
          null, null
-       from tidemark.action where result in ('done', 'begun') and stream is not null order by id desc limit ${most}
+       from tidemark.action where result in ('done', 'begun') and stream is not null and action <> 'download' order by id desc limit ${most}
      )
      select * from (
        select * from late union all select * from aside union all select * from audits union all select * from failed union all select * from done

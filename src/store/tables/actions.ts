@@ -1,25 +1,33 @@
-// What people did: one line for each action, by the console, over HTTP or at the terminal.
+// What people did: lines that are only ever added, by the console, over HTTP or at the terminal. Each holds a hash over its content and the
+// hash before, so that a changed or missing one shows. The migration that makes them has the triggers which see to that.
 
-import { index, jsonb, text } from 'drizzle-orm/pg-core'
-import { at, identity, int8, tidemark } from './state.ts'
+import { sql } from 'drizzle-orm'
+import { index, jsonb, text, uniqueIndex } from 'drizzle-orm/pg-core'
+import { at, int8, tidemark } from './state.ts'
 
-/** Who did what, from where and why, for two years. */
-export const actionTable = tidemark.table(
-  'action',
+/**
+ * Who did what, from where and why, for two years: a line when something begins, and another one for what came of it. `tidemark.action`
+ * shows both as one. Nobody can change a line; `tidemark actions verify` checks them.
+ */
+export const actionLogTable = tidemark.table(
+  'action_log',
   {
-    id: identity(),
+    /** In the order of the lines. */
+    id: int8('id').primaryKey(),
     /** When. */
     at: at('at').notNull().defaultNow(),
-    /** Name given at sign-in; empty if none was given, and for scripts. At the terminal, the user of the machine. */
-    who: text('who').notNull(),
-    /** From where: `console`, `HTTP` (scripts) or `terminal`. */
-    door: text('door').notNull(),
+    /** The line that this one ends; empty in a line that begins something. All but the result is empty in a line that ends another. */
+    ends: int8('ends'),
+    /** Name given at sign-in; empty text if none was given, and for scripts. At the terminal, the user of the machine. */
+    who: text('who'),
+    /** From where: `console`, `HTTP` (scripts), `terminal`, or `worker` for what Tidemark does to this table by itself. */
+    door: text('door'),
     /** Network address of the client; at the terminal, the name of the machine. */
-    address: text('address').notNull(),
-    /** What was done: `pause`, `approve`, `dropQuarantine` … */
-    action: text('action').notNull(),
+    address: text('address'),
+    /** What was done: `pause`, `approve`, `dropQuarantine`, `signIn` … */
+    action: text('action'),
     /** The stream, or the id of the entry. */
-    target: text('target').notNull(),
+    target: text('target'),
     /** The stream that it is about; empty when it is not about one. */
     stream: text('stream'),
     /** The reason they gave. */
@@ -34,6 +42,35 @@ export const actionTable = tidemark.table(
     result: text('result').notNull(),
     /** The answer they got. */
     told: text('told').notNull(),
+    /** SHA-256 of the hash before and of this line. */
+    hash: text('hash').notNull(),
   },
-  (table) => [index('action_by_stream').on(table.stream, table.id)],
+  (table) => [
+    index('action_by_stream').on(table.stream, table.id),
+    uniqueIndex('action_ends_once').on(table.ends).where(sql`ends is not null`),
+  ],
 )
+
+/** One line for each action, with what came of it. */
+export const actionView = tidemark
+  .view('action', {
+    id: int8('id'),
+    at: at('at'),
+    who: text('who'),
+    door: text('door'),
+    address: text('address'),
+    action: text('action'),
+    target: text('target'),
+    stream: text('stream'),
+    reason: text('reason'),
+    confirmed: int8('confirmed'),
+    before: jsonb('before'),
+    after: jsonb('after'),
+    result: text('result'),
+    told: text('told'),
+  })
+  .as(
+    sql`select begun.id, begun.at, begun.who, begun.door, begun.address, begun.action, begun.target, begun.stream, begun.reason, begun.confirmed, begun.before,
+  coalesce(ended.after, begun.after) as after, coalesce(ended.result, begun.result) as result, coalesce(ended.told, begun.told) as told
+  from tidemark.action_log as begun left join tidemark.action_log as ended on ended.ends = begun.id where begun.ends is null`,
+  )
