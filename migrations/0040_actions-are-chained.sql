@@ -55,4 +55,10 @@ CREATE TRIGGER "kept_whole" BEFORE TRUNCATE ON "tidemark"."action_log" FOR EACH 
 ALTER TABLE "tidemark"."action_log" ENABLE ALWAYS TRIGGER "chained", ENABLE ALWAYS TRIGGER "kept", ENABLE ALWAYS TRIGGER "kept_whole";--> statement-breakpoint
 CREATE VIEW "tidemark"."action" AS (select begun.id, begun.at, begun.who, begun.door, begun.address, begun.action, begun.target, begun.stream, begun.reason, begun.confirmed, begun.before,
   coalesce(ended.after, begun.after) as after, coalesce(ended.result, begun.result) as result, coalesce(ended.told, begun.told) as told
-  from tidemark.action_log as begun left join tidemark.action_log as ended on ended.ends = begun.id where begun.ends is null);
+  from tidemark.action_log as begun left join tidemark.action_log as ended on ended.ends = begun.id where begun.ends is null);--> statement-breakpoint
+CREATE TABLE "tidemark"."role_limit" (
+	"role" text NOT NULL,
+	"name" text NOT NULL,
+	"set_at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "role_limit_role_name_pk" PRIMARY KEY("role","name")
+);

@@ -11,6 +11,7 @@ import type { Pool } from '../context.ts'
 import { contractPlaceOf } from '../contracts.ts'
 import type { Logger } from '../log.ts'
 import { otherSources, otherSourceText, waysOut } from '../store/queries/sources.ts'
+import { lackingLimits } from '../store/schema/bi-role.ts'
 import { openDatabase } from '../store/server/connect.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
 import { readRecords } from '../streams/record.ts'
@@ -277,6 +278,17 @@ function certificate(socket: TLSSocket): { readonly isFine: boolean; readonly sa
 }
 
 // Whether Postgres and the queue are as they have to be. Makes no schema and starts no embedded Postgres.
+async function limitChecks(pool: Pool, role: string): Promise<readonly Check[]> {
+  const lacking = await lackingLimits(pool, role)
+  const name = 'postgres BI role'
+  if (lacking.length === 0)
+    return [{ name, isFine: true, says: `${role} has limits on time, space and connections` }]
+  return lacking.map(({ risk, statement }) => ({
+    ...{ name, isFine: true, isWarning: true },
+    says: `${role} ${risk}. Have an administrator run: ${statement}`,
+  }))
+}
+
 export async function probePostgres(config: Config, log: Logger): Promise<readonly Check[]> {
   const { databaseUrl: url } = config
   if (url === null)
@@ -297,10 +309,12 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
         size: string
         has_schema: boolean
         has_source: boolean
+        has_limits: boolean
       }>(
         `select current_setting('server_version') as version, current_setting('TimeZone') as time_zone,
            pg_size_pretty(pg_database_size(current_database())) as size,
-           to_regclass('tidemark.stream') is not null as has_schema, to_regclass('tidemark.source') is not null as has_source`,
+           to_regclass('tidemark.stream') is not null as has_schema, to_regclass('tidemark.source') is not null as has_source,
+           to_regclass('tidemark.role_limit') is not null as has_limits`,
       )
       const [found] = rows
       const schema = found?.has_schema ? 'holds a mirror' : 'holds no mirror yet'
@@ -315,6 +329,9 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
           isFine: true,
           says: `${found?.time_zone}; any is fine`,
         },
+        ...(config.biRole !== null && found?.has_limits
+          ? await limitChecks(database.pool, config.biRole)
+          : []),
         ...(found?.has_source ? await sourceChecks(database.pool, config) : []),
       ]
     } finally {

@@ -19,6 +19,8 @@ describe.skipIf(!hasPostgres)('the role of the analysts', () => {
     role = `${database.name}_bi`
     await database.pool.query(`create role ${role} login password 'secret-of-the-role'`)
     await migrated()
+    // Whoever could make tables of their own would go further.
+    await database.pool.query(`grant temporary on database ${database.name} to ${role}`)
     const url = Object.assign(new URL(database.url), { username: role, password: 'secret-of-the-role' })
     analyst = new pg.Client(url.href)
     await analyst.connect()

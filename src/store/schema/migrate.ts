@@ -5,81 +5,17 @@ import { fileURLToPath } from 'node:url'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { migrate } from 'drizzle-orm/node-postgres/migrator'
-import pg, { type ClientBase, type PoolClient } from 'pg'
+import type pg from 'pg'
+import type { ClientBase, PoolClient } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { Stream } from '../../streams/catalog.ts'
 import { DatabaseError, messageOf } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { grantReading } from './bi-role.ts'
 import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
 import { isLocallyChangedSql, watchTable } from './watch-table.ts'
-
-// What a BI role may read: the mirror, its views and the freshness of both, also of tables that come later, and nothing
-// else. Makes no roles.
-async function grantReading(client: ClientBase, role: string, log: Logger): Promise<void> {
-  const name = pg.escapeIdentifier(role)
-  const { rows } = await client.query('select 1 from pg_roles where rolname = $1', [role])
-  if (rows.length === 0)
-    throw new DatabaseError(
-      `BI_ROLE is ${role}, but this Postgres has no such role. Create it: create role ${name} login`,
-    )
-  for (const statement of await missingGrants(client, role)) await client.query(statement)
-  await limitIdleTransactions(client, role, log)
-}
-
-/**
- * Limits how long a transaction of the BI role may be left open: it keeps its tables locked, so that no column can be added. A limit
- * that the role has already stays.
- */
-async function limitIdleTransactions(client: ClientBase, role: string, log: Logger): Promise<void> {
-  const { rows } = await client.query<{ database: string; isLimited: boolean }>(
-    `select current_database() as database, exists (
-       select from pg_db_role_setting cross join unnest(setconfig) as setting
-       where setrole = (select oid from pg_roles where rolname = $1)
-         and setdatabase in (0, (select oid from pg_database where datname = current_database()))
-         and setting like 'idle\\_in\\_transaction\\_session\\_timeout=%'
-     ) as "isLimited"`,
-    [role],
-  )
-  const [found] = rows
-  if (!found || found.isLimited) return
-  const names = [role, found.database].map((name) => pg.escapeIdentifier(name))
-  const statement = `alter role ${names.join(' in database ')} set idle_in_transaction_session_timeout = '1min'`
-  try {
-    await client.query(statement)
-  } catch (error) {
-    if (!(error instanceof pg.DatabaseError && error.code === '42501')) throw error
-    log.warn(
-      { statement },
-      'BI_ROLE may leave transactions open, which keeps new columns from being added. Have an administrator run the statement.',
-    )
-  }
-}
-
-/** Only what is missing: a grant rewrites the catalog's row of its table, and fails when a table grows at the same moment. */
-async function missingGrants(client: ClientBase, role: string): Promise<readonly string[]> {
-  const { rows } = await client.query<{ statement: string }>(
-    `with shown as (select oid, nspname from pg_namespace where nspname in ('mirror', 'bi', 'tidemark'))
-     select format('grant usage on schema %I to %I', nspname, $1::text) as statement
-     from shown where not has_schema_privilege($1, oid, 'usage')
-     union all
-     select format('grant select on %I.%I to %I', nspname, relname, $1)
-     from pg_class join shown on shown.oid = relnamespace
-     where relkind in ('r', 'p', 'v', 'm', 'f') and (nspname <> 'tidemark' or relname = 'freshness')
-       and not has_table_privilege($1, pg_class.oid, 'select')
-     union all
-     select format('alter default privileges in schema %I grant select on tables to %I', nspname, $1)
-     from shown
-     where nspname <> 'tidemark' and not exists (
-       select from pg_default_acl, aclexplode(defaclacl) as given
-       where defaclnamespace = shown.oid and defaclobjtype = 'r' and defaclrole = (select oid from pg_roles where rolname = current_user)
-         and grantee = (select oid from pg_roles where rolname = $1) and privilege_type = 'SELECT'
-     )`,
-    [role],
-  )
-  return rows.map(({ statement }) => statement)
-}
 
 type Options = {
   readonly database: Pick<Database, 'pool'>

@@ -185,6 +185,20 @@ export const standingTable = tidemark.table('standing', {
   seenAt: at('seen_at').notNull(),
 })
 
+/** Limits that Tidemark has set for a role that only reads: each once, so that whoever takes one back is not overruled. */
+export const roleLimitTable = tidemark.table(
+  'role_limit',
+  {
+    /** The role. */
+    role: text('role').notNull(),
+    /** The limit. */
+    name: text('name').notNull(),
+    /** When it was set. */
+    setAt: at('set_at').notNull().defaultNow(),
+  },
+  (table) => [primaryKey({ columns: [table.role, table.name] })],
+)
+
 /**
  * How far each stream has been read, for BI to join. What a worker noted counts for five minutes, or until the first load is over; without
  * a worker, a stream that was not read for an hour is behind.

@@ -1,0 +1,127 @@
+// What a BI role may read: the mirror, its views and the freshness of both, also of tables that come later, and nothing else. And how much
+// of the server it may use: each limit is set once, where this role may set it, so that whoever takes one back is not overruled.
+
+import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../../log.ts'
+import { DatabaseError } from '../../util/errors.ts'
+
+/** Makes no roles. */
+export async function grantReading(client: ClientBase, role: string, log: Logger): Promise<void> {
+  await expectRole(client, role)
+  for (const statement of await missingGrants(client, role)) await client.query(statement)
+  const lacking = await limitRole(client, role)
+  if (lacking.length > 0)
+    log.warn(
+      { statements: lacking.map(({ statement }) => statement) },
+      `BI_ROLE ${lacking.map(({ risk }) => risk).join(', ')}. Have an administrator of Postgres run the statements.`,
+    )
+}
+
+export async function expectRole(client: ClientBase, role: string, variable = 'BI_ROLE'): Promise<void> {
+  const { rowCount } = await client.query('select from pg_roles where rolname = $1', [role])
+  if (rowCount === 0)
+    throw new DatabaseError(
+      `${variable} is ${role}, but this Postgres has no such role. Create it: create role ${pg.escapeIdentifier(role)} login`,
+    )
+}
+
+/** Only what is missing: a grant rewrites the catalog's row of its table, and fails when a table grows at the same moment. */
+async function missingGrants(client: ClientBase, role: string): Promise<readonly string[]> {
+  const { rows } = await client.query<{ statement: string }>(
+    `with shown as (select oid, nspname from pg_namespace where nspname in ('mirror', 'bi', 'tidemark'))
+     select format('grant usage on schema %I to %I', nspname, $1::text) as statement
+     from shown where not has_schema_privilege($1, oid, 'usage')
+     union all
+     select format('grant select on %I.%I to %I', nspname, relname, $1)
+     from pg_class join shown on shown.oid = relnamespace
+     where relkind in ('r', 'p', 'v', 'm', 'f') and (nspname <> 'tidemark' or relname = 'freshness')
+       and not has_table_privilege($1, pg_class.oid, 'select')
+     union all
+     select format('alter default privileges in schema %I grant select on tables to %I', nspname, $1)
+     from shown
+     where nspname <> 'tidemark' and not exists (
+       select from pg_default_acl, aclexplode(defaclacl) as given
+       where defaclnamespace = shown.oid and defaclobjtype = 'r' and defaclrole = (select oid from pg_roles where rolname = current_user)
+         and grantee = (select oid from pg_roles where rolname = $1) and privilege_type = 'SELECT'
+     )`,
+    [role],
+  )
+  return rows.map(({ statement }) => statement)
+}
+
+/** A limit that a role has not: what it can do, and what sets the limit. */
+export type Lacking = { readonly name: string; readonly risk: string; readonly statement: string }
+
+const settings = [
+  // An open transaction keeps its tables locked, so that no column can be added.
+  [
+    'idle_in_transaction_session_timeout',
+    '1min',
+    'may leave transactions open, which keeps new columns from being added',
+  ],
+  ['statement_timeout', '1h', 'may run queries without end'],
+  ['temp_file_limit', '5GB', 'may fill the disk with what its queries sort'],
+] as const
+
+/** In SQL, of the role $1: those of Postgres’ own limits that neither it nor everybody in this database has. What `public` may do, it may. */
+const lackingSql = `
+  with known as (select oid, rolname, rolconnlimit from pg_roles where rolname = $1),
+  open_to_all (name, acl) as (
+    select 'temporary', coalesce(datacl, acldefault('d', datdba)) from pg_database where datname = current_database()
+    union all
+    select 'create', coalesce(nspacl, acldefault('n', nspowner)) from pg_namespace where nspname = 'public'
+    union all
+    select 'execute', coalesce(proacl, acldefault('f', proowner)) from pg_proc where oid = 'pg_catalog.lo_from_bytea(oid, bytea)'::regprocedure
+  )
+  select name, risk, format('alter role %I in database %I set %s = %L', $1::text, current_database(), name, value) as statement
+  from known, unnest($2::text[], $3::text[], $4::text[]) as wanted (name, value, risk)
+  where not exists (
+    select from pg_db_role_setting cross join unnest(setconfig) as setting
+    where setrole = known.oid and setdatabase in (0, (select oid from pg_database where datname = current_database()))
+      and split_part(setting, '=', 1) = name
+  )
+  union all
+  select 'connection limit', 'may take all connections',
+    format('alter role %I connection limit %s', $1, greatest(10, current_setting('max_connections')::int / 4))
+  from known where rolconnlimit = -1
+  union all
+  select name, risk, statement from open_to_all join (values
+    ('temporary', 'may fill the disk with temporary tables', format(
+      'grant temporary on database %1$I to %2$I, %3$I; revoke temporary on database %1$I from public', current_database(), current_user,
+      (select rolname from pg_namespace join pg_roles on pg_roles.oid = nspowner where nspname = 'mirror'))),
+    ('create', 'may make tables in the schema public', 'revoke create on schema public from public'),
+    ('execute', 'may fill the disk with large objects',
+      'revoke execute on function pg_catalog.lo_creat(integer), pg_catalog.lo_create(oid), pg_catalog.lo_from_bytea(oid, bytea) from public')
+  ) as told (name, risk, statement) using (name)
+  where exists (select from aclexplode(acl) where grantee = 0 and lower(privilege_type) = name)`
+
+/** The limits that the role lacks and that were never set. */
+export async function lackingLimits(
+  client: Pick<ClientBase, 'query'>,
+  role: string,
+): Promise<readonly Lacking[]> {
+  const [names, values, risks] = [0, 1, 2].map((part) => settings.map((setting) => setting[part]))
+  const { rows } = await client.query<Lacking>(
+    `select * from (${lackingSql}) as lacking
+     where not exists (select from tidemark.role_limit as known where known.role = $1 and known.name = lacking.name)`,
+    [role, names, values, risks],
+  )
+  return rows
+}
+
+/** Sets what this role may set. Returns what is left. */
+async function limitRole(client: ClientBase, role: string): Promise<readonly Lacking[]> {
+  const lacking = await lackingLimits(client, role)
+  for (const { statement } of lacking)
+    await client.query(statement).catch((error) => {
+      if (!(error instanceof pg.DatabaseError && error.code === '42501')) throw error
+    })
+  // Where nothing is allowed, Postgres only says so in a notice.
+  const left = await lackingLimits(client, role)
+  const set = lacking.filter(({ name }) => !left.some((one) => one.name === name)).map(({ name }) => name)
+  await client.query(
+    'insert into tidemark.role_limit (role, name) select $1, unnest($2::text[]) on conflict do nothing',
+    [role, set],
+  )
+  return left
+}
