@@ -127,6 +127,8 @@ export async function openContext(options: {
   readonly onDatabase?: (database: Database) => void
   /** If the upstream's description was looked for longer ago than this, it is looked for again. */
   readonly contractAgeMs?: number
+  /** Of a worker: how many sessions of Postgres it has beside those of the mirror. */
+  readonly sessionsBeside?: number
 }): Promise<SyncContext> {
   const { config, log } = options
   // If the rest cannot be opened, the database is closed again: it would keep the program from ending.
@@ -291,7 +293,7 @@ const isOfAnySource = ({ migrates = true, anySource = !migrates }: Parameters<ty
 
 async function openMirrorDatabase(options: Parameters<typeof openContext>[0]): Promise<Database> {
   const { config, log, migrates = true } = options
-  const database = await openDatabase({ url: config.databaseUrl, log })
+  const database = await openDatabase({ ...options, url: config.databaseUrl })
   try {
     if (migrates) await migrateDatabase({ database, streams, biRole: config.biRole, log })
     else await expectMigrated(database)

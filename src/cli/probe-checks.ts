@@ -12,7 +12,9 @@ import { contractPlaceOf } from '../contracts.ts'
 import type { Logger } from '../log.ts'
 import { otherSources, otherSourceText, waysOut } from '../store/queries/sources.ts'
 import { lackingLimits } from '../store/schema/bi-role.ts'
-import { openDatabase } from '../store/server/connect.ts'
+import { type Database, openDatabase, sessionsForWorker } from '../store/server/connect.ts'
+import { tooFewText } from '../store/server/pooler.ts'
+import { readingConnections } from '../store/server/reading-pool.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
 import { readRecords } from '../streams/record.ts'
 import type { Upstream } from '../upstream/client.ts'
@@ -24,6 +26,7 @@ import type { OperationName } from '../upstream/operations/table.ts'
 import { messageOf } from '../util/errors.ts'
 import { redisInfoProblem } from '../util/redis-url.ts'
 import { formatDuration, plural, sentence } from '../util/text.ts'
+import { sessionsOfQueue } from '../worker/queue/driver.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { type Check, probeBeliefs, probeDescribed, type StoredMirror } from './probe-beliefs.ts'
 
@@ -332,6 +335,7 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
         ...(config.biRole !== null && found?.has_limits
           ? await limitChecks(database.pool, config.biRole)
           : []),
+        await sessionsCheck(database, config),
         ...(found?.has_source ? await sourceChecks(database.pool, config) : []),
       ]
     } finally {
@@ -340,6 +344,28 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
   } catch (error) {
     return [failed('postgres', error)]
   }
+}
+
+type Free = { readonly held: string; readonly free: string }
+
+/** Those that running workers have are counted as well: it is they who need them. */
+async function sessionsCheck(database: Database, { redisUrl }: Config): Promise<Check> {
+  const name = 'postgres sessions'
+  const { needed, got, isPooled } = await sessionsForWorker(
+    database,
+    sessionsOfQueue(redisUrl) + readingConnections,
+  )
+  const { rows } = await database.pool.query<Free>(
+    `select count(*) filter (where application_name like 'tidemark%' and usename = current_user and datname = current_database()) as held,
+       current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int - count(*) as free
+     from pg_stat_activity where backend_type = 'client backend'`,
+  )
+  const [held, free] = [Number(rows[0]?.held), Number(rows[0]?.free)]
+  const isFine = !isPooled || got + held >= needed
+  if (!isFine) return { name, isFine, says: tooFewText({ needed, got: got + held }, database.address) }
+  const isWarning = free + held < needed
+  const left = isPooled ? 'the pooler has them' : `${plural(free, 'session')} of max_connections are free`
+  return { name, isFine, isWarning, says: `a worker needs up to ${needed}; ${left}` }
 }
 
 async function sourceChecks(pool: Pool, config: Config): Promise<readonly Check[]> {

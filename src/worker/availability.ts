@@ -3,6 +3,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
 import { backoff, delayAfter, retry } from '../util/backoff.ts'
+import { TimedOut } from '../util/errors.ts'
 import { formatDuration } from '../util/text.ts'
 
 type Options<Opened> = {
@@ -41,6 +42,7 @@ const passing =
 
 export function isPassingFailure(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof TimedOut) return true
     if ('code' in cause && typeof cause.code === 'string' && passing.test(cause.code)) return true
     if (/timeout|terminated unexpectedly|ended by server|not queryable/i.test(cause.message)) return true
   }

@@ -12,6 +12,7 @@ import { pausedStreams } from '../store/admin/streams.ts'
 import type { WorkerLine } from '../store/admin/watch.ts'
 import { forgetProblem } from '../store/queries/notices.ts'
 import { SourceDiffers } from '../store/queries/sources.ts'
+import { readingConnections } from '../store/server/reading-pool.ts'
 import type { RunRequest } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
@@ -19,7 +20,7 @@ import { UsageError } from '../util/errors.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, waitUntilAvailable } from './availability.ts'
-import { type OpenDriver, openDriver } from './queue/driver.ts'
+import { type OpenDriver, openDriver, sessionsOfQueue } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
 import { openRequestMinutes } from './request-minutes.ts'
 import {
@@ -81,15 +82,23 @@ export async function start(beginning: Beginning): Promise<Live> {
   // Closes again what was opened if the rest cannot be opened, or if the worker is stopped meanwhile.
   await using opened = new AsyncDisposableStack()
   const context = opened.use(await openMirror(beginning, observer, noted))
+  const whereQueued = config.redisUrl === null ? 'the queue in Postgres' : 'Redis'
   const queue = await waitUntilAvailable({
-    what: config.redisUrl === null ? 'the queue in Postgres' : 'Redis',
+    what: whereQueued,
     open: () => openDriver({ redisUrl: config.redisUrl, database: context.database, log }),
     isPassing: (error) => !(error instanceof UsageError),
     onFailure: (error) => parts.failed('queue', error),
     ...{ signal, log },
   })
   opened.defer(() => queue.close())
-  const jobs = await startRuns(beginning, context, queue, noted.running)
+  // It was there a moment ago; by now other programs may have all of its connections.
+  const jobs = await waitUntilAvailable({
+    what: whereQueued,
+    open: () => startRuns(beginning, context, queue, noted.running),
+    isPassing: () => true,
+    onFailure: (error) => parts.failed('queue', error),
+    ...{ signal, log },
+  })
   noted.waits = jobs.breaker.waits
   keepUp(beginning, context, jobs)
   subscribe(beginning, context)
@@ -127,6 +136,7 @@ async function openMirror(
     open: () =>
       openContext({
         ...{ config, log, observer, contractAgeMs: 0 },
+        sessionsBeside: sessionsOfQueue(config.redisUrl) + readingConnections,
         onDatabase({ pool }) {
           beating = new AbortController()
           const until = AbortSignal.any([signal, beating.signal])

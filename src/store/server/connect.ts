@@ -9,7 +9,9 @@ import type { Logger } from '../../log.ts'
 import { DatabaseError, messageOf, UsageError } from '../../util/errors.ts'
 import { addressIn, type PostgresUrl, readPostgresUrl } from '../../util/postgres-url.ts'
 import { nearest } from '../../util/text.ts'
+import { withTimeout } from '../../util/waiting.ts'
 import { clientOfHosts } from './hosts.ts'
+import { countSessions, expectEnough, type Sessions } from './pooler.ts'
 import { guardSearchPath, settleSession } from './settings.ts'
 
 // From a libpq-style URL to what the driver wants, above all its TLS options, which libpq and the driver read
@@ -133,12 +135,18 @@ type Options = {
   readonly log: Logger
   /** Nothing can be written through it, and a role that may only read will do. */
   readonly isReadOnly?: boolean
+  /** Of a worker: how many sessions it has beside those of this pool. A pooler has to have them all. */
+  readonly sessionsBeside?: number
 }
 
-const maxConnections = 40
+/**
+ * The most sessions that are held at once. Each of a worker's eight runs holds one and writes with another; the rest is for what ends by
+ * itself. Pages write side by side only while enough are left.
+ */
+const maxConnections = 20
+/** Of a program that reads one thing after the other. */
+const fewSessions = 2
 const connectTimeoutMs = 15_000
-/** More than one, because other clients may use the pooler between two looks. */
-const sessionLooks = 3
 /** So soon after the last word it is checked whether the machine of Postgres is still there; otherwise it would take two hours. */
 const keepAliveMs = 10_000
 
@@ -147,11 +155,13 @@ export async function openDatabase({
   directory = '.tidemark',
   log,
   isReadOnly = false,
+  sessionsBeside,
 }: Options): Promise<Database> {
-  if (url !== null) return await connect(url, log, isReadOnly)
+  const sessions = sessionsBeside === undefined ? fewSessions : maxConnections + sessionsBeside
+  if (url !== null) return await connect(url, log, { isReadOnly, sessions })
   const server = await startEmbedded({ directory, log })
   try {
-    const database = await connect(server.url, log, isReadOnly)
+    const database = await connect(server.url, log, { isReadOnly, sessions })
     return {
       ...database,
       embedded: { address: server.address, urlFile: server.urlFile },
@@ -166,10 +176,13 @@ export async function openDatabase({
   }
 }
 
-async function connect(url: string, log: Logger, isReadOnly: boolean): Promise<Database> {
+type Wanted = { readonly isReadOnly: boolean; readonly sessions: number }
+
+async function connect(url: string, log: Logger, wanted: Wanted): Promise<Database> {
+  const { isReadOnly } = wanted
   const target = parseUrl(url)
   const where = describe(target)
-  const connection = await firstWayThatWorks(connectionWays(target, isReadOnly), where, isReadOnly)
+  const connection = await firstWayThatWorks(connectionWays(target, isReadOnly), where, wanted)
   const pool = new pg.Pool({
     ...connection,
     max: maxConnections,
@@ -177,11 +190,7 @@ async function connect(url: string, log: Logger, isReadOnly: boolean): Promise<D
     application_name: 'tidemark',
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,
-    async onConnect(client) {
-      await settleSession(client)
-      await guardSearchPath(client)
-      if (isReadOnly) await client.query('set default_transaction_read_only = on')
-    },
+    onConnect: (client) => withTimeout(connectTimeoutMs, settle(client, isReadOnly)),
   })
   // If a connection breaks while somebody holds it, the next query fails. The error has to be listened to, or it would end the program.
   pool.on('connect', (client) => void client.on('error', () => {}))
@@ -189,6 +198,12 @@ async function connect(url: string, log: Logger, isReadOnly: boolean): Promise<D
   pool.on('error', (error) => log.debug({ err: error }, 'an idle connection to Postgres broke'))
   const cluster = await clusterOf(pool, where)
   return { pool, connection, url, address: where, cluster, embedded: null, close: () => pool.end() }
+}
+
+async function settle(client: pg.ClientBase, isReadOnly: boolean): Promise<void> {
+  await settleSession(client)
+  await guardSearchPath(client)
+  if (isReadOnly) await client.query('set default_transaction_read_only = on')
 }
 
 /** By default every role may ask for it. A role may have lost that right, and databases that only speak like Postgres do not know it. */
@@ -211,22 +226,22 @@ async function clusterOf(pool: pg.Pool, where: string): Promise<string | null> {
 async function firstWayThatWorks(
   ways: readonly Way[],
   where: string,
-  isReadOnly: boolean,
+  { isReadOnly, sessions }: Wanted,
 ): Promise<PoolConfig> {
   let failure: unknown
   for (const way of ways) {
-    const [client, other] = [clientFor(way), clientFor(way)]
+    const client = clientFor(way)
     try {
       await client.connect()
+      const another = () => clientFor(way)
+      expectEnough(await countSessions({ client, another, needed: sessions, where }), where)
       await check(client, where, isReadOnly)
-      await other.connect()
-      await checkSessions(client, other, where)
       return way
     } catch (error) {
       if (error instanceof DatabaseError) throw error
       failure = error
     } finally {
-      await Promise.all([client, other].map((one) => one.end().catch(() => {})))
+      await client.end().catch(() => {})
     }
   }
   throw new DatabaseError(
@@ -235,6 +250,21 @@ async function firstWayThatWorks(
       cause: failure,
     },
   )
+}
+
+/** How many sessions a worker needs, and how many of them it would get now. */
+export async function sessionsForWorker(
+  { connection, address: where }: Pick<Database, 'connection' | 'address'>,
+  sessionsBeside: number,
+): Promise<Sessions> {
+  const client = clientFor(connection)
+  await client.connect()
+  try {
+    const needed = maxConnections + sessionsBeside
+    return await countSessions({ client, another: () => clientFor(connection), needed, where })
+  } finally {
+    await client.end()
+  }
 }
 
 function adviceFor(failure: unknown): string {
@@ -248,27 +278,13 @@ function adviceFor(failure: unknown): string {
     : 'Check DATABASE_URL.'
 }
 
-function clientFor(way: Way): pg.Client {
-  const { Client = pg.Client, ...config } = way
-  const client = new Client({ ...config, connectionTimeoutMillis: connectTimeoutMs })
+function clientFor({ Client, ...config }: PoolConfig): pg.Client {
+  const client = new ((Client ?? pg.Client) as typeof pg.Client)({
+    ...config,
+    connectionTimeoutMillis: connectTimeoutMs,
+  })
   client.on('error', () => {})
   return client
-}
-
-/**
- * A pooler in transaction mode gives one session to many: their locks hold nobody off, their temporary tables are one table, and a
- * lock that nobody gives back holds up all others for ever.
- */
-async function checkSessions(client: pg.Client, other: pg.Client, where: string): Promise<void> {
-  const sessionOf = async (one: pg.Client) => {
-    const { rows } = await one.query<{ pid: number }>('select pg_backend_pid() as pid')
-    return rows[0]?.pid
-  }
-  for (let look = 0; look < sessionLooks; look++)
-    if ((await sessionOf(client)) === (await sessionOf(other)))
-      throw new DatabaseError(
-        `Postgres at ${where} is behind a pooler that shares sessions between clients (PgBouncer with pool_mode = transaction?). Tidemark needs sessions of its own. Set DATABASE_URL to the address of Postgres itself, or set pool_mode = session.`,
-      )
 }
 
 type Properties = {

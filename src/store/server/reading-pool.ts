@@ -10,7 +10,7 @@ import type { Database } from './connect.ts'
 import { takeConnection } from './session.ts'
 import { guardSearchPath, settleSession } from './settings.ts'
 
-const readingConnections = 6
+export const readingConnections = 4
 const connectTimeoutMs = 5_000
 
 type Options = {

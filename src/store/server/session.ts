@@ -30,6 +30,13 @@ export async function takeConnection(pool: Pool): Promise<Connection> {
   }
 }
 
+/** The share of a pool that may be in use before those who hold a connection only to be quicker do without it. */
+const crowdedShare = 0.6
+
+/** Whether others may soon need the connections that are left. */
+export const isCrowded = ({ options, totalCount, idleCount, waitingCount }: Pool): boolean =>
+  waitingCount > 0 || totalCount - idleCount > options.max * crowdedShare
+
 /** Holds a connection for as long as the work takes. After an error it is closed, because nobody knows what state it is in. */
 export async function withConnection<Result>(
   pool: Pool,

@@ -1,4 +1,5 @@
-// Writes the pages of one run, two at a time: while one is merged, the next is already copied into its staging table.
+// Writes the pages of one run, two at a time: while one is merged, the next is already copied into its staging table. Where few
+// connections are left, it writes one at a time, and keeps no connection between two pages.
 // Merges and commits keep the order of the calls, and a page that fails takes every later one with it (P1, P6).
 
 import type { ClientBase, Pool } from 'pg'
@@ -7,7 +8,7 @@ import type { Records, Row } from '../../streams/record.ts'
 import type { Unread, Written } from '../../sync/ports/store.ts'
 import { type EncodedPage, rowsToWrite, type Tally } from '../encoding/page.ts'
 import type { Growth } from '../schema/grow-table.ts'
-import { type Connection, takeConnection } from '../server/session.ts'
+import { type Connection, isCrowded, takeConnection } from '../server/session.ts'
 import {
   type CommitContext,
   type Committed,
@@ -108,7 +109,7 @@ export function startPageWriter(options: WriterOptions): PageWriter {
       await writer.last.written.catch(() => {})
     },
     close() {
-      for (const slot of writer.slots) slot.connection?.release()
+      for (const slot of writer.slots) giveBack(slot)
     },
   }
 }
@@ -128,7 +129,9 @@ function settle(page: Omit<OnItsWay, 'written'>, isCommitted: boolean): void {
 }
 
 function enqueue(writer: Writer, records: Records, reached: Pick<Page, 'to' | 'unread'>): Promise<Written> {
-  const slot = writer.slots[writer.pageCount++ % writer.slots.length] as Slot
+  const slot = writer.slots[
+    isCrowded(writer.options.pool) ? 0 : writer.pageCount++ % writer.slots.length
+  ] as Slot
   const { rows, repeatedCount, sharesRows } = writer.newRows.nextPage(records.rows)
   const page: Page = {
     rows: rowsToWrite(rows, records.haveOwnKeys),
@@ -187,20 +190,22 @@ async function writeInOrder(writer: Writer, page: Page, rowCount: number, order:
     }
     writer.options.onCommit({ written, tally: encoded?.tally ?? null, newlyQuarantined, position })
     encoded?.encoded.release()
+    if (isCrowded(writer.options.pool)) giveBack(order.slot)
     return written
   } catch (error) {
-    connection.release(error)
-    order.slot.connection = null
+    giveBack(order.slot, error)
     throw error
   }
 }
 
+function giveBack(slot: Slot, error?: unknown): void {
+  slot.connection?.release(error)
+  slot.connection = null
+}
+
 /** Replaces a connection that Postgres or the network ended between two pages: no transaction was open on it, so nothing is lost. */
 async function connectionOf({ options }: Writer, slot: Slot): Promise<Connection> {
-  if (slot.connection?.isBroken()) {
-    slot.connection.release()
-    slot.connection = null
-  }
+  if (slot.connection?.isBroken()) giveBack(slot)
   slot.connection ??= await takeConnection(options.pool)
   return slot.connection
 }

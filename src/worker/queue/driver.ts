@@ -20,6 +20,7 @@ import { backoff, delayAfter } from '../../util/backoff.ts'
 import { messageOf, UsageError } from '../../util/errors.ts'
 import { redisInfoProblem } from '../../util/redis-url.ts'
 import { sentence } from '../../util/text.ts'
+import { withTimeout } from '../../util/waiting.ts'
 import { guardLocks, searchPath } from './postgres-locks.ts'
 
 // BullMQ's classes for both places a queue can live in, Redis and Postgres, with one type for both.
@@ -91,15 +92,24 @@ type Options = {
 }
 
 const schema = 'bullmq'
-const poolSize = 8
+/** Two sessions wait to be woken: one for the ticks, one for the runs. Statements are short, and two at a time are enough for them. */
+const poolSize = 4
 const connectTimeoutMs = 10_000
 const keepAliveMs = 10_000
 const silenceMs = 30_000
-/** BullMQ's statements wait for each other, and are not tried again. */
+/**
+ * Statements and no parameters of the connection: a pooler refuses those. BullMQ's statements wait for each other, and are not tried again.
+ * A worker that is frozen in the middle of a transaction must not hold up the queue of all others.
+ */
 const settingsSql = `
+  set search_path = ${searchPath(schema)};
+  set idle_in_transaction_session_timeout = ${silenceMs};
   set default_transaction_isolation = 'read committed'; set array_nulls = on;
   set statement_timeout = 0; set lock_timeout = 0`
 const writtenSeconds = 60
+
+/** How many sessions of Postgres the queue of a worker has at the most. */
+export const sessionsOfQueue = (redisUrl: string | null): number => (redisUrl === null ? poolSize : 0)
 
 export async function openDriver({ redisUrl, database, log }: Options): Promise<OpenDriver> {
   return redisUrl === null ? await openPostgres(database, log) : await openRedis(redisUrl, database, log)
@@ -107,17 +117,15 @@ export async function openDriver({ redisUrl, database, log }: Options): Promise<
 
 async function openPostgres({ connection, address }: Options['database'], log: Logger): Promise<OpenDriver> {
   const pool = new pg.Pool({
-    ...withSearchPath(connection),
+    ...connection,
     max: poolSize,
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'tidemark queue',
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,
-    // A worker that is frozen in the middle of a transaction must not hold up the queue of all others.
-    idle_in_transaction_session_timeout: silenceMs,
     // Whatever somebody set for all.
     async onConnect(client) {
-      await client.query(settingsSql)
+      await withTimeout(connectTimeoutMs, client.query(settingsSql))
     },
   })
   // Every worker and queue listens to the pool they share.
@@ -141,16 +149,6 @@ async function openPostgres({ connection, address }: Options['database'], log: L
   }
   const ping = async () => {}
   return { driver: { kind: 'postgres', pool }, address, ping, prepare, close: () => pool.end() }
-}
-
-/** In the URL, because an `options` that is there already would win over one beside it. */
-function withSearchPath(connection: PoolConfig): PoolConfig {
-  const setting = `-c search_path=${searchPath(schema)}`
-  const { connectionString } = connection
-  if (connectionString === undefined) return { ...connection, options: setting }
-  const url = new URL(connectionString)
-  url.searchParams.set('options', [url.searchParams.get('options'), setting].filter(Boolean).join(' '))
-  return { ...connection, connectionString: url.href }
 }
 
 async function openRedis(redisUrl: string, database: Options['database'], log: Logger): Promise<OpenDriver> {

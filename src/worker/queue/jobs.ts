@@ -68,6 +68,9 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
       if (await options.isDue(tick).catch(() => true)) await runs.requestRun({ ...tick, cause: 'tick' })
     },
     onError,
+  }).catch(async (error) => {
+    await runs.close().catch(() => {})
+    throw error
   })
   const worker = startRunWorker({
     driver: queue.driver,

@@ -142,7 +142,10 @@ export async function startTickWorker(options: Options): Promise<TickWorker> {
     })
     return keeping
   }
-  await keep(true)
+  await keep(true).catch(async (error) => {
+    await queue.close().catch(() => {})
+    throw error
+  })
   const isWanted = ({ stream, kind }: Tick) =>
     schedules.some((wanted) => wanted.stream === stream && wanted.kind === kind)
   let [tookMs, isBusy]: [number | null, boolean] = [null, false]
