@@ -11,12 +11,10 @@ import { openDriver, sessionsOfQueue } from '../../src/worker/queue/driver.ts'
 import { openRunQueue } from '../../src/worker/queue/requests.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
-import { hasProgram, startPooler } from '../support/pgbouncer.ts'
+import { hasAll } from '../support/installed.ts'
+import { startPooler } from '../support/pgbouncer.ts'
 
-const hasPooler = hasProgram('pgbouncer')
-if (!hasPooler)
-  process.stderr.write('\n*** SKIPPED: there is no PgBouncer for the tests (apt install pgbouncer) ***\n\n')
-
+const hasPooler = hasAll(['pgbouncer'])
 const enough = 28
 const openAsWorker = (url: string) =>
   openDatabase({ url, log: quietLog, sessionsBeside: sessionsOfQueue(null) + readingConnections })

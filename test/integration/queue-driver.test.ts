@@ -1,6 +1,6 @@
 // What is said of a queue that cannot be opened, and what keeps the queues of two mirrors apart.
 
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -8,13 +8,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { Redis } from 'ioredis'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, inject, it } from 'vitest'
 import { probeQueue } from '../../src/cli/probe-checks.ts'
 import { freePort } from '../../src/embedded-postgres/cluster.ts'
 import { openLog } from '../../src/log.ts'
 import { UsageError } from '../../src/util/errors.ts'
-import { openDriver } from '../../src/worker/queue/driver.ts'
+import { openDriver, placed, Queue, Worker } from '../../src/worker/queue/driver.ts'
+import { startRedis } from '../soak/worlds.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
+import { startForwarder } from '../support/forwarder.ts'
+import { hasAll } from '../support/installed.ts'
 import { hasBackend, redisUrlOf } from '../support/queues.ts'
 
 describe.skipIf(!hasBackend('redis'))('a Redis that refuses the password', () => {
@@ -87,9 +90,7 @@ async function startKindOfRedis(kind: 'sentinel' | 'cluster') {
   }
 }
 
-const hasRedisServer = spawnSync('redis-server', ['--version']).status === 0
-
-describe.skipIf(!hasRedisServer)('an address of Redis that is none of a single Redis', () => {
+describe.skipIf(!hasAll(['redis-server']))('an address of Redis that is none of a single Redis', () => {
   it.each([
     [
       'sentinel',
@@ -109,6 +110,43 @@ describe.skipIf(!hasRedisServer)('an address of Redis that is none of a single R
     expect(failure.message).toMatch(words)
     expect(await probeQueue(server.url)).toMatchObject({ isFine: false, says: expect.stringMatching(words) })
   })
+})
+
+describe.skipIf(!hasAll(['redis-server']))('a Redis that becomes a replica and keeps its connections', () => {
+  it('is left, and the queue goes on where the address leads then', async () => {
+    await using ended = new AsyncDisposableStack()
+    const open = async (name: string) => {
+      const redis = await startRedis(join(inject('scratch'), `redis-${name}-${randomUUID()}`))
+      ended.defer(redis.stop)
+      return { ...redis, port: new URL(redis.url).port }
+    }
+    const [before, after] = [await open('before'), await open('after')]
+    const forwarder = ended.use(await startForwarder(Number(before.port)))
+    const redisUrl = `redis://127.0.0.1:${forwarder.port}`
+    const database = { connection: {}, address: 'here', cluster: null }
+    const queue = await openDriver({ redisUrl, database, log: quietLog })
+    const taken: string[] = []
+    const worker = new Worker<{ what: string }>(
+      'moved',
+      async ({ data }) => void taken.push(data.what),
+      placed(queue.driver),
+    )
+    worker.on('error', () => {})
+    const jobs = new Queue<{ what: string }>('moved', placed(queue.driver))
+    jobs.on('error', () => {})
+    await jobs.add('job', { what: 'before' })
+    await expect.poll(() => taken, { timeout: 10_000 }).toEqual(['before'])
+
+    await before.tell('REPLICAOF', '127.0.0.1', after.port)
+    await expect(queue.ping()).rejects.toThrow()
+    forwarder.lead(Number(after.port))
+    await expect.poll(() => queue.ping().then(() => 'taken', String), { timeout: 10_000 }).toBe('taken')
+    await jobs.add('job', { what: 'after' })
+    await expect.poll(() => taken, { timeout: 15_000 }).toEqual(['before', 'after'])
+    await worker.close()
+    await jobs.close()
+    await queue.close()
+  }, 45_000)
 })
 
 describe.skipIf(!hasBackend('redis'))('a Redis that two mirrors share', () => {

@@ -39,7 +39,13 @@ export async function startPostgres(directory: string): Promise<World> {
   }
 }
 
-export async function startRedis(directory: string): Promise<World & { flush(): Promise<void> }> {
+export type RedisWorld = World & {
+  flush(): Promise<void>
+  /** A command, as an operator would give it. */
+  tell(command: string, ...words: string[]): Promise<unknown>
+}
+
+export async function startRedis(directory: string): Promise<RedisWorld> {
   const port = await freePort()
   const url = `redis://127.0.0.1:${port}`
   mkdirSync(directory, { recursive: true })
@@ -76,6 +82,7 @@ export async function startRedis(directory: string): Promise<World & { flush(): 
       server = await begin()
     },
     flush: () => withRedis(async (redis) => void (await redis.flushall())),
+    tell: (command, ...words) => withRedis((redis) => redis.call(command, ...words)),
     stop: kill,
   }
 }

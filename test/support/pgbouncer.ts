@@ -1,6 +1,6 @@
 // A PgBouncer before a Postgres, for tests of what a pooler does to a worker.
 
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { chown } from 'node:fs/promises'
@@ -16,8 +16,6 @@ export type Pooler = AsyncDisposable & {
   /** From now on it has so many sessions of Postgres. */
   resize(poolSize: number): Promise<void>
 }
-
-export const hasProgram = (name: string): boolean => spawnSync(name, ['--version']).error === undefined
 
 type Options = {
   readonly mode: 'session' | 'transaction'

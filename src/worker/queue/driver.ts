@@ -162,6 +162,9 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
     connectionName: 'tidemark',
     lazyConnect: true,
     retryStrategy: (attempt) => delayAfter(backoff.redis, attempt),
+    // A primary that becomes a replica keeps its connections. The address may lead to the new primary by now. BullMQ's own connections
+    // are copies of this one, and do the same.
+    reconnectOnError: ({ message }) => /READONLY|MASTERDOWN/.test(message),
   })
   const prefix = prefixOf(database)
   // Only noted here: whoever asks whether the queue answers tells people once.
