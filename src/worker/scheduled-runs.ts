@@ -6,7 +6,12 @@ import { lastSlot, type Schedule } from '../config/parsers.ts'
 import type { Pool, ReadOptions, SyncContext } from '../context.ts'
 import { isDiskFull } from '../problems/parts.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
-import { isProbeDue, readLookbackState, streamsLackingReconcile } from '../store/queries/due.ts'
+import {
+  isProbeDue,
+  readLookbackState,
+  readRestingPolls,
+  streamsLackingReconcile,
+} from '../store/queries/due.ts'
 import { type RunKind, type RunRequest, kinds as runKinds, type Stream } from '../streams/catalog.ts'
 import { probeStream } from '../sync/beliefs/probe-run.ts'
 import { runNextBackfill } from '../sync/changes/backfill.ts'
@@ -189,6 +194,29 @@ export async function askForMissed(
     replicaLagMs: longestReplicaLagMs,
   }))
     await requestRun({ stream, kind: 'reconcile', cause: 'again' })
+}
+
+/** So much later than its schedule a stream is read when ticks come as they should. */
+const slackMs = 60_000
+const triedMs = 5 * 60_000
+
+/**
+ * Asks for polls that are overdue by what Postgres says, whatever the queue knows: its schedules may be those of a database that is no
+ * more, and the next tick of an hourly list an hour away.
+ */
+export async function askForOverdue(
+  { pool, schedules }: { readonly pool: Pool; readonly schedules: Config['schedules'] },
+  streams: readonly string[],
+  requestRun: (request: RunRequest) => Promise<void>,
+  now: Date,
+): Promise<void> {
+  for (const { stream, readThroughAt } of await readRestingPolls(pool, streams, triedMs)) {
+    const schedule = schedules[stream]
+    if (schedule === undefined) continue
+    const slot = lastSlot(schedule, new Date(now.getTime() - slackMs))
+    if (readThroughAt === null || readThroughAt < slot)
+      await requestRun({ stream, kind: 'incremental', cause: 'again' })
+  }
 }
 
 /** Whether a reconcile that this worker asked for again was done by another one meanwhile. */

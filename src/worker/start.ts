@@ -25,6 +25,7 @@ import { type Jobs, startJobs } from './queue/jobs.ts'
 import { openRequestMinutes } from './request-minutes.ts'
 import {
   askForMissed,
+  askForOverdue,
   failureScopeOf,
   isRunDue,
   isTaken,
@@ -230,8 +231,10 @@ const contractAgeMs = 24 * 3_600_000
 /** After this there are first rows, which tell which columns refer to which. */
 const firstRowsMs = 120_000
 const reconcileCheckMs = 10_000
+const firstTicksMs = 5_000
+const overdueCheckMs = 30_000
 
-/** Repairs the schedules and asks for missed reconciles, now and then. */
+/** Repairs the schedules and asks for reconciles and polls that were missed, now and then. */
 function keepUp(
   { config, log, signal }: Beginning,
   { database, streams, contracts }: SyncContext,
@@ -245,6 +248,12 @@ function keepUp(
     askForMissed(reconciles, reconciled, jobs.requestRun, new Date()).catch((error) =>
       log.debug({ err: error }, 'could not look up which reconciles were missed'),
     )
+  const polls = { pool: database.pool, schedules: config.schedules }
+  const polled = streams.map(({ name }) => name)
+  const makeUpForOverdue = () =>
+    askForOverdue(polls, polled, jobs.requestRun, new Date()).catch((error) =>
+      log.debug({ err: error }, 'could not look up which streams are overdue'),
+    )
   const lookAtContract = () =>
     contracts
       .refresh({ olderThanMs: contractAgeMs, signal })
@@ -253,6 +262,9 @@ function keepUp(
   const regularly = [
     setInterval(keepSchedules, scheduleCheckMs).unref(),
     setInterval(makeUpForMissed, reconcileCheckMs).unref(),
+    // The first ticks come by themselves.
+    setTimeout(makeUpForOverdue, firstTicksMs).unref(),
+    setInterval(makeUpForOverdue, overdueCheckMs).unref(),
     setInterval(lookAtContract, contractCheckMs).unref(),
     setTimeout(lookAtContract, firstRowsMs).unref(),
   ]

@@ -38,7 +38,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
     )
     const http = await listening(program)
     await isBlocked
-    expect(await statusOf(`${http}/readyz`)).toBe(200)
+    await expect.poll(() => statusOf(`${http}/readyz`), inTime).toBe(200)
     program.child.kill('SIGTERM')
     await expect.poll(() => statusOf(`${http}/readyz`), inTime).not.toBe(200)
     const startedMs = performance.now()

@@ -70,7 +70,7 @@ describe('a page', () => {
     const answer = await fetch(`${await serve({ statusQueries: null })}/upstream`)
     expect([answer.status, await answer.text()]).toEqual([
       503,
-      expect.stringMatching(/http-equiv="refresh" content="3"[\s\S]*still waits for its database/),
+      expect.stringMatching(/http-equiv="refresh" content="3"[\s\S]*The worker is starting/),
     ])
   })
 

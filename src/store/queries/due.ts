@@ -116,6 +116,29 @@ export async function isProbeDue(client: Queryable, stream: string, everyMs: num
   return (rowCount ?? 0) === 0
 }
 
+// Which streams have not been read as their schedule asks for. The queue keeps the schedules, and may know another database than this one:
+// one that was lost and made anew, or restored.
+export type PollState = { readonly stream: string; readonly readThroughAt: Date | null }
+
+/** Without those that are paused, are read at this moment, or were tried within the last while. */
+export async function readRestingPolls(
+  client: Queryable,
+  streams: readonly string[],
+  restMs: number,
+): Promise<readonly PollState[]> {
+  const { rows } = await client.query<PollState>(
+    `select name as stream, read_through_at as "readThroughAt" from tidemark.stream
+     where name = any ($1) and paused_at is null and not exists (
+       select from tidemark.run
+       where run.stream = stream.name and kind in ('incremental', 'list')
+         and ((status = 'running' and (${isHeldSql('stream.name', 'incremental')} or ${isHeldSql('stream.name', 'whole')}))
+              or finished_at > now() - $2::float8 * interval '1 millisecond')
+     )`,
+    [streams, restMs],
+  )
+  return rows
+}
+
 // Which streams lack a reconcile that they should have had by now.
 export type ReconcilesOwed = {
   /** The last one that the schedule asked for. */

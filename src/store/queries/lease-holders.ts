@@ -7,5 +7,5 @@ export const isAliveSql = `exists (
     and (classid::bigint << 32) | objid::bigint = held.holder_key)`
 
 /** `stream` is an expression. */
-export const isHeldSql = (stream: string, lane: 'whole' | 'probe'): string => `exists (
+export const isHeldSql = (stream: string, lane: 'incremental' | 'whole' | 'probe'): string => `exists (
   select from tidemark.lease as held where held.stream = ${stream} and held.lane = '${lane}' and ${isAliveSql})`
