@@ -6,7 +6,7 @@ import { hasCluster } from '../embedded-postgres/location.ts'
 import { learnAddedStreams } from '../store/queries/found-out.ts'
 import { expectMigrated } from '../store/schema/migrate.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
-import { UsageError } from '../util/errors.ts'
+import { DatabaseError, UsageError } from '../util/errors.ts'
 import type { Call } from './command.ts'
 import { type ExitCode, exitCodes, Interrupted } from './exit.ts'
 
@@ -40,9 +40,30 @@ async function withMirror(
     await learnAddedStreams(database.pool)
     await untilInterrupted(signal, work(database.pool))
     return exitCodes.done
+  } catch (error) {
+    throw isWithoutRight(error) ? await withoutRight(error, database, isReadOnly) : error
   } finally {
     await leave(database, signal)
   }
+}
+
+const isWithoutRight = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && error.code === '42501'
+
+async function withoutRight(cause: Error, database: Database, isReadOnly: boolean): Promise<DatabaseError> {
+  const { rows } = await database.pool.query<{ role: string; quoted: string }>(
+    'select current_user::text as role, quote_ident(current_user) as quoted',
+  )
+  const { role = '', quoted = '' } = rows[0] ?? {}
+  const schemas = 'schema tidemark, mirror, bi'
+  const grants = `grant usage on ${schemas} to ${quoted}; grant select on all tables in ${schemas} to ${quoted}`
+  const advice = isReadOnly
+    ? `Set DATABASE_URL to the role that the worker connects with. Or let this role read everything that Tidemark keeps, as the owner of the tables: ${grants}`
+    : 'Set DATABASE_URL to the role that the worker connects with: only that one may change what Tidemark keeps.'
+  return new DatabaseError(
+    `The role ${role} lacks a right in Postgres at ${database.address} (${cause.message}). ${advice}`,
+    { cause },
+  )
 }
 
 const leaveMs = 2_000

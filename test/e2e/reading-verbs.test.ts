@@ -64,18 +64,20 @@ describe.skipIf(!hasPostgres)('a verb that only reads', () => {
     expect((await database.pool.query('select * from tidemark.migration')).rows).toEqual(before.rows)
   })
 
-  it('needs no right to write', async () => {
+  it('needs no right to write, and names the grants that it needs to read', async () => {
     await callVerb(['migrate'], environment())
     const role = `reader_${database.name}`
     await database.pool.query(`create role ${role} login password 'a password of the tests'`)
     try {
-      for (const schema of ['tidemark', 'mirror', 'bi'])
-        await database.pool.query(
-          `grant usage on schema ${schema} to ${role}; grant select on all tables in schema ${schema} to ${role}`,
-        )
       const url = new URL(database.url)
       url.username = role
       url.password = 'a password of the tests'
+      const { error } = await callVerb(['status'], { DATABASE_URL: url.href })
+      const told = error instanceof DatabaseError ? error.message : ''
+      expect(told).toMatch(
+        new RegExp(`^The role ${role} lacks a right in Postgres at \\S+ \\(permission denied`),
+      )
+      await database.pool.query(/grant .+$/.exec(told)?.[0] ?? '')
       for (const words of reading)
         expect({ words, ...(await callVerb(words, { DATABASE_URL: url.href })) }).toMatchObject({
           words,

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { startAlertReceiver } from '../support/receiver.ts'
+import { callVerb } from '../support/verbs.ts'
 import { startTestWorker } from '../support/worker.ts'
 
 const nowhere = '127.0.0.1:1'
@@ -58,6 +59,8 @@ describe.skipIf(!hasPostgres)('a worker that starts', { concurrent: false }, () 
         return JSON.stringify(rows)
       }
       await expect.poll(noted, inTime).toContain(`Redis at ${nowhere} cannot be used`)
+      const { stdout } = await callVerb(['status'], { DATABASE_URL: database.url })
+      expect(stdout).toContain('The queue does not work: Redis at')
       const page = await worker.get('/')
       expect(page.status).toBe(503)
       const text = await page.text()
