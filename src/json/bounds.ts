@@ -19,36 +19,72 @@ export const nestedTooDeep = (): JsonError =>
   new JsonError('nested too deep', `the JSON is nested deeper than ${deepest} levels`)
 
 /** Shorter texts are not looked at: they cannot hold much. */
-const shortBytes = 1_048_576
-const mostValues = 2_000_000
+const shortJsonBytes = 1_048_576
 
-/** Throws when a text holds more values, or is nested deeper, than any answer that makes sense. It need not be JSON. */
+export type Bounds = {
+  readonly values: number
+  /** In one list that is the whole text. */
+  readonly records: number
+  readonly fields: number
+}
+/** A list is not parsed as a whole, so it may hold more values than other texts. */
+export const ofAnswers: Bounds = { values: 6_000_000, records: 300_000, fields: 100_000 }
+const ofTexts: Bounds = { values: 1_000_000, records: Number.POSITIVE_INFINITY, fields: 100_000 }
+
+/** Throws when a text holds more, or is nested deeper, than any answer that makes sense. It need not be JSON. */
 export function expectBounded(bytes: Uint8Array): void {
-  if (bytes.length <= shortBytes) return
-  let depth = 0
-  let values = 0
-  for (let at = 0; at < bytes.length; at++)
-    switch (bytes[at]) {
-      case 0x22:
-        at = endOfString(bytes, at)
-        break
-      case 0x5b:
-      case 0x7b:
-        if (++depth > deepest) throw nestedTooDeep()
-        break
-      case 0x5d:
-      case 0x7d:
-        depth--
-        break
-      case 0x2c:
-        if (++values > mostValues)
-          throw new JsonError('too large', `the JSON holds more than ${mostValues} values`)
-        break
-    }
+  if (bytes.length > shortJsonBytes) openBounds(ofTexts)(bytes)
 }
 
+/** The same of a text that comes in parts. */
+export function openBounds(bounds: Bounds): (part: Uint8Array) => void {
+  const isObject = new Uint8Array(deepest + 1)
+  const commas = new Int32Array(deepest + 1)
+  let depth = 0
+  let values = 0
+  let isInString = false
+  let isEscaped = false
+
+  function open(isOfFields: boolean): void {
+    if (++depth > deepest) throw nestedTooDeep()
+    isObject[depth] = isOfFields ? 1 : 0
+    commas[depth] = 0
+  }
+  function addValue(): void {
+    const here = (commas[depth] ?? 0) + 1
+    commas[depth] = here
+    if (++values > bounds.values) throw tooMany(bounds.values, 'values')
+    if (isObject[depth] === 1 && here >= bounds.fields) throw tooMany(bounds.fields, 'fields in one record')
+    if (isObject[depth] === 0 && depth === 1 && here >= bounds.records)
+      throw tooMany(bounds.records, 'records')
+  }
+
+  return (part) => {
+    let at = 0
+    while (at < part.length) {
+      if (isInString) {
+        const end = endOfString(part, isEscaped ? at + 1 : at)
+        isInString = end >= part.length
+        isEscaped = end > part.length
+        at = end + 1
+        continue
+      }
+      const byte = part[at++]
+      if (byte === 0x22) isInString = true
+      else if (byte === 0x2c) addValue()
+      else if (byte === 0x7b) open(true)
+      else if (byte === 0x5b) open(false)
+      else if ((byte === 0x7d || byte === 0x5d) && depth > 0) depth--
+    }
+  }
+}
+
+/** Where the closing quote is. It is not there: the length, or one more if the first byte after that is escaped. */
 function endOfString(bytes: Uint8Array, start: number): number {
-  let at = start + 1
+  let at = start
   while (at < bytes.length && bytes[at] !== 0x22) at += bytes[at] === 0x5c ? 2 : 1
   return at
 }
+
+const tooMany = (most: number, what: string): JsonError =>
+  new JsonError('too large', `the answer holds more than ${most.toLocaleString('en')} ${what}`)

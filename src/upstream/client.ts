@@ -9,7 +9,8 @@ import { type Clock, systemClock } from '../util/waiting.ts'
 import { newFieldOrder } from '../wire/field-order.ts'
 import type { RecordPage } from '../wire/record-page.ts'
 import { openSignIn, type SignIn, type SignInAllowance } from './auth/sign-in.ts'
-import { httpDate, type ReadAnswer, readAnswer, recordsReader } from './http/answer.ts'
+import { beginningOf, httpDate, type ReadAnswer, readAnswer, recordsReader } from './http/answer.ts'
+import type { AnswerMemory } from './http/answer-memory.ts'
 import { retryDelay, UpstreamError } from './http/errors.ts'
 import { openCrowd, openPacing, type Pacing } from './http/pacing.ts'
 import { challengeText, readProblem } from './http/problem-details.ts'
@@ -39,6 +40,8 @@ export type UpstreamOptions = {
   readonly requestsPerSecond: number | null
   readonly requestTimeoutMs: number
   readonly maxResponseBytes?: number
+  /** Left out: that of all clients of this process. */
+  readonly answerMemory?: AnswerMemory
   /** Called while a long answer comes in, to free memory that is of no more use. */
   readonly freeChunks?: () => void
   readonly log: Logger
@@ -89,7 +92,8 @@ export type HowToCall = {
   readonly givesWay?: boolean | undefined
 }
 
-const defaultMaxResponseBytes = 256 * 1024 * 1024
+/** Of answers that are parsed as a whole, which takes several times their bytes (P10). */
+const defaultMaxResponseBytes = 32 * 1024 * 1024
 // All records of an answer are held until they are written, which takes several times their bytes (P10).
 const mostListBytes = 48 * 1024 * 1024
 
@@ -101,7 +105,11 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   const closing = new AbortController()
   const maxResponseBytes = options.maxResponseBytes ?? defaultMaxResponseBytes
   const { freeChunks = () => {} } = options
-  const transport = openTransport({ requestTimeoutMs, maxResponseBytes, clock, freeChunks })
+  const { answerMemory: memory } = options
+  const transport = openTransport({
+    ...{ requestTimeoutMs, maxResponseBytes, clock, freeChunks },
+    ...(memory && { memory }),
+  })
   const { requestsPerSecond, clientGuid } = options
   const pacing = openPacing({ service, requestsPerSecond, longestMs: policy.deadlineMs, clock, observer })
   const signIn = openSignIn({
@@ -146,7 +154,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     call: async (name, request, signal, how = {}) =>
       await call({ ...prepare(service, name, request as AnyRequest), ...how }, readAnswer, signal),
     async callForRecords(name, request, signal, how = {}) {
-      const asked = { ...prepare(service, name, request as AnyRequest, how), largestBytes: mostListBytes }
+      const largestBytes = options.maxResponseBytes ?? mostListBytes
+      const asked = { ...prepare(service, name, request as AnyRequest, how), largestBytes }
       const asking = () => call(asked, recordsOf(name), signal)
       return await (asked.givesWay ? crowd.add(asking) : asking())
     },
@@ -222,22 +231,29 @@ async function ask<Body>(
     const answer = await pacing.send(request, signal, asked.givesWay, () =>
       exchange(parts, asked.name, request, signal),
     )
-    if (answer.status === 401) {
-      if (asked.wasRejected) throw unauthorized(service, request, answer)
-      asked.wasRejected = true
-      await signIn.renew(token, allowance, signal)
-      continue
+    const bytes = answer.bytes.length
+    let isRead = false
+    try {
+      if (answer.status === 401) {
+        if (asked.wasRejected) throw unauthorized(service, request, answer)
+        asked.wasRejected = true
+        await signIn.renew(token, allowance, signal)
+        continue
+      }
+      // Some upstreams answer 403 to a token that has ended, and of many tokens nobody knows when they end.
+      if (answer.status === 403 && !asked.wasChecked && (await signIn.check(token, signal))) {
+        asked.wasChecked = true
+        continue
+      }
+      signIn.confirm(token)
+      const body = read(operation, request, answer)
+      isRead = true
+      const sentAtMs = httpDate(answer.headers.date)
+      const date = sentAtMs === null ? null : new Date(sentAtMs)
+      return { status: answer.status, body, bytes, date }
+    } finally {
+      if (!isRead) answer.discard()
     }
-    // Some upstreams answer 403 to a token that has ended, and of many tokens nobody knows when they end.
-    if (answer.status === 403 && !asked.wasChecked && (await signIn.check(token, signal))) {
-      asked.wasChecked = true
-      continue
-    }
-    signIn.confirm(token)
-    const body = read(operation, request, answer)
-    const sentAtMs = httpDate(answer.headers.date)
-    const date = sentAtMs === null ? null : new Date(sentAtMs)
-    return { status: answer.status, body, bytes: answer.bytes.length, date }
   }
 }
 
@@ -307,7 +323,7 @@ function unauthorized(service: ServiceName, { method, url }: HttpRequest, answer
     mayHaveArrived: false,
     problem: `the ${service} service rejects the token${reason === null ? '' : ` (${reason})`}, and also the one of a second sign-in. Check that its base URL and AUTH_URL belong to the same system (production or stage).`,
     said,
-    body: answer.bytes,
+    body: beginningOf(answer.bytes),
   })
 }
 

@@ -34,6 +34,8 @@ export const count = (number: number): string => number.toLocaleString('en')
 export const plural = (number: number, noun: string): string =>
   `${count(number)} ${noun}${number === 1 ? '' : 's'}`
 
+export const inMegabytes = (bytes: number): string => `${Number((bytes / 1024 / 1024).toFixed(1))} MB`
+
 // The known word nearest to a mistyped one.
 export function nearest(word: string, known: readonly string[], most = 1): readonly string[] {
   return known

@@ -26,7 +26,18 @@ export function openSpareBytes(most: number): SpareBytes {
     giveBack(bytes) {
       spare.push(bytes)
       kept += bytes.length
-      while (kept > most) kept -= spare.shift()?.length ?? kept
+      while (kept > most) {
+        const dropped = spare.shift()
+        kept -= dropped?.length ?? kept
+        if (dropped) freeBytes(dropped)
+      }
     },
   }
+}
+
+/** Gives the memory back to the system at once, and not with the next collection: until then as much again may have come (P10). */
+export function freeBytes(bytes: Buffer): void {
+  // Some share their memory with others: those are not ours.
+  if (bytes.buffer instanceof ArrayBuffer && bytes.buffer.byteLength === bytes.length)
+    bytes.buffer.transfer(0)
 }

@@ -207,7 +207,7 @@ describe('an answer', () => {
     })
     const error = await failureOf(list(openServerClient(server, { maxResponseBytes: 1_000_000 })))
     expect(error).toMatchObject({ code: 'UPSTREAM_TOO_LARGE', retryable: false })
-    expect(error.message).toContain('PAGE_SIZE')
+    expect(error.message).toMatch(/^GET \/api\/Assignment: the answer is larger than 1 MB\. /)
     expect(server.received).toHaveLength(1)
   })
 

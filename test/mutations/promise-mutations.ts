@@ -56,6 +56,22 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'if (longest > mostBytes && announced < 0) throw',
   },
   {
+    promise: 'P10',
+    name: 'several answers at once may take as much as each of them alone',
+    file: 'src/upstream/http/answer-memory.ts',
+    test: 'test/integration/answers-at-once.test.ts',
+    find: 'if (held > mine && held + more > most) return false',
+    replace: 'if (held < mine) return false',
+  },
+  {
+    promise: 'P10',
+    name: 'an answer that was refused keeps its share of the memory',
+    file: 'src/upstream/client.ts',
+    test: 'test/integration/answers-at-once.test.ts',
+    find: 'if (!isRead) answer.discard()',
+    replace: 'if (isRead) answer.discard()',
+  },
+  {
     ...beliefs,
     promise: 'P13',
     name: 'what is settled stays so when the list proves out of order',

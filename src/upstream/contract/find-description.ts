@@ -79,7 +79,7 @@ async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): 
   for (const isSigned of isOwn ? [true, false] : [false])
     try {
       const answer = await upstream.askOnce(url, { isSigned, mostBytes }, signal)
-      const found = await readAnswered(from, answer, isNamed)
+      const found = await readAnswered(from, answer, isNamed).finally(answer.discard)
       if (answer.status === 401 || answer.status === 403) refusal = found
       else if (found !== null || answer.status === 404) return found
     } catch (error) {

@@ -44,7 +44,7 @@ export const readAnswer: ReadAnswer<Json> = (...asked) => readBody(...asked, par
 
 /**
  * Nothing that was parsed points into the bytes, so their memory is reused. The bytes of long answers, which are rare, go back to the
- * system, because what is made of them needs the room (P10). A refused answer keeps its bytes: the error shows them.
+ * system, because what is made of them needs the room (P10).
  */
 function parsedAlone(bytes: Buffer, { release, discard }: HttpAnswer): Json {
   const value = parseJson(bytes)
@@ -221,6 +221,11 @@ function unusable(
     path: request.url.pathname,
     status: answer.status,
     excerpt: excerptOf(answer.bytes),
-    body: answer.bytes,
+    body: beginningOf(answer.bytes),
   })
 }
+
+const mostKeptBytes = 1_048_576
+
+/** An error may be kept for long, and would hold the memory of a whole page (P10). */
+export const beginningOf = (bytes: Buffer): Buffer => Buffer.from(bytes.subarray(0, mostKeptBytes))

@@ -12,6 +12,8 @@ export type UpstreamErrorCode =
   /** The body ended too early. */
   | 'UPSTREAM_TRUNCATED'
   | 'UPSTREAM_TOO_LARGE'
+  /** It came while other answers took the memory that there is for them. */
+  | 'UPSTREAM_NO_ROOM'
   /** Far more came than was asked for, as if everything there is. */
   | 'UPSTREAM_UNPAGED'
   | 'UPSTREAM_STATUS'

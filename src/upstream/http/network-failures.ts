@@ -1,7 +1,7 @@
 // Failures of the network by their codes: what they mean, whether trying again can help, and whether the request may have
 // arrived. The library's error itself goes no further: it carries the request's headers (P9).
 
-import { count } from '../../util/text.ts'
+import { count, inMegabytes } from '../../util/text.ts'
 import type { Method } from '../operations/table.ts'
 import { UpstreamError, type UpstreamErrorCode } from './errors.ts'
 
@@ -49,15 +49,22 @@ function sentText({ body }: Asked, { phase, sentBytes = 0 }: NetworkFailure): st
 }
 const suspiciousBytes = 1_000_000
 
-export function tooLargeError(request: Asked, maxResponseBytes: number): UpstreamError {
+/** `what` is too much, in words. */
+export function tooLargeError({ method, url }: Asked, what: string): UpstreamError {
+  const advice = url.searchParams.has('PageSize')
+    ? 'Set a smaller PAGE_SIZE.'
+    : 'Tidemark reads no more than that at a time; ask who runs the upstream what it sends there.'
   return new UpstreamError({
-    code: 'UPSTREAM_TOO_LARGE',
-    method: request.method,
-    path: request.url.pathname,
-    retryable: false,
-    problem: `the answer is larger than ${maxResponseBytes} bytes. Set a smaller PAGE_SIZE.`,
+    ...{ code: 'UPSTREAM_TOO_LARGE', method, path: url.pathname, retryable: false },
+    problem: `${what}. ${advice}`,
   })
 }
+
+export const noRoomError = ({ method, url }: Asked, bytes: number, mostBytes: number): UpstreamError =>
+  new UpstreamError({
+    ...{ code: 'UPSTREAM_NO_ROOM', method, path: url.pathname, retryable: true },
+    problem: `the answer has ${inMegabytes(bytes)} or more, and together with other answers at the same time that is more than the ${inMegabytes(mostBytes)} that Tidemark keeps for all of them. It is asked for again. If this stays, set a smaller PAGE_SIZE, or give Tidemark more memory.`,
+  })
 
 export const unpagedError = (request: Asked, mostBytes: number): UpstreamError =>
   new UpstreamError({

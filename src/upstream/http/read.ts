@@ -23,8 +23,8 @@ export type Reading = {
   /** From the beginning to the last byte. */
   readonly requestMs: number
   readonly signal: AbortSignal
-  /** Called with each part of the answer, unpacked. `announced`: the length of the whole; 0: it was not announced. */
-  take(chunk: Buffer, announced: number): void
+  /** Called with each part of the answer, unpacked, once a promise it returned is settled. `announced`: the length of the whole; 0: unknown. */
+  take(chunk: Buffer, announced: number): Promise<void> | undefined
 }
 
 /** The network failed, or it took too long. */
@@ -84,7 +84,10 @@ export function readAnswerOf(reading: Reading): Promise<IncomingMessage> {
     const announced = unpacked === response ? Number(response.headers['content-length'] ?? 0) : 0
     unpacked.on('data', (chunk: Buffer) => {
       try {
-        if (!isOver) reading.take(chunk, announced)
+        const waiting = isOver ? undefined : reading.take(chunk, announced)
+        if (!waiting) return
+        unpacked.pause()
+        waiting.then(() => unpacked.resume(), end)
       } catch (error) {
         end(error)
       }

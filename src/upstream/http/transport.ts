@@ -4,11 +4,20 @@
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import got, { RequestError, TimeoutError } from 'got'
+import { JsonError, ofAnswers, openBounds } from '../../json/bounds.ts'
 import type { ServiceName } from '../../streams/catalog.ts'
+import { inMegabytes } from '../../util/text.ts'
 import type { Clock } from '../../util/waiting.ts'
-import { openSpareBytes, type SpareBytes } from '../../wire/spare-bytes.ts'
+import { freeBytes, openSpareBytes, type SpareBytes } from '../../wire/spare-bytes.ts'
 import type { Method, OperationName } from '../operations/table.ts'
-import { type NetworkFailure, networkError, tooLargeError, unpagedError } from './network-failures.ts'
+import { type AnswerMemory, answerMemory, type Share } from './answer-memory.ts'
+import {
+  type NetworkFailure,
+  networkError,
+  noRoomError,
+  tooLargeError,
+  unpagedError,
+} from './network-failures.ts'
 import { type Agents, ReadFailure, readAnswerOf } from './read.ts'
 
 export type HttpRequest = {
@@ -46,8 +55,8 @@ const stepBytes = 4 * 1024 * 1024
 const stepsIn = (bytes: number): number => Math.floor(bytes / stepBytes)
 
 type AnswerHead = Pick<HttpAnswer, 'status' | 'headers'>
-/** Part of an answer, and how long all of it is where that is announced; else 0. */
-type Take = (chunk: Buffer, announced: number) => void
+/** Part of an answer, and how long all of it is where that is announced; else 0. A promise: nothing more is read until it is settled. */
+export type Take = (chunk: Buffer, announced: number) => Promise<void> | undefined
 
 const longestConnectMs = 15_000
 // Enough for a few pages.
@@ -63,8 +72,10 @@ export function openTransport(options: {
   readonly clock: Clock
   /** See UpstreamOptions. */
   readonly freeChunks: () => void
+  /** Left out: the memory for all answers of this process. */
+  readonly memory?: AnswerMemory
 }): Transport {
-  const { requestTimeoutMs, maxResponseBytes, clock, freeChunks } = options
+  const { requestTimeoutMs, maxResponseBytes, clock, freeChunks, memory = answerMemory } = options
   const kept = agents(true)
   // A kept connection may be closed by the other side at the moment of use. A read is repeated then; a write must not be.
   const fresh = agents(false)
@@ -98,7 +109,8 @@ export function openTransport(options: {
     const options = { method, headers: { ...headers }, agent: fresh, signal, body: body ?? '' }
     const stream = client.stream(url, options)
     try {
-      for await (const chunk of stream) take(chunk, Number(stream.response?.headers['content-length'] ?? 0))
+      for await (const chunk of stream)
+        await take(chunk, Number(stream.response?.headers['content-length'] ?? 0))
     } catch (cause) {
       if (!(cause instanceof RequestError) || signal.aborted) throw cause
       throw networkError(request, { ...failureOf(cause), sentBytes: stream.uploadProgress.transferred })
@@ -111,25 +123,17 @@ export function openTransport(options: {
   return {
     async send(request, signal) {
       signal.throwIfAborted()
-      const { url, mostBytes = Number.POSITIVE_INFINITY } = request
-      const largest = Math.min(maxResponseBytes, request.largestBytes ?? maxResponseBytes)
-      const answer = openBody(spare, freeChunks)
-      const take: Take = (chunk, announced) => {
-        const longest = Math.max(answer.size() + chunk.length, announced)
-        if (longest > mostBytes) throw unpagedError(request, mostBytes)
-        if (longest > largest) throw tooLargeError(request, largest)
-        answer.add(chunk, announced || lengths.expected(url))
-      }
+      const body = openBody(spare, freeChunks)
+      const share = memory.open()
+      const expectedBytes = () => lengths.expected(request.url)
+      const take = takeInto({ maxResponseBytes, memory, request, body, share, signal, expectedBytes })
       try {
         const head = await (request.method === 'GET' ? read : write)(request, signal, take)
-        lengths.note(url, answer.size())
-        return {
-          ...head,
-          bytes: answer.bytes(),
-          receivedAtMs: clock.now(),
-          ...{ release: answer.release, discard: answer.discard },
-        }
+        lengths.note(request.url, body.size())
+        return answerOf(head, body, share.leave, clock.now())
       } catch (cause) {
+        body.discard()
+        share.leave()
         if (signal.aborted) throw signal.reason
         throw cause instanceof ReadFailure ? networkError(request, cause) : cause
       }
@@ -137,6 +141,67 @@ export function openTransport(options: {
     close() {
       for (const agent of [kept.http, kept.https, fresh.http, fresh.https]) agent.destroy()
     },
+  }
+}
+
+function answerOf(head: AnswerHead, body: Body, leave: () => void, receivedAtMs: number): HttpAnswer {
+  const bytes = body.bytes()
+  forgotten.register(bytes, leave)
+  return {
+    ...{ ...head, bytes, receivedAtMs },
+    release() {
+      body.release()
+      leave()
+    },
+    discard() {
+      body.discard()
+      leave()
+    },
+  }
+}
+
+/** Of answers that somebody dropped without a word. */
+const forgotten = new FinalizationRegistry<() => void>((leave) => leave())
+
+/** Takes an answer in within its limits, and within the memory that all answers share. */
+function takeInto(options: {
+  readonly maxResponseBytes: number
+  readonly memory: AnswerMemory
+  readonly request: HttpRequest
+  readonly body: Body
+  readonly share: Share
+  readonly signal: AbortSignal
+  readonly expectedBytes: () => number
+}): Take {
+  const { memory, request, body, share, signal } = options
+  const { mostBytes = Number.POSITIVE_INFINITY } = request
+  const largest = request.largestBytes ?? options.maxResponseBytes
+  let expectBounded = openBounds(ofAnswers)
+  let boundedBytes = 0
+  const add = (chunk: Buffer, announced: number) => {
+    body.add(chunk, announced || options.expectedBytes())
+    if (body.size() <= stepBytes) return
+    // Long answers are counted while they come in, so that one that holds too much is not read to its end.
+    try {
+      expectBounded(body.bytes().subarray(boundedBytes))
+    } catch (cause) {
+      if (!(cause instanceof JsonError)) throw cause
+      if (cause.problem === 'too large') throw tooLargeError(request, cause.message)
+      // What is wrong with it is said when all of it is here.
+      expectBounded = () => {}
+    }
+    boundedBytes = body.size()
+  }
+  return (chunk, announced) => {
+    const longest = Math.max(body.size() + chunk.length, announced)
+    if (longest > mostBytes) throw unpagedError(request, mostBytes)
+    if (longest > largest) throw tooLargeError(request, `the answer is larger than ${inMegabytes(largest)}`)
+    const held = longest <= shortBytes ? 0 : Math.ceil(longest / stepBytes) * stepBytes
+    if (share.take(held)) return void add(chunk, announced)
+    return share.wait(held, signal).then((hasRoom) => {
+      if (!hasRoom) throw noRoomError(request, longest, memory.most)
+      add(chunk, announced)
+    })
   }
 }
 
@@ -157,6 +222,8 @@ const mostPlaces = 100
 /** From this length on, so much room is taken that it is hardly ever too small: unused room takes no memory, and copying would. */
 const longBytes = 1024 * 1024
 const roomBytes = 48 * 1024 * 1024
+
+type Body = ReturnType<typeof openBody>
 
 /** Puts each part of an answer in its place at once. If the answer is longer than expected, the place may have to grow. */
 function openBody(spare: SpareBytes, freeChunks: () => void) {
@@ -186,6 +253,7 @@ function openBody(spare: SpareBytes, freeChunks: () => void) {
     bytes: () => (whole ?? Buffer.alloc(0)).subarray(0, size),
     release: giveBack,
     discard() {
+      if (whole !== null) freeBytes(whole)
       whole = null
     },
   }

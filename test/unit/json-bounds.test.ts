@@ -1,0 +1,37 @@
+// How much a text holds is counted while it comes in, wherever it is cut (P10).
+
+import { describe, expect, it } from 'vitest'
+import { openBounds } from '../../src/json/bounds.ts'
+
+const bounds = { values: 20, records: 4, fields: 6 }
+/** What is refused when it comes in parts of so many bytes; null: nothing. */
+function refusedIn(text: string, partBytes: number): string | null {
+  const expectBounded = openBounds(bounds)
+  const bytes = Buffer.from(text)
+  try {
+    for (let at = 0; at < bytes.length; at += partBytes) expectBounded(bytes.subarray(at, at + partBytes))
+    return null
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+describe('P10: a text that comes in parts', () => {
+  it.each<[string, string | null]>([
+    ['[{"a":1,"b":2},{"a":1,"b":2}]', null],
+    ['[{},{},{},{}]', null],
+    ['[{},{},{},{},{}]', 'the answer holds more than 4 records'],
+    ['{"list":[{},{},{},{},{}]}', null],
+    ['{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1}', null],
+    ['[[{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1}]]', 'the answer holds more than 6 fields in one record'],
+    ['[{"a":{"x":1,"y":1},"b":1,"c":1,"d":1,"e":1,"f":1}]', null],
+    [`{"a":[${Array(30).fill(1).join()}]}`, 'the answer holds more than 20 values'],
+    ['[{"a":",,,,,,,\\",,,,,,\\\\"},{"a":"{{{{[[[[,,,,"}]', null],
+    ['[{"a":",,,\\\\"},{"b\\\\\\"":",,,"},{},{},{}]', 'the answer holds more than 4 records'],
+    ['}}}]]],,', null],
+    ['['.repeat(501), 'the JSON is nested deeper than 500 levels'],
+  ])('%s', (text, refused) => {
+    for (const partBytes of [1, 2, 3, 7, 1_000])
+      expect(refusedIn(text, partBytes), `by ${partBytes}`).toBe(refused)
+  })
+})
