@@ -11,7 +11,7 @@ import { isLocallyChanged } from '../store/queries/due.ts'
 import { type BeliefKind, type BeliefName, beliefs, verdictOf } from '../streams/beliefs.ts'
 import type { ChangesStream, Stream } from '../streams/catalog.ts'
 import { describeUpstream } from '../sync/beliefs/describe.ts'
-import { knownRows } from '../sync/beliefs/probe-run.ts'
+import { knownRows, recordTested } from '../sync/beliefs/probe-run.ts'
 import { type Tested, testBeliefs } from '../sync/beliefs/test-beliefs.ts'
 import type { Source } from '../sync/ports/source.ts'
 import { describedStreams } from '../upstream/contract/described-streams.ts'
@@ -86,9 +86,31 @@ export async function* probeBeliefs({ mirror, ...asked }: Asked): AsyncGenerator
   for await (const one of testBeliefs({ ...asked, rows })) tested.set(one.name, one)
   if (mirror) tested.set('tables_untouched', await testTables(mirror, stream.name))
   const field = tested.get('version_field')?.value ?? null
-  for (const name of told) yield checkOf(stream.name, name, tested.get(name) ?? null, recorded)
+  const corrected = mirror ? await correct(mirror, asked, field, tested, recorded) : []
+  for (const name of told)
+    yield checkOf(stream.name, name, tested.get(name) ?? null, recorded, corrected.includes(name))
   for (const { name, value } of field === null ? [] : await describeUpstream(source, stream, field, signal))
     yield { name: `${stream.name} ${name}`, isFine: true, says: value }
+}
+
+/** Runs rely on what is recorded: where the test shows something else now, that is recorded (only runs decide on the version field). */
+async function correct(
+  { context: { store } }: StoredMirror,
+  { source, stream, signal }: Pick<Asked, 'source' | 'stream' | 'signal'>,
+  field: string | null,
+  tested: ReadonlyMap<string, Tested>,
+  recorded: readonly BeliefLine[],
+): Promise<readonly BeliefName[]> {
+  const known = new Map(recorded.map((line) => [line.name, line]))
+  if (field === null || known.get('version_field')?.value !== field) return []
+  const wrong = [...tested.values()].flatMap(({ name, value, evidence }) => {
+    const line = known.get(name)
+    const isRight = line === undefined || line.value === value || name === 'tables_untouched'
+    return isRight || value === null || name === 'version_field' ? [] : [{ name, value, evidence }]
+  })
+  if (wrong.length === 0) return []
+  const { status } = await recordTested({ store, source, stream, signal, now: () => new Date() }, wrong)
+  return status === 'done' ? wrong.map(({ name }) => name) : []
 }
 
 /** Not `first_top`, which cannot be tested, and not `contract`, which the probe prints for every kind of stream. */
@@ -138,6 +160,7 @@ function checkOf(
   name: BeliefName,
   tested: Tested | null,
   recorded: readonly BeliefLine[],
+  isCorrected = false,
 ): Check {
   const now = new Date()
   const kind: BeliefKind = beliefs[name]
@@ -162,14 +185,18 @@ function checkOf(
     isFine: true,
     isWarning: verdict === 'does not hold',
     isUntold: verdict === 'unknown',
-    says: inWords(report, kind, seenNow !== null, now),
+    says: inWords(report, kind, { isNow: seenNow !== null, isCorrected, now }),
     belief: report,
   }
 }
 
 const capitalized = (text: string): string => `${text[0]?.toUpperCase() ?? ''}${text.slice(1)}`
 
-function inWords(report: BeliefReport, kind: BeliefKind, isNow: boolean, now: Date): string {
+function inWords(
+  report: BeliefReport,
+  kind: BeliefKind,
+  { isNow, isCorrected, now }: { readonly isNow: boolean; readonly isCorrected: boolean; readonly now: Date },
+): string {
   const { verdict, value, claim, evidence, testedAt, recorded, means } = report
   const said = value === null ? undefined : kind.inWords?.[value]
   const answer = verdict === 'holds' && kind.holdsAs === null ? `${value}` : verdict
@@ -181,7 +208,7 @@ function inWords(report: BeliefReport, kind: BeliefKind, isNow: boolean, now: Da
         ? null
         : recorded.value === value
           ? `Runs saw the same ${ago(recorded.testedAt)}.`
-          : `Runs saw ${kind.inWords?.[recorded.value] ?? recorded.value} ${ago(recorded.testedAt)}.`
+          : `Runs saw ${kind.inWords?.[recorded.value] ?? recorded.value} ${ago(recorded.testedAt)}.${isCorrected ? ' The next ones rely on what was seen now.' : ''}`
   return [
     said ? sentence(said) : `${answer}: ${sentence(claim)}`,
     sentence(capitalized(evidence)),

@@ -1,5 +1,5 @@
 // `tidemark probe`: everything that has to be right before a mirror can work, a line each, then what the upstream is like.
-// Reads only.
+// Writes nothing but what runs rely on and the tests show otherwise.
 
 import { type Config, ConfigError, loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'

@@ -20,6 +20,10 @@ export type BeliefKind = {
   readonly takenBack: string
   /** What is taken back with it: the position; or what is settled, and deletions known through; or (`deletions`) the latter alone. */
   readonly rests?: 'position' | 'settled' | 'deletions'
+  /** It is about row versions: where another field is the row version, it has to be tested again. */
+  readonly isOfVersions?: true
+  /** Raise it when a new version of Tidemark reads or tests the same differently: what was seen before is tested again. Left out: 1. */
+  readonly rule?: number
   /** A change of it is no problem of its own: another problem tells it, or it is no news. */
   readonly isToldElsewhere?: true
 }
@@ -45,6 +49,7 @@ export const beliefs = {
     },
     takenBack:
       'Nothing: every request asks from one version lower, so that both meanings give the same rows.',
+    isOfVersions: true,
   },
   sorting: {
     claim: 'neworchanged sorts by row version when asked to, ascending and descending',
@@ -56,6 +61,7 @@ export const beliefs = {
     takenBack:
       'The position goes back to where it was before the first run that relied on the order, but not below what is settled. From there Tidemark reads everything again without relying on it. If the upstream only refuses to sort, nothing is taken back: what it sent until then was sorted.',
     rests: 'position',
+    isOfVersions: true,
   },
   sorted_before_cut: {
     claim:
@@ -65,6 +71,7 @@ export const beliefs = {
     holdsAs: ['yes'],
     takenBack:
       'The position goes back to where it was before the first run that relied on the order. From there Tidemark reads in ranges of row versions that are too small to be cut.',
+    isOfVersions: true,
   },
   largest_answer: {
     claim: 'the upstream did not cap an answer with fewer records than this',
@@ -74,6 +81,7 @@ export const beliefs = {
     takenBack:
       'Nothing: Tidemark takes a short page for the last one only when it has already read the newest record.',
     isToldElsewhere: true,
+    isOfVersions: true,
   },
   paging: {
     claim: 'the upstream obeys Page and PageSize',
@@ -83,6 +91,7 @@ export const beliefs = {
     without: 'Each answer contains everything. Nothing is missed, but it takes more memory and traffic.',
     takenBack:
       'Nothing: Tidemark takes an answer for everything only when a page far behind any end contains the same.',
+    isOfVersions: true,
   },
   filters: {
     claim: 'Filters by key leaves out every record up to a key',
@@ -112,6 +121,7 @@ export const beliefs = {
       'One of the two leaves records out. The next reconcile brings what only the list contains. Ask the operator of the upstream why they differ.',
     takenBack:
       'Tidemark stores rows that only the list contains and counts them as missed rows. The stream is not settled while the list lacks records.',
+    isOfVersions: true,
   },
   list_shows_deleted: {
     claim: 'the list contains records that are marked as deleted, or leaves them out',
@@ -148,6 +158,7 @@ export const beliefs = {
     without: 'Records go back to older states. Tidemark corrects single ones when it sees them.',
     takenBack: 'The row: the older record replaces it.',
     isToldElsewhere: true,
+    isOfVersions: true,
   },
   lateness: {
     claim: 'no record becomes visible later than the look-back reaches',
@@ -157,6 +168,7 @@ export const beliefs = {
     without: 'Until the look-back has grown, rows can come that late again; the reconcile finds them.',
     takenBack: 'The look-back grows to twice the longest delay seen.',
     isToldElsewhere: true,
+    isOfVersions: true,
   },
   keys_unique: {
     claim: 'an answer contains a record once, and no two records have the same key',
@@ -203,6 +215,7 @@ export const beliefs = {
     holdsAs: null,
     takenBack: 'Nothing: it only tells which records came late.',
     isToldElsewhere: true,
+    isOfVersions: true,
   },
 } as const satisfies Record<string, BeliefKind>
 
@@ -218,6 +231,16 @@ export type BeliefState = {
   readonly testedAt: Date
   readonly expiresAt?: Date | null
 }
+
+/** By what a belief of this name is read and tested now. */
+export const ruleOf = (name: string): number => beliefKind(name)?.rule ?? 1
+
+/** What a belief rests on, besides what was seen. */
+export type Ground = { readonly versionField: string | null; readonly rule: number }
+
+/** Whether it was seen by other rules, or of another field than the row version of now: then it has to be tested again at once. */
+export const isOutdated = (name: string, { versionField, rule }: Ground, fieldNow: string | null): boolean =>
+  rule !== ruleOf(name) || (beliefKind(name)?.isOfVersions === true && versionField !== fieldNow)
 
 /** From when on it is doubted; null: never, as long as nothing contradicts it. */
 export function expiryOf({ name, testedAt, expiresAt = null }: BeliefState): Date | null {

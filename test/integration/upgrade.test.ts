@@ -4,17 +4,92 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { probe } from '../../src/cli/probe.ts'
 import type { Json } from '../../src/json/json.ts'
 import { parseJson } from '../../src/json/parse.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { readBeliefs } from '../../src/store/queries/dictionary.ts'
 import { readOverview } from '../../src/store/queries/overview.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { streams } from '../../src/streams/catalog.ts'
+import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
+import { beliefOf, neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
 import { assignments, begin, done, storeOf } from '../support/runs.ts'
+import { differences } from '../support/same-as-source.ts'
+import { streamOf } from '../support/streams.ts'
+import { callCommand } from '../support/verbs.ts'
 
 const fixture = (name: string): Buffer =>
   readFileSync(fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url)))
 const recordsOf = (name: string): readonly Json[] => parseJson(fixture(name)) as readonly Json[]
+
+describe.skipIf(!hasPostgres)('what an earlier version believed of the upstream', () => {
+  const database = createTestDatabase({ forEach: true })
+  const assignment = streamOf('assignment')
+
+  /** As after a load by version 0.1, which sorted by `rowVersion` where the upstream counts in `sysRowVersion`. */
+  const believe = async (ground: string, isFieldKnown = true) => {
+    await database.pool.query(
+      `update tidemark.belief set value = 'ignored', evidence = 'sorted ascending it began 5, 3', ${ground},
+         tested_at = now(), expires_at = null, rests_since = null, rests_from = null
+       where stream = 'assignment' and name = 'sorting'`,
+    )
+    if (!isFieldKnown) await database.pool.query(`delete from tidemark.belief where name = 'version_field'`)
+  }
+  const start = async () => {
+    const simulator = await startSimulator({
+      look: 'recorded',
+      assignments: 2_000,
+      behaviour: { deletes: 'hard' },
+    })
+    const context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
+    const read = () => context.read(assignment, 'incremental', { signal: neverAborted })
+    await read()
+    const close = async () => {
+      await context[Symbol.asyncDispose]()
+      await simulator.close()
+    }
+    return { simulator, context, read, [Symbol.asyncDispose]: close }
+  }
+
+  it.each([
+    ['of a version that noted no field', 'rule = 0, version_field = null', false],
+    ['of another field', `version_field = 'rowVersion'`, true],
+    ['by an older test', 'rule = 0', true],
+  ])('is tested again by the next run where it was seen %s', async (_, ground, isFieldKnown) => {
+    await using upstream = await start()
+    const { simulator, context, read } = upstream
+    await believe(ground, isFieldKnown)
+    for (let id = 200; id < 500; id++) simulator.source.change('assignment', id)
+    for (let id = 101; id <= 140; id++) simulator.source.remove('assignment', id, 'hard')
+    const outcome = await read()
+    expect(outcome).toMatchObject({ status: 'done', isComplete: true, tally: { updated: 300 } })
+    expect(outcome.tally.requests).toBeLessThan(30)
+    expect(await beliefOf(database.pool, 'sorting')).toBe('proven')
+    await findDeletions({ ...context.contextOf(assignment), signal: neverAborted })
+    expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
+    const found = await readBeliefs(database.pool)
+    expect(found.find(({ name }) => name === 'sorting')?.expiresAt).toBeNull()
+    simulator.source.change('assignment', 7)
+    expect((await read()).tally.requests).toBeLessThan(4)
+  })
+
+  it('is corrected by the probe as well', async () => {
+    await using upstream = await start()
+    await believe('rule = 1')
+    const environment = environmentFor(upstream.simulator, database)
+    const { stdout } = await callCommand(probe, [], environment)
+    expect(stdout).toMatch(
+      /assignment sorting\s+holds:.* Runs saw ignored .*The next ones rely on what was seen now/,
+    )
+    expect(await beliefOf(database.pool, 'sorting')).toBe('proven')
+    expect((await callCommand(probe, [], environment)).stdout).toMatch(
+      /assignment sorting.*Runs saw the same/,
+    )
+  })
+})
 
 describe.skipIf(!hasPostgres)('a database of an earlier version', () => {
   const database = createTestDatabase({ isMigrated: false, forEach: true })

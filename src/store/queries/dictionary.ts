@@ -1,6 +1,7 @@
 // What is in schema `bi`: its views with their columns, and what is known of the fields behind them. Read-only.
 
 import type { ClientBase } from 'pg'
+import { type Ground, isOutdated } from '../../streams/beliefs.ts'
 import { type MirroredStream, relatedStreams } from '../../streams/catalog.ts'
 import { historyOf } from '../schema/table-schema.ts'
 
@@ -129,10 +130,17 @@ export type BeliefLine = {
 }
 
 export async function readBeliefs(client: Pick<ClientBase, 'query'>): Promise<readonly BeliefLine[]> {
-  const { rows } = await client.query<BeliefLine>(
+  const { rows } = await client.query<BeliefLine & Ground & { readonly fieldNow: string | null }>(
     `select stream, name, value, evidence, first_at as "firstAt", tested_at as "testedAt",
-       expires_at as "expiresAt", rests_since as "restsSince", previous_value as "previousValue", changed_at as "changedAt"
+       expires_at as "expiresAt", rests_since as "restsSince", previous_value as "previousValue", changed_at as "changedAt",
+       version_field as "versionField", rule, (
+         select value from tidemark.belief as field
+         where field.stream = belief.stream and field.name = 'version_field' and field.expires_at is null
+       ) as "fieldNow"
      from tidemark.belief order by stream, name`,
   )
-  return rows
+  return rows.map(({ versionField, rule, fieldNow, ...line }) => ({
+    ...line,
+    expiresAt: isOutdated(line.name, { versionField, rule }, fieldNow) ? line.testedAt : line.expiresAt,
+  }))
 }

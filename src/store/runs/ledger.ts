@@ -3,6 +3,7 @@
 
 import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
+import { isOutdated } from '../../streams/beliefs.ts'
 import type { RunStep } from '../../streams/run-steps.ts'
 import type { Belief, RunEnd, StreamState, Unread } from '../../sync/ports/store.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
@@ -32,6 +33,8 @@ type Begun = {
     tested_at: string
     expires_at: string | null
     rests_from: string | null
+    version_field: string | null
+    rule: number
   }[]
 }
 
@@ -60,6 +63,7 @@ export async function beginRun(
   ])
   const [begun] = rows
   if (!begun) throw new Error(`The database does not know the stream ${place.stream}. Run: tidemark migrate`)
+  const versionField = versionFieldOf(begun.beliefs)
   return {
     runId: begun.run_id,
     startedAt: begun.started_at,
@@ -72,14 +76,14 @@ export async function beginRun(
       positionReachedAt: begun.position_reached_at,
       settledThrough: begun.settled_through_version === null ? null : BigInt(begun.settled_through_version),
       keyField: begun.key_field,
-      versionField: versionFieldOf(begun.beliefs.map(toBelief)),
+      versionField,
       lookbackMs: begun.lookback_ms === null ? null : Number(begun.lookback_ms),
       lookbackReason: begun.lookback_reason,
       lastLookbackAt: begun.last_lookback_at,
       lastRunAt: begun.last_run_at,
       inconclusiveRuns: begun.inconclusive_runs,
       isLocallyChanged: begun.is_locally_changed,
-      beliefs: begun.beliefs.map(toBelief),
+      beliefs: begun.beliefs.map((row) => toBelief(row, versionField)),
     },
   }
 }
@@ -108,24 +112,35 @@ const beginSql = `
     (
       select coalesce(jsonb_agg(jsonb_build_object(
         'name', name, 'value', value, 'evidence', evidence, 'tested_at', tested_at,
-        'expires_at', expires_at, 'rests_from', rests_from::text
+        'expires_at', expires_at, 'rests_from', rests_from::text, 'version_field', version_field, 'rule', rule
       )), '[]')
       from tidemark.belief where stream = $1
     ) as beliefs
   from begun, state`
 
-const toBelief = (row: Begun['beliefs'][number]): Belief => ({
-  name: row.name,
-  value: row.value,
-  evidence: row.evidence,
-  testedAt: new Date(row.tested_at),
-  expiresAt: row.expires_at === null ? null : new Date(row.expires_at),
-  restsFrom: row.rests_from === null ? null : BigInt(row.rests_from),
-})
+type BeliefRow = Begun['beliefs'][number]
+
+const groundOf = ({ version_field: versionField, rule }: BeliefRow) => ({ versionField, rule })
+
+function toBelief(row: BeliefRow, fieldNow: string | null): Belief {
+  const testedAt = new Date(row.tested_at)
+  const expiresAt = row.expires_at === null ? null : new Date(row.expires_at)
+  return {
+    name: row.name,
+    value: row.value,
+    evidence: row.evidence,
+    testedAt,
+    expiresAt: isOutdated(row.name, groundOf(row), fieldNow) ? testedAt : expiresAt,
+    restsFrom: row.rests_from === null ? null : BigInt(row.rests_from),
+  }
+}
 
 /** The field of the row version; null if it is doubted, and another one may have to be found. */
-const versionFieldOf = (beliefs: readonly Belief[]): string | null =>
-  beliefs.find(({ name, expiresAt }) => name === 'version_field' && !expiresAt)?.value ?? null
+function versionFieldOf(beliefs: readonly BeliefRow[]): string | null {
+  const known = beliefs.find(({ name }) => name === 'version_field')
+  if (!known || known.expires_at !== null || isOutdated(known.name, groundOf(known), null)) return null
+  return known.value
+}
 
 /** What the writes of a run came to. */
 export type RunTotals = {

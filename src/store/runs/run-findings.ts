@@ -2,7 +2,7 @@
 // stream. Fenced like the pages (P2): what a run found that lost its lease to a rewind says nothing about what is read after it.
 
 import pg, { type ClientBase } from 'pg'
-import { beliefKind } from '../../streams/beliefs.ts'
+import { beliefKind, ruleOf } from '../../streams/beliefs.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Arrival, CausedDifference, VolatileField } from '../../sync/ports/audits.ts'
 import type { Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
@@ -103,14 +103,16 @@ export async function learn(client: ClientBase, stream: string, beliefs: readonl
   const newest = [...new Map(beliefs.map((belief) => [belief.name, belief])).values()]
   for (const belief of newest) await takeBack(client, stream, belief)
   await client.query(
-    `insert into tidemark.belief as known (stream, name, value, evidence, first_at, tested_at, rests_since, rests_from)
-     select $1, learnt.name, value, evidence, tested_at, tested_at, case when is_relied_on then tested_at end,
+    `insert into tidemark.belief as known
+       (stream, name, value, evidence, first_at, tested_at, version_field, rule, rests_since, rests_from)
+     select $1, learnt.name, value, evidence, tested_at, tested_at, ${versionFieldSql}, rule, case when is_relied_on then tested_at end,
        case when is_relied_on then stream.position end
-     from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::boolean[])
-       as learnt (name, value, evidence, tested_at, is_relied_on)
+     from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::boolean[], $7::int[])
+       as learnt (name, value, evidence, tested_at, is_relied_on, rule)
      join tidemark.stream on stream.name = $1
      on conflict (stream, name) do update set
        value = excluded.value, evidence = excluded.evidence, tested_at = excluded.tested_at, expires_at = null,
+       version_field = excluded.version_field, rule = excluded.rule,
        previous_value = case when known.value <> excluded.value then known.value else known.previous_value end,
        changed_at = case when known.value <> excluded.value then excluded.tested_at else known.changed_at end,
        -- Until it is taken back, what rested on it first counts.
@@ -123,9 +125,15 @@ export async function learn(client: ClientBase, stream: string, beliefs: readonl
       newest.map(({ evidence }) => evidence),
       newest.map(({ testedAt }) => testedAt),
       newest.map(({ name, value }) => movesPosition(name, value)),
+      newest.map(({ name }) => ruleOf(name)),
     ],
   )
 }
+
+/** The field of the row version of stream $1 as it is known. */
+const versionFieldSql = `(
+  select value from tidemark.belief where stream = $1 and name = 'version_field' and expires_at is null
+)`
 
 /** Whether runs may rely on this belief when they move the position. */
 function movesPosition(name: string, value: string): boolean {

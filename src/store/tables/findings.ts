@@ -239,6 +239,10 @@ export const beliefTable = tidemark.table(
     testedAt: at('tested_at').notNull(),
     /** When it expires and has to be tested again; empty: after the usual time for this belief. */
     expiresAt: at('expires_at'),
+    /** The field of the row version at that time; empty: it was not known. What is observed of another field counts as expired. */
+    versionField: text('version_field'),
+    /** By which edition of the test it was observed; by an older one it counts as expired. 0: before editions were noted. */
+    rule: integer('rule').notNull().default(0),
     /** What it was before. */
     previousValue: text('previous_value'),
     /** When it changed. */

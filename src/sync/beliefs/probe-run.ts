@@ -5,7 +5,7 @@ import type { ChangesStream } from '../../streams/catalog.ts'
 import type { Learnt } from '../changes/state.ts'
 import { performRun, type RunOutcome } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
-import type { Store } from '../ports/store.ts'
+import type { Run, Store } from '../ports/store.ts'
 import { type KnownRow, testBeliefs } from './test-beliefs.ts'
 
 export type ProbeContext = {
@@ -37,11 +37,21 @@ export function probeStream(context: ProbeContext): Promise<RunOutcome> {
     // Only the incremental run decides which field the version is: positions are numbers of it.
     for await (const { name, value, evidence } of testBeliefs({ ...context, source, rows }))
       if (value !== null && name !== 'version_field') seen.push({ name, value, evidence })
-    await run.findings.learn(seen.map((one) => ({ ...one, testedAt: context.now() })))
-    const changed = seen.flatMap(({ name, value, evidence }) => {
-      const known = run.state.beliefs.find((belief) => belief.name === name)
-      return known && known.value !== value ? [`${name} was ${known.value} and is ${value}: ${evidence}`] : []
-    })
-    return { isComplete: true, yielded: false, note: changed.join('; ') || null }
+    return await record(run, seen, context.now())
   })
+}
+
+/** Records what was tested outside of a run, by somebody who asked. */
+export const recordTested = (
+  context: Omit<ProbeContext, 'versionField'>,
+  seen: readonly Learnt[],
+): Promise<RunOutcome> => performRun({ ...context, kind: 'probe' }, (run) => record(run, seen, context.now()))
+
+async function record(run: Run<'probe'>, seen: readonly Learnt[], now: Date) {
+  await run.findings.learn(seen.map((one) => ({ ...one, testedAt: now })))
+  const changed = seen.flatMap(({ name, value, evidence }) => {
+    const known = run.state.beliefs.find((belief) => belief.name === name)
+    return known && known.value !== value ? [`${name} was ${known.value} and is ${value}: ${evidence}`] : []
+  })
+  return { isComplete: true, yielded: false, note: changed.join('; ') || null }
 }
