@@ -306,11 +306,15 @@ function isCron(expression: string): boolean {
   }
 }
 
-// When a schedule was last due.
-export const lastSlot = (schedule: Schedule, moment: Date): Date =>
-  'everyMs' in schedule
-    ? new Date(moment.getTime() - schedule.everyMs)
-    : CronExpressionParser.parse(schedule.cron, { currentDate: moment }).prev().toDate()
+/** When a schedule was last due. */
+export function lastSlot(schedule: Schedule, moment: Date): Date {
+  if ('everyMs' in schedule) return new Date(moment.getTime() - schedule.everyMs)
+  const from = (currentDate: Date) => CronExpressionParser.parse(schedule.cron, { currentDate })
+  const last = from(moment).prev().toDate()
+  // In a night that has no 02:30, what is due then comes an hour later, and only going forward finds that.
+  const next = from(last).next().toDate()
+  return next < moment ? next : last
+}
 
 // Whether a stream should have been read by now: measured by its own schedule, so that a list that is read once an hour, or on
 // weekdays only, is not called stale between two readings.

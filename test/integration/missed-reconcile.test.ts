@@ -1,6 +1,7 @@
 // A reconcile that was missed is made up for, once, and by nobody's help.
 
 import { describe, expect, it } from 'vitest'
+import { lastSlot, type Schedule } from '../../src/config/parsers.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
@@ -36,13 +37,13 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
          from (select now() - $2::float8 * interval '1 minute' as at) as moment`,
         [status, minutesAgo],
       )
-    async function asked(): Promise<readonly string[]> {
+    async function asked(by: { schedule: Schedule; now: Date } = { schedule, now: new Date() }) {
       const requests: string[] = []
       await askForMissed(
-        { pool: database.pool, schedule, lookbackMs },
+        { pool: database.pool, schedule: by.schedule, lookbackMs },
         ['assignment', 'assignment_note'],
         async ({ stream }) => void requests.push(stream),
-        new Date(),
+        by.now,
       )
       return requests
     }
@@ -57,6 +58,31 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
       expect(await asked()).toEqual(['assignment'])
       await set('last_reconcile_at', 1)
       expect(await asked()).toEqual([])
+    })
+
+    it.each([
+      ['that has no 02:30', '2026-03-29T01:30:00Z', '2026-03-29T10:00:00Z'],
+      ['before', '2026-03-28T01:30:00Z', '2026-03-28T10:00:00Z'],
+      ['after', '2026-03-30T00:30:00Z', '2026-03-30T10:00:00Z'],
+    ])('is asked for in the morning after a night %s, when no worker ran then', async (_, slot, morning) => {
+      const zone = process.env.TZ
+      process.env.TZ = 'Europe/Oslo'
+      try {
+        const nightly = { cron: '30 2 * * *' }
+        expect(lastSlot(nightly, new Date(morning))).toEqual(new Date(slot))
+        const askedAfter = async (lastReconcile: number) => {
+          await database.pool.query(
+            `update tidemark.stream set first_read_through_at = '2026-03-01', last_reconcile_at = $1 where name = 'assignment'`,
+            [new Date(lastReconcile)],
+          )
+          return await asked({ schedule: nightly, now: new Date(morning) })
+        }
+        expect(await askedAfter(Date.parse(slot) - hourMs)).toEqual(['assignment'])
+        expect(await askedAfter(Date.parse(slot) + hourMs)).toEqual([])
+      } finally {
+        if (zone === undefined) delete process.env.TZ
+        else process.env.TZ = zone
+      }
     })
 
     it('is taken once more when a first load was compared before its look-back had gone by (P13)', async () => {
