@@ -22,7 +22,7 @@ const pageSize = 500
 const mostPages = 200
 const longestCell = 1_000_000
 
-const config = { place: 'search' } as const
+const config = { place: 'download' } as const
 
 export const downloadRoutes =
   ({ statusQueries, ...noting }: Options): Routes =>

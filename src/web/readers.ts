@@ -27,6 +27,9 @@ export const forReaders =
         if (refused !== undefined) return refused
         if (!(await places.enter(options, request, reply))) return refuse(options, request, reply)
       })
+      scope.addHook('onSend', async (request, _reply, payload) => {
+        if (typeof payload === 'string') places.leave(request)
+      })
       for (const add of routes) add(scope)
     })
   }

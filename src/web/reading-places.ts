@@ -3,6 +3,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { openPlaces } from '../util/places.ts'
 import { type Authentication, clientAddress } from './auth.ts'
+import { sessionMs } from './sessions.ts'
 
 /** Who asks, for as long as the answer takes. */
 export type Reader = {
@@ -25,14 +26,19 @@ declare module 'fastify' {
   }
 }
 
-/** Of a kind of answer: how many are given at once, and how many may wait for how long. One person gets a part of them only. */
+/**
+ * Of a kind of answer: how many are given at once, how many may wait for how long, and how long a reader may take to read one. One person
+ * gets a part of them only.
+ */
 const places = {
   page: { inAll: 40, ofOne: 8, waitingInAll: 200, waitingOfOne: 24, longestWaitMs: 10_000 },
   search: { inAll: 4, ofOne: 2, waitingInAll: 50, waitingOfOne: 6, longestWaitMs: 5_000 },
+  download: { inAll: 4, ofOne: 1, waitingInAll: 8, waitingOfOne: 2, longestWaitMs: 10_000 },
   // These end only when the page is closed, so waiting for one would be for nothing.
   live: { inAll: 100, ofOne: 20, waitingInAll: 0, waitingOfOne: 0, longestWaitMs: 0 },
 } as const
-const retrySeconds = { page: 3, search: 3, live: 10 }
+const longestMs = { page: 60_000, search: 60_000, download: 600_000, live: sessionMs }
+const retrySeconds = { page: 3, search: 3, download: 10, live: 10 }
 
 type Options = {
   readonly authentication: Authentication | null
@@ -44,18 +50,30 @@ export function openReadingPlaces() {
   const opened = {
     page: openPlaces(places.page),
     search: openPlaces(places.search),
+    download: openPlaces(places.download),
     live: openPlaces(places.live),
   }
+  const leaving = new WeakMap<FastifyRequest, () => void>()
   return {
     /** False when there is no place; the answer then says when to come back. */
     async enter(options: Options, request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
       const { who, gone } = beginReading(options, request, reply)
       const kind = request.routeOptions.config.place ?? 'page'
       const leave = await opened[kind].take(who, gone)
-      if (leave === null) reply.header('retry-after', retrySeconds[kind])
-      else reply.raw.once('close', leave)
-      return leave !== null
+      if (leave === null) {
+        reply.header('retry-after', retrySeconds[kind])
+        return false
+      }
+      leaving.set(request, leave)
+      const tooSlow = setTimeout(() => reply.raw.destroy(), longestMs[kind]).unref()
+      reply.raw.once('close', () => {
+        clearTimeout(tooSlow)
+        leave()
+      })
+      return true
     },
+    /** The answer is complete: somebody who takes it slowly keeps nobody else waiting. */
+    leave: (request: FastifyRequest) => leaving.get(request)?.(),
   }
 }
 

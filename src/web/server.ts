@@ -13,6 +13,7 @@ import {
 } from 'fastify'
 import type { Logger } from '../log.ts'
 import { messageOf } from '../util/errors.ts'
+import { limitConnections, openFilesLimit, tooFewFiles } from './connections.ts'
 
 /** Adds routes to the server. */
 export type Routes = (server: FastifyInstance) => void
@@ -23,7 +24,7 @@ export type HttpServer = {
   close(): Promise<void>
 }
 
-/** The address cannot be listened on. */
+/** The address cannot be listened on, or not with so few open files. */
 export class AddressUnusable extends Error {
   override readonly name = 'AddressUnusable'
 }
@@ -39,13 +40,14 @@ type Options = {
   readonly publicUrl?: string | null
   /** How long a client may take to send its request. */
   readonly timeoutMs?: number
+  /** How many files this process may have open; a connection is one. */
+  readonly openFiles?: number
   readonly log: Logger
 }
 
 const bodyLimitBytes = 1_048_576
 const usualTimeoutMs = 15_000
 const keepAliveTimeoutMs = 5_000
-const mostConnections = { ofOneAddress: 200, inAll: 1_000 }
 
 export async function startHttpServer({
   host,
@@ -54,8 +56,11 @@ export async function startHttpServer({
   trustedProxies = [],
   publicUrl = null,
   timeoutMs = usualTimeoutMs,
+  openFiles = openFilesLimit(),
   log,
 }: Options): Promise<HttpServer> {
+  const tooFew = tooFewFiles(openFiles)
+  if (tooFew !== null) throw new AddressUnusable(tooFew)
   const isTrusted = isOneOf(trustedProxies)
   const server = fastify({
     logger: false,
@@ -72,7 +77,7 @@ export async function startHttpServer({
     clientErrorHandler: answerUnreadable,
   })
   secureAnswers(server.server, publicUrl)
-  limitConnections(server.server, mostConnections, isTrusted)
+  limitConnections(server.server, { openFiles, isTrusted, log })
   server.removeAllContentTypeParsers()
   // Bodies are not needed here. They are read to their end, because otherwise a client may never read the answer.
   server.addContentTypeParser('*', (_request, payload, done) => {
@@ -143,57 +148,6 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
       `HTTP/1.1 ${answers[error.code ?? ''] ?? '400 Bad Request'}\r\n${headers.join('')}content-length: 0\r\nconnection: close\r\n\r\n`,
     )
   socket.destroy()
-}
-
-// A client that opens connections and sends nothing must not keep others out (P10): a new connection takes the place of the oldest one
-// that waits for a request. Connections that are being answered, such as a page that follows the worker, stay.
-function limitConnections(
-  server: Server,
-  most: { readonly ofOneAddress: number; readonly inAll: number },
-  isTrusted: (address: string) => boolean,
-) {
-  // Sets keep the order in which the connections came.
-  const waiting = new Map<string, Set<Socket>>()
-  const counts = new Map<string, number>()
-  let inAll = 0
-
-  const count = (address: string, change: 1 | -1) => {
-    inAll += change
-    const left = (counts.get(address) ?? 0) + change
-    if (left > 0) counts.set(address, left)
-    else counts.delete(address)
-  }
-  const waits = (address: string, socket: Socket) => {
-    const sockets = waiting.get(address) ?? new Set()
-    waiting.set(address, sockets.add(socket))
-  }
-  const waitsNoMore = (address: string, socket: Socket) => {
-    const sockets = waiting.get(address)
-    sockets?.delete(socket)
-    if (sockets?.size === 0) waiting.delete(address)
-  }
-  const oldestOf = (address: string): Socket | undefined => waiting.get(address)?.values().next().value
-  const busiest = () => [...waiting].toSorted(([, one], [, other]) => other.size - one.size)[0]?.[0] ?? ''
-
-  server.on('connection', (socket) => {
-    const address = socket.remoteAddress ?? ''
-    // A proxy brings the connections of many.
-    const isTooMany = (counts.get(address) ?? 0) >= most.ofOneAddress && !isTrusted(address)
-    const gives = isTooMany ? oldestOf(address) : inAll >= most.inAll ? oldestOf(busiest()) : null
-    if (gives === undefined) return void socket.destroy()
-    gives?.destroy()
-    count(address, 1)
-    waits(address, socket)
-    socket.once('close', () => {
-      waitsNoMore(address, socket)
-      count(address, -1)
-    })
-  })
-  server.on('request', ({ socket }, response) => {
-    const address = socket.remoteAddress ?? ''
-    waitsNoMore(address, socket)
-    response.once('close', () => !socket.destroyed && waits(address, socket))
-  })
 }
 
 function isOneOf(networks: readonly string[]): (address: string) => boolean {

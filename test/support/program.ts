@@ -33,7 +33,26 @@ export function startTidemark(
   from = checkout,
   cwd = directory,
 ): Program {
-  const child = spawn(process.execPath, [join(from, 'bin/tidemark.js'), ...words], {
+  return startProgram([process.execPath, join(from, 'bin/tidemark.js'), ...words], environment, cwd)
+}
+
+/** In a shell that sets limits first, such as `ulimit -n 64`. */
+export const startLimited = (limits: string, words: readonly string[], environment: Environment): Program =>
+  startProgram(
+    [
+      ...['/bin/sh', '-c', `${limits}; exec "$@"`, 'sh'],
+      ...[process.execPath, join(checkout, 'bin/tidemark.js'), ...words],
+    ],
+    environment,
+    directory,
+  )
+
+function startProgram(
+  [file = '', ...words]: readonly string[],
+  environment: Environment,
+  cwd: string,
+): Program {
+  const child = spawn(file, words, {
     cwd,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
