@@ -314,7 +314,7 @@ export function listsOffered(contract: Contract, related: readonly string[]): re
   })
 }
 
-const withoutSlash = (path: string): string => path.replace(/\/+$/, '')
+const withoutSlash = (path: string): string => path.replace(/(?<!\/)\/+$/, '')
 
 function freeName(name: string, taken: ReadonlySet<string>): string {
   for (let n = 1; ; n++) {

@@ -124,7 +124,7 @@ function renamed(
   path: string,
   described: string,
 ): Readonly<Record<string, unknown>> {
-  const namesIn = (text: string) => [...text.matchAll(/\{([^}]*)\}/g)].map(([, name = '']) => name)
+  const namesIn = (text: string) => [...text.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name)
   const theirs = namesIn(described)
   return Object.fromEntries(
     namesIn(path).map((name, index) => [theirs[index] ?? name, ownValue(values, name)]),

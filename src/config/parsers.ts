@@ -46,7 +46,7 @@ export const namesNobody = (value: string): boolean =>
   !URL.canParse(value) || `${new URL(value).username}${new URL(value).password}` === ''
 
 export const httpUrl = url(/^https?:$/, 'https://host.example/path').transform((value) =>
-  value.replace(/\/+$/, ''),
+  value.replace(/(?<!\/)\/+$/, ''),
 )
 
 /** Where requests go: nothing but a path may follow the host, and nobody's name may stand before it. */

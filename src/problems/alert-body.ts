@@ -109,7 +109,7 @@ function pageOf(consoleUrl: string, { kind, stream }: Pick<Alert, 'kind' | 'stre
   return `${plain(consoleUrl)}/${['service_down', 'token_refused', 'told_to_wait'].includes(kind) ? 'upstream' : ''}`
 }
 
-const plain = (url: string): string => url.replace(/\/+$/, '')
+const plain = (url: string): string => url.replace(/(?<!\/)\/+$/, '')
 
 /** A character without width: put between others, it keeps a chat from making a mention or a link of them. */
 const apart = '\u200b'

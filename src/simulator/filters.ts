@@ -131,7 +131,7 @@ function readTyped(type: Field['type'], text: string, timeZone: string): Wanted 
     }
     case 'double':
     case 'decimal':
-      return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined
+      return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined
     default:
       return readInteger(type, text)
   }

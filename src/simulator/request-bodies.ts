@@ -74,7 +74,7 @@ function fromJson(field: Field, token: Token, timeZone: string): Value | undefin
 
 const isText = ({ type }: Field) => type === 'string' || type === 'url'
 const isNumber = ({ type }: Field) => /^(?:u?int\d+|double|decimal)$/.test(type)
-const numberText = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
+const numberText = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 const uuidText = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i
 const base64Text = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 

@@ -332,5 +332,5 @@ function plainUrl(text: string): string {
   const url = new URL(text)
   if (url.username || url.password || url.search || url.hash)
     throw new Error(`the base URL on ${url.host} must have no user, password, query or fragment`)
-  return url.href.replace(/\/+$/, '')
+  return url.href.replace(/(?<!\/)\/+$/, '')
 }

@@ -225,6 +225,10 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
       'at=2026-99-99+00:00:00%2B00',
       'column=%22%3Bdrop',
       'changed=x&deleted=y',
+      'at=2026-01-01+00:00:00%2B00&key=..',
+      'at=2026-01-01+00:00:00%2B00&key=9223372036854775808',
+      'at=2026-02-30+00:00:00%2B00&key=1',
+      'at=999999-12-31+00:00:00%2B00&key=1',
     ])
       expect((await browsing.get(`/streams/assignment/rows?${query}`)).status).toBe(200)
   })

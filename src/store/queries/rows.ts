@@ -158,9 +158,12 @@ export async function readRowPage(client: Queryable, table: RowTable, options: O
   const where = conditions(table, search)
   const startedAtMs = performance.now()
   // Who types a key wants that row first, and not all that mention it.
-  const meant = options.after === null ? await rowOfKey(client, table, where, search.text) : []
+  // An address may hold anything as the key after which to go on.
+  const after =
+    options.after && keyCheck(table.tableSchema.key.type)(options.after.key) ? options.after : null
+  const meant = after === null ? await rowOfKey(client, table, where, search.text) : []
   const found: RowCursor[] = [...meant]
-  let cursor = options.after
+  let cursor = after
   let looked = 0
   // One more tells whether there is another page.
   let size = where.length === 0 ? limit + 1 : firstWindow

@@ -198,7 +198,8 @@ const systemColumns = new Set(['tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid
 export function columnName(field: string): string {
   const words = field
     .normalize('NFC')
-    .replace(/(\p{Lu}+)(\p{Lu}\p{Ll})/gu, '$1_$2')
+    // Looks one letter to each side only: names of the upstream may have very many capitals (P10).
+    .replace(/(?<=\p{Lu})(?=\p{Lu}\p{Ll})/gu, '_')
     .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1_$2')
     .toLowerCase()
     .replace(/[^\p{L}\p{M}\p{N}]+/gu, '_')

@@ -73,7 +73,7 @@ const withoutVersion = (path: string): string => path.replaceAll(/\/v\d+(?:\.\d+
 const comparable = (path: string): string =>
   path
     .toLowerCase()
-    .replaceAll(/\{[^}]*\}/g, '{}')
+    .replaceAll(/\{[^{}]*\}/g, '{}')
     .replace(/\/$/, '')
 
 /** `TblAssignmentObject` for `/api/AssignmentObject`, whose answer is not described. */

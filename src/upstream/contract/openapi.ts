@@ -75,8 +75,8 @@ function serverPath(document: unknown, basePath: string): string {
     return (isObject(variable) ? textOf(variable.default) : null) ?? ''
   })
   if (!URL.canParse(filled, 'http://localhost/')) return ''
-  const path = new URL(filled, 'http://localhost/').pathname.replace(/\/+$/, '')
-  const base = basePath.replace(/\/+$/, '')
+  const path = new URL(filled, 'http://localhost/').pathname.replace(/(?<!\/)\/+$/, '')
+  const base = basePath.replace(/(?<!\/)\/+$/, '')
   const isBelow = path.toLowerCase().startsWith(base.toLowerCase())
   return isBelow ? path.slice(base.length) : ''
 }

@@ -62,7 +62,7 @@ ${rest !== '' && html`<p>${foreign(rest, 500)}</p>`}
 const runbookLink = (path: string, runbooksUrl: string | null): Html =>
   runbooksUrl === null
     ? html`${path}`
-    : html`<a href="${runbooksUrl.replace(/\/+$/, '')}/${path.replace(/^.*\//, '')}">what to do, step by step</a>`
+    : html`<a href="${runbooksUrl.replace(/(?<!\/)\/+$/, '')}/${path.replace(/^.*\//, '')}">what to do, step by step</a>`
 
 /** Its first sentence is the headline, when it is short enough for one. */
 function headOf(what: string): { readonly title: string; readonly rest: string } {

@@ -54,8 +54,14 @@ function betweenIn(query: URLSearchParams): NonNullable<RowSearch['between']> {
 
 function cursorIn(query: URLSearchParams): RowCursor | null {
   const [at, key] = [query.get('at'), query.get('key')]
-  const isMoment = at !== null && /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d(:\d\d)?$/.test(at)
-  return isMoment && key !== null && key.length <= 1_000 && !key.includes('\0') ? { at, key } : null
+  const [, day, time] =
+    /^([1-9]\d{3}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d{1,6})?[+-]\d\d(?::\d\d)?$/.exec(at ?? '') ?? []
+  const moment = new Date(`${day}T${time}Z`)
+  // There is no 30 February.
+  const isMoment = !Number.isNaN(moment.getTime()) && moment.toISOString().startsWith(day ?? '')
+  return at !== null && isMoment && key !== null && key.length <= 1_000 && !key.includes('\0')
+    ? { at, key }
+    : null
 }
 
 export const rowsTab: Page = {
