@@ -1,12 +1,24 @@
 // `tidemark migrate`: brings the database to the schema of this program. `serve`, `sync` and every other verb that reads the upstream
 // into the mirror do so by themselves; this verb is for those who want it done beforehand, or by another role.
 
-import { ConfigError, loadConfig, loadContractConfig, loadMirrorConfig } from '../config/load.ts'
+import type { ClientBase } from 'pg'
+import {
+  ConfigError,
+  loadConfig,
+  loadContractConfig,
+  loadMirrorConfig,
+  type MirrorConfig,
+} from '../config/load.ts'
 import { mirroredStreams, openConfiguredUpstream } from '../configured.ts'
 import { openContracts } from '../contracts.ts'
+import type { Logger } from '../log.ts'
+import { grantReading } from '../store/schema/bi-role.ts'
 import { migrateDatabase } from '../store/schema/migrate.ts'
+import { handOver, prepareRoles } from '../store/schema/roles.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
+import { withConnection } from '../store/server/session.ts'
 import { streams } from '../streams/catalog.ts'
+import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
@@ -24,11 +36,18 @@ export const migrate: Command = {
 async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, stdout } = call
   expectNoWords('migrate', call)
-  const { databaseUrl, biRole } = loadMirrorConfig(environment)
-  const database = await openDatabase({ url: databaseUrl, log })
+  const config = loadMirrorConfig(environment)
+  const { biRole, ownerRole } = config
+  await using administrator =
+    ownerRole === null ? null : await openAdministrator({ ...config, ownerRole }, log)
+  const url = administrator?.urlOfOwner ?? config.databaseUrl
+  const database = await openDatabase({ url, log })
   try {
-    const applied = await migrateDatabase({ database, streams, biRole, log })
+    // An administrator may set all limits of BI_ROLE.
+    const applied = await migrateDatabase({ database, streams, biRole: administrator ? null : biRole, log })
     const described = await makeDescribedTables(call, database)
+    if (config.workerRole !== null) await handOver(database.pool, config.workerRole)
+    if (biRole !== null) await administrator?.grantReading(biRole)
     const { address } = database
     if (values.json) stdout.json({ database: address, applied, described })
     else {
@@ -41,6 +60,42 @@ async function run(call: Call): Promise<ExitCode> {
     return exitCodes.done
   } finally {
     await database.close()
+  }
+}
+
+/** Makes the roles of OWNER_ROLE and WORKER_ROLE, and says how to connect as the owner, who has no password. */
+async function openAdministrator(
+  {
+    databaseUrl,
+    ownerRole: owner,
+    workerRole: worker,
+    workerPassword,
+    biRole: bi,
+    biPassword,
+  }: MirrorConfig & {
+    readonly ownerRole: string
+  },
+  log: Logger,
+) {
+  if (databaseUrl === null || worker === null)
+    throw new UsageError(
+      'With OWNER_ROLE, set DATABASE_URL (as a superuser of Postgres) and WORKER_ROLE too.',
+    )
+  const database = await openDatabase({ url: databaseUrl, log })
+  const work = (given: (client: ClientBase) => Promise<void>) => withConnection(database.pool, given)
+  try {
+    await work((client) => prepareRoles(client, { owner, worker, workerPassword, bi, biPassword }))
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+  const url = new URL(databaseUrl)
+  const asOwner = `-c role=${owner.replaceAll(/[\\ ]/g, '\\$&')}`
+  url.searchParams.set('options', [url.searchParams.get('options'), asOwner].filter(Boolean).join(' '))
+  return {
+    urlOfOwner: url.href,
+    grantReading: (role: string) => work((client) => grantReading(client, role, log)),
+    [Symbol.asyncDispose]: () => database.close(),
   }
 }
 

@@ -68,6 +68,34 @@ export const mirrorVariables = {
     form: 'name of a role',
     schema: roleName,
   },
+  WORKER_ROLE: {
+    describe:
+      'role of the workers, when `tidemark migrate` runs as another one, which stays the owner of the tables of Tidemark; it must exist, unless OWNER_ROLE is set',
+    fallback: 'none: the role in `DATABASE_URL` is that of the workers too',
+    form: 'name of a role',
+    schema: roleName,
+  },
+  OWNER_ROLE: {
+    describe:
+      'role that owns the tables of Tidemark; `tidemark migrate` makes it and `WORKER_ROLE` when it runs as a superuser, and works as it',
+    fallback: 'none: no role is made',
+    form: 'name of a role',
+    schema: roleName,
+  },
+  WORKER_PASSWORD: {
+    describe: 'password that `tidemark migrate` gives `WORKER_ROLE`, with `OWNER_ROLE`',
+    fallback: 'its password stays as it is',
+    form: 'text',
+    secret: true,
+    schema: optionalText,
+  },
+  BI_PASSWORD: {
+    describe: 'password of `BI_ROLE` when `tidemark migrate` makes that role, with `OWNER_ROLE`',
+    fallback: '`BI_ROLE` is not made',
+    form: 'text',
+    secret: true,
+    schema: optionalText,
+  },
   EXTRA_CA_FILE: {
     describe:
       'file with certificates of further authorities to trust, for all TLS connections: to Postgres, Redis, the upstream and the receiver of alerts',

@@ -1,7 +1,7 @@
 // The data directory of the embedded Postgres: made once, and what is known of the server that runs on it. Starts and
 // stops nothing.
 
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -25,8 +25,14 @@ function listenOnce(port: number): Promise<number | null> {
 }
 
 export const superuser = 'tidemark'
+/** As whom Tidemark works: whoever gets into that session gets no shell by it. */
+export const workerRole = 'tidemark_worker'
 
 export type Cluster = { readonly data: string; readonly password: string; readonly port: number }
+
+/** Follows from that of the superuser, and tells nothing of it. */
+export const workerPasswordOf = ({ password }: Pick<Cluster, 'password'>): string =>
+  createHmac('sha256', password).update(workerRole).digest('base64url')
 
 /** Opens the cluster of a directory; makes it when there is none. Any number of programs may do so at once. */
 export async function openCluster(

@@ -7,6 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from '../log.ts'
 import { DatabaseError } from '../util/errors.ts'
+import { scramVerifier } from '../util/scram.ts'
 import { type Binaries, findBinaries } from './binaries.ts'
 import {
   type Cluster,
@@ -15,6 +16,8 @@ import {
   isAlive,
   openCluster,
   superuser,
+  workerPasswordOf,
+  workerRole,
   writePrivately,
 } from './cluster.ts'
 
@@ -23,6 +26,8 @@ export type EmbeddedServer = {
   /** The same without the password, for people and logs (P9). */
   readonly address: string
   readonly urlFile: string
+  /** As the superuser; for what only that one may do. */
+  readonly adminUrl: string
   /** Stops the server when no other program of this directory uses it. */
   leave(): Promise<void>
 }
@@ -30,6 +35,7 @@ export type EmbeddedServer = {
 const database = 'tidemark'
 /** Advisory lock in the database `postgres`, shared by the programs that use the server. */
 const membersLock = 7_405_613
+const rolesLock = 7_405_612
 const timeoutMs = 60_000
 const pauseMs = 100
 const stopLookMs = 20
@@ -45,11 +51,14 @@ export async function startEmbedded(options: {
   const cluster = await openCluster(directory, binaries, options.systemDirectory)
   const leaving = new AbortController()
   const { membership, port } = await joinServer(cluster, binaries, leaving.signal)
-  const url = `postgres://${superuser}:${cluster.password}@127.0.0.1:${port}/${database}?sslmode=disable`
-  const address = `postgres://${superuser}@127.0.0.1:${port}/${database}`
+  const urlOf = (role: string, password: string) =>
+    `postgres://${role}:${password}@127.0.0.1:${port}/${database}?sslmode=disable`
+  const url = urlOf(workerRole, workerPasswordOf(cluster))
+  const address = `postgres://${workerRole}@127.0.0.1:${port}/${database}`
   const urlFile = join(directory, 'url')
   try {
     await createDatabase(membership)
+    await createWorker(membership, cluster)
     await writePrivately(urlFile, `${url}\n`, { owner: null })
   } catch (cause) {
     // Nobody else would stop the server, and a server that is left running keeps this program from ending.
@@ -61,7 +70,7 @@ export async function startEmbedded(options: {
     'the embedded Postgres is ready; its URL with the password is in the file',
   )
   const kept = keepMember({ cluster, binaries, membership, port, leaving, log: options.log })
-  return { url, address, urlFile, leave: kept.leave }
+  return { url, address, urlFile, adminUrl: urlOf(superuser, cluster.password), leave: kept.leave }
 }
 
 type Kept = Membership & {
@@ -208,6 +217,34 @@ async function createDatabase(membership: pg.Client): Promise<void> {
     const exists = ['42P04', '23505']
     if (!exists.includes((error as pg.DatabaseError).code ?? '')) throw error
   }
+}
+
+/**
+ * The role of Tidemark in its database. It may make roles for BI tools, as the guide says, limit them, and end their sessions; those that
+ * were made before there was this role are its own to manage too.
+ */
+const workerSql = (verifier: string): string => `
+  create role ${workerRole} login createrole password '${verifier}';
+  grant pg_signal_backend, pg_read_all_stats to ${workerRole};
+  grant set on parameter temp_file_limit to ${workerRole};
+  do $$
+  declare earlier text;
+  begin
+    for earlier in select rolname from pg_roles where not rolsuper and rolname !~ '^pg_' and rolname <> '${workerRole}' loop
+      execute format('grant %I to ${workerRole} with admin true, inherit false, set false', earlier);
+    end loop;
+  end $$;
+  alter database ${pg.escapeIdentifier(database)} owner to ${workerRole}`
+
+async function createWorker(membership: pg.Client, cluster: Cluster): Promise<void> {
+  const hasWorker = async () =>
+    (await membership.query('select from pg_roles where rolname = $1', [workerRole])).rowCount === 1
+  if (await hasWorker()) return
+  await membership.query('begin')
+  // Of several programs that start at once, one makes it.
+  await membership.query('select pg_advisory_xact_lock($1)', [rolesLock])
+  if (!(await hasWorker())) await membership.query(workerSql(scramVerifier(workerPasswordOf(cluster))))
+  await membership.query('commit')
 }
 
 async function leaveServer(membership: pg.Client, cluster: Cluster, binaries: Binaries): Promise<void> {

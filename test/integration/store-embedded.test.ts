@@ -222,7 +222,7 @@ describe.skipIf(process.getuid?.() !== 0)('root in a directory that nobody else 
       const first = await start()
       const second = await start()
       expect(first.url).toBe(second.url)
-      expect(await selected(first.url)).toEqual([{ user: 'tidemark' }])
+      expect(await selected(first.url)).toEqual([{ user: 'tidemark_worker' }])
       await first.leave()
       await second.leave()
     } finally {
@@ -410,8 +410,12 @@ describe('an encrypted connection', { timeout: 120_000 }, () => {
       writeFileSync(file, readFileSync(path(name)), { mode: 0o600 })
       chownSync(file, uid, gid)
     }
-    await database.pool.query('alter system set ssl = on')
-    await database.pool.query('select pg_reload_conf()')
+    const { password } = JSON.parse(readFileSync(join(folder, 'tidemark.json'), 'utf8'))
+    const admin = new pg.Client(Object.assign(new URL(database.url), { username: 'tidemark', password }).href)
+    await admin.connect()
+    await admin.query('alter system set ssl = on')
+    await admin.query('select pg_reload_conf()')
+    await admin.end()
     await expect.poll(async () => (await database.pool.query('show ssl')).rows[0].ssl).toBe('on')
   }
 })

@@ -139,11 +139,13 @@ async function redisContainer(): Promise<Service> {
 async function embeddedPostgres(): Promise<Service> {
   const directory = await makeDirectory('tidemark-test-postgres-')
   const server = await startEmbedded({ directory, log: openLog({ level: 'warn' }) })
-  await preferSpeed(server.url)
+  // Tests make databases and roles.
+  const url = server.adminUrl
+  await preferSpeed(url)
   return {
-    url: server.url,
+    url,
     async stop() {
-      const kept = await keptDatabases(server.url)
+      const kept = await keptDatabases(url)
       await server.leave()
       if (kept.length === 0 || process.env.KEEP_TEST_DATABASES === 'no')
         await rm(directory, { recursive: true, force: true })

@@ -17,7 +17,11 @@ export async function grantReading(client: ClientBase, role: string, log: Logger
     )
 }
 
-export async function expectRole(client: ClientBase, role: string, variable = 'BI_ROLE'): Promise<void> {
+export async function expectRole(
+  client: Pick<ClientBase, 'query'>,
+  role: string,
+  variable = 'BI_ROLE',
+): Promise<void> {
   const { rowCount } = await client.query('select from pg_roles where rolname = $1', [role])
   if (rowCount === 0)
     throw new DatabaseError(

@@ -125,12 +125,19 @@ async function compareMigrations(client: ClientBase) {
 
 async function applyMigrations(client: PoolClient): Promise<number> {
   const { known, before } = await compareMigrations(client)
+  // The role of a worker may not be allowed to try.
+  if (known.length === before.length) return 0
   try {
     await migrate(drizzle({ client }), { migrationsFolder, ...history })
   } catch (cause) {
     // The cause inside says what Postgres said.
     const reason = messageOf(cause instanceof Error ? (cause.cause ?? cause) : cause)
-    throw new DatabaseError(`The database cannot be migrated: ${reason}. Nothing was changed.`, { cause })
+    const advice = /permission denied|must be owner/.test(reason)
+      ? ' Run `tidemark migrate` as the role that owns the schema tidemark.'
+      : ''
+    throw new DatabaseError(`The database cannot be migrated: ${reason}. Nothing was changed.${advice}`, {
+      cause,
+    })
   }
   return known.length - before.length
 }

@@ -11,6 +11,7 @@ import { addressIn, type PostgresUrl, readPostgresUrl } from '../../util/postgre
 import { nearest } from '../../util/text.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import { clientOfHosts } from './hosts.ts'
+import { giveOwnership, ownershipStatements } from './ownership.ts'
 import { countSessions, expectEnough, type Sessions } from './pooler.ts'
 import { guardSearchPath, settleSession } from './settings.ts'
 
@@ -162,6 +163,7 @@ export async function openDatabase({
   const server = await startEmbedded({ directory, log })
   try {
     const database = await connect(server.url, log, { isReadOnly, sessions })
+    await takeOver(database, server.adminUrl)
     return {
       ...database,
       embedded: { address: server.address, urlFile: server.urlFile },
@@ -173,6 +175,20 @@ export async function openDatabase({
   } catch (error) {
     await server.leave()
     throw error
+  }
+}
+
+/** What the embedded Postgres holds may have been made as its superuser, by an earlier version. */
+async function takeOver({ pool, url }: Pick<Database, 'pool' | 'url'>, adminUrl: string): Promise<void> {
+  const roleOf = (one: string) => decodeURIComponent(new URL(one).username)
+  const given = { schemas: ['mirror', 'bi', 'tidemark', 'bullmq'], from: [roleOf(adminUrl)], to: roleOf(url) }
+  if ((await ownershipStatements(pool, given)).length === 0) return
+  const admin = new pg.Client(adminUrl)
+  await admin.connect()
+  try {
+    await giveOwnership(admin, given)
+  } finally {
+    await admin.end()
   }
 }
 

@@ -1,0 +1,110 @@
+// Two roles instead of one: the owner of Tidemark's own tables, as whom only `tidemark migrate` runs, and that of the workers, which owns
+// the mirror and its views (it adds columns, months and streams as they come) and may read and write the state, but not change what it is.
+
+import pg, { type ClientBase } from 'pg'
+import { DatabaseError } from '../../util/errors.ts'
+import { scramVerifier } from '../../util/scram.ts'
+import { giveOwnership } from '../server/ownership.ts'
+import { expectRole } from './bi-role.ts'
+
+type Client = Pick<ClientBase, 'query'>
+
+const mirrored = ['mirror', 'bi']
+
+/** What workers need in schema `tidemark`, where they have it not yet. */
+const grantsSql = `
+  with own as (
+    select oid, relname from pg_class
+    where relnamespace = 'tidemark'::regnamespace and relkind in ('r', 'p', 'v') and pg_has_role(relowner, 'usage')
+      and not exists (select from pg_inherits where inhrelid = pg_class.oid)
+  ), wanted (name, privilege) as (
+    select relname, unnest(case relname
+      -- Nobody changes a line of it.
+      when 'action_log' then array['select', 'insert', 'delete']
+      -- Workers read which migrations are applied, and lock the table meanwhile, for which Postgres asks this right.
+      when 'migration' then array['select', 'update']
+      else array['select', 'insert', 'update', 'delete']
+    end) from own
+  )
+  select format('grant %s on tidemark.%I to %I', string_agg(privilege, ', '), name, $1::text) as statement
+  from wanted join own on relname = name
+  where not has_table_privilege($1, own.oid, privilege) group by name
+  union all
+  select format('grant execute on function %s to %I', oid::regprocedure, $1) from pg_proc
+  where pronamespace = 'tidemark'::regnamespace and pg_has_role(proowner, 'usage') and not has_function_privilege($1, oid, 'execute')`
+
+/** Gives the workers' role what it needs. The role of this session owns the database's mirror, or is a member of who does. */
+export async function handOver(client: Client, worker: string): Promise<void> {
+  await expectRole(client, worker, 'WORKER_ROLE')
+  const { rows } = await client.query<{ owner: string; database: string; isMember: boolean }>(
+    `select current_user::text as owner, current_database() as database, pg_has_role(current_user, $1, 'member') as "isMember"`,
+    [worker],
+  )
+  const [found] = rows
+  if (!found || found.owner === worker) return
+  const [role, owner, database] = [worker, found.owner, found.database].map((name) =>
+    pg.escapeIdentifier(name),
+  )
+  if (!found.isMember)
+    throw new DatabaseError(
+      `The role ${found.owner} cannot give tables to WORKER_ROLE, because it is no member of it. Have an administrator run: grant ${role} to ${owner}`,
+    )
+  await client.query(`grant connect, temporary on database ${database} to ${role}`)
+  // Months of a history are made here. The view of freshness is shown to BI_ROLE by the workers.
+  await client.query(
+    `grant usage on schema tidemark to ${role} with grant option; grant create on schema tidemark to ${role};
+     grant select on tidemark.freshness to ${role} with grant option`,
+  )
+  const grants = await client.query<{ statement: string }>(grantsSql, [worker])
+  for (const { statement } of grants.rows) await client.query(statement)
+  await giveOwnership(client, { schemas: mirrored, from: [found.owner], to: worker })
+}
+
+export type Roles = {
+  readonly owner: string
+  readonly worker: string
+  readonly workerPassword: string | null
+  readonly bi: string | null
+  readonly biPassword: string | null
+}
+
+/** Makes the roles, and gives the owner what a superuser made here before there were any. The session is that of a superuser. */
+export async function prepareRoles(
+  client: Client,
+  { owner, worker, workerPassword, bi, biPassword }: Roles,
+): Promise<void> {
+  const { rows } = await client.query<{
+    me: string
+    database: string
+    isSuperuser: boolean
+    known: string[]
+  }>(
+    `select current_user::text as me, current_database() as database,
+       (select rolsuper from pg_roles where rolname = current_user) as "isSuperuser",
+       array(select rolname::text from pg_roles where rolname = any ($1)) as known`,
+    [[owner, worker, bi]],
+  )
+  const [found] = rows
+  if (!found?.isSuperuser)
+    throw new DatabaseError(
+      'OWNER_ROLE is for a superuser of Postgres, who makes the roles. To migrate as the owner itself, leave it out and set WORKER_ROLE.',
+    )
+  const make = async (name: string, how: string) => {
+    if (!found.known.includes(name)) await client.query(`create role ${pg.escapeIdentifier(name)} ${how}`)
+  }
+  const keyed = (password: string) => `password ${pg.escapeLiteral(scramVerifier(password))}`
+  await make(owner, 'nologin')
+  await make(worker, 'login')
+  if (bi !== null && biPassword !== null) await make(bi, `login ${keyed(biPassword)}`)
+  const [ownerName, workerName, database] = [owner, worker, found.database].map((name) =>
+    pg.escapeIdentifier(name),
+  )
+  if (workerPassword !== null) await client.query(`alter role ${workerName} ${keyed(workerPassword)}`)
+  // Workers end sessions of readers that hold up a new column; to see for how long those last is a right of its own.
+  await client.query(
+    `grant ${workerName} to ${ownerName}; grant pg_signal_backend, pg_read_all_stats to ${workerName};
+     alter database ${database} owner to ${ownerName}`,
+  )
+  await giveOwnership(client, { schemas: ['tidemark'], from: [found.me], to: owner })
+  await giveOwnership(client, { schemas: [...mirrored, 'bullmq'], from: [found.me], to: worker })
+}

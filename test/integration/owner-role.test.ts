@@ -1,0 +1,183 @@
+// Two roles instead of one: an owner, as whom only `tidemark migrate` runs, and that of the workers, who can do their work and nothing that
+// would hide what was done. An administrator makes both, also where one superuser did everything before.
+
+import pg from 'pg'
+import { afterEach, describe, expect, inject, it } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { runTidemark } from '../support/program.ts'
+import { differences } from '../support/same-as-source.ts'
+import { startTestWorker } from '../support/worker.ts'
+
+const inTime = { timeout: 30_000, interval: 100 }
+const password = 'secret-of-the-role'
+
+describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is not the owner', () => {
+  const database = createTestDatabase({ isMigrated: false, forEach: true })
+  const roles = () => ({
+    OWNER_ROLE: `${database.name}_owner`,
+    WORKER_ROLE: `${database.name}_worker`,
+    BI_ROLE: `${database.name}_bi`,
+  })
+  const given = () => ({ ...roles(), WORKER_PASSWORD: password, BI_PASSWORD: 'another-secret' })
+  const as = (username: string, key = password) =>
+    Object.assign(new URL(database.url), { username, password: key }).href
+  const run = (sql: string, values: readonly unknown[] = []) => database.pool.query(sql, [...values])
+  const migrate = (more: Readonly<Record<string, string>> = given(), url = database.url) =>
+    runTidemark(['migrate'], { DATABASE_URL: url, ...more })
+  async function connected<Result>(
+    url: string,
+    work: (client: pg.Client) => Promise<Result>,
+  ): Promise<Result> {
+    const client = new pg.Client(url)
+    await client.connect()
+    try {
+      return await work(client)
+    } finally {
+      await client.end()
+    }
+  }
+  const start = (simulator: Simulator, url = as(roles().WORKER_ROLE)) =>
+    startTestWorker(
+      simulator,
+      { url },
+      {
+        ...{ STREAMS: 'assignment,assignment_note', RELATED: 'true', HISTORY: 'assignment' },
+        ...{ SCHEDULE_ASSIGNMENT: '1s', SCHEDULE_RECONCILE: '2s', BI_ROLE: roles().BI_ROLE },
+        REDIS_URL: inject('redisUrl') ?? undefined,
+      },
+    )
+  const isReconciled = async () =>
+    (await run(`select last_reconcile_at from tidemark.stream where name = 'assignment'`)).rows[0]
+      ?.last_reconcile_at !== null
+
+  afterEach(async () => {
+    await run(`alter database ${database.name} owner to current_user`)
+    for (const name of Object.values(roles()))
+      if ((await run('select from pg_roles where rolname = $1', [name])).rowCount === 1)
+        await run(`drop owned by ${name} cascade; drop role ${name}`)
+  })
+
+  it('can do all that a worker does, and cannot change what it is: no table, function or line of the record', async () => {
+    expect(await migrate()).toEqual({ code: 0, stdout: expect.any(String), stderr: expect.any(String) })
+    await using simulator = await startSimulator({ assignments: 30, notes: 20 })
+    const worker = await start(simulator)
+    try {
+      for (const stream of ['assignment', 'assignment_note'] as const)
+        await expect.poll(() => differences(database.pool, simulator, stream), inTime).toEqual([])
+      simulator.source.change('assignment', 3, { NewOfTheDay: 'x' })
+      await expect
+        .poll(
+          async () => (await run('select count(new_of_the_day)::int as n from bi.assignment')).rows,
+          inTime,
+        )
+        .toEqual([{ n: 1 }])
+      await expect
+        .poll(async () => (await run('select from mirror.assignment_history')).rowCount, inTime)
+        .toBeGreaterThan(0)
+      await expect.poll(isReconciled, inTime).toBe(true)
+      expect(
+        worker.logged().filter((line) => /permission denied|must be owner|"level":[56]0/.test(line)),
+      ).toEqual([])
+    } finally {
+      await worker.stop()
+    }
+    await connected(as(roles().WORKER_ROLE), async (client) => {
+      await client.query(`insert into tidemark.action_log (who, door, address, action, target, result, told)
+        values ('', 'console', '', 'pause', 'assignment', 'done', '')`)
+      for (const attempt of [
+        `update tidemark.action_log set who = 'x'`,
+        'truncate tidemark.action_log',
+        'drop table tidemark.action_log',
+        'alter table tidemark.action_log disable trigger all',
+        `create or replace function tidemark.keep_action() returns trigger language plpgsql as 'begin return old; end'`,
+        'delete from tidemark.migration',
+        'alter table tidemark.stream add column x int',
+        'create schema another',
+        'drop schema tidemark cascade',
+        `set role ${roles().OWNER_ROLE}`,
+        `copy (select 1) to program 'true'`,
+        `select pg_read_file('/etc/passwd')`,
+      ])
+        await expect(client.query(attempt), attempt).rejects.toThrow(/permission denied|must be owner/)
+      await expect(client.query('delete from tidemark.action_log')).rejects.toThrow('are not changed')
+      const { rows } = await client.query(
+        `select rolsuper or rolcreaterole or rolcreatedb or rolbypassrls as is_mighty from pg_roles where rolname = current_user`,
+      )
+      expect(rows).toEqual([{ is_mighty: false }])
+    })
+    await connected(as(roles().BI_ROLE, 'another-secret'), async (client) => {
+      expect((await client.query('select from bi.assignment')).rowCount).toBe(30)
+      expect((await client.query('select from tidemark.freshness')).rowCount).toBeGreaterThan(0)
+      await expect(client.query('create temp table x (y int)')).rejects.toThrow('permission denied')
+    })
+  })
+
+  it('goes on where one superuser did everything before, rows, history and record included', async () => {
+    await run(`create role ${roles().BI_ROLE} login password 'their-own'`)
+    await using simulator = await startSimulator({ assignments: 30, notes: 5 })
+    const before = await start(simulator, database.url)
+    await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
+    await before.stop()
+    await run('create view bi.of_an_analyst as select assignment_id from bi.assignment')
+    expect(await migrate()).toEqual({ code: 0, stdout: expect.any(String), stderr: expect.any(String) })
+    // Again, as at each start of compose: nothing more is to be done.
+    expect(await migrate()).toEqual({ code: 0, stdout: expect.any(String), stderr: expect.any(String) })
+    const worker = await start(simulator)
+    try {
+      simulator.source.change('assignment', 3, { NewOfTheDay: 'x' })
+      await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
+      await expect
+        .poll(
+          async () =>
+            (
+              await run(
+                'select count(*)::int as n from mirror.assignment_history where new_of_the_day is not null',
+              )
+            ).rows,
+          inTime,
+        )
+        .toEqual([{ n: 1 }])
+      expect(
+        worker.logged().filter((line) => /permission denied|must be owner|"level":[56]0/.test(line)),
+      ).toEqual([])
+    } finally {
+      await worker.stop()
+    }
+    const { rows: owners } = await run(
+      `select distinct nspname, rolname from pg_class join pg_namespace on pg_namespace.oid = relnamespace join pg_roles on pg_roles.oid = relowner
+       where nspname in ('mirror', 'bi', 'tidemark') and relkind in ('r', 'p', 'v') and relname not like '%_history_20%' order by 1`,
+    )
+    expect(owners).toEqual([
+      { nspname: 'bi', rolname: roles().WORKER_ROLE },
+      { nspname: 'mirror', rolname: roles().WORKER_ROLE },
+      { nspname: 'tidemark', rolname: roles().OWNER_ROLE },
+    ])
+    // The role was there, and keeps its password.
+    expect(
+      (
+        await connected(as(roles().BI_ROLE, 'their-own'), (client) =>
+          client.query('select from bi.assignment'),
+        )
+      ).rowCount,
+    ).toBe(30)
+  })
+
+  it('is told who has to migrate, and an administrator what is missing', async () => {
+    expect(await migrate()).toEqual({ code: 0, stdout: expect.any(String), stderr: expect.any(String) })
+    await run('delete from tidemark.migration where id = (select max(id) from tidemark.migration)')
+    await run('drop table tidemark.role_limit; drop view tidemark.action')
+    expect(await migrate({}, as(roles().WORKER_ROLE))).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('Run `tidemark migrate` as the role that owns the schema tidemark.'),
+    })
+    expect(await migrate({ ...given(), WORKER_ROLE: '' })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('WORKER_ROLE'),
+    })
+    expect(await migrate(given(), as(roles().WORKER_ROLE))).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('OWNER_ROLE is for a superuser of Postgres'),
+    })
+  })
+})
