@@ -163,6 +163,34 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
     ).toBe(30)
   })
 
+  it('works where an administrator who is no superuser makes the roles by hand, as the guide says', async () => {
+    const { OWNER_ROLE: owner, WORKER_ROLE: name, BI_ROLE: bi } = roles()
+    await run(`create role ${owner} login password '${password}'; create role ${name} login password '${password}';
+      create role ${bi} login password '${password}'; grant ${name} to ${owner};
+      grant pg_signal_backend, pg_read_all_stats to ${name}; alter database ${database.name} owner to ${owner}`)
+    expect(await migrate({ WORKER_ROLE: 'nobody' }, as(owner))).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('WORKER_ROLE is nobody, but this Postgres has no such role'),
+    })
+    for (let time = 0; time < 2; time++)
+      expect(await migrate({ WORKER_ROLE: name, BI_ROLE: bi }, as(owner))).toMatchObject({ code: 0 })
+    await using simulator = await startSimulator({ assignments: 10, notes: 5 })
+    const worker = await start(simulator)
+    try {
+      await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
+      expect(
+        worker.logged().filter((line) => /permission denied|must be owner|"level":[56]0/.test(line)),
+      ).toEqual([])
+    } finally {
+      await worker.stop()
+    }
+    await connected(as(bi), async (client) => {
+      expect((await client.query('select from bi.assignment')).rowCount).toBe(10)
+      // The owner of the database may see to this.
+      await expect(client.query('create temp table x (y int)')).rejects.toThrow('permission denied')
+    })
+  })
+
   it('is told who has to migrate, and an administrator what is missing', async () => {
     expect(await migrate()).toEqual({ code: 0, stdout: expect.any(String), stderr: expect.any(String) })
     await run('delete from tidemark.migration where id = (select max(id) from tidemark.migration)')
