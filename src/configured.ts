@@ -17,6 +17,7 @@ import type { Source } from './sync/ports/source.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
 import { maskSource, openSource } from './upstream/contract/source.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
+import { proxyOf } from './util/proxies.ts'
 
 export type UpstreamNeeds = {
   readonly config: UpstreamConfig
@@ -31,8 +32,8 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: 'assignmen
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null {
   const { config, ...rest } = needs
-  const { requestsPerSecond, requestTimeoutMs } = config
-  const common = { ...rest, requestsPerSecond, requestTimeoutMs }
+  const { requestsPerSecond, requestTimeoutMs, proxies } = config
+  const common = { ...rest, requestsPerSecond, requestTimeoutMs, proxies }
   if (service === 'assignment') {
     const { assignmentBaseUrl: baseUrl, authUrl, subjectId, apiKey, clientGuid } = config
     return openUpstream({ ...common, service, baseUrl, authUrl, subjectId, apiKey, clientGuid })
@@ -76,6 +77,24 @@ export function openUpstreams(options: UpstreamNeeds & { readonly config: Pick<C
       upstreams.tracking?.close()
     },
   }
+}
+
+/** Which of the configured addresses are asked through a proxy, in words; null: none. */
+export function proxyNotice(config: Config): string | null {
+  const { assignmentBaseUrl, authUrl, trackingBaseUrl, trackingAuthUrl, alertWebhookUrl, contract } = config
+  const tracking = trackingBaseUrl === null ? [] : [trackingBaseUrl, trackingAuthUrl]
+  const described = contract?.kind === 'url' ? [contract.at] : []
+  const upstream = [assignmentBaseUrl, authUrl, ...tracking, ...described].map((url) => new URL(url))
+  // The address of the receiver is a secret (P9).
+  const named = [
+    ...upstream.map((url) => [url.host, url] as const),
+    ...(alertWebhookUrl === null ? [] : [['the receiver of alerts', new URL(alertWebhookUrl)] as const]),
+  ]
+  const ways = named.flatMap(([name, url]) => {
+    const proxy = proxyOf(url, config.proxies)
+    return proxy ? [`${name} through ${proxy.host}`] : []
+  })
+  return ways.length === 0 ? null : `Asked through a proxy: ${[...new Set(ways)].join(', ')}.`
 }
 
 /** Which source (address and account) the settings name for each service. */

@@ -23,10 +23,11 @@ export const alerts: Command = {
 }
 
 async function test({ environment, values, signal, stdout }: Call): Promise<ExitCode> {
-  const { alertWebhookUrl: url, alertFormat: format, consoleUrl, runbooksUrl } = loadConfig(environment)
+  const config = loadConfig(environment)
+  const { alertWebhookUrl: url, alertFormat: format, consoleUrl, runbooksUrl, proxies } = config
   if (url === null)
     throw new UsageError('No receiver of alerts is configured. Set ALERT_WEBHOOK_URL to an incoming webhook.')
-  const receiver = { url, format, consoleUrl, runbooksUrl }
+  const receiver = { url, proxies, format, consoleUrl, runbooksUrl }
   const sent = await sendTest(receiver, new Date(), signal)
   if (values.json) stdout.json({ sent: true, format: formatOf(receiver) })
   else stdout.say(fitted(sent, stdout))

@@ -1,7 +1,7 @@
 // `tidemark init`: asks for what is needed to mirror an upstream, tries each answer out, and writes .env. Keys are never shown.
 
 import { resolve } from 'node:path'
-import { type Environment, loadConfig } from '../config/load.ts'
+import { type Environment, loadConfig, loadProxies } from '../config/load.ts'
 import { variables } from '../config/variables.ts'
 import { configuredStreams } from '../configured.ts'
 import { keepSecret } from '../log.ts'
@@ -13,7 +13,8 @@ import { type ExitCode, worst } from './exit.ts'
 import { expectNoWords } from './parse.ts'
 import { everyCheck, markOfCheck } from './probe.ts'
 import type { Check } from './probe-beliefs.ts'
-import { exitCodeOfCheck, probeHost, probePostgres, probeService } from './probe-checks.ts'
+import { exitCodeOfCheck, probePostgres, probeService } from './probe-checks.ts'
+import { probeHost } from './probe-hosts.ts'
 
 export const init: Command = {
   name: 'init',
@@ -40,11 +41,11 @@ type Asked = { readonly name: string; readonly text: string }
 const steps: readonly Step[] = [
   {
     names: [{ name: 'ASSIGNMENT_BASE_URL', text: 'Assignment service URL' }],
-    isTried: ({ ASSIGNMENT_BASE_URL }) => probeHost(ASSIGNMENT_BASE_URL ?? ''),
+    isTried: (settings) => probeHost(settings.ASSIGNMENT_BASE_URL ?? '', loadProxies(settings)),
   },
   {
     names: [{ name: 'AUTH_URL', text: 'Identity provider URL' }],
-    isTried: ({ AUTH_URL }) => probeHost(AUTH_URL ?? ''),
+    isTried: (settings) => probeHost(settings.AUTH_URL ?? '', loadProxies(settings)),
   },
   {
     names: [

@@ -9,7 +9,8 @@ import { type ExitCode, worst } from './exit.ts'
 import { wrapped } from './output.ts'
 import { expectNoWords } from './parse.ts'
 import { type Check, openStoredMirror } from './probe-beliefs.ts'
-import { exitCodeOfCheck, probeHost, probePostgres, probeQueue, probeService } from './probe-checks.ts'
+import { exitCodeOfCheck, probePostgres, probeQueue, probeService } from './probe-checks.ts'
+import { probeHost } from './probe-hosts.ts'
 
 export const probe: Command = {
   name: 'probe',
@@ -99,7 +100,7 @@ export async function* everyCheck({
     for (const url of services[service]) {
       const { origin } = new URL(url)
       if (!probed.has(origin)) {
-        const checks = await probeHost(url)
+        const checks = await probeHost(url, config.proxies)
         probed.set(
           origin,
           checks.every((check) => check.isFine),

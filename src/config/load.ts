@@ -8,6 +8,7 @@ import type { z } from 'zod'
 import { keepSecret } from '../log.ts'
 import { type AddedStream, addStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
+import type { Proxies } from '../util/proxies.ts'
 import { nearest } from '../util/text.ts'
 import { addedIn, byName, fieldList, keyChoice, optionalText, type Schedule, schedule } from './parsers.ts'
 import { mirrorVariables, upstreamVariables, type Variable, variables, workerVariables } from './variables.ts'
@@ -56,7 +57,12 @@ export type UpstreamConfig = Omit<
   | 'history'
   | 'trackerHistory'
   | 'relatedRefresh'
+  | 'httpsProxy'
+  | 'httpProxy'
+  | 'allProxy'
+  | 'noProxy'
 > & {
+  readonly proxies: Proxies
   readonly lookbackMs: number
   readonly requestTimeoutMs: number
   /** For how long the past of rows is kept, by the name of the stream. A stream that is left out keeps none. */
@@ -152,10 +158,32 @@ export function loadContractConfig(
   return config
 }
 
+type ProxySettings = Pick<
+  Values<typeof upstreamVariables>,
+  'httpsProxy' | 'httpProxy' | 'allProxy' | 'noProxy'
+>
+
+const proxiesFrom = ({ httpsProxy, httpProxy, allProxy, noProxy }: ProxySettings): Proxies => ({
+  https: httpsProxy ?? allProxy,
+  http: httpProxy ?? allProxy,
+  exceptions: noProxy,
+})
+
+/** Before the rest is configured. */
+export function loadProxies(environment: Environment): Proxies {
+  const { values, finish } = reader(environment)
+  const { HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY } = upstreamVariables
+  const proxies = proxiesFrom(values({ HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY }))
+  finish()
+  return proxies
+}
+
 export function loadConfig(environment: Environment): Config {
   const { values, perStreamValues, complain, finish } = reader(environment)
-  const { lookback, requestTimeout, history, trackerHistory, relatedRefresh, ...upstream } =
+  const { lookback, requestTimeout, history, trackerHistory, relatedRefresh, ...rest } =
     values(upstreamVariables)
+  const { httpsProxy, httpProxy, allProxy, noProxy, ...upstream } = rest
+  const proxies = proxiesFrom(rest)
   for (const { name, service } of streams)
     if (service === 'tracking' && upstream.streams?.includes(name) && !upstream.trackingBaseUrl)
       complain(`STREAMS names ${name}, which needs TRACKING_BASE_URL`)
@@ -174,6 +202,7 @@ export function loadConfig(environment: Environment): Config {
   const config: Config = Object.freeze({
     ...values(mirrorVariables),
     ...upstream,
+    proxies,
     lookbackMs: lookback,
     requestTimeoutMs: requestTimeout,
     histories: byName(
@@ -242,6 +271,8 @@ function reader(environment: Environment) {
     const result = variable.schema.safeParse(raw)
     // With one host it is a URL like all others, in which the password is found.
     if (name === 'DATABASE_URL' && result.success && raw) keepSecret(readPostgresUrl(raw).hosts[0].href)
+    // What was added to it, such as a scheme, shows the password to what masks URLs.
+    if (result.success && variable.secret && typeof result.data === 'string') keepSecret(result.data)
     if (result.success) return result.data
     const issue = result.error.issues[0]
     const missing = raw === undefined && issue?.code === 'invalid_type'
@@ -282,7 +313,9 @@ function reader(environment: Environment) {
 
 /** A variable's text; from the file that NAME_FILE names when NAME itself is not set. Empty means not set. */
 function readVariable(environment: Environment, name: string, problems: string[]): string | undefined {
-  const direct = environment[name]?.trim()
+  // As all other programs have it.
+  const inLowerCase = name.endsWith('_PROXY') ? environment[name.toLowerCase()]?.trim() : undefined
+  const direct = inLowerCase || environment[name]?.trim()
   const file = environment[`${name}_FILE`]?.trim()
   if (direct && file) problems.push(`${name} and ${name}_FILE are both set: remove one of them`)
   if (direct || !file) return direct || undefined

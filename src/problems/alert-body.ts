@@ -4,6 +4,7 @@
 
 import { redact } from '../log.ts'
 import type { Alert } from '../store/admin/alert-book.ts'
+import type { Proxies } from '../util/proxies.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { isNews, runbookOf } from './stream-problems.ts'
 
@@ -13,6 +14,8 @@ export type AlertFormat = (typeof alertFormats)[number]
 /** Who is told, and where what is told can be looked at. */
 export type Receiver = {
   readonly url: string
+  /** Left out: it is reached directly. */
+  readonly proxies?: Proxies
   /** Null: the address tells. */
   readonly format?: AlertFormat | null
   /** Where people reach the console; null: messages have no links to it. */

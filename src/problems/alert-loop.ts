@@ -1,16 +1,22 @@
 // The alert loop: looks at the problems now and then, and sends what is new to the receiver of alerts. Whatever fails here is tried
 // again and stops nothing else.
 
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import { request as httpsRequest } from 'node:https'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
 import type { Alert, AlertBook } from '../store/admin/alert-book.ts'
+import { noProxies, openAgents, proxyOf } from '../util/proxies.ts'
 import { alertBody, formatOf, type Receiver, testBody } from './alert-body.ts'
 import { isQuiet, planAlerts, type QuietHours, retryAfter } from './alerts.ts'
 import type { Problem } from './stream-problems.ts'
 
 // Posts one message to the receiver of alerts. Follows no redirect, waits briefly, reads no answer, and names the address in no
 // error: the address is the secret (P9).
-type SendOptions = { readonly url: string; readonly body: string; readonly signal: AbortSignal }
+type SendOptions = Pick<Receiver, 'url' | 'proxies'> & {
+  readonly body: string
+  readonly signal: AbortSignal
+}
 
 /** The message may not have arrived. */
 class AlertUndelivered extends Error {
@@ -26,48 +32,71 @@ class AlertUndelivered extends Error {
 
 const timeoutMs = 10_000
 
-async function sendAlert({ url, body, signal }: SendOptions): Promise<void> {
+async function sendAlert(options: SendOptions): Promise<void> {
+  const { url, proxies = noProxies, signal } = options
   const timeout = AbortSignal.timeout(timeoutMs)
-  let answer: Response
-  try {
-    answer = await fetch(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'user-agent': 'tidemark' },
-      body,
-      redirect: 'manual',
-      signal: AbortSignal.any([signal, timeout]),
-    })
-  } catch (error) {
+  const { status, headers } = await post({
+    ...options,
+    signal: AbortSignal.any([signal, timeout]),
+  }).catch((error) => {
+    const proxy = proxyOf(new URL(url), proxies)
     throw new AlertUndelivered(
       timeout.aborted
         ? `the receiver did not answer within ${timeoutMs / 1000} s.`
-        : `the receiver cannot be reached (${codeOf(error)}). Check ALERT_WEBHOOK_URL and the network.`,
+        : proxy
+          ? `the receiver cannot be reached through the proxy ${proxy.host} (${reasonOf(error)}). Check ALERT_WEBHOOK_URL and HTTPS_PROXY, or name the receiver in NO_PROXY.`
+          : `the receiver cannot be reached (${reasonOf(error)}). Check ALERT_WEBHOOK_URL and the network.`,
     )
-  }
-  await answer.body?.cancel()
-  if (answer.ok) return
-  const { status } = answer
+  })
+  if (status >= 200 && status < 300) return
   if (status >= 300 && status < 400)
     throw new AlertUndelivered(
       `the receiver redirects (${status}), which is not followed. Set ALERT_WEBHOOK_URL to the new address.`,
     )
-  const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN)
+  const seconds = Number(headers['retry-after'] ?? Number.NaN)
   throw new AlertUndelivered(
     `the receiver answered ${status}. Check ALERT_WEBHOOK_URL.`,
     Number.isFinite(seconds) ? seconds * 1000 : null,
   )
 }
 
-function codeOf(error: unknown): string {
-  const cause = error instanceof Error ? (error.cause ?? error) : null
-  if (typeof cause !== 'object' || cause === null) return 'no reason given'
-  if ('code' in cause && typeof cause.code === 'string') return cause.code
-  return 'name' in cause ? String(cause.name) : 'no reason given'
+type Head = { readonly status: number; readonly headers: IncomingHttpHeaders }
+
+/** Resolves with the beginning of the answer. */
+function post({ url, proxies = noProxies, body, signal }: SendOptions): Promise<Head> {
+  const target = new URL(url)
+  const agents = openAgents(proxies, { keepAlive: false })
+  const isSecure = target.protocol === 'https:'
+  const { promise, resolve, reject } = Promise.withResolvers<Head>()
+  const request = (isSecure ? httpsRequest : httpRequest)(target, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      'user-agent': 'tidemark',
+    },
+    agent: isSecure ? agents.of(target).https : agents.of(target).http,
+    signal,
+  })
+  request.on('error', reject)
+  request.on('response', ({ statusCode = 0, headers }) => {
+    resolve({ status: statusCode, headers })
+    request.destroy()
+  })
+  request.on('close', agents.close)
+  request.end(body)
+  return promise
+}
+
+/** The status with which a proxy refused the way, or the code of what failed. */
+function reasonOf(error: unknown): string {
+  const { code, statusCode, name } = error as NodeJS.ErrnoException & { readonly statusCode?: number }
+  return statusCode === undefined ? (code ?? name) : `it answers ${statusCode}`
 }
 
 /** Says in one line what was sent. Rejects when it does not arrive. */
 export async function sendTest(receiver: Receiver, now: Date, signal: AbortSignal): Promise<string> {
-  await sendAlert({ url: receiver.url, body: testBody(receiver, now), signal })
+  await sendAlert({ ...receiver, body: testBody(receiver, now), signal })
   return `A test message was sent, in the form of ${formatOf(receiver)}. Look whether it is there.`
 }
 
@@ -106,7 +135,7 @@ export async function sendAlerts({
   if (news.length === 0 || news.some(({ retryAt }) => retryAt !== null && retryAt > now)) return
   const failures = Math.max(...news.map(({ attempts }) => attempts))
   try {
-    await sendAlert({ url: receiver.url, body: alertBody(receiver, { begun, over, now }), signal })
+    await sendAlert({ ...receiver, body: alertBody(receiver, { begun, over, now }), signal })
   } catch (error) {
     if (signal.aborted) return
     onSent(error)

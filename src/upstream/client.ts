@@ -5,6 +5,7 @@ import type { Json } from '../json/json.ts'
 import { keepSecret, type Logger } from '../log.ts'
 import type { ServiceName } from '../streams/catalog.ts'
 import { backoff, type RetryPolicy, retry } from '../util/backoff.ts'
+import { noProxies, type Proxies } from '../util/proxies.ts'
 import { type Clock, systemClock } from '../util/waiting.ts'
 import { newFieldOrder } from '../wire/field-order.ts'
 import type { RecordPage } from '../wire/record-page.ts'
@@ -39,6 +40,7 @@ export type UpstreamOptions = {
   readonly clientGuid: string | null
   readonly requestsPerSecond: number | null
   readonly requestTimeoutMs: number
+  readonly proxies?: Proxies
   readonly maxResponseBytes?: number
   /** Left out: that of all clients of this process. */
   readonly answerMemory?: AnswerMemory
@@ -105,9 +107,9 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   const closing = new AbortController()
   const maxResponseBytes = options.maxResponseBytes ?? defaultMaxResponseBytes
   const { freeChunks = () => {} } = options
-  const { answerMemory: memory } = options
+  const { answerMemory: memory, proxies = noProxies } = options
   const transport = openTransport({
-    ...{ requestTimeoutMs, maxResponseBytes, clock, freeChunks },
+    ...{ proxies, requestTimeoutMs, maxResponseBytes, clock, freeChunks },
     ...(memory && { memory }),
   })
   const { requestsPerSecond, clientGuid } = options

@@ -17,8 +17,8 @@ import { databaseRhythmMs } from './watch.ts'
 
 /** Who is told of problems; null: nobody. */
 export function receiverOf(config: Config): Receiver | null {
-  const { alertWebhookUrl: url, alertFormat: format, consoleUrl, runbooksUrl } = config
-  return url === null ? null : { url, format, consoleUrl, runbooksUrl }
+  const { alertWebhookUrl: url, alertFormat: format, consoleUrl, runbooksUrl, proxies } = config
+  return url === null ? null : { url, proxies, format, consoleUrl, runbooksUrl }
 }
 
 /** The receiver of alerts among the parts. */

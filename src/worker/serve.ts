@@ -2,7 +2,7 @@
 // begins once they answer is in start.ts.
 
 import { type Config, signingSecretOf } from '../config/load.ts'
-import { configuredStreams } from '../configured.ts'
+import { configuredStreams, proxyNotice } from '../configured.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { NotNow } from '../operator/actions.ts'
@@ -63,6 +63,8 @@ export async function serve(options: {
   readonly demo?: () => Demo | null
 }): Promise<TidemarkWorker> {
   const { config, log, demo = null } = options
+  const notice = proxyNotice(config)
+  if (notice) log.info(notice)
   const stopping = new AbortController()
   const metrics = openMetrics()
   const state: WorkerState = {

@@ -10,7 +10,7 @@ import {
   readEnvironment,
 } from '../../src/config/load.ts'
 import { variables } from '../../src/config/variables.ts'
-import { configuredStreams } from '../../src/configured.ts'
+import { configuredStreams, proxyNotice } from '../../src/configured.ts'
 import { redact } from '../../src/log.ts'
 
 const complete = {
@@ -229,6 +229,27 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...complete, REDIS_URL })).toBe(
       `  ${words}, which is not supported yet: give the address of one Redis that takes writes, such as redis://host:6379, or unset REDIS_URL to keep the queue in Postgres`,
     )
+  })
+
+  it('takes proxies as other programs do, and says for which addresses one is used, without its password (P9)', () => {
+    const environment = {
+      ...complete,
+      HTTPS_PROXY: 'http://elsewhere.example',
+      https_proxy: 'somebody:canary-of-proxy@proxy.example:3128',
+      NO_PROXY: 'identity.example, .local',
+    }
+    const config = loadConfig(environment)
+    expect(config.proxies).toEqual({
+      https: 'http://somebody:canary-of-proxy@proxy.example:3128',
+      http: null,
+      exceptions: ['identity.example', '.local'],
+    })
+    expect(proxyNotice(config)).toBe('Asked through a proxy: assignments.example through proxy.example:3128.')
+    expect(redact('canary-of-proxy')).toBe('[secret]')
+    expect(proxyNotice(loadConfig(complete))).toBe(null)
+    const { proxies } = loadConfig({ ...complete, ALL_PROXY: 'https://all.example' })
+    expect(proxies).toMatchObject({ https: 'https://all.example', http: 'https://all.example' })
+    expect(problemsOf({ ...complete, ALL_PROXY: 'socks5://proxy.example' })).toContain('SOCKS')
   })
 
   it('keeps the password of a Postgres with several hosts secret, and refuses what libpq would (P9)', () => {

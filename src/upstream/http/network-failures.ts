@@ -16,7 +16,13 @@ export type NetworkFailure = {
   readonly sentBytes?: number
 }
 
-type Asked = { readonly method: Method; readonly url: URL; readonly body: string | null }
+type Asked = {
+  readonly method: Method
+  readonly url: URL
+  readonly body: string | null
+  /** Through which it was asked; null or left out: directly. */
+  readonly proxy?: URL | null
+}
 
 type Meaning = {
   readonly code: UpstreamErrorCode
@@ -27,7 +33,8 @@ type Meaning = {
 
 export function networkError(request: Asked, failure: NetworkFailure): UpstreamError {
   const { code, message } = failure
-  const meaning = meaningOf(request.url.host, failure)
+  const { url, proxy = null } = request
+  const meaning = (proxy && meaningWithProxy(proxy, url.host, failure)) ?? meaningOf(url.host, failure)
   const sent = meaning.mayHaveArrived ? sentText(request, failure) : ''
   return new UpstreamError({
     ...meaning,
@@ -77,6 +84,28 @@ export const unpagedError = (request: Asked, mostBytes: number): UpstreamError =
 
 const beforeSending = { retryable: true, mayHaveArrived: false } as const
 const connectPhases = new Set(['lookup', 'connect', 'secureConnect'])
+
+/** Null: the proxy is not to blame. */
+function meaningWithProxy(proxy: URL, host: string, { code, message }: NetworkFailure): Meaning | null {
+  const [, status] = /HTTP\/1\.\d (\d{3})/.exec(message) ?? []
+  const isTunnel = code === 'ERR_PROXY_TUNNEL'
+  if (!isTunnel && !Object.hasOwn(unreachable, code)) return null
+  const refusal = status && `answers ${status}${proxyAdvice[status] ?? '. Its own log says why'}.`
+  const what = refusal ?? (isTunnel ? 'does not answer in time.' : `cannot be reached (${code}).`)
+  return {
+    code: isTunnel && !status ? 'UPSTREAM_TIMEOUT' : 'UPSTREAM_UNREACHABLE',
+    problem: `the proxy ${proxy.host}, through which ${host} is asked, ${what} Check HTTPS_PROXY and HTTP_PROXY, or name the host in NO_PROXY.`,
+    ...beforeSending,
+  }
+}
+
+const proxyAdvice: Readonly<Record<string, string>> = {
+  403: ': it does not let requests to that host pass. Have the host allowed there',
+  407: ': it wants a user and a password, or others than it gets. Put them before its host, with @ behind them',
+  502: ': it cannot reach that host',
+  503: ': it cannot reach that host',
+  504: ': it gets no answer from that host',
+}
 
 function meaningOf(host: string, { code, phase, timedOutAt }: NetworkFailure): Meaning {
   if (timedOutAt && connectPhases.has(timedOutAt))

@@ -1,18 +1,12 @@
 // Receives the answers to reads, which are most of what goes over the network, with as little as possible between the socket and the memory
 // of a page. Never asks twice, never goes to another address.
 
-import {
-  type ClientRequest,
-  type Agent as HttpAgent,
-  request as httpRequest,
-  type IncomingMessage,
-} from 'node:http'
-import { type Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest } from 'node:https'
 import { pipeline } from 'node:stream'
 import { type BrotliDecompress, createBrotliDecompress, createUnzip, type Unzip } from 'node:zlib'
+import type { Agents } from '../../util/proxies.ts'
 import type { NetworkFailure } from './network-failures.ts'
-
-export type Agents = { readonly http: HttpAgent; readonly https: HttpsAgent }
 
 export type Reading = {
   readonly url: URL

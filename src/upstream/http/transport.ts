@@ -1,11 +1,10 @@
 // One exchange over HTTP: a request out, the whole answer in, within bounds of time and size. Never asks twice, never
 // follows to another address, and turns every failure of the network into an UpstreamError. Reads go their own, shorter way.
 
-import { Agent as HttpAgent } from 'node:http'
-import { Agent as HttpsAgent } from 'node:https'
 import got, { RequestError, TimeoutError } from 'got'
 import { JsonError, ofAnswers, openBounds } from '../../json/bounds.ts'
 import type { ServiceName } from '../../streams/catalog.ts'
+import { openAgents, type Proxies, proxyOf } from '../../util/proxies.ts'
 import { inMegabytes } from '../../util/text.ts'
 import type { Clock } from '../../util/waiting.ts'
 import { freeBytes, openSpareBytes, type SpareBytes } from '../../wire/spare-bytes.ts'
@@ -18,7 +17,7 @@ import {
   tooLargeError,
   unpagedError,
 } from './network-failures.ts'
-import { type Agents, ReadFailure, readAnswerOf } from './read.ts'
+import { ReadFailure, readAnswerOf } from './read.ts'
 
 export type HttpRequest = {
   readonly method: Method
@@ -66,7 +65,13 @@ const spareForMs = 10_000
 /** Shorter answers get memory of their own: otherwise each would hold the memory of a whole page until it is dropped. */
 const shortBytes = 131_072
 
-export function openTransport(options: {
+const ownHeaders = {
+  'user-agent': 'tidemark',
+  accept: 'application/json, text/json;q=0.9, text/plain;q=0.8',
+}
+
+type TransportOptions = {
+  readonly proxies: Proxies
   readonly requestTimeoutMs: number
   readonly maxResponseBytes: number
   readonly clock: Clock
@@ -74,30 +79,29 @@ export function openTransport(options: {
   readonly freeChunks: () => void
   /** Left out: the memory for all answers of this process. */
   readonly memory?: AnswerMemory
-}): Transport {
-  const { requestTimeoutMs, maxResponseBytes, clock, freeChunks, memory = answerMemory } = options
-  const kept = agents(true)
+}
+
+export function openTransport(options: TransportOptions): Transport {
+  const { proxies, requestTimeoutMs, maxResponseBytes, clock, freeChunks, memory = answerMemory } = options
+  const kept = openAgents(proxies, { keepAlive: true })
   // A kept connection may be closed by the other side at the moment of use. A read is repeated then; a write must not be.
-  const fresh = agents(false)
+  const fresh = openAgents(proxies, { keepAlive: false })
   const spare = openSpareForPages(clock)
   const lengths = openLengths()
   // Shorter than the limit for the whole request, so that it is clear which one ended: without a connection nothing can have arrived.
   const connectMs = Math.min(longestConnectMs, requestTimeoutMs / 2)
-  const headers = {
-    'user-agent': 'tidemark',
-    accept: 'application/json, text/json;q=0.9, text/plain;q=0.8',
-  }
   const client = got.extend({
     retry: { limit: 0 },
     followRedirect: false,
     throwHttpErrors: false,
     timeout: { lookup: connectMs, connect: connectMs, secureConnect: connectMs, request: requestTimeoutMs },
-    headers,
+    headers: ownHeaders,
   })
 
   async function read(request: HttpRequest, signal: AbortSignal, take: Take): Promise<AnswerHead> {
+    const { url } = request
     const answer = await readAnswerOf({
-      ...{ url: request.url, headers: { ...headers, ...request.headers }, agents: kept, take, signal },
+      ...{ url, headers: { ...ownHeaders, ...request.headers }, agents: kept.of(url), take, signal },
       ...{ connectMs, requestMs: requestTimeoutMs },
     })
     return { status: answer.statusCode ?? 0, headers: answer.headers }
@@ -106,7 +110,7 @@ export function openTransport(options: {
   async function write(request: HttpRequest, signal: AbortSignal, take: Take): Promise<AnswerHead> {
     const { method, url, headers, body } = request
     // Without a body the library would wait for somebody to write it.
-    const options = { method, headers: { ...headers }, agent: fresh, signal, body: body ?? '' }
+    const options = { method, headers: { ...headers }, agent: fresh.of(url), signal, body: body ?? '' }
     const stream = client.stream(url, options)
     try {
       for await (const chunk of stream)
@@ -121,8 +125,9 @@ export function openTransport(options: {
   }
 
   return {
-    async send(request, signal) {
+    async send(asked, signal) {
       signal.throwIfAborted()
+      const request = { ...asked, proxy: proxyOf(asked.url, proxies) }
       const body = openBody(spare, freeChunks)
       const share = memory.open()
       const expectedBytes = () => lengths.expected(request.url)
@@ -139,7 +144,8 @@ export function openTransport(options: {
       }
     },
     close() {
-      for (const agent of [kept.http, kept.https, fresh.http, fresh.https]) agent.destroy()
+      kept.close()
+      fresh.close()
     },
   }
 }
@@ -275,11 +281,6 @@ function openSpareForPages(clock: Clock): SpareBytes {
     },
   }
 }
-
-const agents = (keepAlive: boolean): Agents => ({
-  http: new HttpAgent({ keepAlive, maxSockets: 32 }),
-  https: new HttpsAgent({ keepAlive, maxSockets: 32 }),
-})
 
 function failureOf(error: RequestError): NetworkFailure {
   const { code, message, request } = error
