@@ -180,7 +180,7 @@ function whatToDo(kind: PartKind, failure: unknown): string {
     return kind === 'database'
       ? 'Make room on the disk of Postgres, or make it larger. Tidemark goes on by itself.'
       : 'Give Redis more memory (maxmemory), or the queue room on its disk. Tidemark goes on by itself.'
-  if (/^NOPERM|permission denied/.test(failure === null ? '' : messageOf(failure)))
+  if (/NOPERM|permission denied/.test(failure === null ? '' : messageOf(failure)))
     return kind === 'database'
       ? 'Give the role of DATABASE_URL this right back. Tidemark goes on by itself.'
       : 'Give the user of the queue this right back (Redis: `ACL SETUSER`). Tidemark goes on by itself.'

@@ -22,7 +22,7 @@ export function receiverOf(config: Config): Receiver | null {
 }
 
 /** The receiver of alerts among the parts. */
-export const receiverName = 'alerts'
+const receiverName = 'alerts'
 
 type Options = {
   readonly config: Config

@@ -194,6 +194,55 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     },
   )
 
+  it('that were told while Postgres was away are not told again when it is back, and end once', async () => {
+    const { url, told } = await startReceiver()
+    const queue: Problem = {
+      ...problem,
+      key: 'part_down:queue',
+      kind: 'part_down',
+      what: 'the queue is away',
+    }
+    const down: Problem = { ...problem, key: 'part_down:database', kind: 'part_down', what: 'it is away' }
+    // What people knew before Postgres went away.
+    for (const seconds of [0, 61]) await look(url, seconds, [queue])
+    expect(told).toHaveLength(1)
+    let [isAway, found] = [false, [queue] as readonly Problem[]]
+    let seconds = 62
+    const ending = new AbortController()
+    const alerting = runAlertLoop({
+      ...{ url, log: quietLog, everyMs: 5, ownEveryMs: 5, signal: ending.signal },
+      database: () =>
+        isAway
+          ? null
+          : { problems: async () => found, withBook: (work) => withAlertBook(database.pool, work) },
+      ownProblems: () => [down, queue],
+      now: () => at(seconds),
+    })
+    const looks = () => new Promise((resolve) => setTimeout(resolve, 100))
+    await looks()
+    isAway = true
+    await looks()
+    seconds = 125
+    await vi.waitFor(() => expect(told).toEqual([expect.anything(), expect.stringContaining('• it is away')]))
+    seconds = 130
+    ;[isAway, found] = [false, []]
+    await looks()
+    const { rows } = await database.pool.query(
+      'select key, told_at is not null as is_told from tidemark.problem order by key',
+    )
+    expect(rows).toEqual([
+      { key: 'part_down:database', is_told: true },
+      { key: 'part_down:queue', is_told: true },
+    ])
+    seconds = 260
+    await vi.waitFor(() => expect(told).toHaveLength(3))
+    await looks()
+    expect(told[2]).toMatch(/2 problems are over/)
+    expect(told).toHaveLength(3)
+    ending.abort()
+    await alerting
+  })
+
   it('are told by the worker, also what stood before it was started', async () => {
     const { url, told } = await startReceiver()
     await database.pool.query(

@@ -18,6 +18,7 @@ const inTime = { timeout: 15_000, interval: 50 }
 async function startWatched(
   database: Pick<TestDatabase, 'connection' | 'address' | 'cluster'>,
   redisUrl: string | null,
+  everyMs = 300,
 ) {
   const stream = new PassThrough()
   const logged: string[] = []
@@ -26,7 +27,7 @@ async function startWatched(
   const runs: string[] = []
   const jobs: Jobs = await startJobs({
     queue: await openDriver({ redisUrl, database, log: quietLog }),
-    schedules: [{ stream: 'assignment', kind: 'incremental', schedule: { everyMs: 300 } }],
+    schedules: [{ stream: 'assignment', kind: 'incremental', schedule: { everyMs } }],
     isDue: async () => true,
     async run({ stream, kind }) {
       runs.push(stream)
@@ -101,6 +102,30 @@ describe.skipIf(!hasBackend('redis'))('a queue in Redis', () => {
       await queue.close()
       await other.close()
       await jobs.stop()
+    }
+  })
+
+  it('whose user lost the right to wait for jobs is down although they can be added, and works again when it has it', async () => {
+    const admin = new Redis(redisUrlOf('redis') ?? '')
+    const name = `tidemark_test_${randomUUID()}`
+    const allow = (...rules: string[]) => admin.call('ACL', 'SETUSER', name, ...rules)
+    await allow('on', '>sesame', '~*', '&*', '+@all')
+    const url = new URL(redisUrlOf('redis') ?? '')
+    Object.assign(url, { username: name, password: 'sesame' })
+    const { jobs, seen, logged, hasWorkedSince } = await startWatched(mirror(), url.href, 60_000)
+    try {
+      await expect.poll(hasWorkedSince(0), inTime).toBe(true)
+      await allow('-bzpopmin')
+      await expect.poll(() => String(seen.failures), inTime).toContain('no worker has taken one for')
+      expect(String(seen.failures)).toContain('bzpopmin')
+      expect(logged.join('')).toContain('Tidemark has made the consumer of this queue anew')
+      await allow('+bzpopmin')
+      const allowedMs = performance.now()
+      await expect.poll(hasWorkedSince(allowedMs), inTime).toBe(true)
+    } finally {
+      await jobs.stop()
+      await admin.call('ACL', 'DELUSER', name)
+      admin.disconnect()
     }
   })
 

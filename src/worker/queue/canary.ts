@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../../log.ts'
-import { errorOf } from '../../util/errors.ts'
-import { formatDuration } from '../../util/text.ts'
+import { errorOf, messageOf } from '../../util/errors.ts'
+import { formatDuration, sentence } from '../../util/text.ts'
 import { withTimeout } from '../../util/waiting.ts'
 
 /** What BullMQ's queue offers for it. */
@@ -25,8 +25,10 @@ export type Consumer = {
   /** It works on as many jobs as it may, and takes no other meanwhile. */
   isFull(): boolean
   readonly queue: CanaryQueue
-  /** Gives up the connection that it waits on, and begins anew. */
-  reopen(): void
+  /** Gives up the connection that it waits on. */
+  leave(): void
+  /** Begins anew, after it was left. */
+  begin(): void
 }
 
 type Options = {
@@ -42,8 +44,8 @@ type Options = {
   readonly log: Logger
 }
 export type QueueWatch = {
-  /** Something failed in a consumer, so the next look does not rely on what was taken before. */
-  doubt(): void
+  /** A consumer met this, so the next look does not rely on what was taken before. */
+  doubt(error: Error): void
   close(): void
 }
 
@@ -63,6 +65,7 @@ export function watchQueue(options: Options): QueueWatch {
   const openedMs = performance.now()
   const seenMs = new Map<Consumer, number>()
   let isDoubted = false
+  let met: { readonly error: Error; readonly atMs: number } | null = null
 
   const workedMs = (consumer: Consumer) => Math.max(consumer.tookMs() ?? never, seenMs.get(consumer) ?? never)
 
@@ -74,8 +77,10 @@ export function watchQueue(options: Options): QueueWatch {
     else if (last && (await consumer.queue.getJob(last.id)) === undefined) {
       seenMs.set(consumer, nowMs)
       sent.delete(consumer)
-    } else if (last && nowMs - last.atMs >= rhythmMs)
-      throw new NotTaken(consumer, nowMs - Math.max(workedMs(consumer), openedMs))
+    } else if (last && nowMs - last.atMs >= rhythmMs) {
+      const cause = met && met.atMs > last.atMs ? met.error : null
+      throw new NotTaken(consumer, nowMs - Math.max(workedMs(consumer), openedMs), cause)
+    }
     if (sent.get(consumer)?.isAdded || (!isDoubted && nowMs - workedMs(consumer) < rhythmMs)) return
     await goOnIfPaused(consumer, options.log)
     const id = `${canaryName}-${randomBytes(6).toString('hex')}`
@@ -112,8 +117,9 @@ export function watchQueue(options: Options): QueueWatch {
   }
   void keepLooking()
   return {
-    doubt() {
+    doubt(error) {
       isDoubted = true
+      met = { error, atMs: performance.now() }
     },
     close: () => closing.abort(),
   }
@@ -122,13 +128,16 @@ export function watchQueue(options: Options): QueueWatch {
 /** Whether consumers were made anew. */
 async function repair({ consumers, prepare, log }: Options, error: unknown): Promise<boolean> {
   if (error instanceof NotTaken) {
-    error.consumer.reopen()
+    error.consumer.leave()
+    error.consumer.begin()
     log.warn(`${error.message} Tidemark has made the consumer of this queue anew.`)
     return true
   }
   if (!missingTables.test(codeOf(error))) return false
+  // Before there are tables again: what one of them takes while it is left waits until its lock has run out.
+  for (const consumer of consumers) consumer.leave()
   await withTimeout(timeoutMs, prepare())
-  for (const consumer of consumers) consumer.reopen()
+  for (const consumer of consumers) consumer.begin()
   log.warn({ err: error }, 'tables of the queue were missing; Tidemark has made them anew')
   return true
 }
@@ -141,9 +150,11 @@ class NotTaken extends Error {
   override readonly name = 'NotTaken'
   readonly consumer: Consumer
 
-  constructor(consumer: Consumer, forMs: number) {
+  constructor(consumer: Consumer, forMs: number, cause: Error | null) {
+    const why = cause === null ? '' : ` The consumer met: ${sentence(messageOf(cause))}`
     super(
-      `Jobs can be added to the queue of ${consumer.name}, but no worker has taken one for ${formatDuration(forMs)}.`,
+      `Jobs can be added to the queue of ${consumer.name}, but no worker has taken one for ${formatDuration(forMs)}.${why}`,
+      { cause },
     )
     this.consumer = consumer
   }

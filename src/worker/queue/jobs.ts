@@ -56,7 +56,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
   // That the queue is away is logged with the state of the parts.
   const onError = (error: Error) => {
     log.debug({ err: error }, 'the queue has trouble')
-    watch?.doubt()
+    watch?.doubt(error)
   }
   const runs = openRunQueue(queue.driver, onError)
   const breaker = openCircuitBreaker({ serviceOf, requestRun: runs.requestRun, log })

@@ -67,8 +67,8 @@ export function startRunWorker(options: Options): RunWorker {
   return {
     tookMs: () => tookMs,
     isFull: places.isFull,
-    reopen() {
-      leave(worker)
+    leave: () => leave(worker),
+    begin() {
       worker = open()
     },
     async close() {

@@ -168,8 +168,8 @@ export async function startTickWorker(options: Options): Promise<TickWorker> {
     tookMs: () => tookMs,
     // While Postgres is away, a tick waits for it.
     isFull: () => isBusy && performance.now() - (tookMs ?? 0) < longestTickMs,
-    reopen() {
-      leave(worker)
+    leave: () => leave(worker),
+    begin() {
       worker = open()
     },
     keepSchedules: () => keep(false),

@@ -1,0 +1,166 @@
+// When a part is called up or down: by what has gone through it, and by nothing else. Time is passed in.
+
+import { PassThrough } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { openLog } from '../../src/log.ts'
+import { type GivenPart, notedPart, openParts } from '../../src/problems/parts.ts'
+
+function watch(outage: () => unknown = () => null) {
+  const stream = new PassThrough()
+  const returned: string[] = []
+  let nowMs = 1_000_000
+  const part = (name: string, kind: GivenPart['kind'], silenceMs: number | null): GivenPart => ({
+    ...{ name, kind, longestSilenceMs: () => silenceMs },
+    onReturn: () => void returned.push(name),
+    ...(kind === 'service' && { outage }),
+  })
+  const parts = openParts(
+    [
+      part('database', 'database', 10_000),
+      part('queue', 'queue', 30_000),
+      part('tracking', 'service', 180_000),
+      part('alerts', 'receiver', null),
+    ],
+    { log: openLog({ level: 'info', stream }), nowMs: () => nowMs },
+  )
+  const told = () =>
+    String(stream.read() ?? '')
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line).msg)
+  return {
+    parts,
+    returned,
+    told,
+    wait: (seconds: number) => {
+      nowMs += 1_000 * seconds
+    },
+    stateOf: (name: string) => parts.list().find((one) => one.name === name)?.state,
+    find: (name: string) => parts.list().find((one) => one.name === name),
+  }
+}
+
+describe('a part', () => {
+  it('is in the list from the first second, down and not called so', () => {
+    const { parts, told } = watch()
+    expect(parts.list().map(({ name, isUp, state }) => [name, isUp, state])).toEqual([
+      ['database', false, 'not yet'],
+      ['queue', false, 'not yet'],
+      ['tracking', false, 'not yet'],
+      ['alerts', true, 'not tried'],
+    ])
+    expect(parts.list().map(({ reason }) => reason)).toEqual([
+      'No write has gone through since the worker was started.',
+      'No job has gone through since the worker was started.',
+      'No request has gone through since the worker was started.',
+      null,
+    ])
+    expect(told()).toEqual([])
+  })
+
+  it('is down when nothing has gone through for too long, and up when something has, each told once', () => {
+    const { parts, returned, told, wait, find } = watch()
+    parts.worked('queue')
+    expect(find('queue')).toMatchObject({ isUp: true, reason: null, whatToDo: null })
+    wait(31)
+    expect(find('queue')).toMatchObject({
+      isUp: false,
+      state: 'down',
+      reason: 'No job has gone through for 31 s.',
+    })
+    parts.list()
+    parts.worked('queue', 20_000)
+    expect(find('queue')?.isUp).toBe(true)
+    wait(11)
+    expect(find('queue')?.isUp).toBe(false)
+    expect(returned).toEqual(['queue'])
+    expect(told()).toEqual([
+      expect.stringContaining(
+        'the queue does not work; runs wait until it does: No job has gone through for 31 s.',
+      ),
+      expect.stringContaining('the queue works again'),
+      expect.stringContaining('the queue does not work'),
+    ])
+  })
+
+  it('that fails says why and what to do', () => {
+    const { parts, find } = watch()
+    const full = Object.assign(new Error('could not extend file\n"x": No space left on device'), {
+      code: '53100',
+    })
+    parts.worked('database')
+    parts.failed('database', full)
+    expect(find('database')).toMatchObject({
+      state: 'down',
+      reason: 'could not extend file "x": No space left on device.',
+      whatToDo: expect.stringContaining('Make room on the disk of Postgres'),
+    })
+    parts.failed('queue', new Error("NOPERM User x has no permissions to run the 'evalsha' command"))
+    expect(find('queue')).toMatchObject({
+      state: 'not yet',
+      whatToDo: expect.stringContaining('ACL SETUSER'),
+    })
+    parts.worked('database')
+    expect(find('database')?.isUp).toBe(true)
+  })
+})
+
+describe('a service', () => {
+  it('is not blamed for silence while Postgres or the queue is away, and has time when they are back', () => {
+    const { parts, wait, stateOf } = watch()
+    const work = () => ['database', 'queue'].forEach((name) => void parts.worked(name))
+    work()
+    parts.worked('tracking')
+    wait(400)
+    expect(stateOf('database')).toBe('down')
+    expect(stateOf('tracking')).toBe('works')
+    work()
+    expect(stateOf('tracking')).toBe('works')
+    for (let seconds = 0; seconds <= 190; seconds += 5) {
+      wait(5)
+      work()
+    }
+    expect(stateOf('tracking')).toBe('down')
+  })
+
+  it('is down as long as runs meet its outage, also before anything went through', () => {
+    let outage: Error | null = new Error('it answers 503')
+    const { parts, stateOf, find } = watch(() => outage)
+    expect(find('tracking')).toMatchObject({ state: 'down', reason: 'it answers 503.' })
+    parts.worked('tracking')
+    expect(stateOf('tracking')).toBe('down')
+    outage = null
+    expect(stateOf('tracking')).toBe('works')
+  })
+})
+
+describe('a receiver of alerts', () => {
+  it('is down from a message that was refused until one is accepted, or somebody else could send', () => {
+    const { parts, stateOf, find } = watch()
+    parts.failed('alerts', new Error('the receiver answered 500'))
+    expect(find('alerts')).toMatchObject({
+      isUp: false,
+      whatToDo: expect.stringContaining('ALERT_WEBHOOK_URL'),
+    })
+    parts.forget('alerts')
+    expect(stateOf('alerts')).toBe('not tried')
+    parts.worked('alerts')
+    expect(stateOf('alerts')).toBe('works')
+  })
+})
+
+describe('what a worker noted of a part', () => {
+  it('is read by other programs, and nothing else is', () => {
+    const { parts, find } = watch()
+    parts.failed('queue', new Error('no connection'))
+    const noted = JSON.parse(JSON.stringify(find('queue')))
+    expect(notedPart(noted)).toMatchObject([
+      { name: 'queue', kind: 'queue', isUp: false, since: expect.any(Date), reason: 'no connection.' },
+    ])
+    expect([notedPart({}), notedPart({ name: 'x', kind: 'another' }), notedPart({ kind: 'queue' })]).toEqual([
+      [],
+      [],
+      [],
+    ])
+  })
+})
