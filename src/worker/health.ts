@@ -83,10 +83,11 @@ export function alertPeople(options: {
   readonly parts: Parts
   /** Null before Postgres is open. */
   readonly mirror: () => Mirror | null
+  readonly now: () => Date
   readonly signal: AbortSignal
   readonly log: Logger
 }): void {
-  const { config, parts, mirror, signal, log } = options
+  const { config, parts, mirror, now, signal, log } = options
   const receiver = receiverOf(config)
   if (receiver === null) return
   const isUp = (name: string) => parts.list().some((part) => part.name === name && part.isUp)
@@ -103,7 +104,7 @@ export function alertPeople(options: {
     onSettled() {
       if (!isUp(receiverName)) parts.forget(receiverName)
     },
-    ...{ signal, log },
+    ...{ now, signal, log },
   })
 }
 

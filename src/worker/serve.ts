@@ -61,8 +61,10 @@ export async function serve(options: {
   readonly log: Logger
   /** In the demo: what there is to break in its simulated upstream. */
   readonly demo?: () => Demo | null
+  /** By which it is told how long problems have lasted. */
+  readonly now?: () => Date
 }): Promise<TidemarkWorker> {
-  const { config, log, demo = null } = options
+  const { config, log, demo = null, now = () => new Date() } = options
   const notice = proxyNotice(config)
   if (notice) log.info(notice)
   const stopping = new AbortController()
@@ -97,7 +99,7 @@ export async function serve(options: {
   const onMirror = (mirror: Mirror) => {
     state.mirror = mirror
   }
-  alertPeople({ ...{ config, parts, signal, log }, mirror: () => state.mirror })
+  alertPeople({ ...{ config, parts, now, signal, log }, mirror: () => state.mirror })
   const begun = start({ ...{ config, log, metrics, parts, signal, onMirror, onHopeless } }).then(
     (started) => {
       const pool = openReadingPool({

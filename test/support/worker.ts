@@ -26,6 +26,7 @@ export async function startTestWorker(
   simulator: Simulator,
   database: { readonly url: string },
   variables: Variables = {},
+  more: Pick<Parameters<typeof serve>[0], 'now'> = {},
 ): Promise<TestWorker> {
   const stream = new PassThrough()
   const lines: string[] = []
@@ -39,7 +40,7 @@ export async function startTestWorker(
       ...variables,
     }),
   )
-  const worker = await serve({ config, log: openLog({ level: 'info', stream }) })
+  const worker = await serve({ ...more, config, log: openLog({ level: 'info', stream }) })
   const get = (path: string) => fetch(`${worker.url}${path}`)
   return {
     ...worker,

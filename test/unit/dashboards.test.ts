@@ -29,6 +29,7 @@ const values: Readonly<Record<string, readonly string[]>> = {
   outcome: outcomes,
   announced: ['true', 'false'],
   stream: ['assignment', 'assignment_note'],
+  part: ['database', 'queue', 'alerts'],
 }
 
 function expectKnown(expr: string): void {
@@ -40,7 +41,7 @@ function expectKnown(expr: string): void {
     return known ?? []
   })
   for (const [, name = '', matchers = ''] of used)
-    for (const [, label = '', wanted = ''] of matchers.matchAll(/(\w+)\s*=~?\s*"([^"]*)"/g)) {
+    for (const [, label = '', wanted = ''] of matchers.matchAll(/(\w+)\s*(?:=~?|!~)\s*"([^"]*)"/g)) {
       expect(series.get(name), `${name} has no label ${label}`).toContain(label)
       for (const value of wanted.split('|')) expect(values[label], `${label}="${value}"`).toContain(value)
     }
