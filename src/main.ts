@@ -1,6 +1,7 @@
 // The composition root: finds the verb, hears the signals, and decides how the program ends.
 
 import { existsSync, readFileSync } from 'node:fs'
+import { isatty } from 'node:tty'
 import type { Command } from './cli/command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './cli/exit.ts'
 import { fitted, hasColour, openOutput } from './cli/output.ts'
@@ -24,7 +25,11 @@ const stderr = openOutput(process.stderr, given)
 const stopping = new AbortController()
 const explainMs = 1_500
 
+let hasHungUp = false
+
 process.stdout.on('error', endWithoutOutput)
+// Nobody can be told any more.
+process.stderr.on('error', () => {})
 process.exitCode = await run(process.argv.slice(2))
 
 async function run([verb, ...rest]: readonly string[]): Promise<ExitCode> {
@@ -129,6 +134,18 @@ function hearSignals(): void {
       const text = 'Stopping as soon as what is in hand is stored. Ctrl-C again stops at once.'
       setTimeout(() => stderr.say(text), explainMs).unref()
     })
+  const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor))
+  process.on('SIGHUP', hasTerminal ? hangUp : () => {})
+}
+
+/**
+ * The terminal is gone, so what it started stops, as after SIGTERM. Without a terminal (nohup, a service, a container) there is none that
+ * hangs up, and the signal is ignored: Node undoes what nohup has set. The system and the shell may both send it, so a second one is the
+ * same.
+ */
+function hangUp(): void {
+  hasHungUp = true
+  stopping.abort(new Interrupted('The terminal was closed.'))
 }
 
 function version(): string {
@@ -139,6 +156,7 @@ function version(): string {
 }
 
 function endWithoutOutput({ code, message }: NodeJS.ErrnoException): void {
+  if (hasHungUp) return
   // Whoever read it has seen enough.
   if (code === 'EPIPE') process.exit(exitCodes.done)
   process.stderr.write(`Standard output cannot be written (${code ?? message}).\n`)
