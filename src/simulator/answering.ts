@@ -14,7 +14,7 @@ import {
 } from './answer.ts'
 import type { Behaviour } from './behaviour.ts'
 import type { Control } from './control.ts'
-import { deliveryOf, type Fault, type FaultSchedule, faultAnswer, spoiled, streamOf } from './faults.ts'
+import { deliveryOf, type Fault, type FaultSchedule, faultAnswer, isBomb, spoiled, streamOf } from './faults.ts'
 import type { Exchange, Outcome } from './http.ts'
 import { openApi } from './openapi.ts'
 import type { ServiceState } from './operations.ts'
@@ -73,7 +73,7 @@ export function answering(parts: AnsweringParts): (exchange: Exchange) => Promis
     return {
       answer: inWantedType(request, answer),
       delivery,
-      isCompressed,
+      isCompressed: isCompressed || isBomb(fault),
       isChunked: !contentLength,
       latencyMs: latencyMs ?? 0,
     }

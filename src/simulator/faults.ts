@@ -15,6 +15,8 @@ export const faultKinds = [
   'content-type',
   'duplicate-page',
   'empty-page',
+  'endless',
+  'gzip-bomb',
 ] as const
 
 export type Fault = {
@@ -132,7 +134,20 @@ export function faultAnswer(fault: Fault): Answer | null {
     const page = '<!DOCTYPE html><html><head><title>Maintenance</title></head><body>Back soon.</body></html>'
     return { ...jsonText(200, page), contentType: 'text/html; charset=utf-8' }
   }
+  if (isHuge(fault)) return { ...jsonText(200, ''), body: hugeList() }
   return null
+}
+
+const isHuge = ({ kind }: Fault): boolean => kind === 'endless' || kind === 'gzip-bomb'
+
+const hugeBytes = 2 ** 30
+const hugePiece = Buffer.from(`{"Description":"${'x'.repeat(2 ** 16)}"},`)
+
+/** A list that is right in its form, and of a gigabyte. It is made while it is sent. */
+function* hugeList(): Generator<Buffer> {
+  yield Buffer.from('[')
+  for (let sent = 0; sent < hugeBytes; sent += hugePiece.length) yield hugePiece
+  yield Buffer.from('{}]')
 }
 
 /** The answer of a fault that spoils a right one. The last two leave an answer as it is if it is no list. */
@@ -152,6 +167,8 @@ export function spoiled(fault: Fault, answer: Answer, previousPage: Answer | und
       return answer
   }
 }
+
+export const isBomb = (fault: Fault | null): boolean => fault?.kind === 'gzip-bomb'
 
 export function deliveryOf(fault: Fault | null): Delivery {
   if (fault?.kind === 'hang') return 'never'

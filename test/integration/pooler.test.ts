@@ -51,7 +51,7 @@ describe.skipIf(!hasPostgres || !hasPooler)('a PgBouncer in session mode', () =>
     const named = (name: string) => checks.find((check) => check.name === name)
     expect(named('postgres')).toMatchObject({ isFine: true })
     expect(named('postgres sessions')).toMatchObject({ isFine: false, says: expect.stringMatching(sentence) })
-    await pooler.resize(enough)
+    pooler.resize(enough)
     await expect
       .poll(() => openAsWorker(pooler.url).then(({ close }) => close().then(() => 'opened')), {
         timeout: 20_000,

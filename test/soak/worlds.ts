@@ -16,9 +16,17 @@ export type World = {
   /** Ends it as a power cut would, and starts it again after a while. */
   cut(awayMs: number): Promise<void>
   stop(): Promise<void>
+  /** After it was stopped; the same one as before. */
+  start(): Promise<void>
 }
 
-export async function startPostgres(directory: string): Promise<World> {
+export type PostgresWorld = World & {
+  readonly data: string
+  /** As `pg_ctl` does it. */
+  control(...words: string[]): Promise<void>
+}
+
+export async function startPostgres(directory: string): Promise<PostgresWorld> {
   const embedded = await startEmbedded({ directory, log: openLog({ level: 'warn' }) })
   // Whoever stays its member would start it again when it is cut.
   await embedded.leave()
@@ -30,6 +38,7 @@ export async function startPostgres(directory: string): Promise<World> {
   await start()
   return {
     url: embedded.url,
+    ...{ data, control, start },
     async cut(awayMs) {
       await control('stop', '-m', 'immediate')
       await wait(awayMs)
@@ -79,6 +88,9 @@ export async function startRedis(directory: string): Promise<RedisWorld> {
     async cut(awayMs) {
       await kill()
       await wait(awayMs)
+      server = await begin()
+    },
+    async start() {
       server = await begin()
     },
     flush: () => withRedis(async (redis) => void (await redis.flushall())),

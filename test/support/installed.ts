@@ -7,16 +7,21 @@ const packages = {
   'redis-server': 'redis-server',
   'redis-sentinel': 'redis-sentinel',
   pgbouncer: 'pgbouncer',
+  mount: 'mount',
+  pg_basebackup: 'postgresql',
 } as const
 export type Program = keyof typeof packages
 
-const isInstalled = (program: Program): boolean => spawnSync(program, ['--version']).error === undefined
+/** Only root can mount. */
+const isInstalled = (program: Program): boolean =>
+  spawnSync(program, ['--version']).error === undefined && (program !== 'mount' || process.getuid?.() === 0)
 
 /** Null when all are there; otherwise what is missing, in words. */
 export function missing(programs: readonly Program[]): string | null {
   const absent = programs.filter((program) => !isInstalled(program))
   if (absent.length === 0) return null
-  return `this machine has no ${absent.join(', no ')} (apt install ${absent.map((one) => packages[one]).join(' ')})`
+  const asRoot = absent.includes('mount') ? ', as root' : ''
+  return `this machine has no ${absent.join(', no ')} (apt install ${absent.map((one) => packages[one]).join(' ')}${asRoot})`
 }
 
 /** For `describe.skipIf(!hasAll([…]))`; what is missing is told. */

@@ -14,7 +14,10 @@ import { freePort } from '../../src/embedded-postgres/cluster.ts'
 export type Pooler = AsyncDisposable & {
   readonly url: string
   /** From now on it has so many sessions of Postgres. */
-  resize(poolSize: number): Promise<void>
+  resize(poolSize: number): void
+  stop(): Promise<void>
+  /** After it was stopped; at the same address. */
+  start(): Promise<void>
 }
 
 type Options = {
@@ -36,21 +39,29 @@ export async function startPooler(
     writeFileSync(file, settings(databaseUrl, { port, mode, size, takesTurns }))
   configure(poolSize)
   if (owner) for (const path of [directory, file]) await chown(path, owner.uid, owner.gid)
-  const server = spawn('pgbouncer', [file], { stdio: 'ignore', ...owner })
   const url = new URL(databaseUrl)
   Object.assign(url, { hostname: '127.0.0.1', port: String(port) })
-  await untilAnswering(url.href)
+  const start = async () => {
+    const started = spawn('pgbouncer', [file], { stdio: 'ignore', ...owner })
+    await untilAnswering(url.href)
+    return started
+  }
+  let server = await start()
+  const stop = async () => {
+    const ended = once(server, 'exit')
+    if (server.kill('SIGKILL')) await ended
+  }
   return {
     url: url.href,
-    async resize(size) {
+    resize(size) {
       configure(size)
       server.kill('SIGHUP')
     },
-    async [Symbol.asyncDispose]() {
-      const ended = once(server, 'exit')
-      server.kill('SIGKILL')
-      await ended
+    stop,
+    async start() {
+      server = await start()
     },
+    [Symbol.asyncDispose]: stop,
   }
 }
 

@@ -1,0 +1,27 @@
+// Somebody pauses both queues in Redis, as BullMQ's tools offer it: everything answers, and no job is taken.
+
+import { Queue } from 'bullmq'
+import { Redis } from 'ioredis'
+import { begunWell, type Fault, tryFault } from './stage.ts'
+
+export const queuePaused: Fault = {
+  name: 'the queue is paused in redis',
+  needs: ['redis-server'],
+  async try(stage) {
+    const [postgres, redis] = [await stage.startPostgres(), await stage.startRedis()]
+    const databaseUrl = postgres.url
+    const worker = await stage.startWorker({ DATABASE_URL: databaseUrl, REDIS_URL: redis.url })
+    await begunWell(stage, { worker, databaseUrl })
+    const keys = (await redis.tell('KEYS', '*:tidemark-runs:meta')) as string[]
+    const prefix = keys[0]?.split(':')[0] ?? ''
+    const connection = new Redis(redis.url, { maxRetriesPerRequest: null })
+    const queues = ['tidemark-runs', 'tidemark-ticks'].map((name) => new Queue(name, { connection, prefix }))
+    stage.defer(async () => connection.disconnect())
+    return await tryFault(stage, {
+      ...{ worker, databaseUrl },
+      begin: () => Promise.all(queues.map((queue) => queue.pause())),
+      end: () => Promise.all(queues.map((queue) => queue.resume())),
+      sentence: /queue/i,
+    })
+  },
+}
