@@ -14,7 +14,7 @@ export const redisAwayAtStart: Fault = {
       ...{ worker, databaseUrl },
       begin: async () => {},
       end: redis.start,
-      sentence: /queue/i,
+      sentence: /^The queue/,
     })
   },
 }
@@ -31,7 +31,7 @@ export const postgresAwayAtStart: Fault = {
       ...{ worker, databaseUrl },
       begin: async () => {},
       end: postgres.start,
-      sentence: /database/i,
+      sentence: /Postgres does not work/,
     })
   },
 }

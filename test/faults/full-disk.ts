@@ -32,7 +32,7 @@ export const fullDisk: Fault = {
         // It may have gone down for want of room.
         await postgres.control('status').catch(() => postgres.start())
       },
-      sentence: /disk|space|database/i,
+      sentence: /Postgres does not work/,
     })
   },
 }

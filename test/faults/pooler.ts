@@ -8,7 +8,7 @@ export const poolerAway: Fault = {
   needs: ['pgbouncer'],
   async try(stage) {
     const postgres = await stage.startPostgres()
-    const pooler = await startPooler(postgres.url, { mode: 'session', poolSize: 24 })
+    const pooler = await startPooler(postgres.url, { mode: 'session', poolSize: 28 })
     stage.defer(pooler.stop)
     const worker = await stage.startWorker({ DATABASE_URL: pooler.url })
     await begunWell(stage, { worker, databaseUrl: postgres.url })
@@ -17,7 +17,7 @@ export const poolerAway: Fault = {
       databaseUrl: postgres.url,
       begin: pooler.stop,
       end: pooler.start,
-      sentence: /database/i,
+      sentence: /Postgres does not work/,
     })
   },
 }

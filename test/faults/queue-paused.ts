@@ -21,7 +21,7 @@ export const queuePaused: Fault = {
       ...{ worker, databaseUrl },
       begin: () => Promise.all(queues.map((queue) => queue.pause())),
       end: () => Promise.all(queues.map((queue) => queue.resume())),
-      sentence: /queue/i,
+      sentence: /^The queue/,
     })
   },
 }

@@ -25,7 +25,7 @@ export const redisReplica: Fault = {
       ...{ worker, databaseUrl },
       begin: () => before.tell('REPLICAOF', '127.0.0.1', String(newPort)),
       end: async () => forwarder.lead(newPort),
-      sentence: /queue/i,
+      sentence: /^The queue/,
     })
   },
 }

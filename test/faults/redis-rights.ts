@@ -17,7 +17,7 @@ export const redisRights: Fault = {
       ...{ worker, databaseUrl },
       begin: () => allow('-evalsha', '-eval'),
       end: () => allow('+@all'),
-      sentence: /queue/i,
+      sentence: /^The queue/,
     })
   },
 }

@@ -19,7 +19,7 @@ export const schemaDropped: Fault = {
         await client.end()
       },
       end: async () => {},
-      sentence: /queue/i,
+      sentence: /^The queue/,
     })
   },
 }

@@ -15,8 +15,8 @@ export const smallPool: Fault = {
       worker,
       databaseUrl: postgres.url,
       begin: async () => {},
-      end: async () => pooler.resize(24),
-      sentence: /has 5 sessions of Postgres for Tidemark, which needs 24 at once/,
+      end: async () => pooler.resize(28),
+      sentence: /has 5 sessions of Postgres for Tidemark, which needs 28 at once/,
     })
   },
 }

@@ -20,7 +20,7 @@ export const standby: Fault = {
         await postgres.start()
       },
       end: () => postgres.control('promote'),
-      sentence: /read-only|database/i,
+      sentence: /Postgres does not work: .*read-only/,
     })
   },
 }

@@ -11,7 +11,7 @@ export const transactionPooling: Fault = {
   needs: ['pgbouncer'],
   async try(stage) {
     const postgres = await stage.startPostgres()
-    const pooler = await startPooler(postgres.url, { mode: 'transaction', poolSize: 24 })
+    const pooler = await startPooler(postgres.url, { mode: 'transaction', poolSize: 28 })
     stage.defer(pooler.stop)
     const startedMs = performance.now()
     const worker = await stage.startWorker({ DATABASE_URL: pooler.url })

@@ -152,6 +152,8 @@ async function openPostgres({ connection, address }: Options['database'], log: L
 }
 
 async function openRedis(redisUrl: string, database: Options['database'], log: Logger): Promise<OpenDriver> {
+  // Only noted here: whoever asks whether the queue answers tells people once.
+  let outage: unknown = null
   const redis = new Redis(redisUrl, {
     // Workers wait for a Redis that is away; a limit would make them fail.
     maxRetriesPerRequest: null,
@@ -164,19 +166,25 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
     retryStrategy: (attempt) => delayAfter(backoff.redis, attempt),
     // A primary that becomes a replica keeps its connections. The address may lead to the new primary by now. BullMQ's own connections
     // are copies of this one, and do the same.
-    reconnectOnError: ({ message }) => /READONLY|MASTERDOWN/.test(message),
+    reconnectOnError(error) {
+      const isReplica = /READONLY|MASTERDOWN/.test(error.message)
+      if (isReplica) outage = error
+      return isReplica
+    },
   })
   const prefix = prefixOf(database)
-  // Only noted here: whoever asks whether the queue answers tells people once.
-  let outage: unknown = null
   redis.on('error', (error) => {
     outage = error
     log.debug({ err: error }, 'the connection to Redis has trouble')
   })
   const ping = async () => {
-    if (redis.status !== 'ready') throw new Error(`there is no connection to Redis (${redis.status})`)
+    if (redis.status !== 'ready')
+      throw new Error(`there is no connection to Redis: ${outage ? messageOf(outage) : redis.status}`, {
+        cause: outage,
+      })
     // A write and no PING: a Redis that is full, or a replica by now, answers to a PING and takes nothing.
     await redis.set(`${prefix}:written`, '1', 'EX', writtenSeconds)
+    outage = null
   }
   try {
     await redis.connect()
