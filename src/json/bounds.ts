@@ -23,13 +23,19 @@ const shortJsonBytes = 1_048_576
 
 export type Bounds = {
   readonly values: number
-  /** In one list that is the whole text. */
+  /** Of one list that is the whole text. */
   readonly records: number
+  readonly recordBytes: number
   readonly fields: number
 }
 /** A list is not parsed as a whole, so it may hold more values than other texts. */
-export const ofAnswers: Bounds = { values: 6_000_000, records: 300_000, fields: 100_000 }
-const ofTexts: Bounds = { values: 1_000_000, records: Number.POSITIVE_INFINITY, fields: 100_000 }
+export const ofAnswers: Bounds = {
+  ...{ values: 6_000_000, records: 300_000, fields: 100_000 },
+  // A record is in memory some times when it is written.
+  recordBytes: 16 * 1024 * 1024,
+}
+const noBound = Number.POSITIVE_INFINITY
+const ofTexts: Bounds = { values: 1_000_000, records: noBound, recordBytes: noBound, fields: 100_000 }
 
 /** Throws when a text holds more, or is nested deeper, than any answer that makes sense. It need not be JSON. */
 export function expectBounded(bytes: Uint8Array): void {
@@ -42,6 +48,8 @@ export function openBounds(bounds: Bounds): (part: Uint8Array) => void {
   const commas = new Int32Array(deepest + 1)
   let depth = 0
   let values = 0
+  let recordStart = 0
+  let partStart = 0
   let isInString = false
   let isEscaped = false
 
@@ -59,6 +67,12 @@ export function openBounds(bounds: Bounds): (part: Uint8Array) => void {
       throw tooMany(bounds.records, 'records')
   }
 
+  function expectShort(recordEnd: number): void {
+    if (depth > 0 && isObject[1] === 0 && recordEnd - recordStart > bounds.recordBytes)
+      throw tooMuch(`one record of more than ${bounds.recordBytes / 1024 / 1024} MB`)
+    if (depth === 1) recordStart = recordEnd
+  }
+
   return (part) => {
     let at = 0
     while (at < part.length) {
@@ -71,11 +85,15 @@ export function openBounds(bounds: Bounds): (part: Uint8Array) => void {
       }
       const byte = part[at++]
       if (byte === 0x22) isInString = true
-      else if (byte === 0x2c) addValue()
-      else if (byte === 0x7b) open(true)
+      else if (byte === 0x2c) {
+        addValue()
+        if (depth === 1) expectShort(partStart + at)
+      } else if (byte === 0x7b) open(true)
       else if (byte === 0x5b) open(false)
       else if ((byte === 0x7d || byte === 0x5d) && depth > 0) depth--
     }
+    partStart += part.length
+    if (depth > 1) expectShort(partStart)
   }
 }
 
@@ -86,5 +104,6 @@ function endOfString(bytes: Uint8Array, start: number): number {
   return at
 }
 
+const tooMuch = (what: string): JsonError => new JsonError('too large', `the answer holds ${what}`)
 const tooMany = (most: number, what: string): JsonError =>
-  new JsonError('too large', `the answer holds more than ${most.toLocaleString('en')} ${what}`)
+  tooMuch(`more than ${most.toLocaleString('en')} ${what}`)

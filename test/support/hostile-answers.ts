@@ -82,6 +82,7 @@ const quick = { 1: 2 }
 
 const megabyte = 1_000_000
 const letters = 'x'.repeat(megabyte)
+const empty = Array(10_000).fill('{}').join()
 const inList = (count: number, record: (index: number) => string): Body => ({
   count: count + 1,
   part: (index) => (index === count ? ']' : `${index === 0 ? '[' : ','}${record(index)}`),
@@ -102,7 +103,7 @@ export const hostileBodies = {
   announced: { ...endless, length: 1_000 * megabyte },
   gzipBomb: { ...endless, packing: 'gzip' },
   brotliBomb: { ...endless, packing: 'br' },
-  emptyRecords: inList(13_000_000, () => '{}'),
+  emptyRecords: inList(1_300, () => empty),
   manyRecords: inList(
     400_000,
     (index) => `{"AssignmentId":${index},"RowVersion":${index},"Text":"${letters.slice(0, 60)}"}`,
@@ -114,4 +115,14 @@ export const hostileBodies = {
     part: (index) =>
       index === 0 ? '[{"AssignmentId":1,"RowVersion":999999999,"Text":"' : index < 41 ? letters : '"}]',
   },
+  longTexts: inList(
+    3,
+    (index) => `{"AssignmentId":${index},"RowVersion":99999999${index},"Text":"${letters.repeat(15)}"}`,
+  ),
+  oneLongText: {
+    count: 17,
+    part: (index) =>
+      index === 0 ? '{"AssignmentId":1,"RowVersion":999999999,"Text":"' : index < 16 ? letters : '"}',
+  },
+  emptyObjects: inList(500, () => empty),
 } as const satisfies Record<string, Body>

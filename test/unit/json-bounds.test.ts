@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { openBounds } from '../../src/json/bounds.ts'
 
-const bounds = { values: 20, records: 4, fields: 6 }
+const bounds = { values: 20, records: 4, recordBytes: 64 * 1024 * 1024, fields: 6 }
 /** What is refused when it comes in parts of so many bytes; null: nothing. */
 function refusedIn(text: string, partBytes: number): string | null {
   const expectBounded = openBounds(bounds)
@@ -33,5 +33,21 @@ describe('P10: a text that comes in parts', () => {
   ])('%s', (text, refused) => {
     for (const partBytes of [1, 2, 3, 7, 1_000])
       expect(refusedIn(text, partBytes), `by ${partBytes}`).toBe(refused)
+  })
+
+  it('may have many short records, but none that is long', () => {
+    const expectShort = (text: string, partBytes: number) => {
+      const expectBounded = openBounds({ ...bounds, values: 1_000, records: 1_000, recordBytes: 1024 * 1024 })
+      const bytes = Buffer.from(text)
+      for (let at = 0; at < bytes.length; at += partBytes) expectBounded(bytes.subarray(at, at + partBytes))
+    }
+    const record = (length: number) => `{"a":"${'x'.repeat(length)}","b":{"c":[1,2]}}`
+    for (const partBytes of [65_536, 10_000_000]) {
+      expectShort(`[${Array(10).fill(record(900_000)).join()}]`, partBytes)
+      const long = `[${record(10)},${record(1_200_000)},${record(10)}]`
+      expect(() => expectShort(long, partBytes)).toThrow('the answer holds one record of more than 1 MB')
+    }
+    // What is no list has a limit for the whole.
+    expectShort(record(2_000_000), 65_536)
   })
 })

@@ -3,10 +3,11 @@
 
 import { readFile, stat } from 'node:fs/promises'
 import { parse as parseYaml } from 'yaml'
+import { expectBounded } from '../../json/bounds.ts'
 import type { Contract, ContractPlace } from '../../streams/contract.ts'
 import { messageOf } from '../../util/errors.ts'
 import type { Upstream } from '../client.ts'
-import { UpstreamError } from '../http/errors.ts'
+import { UpstreamError, type UpstreamErrorCode } from '../http/errors.ts'
 import type { HttpAnswer } from '../http/transport.ts'
 import { ContractError, readContract } from './openapi.ts'
 
@@ -83,12 +84,8 @@ async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): 
       if (answer.status === 401 || answer.status === 403) refusal = found
       else if (found !== null || answer.status === 404) return found
     } catch (error) {
-      if (isTooLarge(error))
-        return {
-          found: 'unusable',
-          at: shownAddress(url),
-          why: `it is larger than ${mostBytes / 1024 / 1024} MB`,
-        }
+      const why = error instanceof UpstreamError ? tooMuch[error.code] : undefined
+      if (why !== undefined) return { found: 'unusable', at: shownAddress(url), why }
       failure ??= error
     }
   if (failure === null) return refusal
@@ -96,8 +93,11 @@ async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): 
   return { found: 'no answer', why }
 }
 
-const isTooLarge = (error: unknown): boolean =>
-  error instanceof UpstreamError && ['UPSTREAM_TOO_LARGE', 'UPSTREAM_UNPAGED'].includes(error.code)
+const holdsTooMuch = 'it holds more than any description does'
+const tooMuch: Partial<Record<UpstreamErrorCode, string>> = {
+  UPSTREAM_UNPAGED: `it is larger than ${mostBytes / 1024 / 1024} MB`,
+  UPSTREAM_TOO_LARGE: holdsTooMuch,
+}
 
 /** Null: the answer is no description, for example where a service answers everything with a page of its own. */
 async function readAnswered(
@@ -166,6 +166,11 @@ function documentText(read: unknown): string {
 }
 
 function parseDescription(bytes: Buffer, isYaml: boolean): unknown {
+  try {
+    expectBounded(bytes)
+  } catch (cause) {
+    throw new ContractError(holdsTooMuch, { cause })
+  }
   const text = bytes.toString('utf8').replace(/^\ufeff/, '')
   try {
     return JSON.parse(text)

@@ -1,6 +1,7 @@
 // A stream of the upstream as the rules of reading see it: pages of changes, pages of a list, one record by its key.
 // What an answer means for the mirror is not decided here.
 
+import { ofAnswers } from '../../json/bounds.ts'
 import { type Json, type JsonObject, repeatedFields } from '../../json/json.ts'
 import type { Stream } from '../../streams/catalog.ts'
 import { holdsComplaints, isObject, readRecords } from '../../streams/record.ts'
@@ -17,6 +18,9 @@ import { UpstreamError } from '../http/errors.ts'
 import { ParameterError } from '../operations/parameters.ts'
 import { type AnyRequest, pathParameterNames, type RequestOf } from '../operations/request.ts'
 import { type Operation, type OperationName, operationNamed } from '../operations/table.ts'
+
+/** As much as a record of a list may have. */
+const mostRecordBytes = ofAnswers.recordBytes
 
 /** `sortField` is what `Sorts` names; null: nobody knows yet which field that is, and nothing can be sorted. */
 export function openSource(
@@ -87,7 +91,7 @@ export function openSource(
       const [parameter = ''] = pathParameterNames(lookup.operation.path)
       try {
         const request = { path: { [parameter]: key } } as unknown as RequestOf<OperationName>
-        const { body } = await upstream.call(lookup.name, request, signal)
+        const { body } = await upstream.call(lookup.name, request, signal, { largestBytes: mostRecordBytes })
         return foundRecord(body, key, stream)
       } catch (error) {
         return lookupAfter(error)

@@ -58,9 +58,11 @@ const suspiciousBytes = 1_000_000
 
 /** `what` is too much, in words. */
 export function tooLargeError({ method, url }: Asked, what: string): UpstreamError {
-  const advice = url.searchParams.has('PageSize')
-    ? 'Set a smaller PAGE_SIZE.'
-    : 'Tidemark reads no more than that at a time; ask who runs the upstream what it sends there.'
+  const advice = /one record/.test(what)
+    ? 'A smaller PAGE_SIZE does not help: ask who runs the upstream what this record is.'
+    : url.searchParams.has('PageSize')
+      ? 'Set a smaller PAGE_SIZE.'
+      : 'Tidemark reads no more than that at a time: ask who runs the upstream what it sends there.'
   return new UpstreamError({
     ...{ code: 'UPSTREAM_TOO_LARGE', method, path: url.pathname, retryable: false },
     problem: `${what}. ${advice}`,
