@@ -12,8 +12,8 @@ export type AnswerMemory = {
 export type Share = {
   /** Takes so many bytes in all. False: others hold too much at the moment. */
   take(bytes: number): boolean
-  /** Takes them as soon as there is room. False: nobody would make room, because all others wait as well. */
-  wait(bytes: number, signal: AbortSignal): Promise<boolean>
+  /** Takes them as soon as there is room. False: there was none in time, or nobody would make any, because all others wait as well. */
+  wait(bytes: number, longestMs: number, signal: AbortSignal): Promise<boolean>
   /** Given back, also twice. */
   leave(): void
 }
@@ -58,13 +58,15 @@ export function openAnswerMemory(most: number): AnswerMemory {
       }
       return {
         take,
-        async wait(bytes, signal) {
+        async wait(bytes, longestMs, signal) {
           const isHolder = mine > 0
+          const late = AbortSignal.timeout(longestMs)
+          const isLate = new Promise<void>((resolve) => late.addEventListener('abort', () => resolve()))
           if (isHolder) waiterCount++
           try {
             while (!take(bytes)) {
-              if (isOver || (isHolder && waiterCount === holderCount)) return false
-              await untilAborted(changed.promise, signal)
+              if (isOver || late.aborted || (isHolder && waiterCount === holderCount)) return false
+              await untilAborted(Promise.race([changed.promise, isLate]), signal)
             }
             return true
           } finally {

@@ -131,7 +131,11 @@ export function openTransport(options: TransportOptions): Transport {
       const body = openBody(spare, freeChunks)
       const share = memory.open()
       const expectedBytes = () => lengths.expected(request.url)
-      const take = takeInto({ maxResponseBytes, memory, request, body, share, signal, expectedBytes })
+      const take = takeInto({
+        ...{ maxResponseBytes, memory, request, body, share, signal, expectedBytes },
+        // Shorter than the limit for the whole request, so that the error names the memory and not the time.
+        longestWaitMs: requestTimeoutMs / 2,
+      })
       try {
         const head = await (request.method === 'GET' ? read : write)(request, signal, take)
         lengths.note(request.url, body.size())
@@ -177,6 +181,7 @@ function takeInto(options: {
   readonly body: Body
   readonly share: Share
   readonly signal: AbortSignal
+  readonly longestWaitMs: number
   readonly expectedBytes: () => number
 }): Take {
   const { memory, request, body, share, signal } = options
@@ -204,7 +209,7 @@ function takeInto(options: {
     if (longest > largest) throw tooLargeError(request, `the answer is larger than ${inMegabytes(largest)}`)
     const held = longest <= shortBytes ? 0 : Math.ceil(longest / stepBytes) * stepBytes
     if (share.take(held)) return void add(chunk, announced)
-    return share.wait(held, signal).then((hasRoom) => {
+    return share.wait(held, options.longestWaitMs, signal).then((hasRoom) => {
       if (!hasRoom) throw noRoomError(request, longest, memory.most)
       add(chunk, announced)
     })
