@@ -36,9 +36,9 @@ export async function waitUntilAvailable<Opened>(options: Options<Opened>): Prom
   return opened
 }
 
-/** What Postgres and the network say when something is starting, stopping, full or away. */
+/** What Postgres and the network say when something is starting, stopping, full, away or not promoted yet. */
 const passing =
-  /^(?:08|53|57P|3D000|ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENOTFOUND|EAI_AGAIN|ENOENT)/
+  /^(?:08|25006|53|57P|3D000|ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENOTFOUND|EAI_AGAIN|ENOENT)/
 
 export function isPassingFailure(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {

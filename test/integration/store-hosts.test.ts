@@ -45,7 +45,7 @@ describe.skipIf(!hasPostgres)('several hosts in DATABASE_URL', () => {
   const database = createTestDatabase()
   const open = (hosts: string, options = '', isReadOnly = false) => {
     const { username, password, pathname } = new URL(database.url)
-    const url = `postgres://${username}:${password}@${hosts}${pathname}?sslmode=disable${options}`
+    const url = `postgres://${username}:${password}@${hosts}${pathname}?application_name=x${options}`
     return openDatabase({ url, log: quietLog, isReadOnly })
   }
   const addressOf = ({ pool }: Pick<Database, 'pool'>) =>

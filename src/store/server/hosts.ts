@@ -2,7 +2,7 @@
 // another host takes its place, sessions at the old one are broken off: what they do there could not be written, or would be old.
 
 import pg, { type PoolConfig } from 'pg'
-import { DatabaseError, messageOf, UsageError } from '../../util/errors.ts'
+import { messageOf, UsageError } from '../../util/errors.ts'
 import { addressIn, type PostgresUrl, type SessionWish } from '../../util/postgres-url.ts'
 
 type Options = PostgresUrl & {
@@ -110,7 +110,7 @@ async function firstWanted(
     }
   const said = [...roles].map(([url, role]) => `${addressIn(url)}: ${whyNot(role)}`)
   const cause = [...roles.values()].find((role) => role instanceof Error)
-  throw new DatabaseError(`no host of DATABASE_URL can be used (${said.join('; ')})`, {
+  throw new Error(`no host of DATABASE_URL can be used (${said.join('; ')})`, {
     cause: cause ?? Object.assign(new Error('there is no primary'), { code: '25006' }),
   })
 }
