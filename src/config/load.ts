@@ -11,6 +11,7 @@ import { readPostgresUrl } from '../util/postgres-url.ts'
 import type { Proxies } from '../util/proxies.ts'
 import { nearest } from '../util/text.ts'
 import { addedIn, byName, fieldList, keyChoice, optionalText, type Schedule, schedule } from './parsers.ts'
+import { refusePlaintext } from './plaintext.ts'
 import { mirrorVariables, upstreamVariables, type Variable, variables, workerVariables } from './variables.ts'
 
 // Finds variables that look like one of a family, such as SCHEDULE_<STREAM>, and are none: otherwise they would be ignored in silence.
@@ -124,6 +125,7 @@ export function loadMirrorConfig(environment: Environment): MirrorConfig {
   const { values, complain, finish } = reader(environment)
   const config = values(mirrorVariables)
   trustAuthorities(config, complain)
+  refusePlaintext(config, complain)
   finish()
   return config
 }
@@ -140,6 +142,7 @@ export function loadStatusConfig(
   const times = { lookbackMs: lookback, staleAfterMs: staleAfter }
   const config = { ...values(mirrorVariables), ...wanted, ...times, schedules }
   trustAuthorities(config, complain)
+  refusePlaintext(config, complain)
   finish()
   return config
 }
@@ -220,6 +223,7 @@ export function loadConfig(environment: Environment): Config {
     volatileFields: perStreamValues('VOLATILE', changesStreams(), () => fieldList),
   })
   trustAuthorities(config, complain)
+  refusePlaintext(config, complain)
   finish()
   return config
 }

@@ -17,7 +17,6 @@ import {
   networkList,
   optionalText,
   postgresUrl,
-  proxyUrl,
   quietHours,
   redisUrl,
   relatedList,
@@ -29,6 +28,7 @@ import {
   timeZone,
   url,
 } from './parsers.ts'
+import { proxyVariables } from './proxy-variables.ts'
 
 export type Variable = {
   /** What it does, as it goes on after its name: for the manual, and for messages. */
@@ -104,6 +104,13 @@ export const mirrorVariables = {
     form: 'path of a file in PEM',
     schema: optionalText,
   },
+  ALLOW_PLAINTEXT: {
+    describe:
+      'whether keys, tokens and rows may go to other than private addresses without TLS: to `http:` and `redis:` URLs, and to a Postgres with `sslmode=disable`',
+    fallback: '`false`: such a URL is refused',
+    form: '`true` or `false`',
+    schema: flag,
+  },
   LOG_LEVEL: {
     describe: 'how much is logged',
     fallback: '`info`',
@@ -174,34 +181,7 @@ export const upstreamVariables = {
     secret: true,
     schema: text.optional(),
   },
-  HTTPS_PROXY: {
-    describe:
-      'proxy through which `https:` addresses are asked: those of the upstream, its sign-in and its description, and the receiver of alerts. Like the three below it may be written in lower case, which wins',
-    fallback: '`ALL_PROXY`',
-    form: '`http://proxy.example:3128`, with `user:password@` before the host if it asks for them',
-    secret: true,
-    schema: proxyUrl,
-  },
-  HTTP_PROXY: {
-    describe: 'the same for `http:` addresses',
-    fallback: '`ALL_PROXY`',
-    form: 'as for `HTTPS_PROXY`',
-    secret: true,
-    schema: proxyUrl,
-  },
-  ALL_PROXY: {
-    describe: 'proxy for addresses that have none of the two above',
-    fallback: 'addresses are asked directly',
-    form: 'as for `HTTPS_PROXY`',
-    secret: true,
-    schema: proxyUrl,
-  },
-  NO_PROXY: {
-    describe: 'hosts that are asked directly, with all names below them; this machine always is',
-    fallback: 'none but this machine',
-    form: 'names, addresses and networks, comma-separated, each with a port or without, such as `example.com,10.0.0.0/8,host:8443`, or `*`',
-    schema: text.default('').transform((value) => value.split(/[\s,]+/).filter(Boolean)),
-  },
+  ...proxyVariables,
   STREAMS: {
     describe:
       'which streams are copied; `all` stands for the built-in ones, and `name=/path` adds another list of the upstream',

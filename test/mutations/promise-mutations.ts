@@ -448,6 +448,14 @@ export const promiseMutations: readonly Mutation[] = [
     replace: '/\\b(Bearers\\s+)',
   },
   {
+    promise: 'P9',
+    test: 'test/unit/config.test.ts',
+    name: 'plain text may go to every host that has a name',
+    file: 'src/util/private-hosts.ts',
+    find: "name === '' || singleLabel.test(name)",
+    replace: 'name.length > 0 || singleLabel.test(name)',
+  },
+  {
     promise: 'P18',
     test: 'test/integration/alerts.test.ts',
     name: 'an alert that is redirected counts as told',

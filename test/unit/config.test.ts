@@ -252,6 +252,75 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...complete, ALL_PROXY: 'socks5://proxy.example' })).toContain('SOCKS')
   })
 
+  it.each([
+    [
+      { ASSIGNMENT_BASE_URL: 'http://api.example/x' },
+      'ASSIGNMENT_BASE_URL would send the token and all records to api.example without TLS: use https://, or',
+    ],
+    [{ AUTH_URL: 'http://8.8.8.8' }, 'AUTH_URL would send API_KEY to 8.8.8.8'],
+    [{ TRACKING_BASE_URL: 'http://api.example' }, 'TRACKING_BASE_URL would'],
+    [
+      { TRACKING_BASE_URL: 'https://api.example', TRACKING_AUTH_URL: 'http://api.example' },
+      'TRACKING_AUTH_URL would',
+    ],
+    [
+      { ALERT_WEBHOOK_URL: 'http://hooks.example/x' },
+      'ALERT_WEBHOOK_URL would send alerts to hooks.example without TLS: use https://',
+    ],
+    [
+      { REDIS_URL: 'redis://:canary-word@queue.example' },
+      'REDIS_URL would send its password and the queue to queue.example without TLS: use rediss://',
+    ],
+    [{ REDIS_URL: 'redis://134744072' }, 'REDIS_URL would'],
+    [
+      { DATABASE_URL: 'postgres://u:canary-word@db.example/x?sslmode=disable' },
+      'DATABASE_URL would send its password and all rows to db.example without TLS: leave out sslmode=disable',
+    ],
+    [
+      { DATABASE_URL: 'postgres://u:canary-word@db,db.example/x?sslmode=prefer' },
+      'DATABASE_URL would send its password and all rows to db.example',
+    ],
+    [{ DATABASE_URL: 'postgres://u:canary-word@db.example/x?ssl=false' }, 'DATABASE_URL would'],
+  ])(
+    'refuses plain text over public networks in one sentence, unless it is allowed (P9): %s',
+    (urls, words) => {
+      const environment = { ...complete, ...urls }
+      const problem = problemsOf(environment)
+      expect(problem).toMatch(/^ {2}[^\n]* set ALLOW_PLAINTEXT=true if nobody else can listen on the way$/)
+      expect(problem.trim().startsWith(words), problem).toBe(true)
+      expect(problem).not.toContain('canary-word')
+      expect(problemsOf({ ...environment, ALLOW_PLAINTEXT: 'true' })).toBe('')
+    },
+  )
+
+  it.each([
+    ...[
+      'localhost',
+      '127.0.0.1:8080',
+      '[::1]:8080',
+      'upstream',
+      'upstream.',
+      '10.1.2.3',
+      '172.31.0.1',
+      '192.168.1.1',
+    ],
+    ...['169.254.1.1', '[fd12::1]', '[fe80::1]', 'app.localhost', 'nas.local', 'api.corp.internal'],
+    ...['redis.queue.svc', 'redis.queue.svc.cluster.local', 'host.docker.internal'],
+  ])('takes plain text to private hosts: %s', (host) => {
+    const urls = {
+      ASSIGNMENT_BASE_URL: `http://${host}`,
+      AUTH_URL: `http://${host}`,
+      REDIS_URL: `redis://${host}`,
+    }
+    const DATABASE_URL = `postgres://u:p@${host}/x?sslmode=disable`
+    expect(problemsOf({ ...complete, ...urls, DATABASE_URL })).toBe('')
+  })
+
+  it.each(['172.32.0.1', '11.0.0.1', '[2001:db8::1]', 'a.example', 'local.example', 'internal.evil.example'])(
+    'takes none to others: %s',
+    (host) => expect(problemsOf({ ...complete, AUTH_URL: `http://${host}` })).toContain('AUTH_URL would'),
+  )
+
   it('keeps the password of a Postgres with several hosts secret, and refuses what libpq would (P9)', () => {
     const url = 'postgres://worker:canary-of-hosts@one:5432,two:5433/mirror'
     expect(loadMirrorConfig({ DATABASE_URL: url }).databaseUrl).toBe(url)
