@@ -1,8 +1,8 @@
 // Two real clusters of Postgres with streaming replication: the primary is killed and its standby promoted, then the new primary turns
-// read-only and keeps its sessions. A worker that names both hosts has to go on by itself each time, without a difference.
+// read-only and keeps its sessions, then the next one falls silent. A worker that names both hosts has to go on by itself each time, without a difference.
 
 import { execFile } from 'node:child_process'
-import { appendFile, chmod, chown, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { appendFile, chmod, chown, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -21,6 +21,8 @@ type Cluster = {
   run(...statements: string[]): Promise<void>
   /** As after a power failure. */
   kill(): Promise<void>
+  /** As a machine that is gone: nothing comes from it, not even that it is gone. */
+  freeze(): Promise<void>
   promote(): Promise<void>
 }
 
@@ -64,6 +66,14 @@ export async function postgresFailover(log: Log): Promise<void> {
     )
     if (sessions > 0)
       throw new Error(`${sessions} sessions of the worker stay at the host that takes no writes`)
+
+    await second.kill()
+    const fourth = await makeStandby(run, directory.path, 'second', third, clusters, second.port)
+    await untilReplayed(third, fourth)
+    await third.freeze()
+    await fourth.promote()
+    for (let id = 101; id <= 150; id++) simulator.source.change('assignment', id)
+    log(`primary fell silent, standby promoted: current after ${await untilEqual(fourth.url, simulator)} s`)
   } finally {
     await worker.stop()
   }
@@ -192,6 +202,7 @@ async function start(
   await control('-l', `${data}.log`, 'start')
   const kill = async () => void (await control('-m', 'immediate', 'stop').catch(() => {}))
   clusters.defer(kill)
+  const postmaster = Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n')[0])
   return {
     port,
     url: `postgres://postgres@127.0.0.1:${port}/tidemark?sslmode=disable`,
@@ -205,6 +216,20 @@ async function start(
       }
     },
     kill,
+    async freeze() {
+      const { stdout } = await exec('ps', ['-o', 'pid=', '--ppid', `${postmaster}`])
+      const all = [postmaster, ...stdout.split(/\s+/).filter(Boolean).map(Number)]
+      for (const pid of all) process.kill(pid, 'SIGSTOP')
+      clusters.defer(() => all.forEach(thaw))
+    },
     promote: async () => void (await control('promote')),
+  }
+}
+
+function thaw(pid: number): void {
+  try {
+    process.kill(pid, 'SIGCONT')
+  } catch {
+    // It ended.
   }
 }

@@ -17,7 +17,12 @@ const soon = { timeout: 10_000, interval: 50 }
 /** One more address of the same Postgres, which can go away. */
 async function startRelay(target: URL) {
   const sockets = new Set<Socket>()
+  let isSilent = false
   const server = createServer((client) => {
+    if (isSilent) {
+      sockets.add(client)
+      return
+    }
     const session = connect(Number(target.port), target.hostname)
     for (const [socket, other] of [
       [client, session],
@@ -34,6 +39,11 @@ async function startRelay(target: URL) {
   const { port } = server.address() as { port: number }
   return {
     address: `127.0.0.1:${port}`,
+    /** As a machine that is gone: nothing comes from it, not even that it is gone. */
+    fallSilent() {
+      isSilent = true
+      for (const socket of sockets) socket.unpipe().pause()
+    },
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => server.close(resolve))
@@ -76,6 +86,22 @@ describe.skipIf(!hasPostgres)('several hosts in DATABASE_URL', () => {
       await opened.close()
     }
   })
+
+  it('go on at the next one when the first says nothing any more, and free who waits for it', async () => {
+    const target = new URL(database.url)
+    await using first = await startRelay(target)
+    await using second = await startRelay(target)
+    const opened = await open(`${first.address},${second.address}`)
+    try {
+      const held = await opened.pool.connect()
+      first.fallSilent()
+      await expect(held.query('select 1')).rejects.toThrow('terminated')
+      held.release(true)
+      expect(await addressOf(opened)).toBe(second.address)
+    } finally {
+      await opened.close()
+    }
+  }, 30_000)
 
   it('are told with what is wrong with each when none can be used, without the password (P9)', async () => {
     const failure = await open(`${nobody},127.0.0.1:2`).catch(String)

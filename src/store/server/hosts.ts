@@ -16,6 +16,8 @@ type IsWanted = (role: Role) => boolean
 const lookTimeoutMs = 4_000
 /** A host that was as it should be is not looked at again for so long. */
 const goodForMs = 1_000
+/** A machine that is gone says nothing: its sessions would wait for a quarter of an hour, and nobody would ask for a new one. */
+const lookEveryMs = 3_000
 
 const takesWrites: IsWanted = ({ isReadOnly }) => !isReadOnly
 const isAny: IsWanted = () => true
@@ -71,6 +73,7 @@ function openHosts(options: Options) {
   let current: URL | null = null
   let lookedAtMs = Number.NEGATIVE_INFINITY
   let looking: Promise<URL> | null = null
+  let regularly: NodeJS.Timeout | undefined
 
   async function look(): Promise<URL> {
     const found = await firstWanted(current === null ? hosts : [current, ...hosts], wanted, options)
@@ -80,18 +83,26 @@ function openHosts(options: Options) {
     return found
   }
 
+  async function find(): Promise<URL> {
+    if (current !== null && performance.now() - lookedAtMs < goodForMs) return current
+    looking ??= look().finally(() => {
+      looking = null
+    })
+    return await looking
+  }
+
   return {
-    async find(): Promise<URL> {
-      if (current !== null && performance.now() - lookedAtMs < goodForMs) return current
-      looking ??= look().finally(() => {
-        looking = null
-      })
-      return await looking
-    },
+    find,
     add(client: pg.Client) {
       if (current === null) return
       sessions.set(client, current)
-      client.once('end', () => sessions.delete(client))
+      regularly ??= setInterval(() => void find().catch(() => {}), lookEveryMs).unref()
+      client.once('end', () => {
+        sessions.delete(client)
+        if (sessions.size > 0) return
+        clearInterval(regularly)
+        regularly = undefined
+      })
     },
   }
 }
