@@ -173,6 +173,8 @@ function codeOf(failure: unknown): string {
   return ''
 }
 
+const missingTables = /^(?:42P01|3F000)$/
+
 function whatToDo(kind: PartKind, failure: unknown): string {
   if (kind === 'receiver') return 'Check ALERT_WEBHOOK_URL and the network, then `tidemark alerts test`.'
   if (kind === 'service') return 'If it takes long, see what the service answers: `tidemark probe`.'
@@ -180,6 +182,8 @@ function whatToDo(kind: PartKind, failure: unknown): string {
     return kind === 'database'
       ? 'Make room on the disk of Postgres, or make it larger. Tidemark goes on by itself.'
       : 'Give Redis more memory (maxmemory), or the queue room on its disk. Tidemark goes on by itself.'
+  if (kind === 'database' && missingTables.test(codeOf(failure)))
+    return 'Somebody removed the tables of Tidemark, or this is another database. Restart the worker: it makes them and reads everything again.'
   if (/NOPERM|permission denied/.test(failure === null ? '' : messageOf(failure)))
     return kind === 'database'
       ? 'Give the role of DATABASE_URL this right back. Tidemark goes on by itself.'

@@ -83,13 +83,12 @@ describe.skipIf(!hasPostgres).concurrent('somebody is told within two minutes', 
     return () => new Date(fromMs + 10 * (performance.now() - startedMs))
   }
 
-  it.each([
+  it.for([
     ['its Postgres', () => ({ url: `postgres://a:b@${nowhere}/mirror` }), {}, 'Postgres does not work'],
     ['its queue', () => database, { REDIS_URL: `redis://${nowhere}` }, 'The queue does not work'],
   ] as const)(
     'of a worker that was started while %s was away',
-
-    async (_what, mirror, variables, text) => {
+    async ([, mirror, variables, text], { expect }) => {
       await using simulator = await startSimulator({ assignments: 3 })
       await using receiver = await startAlertReceiver()
       const settings = { ...variables, ALERT_WEBHOOK_URL: receiver.url }

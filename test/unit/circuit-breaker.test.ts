@@ -96,6 +96,25 @@ describe('what was left alone', () => {
     expect(breaker.waits()).toEqual([])
   })
 
+  it('is tried at once when the part that was away works again', () => {
+    const asked: RunRequest[] = []
+    const breaker = openCircuitBreaker({
+      serviceOf: () => 'assignment',
+      requestRun: async (one) => void asked.push(one),
+      log: openLog({ level: 'fatal' }),
+    })
+    const full = Object.assign(new Error('No space left on device'), { code: '53100' })
+    breaker.failed(request, Date.now(), { ...broken, scope: 'database', error: full })
+    expect([breaker.mustWait(request), breaker.outageOf('database')]).toEqual([true, full])
+    breaker.tryAgain('database')
+    expect(asked).toMatchObject([{ stream: 'assignment', kind: 'incremental' }])
+    expect(breaker.mustWait(request)).toBe(false)
+    // Down until a run has worked.
+    expect(breaker.outageOf('database')).toBe(full)
+    breaker.succeeded(request, 0)
+    expect(breaker.outageOf('database')).toBeNull()
+  })
+
   it('is tried again in time although the clock was set back', () => {
     const { breaker } = watch()
     breaker.failed(request, Date.now(), away)

@@ -7,12 +7,18 @@ import type { JsonObject } from '../../src/json/json.ts'
 import { afterFailure, backoff, type Outage } from '../../src/util/backoff.ts'
 import { isSecret } from '../../src/web/sessions.ts'
 import { type Scheduled, scheduleChanges, type Wanted } from '../../src/worker/queue/schedules.ts'
-import { lookbackReader } from '../../src/worker/scheduled-runs.ts'
+import { failureScopeOf, lookbackReader } from '../../src/worker/scheduled-runs.ts'
 import { checkCreated, planSubscriptions, subscriptionKeyOf } from '../../src/worker/subscription.ts'
 import { neverAborted } from '../support/context.ts'
 import { streamOf } from '../support/streams.ts'
 
 describe('what fails', () => {
+  it('because the disk of Postgres is full is the trouble of all runs, also when its failure could be noted', () => {
+    const full = Object.assign(new Error('could not extend file: No space left on device'), { code: '53100' })
+    expect(failureScopeOf(full, true)).toMatchObject({ scope: 'database', level: 'warn' })
+    expect(failureScopeOf(new Error('relation is missing'), true)).toMatchObject({ scope: 'stream' })
+  })
+
   const fail = (outage: Outage | null, nowMs: number, more = {}): Outage =>
     afterFailure(outage, {
       ...{ nowMs, startedMs: nowMs, notBeforeMs: null, policy: backoff.circuit, random: 1 },
