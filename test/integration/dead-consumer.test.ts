@@ -118,7 +118,9 @@ describe.skipIf(!hasBackend('redis'))('a queue in Redis', () => {
       await allow('-bzpopmin')
       await expect.poll(() => String(seen.failures), inTime).toContain('no worker has taken one for')
       expect(String(seen.failures)).toContain('bzpopmin')
-      expect(logged.join('')).toContain('Tidemark has made the consumer of this queue anew')
+      await expect
+        .poll(() => logged.join(''), inTime)
+        .toContain('Tidemark has made the consumer of this queue anew')
       await allow('+bzpopmin')
       const allowedMs = performance.now()
       await expect.poll(hasWorkedSince(allowedMs), inTime).toBe(true)

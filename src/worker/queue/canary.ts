@@ -64,6 +64,7 @@ export function watchQueue(options: Options): QueueWatch {
   const sent = new Map<Consumer, Sent>()
   const openedMs = performance.now()
   const seenMs = new Map<Consumer, number>()
+  const anewMs = new Map<Consumer, number>()
   let isDoubted = false
   let met: { readonly error: Error; readonly atMs: number } | null = null
 
@@ -79,7 +80,7 @@ export function watchQueue(options: Options): QueueWatch {
       sent.delete(consumer)
     } else if (last && nowMs - last.atMs >= rhythmMs) {
       const cause = met && met.atMs > last.atMs ? met.error : null
-      throw new NotTaken(consumer, nowMs - Math.max(workedMs(consumer), openedMs), cause)
+      throw new NotTaken(consumer, nowMs - last.atMs, nowMs - Math.max(workedMs(consumer), openedMs), cause)
     }
     if (sent.get(consumer)?.isAdded || (!isDoubted && nowMs - workedMs(consumer) < rhythmMs)) return
     await goOnIfPaused(consumer, options.log)
@@ -105,7 +106,7 @@ export function watchQueue(options: Options): QueueWatch {
         if (closing.signal.aborted) return
         onFailure(error)
         isDoubted = true
-        await repair(options, error).then(
+        await repair({ ...options, rhythmMs, anewMs }, error).then(
           (isAnew) => isAnew && sent.clear(),
           (cause) => options.log.debug({ err: cause }, 'the queue could not be repaired yet'),
         )
@@ -126,8 +127,21 @@ export function watchQueue(options: Options): QueueWatch {
 }
 
 /** Whether consumers were made anew. */
-async function repair({ consumers, prepare, log }: Options, error: unknown): Promise<boolean> {
+async function repair(
+  {
+    consumers,
+    prepare,
+    rhythmMs,
+    anewMs,
+    log,
+  }: Options & { readonly rhythmMs: number; readonly anewMs: Map<Consumer, number> },
+  error: unknown,
+): Promise<boolean> {
   if (error instanceof NotTaken) {
+    // A machine that has too much to do is slow, and this gives it more to do.
+    const lastMs = anewMs.get(error.consumer) ?? never
+    if (error.waitsMs < 2 * rhythmMs || performance.now() - lastMs < 8 * rhythmMs) return false
+    anewMs.set(error.consumer, performance.now())
     error.consumer.leave()
     error.consumer.begin()
     log.warn(`${error.message} Tidemark has made the consumer of this queue anew.`)
@@ -149,14 +163,17 @@ const never = Number.NEGATIVE_INFINITY
 class NotTaken extends Error {
   override readonly name = 'NotTaken'
   readonly consumer: Consumer
+  /** How long the canary has waited. */
+  readonly waitsMs: number
 
-  constructor(consumer: Consumer, forMs: number, cause: Error | null) {
+  constructor(consumer: Consumer, waitsMs: number, forMs: number, cause: Error | null) {
     const why = cause === null ? '' : ` The consumer met: ${sentence(messageOf(cause))}`
     super(
       `Jobs can be added to the queue of ${consumer.name}, but no worker has taken one for ${formatDuration(forMs)}.${why}`,
       { cause },
     )
     this.consumer = consumer
+    this.waitsMs = waitsMs
   }
 }
 
