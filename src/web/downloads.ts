@@ -5,6 +5,7 @@ import type { RowCursor } from '../store/queries/rows.ts'
 import { csvLine } from '../util/csv.ts'
 import type { Authentication } from './auth.ts'
 import { type Note, noteDownload } from './noting.ts'
+import { isTooSlow } from './page-routes.ts'
 import { mostInCsv, rowsAsked } from './pages/rows.ts'
 import { type Reader, readerOf } from './reading-places.ts'
 import type { Routes } from './server.ts'
@@ -18,8 +19,8 @@ type Options = {
 }
 
 const pageSize = 500
-/** So that a search that finds little comes to an end, too. */
-const mostPages = 200
+/** That are in memory at once (P10). */
+const mostBytes = 2_000_000
 const longestCell = 1_000_000
 
 const config = { place: 'download' } as const
@@ -47,7 +48,14 @@ export const downloadRoutes =
         if (!queries.streams.includes(name)) return reply.callNotFound()
         const lines = rowLines(queries, name, new URLSearchParams(request.url.split('?')[1]))
         // Wait for the first line: a search that fails at once gets an error page, and no file that ends early.
-        const first = await lines.next()
+        const first = await lines.next().catch((error) => {
+          if (isTooSlow(error)) return null
+          throw error
+        })
+        if (first === null)
+          return reply
+            .code(503)
+            .send({ error: 'This search took longer than 2 s and was stopped. Ask for less.' })
         if (first.done) return reply.code(404).send({ error: `Nothing of ${name} is stored yet.` })
         // What was searched for is not kept: it may be somebody's name.
         const told = `Rows as CSV, ${request.url.includes('?') ? 'those of a search or in an order' : 'all of them'}.`
@@ -79,9 +87,15 @@ async function* rowLines(
   query: URLSearchParams,
 ): AsyncGenerator<string> {
   const isRaw = query.get('raw') === '1'
-  const asked = { ...rowsAsked(query), choose: summaryColumns, limit: pageSize, mostCharacters: longestCell }
+  const asked = {
+    ...rowsAsked(query),
+    choose: summaryColumns,
+    limit: pageSize,
+    mostCharacters: longestCell,
+    mostBytes,
+  }
   let after: RowCursor | null = null
-  for (let rows = 0, pages = 0; rows < mostInCsv && pages < mostPages; pages++) {
+  for (let rows = 0; rows < mostInCsv; ) {
     const shown = await queries.rows(stream, { ...asked, after })
     if (shown === null) return
     const { columns, keyName, numbers } = shown

@@ -196,7 +196,7 @@ async function* inPieces(
 }
 
 /** Postgres stopped the query because its time was up. */
-const isTooSlow = (error: unknown): boolean =>
+export const isTooSlow = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '57014'
 
 const tooSlow = html`<p class="note warn"><b>This took longer than 2 s and was stopped</b>, so that the page does not hold up the mirror. Load it again; a narrower search or a shorter time helps.</p>`

@@ -48,6 +48,8 @@ export type RowsAsked = {
   readonly limit: number
   /** Longer values are cut to so many characters. */
   readonly mostCharacters: number
+  /** The page ends before its values are more than this. */
+  readonly mostBytes?: number
 }
 
 /** One row, and what was noted about its key. */

@@ -48,6 +48,7 @@ type Options = {
 const bodyLimitBytes = 1_048_576
 const usualTimeoutMs = 15_000
 const keepAliveTimeoutMs = 5_000
+const tooLarge = Object.assign(new Error('the body is too large'), { statusCode: 413 })
 
 export async function startHttpServer({
   host,
@@ -84,7 +85,7 @@ export async function startHttpServer({
     let bytes = 0
     payload.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > bodyLimitBytes) payload.destroy(new Error('the body is too large'))
+      if (bytes > bodyLimitBytes) payload.destroy(tooLarge)
     })
     payload.on('end', () => done(null, undefined))
     payload.on('error', (error) => done(error))
@@ -92,7 +93,9 @@ export async function startHttpServer({
   server.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }))
   server.setErrorHandler<FastifyError>((error, _request, reply) => {
     const status = error.statusCode ?? 500
-    if (status >= 500) log.warn({ err: error }, 'answering a request over HTTP failed')
+    // Whoever hangs up before the answer, or in the middle of a body, is no failure of the worker, and must not fill its log.
+    if (status >= 500 && !reply.raw.destroyed)
+      log.warn({ err: error }, 'answering a request over HTTP failed')
     reply
       .code(status)
       .send({ error: status >= 500 ? 'It failed. The log of the worker says why.' : 'bad request' })

@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { readRowPage, rowTable, sqlOf } from '../../src/store/queries/rows.ts'
+import { type RowCursor, type RowPage, readRowPage, rowTable, sqlOf } from '../../src/store/queries/rows.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { type Browsing, openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -217,6 +217,44 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
         'update mirror.assignment set subject = $1, row_version = $2 where assignment_id = $3',
         [was, version, key],
       )
+  })
+
+  it('are given as CSV with all values, a few at a time where they are large (P10)', async () => {
+    const { rows: before } = await database.pool.query<{ key: string; was: string }>(
+      `select assignment_id::text as key, subject as was from mirror.assignment where assignment_id between 60 and 65`,
+    )
+    await database.pool.query(
+      `update mirror.assignment set subject = repeat('x', 900000) where assignment_id between 60 and 65`,
+    )
+    const table = await rowTable(database.pool, assignment)
+    if (!table) throw new Error('there is no table')
+    const columns = table.columns.filter(({ name }) => name === 'subject')
+    const options = {
+      columns,
+      search: everything,
+      limit: 500,
+      mostCharacters: 1_000_000,
+      mostBytes: 2_000_000,
+    }
+    const keys: string[] = []
+    for (let after: RowCursor | null = null, pages = 0; pages === 0 || after !== null; pages++) {
+      const { rows, next }: RowPage = await readRowPage(database.pool, table, { ...options, after })
+      keys.push(...rows.map(({ key }) => key))
+      const bytes = rows.reduce((sum, { values }) => sum + (values[0]?.length ?? 0), 0)
+      expect(bytes).toBeLessThan(2_000_000)
+      after = next
+    }
+    const { rows: stored } = await database.pool.query('select from mirror.assignment')
+    expect(new Set(keys).size).toBe(stored.length)
+    const one = await readRowPage(database.pool, table, { ...options, after: null, mostBytes: 1 })
+    expect(one.rows).toHaveLength(1)
+    const csv = await page('/streams/assignment/rows.csv?column=subject')
+    expect(csv.match(/^\d+,x{900000},/gm)).toHaveLength(6)
+    for (const { key, was } of before)
+      await database.pool.query('update mirror.assignment set subject = $1 where assignment_id = $2', [
+        was,
+        key,
+      ])
   })
 
   it('cannot be asked for by a crooked address', async () => {

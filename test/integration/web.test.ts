@@ -3,8 +3,10 @@
 import { createHmac } from 'node:crypto'
 import { connect } from 'node:net'
 import { hostname } from 'node:os'
+import { PassThrough } from 'node:stream'
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'
+import { openLog } from '../../src/log.ts'
 import type { Part } from '../../src/problems/parts.ts'
 import { readAssets } from '../../src/web/assets.ts'
 import { html } from '../../src/web/html.ts'
@@ -390,6 +392,30 @@ describe('the server', () => {
     expect(await headersOf('GET /page', 'mirror.example')).toContain(
       'strict-transport-security: max-age=31536000',
     )
+  })
+
+  it('writes nothing into its log for those who hang up, or send too much or nonsense', async () => {
+    const lines: string[] = []
+    const stream = new PassThrough().on('data', (line) => lines.push(String(line)))
+    const routes: Routes[] = [
+      (server) => void server.post('/other', async () => 'read'),
+      hookRoute({ secret, onDelivery: () => {} }),
+    ]
+    const server = await startHttpServer({
+      ...{ host: '127.0.0.1', port: 0, routes, log: openLog({ level: 'info', stream }) },
+    })
+    servers.push(server)
+    for (const path of ['/other', `/hooks/${secret}`]) {
+      const post = `POST ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n`
+      await answerTo(server.url, `${post}content-length: 3000000\r\n\r\n${'x'.repeat(3_000_000)}`)
+      const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`
+      await answerTo(server.url, `${post}transfer-encoding: chunked\r\n\r\n${chunk.repeat(40)}0\r\n\r\n`)
+      await answerTo(server.url, `${post}transfer-encoding: chunked\r\n\r\n5\r\nabcde\r\nzzz\r\n`)
+      const socket = connect(server.port, '127.0.0.1')
+      socket.end(`${post}content-length: 100\r\n\r\nx`)
+      await new Promise((resolve) => socket.resume().once('close', resolve))
+    }
+    expect(lines).toEqual([])
   })
 
   it('says which address is taken', async () => {

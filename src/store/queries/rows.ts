@@ -143,6 +143,8 @@ type Options = {
   readonly limit: number
   /** Of a value. */
   readonly mostCharacters: number
+  /** The page ends before its values are more than this, but has at least one row. */
+  readonly mostBytes?: number
   /** No further window is looked at after this long. */
   readonly enoughMs?: number
 }
@@ -176,8 +178,8 @@ export async function readRowPage(client: Queryable, table: RowTable, options: O
     const isEnd = window.looked < size
     const tookMs = performance.now() - startedAtMs
     if (found.length > limit || isEnd || tookMs > (meant.length > 0 ? enoughForKeyMs : enoughMs)) {
-      const shown = found.slice(0, limit)
-      const isFull = found.length > limit
+      const shown = await fitting(client, table, options, found.slice(0, limit))
+      const isFull = found.length > shown.length
       const next = isFull
         ? (shown.findLast((one) => !meant.includes(one)) ?? window.last)
         : isEnd
@@ -192,8 +194,8 @@ export async function readRowPage(client: Queryable, table: RowTable, options: O
     }
     cursor = window.last
     // No more rows than fit into the time that is left, judging by what the rows before took.
-    const fitting = Math.floor((looked / tookMs) * (enoughMs - tookMs))
-    size = Math.max(firstWindow, Math.min(largestWindow, size * 4, fitting))
+    const inTime = Math.floor((looked / tookMs) * (enoughMs - tookMs))
+    size = Math.max(firstWindow, Math.min(largestWindow, size * 4, inTime))
   }
 }
 
@@ -254,6 +256,28 @@ async function readWindow(
   return rows[0] ?? { found: [], looked: 0, last: null }
 }
 
+/** Those of a page that are not too large together (P10). The size of a text is known without reading it. */
+async function fitting(
+  client: Queryable,
+  { tableSchema: { stream, key } }: RowTable,
+  { columns, mostCharacters, mostBytes }: Options,
+  wanted: readonly RowCursor[],
+): Promise<readonly RowCursor[]> {
+  if (mostBytes === undefined || wanted.length === 0 || columns.length === 0) return wanted
+  const sizes = columns.map(
+    ({ name }) => `coalesce(least(octet_length(mine.${pg.escapeIdentifier(name)}::text), 4 * $2::int), 0)`,
+  )
+  const { rows } = await client.query<{ rows: number }>(
+    `select count(*)::int as rows from (
+       select place, sum(${sizes.join(' + ')}) over (order by place) as bytes
+       from unnest($1::text[]) with ordinality as wanted (key, place)
+       left join ${qualified(stream)} as mine on mine.${pg.escapeIdentifier(key.name)} = wanted.key::${key.type}
+     ) as sized where bytes <= $3 or place = 1`,
+    [wanted.map((one) => one.key), mostCharacters, mostBytes],
+  )
+  return wanted.slice(0, rows[0]?.rows ?? 1)
+}
+
 async function readLines(
   client: Queryable,
   { tableSchema: { stream, key } }: RowTable,
@@ -265,7 +289,7 @@ async function readLines(
   const { rows } = await client.query<RowLine>(
     `select wanted.key, _synced_at as "changedAt", _deleted_at is not null as "isDeleted", _rescued is not null as "hasMisfits",
        exists (select from tidemark.late_arrival as late where late.stream = $3 and late.key = wanted.key) as "isLate",
-       array[${values.join(', ')}]::text[] as values
+       to_json(array[${values.join(', ')}]::text[]) as values
      from unnest($1::text[]) with ordinality as wanted (key, place)
      join ${qualified(stream)} as mine on mine.${pg.escapeIdentifier(key.name)} = wanted.key::${key.type}
      order by place`,
