@@ -62,7 +62,7 @@ export function openAuthentication(tokens: Tokens, now?: () => number): Authenti
     roleOf: (given) => isToken.filter(([, isIt]) => isIt(given))[0]?.[0] ?? null,
     signIn(request, reply, { role, name }) {
       sessions.end(cookieOf(request))
-      const cookie = sessions.open(role, name)
+      const cookie = sessions.open({ role, name, address: clientAddress(request) })
       const kind = cameByHttps(request) ? 'secure' : 'plain'
       addCookie(reply, kind, `${cookie}; Max-Age=${sessionMs / 1000}`)
     },

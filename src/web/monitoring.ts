@@ -114,12 +114,15 @@ const whyRefused: Readonly<Partial<Record<Signature, string>>> = {
 export const metricsRoute =
   ({ registry, refresh }: { readonly registry: Registry; readonly refresh: () => Promise<void> }): Routes =>
   (server) => {
-    let refreshing: Promise<void> | null = null
+    let looking: Promise<string> | null = null
+    const look = async () => {
+      await refresh()
+      return await registry.metrics()
+    }
     server.get('/metrics', async (_request, reply) => {
-      refreshing ??= refresh().finally(() => {
-        refreshing = null
+      looking ??= look().finally(() => {
+        looking = null
       })
-      await refreshing
-      return reply.header('content-type', registry.contentType).send(await registry.metrics())
+      return reply.header('content-type', registry.contentType).send(await looking)
     })
   }

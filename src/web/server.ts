@@ -210,9 +210,11 @@ export const byKnownNames =
     const own = new Set([listensOn, hostname(), ...publicNames, ...names].map((name) => name.toLowerCase()))
     const isKnown = (name: string) => isLoopback(name) || isIP(name) !== 0 || own.has(name)
     async function admit(
-      { headers }: FastifyRequest,
+      { headers, raw }: FastifyRequest,
       reply: FastifyReply,
     ): Promise<FastifyReply | undefined> {
+      // A proxy may have looked at the other one.
+      if ((raw.headersDistinct.host?.length ?? 0) > 1) return reply.code(400).send({ error: 'bad request' })
       if (headers.host === undefined || isKnown(nameIn(headers.host))) return
       if (browsersOnly && !isBrowser(headers)) return
       // Browsers send these headers only to this machine or over TLS, and no script can set them. So a proxy with TLS sent this, or a program.

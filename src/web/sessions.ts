@@ -35,6 +35,8 @@ export const readOnlyViewer: Viewer = {
 export type Session = {
   readonly role: Role
   readonly name: string
+  /** Of the client that signed in. */
+  readonly address: string
   readonly expiresAtMs: number
   /** Goes into every form of the session. */
   readonly csrfToken: string
@@ -42,7 +44,7 @@ export type Session = {
 
 export type Sessions = {
   /** Returns the cookie. */
-  open(role: Role, name: string): string
+  open(who: Pick<Session, 'role' | 'name' | 'address'>): string
   /** Null when the cookie is missing or unknown, or its session is over. */
   read(cookie: string | null): Session | null
   end(cookie: string | null): void
@@ -57,7 +59,7 @@ export type Sessions = {
 export const sessionMs = 12 * 3_600_000
 const longestMessage = 600
 export const longestName = 60
-/** Of each role; the oldest one gives way (P10). */
+/** Of each role (P10). The one that gives way is the oldest from the address that has most: one client ends no sessions of others. */
 const mostSessions = 1_000
 
 export function openSessions({ now = Date.now }: { readonly now?: () => number } = {}): Sessions {
@@ -68,15 +70,19 @@ export function openSessions({ now = Date.now }: { readonly now?: () => number }
   const makeRoom = (role: Role) => {
     for (const [key, { expiresAtMs }] of sessions) if (expiresAtMs <= now()) sessions.delete(key)
     const ofRole = [...sessions].filter(([, session]) => session.role === role)
-    if (ofRole.length >= mostSessions) sessions.delete(ofRole[0]?.[0] ?? '')
+    if (ofRole.length < mostSessions) return
+    const byAddress = Object.groupBy(ofRole, ([, { address }]) => address)
+    const [busiest = []] = Object.values(byAddress).toSorted((a = [], b = []) => b.length - a.length)
+    sessions.delete(busiest[0]?.[0] ?? '')
   }
 
   return {
-    open(role, name) {
+    open({ role, name, address }) {
       makeRoom(role)
       const cookie = randomBytes(32).toString('base64url')
       sessions.set(keyOf(cookie), {
         role,
+        address,
         name: [...name].slice(0, longestName).join(''),
         expiresAtMs: now() + sessionMs,
         csrfToken: randomBytes(32).toString('base64url'),

@@ -261,6 +261,7 @@ describe('the server', () => {
       'localhost',
     ])
       expect([host, await isShown(host, '', open)]).toEqual([host, true])
+    expect(await isShown('localhost', 'host: evil.example\r\n')).toBe(false)
     for (const host of ['evil.example', 'evil.inside.example', '0.0.0.0.evil.example'])
       expect([host, await isShown(host, '', open)]).toEqual([host, false])
   })
