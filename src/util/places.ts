@@ -21,6 +21,12 @@ export function openPlaces(most: Limits): Places {
   const takenBy = (who: unknown) => taken.filter((one) => one === who).length
   const isFree = (who: unknown) => taken.length < most.inAll && takenBy(who) < most.ofOne
 
+  /** Whoever has least goes first, and of those whoever came first. */
+  const nextWaiting = (): Waiting | undefined =>
+    [...waiting]
+      .filter((one) => isFree(one.who))
+      .toSorted((one, other) => takenBy(one.who) - takenBy(other.who))[0]
+
   function begin(who: unknown): () => void {
     taken.push(who)
     let isOver = false
@@ -28,7 +34,7 @@ export function openPlaces(most: Limits): Places {
       if (isOver) return
       isOver = true
       taken.splice(taken.indexOf(who), 1)
-      for (const next of waiting) if (isFree(next.who)) next.begin()
+      nextWaiting()?.begin()
     }
   }
 

@@ -32,6 +32,19 @@ describe('places', () => {
     expect(order.slice(4)).toEqual(['b2', 'a3', 'a4'])
   })
 
+  it('go to whoever has least, however long the queue of others is', async () => {
+    const places = openPlaces({ ...limits, inAll: 4 })
+    const [a] = await Promise.all(['a', 'a', 'b', 'b'].map((who) => places.take(who, here)))
+    const order: string[] = []
+    const waiting = ['a', 'a', 'b', 'b', 'c'].map(async (who) => {
+      await places.take(who, here)
+      order.push(who)
+    })
+    a?.()
+    await waiting[4]
+    expect(order).toEqual(['c'])
+  })
+
   it('are waited for by few, not for long, and by nobody who has gone', async () => {
     const places = openPlaces({ ...limits, inAll: 1, longestWaitMs: 20 })
     const leave = await places.take('a', here)
