@@ -191,6 +191,7 @@ const asJson = ({ stream, status, runId, findings, note, error, tally, durationM
   compared: findings.compared,
   differences: findings.differences,
   by_cause: findings.byCause,
+  changed_since_poll: findings.changedSincePoll,
   repaired: findings.repaired,
   unclear: findings.unclear,
   requests: tally.requests,

@@ -8,7 +8,10 @@ import type { Difference } from '../../src/sync/ports/audits.ts'
 import { verifyStream } from '../../src/sync/reconcile/verify.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { writeAsTidemark } from '../support/own-writes.ts'
 import { streamOf } from '../support/streams.ts'
+import { callVerb } from '../support/verbs.ts'
 
 const tracker = streamOf('tracker_object')
 const object = streamOf('assignment_object')
@@ -80,6 +83,45 @@ describe.skipIf(!hasPostgres)('a verification of a list stream', () => {
       })
       expect((await verify(context, tracker)).found).toEqual([
         { key: '9', kind: 'content', columns: ['name'] },
+      ])
+    })
+  })
+
+  describe('while vehicles move', () => {
+    const database = createTestDatabase()
+    it('is no difference what changed or came since the last poll; damage is, and what a repair finds is mended', async () => {
+      await using simulator = await startSimulator({ assignments: 1, trackers: 20 })
+      await using context = await openTestContext(database, simulator)
+      await context.read(tracker, 'incremental', { signal })
+      for (const id of [4, 5, 6]) simulator.source.change('tracker_object', id)
+      simulator.source.insert('tracker_object')
+      const moving = await verify(context, tracker)
+      expect(moving).toMatchObject({
+        found: [],
+        findings: { differences: 0, changedSincePoll: 4, isWhole: true },
+      })
+      expect(moving.note).toBe('verification: no difference; 4 records changed since the last poll')
+      expect(await callVerb(['verify', 'tracker_object'], environmentFor(simulator, database))).toMatchObject(
+        {
+          code: 0,
+        },
+      )
+      await database.pool.query('update mirror.tracker_object set name = null where tracker_object_id = 9')
+      expect((await verify(context, tracker)).found).toContainEqual(
+        expect.objectContaining({ key: '9', kind: 'content' }),
+      )
+      expect(await verify(context, tracker, true)).toMatchObject({
+        findings: { differences: 5, repaired: 5 },
+      })
+      await context.read(tracker, 'incremental', { signal })
+      // Without a trace, as where triggers are off.
+      await writeAsTidemark(
+        database.pool,
+        'update mirror.tracker_object set name = null where tracker_object_id = 3',
+      )
+      simulator.source.change('tracker_object', 7)
+      expect((await verify(context, tracker)).found).toEqual([
+        { key: '3', kind: 'content', columns: ['name'] },
       ])
     })
   })

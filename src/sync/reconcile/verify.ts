@@ -38,8 +38,10 @@ export type VerifyContext = {
 export type VerifyFindings = {
   readonly compared: number
   readonly differences: number
-  /** By cause, as far as one can be told: not of records that changed since the last poll of a list. */
+  /** By cause, as far as one can be told. */
   readonly byCause: DifferenceCounts
+  /** Of a list: records that are new or changed since the last poll, which the next one brings. They are no differences. */
+  readonly changedSincePoll: number
   readonly repaired: number
   /** The look at the record told nothing. */
   readonly unclear: number
@@ -86,21 +88,24 @@ function tell({ context, run, findings }: Inspection, difference: Difference, is
 function told({ context, findings }: Inspection, why: string | null): RunReading {
   findings.isWhole = why === null
   const what = context.sample === null ? 'verification' : 'verification of a sample'
-  const { differences, repaired } = findings
+  const { differences, repaired, changedSincePoll } = findings
   const named = Object.entries(findings.byCause).map(([cause, rows]) => `${rows} ${cause}`)
   const causes = named.length > 0 ? ` (${named.join(', ')})` : ''
   const found = differences === 0 ? 'no difference' : `${differences} differences${causes}`
   const mended = repaired > 0 ? `, ${repaired} mended` : ''
+  const changed =
+    changedSincePoll > 0 ? `${plural(changedSincePoll, 'record')} changed since the last poll` : ''
   // Never complete: a verification must not count as a reconcile.
   return {
     isComplete: false,
     yielded: false,
-    note: [`${what}: ${found}${mended}`, why].filter(Boolean).join('; '),
+    note: [`${what}: ${found}${mended}`, changed, why].filter(Boolean).join('; '),
   }
 }
 
 // Verification of a list stream: two listings, the second as the second look. What differs in both, with the same record, is
-// named; a record that changed between them is not wrong, only busy.
+// named; a record that changed between them is not wrong, only busy. Nor is one that changed since the last poll, unless somebody changed
+// the table here: then nobody knows which of both it was.
 /** Reads records by the key of the stream's table, or by the one that a first poll would choose. */
 function keyChooser(stream: ListStream, known: string | null, chosen: string | null): Inspection['read'] {
   let keyField = known
@@ -139,7 +144,10 @@ async function nameConfirmed(inspection: Inspection, page: Records): Promise<voi
   const differing = await run.verification.compare(page)
   const confirmed = await run.verification.confirm(differing)
   if (confirmed.size === 0) return
-  const named = differing.filter(({ key }) => confirmed.has(key))
+  const isOwed = (one: Difference) => !run.state.isLocallyChanged && causeOf(one, run.state.position) === null
+  const all = differing.filter(({ key }) => confirmed.has(key))
+  const named = context.repair ? all : all.filter((one) => !isOwed(one))
+  findings.changedSincePoll += all.length - named.length
   for (const difference of named) tell(inspection, difference)
   if (!context.repair) return
   const wrong: Records = { ...page, rows: page.rows.filter(({ key }) => confirmed.has(key)), rejected: [] }
@@ -168,7 +176,10 @@ const keysAtOnce = 200
 const mostLooks = 4
 
 export async function verifyStream(context: VerifyContext): Promise<VerifyOutcome> {
-  const findings = { compared: 0, differences: 0, byCause: {}, repaired: 0, unclear: 0, isWhole: true }
+  const findings = {
+    ...{ compared: 0, differences: 0, byCause: {}, changedSincePoll: 0 },
+    ...{ repaired: 0, unclear: 0, isWhole: true },
+  }
   const outcome = await performRun({ ...context, kind: 'verify' }, (run, counted) => {
     const stream = versionedBy(context.stream, run.state.versionField)
     const read: Inspection['read'] =
