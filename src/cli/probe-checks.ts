@@ -212,6 +212,11 @@ function clockCheck(service: ServiceName, date: Date): Check {
 }
 
 // Whether Postgres and the queue are as they have to be. Makes no schema and starts no embedded Postgres.
+const superuserCheck = (role: string): Check => ({
+  ...{ name: 'postgres role', isFine: true, isWarning: true },
+  says: `${role} is a superuser: whoever gets into its session has a shell on the machine of Postgres. Tidemark needs no such rights: give it a role of its own (docs/guides/deploy-as-a-container.md).`,
+})
+
 async function limitChecks(pool: Pool, role: string): Promise<readonly Check[]> {
   const lacking = await lackingLimits(pool, role)
   const name = 'postgres BI role'
@@ -244,11 +249,14 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
         has_schema: boolean
         has_source: boolean
         has_limits: boolean
+        role: string
+        is_superuser: boolean
       }>(
         `select current_setting('server_version') as version, current_setting('TimeZone') as time_zone,
            pg_size_pretty(pg_database_size(current_database())) as size,
            to_regclass('tidemark.stream') is not null as has_schema, to_regclass('tidemark.source') is not null as has_source,
-           to_regclass('tidemark.role_limit') is not null as has_limits`,
+           to_regclass('tidemark.role_limit') is not null as has_limits,
+           current_user::text as role, (select rolsuper from pg_roles where rolname = current_user) as is_superuser`,
       )
       const [found] = rows
       const schema = found?.has_schema ? 'holds a mirror' : 'holds no mirror yet'
@@ -263,6 +271,7 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
           isFine: true,
           says: `${found?.time_zone}; any is fine`,
         },
+        ...(found?.is_superuser ? [superuserCheck(found.role)] : []),
         ...(config.biRole !== null && found?.has_limits
           ? await limitChecks(database.pool, config.biRole)
           : []),

@@ -127,6 +127,15 @@ describe.skipIf(!hasPostgres)('the role of the analysts', () => {
       (await probePostgres(config, quietLog)).filter(({ name }) => name === 'postgres BI role')
     expect((await probed()).map(({ isWarning }) => isWarning)).toEqual(Array.from({ length: 6 }, () => true))
     expect(JSON.stringify(await probed())).toContain('Have an administrator run: revoke execute on function')
+    for (const [databaseUrl, told] of [
+      [as(worker()), 0],
+      [database.url, 1],
+    ] as const)
+      expect(
+        (await probePostgres({ ...config, databaseUrl }, quietLog)).filter(
+          ({ name }) => name === 'postgres role',
+        ),
+      ).toHaveLength(told)
     expect(await migrate(as(worker()))).toEqual(statements)
     for (const statement of statements) await run(statement)
     expect(await migrate(as(worker()))).toEqual([])

@@ -105,6 +105,16 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
         `select rolsuper or rolcreaterole or rolcreatedb or rolbypassrls as is_mighty from pg_roles where rolname = current_user`,
       )
       expect(rows).toEqual([{ is_mighty: false }])
+      // It ends readers that hold up a new column, and sees for how long they have.
+      const reader = new pg.Client(as(roles().BI_ROLE, 'another-secret'))
+      reader.on('error', () => {})
+      await reader.connect()
+      await reader.query('begin; select from bi.assignment')
+      const { rows: ended } = await client.query(
+        'select pg_terminate_backend(pid) as ended from pg_stat_activity where usename = $1 and xact_start is not null',
+        [roles().BI_ROLE],
+      )
+      expect(ended).toEqual([{ ended: true }])
     })
     await connected(as(roles().BI_ROLE, 'another-secret'), async (client) => {
       expect((await client.query('select from bi.assignment')).rowCount).toBe(30)
