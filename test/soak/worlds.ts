@@ -37,7 +37,8 @@ export async function startPostgres(directory: string): Promise<PostgresWorld> {
   const start = () => control('start', '-l', join(data, 'server.log'), '-o', serverFlags(port))
   await start()
   return {
-    url: embedded.url,
+    // Some faults are what only a superuser can do.
+    url: embedded.adminUrl,
     ...{ data, control, start },
     async cut(awayMs) {
       await control('stop', '-m', 'immediate')
