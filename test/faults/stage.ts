@@ -2,11 +2,8 @@
 // begins, and somebody has to be told of it; it ends, and the worker has to be well again with rows equal to the source.
 
 import { chmodSync, mkdtempSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import type { Environment } from '../../src/config/load.ts'
@@ -19,6 +16,7 @@ import {
   startPostgres as startPostgresIn,
   startRedis as startRedisIn,
 } from '../soak/worlds.ts'
+import { type AlertReceiver, receiveAlerts } from '../support/alert-receiver.ts'
 import { environmentFor } from '../support/environment.ts'
 import type { Program } from '../support/installed.ts'
 import { differences } from '../support/same-as-source.ts'
@@ -33,18 +31,12 @@ export type Fault = {
 export type Stage = {
   readonly directory: string
   readonly simulator: Simulator
-  readonly alerts: Alerts
+  readonly alerts: AlertReceiver
   startPostgres(): Promise<PostgresWorld>
   startRedis(): Promise<RedisWorld>
   /** What ends with the trial, the last one first. */
   defer(end: () => PromiseLike<unknown>): void
   startWorker(environment: Environment): Promise<TriedWorker>
-}
-
-export type Alerts = {
-  readonly url: string
-  /** All messages so far, as text. */
-  received(): readonly string[]
 }
 
 export type TriedWorker = Pick<SoakWorker, 'stop' | 'surprises' | 'kill' | 'start' | 'memoryMb'> & {
@@ -65,7 +57,7 @@ export async function onStage<Result>(work: (stage: Stage) => Promise<Result>): 
   const simulator = ended.use(
     await startSimulator({ assignments: 300, notes: 200, trackers: 5, objects: 10 }),
   )
-  const alerts = await receiveAlerts(ended)
+  const alerts = ended.use(await receiveAlerts())
   const changing = setInterval(() => changeSomething(simulator), 1_000)
   ended.defer(() => clearInterval(changing))
   let number = 0
@@ -123,20 +115,6 @@ function changeSomething({ source }: Simulator): void {
   if (id !== undefined) source.change('assignment', id)
 }
 
-async function receiveAlerts(ended: AsyncDisposableStack): Promise<Alerts> {
-  const received: string[] = []
-  const server = createServer(async (request, response) => {
-    received.push(await text(request))
-    response.end()
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  ended.defer(() => new Promise<void>((resolve) => void server.close(() => resolve())))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/alerts`,
-    received: () => received,
-  }
-}
-
 export type Trial = {
   readonly worker: TriedWorker
   /** Where the rows are, for the test itself. */
@@ -179,14 +157,24 @@ async function timeTelling({ alerts }: Stage, trial: Trial): Promise<string> {
   for (;;) {
     const afterMs = performance.now() - beganMs
     if (!(await worker.isReady())) notReadyMs ??= afterMs
-    const said = saidIn(alerts.received().slice(before), sentence)
-    if (said !== null) alert ??= { afterMs, said }
+    const told = alerts.received().slice(before)
+    const said = told.find(({ event, what }) => event === 'began' && sentence.test(what))?.what
+    if (said !== undefined) alert ??= { afterMs, said }
     if (alert && (staysReady || notReadyMs !== null)) break
     const isOver = afterMs > (healsItself ? healsWithinMs : longestMs)
     if (isOver && healsItself) break
     if (isOver)
       throw new Error(
-        `not told within ${seconds(longestMs)}: ${notReadyMs === null ? 'ready all the time' : `not ready after ${seconds(notReadyMs)}`}, ${alert === null ? `no alert says ${sentence} (${alerts.received().slice(before).join(' | ').slice(0, 600) || 'none at all'})` : 'an alert'}`,
+        `not told within ${seconds(longestMs)}: ${notReadyMs === null ? 'ready all the time' : `not ready after ${seconds(notReadyMs)}`}, ${
+          alert === null
+            ? `no alert says ${sentence} (${
+                told
+                  .map(({ what }) => what)
+                  .join(' | ')
+                  .slice(0, 600) || 'none at all'
+              })`
+            : 'an alert'
+        }`,
       )
     await wait(lookEveryMs)
   }
@@ -198,16 +186,6 @@ async function timeTelling({ alerts }: Stage, trial: Trial): Promise<string> {
 
 /** Alerts are of what lasts for a minute. What the worker mends sooner is told in the log. */
 const healsWithinMs = 20_000
-
-/** What an alert says of a problem, if one does. */
-function saidIn(messages: readonly string[], sentence: RegExp): string | null {
-  for (const message of messages) {
-    const { problems = [] } = JSON.parse(message) as { problems?: readonly { what?: string }[] }
-    const said = problems.map(({ what = '' }) => what).find((what) => sentence.test(what))
-    if (said !== undefined) return said
-  }
-  return null
-}
 
 /** Milliseconds until the worker is ready and what has changed meanwhile is in its rows. */
 export async function untilWell(

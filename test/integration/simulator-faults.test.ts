@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { mildMix } from '../../src/simulator/faults.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { type Caller, openCaller } from '../support/simulator-caller.ts'
+import { type Caller, openCaller, signIn } from '../support/simulator-caller.ts'
 
 let simulator: Simulator
 let caller: Caller
@@ -172,5 +172,26 @@ describe('the mild mix', () => {
     await expect.poll(() => other.faults.struck).toBe(2)
     await other.close()
     expect(await Promise.all(waiting)).toEqual(['cut', 'cut'])
+  })
+})
+
+describe('an answer of a gigabyte', () => {
+  it.each(['endless', 'gzip-bomb'] as const)('has no length, and does not end soon: %s', async (kind) => {
+    simulator.faults.add({ kind, times: 1 })
+    const leaving = new AbortController()
+    const token = await signIn(simulator)
+    const response = await fetch(`${simulator.assignmentUrl}/api/Assignment?PageSize=1`, {
+      headers: { authorization: `Bearer ${token}`, clientId: simulator.credentials.clientGuid },
+      signal: leaving.signal,
+    })
+    expect(response.headers.get('content-length')).toBeNull()
+    expect(response.headers.get('content-encoding')).toBe(kind === 'gzip-bomb' ? 'gzip' : null)
+    let bytes = 0
+    for await (const piece of response.body ?? []) {
+      bytes += piece.length
+      if (bytes > 60_000_000) break
+    }
+    expect(bytes).toBeGreaterThan(60_000_000)
+    leaving.abort()
   })
 })

@@ -1,20 +1,27 @@
 // The soak: three workers, a source that changes all the time, misbehaves and breaks one belief after the other, and everything else
 // going wrong around them. Then quiet, and the mirror must equal the source. `SOAK_MINUTES` (10) says for how long, `SOAK_BACKEND` (redis, or postgres) where the
-// queue lives, `SOAK_SEED` what goes wrong when.
+// queue lives, `SOAK_SEED` what goes wrong when. With `-- --faults` (or `SOAK_FAULTS=1`) the parts around the workers fail at random instead, each for
+// more than two minutes, and health is compared with the truth each second.
 
 import { chmodSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
+import { freePort } from '../../src/embedded-postgres/cluster.ts'
 import { mildMix } from '../../src/simulator/faults.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { receiveAlerts } from '../support/alert-receiver.ts'
 import { environmentFor } from '../support/environment.ts'
+import { missing } from '../support/installed.ts'
 import { differences } from '../support/same-as-source.ts'
+import { keepLittle, mountSmallDisk } from '../support/small-disk.ts'
 import { percentile, watchAges } from './ages.ts'
 import { breakBeliefs, tell } from './beliefs.ts'
 import { makeFailure } from './chaos.ts'
 import { startChurn } from './churn.ts'
+import { drawFaults } from './faults.ts'
+import { postgresFaults, redisFaults, startMovingRedis, upstreamFaults } from './part-faults.ts'
 import { type Finding, judgeMemory, overlappingRuns, startSampling } from './verdict.ts'
 import { openSoakWorker } from './workers.ts'
 import { startPostgres, startRedis } from './worlds.ts'
@@ -22,9 +29,12 @@ import { startPostgres, startRedis } from './worlds.ts'
 const minutes = Number(process.env.SOAK_MINUTES ?? 10)
 const usesRedis = (process.env.SOAK_BACKEND ?? 'redis') === 'redis'
 const seed = Number(process.env.SOAK_SEED ?? 1)
+const withFaults = process.argv.includes('--faults') || process.env.SOAK_FAULTS === '1'
 const schedule = '2s'
 /** Longer than it takes until a restored backup is believed. */
 const quietTimeoutMs = 1_200_000
+/** Of the file system in memory that can be filled. */
+const diskMb = 2_000
 
 const directory = mkdtempSync(join(tmpdir(), 'tidemark-soak-'))
 // For the Postgres of the soak when root runs it.
@@ -34,8 +44,13 @@ const say = (what: string) =>
   process.stdout.write(`${((performance.now() - startedMs) / 1000).toFixed(1).padStart(7)} s  ${what}\n`)
 say(`${minutes} minutes, queue in ${usesRedis ? 'Redis' : 'Postgres'}, seed ${seed}; logs in ${directory}`)
 
-const postgres = await startPostgres(join(directory, 'database'))
-const redis = usesRedis ? await startRedis(join(directory, 'redis')) : null
+const hasDisk = withFaults && missing(['mount']) === null
+const disk = hasDisk ? mountSmallDisk(join(directory, 'disk'), diskMb) : null
+const postgres = await startPostgres(disk?.path ?? join(directory, 'database'))
+if (disk) await keepLittle(postgres.url)
+const moving = usesRedis && withFaults ? await startMovingRedis(join(directory, 'redis')) : null
+const redis = moving ?? (usesRedis ? await startRedis(join(directory, 'redis')) : null)
+const alerts = withFaults ? await receiveAlerts() : null
 const simulator = await startSimulator({
   look: 'recorded',
   seed,
@@ -52,7 +67,6 @@ const environment = environmentFor(
   {
     ...(redis && { REDIS_URL: redis.url }),
     LOG_LEVEL: 'info',
-    HTTP_PORT: '0',
     LOOKBACK: '20s',
     REQUEST_TIMEOUT: '5s',
     SCHEDULE_ASSIGNMENT: schedule,
@@ -61,10 +75,16 @@ const environment = environmentFor(
     SCHEDULE_ASSIGNMENT_OBJECT: '15s',
     SCHEDULE_DELETIONS: '15s',
     SCHEDULE_RECONCILE: '60s',
+    ...(alerts && { ALERT_WEBHOOK_URL: alerts.url, ALERT_FORMAT: 'json' }),
   },
 )
-const workers = [1, 2, 3].map((number) =>
-  openSoakWorker({ name: `worker-${number}`, directory, environment }),
+const ports = await Promise.all([1, 2, 3].map(() => freePort()))
+const workers = ports.map((port, index) =>
+  openSoakWorker({
+    name: `worker-${index + 1}`,
+    directory,
+    environment: { ...environment, HTTP_PORT: String(port) },
+  }),
 )
 const pool = new pg.Pool({ connectionString: postgres.url, max: 4 })
 pool.on('error', () => {})
@@ -79,12 +99,25 @@ const random = () => {
   return randomState / 2 ** 32
 }
 const churn = startChurn(simulator, { changesPerSecond: 50, random: Math.random })
-const troubling = makeFailure({ workers, postgres, redis, random, signal, say })
+const troubling = alerts
+  ? Promise.resolve({})
+  : makeFailure({ workers, postgres, redis, random, signal, say })
+const comparing: Promise<readonly Finding[]> = alerts
+  ? drawFaults({
+      faults: [
+        ...(moving ? redisFaults(moving) : []),
+        ...postgresFaults(postgres, disk),
+        ...upstreamFaults(simulator),
+      ],
+      readyUrls: ports.map((port) => `http://127.0.0.1:${port}/readyz`),
+      ...{ alerts, random, signal, say },
+    })
+  : Promise.resolve([])
 const breaking = breakBeliefs({ simulator, pool, signal, say })
 await wait(minutes * 60_000)
 ending.abort()
 await breaking.thrown
-const [ages, breaker, memory] = await Promise.all([aging, troubling, sampling])
+const [ages, breaker, memory, compared] = await Promise.all([aging, troubling, sampling, comparing])
 
 say('quiet')
 const changes = churn.stop()
@@ -110,6 +143,7 @@ const { rows: ledger } = await pool.query(
 )
 const ends = await Promise.all(workers.map((worker) => worker.stop()))
 const findings: readonly Finding[] = [
+  ...compared,
   {
     what: 'mirror equals source',
     isFine: different.length === 0,
@@ -152,4 +186,6 @@ await pool.end()
 await simulator.close()
 await redis?.stop()
 await postgres.stop()
+await alerts?.[Symbol.asyncDispose]()
+disk?.leave()
 process.exitCode = findings.every(({ isFine }) => isFine) ? 0 : 1

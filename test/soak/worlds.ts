@@ -79,6 +79,7 @@ export async function startRedis(directory: string): Promise<RedisWorld> {
   }
 
   async function kill(): Promise<void> {
+    if (server.exitCode !== null || server.signalCode !== null) return
     const ended = once(server, 'exit')
     server.kill('SIGKILL')
     await ended

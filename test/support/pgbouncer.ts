@@ -48,8 +48,10 @@ export async function startPooler(
   }
   let server = await start()
   const stop = async () => {
+    if (server.exitCode !== null || server.signalCode !== null) return
     const ended = once(server, 'exit')
-    if (server.kill('SIGKILL')) await ended
+    server.kill('SIGKILL')
+    await ended
   }
   return {
     url: url.href,
