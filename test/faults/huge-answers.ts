@@ -1,9 +1,14 @@
 // The upstream answers with a body of a gigabyte, plain or compressed, or asks to be left alone for thirty years.
 
 import type { Fault as Answered } from '../../src/simulator/faults.ts'
-import { begunWell, type Fault, type Stage, tryFault } from './stage.ts'
+import { begunWell, type Fault, type Stage, type TriedWorker, tryFault } from './stage.ts'
 
-async function tryAnswers(stage: Stage, fault: Answered, sentence: RegExp): Promise<string> {
+async function tryAnswers(
+  stage: Stage,
+  fault: Answered,
+  sentence: RegExp,
+  atEnd: (worker: TriedWorker) => Promise<void> = async () => {},
+): Promise<string> {
   const { url } = await stage.startPostgres()
   const worker = await stage.startWorker({ DATABASE_URL: url })
   await begunWell(stage, { worker, databaseUrl: url })
@@ -16,7 +21,10 @@ async function tryAnswers(stage: Stage, fault: Answered, sentence: RegExp): Prom
   const said = await tryFault(stage, {
     ...{ worker, databaseUrl: url, staysReady: true, sentence },
     begin: async () => stage.simulator.faults.add(fault),
-    end: async () => stage.simulator.faults.clear(),
+    async end() {
+      stage.simulator.faults.clear()
+      await atEnd(worker)
+    },
   })
   return `${said}; memory ${before.toFixed(0)} MB before, ${most.toFixed(0)} MB at most`
 }
@@ -33,9 +41,20 @@ export const gzipBomb: Fault = {
   try: (stage) => tryAnswers(stage, { kind: 'gzip-bomb', path: '/api/' }, /assignment/i),
 }
 
+/** An hour of it is believed; a worker that is started anew asks at once. */
+async function startAnew(worker: TriedWorker): Promise<void> {
+  await worker.kill()
+  worker.start()
+}
+
 export const absurdRetryAfter: Fault = {
   name: 'the upstream asks for thirty years of rest (Retry-After)',
   needs: [],
   try: (stage) =>
-    tryAnswers(stage, { kind: 503, retryAfterSeconds: 999_999_999, path: '/api/' }, /20[3-9]\d|2058|asks/i),
+    tryAnswers(
+      stage,
+      { kind: 503, retryAfterSeconds: 999_999_999, path: '/api/' },
+      /asks to be left alone/,
+      startAnew,
+    ),
 }

@@ -1,4 +1,4 @@
-// Somebody pauses both queues in Redis, as BullMQ's tools offer it: everything answers, and no job is taken.
+// Somebody pauses both queues in Redis, as BullMQ's tools offer it: everything answers, and no job is taken. The worker resumes them by itself.
 
 import { Queue } from 'bullmq'
 import { Redis } from 'ioredis'
@@ -18,9 +18,12 @@ export const queuePaused: Fault = {
     const queues = ['tidemark-runs', 'tidemark-ticks'].map((name) => new Queue(name, { connection, prefix }))
     stage.defer(async () => connection.disconnect())
     return await tryFault(stage, {
-      ...{ worker, databaseUrl },
+      ...{ worker, databaseUrl, healsItself: true },
       begin: () => Promise.all(queues.map((queue) => queue.pause())),
-      end: () => Promise.all(queues.map((queue) => queue.resume())),
+      async end() {
+        const paused = await Promise.all(queues.map((queue) => queue.isPaused()))
+        if (paused.includes(true)) throw new Error('the worker has not resumed both queues')
+      },
       sentence: /^The queue/,
     })
   },

@@ -11,6 +11,8 @@ export type PartFault = {
   readonly sentence: RegExp
   /** The worker serves the mirror meanwhile, so it stays ready; an alert tells. */
   readonly staysReady?: boolean
+  /** The workers mend it sooner than anybody has to be told. */
+  readonly healsItself?: boolean
   readonly begin: () => Promise<unknown>
   readonly end: () => Promise<unknown>
 }
@@ -67,9 +69,9 @@ export async function drawFaults(options: Options): Promise<readonly Finding[]> 
       ...{ endedMs: null, wellMs: null },
     }
     truth.tried.push(one)
-    truth.fault = fault
+    truth.fault = fault.healsItself ? null : fault
     await fault.begin()
-    await pause(shortestMs + random() * 40_000)
+    if (!fault.healsItself) await pause(shortestMs + random() * 40_000)
     await fault.end()
     one.endedMs = performance.now()
     truth.fault = null

@@ -53,12 +53,12 @@ const serviceDoesNot = /^The assignment service of the upstream does not work/
 
 export function redisFaults(redis: MovingRedis): readonly PartFault[] {
   const sentence = queueDoesNot
-  const setPaused = async (how: 'pause' | 'resume') => {
+  const pauseQueues = async () => {
     const [key = ''] = (await redis.tell('KEYS', '*:tidemark-runs:meta')) as string[]
     const [prefix = ''] = key.split(':')
     const connection = new Redis(redis.current().url, { maxRetriesPerRequest: null })
     for (const name of ['tidemark-runs', 'tidemark-ticks'])
-      await new Queue(name, { connection, prefix })[how]()
+      await new Queue(name, { connection, prefix }).pause()
     connection.disconnect()
   }
   return [
@@ -76,9 +76,9 @@ export function redisFaults(redis: MovingRedis): readonly PartFault[] {
       end: () => redis.tell('ACL', 'SETUSER', 'app', '+@all'),
     },
     {
-      ...{ name: 'the queue is paused', sentence },
-      begin: () => setPaused('pause'),
-      end: () => setPaused('resume'),
+      ...{ name: 'the queue is paused', sentence, healsItself: true },
+      begin: pauseQueues,
+      end: async () => {},
     },
     {
       ...{ name: 'redis is away', sentence },
