@@ -39,8 +39,7 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   service_down:
     'a service of the upstream does not answer or answers with errors; its streams wait until it works again',
   token_refused: 'the upstream refuses the sign-in, and nothing of that service is read',
-  told_to_wait:
-    'the upstream or its identity provider asks to be left alone for longer than an hour; Tidemark tries once an hour',
+  told_to_wait: 'the upstream asks to be left alone for longer than an hour; Tidemark tries once an hour',
   webhooks: 'the worker is not subscribed to the webhooks of the upstream, although PUBLIC_URL is set',
   related_off: 'the upstream has switched off extended reads, so related records cannot be read',
   access_lost:
