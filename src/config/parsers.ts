@@ -71,12 +71,15 @@ export const baseUrl = httpUrl.refine(
   { error: 'must be a URL such as https://host.example/path, without user, password, query and fragment' },
 )
 
+/** Of what a timer waits for: one that is set for longer than 24 days goes off at once. */
+const longestMs = 24 * 24 * 3_600_000
+
 export const durationMs = (fallback: string, minimumMs = 1) =>
   text.default(fallback).transform((value, context) => {
     const parsed = parseDuration(value)
-    if (parsed !== null && parsed >= minimumMs) return parsed
+    if (parsed !== null && parsed >= minimumMs && parsed <= longestMs) return parsed
     context.addIssue(
-      `must be a duration such as 30s, 10m or 1h${minimumMs > 1 ? `, at least ${minimumMs} ms` : ''}`,
+      `must be a duration such as 30s, 10m or 1h${minimumMs > 1 ? `, at least ${minimumMs} ms` : ''}, at most 24 days`,
     )
     return z.NEVER
   })
@@ -96,10 +99,10 @@ export const durationOrOff = (fallback: string, minimumMs: number) =>
 export const schedule = (fallback: string) =>
   text.default(fallback).transform((value, context): Schedule => {
     const everyMs = parseDuration(value)
-    if (everyMs !== null && everyMs >= 1000) return { everyMs }
+    if (everyMs !== null && everyMs >= 1000 && everyMs <= longestMs) return { everyMs }
     if (everyMs === null && isCron(value)) return { cron: value }
     context.addIssue(
-      'must be a duration of at least 1s such as 30s, or a cron expression such as "0 3 * * *"',
+      'must be a duration from 1s to 24 days such as 30s, or a cron expression such as "0 3 * * *"',
     )
     return z.NEVER
   })

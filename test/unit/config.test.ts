@@ -56,6 +56,14 @@ describe('loadConfig', () => {
     })
   })
 
+  it.each(['REQUEST_TIMEOUT', 'SCHEDULE_ASSIGNMENT', 'STALE_AFTER', 'LOOKBACK'])(
+    'takes no longer %s than a timer can wait: one of 1000h would go off at once',
+    (name) => {
+      expect(problemsOf({ ...complete, [name]: '1000h' })).toContain(`${name} must be a duration`)
+      expect(() => loadConfig({ ...complete, [name]: '500h' })).not.toThrow()
+    },
+  )
+
   it('is frozen', () => {
     expect(Object.isFrozen(loadConfig(complete))).toBe(true)
   })

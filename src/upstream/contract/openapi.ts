@@ -2,6 +2,7 @@
 // cannot be understood is left to the data, with a remark.
 
 import { $RefParser } from '@apidevtools/json-schema-ref-parser'
+import { ownValue } from '../../json/json.ts'
 import type {
   Contract,
   ContractField,
@@ -27,7 +28,10 @@ const textOf = (value: unknown): string | null =>
 const methods = ['get', 'post', 'put', 'patch', 'delete'] as const
 // More than any service has; what goes beyond is not read (P10).
 const mostOperations = 5_000
+const mostTypes = 5_000
 const mostFields = 1_000
+const mostParameters = 1_000
+const mostSteps = 50
 const mostRemarks = 100
 
 /** Rejects with `ContractError`. `basePath` is the path of the base URL, below which everything is asked for. */
@@ -37,14 +41,16 @@ export async function readContract(document: unknown, basePath = ''): Promise<Co
     const reader = await openReader(document)
     await checkRules(reader, document)
     const components = isObject(document) && isObject(document.components) ? document.components.schemas : {}
-    for (const name of Object.keys(isObject(components) ? components : {}))
+    for (const name of Object.keys(isObject(components) ? components : {}).slice(0, mostTypes))
       typeNamed(reader, { $ref: `#/components/schemas/${escaped(name)}` }, name)
     const prefix = serverPath(document, basePath)
     const operations = Object.entries(paths)
+      .slice(0, mostOperations)
       .flatMap(([path, item]) => operationsAt(reader, path, item))
       .map((one) => (prefix === '' ? one : { ...one, path: `${prefix}${one.path}`, describedPath: one.path }))
-    if (operations.length > mostOperations)
-      reader.remark(`It names ${operations.length} operations; those above ${mostOperations} are left out.`)
+    const named = Math.max(operations.length, Object.keys(paths).length)
+    if (named > mostOperations)
+      reader.remark(`It names ${named} operations; those above ${mostOperations} are left out.`)
     return {
       title: textOf(infoOf(document).title) ?? 'without a title',
       version: textOf(infoOf(document).version) ?? 'without a version',
@@ -120,17 +126,18 @@ async function openReader(document: unknown): Promise<Reader> {
     const seen = new Set<string>()
     while (isObject(schema) && typeof schema.$ref === 'string') {
       const { $ref, ...rest } = schema
-      if (!$ref.startsWith('#') || seen.has($ref)) {
+      const isEndless = seen.has($ref) || seen.size >= mostSteps
+      if (!$ref.startsWith('#') || isEndless) {
         remark(
-          seen.has($ref)
-            ? `The reference ${$ref} leads in a circle.`
+          isEndless
+            ? `The reference ${shortened($ref)} leads in a circle, or over more than ${mostSteps} others.`
             : `The reference ${shortened($ref)} leads out of the description and is not followed.`,
         )
         return null
       }
       seen.add($ref)
       beside.push(rest)
-      schema = targetOf(refs, $ref, remark)
+      schema = directTarget(document, $ref) ?? targetOf(refs, $ref, remark)
     }
     return isObject(schema)
       ? Object.fromEntries([schema, ...beside.toReversed()].flatMap(Object.entries))
@@ -153,6 +160,14 @@ async function openReader(document: unknown): Promise<Reader> {
 
 const shortened = (text: string): string => (text.length > 100 ? `${text.slice(0, 99)}…` : text)
 
+/** The usual reference, to a component by its name. */
+function directTarget(document: unknown, $ref: string): unknown {
+  const [, kind = '', name = ''] = /^#\/components\/(\w+)\/([\w.-]+)$/.exec($ref) ?? []
+  const components = isObject(document) && isObject(document.components) ? document.components : {}
+  const named = ownValue(components, kind)
+  return isObject(named) ? ownValue(named, name) : undefined
+}
+
 /** Decodes what JSON pointers escape; does not follow where the target is a reference again. */
 function targetOf(refs: $RefParser['$refs'], $ref: string, remark: Reader['remark']): unknown {
   try {
@@ -165,6 +180,7 @@ function targetOf(refs: $RefParser['$refs'], $ref: string, remark: Reader['remar
 
 /** Notes where the description breaks the rules of OpenAPI. It is used all the same. */
 async function checkRules(reader: Reader, document: unknown): Promise<void> {
+  if (isTooLarge(document)) return
   // Only here: it compiles the rules, and most programs never need them.
   const { Validator } = await import('@seriousme/openapi-schema-validator')
   const { valid, errors } = await new Validator().validate({
@@ -174,6 +190,23 @@ async function checkRules(reader: Reader, document: unknown): Promise<void> {
   const [first] = Array.isArray(errors) ? errors : []
   const where = first ? `${first.instancePath || 'at its top'} ${first.message ?? ''}` : String(errors ?? '')
   reader.remark(`It breaks the rules of OpenAPI: ${sentence(shortened(where.trim()))}`)
+}
+
+// The rules compare each item of a list with all others, and take a minute for what is larger (P10).
+const mostChecked = 50_000
+const longestChecked = 1_000
+
+function isTooLarge(document: unknown): boolean {
+  const left = [document]
+  for (let looked = 0; left.length > 0; looked++) {
+    const value = left.pop()
+    if (typeof value !== 'object' || value === null) continue
+    const inside = Object.values(value)
+    if (left.length + looked + inside.length > mostChecked) return true
+    if (Array.isArray(value) && inside.length > longestChecked) return true
+    for (const one of inside) left.push(one)
+  }
+  return false
 }
 
 function operationsAt(reader: Reader, path: string, given: unknown): readonly ContractOperation[] {
@@ -200,7 +233,7 @@ function operationsAt(reader: Reader, path: string, given: unknown): readonly Co
 }
 
 function parametersOf(reader: Reader, given: readonly unknown[]): readonly ContractParameter[] {
-  const parameters = given.flatMap((one): readonly ContractParameter[] => {
+  const parameters = given.slice(0, mostParameters).flatMap((one): readonly ContractParameter[] => {
     const parameter = reader.follow(one)
     const [name, where] = [textOf(parameter?.name), textOf(parameter?.in)]
     if (parameter === null || name === null || where === null) return []
@@ -319,11 +352,12 @@ function composedFields(
   const parts = schemasIn(schema.allOf).flatMap((part) => fieldsOf(reader, part, type) ?? [])
   const own = isObject(schema.properties) ? schema.properties : null
   if (own === null && parts.length === 0) return null
-  const required = schemasIn(schema.required)
-  const fields = Object.entries(own ?? {}).map(([name, property]): ContractField => {
+  const required = new Set(schemasIn(schema.required))
+  const entries = Object.entries(own ?? {}).slice(0, mostFields)
+  const fields = entries.map(([name, property]): ContractField => {
     const { conflict, ...said } = reader.fieldSays(property)
     if (conflict !== null) reader.remark(`${type}.${shortened(name)}: ${conflict}. The data decide.`)
-    return { name, ...said, isRequired: required.includes(name), holds: heldType(reader, property) }
+    return { name, ...said, isRequired: required.has(name), holds: heldType(reader, property) }
   })
   return withoutRepetition(reader, type, [...parts, ...fields]).slice(0, mostFields)
 }
