@@ -56,8 +56,9 @@ export async function noteLookHere(
     target: 'tidemark sql',
   }
   await withConnection(pool, async (client) => {
-    await client.query('begin read write')
+    // No transaction stays open, in which somebody who stops this program would hold up all others that record something.
+    await client.query('set default_transaction_read_only = off')
     await noteEvent(client, { ...event, told })
-    await client.query('commit')
+    await client.query('set default_transaction_read_only = on')
   }).catch((error) => log.debug({ why: messageOf(error) }, 'this look into the mirror could not be recorded'))
 }

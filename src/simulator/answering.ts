@@ -14,7 +14,15 @@ import {
 } from './answer.ts'
 import type { Behaviour } from './behaviour.ts'
 import type { Control } from './control.ts'
-import { deliveryOf, type Fault, type FaultSchedule, faultAnswer, isBomb, spoiled, streamOf } from './faults.ts'
+import {
+  deliveryOf,
+  type Fault,
+  type FaultSchedule,
+  faultAnswer,
+  isBomb,
+  spoiled,
+  streamOf,
+} from './faults.ts'
 import type { Exchange, Outcome } from './http.ts'
 import { openApi } from './openapi.ts'
 import type { ServiceState } from './operations.ts'

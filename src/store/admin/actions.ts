@@ -1,8 +1,7 @@
 // The record of what people did: a line before it is done, so that nothing is done unrecorded, and a line for what came of it. Lines are
 // only added; triggers in Postgres number and chain them.
 
-import type { ClientBase, Pool } from 'pg'
-import { withConnection } from '../server/session.ts'
+import type { ClientBase } from 'pg'
 
 type Queryable = Pick<ClientBase, 'query'>
 
@@ -54,28 +53,24 @@ export async function noteResult(
 /** A month more, so that lines go together and seldom: each time is a line too. */
 const isDueSql = `exists (select from tidemark.action_log where at < now() - interval '2 years 1 month')`
 
-/** Removes lines that are older than two years. The line that says so keeps the hash of the last of them, on which the chain goes on. */
-export async function forgetOldActions(pool: Pool, address: string): Promise<void> {
-  if ((await pool.query(`select where ${isDueSql}`)).rowCount === 0) return
-  await withConnection(pool, async (client) => {
-    await client.query('begin')
-    const { rows } = await client.query<{ id: string }>(
-      `with through as (
-         select id, hash from tidemark.action_log
-         where id < (select coalesce(min(id), 9223372036854775807) from tidemark.action_log where at >= now() - interval '2 years')
-         order by id desc limit 1
+/**
+ * Removes lines that are older than two years. The line that says so keeps the hash of the last of them, on which the chain goes on. One
+ * statement, like all here: a program that is frozen in the middle of a transaction would hold up everybody who acts.
+ */
+export async function forgetOldActions(client: Queryable, address: string): Promise<void> {
+  await client.query(
+    `with through as (
+       select id, hash from tidemark.action_log
+       where ${isDueSql} and id < (
+         select coalesce(min(id), 9223372036854775807) from tidemark.action_log where at >= now() - interval '2 years'
        )
+       order by id desc limit 1
+     ), noted as (
        insert into tidemark.action_log (who, door, address, action, target, result, told)
        select '', 'worker', $1, 'forget', hash, 'done', 'Lines up to ' || id || ' were older than two years and were removed.'
-       from through where ${isDueSql} returning id::text`,
-      [address],
-    )
-    if (rows[0])
-      await client.query(
-        `delete from tidemark.action_log
-         where id <= (select id from tidemark.action_log where hash = (select target from tidemark.action_log where id = $1))`,
-        [rows[0].id],
-      )
-    await client.query('commit')
-  })
+       from through returning id
+     )
+     delete from tidemark.action_log where id <= (select id from through) and exists (select from noted)`,
+    [address],
+  )
 }
