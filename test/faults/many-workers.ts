@@ -1,10 +1,13 @@
-// Twenty workers start at once on a Postgres that has too few connections for all of them at that moment.
+// Twenty workers start at once on a Postgres whose connections others use at that moment: most of the workers get some and not all. Later
+// the others leave.
 
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import { expectNoSurprise, type Fault, seconds, untilWell } from './stage.ts'
 
 const workerCount = 20
+const othersCount = 140
+const othersLeaveMs = 60_000
 const longestMs = 180_000
 
 export const manyWorkers: Fault = {
@@ -12,6 +15,9 @@ export const manyWorkers: Fault = {
   needs: [],
   async try(stage) {
     const { url } = await stage.startPostgres()
+    const others = await takeConnections(url)
+    const leaving = setTimeout(() => void leave(others), othersLeaveMs)
+    stage.defer(async () => clearTimeout(leaving))
     const startedMs = performance.now()
     const workers = await Promise.all(
       Array.from({ length: workerCount }, () => stage.startWorker({ DATABASE_URL: url })),
@@ -39,6 +45,17 @@ export const manyWorkers: Fault = {
     )
     await client.end()
     const waited = workers.filter((one) => /too many clients|slots are reserved/.test(one.log())).length
-    return `all ready after ${seconds(Math.max(...readyMs.values()))}, ${waited} had to wait for a session, none ended; ${rows[0]?.sessions} sessions when all are idle, 0 differences`
+    return `all ready after ${seconds(Math.max(...readyMs.values()))}, of which the others had most connections for ${seconds(othersLeaveMs)}; ${waited} had to wait for a session, none ended; ${rows[0]?.sessions} sessions when all are idle, 0 differences`
   },
 }
+
+async function takeConnections(url: string): Promise<readonly pg.Client[]> {
+  const clients = Array.from({ length: othersCount }, () => new pg.Client(url))
+  for (const client of clients) {
+    client.on('error', () => {})
+    await client.connect()
+  }
+  return clients
+}
+
+const leave = (clients: readonly pg.Client[]) => Promise.all(clients.map((client) => client.end()))
