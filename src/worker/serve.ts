@@ -100,18 +100,8 @@ export async function serve(options: {
     state.mirror = mirror
   }
   alertPeople({ ...{ config, parts, now, signal, log }, mirror: () => state.mirror })
-  const begun = start({ ...{ config, log, metrics, parts, signal, onMirror, onHopeless } }).then(
-    (started) => {
-      const pool = openReadingPool({
-        ...{ database: started.context.database, longestQueryMs: longestLookMs, log },
-      })
-      const readings = openReadings(pool)
-      state.live = started
-      state.readingPool = pool
-      state.statusQueries = (reader) =>
-        statusQueriesOf(started, state, { pool, reading: readings.for(reader) })
-      return started
-    },
+  const begun = start({ ...{ config, log, metrics, parts, signal, onMirror, onHopeless } }).then((started) =>
+    showMirror(state, started),
   )
   // The error goes to whoever awaits `live`; if nobody does, it must not count as unhandled.
   begun.catch(() => {})
@@ -135,6 +125,17 @@ export async function serve(options: {
       if (state.readingPool) await ended('the connections of pages', closeMs, state.readingPool.end(), log)
     },
   }
+}
+
+/** From now on people can look at the mirror. */
+function showMirror(state: WorkerState, live: Live): Live {
+  const { database } = live.context
+  const pool = openReadingPool({ database, longestQueryMs: longestLookMs, log: state.log })
+  const readings = openReadings(pool)
+  state.live = live
+  state.readingPool = pool
+  state.statusQueries = (reader) => statusQueriesOf(live, state, { pool, reading: readings.for(reader) })
+  return live
 }
 
 /** Ends something together with the program, and must not hold that up: a failure is logged and goes no further. */
