@@ -120,7 +120,7 @@ describe.skipIf(!hasPostgres)('several hosts in DATABASE_URL', () => {
     beforeAll(async () => {
       const directory = await mkdtemp(join(tmpdir(), 'tidemark-host-'))
       const server = await startEmbedded({ directory, log: quietLog })
-      const url = new URL(server.url)
+      const url = new URL(server.adminUrl)
       const admin = async (...statements: string[]) => {
         const client = new pg.Client(url.href)
         await client.connect()
@@ -128,7 +128,8 @@ describe.skipIf(!hasPostgres)('several hosts in DATABASE_URL', () => {
         await client.end()
       }
       const { username, password } = new URL(database.url)
-      if (username !== new URL(server.url).username) await admin(`create role ${username} superuser login`)
+      if (username !== new URL(server.adminUrl).username)
+        await admin(`create role ${username} superuser login`)
       await admin(`create database ${database.name}`, `alter role ${username} password '${password}'`)
       if (username === url.username) url.password = password
       other = {

@@ -22,7 +22,7 @@ describe('an upstream that asks for no requests for years', () => {
       await expect.poll(isTold, { timeout: 20_000 }).toBe(1)
       const { stdout } = await callVerb(['status'], environmentFor(simulator, database, variables))
       expect(stdout).toMatch(/asks to be left alone for longer than an hour.*no requests before 20[5-9]\d-/s)
-      expect(stdout).toContain('needs you')
+      expect(stdout).toMatch(/needs? you/)
       expect(stdout).not.toContain('heal')
       const asked = simulator.requests.entries.filter(({ path }) => path.includes('/api/Assignment'))
       expect(asked).toHaveLength(1)
