@@ -1,10 +1,13 @@
 // `npm run faults [-- words]`: tries faults of the parts around a worker, with the real parts, one after the other. Words pick the faults
 // whose name holds all of them. Ends with 1 when a fault was told too late or not at all, or when the worker did not get well.
 
+import { withTimeout } from '../../src/util/waiting.ts'
 import { missing } from '../support/installed.ts'
 import { known } from './known.ts'
 import { onStage, seconds } from './stage.ts'
 
+/** Of one trial. */
+const longestMs = 15 * 60_000
 const words = process.argv.slice(2)
 const chosen = known.filter(({ name }) => words.every((word) => name.includes(word)))
 const line = (text: string) => process.stdout.write(`${text}\n`)
@@ -20,7 +23,12 @@ for (const fault of chosen) {
   }
   const startedMs = performance.now()
   try {
-    line(`fine  ${fault.name}: ${await onStage((stage) => fault.try(stage))}`)
+    line(
+      `fine  ${fault.name}: ${await withTimeout(
+        longestMs,
+        onStage((stage) => fault.try(stage)),
+      )}`,
+    )
   } catch (error) {
     failed++
     const took = seconds(performance.now() - startedMs)

@@ -1,7 +1,7 @@
 // What every fault is tried with: a source that changes each second, a worker of its own process, and a real receiver of alerts. A fault
 // begins, and somebody has to be told of it; it ends, and the worker has to be well again with rows equal to the source.
 
-import { chmodSync, mkdtempSync, readFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -54,6 +54,11 @@ export async function onStage<Result>(work: (stage: Stage) => Promise<Result>): 
   // For a Postgres when root runs it.
   chmodSync(directory, 0o755)
   await using ended = new AsyncDisposableStack()
+  let isFine = false
+  // The last to be done. After a failure somebody wants to see the logs.
+  ended.defer(() => {
+    if (isFine) rmSync(directory, { recursive: true, force: true })
+  })
   const simulator = ended.use(
     await startSimulator({ assignments: 300, notes: 200, trackers: 5, objects: 10 }),
   )
@@ -68,7 +73,7 @@ export async function onStage<Result>(work: (stage: Stage) => Promise<Result>): 
     ended.defer(() => world.stop().catch(() => {}))
     return world
   }
-  return await work({
+  const result = await work({
     directory,
     simulator,
     alerts,
@@ -106,6 +111,8 @@ export async function onStage<Result>(work: (stage: Stage) => Promise<Result>): 
       }
     },
   })
+  isFine = true
+  return result
 }
 
 /** Also while the worker cannot see it. */
