@@ -253,9 +253,13 @@ export function toInt64(value: Json | undefined): bigint | null {
 
 const base64Version = /^[A-Za-z0-9+/]{11}=$/
 
-/** A row version from a number, a string of digits, or the eight bytes that SQL Server's rowversion has, as base64. */
+/**
+ * A row version from a number, a string of digits, or the eight bytes that SQL Server's rowversion has, as base64. No counter is negative:
+ * one record with such a number would otherwise seem to show that the upstream answers to another field.
+ */
 export function toVersion(value: Json | undefined): bigint | null {
   const integer = toInt64(value)
+  if (integer !== null && integer < 0n) return null
   if (integer !== null || typeof value !== 'string' || !base64Version.test(value)) return integer
   const bytes = Buffer.from(value, 'base64')
   const version = bytes.length === 8 ? bytes.readBigUInt64BE() : null

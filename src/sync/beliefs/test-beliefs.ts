@@ -5,14 +5,7 @@
 import { type JsonObject, ownValue } from '../../json/json.ts'
 import type { BeliefName } from '../../streams/beliefs.ts'
 import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
-import {
-  fieldNames,
-  fingerprint,
-  isFlaggedDeleted,
-  type Row,
-  readRecords,
-  readVersion,
-} from '../../streams/record.ts'
+import { fieldNames, fingerprint, isFlaggedDeleted, type Row, readRecords } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { judge, proofQuestions } from '../changes/hypotheses.ts'
@@ -251,7 +244,7 @@ async function isThere(
 async function testListShowsDeleted(test: Test, changed: SamplePage, isByKey: boolean): Promise<Tested> {
   const name = 'list_shows_deleted'
   const flagged = changed.rows.find(({ record }) => isFlaggedDeleted(record))
-  const key = flagged && readVersion(flagged.record, test.keyField)
+  const key = flagged?.key
   if (!isByKey || key === undefined || key === null)
     return untold(
       name,

@@ -4,7 +4,7 @@
 
 import type { JsonObject } from '../../json/json.ts'
 import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
-import { isFlaggedDeleted, isObject, readRecords, readVersion } from '../../streams/record.ts'
+import { isFlaggedDeleted, isObject, keyReader, readRecords, toInt64 } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { learnt, news, usable } from '../changes/hypotheses.ts'
@@ -178,10 +178,11 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked>
       count: (await run.shown.count(withDeleted)) ?? 0,
       ours: (rank) => run.shown.keyAt(rank, withDeleted),
       async theirs(rank) {
+        const readKey = keyReader([keyField])
         signal.throwIfAborted()
         const { records } = await askRank(search, rank)
         const [record] = records
-        const key = isObject(record) ? readVersion(record, keyField) : null
+        const key = isObject(record) ? toInt64(readKey(record) ?? undefined) : null
         if (key !== null) search.listed.show([key])
         return key
       },
