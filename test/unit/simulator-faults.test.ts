@@ -128,9 +128,10 @@ describe('readFault', () => {
     expect(readFault(text)).toEqual({ wrong: expect.stringMatching(/should be|neither|no condition/) })
   })
 
-  it('has every kind in the mild mix', () => {
+  it('has every kind in the mild mix, but those that have no end', () => {
+    const endless: readonly string[] = ['endless', 'gzip-bomb']
     expect(new Set(mildMix.map(({ kind }) => kind))).toEqual(
-      new Set([...faultKinds, 401, 403, 404, 429, 500, 503]),
+      new Set([...faultKinds.filter((kind) => !endless.includes(kind)), 401, 403, 404, 429, 500, 503]),
     )
   })
 })
