@@ -251,7 +251,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     expect(await page.getByRole('rowheader').allInnerTexts()).toEqual(['7'])
     await page.getByRole('button', { name: 'Copy as SQL' }).click()
     await page.getByRole('button', { name: 'Copied' }).waitFor()
-    expect(await copied()).toMatch(/from mirror\.assignment\s+where assignment_id = 7\s/)
+    expect(await copied()).toMatch(/from mirror\."assignment"\s+where "assignment_id" = 7\s/)
   })
 
   it('leads through the runs by filter and from page to page', async () => {
