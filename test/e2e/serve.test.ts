@@ -89,7 +89,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
       environmentFor(simulator, null, { ...more, REDIS_URL: 'redis://127.0.0.1:9' }),
     )
     await expect.poll(() => program.stderr(), inTime).toContain('Redis does not answer yet')
-    const port = Number(/postgres:\/\/tidemark@127\.0\.0\.1:(\d+)/.exec(program.stderr())?.[1])
+    const port = Number(/postgres:\/\/tidemark_worker@127\.0\.0\.1:(\d+)/.exec(program.stderr())?.[1])
     expect(await isListening(port)).toBe(true)
     program.child.kill('SIGTERM')
     expect((await program.ended).code).toBe(0)

@@ -62,6 +62,8 @@ const outcomes: readonly (readonly [Fault, Outcome])[] = [
   [{ kind: 'truncated' }, overcome('UPSTREAM_JSON')],
   [{ kind: 'html' }, overcome('UPSTREAM_HTML')],
   [{ kind: 'content-type' }, named('UPSTREAM_CONTENT_TYPE')],
+  [{ kind: 'endless' }, named('UPSTREAM_TOO_LARGE')],
+  [{ kind: 'gzip-bomb' }, named('UPSTREAM_TOO_LARGE')],
 ]
 const title = (fault: Fault) =>
   Object.entries(fault)
