@@ -60,7 +60,8 @@ describe.skipIf(!hasPostgres)('analysts', () => {
     for (const [path, statement] of statements)
       if (/^\s*(?:--.*\n\s*)*(?:select|with)\b/i.test(statement))
         await expect(reader.query(statement), `${path}: ${statement}`).resolves.toBeDefined()
-      else if (/^\s*(?:(?:create|alter) role|grant|alter database)\b/i.test(statement)) await runAndTakeBack(statement)
+      else if (/^\s*(?:(?:create|alter) role|grant|alter database)\b/i.test(statement))
+        await runAndTakeBack(statement)
       else expect.unreachable(`${path} holds a statement that nobody tries: ${statement}`)
   })
 
