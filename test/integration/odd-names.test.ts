@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres)('names that every object has', () => {
       STREAMS: 'assignment,assignment_note,constructor=/api/Customer,valueof=/api/Employee',
       SOURCE_TIMEZONE: 'Europe/Oslo',
       HISTORY: 'assignment',
-      REQUEST_TIMEOUT: '5s',
+      REQUEST_TIMEOUT: '30s',
     })
   })
   afterAll(async () => {
@@ -75,7 +75,7 @@ describe.skipIf(!hasPostgres)('names that every object has', () => {
 
   it('are fields, types and streams like others in every kind of run', { timeout: 120_000 }, async () => {
     for (const words of [['migrate'], ['sync'], ['sync'], ['sync', 'assignment', '--kind', 'lookback']])
-      expect(await callVerb(words, environment)).toMatchObject({ code: 0, error: null })
+      expect([words, await callVerb(words, environment)]).toMatchObject([words, { code: 0, error: null }])
     simulator.source.change('assignment', 3, { constructor: 'text' })
     for (const words of [
       ...[['sync'], ['backfill', 'assignment', '--from-version', '1'], ['reconcile'], ['verify']],
