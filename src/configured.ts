@@ -148,6 +148,7 @@ export const howToRead = ({ name }: Stream, config: UpstreamConfig) => ({
   pageSize: config.pageSize,
   load: { readers: config.loadConnections },
   lookbackFloorMs: config.lookbackMs,
+  lookupsPerMinute: config.lookupsPerMinute,
   keyField: config.keyFields[name] ?? null,
   versionField: config.versionFields[name] ?? null,
 })

@@ -61,6 +61,7 @@ export type ReadStreamContext = {
   /** Memory for answers that are not written yet, shared by the runs of all streams. */
   readonly room: Room
   readonly lookbackFloorMs: number
+  readonly lookupsPerMinute: number
   /** The operator's choice of a list stream's key. */
   readonly keyField: string | null
   /** The operator's choice of a changes stream's row version. */

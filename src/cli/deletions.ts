@@ -163,7 +163,7 @@ function asText(blocked: BlockedStream, evidence: DeletionEvidence, width: numbe
 const keysTold = 10
 
 function evidenceLines(
-  { samples, looked, lookedAt, spread, mostInARun, markedBySearches }: DeletionEvidence,
+  { samples, looked, lookedAt, spread, mostInARun, markedWithinDay }: DeletionEvidence,
   canLookUp: boolean,
 ): [string, string][] {
   const asked = looked.gone + looked.there + looked.unclear
@@ -188,8 +188,8 @@ function evidenceLines(
         .slice(-partsTold)
         .map(({ name, missing, rows }) => `${name} ${count(missing)} of ${count(rows)}`)
         .join(', ')}`,
-    markedBySearches > 0 &&
-      `searches have marked ${plural(markedBySearches, 'other row')} deleted since the last reconcile, each after it was looked up`,
+    markedWithinDay > 0 &&
+      `${plural(markedWithinDay, 'other row')} ${markedWithinDay === 1 ? 'was' : 'were'} marked deleted within the last day`,
     mostInARun > 0
       ? `never before did a run mark more than ${count(mostInARun)} rows deleted`
       : 'no run has ever marked a row of it deleted',
@@ -205,7 +205,7 @@ const evidenceJson = ({
   lookedAt,
   spread,
   mostInARun,
-  markedBySearches,
+  markedWithinDay,
 }: DeletionEvidence) => ({
   samples,
   looked,
@@ -216,7 +216,7 @@ const evidenceJson = ({
     buckets: spread.buckets.map(([from, missing, rows]) => ({ from, missing, rows })),
   },
   most_in_a_run: mostInARun,
-  marked_by_searches: markedBySearches,
+  marked_by_searches: markedWithinDay,
 })
 
 const asJson = ({ stream, missing, living, seen, at, rejected }: BlockedStream) => ({

@@ -216,6 +216,13 @@ export const upstreamVariables = {
     form: '1 to 12',
     schema: integer(12, 1, 12),
   },
+  LOOKUPS_PER_MINUTE: {
+    describe:
+      'how many records that the upstream’s list lacks Tidemark looks up in a minute, one request each; more are proven to be gone by reading their part of the list twice',
+    fallback: '`60`',
+    form: '1 to 1000000',
+    schema: integer(60, 1, 1_000_000),
+  },
   REQUESTS_PER_SECOND: {
     describe:
       'most requests per second that one worker makes to each service; with several workers, divide it among them',

@@ -20,11 +20,13 @@ export type RunOutcome = {
   readonly tally: Tally
   /** How many differences it found, by cause; left out by runs that compare nothing. */
   readonly differences?: DifferenceCounts
+  /** A search found more missing than it marks: the whole list is to be compared now. */
+  readonly wantsReconcile?: boolean
   /** The run read everything there was. */
   readonly isComplete: boolean
   readonly yielded: boolean
 }
-export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded'> &
+export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded' | 'wantsReconcile'> &
   Pick<RunEnd, 'isHidden' | 'settled' | 'knowsDeletions' | 'differences'> & {
     /** The upstream showed no record that we know, so the run proves nothing (P11). */
     readonly isInconclusive?: boolean
@@ -67,7 +69,7 @@ export async function performRun<Kind extends RunKind>(
     return { ...ended, status: 'failed', error }
   }
   // Outside of the try on purpose: a run ends once. If its end cannot be written down, the caller gets the error.
-  const { yielded, isInconclusive = false, ...told } = reading
+  const { yielded, isInconclusive = false, wantsReconcile: _, ...told } = reading
   const status = isInconclusive ? 'inconclusive' : 'done'
   await run.finish({ ...endOf(tally), ...told, status, isCutShort: yielded })
   return { ...ended, ...reading, status }

@@ -133,13 +133,15 @@ export async function isRunDue(context: SyncContext, lookbackFloorMs: number, ti
 
 /**
  * A late row that a look-back brings may have hidden a record that vanished: one was missing here and one there, so both counts were
- * equal. So a search for deletions follows.
+ * equal. So a search for deletions follows. A search that found many missing is followed by a reconcile.
  */
 export const whatFollows = (
   { stream, kind }: RunRequest,
-  { tally }: Pick<RunOutcome, 'tally'>,
-): RunRequest | null =>
-  kind === 'lookback' && tally.inserted > 0 ? { stream, kind: 'deletions', cause: 'again' } : null
+  { tally, wantsReconcile }: Pick<RunOutcome, 'tally' | 'wantsReconcile'>,
+): RunRequest | null => {
+  if (kind === 'lookback' && tally.inserted > 0) return { stream, kind: 'deletions', cause: 'again' }
+  return wantsReconcile ? { stream, kind: 'reconcile', cause: 'again' } : null
+}
 
 const aboutSignIn: ReadonlySet<UpstreamErrorCode> = new Set([
   'UPSTREAM_SIGN_IN',

@@ -4,10 +4,12 @@ import pg from 'pg'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { streamsLackingReconcile } from '../../src/store/queries/due.ts'
 import { readDeletionEvidence } from '../../src/store/queries/evidence.ts'
 import { pickStream, streams } from '../../src/streams/catalog.ts'
 import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
+import { whatFollows } from '../../src/worker/scheduled-runs.ts'
 import { openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { writeAsTidemark } from '../support/own-writes.ts'
@@ -21,6 +23,8 @@ function contextOf(context: SyncContext) {
   return { ...context.contextOf(assignment), signal }
 }
 const search = (context: SyncContext) => findDeletions(contextOf(context))
+const reconcile = (context: SyncContext, approved: number) =>
+  reconcileStream({ ...contextOf(context), approved })
 
 /** How many rows the longest answer of Postgres had since. */
 function spyOnAnswers() {
@@ -50,6 +54,11 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     )
     return rows.map(({ id, reason }) => `${id} ${reason}`)
   }
+  /** Streams whose reconcile the worker would begin now. */
+  const lacking = () =>
+    streamsLackingReconcile(database.pool, ['assignment'], {
+      ...{ slot: new Date(0), restMs: 0, lookbackMs: 600_000, replicaLagMs: 360_000 },
+    })
   const knownThrough = async () => {
     const { rows } = await database.pool.query<{ at: Date | null }>(
       `select deletions_known_through as at from tidemark.freshness where stream = 'assignment'`,
@@ -99,6 +108,41 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     await lookBack()
     await search(context)
     expect((await knownThrough())?.getTime()).toBeGreaterThan(vanishedAt.getTime())
+  })
+
+  it('are not hidden by a record that cannot be a row, and one of these may vanish as well', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    // A sweep of one page comes nowhere near the records of this test.
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '50', LOOKBACK: '2m' })
+    await context.read(assignment, 'incremental', { signal })
+    const lookBack = () => context.read(assignment, 'lookback', { signal })
+    await search(context)
+    await lookBack()
+    await search(context)
+    const broken = upstream.source.insertMalformed('no-row-version', 'assignment')
+    upstream.source.insert('assignment')
+    upstream.source.remove('assignment', 640)
+    const vanishedAt = new Date()
+    for (let time = 0; time < 3 && (await gone()).length === 0; time++) {
+      await context.read(assignment, 'incremental', { signal })
+      await search(context)
+      const known = await knownThrough()
+      if ((await gone()).length === 0) expect(known === null || known < vanishedAt).toBe(true)
+      await lookBack()
+    }
+    expect(await gone()).toEqual(['640 absent'])
+    await search(context)
+    await lookBack()
+    await search(context)
+    expect((await knownThrough())?.getTime()).toBeGreaterThan(vanishedAt.getTime())
+    expect((await search(context)).tally.requests).toBe(2)
+    upstream.source.remove('assignment', broken.id)
+    await search(context)
+    expect((await search(context)).tally.requests).toBe(2)
+    const { rows } = await database.pool.query(
+      `select drop_reason from tidemark.quarantine where stream = 'assignment' and dropped_at is not null`,
+    )
+    expect(rows).toEqual([{ drop_reason: 'the upstream no longer has the record' }])
   })
 
   it('are not known by a look-back that is too short to bring a late one', async () => {
@@ -165,26 +209,49 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(await search(context)).toMatchObject({ note: null })
   })
 
-  it('are found by the sweep when they are many, up to a fifth of a slice', async () => {
-    await using upstream = await startSimulator({ assignments: 900 })
-    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '300' })
-    await context.read(assignment, 'incremental', { signal })
-    await search(context)
-    for (let id = 100; id < 140; id++) upstream.source.remove('assignment', id)
-    expect(await search(context)).toMatchObject({ note: '40 gone' })
-    expect(await gone()).toHaveLength(40)
-  })
-
-  it('are found in one slice in any number, a part of them at a time (P10)', async () => {
+  it('are left to a reconcile when they are many: it knows all of them before it marks the first (P7)', async () => {
     await using upstream = await startSimulator({ assignments: 6_500 })
-    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '6000' })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '1000' })
     await context.read(assignment, 'incremental', { signal })
     await search(context)
     for (let id = 1_000; id < 2_200; id++) upstream.source.remove('assignment', id)
+    for (let id = 3_001; id < 6_000; id += 50) upstream.source.remove('assignment', id)
+    const searched = await search(context)
+    expect(searched).toMatchObject({ note: expect.stringContaining('the list lacks 1,260 rows or more') })
+    expect(searched.tally.requests).toBeLessThan(30)
+    expect(await gone()).toEqual([])
+    expect(await lacking()).toEqual(['assignment'])
+    expect(whatFollows({ stream: 'assignment', kind: 'deletions', cause: 'tick' }, searched)).toMatchObject({
+      kind: 'reconcile',
+    })
     const answers = spyOnAnswers()
-    expect(await search(context)).toMatchObject({ note: '1200 gone' })
+    const { findings, tally } = await reconcile(context, 0)
+    expect(findings).toMatchObject({ missing: 1_260, marked: 1_260, alive: 0, unclear: 0 })
+    // The list twice, and one look-up for each page of it.
+    expect(tally.requests).toBeLessThan(1_260 / 25)
     expect(answers.longest()).toBeLessThanOrEqual(1_000)
-    expect(await gone()).toHaveLength(1_200)
+    expect(await gone()).toHaveLength(1_260)
+    expect(await differences(database.pool, upstream, 'assignment')).toEqual([])
+    expect(await lacking()).toEqual([])
+    expect((await search(context)).tally.requests).toBe(2)
+  })
+
+  it('are looked up one by one, no faster than is allowed, when one of many is there though lists hide it (P7)', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream, {
+      PAGE_SIZE: '300',
+      LOOKUPS_PER_MINUTE: '10',
+    })
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    upstream.behaviour.hideAfterPaging = 60
+    upstream.source.remove('assignment', 301)
+    const waits: number[] = []
+    const wait = async (ms: number) => void waits.push(ms)
+    const { findings } = await reconcileStream({ ...contextOf(context), approved: 0, wait })
+    expect(findings).toMatchObject({ missing: 16, marked: 1, alive: 15 })
+    expect(waits.length).toBeGreaterThan(0)
+    expect(await gone()).toEqual(['301 absent'])
   })
 
   it('are not marked when more than a fifth is missing at once (P7)', async () => {
@@ -206,27 +273,29 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
       for (let id = from; id < to; id++) upstream.source.remove('assignment', id)
     }
     for (const from of [0, 500, 1_000, 1_500]) vanish(from + 100, from + 180)
-    expect(await search(context)).toMatchObject({ note: '320 gone' })
+    await search(context)
+    expect((await reconcile(context, 0)).findings).toMatchObject({ marked: 320, blocked: null })
     for (const from of [0, 500, 1_000, 1_500]) vanish(from + 300, from + 360)
-    expect(await search(context)).toMatchObject({ note: expect.stringContaining('blocked') })
-    const marked = (await gone()).length
-    expect(marked).toBeLessThanOrEqual(400)
+    expect(await search(context)).toMatchObject({
+      note: expect.stringContaining('blocked: the list lacks 240 of 1,680 rows'),
+    })
+    expect(await gone()).toHaveLength(320)
     const { rows } = await database.pool.query(
-      `select blocked_deletions is not null as "isBlocked" from tidemark.stream where name = 'assignment'`,
+      `select blocked_deletions -> 'missing' as missing from tidemark.stream where name = 'assignment'`,
     )
-    expect(rows).toEqual([{ isBlocked: true }])
+    expect(rows).toEqual([{ missing: 240 }])
     // What is marked already says nothing of those that a person is asked about.
     expect(await readDeletionEvidence(database.pool, 'assignment')).toMatchObject({
-      ...{ samples: [], looked: { gone: 0, there: 0, unclear: 0 }, markedBySearches: marked },
+      ...{ samples: [], looked: { gone: 0, there: 0, unclear: 0 }, markedWithinDay: 320 },
     })
     expect(await search(context)).toMatchObject({ note: expect.stringContaining('blocked') })
-    expect(await gone()).toHaveLength(marked)
-    // Of what is left a reconcile misses less than a fifth.
-    const reconcile = (approved: number) => reconcileStream({ ...contextOf(context), approved })
-    expect((await reconcile(0)).findings.blocked).toMatchObject({ missing: 560 - marked })
-    expect(await gone()).toHaveLength(marked)
-    await reconcile(560 - marked)
+    expect((await reconcile(context, 0)).findings.blocked).toMatchObject({ missing: 240 })
+    expect(await gone()).toHaveLength(320)
+    await reconcile(context, 240)
     expect(await gone()).toHaveLength(560)
+    // What a person has approved does not count with what vanishes later.
+    vanish(700, 705)
+    expect(await search(context)).toMatchObject({ note: '5 gone' })
   })
 
   it('are not marked while a person is to decide about deletions (P7)', async () => {
@@ -251,6 +320,34 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     upstream.source.remove('assignment', 640)
     expect(await search(context)).toMatchObject({ status: 'done', note: '1 gone' })
     expect(await gone()).toEqual(['640 absent'])
+  })
+
+  it('are looked for without asking again and again for those that lists hide, and known up to the last look at these', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '1000' })
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    upstream.behaviour.hideAfterPaging = 20
+    // More than are looked at singly: the reconcile does it.
+    await search(context)
+    expect(await lacking()).toEqual(['assignment'])
+    expect(await reconcile(context, 0)).toMatchObject({ findings: { alive: 45, marked: 0 } })
+    expect(await lacking()).toEqual([])
+    const looked = new Date()
+    upstream.source.remove('assignment', 17)
+    upstream.source.remove('assignment', 40)
+    const vanishedAt = new Date()
+    expect(await search(context)).toMatchObject({ note: expect.stringContaining('gone') })
+    expect(await lacking()).toEqual([])
+    for (let time = 0; time < 4; time++) await search(context)
+    expect(await gone()).toEqual(['17 absent', '40 absent'])
+    expect(looked <= vanishedAt).toBe(true)
+    upstream.behaviour.hideAfterPaging = null
+    await search(context)
+    const { rows } = await database.pool.query(
+      'select count(*)::int as hidden from tidemark.suspect where there_at is not null',
+    )
+    expect(rows).toEqual([{ hidden: 0 }])
   })
 
   it('are not believed while a record that the list shows cannot be read either (P7)', async () => {

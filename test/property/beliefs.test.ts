@@ -264,6 +264,13 @@ describe('beliefs', () => {
             if (requests > mostRequests) throw new Error('asks without end')
             perhapsChange(plan.changeChance)
           }
+          // So few that many missing ones are proven slice by slice.
+          const slowLooks = {
+            lookupsPerMinute: 1 + random.integer(8),
+            wait: async (ms: number) => {
+              timeMs += ms
+            },
+          }
           const kinds = {
             incremental: () => readIncremental(context),
             lookback: () => readLookback(context),
@@ -272,7 +279,9 @@ describe('beliefs', () => {
                 ? findDeletions(context)
                 : watchDeletions(store, upstream, world, () => findDeletions(context)),
             reconcile: (approved = 0) =>
-              watchReconcile(store, upstream, now(), () => reconcileStream({ ...context, approved })),
+              watchReconcile(store, upstream, now(), () =>
+                reconcileStream({ ...context, ...slowLooks, approved }),
+              ),
           }
           for (let round = 0; round < rounds; round++) {
             upstream.beginRound(round)

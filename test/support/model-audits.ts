@@ -18,6 +18,8 @@ export type AuditedRows = {
   /** Rises with every write and every run. */
   readonly tick: () => number
   readonly now: () => Date
+  /** Keys that lists hide although their records are there, with the time of the last look. */
+  readonly hidden: Map<string, Date>
   /** What an operator would be asked about: deletions that were blocked. */
   block(isBlocked: boolean): void
   /** Every record that had vanished by then is marked. */
@@ -28,12 +30,18 @@ export type AuditedRows = {
 
 const living = (rows: AuditedRows['rows']) => [...rows.values()].filter(({ gone }) => gone === null)
 
-function mark({ rows, tick }: AuditedRows, gone: readonly Gone[], begun: number, startedAt: Date): number {
+function mark(
+  { rows, tick, hidden }: AuditedRows,
+  gone: readonly Gone[],
+  begun: number,
+  startedAt: Date,
+): number {
   let marked = 0
   for (const { key } of gone) {
     const row = rows.get(key)
     if (!row || row.gone === 'absent' || row.writtenAt > begun) continue
     if (row.gone === null) marked += 1
+    hidden.delete(key)
     rows.set(key, { ...row, gone: 'absent', writtenAt: tick(), markedAt: startedAt })
   }
   return marked
@@ -51,6 +59,7 @@ export function modelAbsentRows(
   return {
     markedBySource: async () => ({ shown: 0, hidden: [] }),
     async gather() {
+      for (const key of mirror.hidden.keys()) if (isSeen(key)) mirror.hidden.delete(key)
       const alive = living(mirror.rows)
       gathered = alive
         .filter(({ key, writtenAt }) => !isSeen(key) && writtenAt <= begun)
@@ -66,9 +75,30 @@ export function modelAbsentRows(
     async noteGone(gone) {
       noted.push(...gone)
     },
+    async noteThere(keys) {
+      for (const key of keys) mirror.hidden.set(key, mirror.now())
+    },
+    async lowestAbove(after) {
+      const keys = gathered.map(BigInt).filter((key) => after === null || key > after)
+      return keys.length === 0 ? null : { key: keys.reduce((a, b) => (a < b ? a : b)), at: '' }
+    },
+    async lackedAgain(slice) {
+      gathered = gathered.filter((key) => !slice.listed.includes(BigInt(key)))
+      return gathered.find((key) => isInSlice(slice, BigInt(key))) ?? null
+    },
+    async noteSliceGone(slice, _at, evidence) {
+      for (const key of gathered) if (isInSlice(slice, BigInt(key))) noted.push({ key, evidence })
+    },
+    countGone: async () => noted.length,
+    async forgetGone() {
+      noted.length = 0
+    },
     markGone: async () => mark(mirror, noted, begun, startedAt),
   }
 }
+
+const isInSlice = ({ after, to }: Pick<Slice, 'after' | 'to'>, key: bigint): boolean =>
+  (after === null || key > after) && (to === null || key <= to)
 
 export function differenceOf({ rows }: Pick<AuditedRows, 'rows'>, row: Row): Difference | null {
   const { key, version, record } = row
@@ -90,6 +120,7 @@ export const modelReconciliation = (mirror: AuditedRows, guardAgain: () => void)
   block: async (shortfall) => mirror.block(shortfall !== null),
   recordMissedRows: async (rows) => mirror.missed(rows),
   guardAgain: async () => guardAgain(),
+  noteApproved: async () => {},
   compare: async (page) => page.rows.flatMap((row) => differenceOf(mirror, row) ?? []),
   noteMended: async () => {},
   cure: async () => {},
@@ -110,8 +141,8 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
     shown(withDeleted)
       .filter(({ writtenAt }) => writtenAt <= begun)
       .map((row) => ({ ...row, number: BigInt(row.key) }))
-      .filter(({ number }) => (after === null || number > after) && (to === null || number <= to))
-      .filter(({ number }) => !listed.includes(number))
+      .filter(({ number }) => isInSlice({ after, to }, number))
+      .filter(({ key, number }) => !listed.includes(number) && !mirror.hidden.has(key))
   return {
     count: async (withDeleted) => shown(withDeleted).length,
     async keyAt(rank, withDeleted) {
@@ -119,6 +150,7 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
       return row ? BigInt(row.key) : null
     },
     async countMissing(slice) {
+      for (const key of slice.listed) mirror.hidden.delete(String(key))
       const all = missing(slice)
       return { all: all.length, living: all.filter(({ gone }) => gone === null).length }
     },
@@ -126,6 +158,14 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
       missing(slice)
         .map(({ key }) => BigInt(key))
         .slice(0, limit),
+    hiddenKeys: async (limit) =>
+      [...mirror.hidden]
+        .sort(([, a], [, b]) => a.getTime() - b.getTime())
+        .slice(0, limit)
+        .map(([key]) => BigInt(key)),
+    async noteThere(keys) {
+      for (const key of keys) mirror.hidden.set(key, mirror.now())
+    },
     async someDeleted() {
       const row = [...mirror.rows.values()].find(({ gone }) => gone === 'source')
       return row ? BigInt(row.key) : null
@@ -133,6 +173,7 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
     markGone: async (gone) => mark(mirror, gone, begun, startedAt),
     clock: async () => mirror.now().toISOString(),
     block: async (shortfall) => mirror.block(shortfall !== null),
+    wantReconcile: async () => {},
     beforehand: async () => ({ isBlocked: false, marked: 0 }),
     sweep: async () => ({ ...sweep }),
     async moveSweep(after, isUnclear = false) {
@@ -140,7 +181,10 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
       else if (isUnclear) sweep.beganAt = null
       sweep.after = after
     },
-    knownThrough: async (at) => mirror.knownThrough(at),
+    async knownThrough(at) {
+      const looked = [...mirror.hidden.values()].reduce((a, b) => (a < b ? a : b), at)
+      mirror.knownThrough(looked < at ? looked : at)
+    },
     ranksAgree: async () => mirror.ranksAgree(startedAt),
   }
 }

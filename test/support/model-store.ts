@@ -69,6 +69,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     rows,
     now,
     tick: () => ++ticks,
+    hidden: new Map(),
     block: (are) => {
       isBlocked = are
     },

@@ -26,7 +26,7 @@ export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQuer
   quarantineOf: async () => null,
   deletionEvidence: async () => ({
     ...{ samples: [], looked: { gone: 0, there: 0, unclear: 0 }, lookedAt: null },
-    ...{ spread: null, runId: null, mostInARun: 0, markedBySearches: 0 },
+    ...{ spread: null, runId: null, mostInARun: 0, markedWithinDay: 0 },
   }),
   actions: async () => [],
   closedProblems: async () => [],

@@ -160,7 +160,8 @@ const inconclusiveRuns = 3
  * - those whose polls have been inconclusive for longer than a replica lags: perhaps all records that the polls look for are gone, and
  *   only the list tells that;
  * - those for which a search blocked deletions that long ago: it saw only a part of the list, perhaps while rights were lost, and only the
- *   whole list tells whether the rows are still missing. Deletions that a person rejected wait for the night.
+ *   whole list tells whether the rows are still missing. Deletions that a person rejected wait for the night;
+ * - those of which a search found more missing than it looks at singly: the whole is compared before any row is marked (P7).
  *
  * A reconcile that is under way counts, also in another program. One that ended without proving anything is repeated later than one that
  * failed, because it costs a whole list.
@@ -179,7 +180,8 @@ export async function streamsLackingReconcile(
        select settled_through_version is null and may_settle_at < now() and last_reconcile_at < may_settle_at as is_unsettled,
          inconclusive_runs >= ${inconclusiveRuns} and inconclusive_since < now() - $5::float8 * interval '1 millisecond'
            and last_reconcile_at < inconclusive_since as is_standing,
-         (blocked_deletions->>'at')::timestamptz as blocked_at
+         (blocked_deletions->>'at')::timestamptz as blocked_at,
+         reconcile_wanted_at > coalesce(last_reconcile_at, '-infinity') and not coalesce(blocked_deletions ? 'rejected', false) as is_wanted
      ) as compared
      cross join lateral (
        select blocked_at < now() - $5::float8 * interval '1 millisecond' and not blocked_deletions ? 'rejected' as is_blocked
@@ -187,7 +189,7 @@ export async function streamsLackingReconcile(
      where name = any($1) and paused_at is null
        -- After a first load nothing is settled, and no deletion known, before the list has been compared (P13).
        and first_read_through_at is not null
-       and (last_reconcile_at is null or is_unsettled or is_standing or is_blocked or (first_read_through_at < $2 and last_reconcile_at < $2))
+       and (last_reconcile_at is null or is_unsettled or is_standing or is_blocked or is_wanted or (first_read_through_at < $2 and last_reconcile_at < $2))
        and not exists (
          select from tidemark.run
          where run.stream = stream.name and kind = 'reconcile'
@@ -198,7 +200,8 @@ export async function streamsLackingReconcile(
                 or (status = 'done' and is_unsettled is not true and finished_at >= greatest($2, now() - interval '2 hours')
                     and not (is_standing is true and started_at < inconclusive_since)
                     -- One that ended after the block has lifted it, found as much missing, or blocked itself.
-                    and not (is_blocked is true and finished_at < blocked_at))))
+                    and not (is_blocked is true and finished_at < blocked_at)
+                    and not (is_wanted is true and started_at < reconcile_wanted_at))))
      order by name`,
     [streams, slot, restMs, lookbackMs, replicaLagMs],
   )

@@ -48,19 +48,19 @@ export type DeletionEvidence = {
   readonly runId: string | null
   /** The most rows that one run ever marked deleted, in what the ledger still knows. */
   readonly mostInARun: number
-  /** Other rows, which searches marked since the last reconcile, in a day at most. Each was looked up. */
-  readonly markedBySearches: number
+  /** Other rows, which were marked within the last day, since a person last approved deletions. */
+  readonly markedWithinDay: number
 }
 
 const mostSamples = 20
 
-/** Of a line of tidemark.stream: since the list was last compared whole, in a day at most. */
-export const markedBySearchesSql = `(
+/** Of a line of tidemark.stream: within the last day, since a person last approved deletions. Too many are too many bit by bit as well (P7). */
+export const markedWithinDaySql = `(
   select coalesce(sum(marked_deleted), 0)::float8 from tidemark.run
-  where run.stream = name and run.kind = 'deletions' and run.started_at > now() - interval '1 day'
-    and run.started_at > coalesce(last_reconcile_at, '-infinity'))`
+  where run.stream = name and run.kind in ('deletions', 'reconcile', 'list') and run.started_at > now() - interval '1 day'
+    and run.started_at > coalesce(deletions_approved_at, '-infinity'))`
 
-type Found = Pick<DeletionEvidence, 'samples' | 'mostInARun' | 'markedBySearches'> & {
+type Found = Pick<DeletionEvidence, 'samples' | 'mostInARun' | 'markedWithinDay'> & {
   readonly kept: MissingEvidence | null
 }
 
@@ -76,7 +76,7 @@ export async function readDeletionEvidence(
            select key, evidence from tidemark.suspect where stream = $1 and evidence is null order by key limit ${mostSamples}
          ) as shown
        ), '[]') as samples,
-       (select ${markedBySearchesSql} from tidemark.stream where name = $1) as "markedBySearches",
+       (select ${markedWithinDaySql} from tidemark.stream where name = $1) as "markedWithinDay",
        (select coalesce(max(marked_deleted), 0)::float8 from tidemark.run where stream = $1) as "mostInARun",
        (select blocked_deletions -> 'evidence' from tidemark.stream where name = $1) as kept`,
     [stream],
@@ -99,7 +99,7 @@ export async function readDeletionEvidence(
     spread: kept?.spread ?? null,
     runId: kept?.runId ?? null,
     mostInARun: found?.mostInARun ?? 0,
-    markedBySearches: found?.markedBySearches ?? 0,
+    markedWithinDay: found?.markedWithinDay ?? 0,
   }
 }
 

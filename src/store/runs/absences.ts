@@ -62,7 +62,7 @@ export async function markAbsent(
      )${keepingSql(tableSchema, 'marked')}, noted as (
        insert into tidemark.suspect (stream, key, evidence)
        select ${pg.escapeLiteral(stream.name)}, key, evidence from marked where evidence is not null
-       on conflict (stream, key) do update set missing_since = now(), evidence = excluded.evidence
+       on conflict (stream, key) do update set missing_since = now(), evidence = excluded.evidence, there_at = null
      )
      select count(*)::int as marked from marked`,
     [...absent.values],
@@ -221,6 +221,8 @@ export function absentRowsOf(parts: RunParts): AbsentRows {
         )
       }),
     noteGone: (gone) => session.afterWrites(() => noteGone(client, gone)),
+    noteThere: (keys) => noteThere(parts, keys),
+    ...slicesOf(parts),
     markGone: () =>
       session.fencedAfterWrites(async () => {
         const tableSchema = await readTableSchema(client, stream)
@@ -238,6 +240,71 @@ export function absentRowsOf(parts: RunParts): AbsentRows {
   }
 }
 
+/** Rows that the list lacks although a look said that their records are there. */
+export async function noteThere(
+  { session, stream }: Pick<RunParts, 'session' | 'stream'>,
+  keys: readonly string[],
+): Promise<void> {
+  if (keys.length === 0) return
+  await session.afterWrites(() =>
+    session.client.query(
+      `insert into tidemark.suspect (stream, key, there_at) select $1, key, now() from unnest($2::text[]) as there (key) order by key
+       on conflict (stream, key) do update set there_at = now(), evidence = null`,
+      [stream.name, keys],
+    ),
+  )
+}
+
+const inSlice = `key::bigint > $1 and ($2::bigint is null or key::bigint <= $2)`
+
+/** The half of AbsentRows that is proven slice by slice of the list. */
+function slicesOf({
+  session,
+}: RunParts): Pick<AbsentRows, 'lowestAbove' | 'lackedAgain' | 'noteSliceGone' | 'countGone' | 'forgetGone'> {
+  const { client } = session
+  const ask = async <Row extends pg.QueryResultRow>(sql: string, values: readonly unknown[] = []) =>
+    (await session.afterWrites(() => client.query<Row>(sql, [...values]))).rows[0]
+  return {
+    async lowestAbove(after) {
+      if (after === null)
+        await ask(`create index if not exists tidemark_absent_number on ${absentTable} ((key::bigint))`)
+      const found = await ask<{ key: string; at: string }>(
+        `select key, clock_timestamp()::text as at from ${absentTable}
+         where $1::bigint is null or key::bigint > $1 order by key::bigint limit 1`,
+        [after?.toString() ?? null],
+      )
+      return found ? { key: BigInt(found.key), at: found.at } : null
+    },
+    async lackedAgain({ after, to, listed }) {
+      const slice = [after?.toString() ?? null, to?.toString() ?? null]
+      await ask(`delete from ${absentTable} where key = any ($1)`, [listed.map(String)])
+      return (
+        (
+          await ask<{ key: string }>(
+            `select key from ${absentTable} where ${inSlice} order by random() limit 1`,
+            slice,
+          )
+        )?.key ?? null
+      )
+    },
+    async noteSliceGone({ after, to }, at, evidence) {
+      await ask(`update ${absentTable} set asked_at = $3::timestamptz, evidence = $4 where ${inSlice}`, [
+        ...[after?.toString() ?? null, to?.toString() ?? null],
+        ...[at, evidence],
+      ])
+    },
+    countGone: async () =>
+      (
+        await ask<{ gone: number }>(
+          `select count(*)::float8 as gone from ${absentTable} where evidence is not null`,
+        )
+      )?.gone ?? 0,
+    async forgetGone() {
+      await ask(`update ${absentTable} set evidence = null`)
+    },
+  }
+}
+
 async function gather({ session, stream, seenKeys }: RunParts): Promise<Shortfall> {
   const { client, lease } = session
   const tableSchema = await readTableSchema(client, stream)
@@ -249,6 +316,11 @@ async function gather({ session, stream, seenKeys }: RunParts): Promise<Shortfal
      )`,
   )
   if (!tableSchema) return { living: 0, missing: 0, seen: 0 }
+  await client.query(
+    `delete from tidemark.suspect using ${seenKeysTable} as seen
+     where suspect.stream = $1 and suspect.there_at is not null and suspect.key = seen.key`,
+    [stream.name],
+  )
   await client.query(
     `insert into ${absentTable} (key)
      select ${keyText(tableSchema)} from ${qualified(stream)} as mine

@@ -57,6 +57,12 @@ export function reconciliationOf(parts: RunParts): Reconciliation {
           shortfall && { ...shortfall, ...(evidence && { evidence }) },
         )
       }),
+    noteApproved: () =>
+      fenced(async () => {
+        await client.query('update tidemark.stream set deletions_approved_at = now() where name = $1', [
+          stream.name,
+        ])
+      }),
     recordMissedRows: (rows, samples) =>
       fencedAfterWrites(() => recordMissedRows(client, lease, rows, samples)),
     guardAgain: () =>

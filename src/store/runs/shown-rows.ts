@@ -3,15 +3,18 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Gone, ShownRows, Slice } from '../../sync/ports/audits.ts'
-import { markedBySearchesSql } from '../queries/evidence.ts'
+import { markedWithinDaySql } from '../queries/evidence.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
-import { isOlderSql, markAbsent, storeBlockedDeletions } from './absences.ts'
+import { isOlderSql, markAbsent, noteThere, storeBlockedDeletions } from './absences.ts'
 import type { RunParts } from './run.ts'
 
 /** The reading half of ShownRows. */
 function shownKeysOf(
   parts: RunParts,
-): Pick<ShownRows, 'count' | 'keyAt' | 'countMissing' | 'missingKeys' | 'someDeleted'> {
+): Pick<
+  ShownRows,
+  'count' | 'keyAt' | 'countMissing' | 'missingKeys' | 'hiddenKeys' | 'noteThere' | 'someDeleted'
+> {
   const { session, stream } = parts
   const { client } = session
   const ask = <Row extends pg.QueryResultRow>(sql: (table: Keyed) => string, values: readonly unknown[]) =>
@@ -24,20 +27,29 @@ function shownKeysOf(
   return {
     async count(withDeleted) {
       const rows = await ask<{ count: number }>(
-        ({ table }) => `select count(*)::float8 as count from ${table} where ${isShown(withDeleted)}`,
-        [],
+        (keyed) => `select (
+            (select count(*) from ${keyed.table} where ${isShown(withDeleted)}) + (select count(*) from (${setAside(keyed, withDeleted)}) as aside)
+          )::float8 as count`,
+        [stream.name],
       )
       return rows ? (rows[0]?.count ?? 0) : null
     },
     async keyAt(rank, withDeleted) {
       const [key = null] = await keys(
-        ({ table, key: column }) =>
-          `select ${column} as key from ${table} where ${isShown(withDeleted)} order by ${column} offset $1 limit 1`,
-        [rank - 1],
+        (keyed) =>
+          `select key from (
+             select ${keyed.key} as key from ${keyed.table} where ${isShown(withDeleted)}
+             union all ${setAside(keyed, withDeleted)}
+           ) as listed order by key offset $2 limit 1`,
+        [stream.name, rank - 1],
       )
       return key
     },
     async countMissing(slice) {
+      await client.query(
+        `delete from tidemark.suspect where stream = $1 and there_at is not null and key = any ($2)`,
+        [stream.name, slice.listed.map(String)],
+      )
       const rows = await ask<{ all: number; living: number }>(
         (table) =>
           `select count(*)::float8 as all, count(*) filter (where _deleted_at is null)::float8 as living
@@ -51,6 +63,16 @@ function shownKeysOf(
         (table) => `select ${table.key} as key ${missingFrom(table, slice)} order by ${table.key} limit $5`,
         [...valuesOf(slice), parts.startedAt, limit],
       ),
+    async hiddenKeys(limit) {
+      const { rows } = await session.alone(() =>
+        client.query<{ key: string }>(
+          'select key from tidemark.suspect where stream = $1 and there_at is not null order by there_at limit $2',
+          [stream.name, limit],
+        ),
+      )
+      return rows.map(({ key }) => BigInt(key))
+    },
+    noteThere: (there) => noteThere(parts, there),
     async someDeleted() {
       const [key = null] = await keys(
         ({ table, key: column }) =>
@@ -63,7 +85,10 @@ function shownKeysOf(
 }
 
 /** The half of ShownRows that blocks deletions, when too many rows vanished at once to be believed. */
-function blockingOf({ session, stream }: RunParts): Pick<ShownRows, 'block' | 'beforehand'> {
+function blockingOf({
+  session,
+  stream,
+}: RunParts): Pick<ShownRows, 'block' | 'wantReconcile' | 'beforehand'> {
   const { client } = session
   return {
     // This run saw only a part of the list, so it does not replace what a reconcile blocked or a person rejected.
@@ -75,10 +100,20 @@ function blockingOf({ session, stream }: RunParts): Pick<ShownRows, 'block' | 'b
         )
         if (shortfall === null || rowCount === 0) await storeBlockedDeletions(client, stream.name, shortfall)
       }),
+    async wantReconcile() {
+      await session.fenced(() =>
+        client.query(
+          `update tidemark.stream set reconcile_wanted_at = case
+             when reconcile_wanted_at > coalesce(last_reconcile_at, '-infinity') then reconcile_wanted_at else now() end
+           where name = $1`,
+          [stream.name],
+        ),
+      )
+    },
     async beforehand() {
       const { rows } = await session.alone(() =>
         client.query<{ is_blocked: boolean; marked: number }>(
-          `select blocked_deletions is not null as is_blocked, ${markedBySearchesSql} as marked from tidemark.stream where name = $1`,
+          `select blocked_deletions is not null as is_blocked, ${markedWithinDaySql} as marked from tidemark.stream where name = $1`,
           [stream.name],
         ),
       )
@@ -90,7 +125,7 @@ function blockingOf({ session, stream }: RunParts): Pick<ShownRows, 'block' | 'b
 export async function markedBefore({ session, stream }: RunParts): Promise<number> {
   const { rows } = await session.alone(() =>
     session.client.query<{ marked: number }>(
-      `select ${markedBySearchesSql} as marked from tidemark.stream where name = $1`,
+      `select ${markedWithinDaySql} as marked from tidemark.stream where name = $1`,
       [stream.name],
     ),
   )
@@ -156,7 +191,9 @@ export function shownRowsOf(parts: RunParts): ShownRows {
     async knownThrough(at) {
       await session.fenced(() =>
         client.query(
-          'update tidemark.stream set deletions_known_at = greatest(deletions_known_at, $2) where name = $1',
+          `update tidemark.stream set deletions_known_at = greatest(deletions_known_at, least($2, (
+             select min(there_at) from tidemark.suspect where suspect.stream = name
+           ))) where name = $1`,
           [stream.name, at],
         ),
       )
@@ -174,26 +211,38 @@ export function shownRowsOf(parts: RunParts): ShownRows {
   }
 }
 
-/** Records that the source had marked as deleted, and that are gone now: no list shows them any more. */
+/** Records that the source had marked as deleted, and those in quarantine, that are gone now: no list shows them any more. */
 async function noteRemoved(
   client: ClientBase,
   tableSchema: TableSchema,
   gone: readonly Gone[],
 ): Promise<void> {
+  const { stream, key } = tableSchema
+  const keys = gone.map((one) => one.key)
   await client.query(
-    `update ${qualified(tableSchema.stream)} as mine set _deleted_reason = 'absent'
-     where mine.${pg.escapeIdentifier(tableSchema.key.name)}::text = any ($1) and mine._deleted_reason = 'source'`,
-    [gone.map(({ key }) => key)],
+    `update ${qualified(stream)} as mine set _deleted_reason = 'absent'
+     where mine.${pg.escapeIdentifier(key.name)}::text = any ($1) and mine._deleted_reason = 'source'`,
+    [keys],
+  )
+  await client.query(
+    `update tidemark.quarantine
+     set key = null, dropped_at = coalesce(dropped_at, now()),
+       drop_reason = coalesce(drop_reason, 'the upstream no longer has the record')
+     where stream = $1 and key = any ($2)`,
+    [stream.name, keys],
   )
 }
 
-type Keyed = { readonly table: string; readonly key: string }
+type Keyed = { readonly stream: string; readonly table: string; readonly key: string }
 
 /** Postgres compares: if the list shows little, as many rows may be missing as the table has (P10). */
-const missingFrom = ({ table, key }: Keyed, { withDeleted }: Slice): string => `
+const missingFrom = ({ stream, table, key }: Keyed, { withDeleted }: Slice): string => `
   from ${table} as mine
   where ${isShown(withDeleted)} and ($1::bigint is null or mine.${key} > $1) and ($2::bigint is null or mine.${key} <= $2)
-    and ${isOlderSql('$4')} and not exists (select from unnest($3::bigint[]) as listed (key) where listed.key = mine.${key})`
+    and ${isOlderSql('$4')} and not exists (select from unnest($3::bigint[]) as listed (key) where listed.key = mine.${key})
+    and not exists (
+      select from tidemark.suspect where suspect.stream = ${pg.escapeLiteral(stream)} and suspect.key = mine.${key}::text and there_at is not null
+    )`
 
 const valuesOf = ({ after, to, listed }: Slice) => [
   after?.toString() ?? null,
@@ -203,8 +252,19 @@ const valuesOf = ({ after, to, listed }: Slice) => [
 
 const keyedBy = (tableSchema: TableSchema | null): Keyed | null =>
   tableSchema?.key.type === 'bigint'
-    ? { table: qualified(tableSchema.stream), key: pg.escapeIdentifier(tableSchema.key.name) }
+    ? {
+        stream: tableSchema.stream.name,
+        table: qualified(tableSchema.stream),
+        key: pg.escapeIdentifier(tableSchema.key.name),
+      }
     : null
+
+/** The keys of records that the list shows and that are no rows: those in quarantine. $1 is the stream. */
+const setAside = ({ table, key }: Keyed, withDeleted: boolean): string => `
+  select distinct whole.key from tidemark.quarantine
+  cross join lateral (select case when quarantine.key ~ '^-?[0-9]{1,18}$' then quarantine.key::bigint end as key) as whole
+  where stream = $1 and whole.key is not null
+    and not exists (select from ${table} as mine where mine.${key} = whole.key and ${isShown(withDeleted)})`
 
 /** A record that vanished is shown by no list; one that is marked deleted by the source itself is shown by some. */
 const isShown = (withDeleted: boolean): string =>

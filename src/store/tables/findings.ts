@@ -29,6 +29,8 @@ export const quarantineTable = tidemark.table(
     recordText: text('record_text'),
     /** Earlier values of fields that the record had twice. */
     repeated: jsonb('repeated'),
+    /** Its key, if it has a usable one and the upstream may still list it. */
+    key: text('key'),
     /** Equal for equal records. */
     fingerprint: text('fingerprint').notNull(),
     /** When it first arrived. */
@@ -83,6 +85,8 @@ export const suspectTable = tidemark.table(
     missingSince: at('missing_since').notNull().defaultNow(),
     /** What the lookup of the record showed; empty if there is no lookup. */
     evidence: text('evidence'),
+    /** When a look last said that the record is there although the list lacks it. */
+    thereAt: at('there_at'),
   },
   (table) => [primaryKey({ columns: [table.stream, table.key] })],
 )

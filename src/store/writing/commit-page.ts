@@ -282,7 +282,7 @@ async function end(
   const { merged, columnsVersion } = ending
   const rejected = [...page.rejected, ...ending.rejected]
   const quarantined = rejected.length
-  const newlyQuarantined = quarantined > 0 ? await quarantine(client, stream.name, rejected) : 0
+  const newlyQuarantined = quarantined > 0 ? await quarantine(client, stream, rejected) : 0
   const advanced = await positions.advance(client, {
     to: page.to,
     unread: page.unread,

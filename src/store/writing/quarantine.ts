@@ -4,8 +4,9 @@
 import { createHash } from 'node:crypto'
 import type { ClientBase } from 'pg'
 import { repeatedFields } from '../../json/json.ts'
+import type { MirroredStream } from '../../streams/catalog.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
-import { isObject, type Rejected } from '../../streams/record.ts'
+import { isObject, keyReader, type Rejected } from '../../streams/record.ts'
 import { canonicalText, fitsJsonb, holdableValue } from '../encoding/copy-text.ts'
 import type { Tally } from '../encoding/page.ts'
 import { foldName, printable } from '../schema/column-types.ts'
@@ -132,30 +133,37 @@ async function forgetFields(client: Pick<ClientBase, 'query'>, stream: string): 
 /** Returns how many were not known before. */
 export async function quarantine(
   client: ClientBase,
-  stream: string,
+  { name, keyFields }: Pick<MirroredStream, 'name' | 'keyFields'>,
   rejected: readonly Rejected[],
 ): Promise<number> {
-  const entries = new Map(rejected.map((one) => describe(one)).map((entry) => [entry.fingerprint, entry]))
+  const keyOf = keyReader(keyFields)
+  const described = rejected.map((one) => ({
+    ...describe(one),
+    key: isObject(one.record) ? keyOf(one.record) : null,
+  }))
+  const entries = new Map(described.map((entry) => [entry.fingerprint, entry]))
   const all = [...entries.values()]
   const { rows } = await client.query<{ added: string }>(
     `with seen as (
        insert into tidemark.quarantine as known
-         (stream, fingerprint, reason, record, record_text, repeated, times_seen)
-       select $1, fingerprint, reason, record::jsonb, record_text, repeated::jsonb, 1
-       from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
-         as given (fingerprint, reason, record, record_text, repeated)
+         (stream, fingerprint, reason, record, record_text, repeated, key, times_seen)
+       select $1, fingerprint, reason, record::jsonb, record_text, repeated::jsonb, key, 1
+       from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+         as given (fingerprint, reason, record, record_text, repeated, key)
        order by fingerprint
-       on conflict (stream, fingerprint) do update set last_seen_at = now(), times_seen = known.times_seen + 1
+       on conflict (stream, fingerprint) do update
+         set last_seen_at = now(), times_seen = known.times_seen + 1, key = excluded.key
        returning known.xmax = 0 as is_new
      )
      select count(*) filter (where is_new) as added from seen`,
     [
-      stream,
+      name,
       all.map((entry) => entry.fingerprint),
       all.map((entry) => entry.reason),
       all.map((entry) => entry.record),
       all.map((entry) => entry.recordText),
       all.map((entry) => entry.repeated),
+      all.map((entry) => entry.key),
     ],
   )
   return Number(rows[0]?.added ?? 0)

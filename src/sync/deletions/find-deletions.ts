@@ -1,11 +1,12 @@
 // Finds records that vanished from the upstream without a word. Each minute the rank probe asks for one record; where that says that
-// something vanished, or where ranks cannot be believed, the sweep compares slices of the list with the rows. Both only raise suspects:
-// a row is marked when a look at the record itself says that it is gone (P7), and when too many are missing at once, none is.
+// something vanished, or where ranks cannot be believed, the sweep compares slices of the list with the rows. Both only raise suspects: a row
+// is marked when a look at the record itself says that it is gone (P7). That is done for a few. When more are missing, none is marked before a
+// reconcile has compared the whole list.
 
 import type { JsonObject } from '../../json/json.ts'
 import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, keyReader, readRecords, toInt64 } from '../../streams/record.ts'
-import { plural } from '../../util/text.ts'
+import { count, plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { learnt, news, usable } from '../changes/hypotheses.ts'
 import type { Learnt } from '../changes/state.ts'
@@ -15,7 +16,7 @@ import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import { type Gone, isDoubtfulWith } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run, Store } from '../ports/store.ts'
-import { probeRanks } from './rank-probe.ts'
+import { countListed, probeRanks, type RankSides } from './rank-probe.ts'
 import { openShownKeys, type ShownKeys } from './shown-keys.ts'
 
 export type DeletionsContext = {
@@ -27,12 +28,14 @@ export type DeletionsContext = {
   readonly signal: AbortSignal
 }
 
-/** When more seem to have vanished, the sweep finds them with fewer requests. */
-const mostByRank = 12
+/** When more are missing, the whole list is compared before any of them is marked. */
+const mostAtOnce = 12
 /** So many pages of the list are compared in one run. */
 const pagesPerSweep = 25
 /** A slice is swept this often although the rank probe finds nothing: one vanished and one unknown record cancel each other. */
 const sweepEveryMs = 600_000
+/** Of records that lists hide, in each run: one of them may vanish, too. */
+const mostHiddenLooks = 20
 const looksAtOnce = 4
 const keysAtOnce = 1_000
 /** No list is as long as this. */
@@ -60,9 +63,11 @@ export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
       brought: 0,
       unclear: 0,
       isSweptWhole: false,
+      wantsReconcile: false,
     }
     try {
-      return await findAll(search)
+      const reading = await findAll(search)
+      return { ...reading, wantsReconcile: search.wantsReconcile }
     } catch (error) {
       if (!(error instanceof KeyOrderBroken)) throw error
       await believe(search, learnt('key_order', 'ignored', error.message))
@@ -77,7 +82,7 @@ type Search = DeletionsContext & {
   readonly run: Run<'deletions'>
   readonly keyField: string
   readonly listed: ShownKeys
-  /** How many rows there are, and how many of them the list lacked in this run. */
+  /** How many rows there are, and how many of them the sweep of this run found missing. */
   readonly living: number
   missing: number
   marked: number
@@ -88,6 +93,8 @@ type Search = DeletionsContext & {
   /** Records of which a look did not tell whether they are there. */
   unclear: number
   isSweptWhole: boolean
+  /** More are missing than this run marks. */
+  wantsReconcile: boolean
 }
 
 const waitsForPolls = 'the last poll was shown nothing that is known, so what is missing proves nothing'
@@ -105,12 +112,13 @@ async function findAll(search: Search): Promise<RunReading> {
     (await ranksOf(search)) === 'trusted' ? await findByRank(search, withDeleted) : nothingSettled
   if (ranked.blocked !== null) return done(ranked.blocked, false)
   const { isSettled } = ranked
+  await lookAt(search, await run.shown.hiddenKeys(mostHiddenLooks))
   const { beganAt } = await run.shown.sweep()
   const isSweepDue = beganAt === null || now().getTime() - beganAt.getTime() > sweepEveryMs
   if (!isSettled || isSweepDue) {
     const blocked = await sweep(search, withDeleted, isSettled ? 1 : pagesPerSweep)
     if (blocked !== null) return done(blocked, false)
-    if (ranked.isOverwhelmed && search.isSweptWhole && search.missing < mostByRank)
+    if (ranked.isOverwhelmed && search.isSweptWhole && search.missing < mostAtOnce)
       await distrustRanks(search)
   }
   const { marked, brought } = search
@@ -170,25 +178,34 @@ type Ranked = {
 }
 const nothingSettled: Ranked = { isSettled: false, blocked: null }
 
-async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked> {
-  const { run, keyField, signal } = search
-  run.progress.step('Search for vanished records by rank')
-  const found = await probeRanks(
-    {
-      count: (await run.shown.count(withDeleted)) ?? 0,
-      ours: (rank) => run.shown.keyAt(rank, withDeleted),
-      async theirs(rank) {
-        const readKey = keyReader([keyField])
-        signal.throwIfAborted()
-        const { records } = await askRank(search, rank)
-        const [record] = records
-        const key = isObject(record) ? toInt64(readKey(record) ?? undefined) : null
-        if (key !== null) search.listed.show([key])
-        return key
-      },
+/** Each place of the list is asked for once. */
+async function rankSides(search: Search, withDeleted: boolean): Promise<RankSides> {
+  const { run, keyField, signal, listed } = search
+  const known = new Map<number, bigint | null>()
+  const readKey = keyReader([keyField])
+  return {
+    count: (await run.shown.count(withDeleted)) ?? 0,
+    ours: (rank) => run.shown.keyAt(rank, withDeleted),
+    async theirs(rank) {
+      signal.throwIfAborted()
+      const before = known.get(rank)
+      if (before !== undefined) return before
+      const [record] = (await askRank(search, rank)).records
+      const key = isObject(record) ? toInt64(readKey(record) ?? undefined) : null
+      if (key !== null) listed.show([key])
+      known.set(rank, key)
+      return key
     },
-    mostByRank,
-  )
+  }
+}
+
+async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked> {
+  const { run, before, stream } = search
+  run.progress.step('Search for vanished records by rank')
+  const sides = await rankSides(search, withDeleted)
+  const tooManyByRank = await decideBySize(search, sides)
+  if (tooManyByRank !== null) return { isSettled: false, blocked: tooManyByRank }
+  const found = await probeRanks(sides, mostAtOnce)
   // Behind its last place the list showed a record again. Either it has no end, which is tested now, or a record came in between just now.
   if (found.repeats) {
     await testRanks(search)
@@ -196,25 +213,34 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked>
   }
   // There are too many differences for this: whether they are real, the sweep finds out.
   if (!found.isWhole) return { ...nothingSettled, isOverwhelmed: true }
-  const blocked = await tooMany(search, found.vanished.length)
+  const blocked =
+    found.vanished.length > 0 && before.isBlocked
+      ? whileBlocked(stream.name)
+      : await tooMany(search, found.vanished.length)
   if (blocked !== null) return { isSettled: false, blocked }
   const looked = await lookAt(search, found.vanished)
-  await fetchUnknown(search, found.unknown)
+  const unexplained = looked.unclear + (await fetchUnknown(search, found.unknown))
   // A record that ranks called vanished and that is there: rights may hide it from lists, or pages may have gaps.
   if (looked.alive > 0) {
     const evidence = `${looked.alive} of ${found.vanished.length} records that the ranks called vanished are there`
     await believe(search, learnt('ranks', 'not trusted', evidence))
     return nothingSettled
   }
-  if (looked.unclear === 0) await run.shown.ranksAgree()
+  if (unexplained === 0) await run.shown.ranksAgree()
   await run.shown.block(null)
   const evidence = `${plural(found.compared, 'place')} of the list compared: each held our row, or what vanished explains it`
   await believe(search, learnt('ranks', 'trusted', evidence))
-  return { isSettled: true, blocked: null }
+  return { isSettled: unexplained === 0, blocked: null }
 }
 
-/** Writes records that the list has and we have no row of, whatever kept them from coming through polls. */
-async function fetchUnknown({ run, source, stream, signal }: Search, keys: readonly bigint[]): Promise<void> {
+/**
+ * Writes records that the list has and we have no row of, whatever kept them from coming through polls. Returns of how many a look told
+ * nothing: each of them may hide one that vanished.
+ */
+async function fetchUnknown(
+  { run, source, stream, signal }: Search,
+  keys: readonly bigint[],
+): Promise<number> {
   const found: JsonObject[] = []
   for (const key of keys) {
     const answer = await source.lookup?.(String(key), signal)
@@ -222,11 +248,35 @@ async function fetchUnknown({ run, source, stream, signal }: Search, keys: reado
   }
   if (found.length > 0)
     await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
+  return keys.length - found.length
+}
+
+/** When many vanished, finds their number before any is marked (P7). Returns why none is looked at here; null: they are few. */
+async function decideBySize(search: Search, sides: RankSides): Promise<string | null> {
+  const missing = sides.count - (await countListed(sides))
+  // Rows that the source had marked as deleted before may be among them: that they go is no news.
+  const ofLiving = missing - Math.max(0, sides.count - search.living)
+  if (ofLiving <= mostAtOnce) return null
+  return (await tooMany(search, ofLiving)) ?? (await leaveToReconcile(search, ofLiving))
+}
+
+const whileBlocked = (stream: string): string =>
+  `blocked: nothing is marked until somebody has decided. To review the deletions: tidemark deletions list ${stream}`
+
+async function leaveToReconcile(search: Search, missing: number): Promise<string> {
+  if (search.before.isBlocked) return whileBlocked(search.stream.name)
+  await wantReconcile(search)
+  return `the list lacks ${plural(missing, 'row')} or more; none was marked, a reconcile compares the whole list first`
+}
+
+async function wantReconcile(search: Search): Promise<void> {
+  search.wantsReconcile = true
+  await search.run.shown.wantReconcile()
 }
 
 /** A record that the user may not see counts in ranks, but its place in the list is empty: so ranks call rows vanished that are there. */
 function distrustRanks(search: Search): Promise<void> {
-  const evidence = `the ranks told of more than ${mostByRank} differences, and the list itself of ${search.missing}`
+  const evidence = `the ranks told of more than ${mostAtOnce} differences, and the list itself of ${search.missing}`
   return believe(search, learnt('ranks', 'not trusted', evidence))
 }
 
@@ -293,11 +343,11 @@ async function bringWhatIsNew(search: Search, records: RecordList): Promise<void
 /** Too many at once prove nothing, even if each of them is gone when asked for (P7). Returns why nothing is marked; null: they are few. */
 async function tooMany(search: Search, missing: number): Promise<string | null> {
   const { run, stream, living, before } = search
-  search.missing += missing
-  const shortfall = { living, missing: search.missing, seen: Math.max(0, living - search.missing) }
+  const shortfall = { living, missing, seen: Math.max(0, living - missing) }
   if (missing === 0 || !isDoubtfulWith(shortfall, before.marked)) return null
   await run.shown.block(shortfall)
-  return `blocked: the list lacks ${search.missing} of ${living} rows. To review them: tidemark deletions list ${stream.name}`
+  await wantReconcile(search)
+  return `blocked: the list lacks ${count(missing)} of ${count(living)} rows. To review them: tidemark deletions list ${stream.name}`
 }
 
 async function compareSlice(
@@ -307,18 +357,19 @@ async function compareSlice(
   to: bigint | null,
   listed: readonly bigint[],
 ): Promise<string | null> {
-  const { run, stream } = search
+  const { run } = search
   // The list showed nothing at all, which proves nothing: all rows count as missing.
   if (after === null && to === null) return await tooMany(search, search.living)
   const slice = { after, to, listed, withDeleted }
   const missing = await run.shown.countMissing(slice)
   if (missing.all === 0) return null
   // Rows that the source had marked as deleted before do not count: that they go is no news.
-  const blocked = await tooMany(search, missing.living)
-  if (blocked !== null) return blocked
+  search.missing += missing.living
   // A person has to decide about blocked deletions, and these rows may be among them.
-  if (search.before.isBlocked)
-    return `blocked: nothing is marked until somebody has decided. To review the deletions: tidemark deletions list ${stream.name}`
+  if (search.missing > mostAtOnce || search.before.isBlocked)
+    return await leaveToReconcile(search, search.missing)
+  const blocked = await tooMany(search, search.missing)
+  if (blocked !== null) return blocked
   for (let from = after; ; ) {
     const keys = await run.shown.missingKeys({ ...slice, after: from }, keysAtOnce)
     if (keys.length === 0) return null
@@ -333,10 +384,12 @@ type Looked = { readonly alive: number; readonly unclear: number }
 
 /** Looks at each of these records, and marks those that are gone (P7). */
 async function lookAt(search: Search, keys: readonly bigint[]): Promise<Looked> {
+  if (keys.length === 0) return { alive: 0, unclear: 0 }
   const { run, source, stream, signal } = search
   const askedAt = await run.shown.clock()
   const gone: Gone[] = []
   const found: JsonObject[] = []
+  const there: string[] = []
   for (let start = 0; start < keys.length; start += looksAtOnce) {
     signal.throwIfAborted()
     const some = keys.slice(start, start + looksAtOnce)
@@ -345,14 +398,18 @@ async function lookAt(search: Search, keys: readonly bigint[]): Promise<Looked> 
       const key = String(some[index])
       if (answer === 'gone')
         gone.push({ key, evidence: 'the list lacked it, and asked for by its id it is gone' })
-      else if (typeof answer === 'object') found.push(answer.found)
+      else if (typeof answer === 'object') {
+        found.push(answer.found)
+        if (!isFlaggedDeleted(answer.found)) there.push(key)
+      }
     }
   }
   if (found.length > 0)
     await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
+  await run.shown.noteThere(there)
   const areGone = gone.length > 0 && (found.length > 0 || (await search.listed.areThere(signal)))
   if (areGone) search.marked += await run.shown.markGone(gone, askedAt)
   const unclear = keys.length - found.length - (areGone ? gone.length : 0)
   search.unclear += unclear
-  return { alive: found.filter((record) => !isFlaggedDeleted(record)).length, unclear }
+  return { alive: there.length, unclear }
 }

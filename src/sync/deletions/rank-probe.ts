@@ -26,6 +26,33 @@ export type RankFindings = {
   readonly compared: number
 }
 
+/**
+ * How many records the list has up to our highest row: from its place downwards in growing steps, and between the last two by halving. A
+ * record that vanished and one that is missing here cancel each other, so no fewer have vanished than this says.
+ */
+export async function countListed({ count, ours, theirs }: RankSides): Promise<number> {
+  const highest = await ours(count)
+  if (highest === null) return 0
+  const isUpTo = async (rank: number) => {
+    const key = rank > 0 ? await theirs(rank) : null
+    return rank === 0 || (key !== null && key <= highest)
+  }
+  if (await isUpTo(count)) return count
+  let above = count
+  let step = 1
+  while (!(await isUpTo(Math.max(0, count - step)))) {
+    above = Math.max(0, count - step)
+    step *= 2
+  }
+  let upTo = Math.max(0, count - step)
+  while (above - upTo > 1) {
+    const middle = upTo + Math.floor((above - upTo) / 2)
+    if (await isUpTo(middle)) upTo = middle
+    else above = middle
+  }
+  return upTo
+}
+
 export async function probeRanks(sides: RankSides, mostFound: number): Promise<RankFindings> {
   const vanished: bigint[] = []
   let compared = 0

@@ -50,6 +50,17 @@ export type AbsentRows = {
   /** Forgets keys gathered that a listing showed since. */
   spareShown(): Promise<void>
   noteGone(gone: readonly Gone[]): Promise<void>
+  /** Notes that these are there although the list lacks them. */
+  noteThere(keys: readonly string[]): Promise<void>
+  /** The lowest of the keys above this one, where keys are whole numbers, and the time by the clock of the database. */
+  lowestAbove(after: bigint | null): Promise<{ readonly key: bigint; readonly at: string } | null>
+  /** Compares with a slice of the list that was read once more: forgets what it shows now. Returns one key of those it lacked again; null: none. */
+  lackedAgain(slice: Omit<Slice, 'withDeleted'>): Promise<string | null>
+  /** Notes all those in the slice as gone, by what was asked for after this time. */
+  noteSliceGone(slice: Pick<Slice, 'after' | 'to'>, at: string, evidence: string): Promise<void>
+  countGone(): Promise<number>
+  /** Takes back what was noted of all of them. */
+  forgetGone(): Promise<void>
   /** Marks what was noted as gone, in one transaction; not a row that was written since the run began (P7). */
   markGone(): Promise<number>
 }
@@ -71,10 +82,14 @@ export type ShownRows = {
   count(withDeleted: boolean): Promise<number | null>
   /** The key with this rank among them, counted from 1. */
   keyAt(rank: number, withDeleted: boolean): Promise<bigint | null>
-  /** How many rows of a slice its list lacks, of those that were there when the run began. */
+  /** How many rows of a slice its list lacks, of those that were there when the run began. Forgets of those it shows that they were hidden. */
   countMissing(slice: Slice): Promise<{ readonly all: number; readonly living: number }>
   /** Some of their keys, the lowest first. */
   missingKeys(slice: Slice, limit: number): Promise<readonly bigint[]>
+  /** Keys of rows that the list lacks although their records are there, those that were looked at longest ago first. */
+  hiddenKeys(limit: number): Promise<readonly bigint[]>
+  /** Notes that a look said so. They do not count as missing until the list shows them, or a look says that they are gone. */
+  noteThere(keys: readonly string[]): Promise<void>
   /** The key of a row that the source marks as deleted. */
   someDeleted(): Promise<bigint | null>
   /** Marks rows whose records were looked at and are gone; not one that was written since the run began (P7). */
@@ -83,13 +98,15 @@ export type ShownRows = {
   clock(): Promise<string>
   /** Remembers that too many vanished to be believed; null takes it back. */
   block(shortfall: Shortfall | null): Promise<void>
-  /** Whether a person has to decide about deletions, and how many rows searches marked before, as `Reconciliation.markedBefore` tells. */
+  /** More are missing than are looked at singly: a reconcile compares the whole list before any of them is marked (P7). */
+  wantReconcile(): Promise<void>
+  /** Whether a person has to decide about deletions, and how many rows were marked before, as `Reconciliation.markedBefore` tells. */
   beforehand(): Promise<{ readonly isBlocked: boolean; readonly marked: number }>
   /** How far the current round of the sweep has come, and when it began; null: there was none, or not all of it could be looked at. */
   sweep(): Promise<{ readonly after: bigint | null; readonly beganAt: Date | null }>
   /** Null begins a new round. `isUnclear`: looks did not tell of all rows that the list lacked whether their records are there. */
   moveSweep(after: bigint | null, isUnclear?: boolean): Promise<void>
-  /** Every record that had vanished by then is marked. */
+  /** Every record that had vanished by then is marked, but for those that lists hide: of these it is known when they were last looked at. */
   knownThrough(at: Date): Promise<void>
   /**
    * The list has as many records as there are rows. But one record that vanished and one that became visible late cancel each other. So
@@ -99,8 +116,10 @@ export type ShownRows = {
 }
 
 export type Reconciliation = {
-  /** How many rows searches have marked since the list was last compared whole, in a day at most. */
+  /** How many rows were marked within the last day, since a person last approved deletions. */
   markedBefore(): Promise<number>
+  /** A person has approved what this run marks: it does not count with what is missing later. */
+  noteApproved(): Promise<void>
   /** Remembers that a listing was too small to be believed, and what looks at some of the missing rows said; null takes it back. */
   block(shortfall: Shortfall | null, looks?: readonly MissingLook[]): Promise<void>
   /** Rows that only this run found, to be shown until somebody acknowledges them. */

@@ -26,7 +26,8 @@ export type Differences = {
   /** After a page was written. */
   note(written: Written, page: Records): Promise<void>
   /** Keys of rows whose records are gone, as an answer about each of them says. */
-  noteGone(keys: readonly string[]): Promise<void>
+  /** `all`: how many there are, if these are only some. */
+  noteGone(keys: readonly string[], all?: number): Promise<void>
   /** When all is listed: how many records came, in how many passes. */
   end(listed: Listed): Promise<void>
   readonly counts: DifferenceCounts
@@ -113,22 +114,16 @@ export async function openDifferences(
   }
   return {
     note: (written, page) => inTurn(() => notePage(book, written, page)),
-    noteGone: (keys) =>
-      inTurn(() =>
-        record(
+    noteGone: (keys, all = keys.length) =>
+      inTurn(async () => {
+        const line = { columns: [], version: null, mirrored: null, isCured: false, cure: null }
+        await record(
           book,
           'deleted',
-          keys.map((key) => ({
-            key,
-            cause: 'deleted',
-            columns: [],
-            version: null,
-            mirrored: null,
-            isCured: false,
-            cure: null,
-          })),
-        ),
-      ),
+          keys.map((key) => ({ ...line, key, cause: 'deleted' })),
+        )
+        book.counts.deleted = (book.counts.deleted ?? 0) + all - keys.length
+      }),
     async end({ isProven, passes, received }) {
       await lookAtFallen(book)
       if (isProven && book.fallenCount === book.fallen.size)

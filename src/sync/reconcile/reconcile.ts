@@ -1,7 +1,6 @@
 // The reconcile of a changes stream: everything is listed, to find what other runs cannot: rows that were missed, and rows
 // whose records are gone. What is gone is believed only when a look at the record itself confirms it (P7).
 
-import type { JsonObject } from '../../json/json.ts'
 import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
 import { blockStep } from '../../streams/run-steps.ts'
@@ -12,13 +11,12 @@ import { recordComparison } from '../beliefs/from-runs.ts'
 import { learnt, news } from '../changes/hypotheses.ts'
 import type { ChangesContext } from '../changes/read-changes.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
-import { openShownKeys, type ShownKeys } from '../deletions/shown-keys.ts'
+import { openShownKeys } from '../deletions/shown-keys.ts'
 import { listEverything } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import {
   type Arrival,
   type DifferenceCounts,
-  type Gone,
   isDoubtfulWith,
   type MissingLook,
   type Shortfall,
@@ -27,11 +25,15 @@ import type { Source } from '../ports/source.ts'
 import type { Run } from '../ports/store.ts'
 import { type Differences, openDifferences } from './differences.ts'
 import { lookForCut } from './missed-rows.ts'
+import { proveGone } from './prove-gone.ts'
 
 export type ReconcileContext = ChangesContext & {
   readonly lookbackFloorMs: number
   /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth; 0: nobody does. */
   readonly approved: number
+  /** So many missing records are looked up in a minute at most. */
+  readonly lookupsPerMinute: number
+  readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>
 }
 type ReconcileFindings = {
   /** Rows at or below the position that nothing else had brought, the first of them by key. */
@@ -51,8 +53,6 @@ type ReconcileFindings = {
 export type ReconcileOutcome = RunOutcome & { readonly findings: ReconcileFindings }
 
 const keysTold = 20
-const keysAtOnce = 200
-const looksAtOnce = 4
 
 type Findings = { -readonly [Name in keyof ReconcileFindings]: ReconcileFindings[Name] }
 
@@ -117,10 +117,14 @@ async function reconcile(
   await learnWhetherListShowsDeleted(context, run, source)
   const blocked = await blockTooMany(context, run, source, shortfall, findings)
   if (blocked !== null) return reading(false, blocked)
-  if (shortfall.missing > 0)
-    run.progress.step(`Look up ${plural(shortfall.missing, 'missing row')} one by one`)
-  await lookAtAbsent(context, run, source, { findings, differences, shown })
+  if (shortfall.missing > 0) run.progress.step(`Look for ${plural(shortfall.missing, 'missing row')}`)
+  const proven = await proveGone(
+    { ...context, run, source, shown, onFound: differences.note, onGone: differences.noteGone },
+    shortfall.missing,
+  )
+  Object.assign(findings, proven)
   findings.marked = await run.absent.markGone()
+  if (context.approved > 0) await run.reconciliation.noteApproved()
   if (findings.marked > 0) await run.reconciliation.cure('deleted', 'marked as deleted')
   await run.reconciliation.block(null)
   await run.reconciliation.guardAgain()
@@ -246,73 +250,5 @@ function told(
     yielded: false,
     note: parts.filter(Boolean).join('; ') || null,
     differences: counts,
-  }
-}
-
-type LookedAt = {
-  readonly findings: Findings
-  readonly differences: Differences
-  readonly shown: ShownKeys
-}
-
-async function lookAtAbsent(
-  { stream, signal }: ReconcileContext,
-  run: Run<'reconcile'>,
-  { lookup }: Source,
-  { findings, differences, shown }: LookedAt,
-): Promise<void> {
-  if (!lookup)
-    throw new Error(
-      `The upstream has no request for a single record of ${stream.name}, so no deletion can be proven.`,
-    )
-  for await (const keys of batches((after) => run.absent.keys(after, keysAtOnce))) {
-    const vanished: string[] = []
-    for (let start = 0; start < keys.length; start += looksAtOnce) {
-      signal.throwIfAborted()
-      const looks = keys.slice(start, start + looksAtOnce).map(async (key) => ({
-        key,
-        answer: await lookup(key, signal),
-      }))
-      const gone: Gone[] = []
-      const found: JsonObject[] = []
-      for (const { key, answer } of await Promise.all(looks)) {
-        if (answer === 'unclear') findings.unclear += 1
-        else if (answer === 'gone') vanished.push(key)
-        else {
-          found.push(answer.found)
-          if (isFlaggedDeleted(answer.found))
-            gone.push({
-              key,
-              evidence: 'missing from the list, and the record itself says that it is deleted',
-            })
-          else findings.alive += 1
-        }
-      }
-      if (found.length > 0) {
-        const page = readRecords(found, stream.keyFields, stream.versionFields)
-        await differences.note(await run.pages.commit(page, null), page)
-      }
-      if (gone.length > 0) await run.absent.noteGone(gone)
-    }
-    if (vanished.length === 0) continue
-    // After the last look: whatever hides all records may have begun at any of them.
-    if (!(await shown.areThere(signal))) findings.unclear += vanished.length
-    else {
-      const evidence = 'missing from the list, and the upstream says that there is no record of this id'
-      await run.absent.noteGone(vanished.map((key) => ({ key, evidence })))
-      await differences.noteGone(vanished)
-    }
-  }
-}
-
-/** Keys in their order, some at a time. */
-export async function* batches(
-  next: (after: string | null) => Promise<readonly string[]>,
-): AsyncGenerator<readonly string[]> {
-  for (let after: string | null = null; ; ) {
-    const keys = await next(after)
-    if (keys.length === 0) return
-    yield keys
-    after = keys.at(-1) ?? null
   }
 }

@@ -19,7 +19,7 @@ import {
 } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run, Store } from '../ports/store.ts'
-import { batches } from './reconcile.ts'
+import { batches } from './prove-gone.ts'
 
 // What verifications of all kinds of streams have in common: what they look with, what they count, and how they tell it.
 export type VerifyContext = {

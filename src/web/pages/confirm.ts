@@ -112,7 +112,7 @@ type Blocked = BlockedDeletions & { readonly missing: number }
 
 const whatIsKnown = (stream: string, blocked: Blocked, evidence: DeletionEvidence): Html => {
   const { missing, living, seen } = blocked
-  const { samples, looked, lookedAt, mostInARun, markedBySearches, spread } = evidence
+  const { samples, looked, lookedAt, mostInARun, markedWithinDay, spread } = evidence
   const asked = looked.gone + looked.there + looked.unclear
   const askedOn = lookedAt && html` <small class="quiet">asked on ${time(lookedAt)}</small>`
   const share = living === null || living === 0 ? '' : ` (${((100 * missing) / living).toFixed(1)} %)`
@@ -125,7 +125,7 @@ const whatIsKnown = (stream: string, blocked: Blocked, evidence: DeletionEvidenc
           ? html`<li>${state('todo', '')} Nothing: the upstream does not let records of ${stream} be looked up one by one</li>`
           : html`<li>${state('todo', '')} None of them was looked up by key yet; <a href="/streams/${stream}/read">a reconcile</a> does it</li>`
         : html`<li>${state('todo', '')} Nothing: none of ${plural(asked, 'row')} that ${asked === 1 ? 'was' : 'were'} looked up by key is known to be gone${askedOn}</li>`
-  }${markedBySearches > 0 && html`<li>${state('ok', '')} Searches have marked ${plural(markedBySearches, 'other row')} as deleted since the last reconcile, each after it was looked up</li>`}</ul>
+  }${markedWithinDay > 0 && html`<li>${state('ok', '')} ${plural(markedWithinDay, 'other row')} ${markedWithinDay === 1 ? 'was' : 'were'} marked as deleted within the last day, after the upstream had said that ${markedWithinDay === 1 ? 'it is' : 'they are'} gone</li>`}</ul>
 <h2>What speaks against it</h2><ul class="steps">${looked.there > 0 && html`<li>${state('bad', '')} ${count(looked.there)} of ${plural(asked, 'row')} that were looked up by key ${looked.there === 1 ? 'is' : 'are'} still there: the list shows only a part</li>`}<li>${state('warn', '')} ${mostInARun === 0 ? 'No run has ever marked a row of it deleted' : `Never before did a run mark more than ${plural(mostInARun, 'row')} deleted`}</li><li>${state('warn', '')} Whether the integration user still may see everything is not known: <code>tidemark probe</code></li></ul>
 ${spread && missingRowsChart(spread)}
 ${
