@@ -32,6 +32,7 @@ import { readIncremental } from './sync/changes/incremental.ts'
 import { readLookback, type WantedReach } from './sync/changes/lookback.ts'
 import type { Progress } from './sync/changes/read-changes.ts'
 import { countWhileLoading } from './sync/lists/count-records.ts'
+import { withPageEnds } from './sync/lists/page-ends.ts'
 import { pollList } from './sync/lists/poll.ts'
 import type { RunOutcome } from './sync/perform-run.ts'
 import type { Difference } from './sync/ports/audits.ts'
@@ -261,7 +262,7 @@ async function noteWhetherOffered(
 function readCounted({ pool }: Database, context: ReadStreamContext, log: Logger): Promise<RunOutcome> {
   const { stream, source, signal } = context
   const count = countWhileLoading({
-    ...{ source, signal },
+    ...{ source: withPageEnds(source).source, signal },
     isDue: () => isLoadToBeCounted(pool, stream.name),
     note: (counted) => noteLoadCount(pool, stream.name, counted),
     everyMs: countAgainAfterMs,

@@ -14,6 +14,7 @@ import { tooFewText } from '../store/server/pooler.ts'
 import { readingConnections } from '../store/server/reading-pool.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
 import { readRecords } from '../streams/record.ts'
+import { withPageEnds } from '../sync/lists/page-ends.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { type Finding, findContract } from '../upstream/contract/find-description.ts'
 import { openSource } from '../upstream/contract/source.ts'
@@ -101,7 +102,7 @@ export async function* probeService(
         yield await probeExtended(upstream, stream, signal)
       if (!rights.check.isFine || stream.kind !== 'changes' || rights.received === 0) continue
       const versionField = config.versionFields[stream.name] ?? null
-      const source = openSource(upstream, stream)
+      const { source } = withPageEnds(openSource(upstream, stream))
       try {
         yield* probeBeliefs({ source, stream, versionField, mirror, signal })
       } catch (error) {

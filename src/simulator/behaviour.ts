@@ -1,6 +1,8 @@
 // The switches: one for each thing that nobody knows about the upstream. They begin as the recorded service behaves. Tests set them on
 // `simulator.behaviour`, also between two requests; the command line has them in kebab-case. What each one does is implemented elsewhere.
 
+import { dialectNames } from './dialects.ts'
+
 /** Which service the stand-in looks like: one that was recorded, or a plain one with made-up fields. */
 export const looks = ['recorded', 'plain'] as const
 export type Look = (typeof looks)[number]
@@ -74,6 +76,10 @@ export const switches = {
     'what %2F in a path is: three characters of an external id that nobody has, or a slash',
   ),
   listWrapper: optionalText('lists come as {"NAME": […]} instead of […]'),
+  dialect: choice(
+    dialectNames,
+    'what is around a list, which headers tell of its pages, and what a page behind the last one is; `sieve` is a bare list, and an empty one',
+  ),
   casing: choice(['camel', 'pascal'], 'casing of the field names'),
   escapes: choice(['net', 'json'], 'net writes emoji and odd characters as \\uXXXX, as .NET does'),
   timeZone: text('Europe/Oslo', 'the time zone of date-times that are not UTC, e.g. Europe/Oslo'),

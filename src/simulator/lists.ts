@@ -1,8 +1,9 @@
 // Answers that are lists: selects, cuts the page and joins the records' bytes; and what a list answers when something
 // is wrong with it.
 
-import { type Answer, type Body, empty, type Incoming, jsonText, jsonType, problem } from './answer.ts'
+import { type Answer, type Body, empty, type Incoming, json, jsonText, jsonType, problem } from './answer.ts'
 import type { Behaviour } from './behaviour.ts'
+import { type Dialect, dialectNamed, type PageOf } from './dialects.ts'
 import { wholeNumber } from './parameters.ts'
 import type { Resource } from './resources.ts'
 import type { Row } from './row.ts'
@@ -35,8 +36,8 @@ type Parts = {
 
 export function openLists(parts: Parts): Lists {
   const { behaviour, rowBytes, select } = parts
-  const listAnswer = ({ resource }: Table, rows: readonly Row[]) =>
-    framed(behaviour, rows, () => blocks(parts, resource, rows))
+  const listAnswer = ({ resource }: Table, rows: readonly Row[], asked: PageOf) =>
+    framed(behaviour, rows, () => blocks(parts, resource, rows), { ...asked, records: rows.length })
 
   return {
     answer(table, request, { since, defaultPageSize } = {}) {
@@ -59,13 +60,23 @@ export function openLists(parts: Parts): Lists {
         )
       if (selected.isPaged && overflows({ page, pageSize }) && behaviour.unknownNames !== 'ignored')
         return problem(500)
-      const { from, to } = selected.isPaged
-        ? span
-        : spanOf({ page, pageSize }, { ...behaviour, pagingIgnored: true })
-      return listAnswer(table, shownOf(selected.selection.slice(from, to), behaviour, since !== undefined))
+      const { selection, isPaged } = selected
+      const sized = isPaged ? paging : { ...behaviour, pagingIgnored: true }
+      const asked = pageOf(request, { page: page ?? 1, pageSize, total: selection.size }, sized)
+      const spanOfPage = (number: number) => spanOf({ page: number, pageSize }, sized)
+      const rowsOf = ({ from, to }: Span) => selection.slice(from, to)
+      const rows = rowsOf(spanOfPage(asked.page))
+      const { pastEnd, isAlsoFirst } = dialectNamed(behaviour.dialect)
+      if (rows.length > 0 || (asked.page === 1 && !isAlsoFirst) || pastEnd === 'empty list')
+        return listAnswer(table, shownOf(rows, behaviour, since !== undefined), asked)
+      if (typeof pastEnd === 'object') return missingPage(pastEnd, asked, behaviour)
+      const again = rowsOf(spanOfPage(pastEnd === 'first page' ? 1 : asked.pages))
+      return listAnswer(table, shownOf(again, behaviour, since !== undefined), asked)
     },
-    whole: (table) =>
-      wrongAnswer(behaviour) ?? listAnswer(table, table.byId.slice(0, Number.POSITIVE_INFINITY)),
+    whole(table) {
+      const rows = table.byId.slice(0, Number.POSITIVE_INFINITY)
+      return wrongAnswer(behaviour) ?? listAnswer(table, rows, onlyPage(rows.length))
+    },
     empty: () => wrongAnswer(behaviour) ?? framed(behaviour, [], () => []),
     record(status, table, row) {
       const body = [rowBytes.joined(table.resource, [row])]
@@ -106,10 +117,14 @@ function* blocks({ rowBytes }: Parts, resource: Resource, rows: readonly Row[]):
   }
 }
 
-function framed(behaviour: Behaviour, rows: readonly Row[], pieces: () => Iterable<Buffer>): Answer {
-  const name = behaviour.listWrapper
-  const open = Buffer.from(name === null ? '[' : `{${JSON.stringify(name)}:[`)
-  const close = Buffer.from(name === null ? ']' : ']}')
+function framed(
+  behaviour: Behaviour,
+  rows: readonly Row[],
+  pieces: () => Iterable<Buffer>,
+  page = onlyPage(rows.length),
+): Answer {
+  const { headers } = dialectNamed(behaviour.dialect)
+  const { open, close } = frameOf(behaviour, page)
   const whole: Body = {
     *[Symbol.iterator]() {
       yield open
@@ -123,7 +138,44 @@ function framed(behaviour: Behaviour, rows: readonly Row[], pieces: () => Iterab
     contentType: jsonType,
     rows,
     ifEmpty: Buffer.concat([open, close]),
+    ...(headers && { headers: headers(page) }),
   }
+}
+
+function frameOf({ dialect, listWrapper }: Behaviour, page: PageOf): { open: Buffer; close: Buffer } {
+  const { envelope } = dialectNamed(dialect)
+  const wrapped =
+    envelope?.(['list'], page) ?? (listWrapper === null ? ['list'] : { [listWrapper]: ['list'] })
+  const [open = '', close = ''] = JSON.stringify(wrapped).split('"list"')
+  return { open: Buffer.from(open), close: Buffer.from(close) }
+}
+
+const onlyPage = (total: number): PageOf => ({
+  ...{ page: 1, pageSize: total, total, pages: 1, records: total, urlOf: () => '/' },
+})
+
+function pageOf(
+  { baseUrl = '', path, query }: Incoming,
+  { page, pageSize, total }: { page: number; pageSize: number | null; total: number },
+  behaviour: PagingBehaviour,
+): PageOf {
+  const { from: stride } = spanOf({ page: 2, pageSize }, behaviour)
+  const size = stride > 0 ? stride : Math.max(1, total)
+  const others = [...query].filter(([name]) => name !== 'page')
+  return {
+    ...{ page, pageSize: size, total, records: 0 },
+    pages: Math.max(1, Math.ceil(total / size)),
+    urlOf: (number) => `${baseUrl}${path}?${new URLSearchParams([...others, ['page', String(number)]])}`,
+  }
+}
+
+function missingPage(
+  { status, body }: Extract<Dialect['pastEnd'], object>,
+  asked: PageOf,
+  { dialect }: Behaviour,
+): Answer {
+  const headers = dialectNamed(dialect).headers?.(asked)
+  return { ...(body ? json(status, body(asked)) : empty(status)), ...(headers && { headers }) }
 }
 
 // Which part of a list a page is. Pure arithmetic, faithful to the oddities of the real one.

@@ -93,6 +93,14 @@ export const beliefs = {
       'Nothing: Tidemark takes an answer for everything only when a page far behind any end contains the same.',
     isOfVersions: true,
   },
+  page_end: {
+    claim: 'what the upstream answers when it is asked for a page behind the last one',
+    test: 'Each run that asks for such a page. Where the answer is a status, or null, the page before has to be there, and the same has to come when Tidemark asks again.',
+    lifetimeMs: 7 * dayMs,
+    holdsAs: null,
+    takenBack: 'Nothing: Tidemark looks at each such answer anew.',
+    isToldElsewhere: true,
+  },
   filters: {
     claim: 'Filters by key leaves out every record up to a key',
     test: 'Tidemark asks at several keys, and above the highest: one record at or below that key disproves it.',

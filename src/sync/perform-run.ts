@@ -3,6 +3,8 @@
 
 import type { RunKind, Stream } from '../streams/catalog.ts'
 import { errorOf } from '../util/errors.ts'
+import { news } from './changes/hypotheses.ts'
+import { withPageEnds } from './lists/page-ends.ts'
 import type { DifferenceCounts } from './ports/audits.ts'
 import type { Answer, Refusal, Source } from './ports/source.ts'
 import type { Run, RunEnd, RunProgress, Store, WriteCounts } from './ports/store.ts'
@@ -39,6 +41,7 @@ export type RunContext<Kind extends RunKind> = {
   readonly kind: Kind
   /** For a backfill: the one to continue. */
   readonly id?: string
+  readonly now?: () => Date
   readonly signal: AbortSignal
 }
 
@@ -46,7 +49,7 @@ export async function performRun<Kind extends RunKind>(
   context: RunContext<Kind>,
   read: (run: Run<Kind>, source: Source) => Promise<RunReading>,
 ): Promise<RunOutcome> {
-  const { store, kind, signal, id } = context
+  const { store, kind, signal, id, now = () => new Date() } = context
   const stream = context.stream.name
   const tally = { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 0, bytes: 0 }
   const outcome = { stream, kind, tally, note: null, error: null, isComplete: false, yielded: false }
@@ -55,8 +58,9 @@ export async function performRun<Kind extends RunKind>(
   const ended = { ...outcome, runId: run.id }
   let reading: RunReading
   try {
-    const source = countingSource(context.source, tally, run.progress)
-    reading = await read(countingRun(run, tally), source)
+    const ends = withPageEnds(countingSource(context.source, tally, run.progress))
+    reading = await read(countingRun(run, tally), ends.source)
+    await run.findings.learn(news(run.state.beliefs, ends.learnt(), now()))
   } catch (cause) {
     // Only the abort itself counts as stopped. Any other error is a failure, even while the run is told to stop.
     if (signal.aborted && cause === signal.reason) {
@@ -140,7 +144,7 @@ const countingRun = <Kind extends RunKind>(run: Run<Kind>, counter: Counter): Ru
 // An upstream may answer with nothing by mistake. Where an empty answer would be taken for the end, it is asked for a second time.
 export async function confirmEmpty<Any extends Answer | Refusal>(ask: () => Promise<Any>): Promise<Any> {
   const answer = await ask()
-  const isNothing = 'records' in answer && answer.records.length === 0
+  const isNothing = 'records' in answer && answer.records.length === 0 && answer.noPage === undefined
   return isNothing ? ask() : answer
 }
 

@@ -60,6 +60,7 @@ export type UpstreamAnswer<Body = Json> = {
   readonly bytes: number
   /** The upstream's own time, from its `Date` header. */
   readonly date: Date | null
+  readonly headers: HttpAnswer['headers']
 }
 
 export type Upstream = {
@@ -252,7 +253,7 @@ async function ask<Body>(
       isRead = true
       const sentAtMs = httpDate(answer.headers.date)
       const date = sentAtMs === null ? null : new Date(sentAtMs)
-      return { status: answer.status, body, bytes, date }
+      return { status: answer.status, body, bytes, date, headers: answer.headers }
     } finally {
       if (!isRead) answer.discard()
     }

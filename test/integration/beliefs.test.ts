@@ -48,6 +48,7 @@ describe.skipIf(!hasPostgres)('beliefs', () => {
           lateness: 'holds',
           list_shows_changes: 'yes',
           list_shows_deleted: 'yes',
+          page_end: 'an empty list',
           paging: 'heeded',
           ranks: 'trusted',
           same_upstream: 'yes',

@@ -140,7 +140,7 @@ describe('what else may be answered', () => {
 
   it.each([
     ['{"errors":[]}', 'an object with errors (a list)'],
-    ['{"items":[],"links":[]}', 'an object with items (a list), links (a list)'],
+    ['{"alerts":[],"links":[]}', 'an object with alerts (a list), links (a list)'],
     ['{"message":"busy","code":5}', 'an object with message (string), code (number)'],
     ['{}', 'an empty object'],
     ['"text"', 'a string'],

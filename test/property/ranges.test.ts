@@ -3,11 +3,13 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { DialectName } from '../../src/simulator/dialects.ts'
 import { readIncremental } from '../../src/sync/changes/incremental.ts'
 import type { Answer, ChangesRequest, Refusal, Source } from '../../src/sync/ports/source.ts'
 import { forgetGone, watch, withOtherTiming } from '../support/model-checks.ts'
 import { modelStore } from '../support/model-store.ts'
-import { modelStream } from '../support/model-upstream.ts'
+import { expectPage, modelStream, orRefused } from '../support/model-upstream.ts'
+import { someDialects } from '../support/model-worlds.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { worldSeed } from '../support/worlds.ts'
 
@@ -19,6 +21,7 @@ type Sorted = {
   readonly tieChance: number
   readonly inclusive: boolean
   readonly cap: number | null
+  readonly dialect: DialectName
   /** From this request on nothing is sorted, or `Sorts` is refused; or it is answered with nothing. */
   readonly breaks: { readonly at: number; readonly how: 'unsorted' | 'refused' | 'empty' } | null
 }
@@ -29,6 +32,7 @@ const worlds: fc.Arbitrary<Sorted> = fc.record({
   tieChance: fc.constantFrom(0, 0, 0.3, 0.9),
   inclusive: fc.boolean(),
   cap: fc.option(fc.integer({ min: 2, max: 30 })),
+  dialect: someDialects,
   breaks: fc.option(
     fc.record({
       at: fc.integer({ min: 1, max: 80 }),
@@ -52,7 +56,15 @@ const plans = fc.record({
 const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Plan : never)[] = [
   // Every record that was known when the position moved last was gone, so that no poll was shown anything known.
   {
-    world: { rows: 21, spacing: 'even', tieChance: 0.3, inclusive: false, cap: null, breaks: null },
+    world: {
+      rows: 21,
+      spacing: 'even',
+      tieChance: 0.3,
+      inclusive: false,
+      cap: null,
+      dialect: 'sieve',
+      breaks: null,
+    },
     seed: 302959190,
     pageSize: 22,
     readers: 2,
@@ -180,7 +192,7 @@ function sortedUpstream(world: Sorted, random: Random) {
       upstream.onRequest()
       atOnce += 1
       mostAtOnce = Math.max(mostAtOnce, atOnce)
-      const answer = serve(request)
+      const answer = orRefused(request.sorts !== null, () => serve(request))
       await null
       await null
       atOnce -= 1
@@ -210,6 +222,7 @@ function sortedUpstream(world: Sorted, random: Random) {
       : random.shuffled(wanted)
     const size = Math.min(pageSize, world.cap ?? pageSize)
     const served = ordered.slice((page - 1) * pageSize, (page - 1) * pageSize + size)
+    if (served.length === 0) expectPage(world.dialect, page)
     return { records: served.map(recordOf), bytes: served.length * 100_000 }
   }
 }

@@ -3,7 +3,7 @@
 
 import fc from 'fast-check'
 import type { Answer, Refusal, Source } from '../../src/sync/ports/source.ts'
-import { type ModelRow, type ModelUpstream, modelUpstream } from './model-upstream.ts'
+import { type ModelRow, type ModelUpstream, modelUpstream, NoPage } from './model-upstream.ts'
 import type { World } from './model-worlds.ts'
 import type { Random } from './random.ts'
 
@@ -12,6 +12,10 @@ export const lieKinds = [
   'lists are empty',
   'lists are empty and reads gone',
   'lists are empty and reads unclear',
+  /** The route was removed, or a proxy lost its way. */
+  'lists are a 404',
+  'some requests are a 404',
+  'pages behind the first are a 404',
   'everything fails',
   'some requests fail',
   'lists come from a cache',
@@ -210,10 +214,22 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
     if (isCached) cached.set(name, { answer, untilMs: now().getTime() + cachedMs })
     return answer
   }
+  const isMissing = (page: number) =>
+    told.has('lists are a 404') ||
+    (told.has('some requests are a 404') && random.chance(0.05)) ||
+    (told.has('pages behind the first are a 404') && page > 1)
   const isEmpty = () => [...told].some((kind) => kind.startsWith('lists are empty'))
-  const listed = async <Any extends Answer | Refusal>(right: () => Promise<Any>): Promise<Any | Answer> => {
-    const answer = await right()
-    return isEmpty() ? { records: [], bytes: 2 } : answer
+  const listed = async <Any extends Answer | Refusal>(
+    page: number,
+    right: () => Promise<Any>,
+  ): Promise<Any | Answer> => {
+    if (isMissing(page)) {
+      truth.onRequest()
+      throw new NoPage('status 404')
+    }
+    if (!isEmpty()) return await right()
+    await right().catch(() => {})
+    return { records: [], bytes: 2 }
   }
   const text = (request: object) =>
     JSON.stringify(request, (_, value) => (typeof value === 'bigint' ? String(value) : value))
@@ -243,10 +259,12 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
     sortedBy: () => source,
     changes: (request, signal) =>
       ask(`changes ${text(request)}`, true, () =>
-        listed(() => byNode(() => answering().changes(request, signal))),
+        listed(request.page, () => byNode(() => answering().changes(request, signal))),
       ),
     list: (request, signal) =>
-      ask(`list ${text(request)}`, true, () => listed(() => byNode(() => answering().list(request, signal)))),
+      ask(`list ${text(request)}`, true, () =>
+        listed(request.page, () => byNode(() => answering().list(request, signal))),
+      ),
     listHasPages: true,
     lookup: (key, signal) =>
       ask(`record ${key}`, false, async () => {

@@ -1,15 +1,17 @@
 // An upstream in memory with every unknown of the real one as a switch (model-worlds.ts): what it serves, and how its rows change.
 
 import type { Json } from '../../src/json/json.ts'
+import { type DialectName, dialectNamed, tellsTotal } from '../../src/simulator/dialects.ts'
 import type { ChangesStream } from '../../src/streams/catalog.ts'
-import type {
-  Answer,
-  ChangesRequest,
-  ListRequest,
-  Lookup,
-  Refusal,
-  SortOrder,
-  Source,
+import {
+  type Answer,
+  type ChangesRequest,
+  ListRefused,
+  type ListRequest,
+  type Lookup,
+  type Refusal,
+  type SortOrder,
+  type Source,
 } from '../../src/sync/ports/source.ts'
 import type { World } from './model-worlds.ts'
 import type { Random } from './random.ts'
@@ -82,7 +84,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   let lastId = 0
   let lastText = 0
   let restores = 0
-  const comesAgain = () => world.paging === 'last page again' || world.paging === 'first page again'
+  const comesAgain = () => / again/.test(world.paging) || dialectNamed(world.dialect).pastEnd === 'first page'
   let requests = 0
   let slipsAfter = -1
   const versionName = versionNameOf(world)
@@ -231,12 +233,17 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     async changes(request) {
       requests += 1
       model.onRequest()
-      return slipsAfter-- === 0 ? answer([]) : serve(request)
+      if (slipsAfter-- === 0) return answer({ served: [], total: 0 })
+      return orRefused(request.sorts !== null, () => serve(request))
     },
     async list(request) {
       requests += 1
       model.onRequest()
-      return answer(paged(listed(request), request, null))
+      const answered = orRefused(request.byKey !== undefined, () =>
+        answer(paged(listed(request), request, null)),
+      )
+      if ('refused' in answered) throw new ListRefused('status 400', 'status 400')
+      return answered
     },
     listHasPages: true,
     async lookup(key): Promise<Lookup> {
@@ -282,7 +289,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     )
     const wanted = cut(above)
     if (request.sorts && world.sorts === 'within the page')
-      return answer(sorted(paged(ordered(wanted, null), request, request.sorts), request.sorts))
+      return answer(sortedPage(paged(ordered(wanted, null), request, request.sorts), request.sorts))
     return answer(paged(ordered(wanted, request.sorts), request, request.sorts))
   }
 
@@ -301,6 +308,10 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     const wanted = cut(all.filter(({ id }) => byKey.after === null || BigInt(id) > byKey.after))
     if (world.byKey === 'filters only') return ordered(wanted, null)
     return wanted.sort((a, b) => (byKey.order === 'ascending' ? byId(a, b) : byId(b, a)))
+  }
+
+  function sortedPage({ served, total }: Paged, sorts: SortOrder): Paged {
+    return { served: sorted(served, sorts), total }
   }
 
   function sorted(set: readonly ModelRow[], sorts: SortOrder): readonly ModelRow[] {
@@ -327,12 +338,9 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     }
   }
 
-  function paged(
-    set: readonly ModelRow[],
-    request: ListRequest,
-    sorts: ChangesRequest['sorts'],
-  ): readonly ModelRow[] {
-    if (world.paging === 'ignored' || (sorts && world.sorts === 'switches paging off')) return set
+  function paged(set: readonly ModelRow[], request: ListRequest, sorts: ChangesRequest['sorts']): Paged {
+    const noPages = world.paging === 'ignored' || (sorts && world.sorts === 'switches paging off')
+    if (noPages) return orPastEnd(request, set, set.length)
     const isOwn = world.paging === 'own size'
     const size = isOwn ? ownPageSize : Math.min(request.pageSize, cap() ?? request.pageSize)
     const stride = isOwn || world.capArithmetic === 'capped' ? size : request.pageSize
@@ -343,16 +351,53 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
         : world.paging === 'last page again'
           ? Math.min(request.page, lastPage)
           : request.page
-    return set.slice((page - 1) * stride, (page - 1) * stride + size)
+    const served = set.slice((page - 1) * stride, (page - 1) * stride + size)
+    const isFirstAgain = served.length === 0 && dialectNamed(world.dialect).pastEnd === 'first page'
+    return orPastEnd(request, isFirstAgain ? set.slice(0, size) : served, set.length)
   }
 
-  function answer(served: readonly ModelRow[]): Answer {
+  function orPastEnd({ page }: { page: number }, served: readonly ModelRow[], total: number): Paged {
+    if (served.length === 0) expectPage(world.dialect, page)
+    return { served, total }
+  }
+
+  function answer({ served, total }: Paged): Answer {
     return {
       records: served
         .filter(isShown)
         .map((row) => (isSpoilt(row) ? { ...record(row), [versionName]: null } : record(row))),
       bytes: served.length,
+      ...(tellsTotal(world.dialect) && { total }),
     }
+  }
+}
+
+/** A page, and how many records there are on all pages. */
+type Paged = { readonly served: readonly ModelRow[]; readonly total: number }
+
+/** As the answer of a service to a page that it does not have. */
+export class NoPage extends Error {
+  readonly noPage: string
+  constructor(noPage: string) {
+    super(noPage)
+    this.noPage = noPage
+  }
+}
+
+/** Nothing is on this page: throws as the dialect has it. */
+export function expectPage(dialect: DialectName, page: number): void {
+  const { pastEnd, isAlsoFirst } = dialectNamed(dialect)
+  if (typeof pastEnd === 'object' && (page > 1 || isAlsoFirst))
+    throw new NoPage(pastEnd.status === 200 ? 'null' : `status ${pastEnd.status}`)
+}
+
+/** A service that says 400 says it to any request, also to one that sorts. */
+export function orRefused<Any>(isSorted: boolean, serve: () => Any): Any | Refusal {
+  try {
+    return serve()
+  } catch (error) {
+    if (isSorted && error instanceof NoPage && error.noPage === 'status 400') return { refused: 400 }
+    throw error
   }
 }
 

@@ -1,6 +1,7 @@
 // Upstreams drawn at random: each unknown of the real one is a switch, and these are the settings that may come together.
 
 import fc from 'fast-check'
+import { type DialectName, dialectNamed, dialectNames } from '../../src/simulator/dialects.ts'
 
 export type World = {
   readonly order: 'row version' | 'id' | 'descending' | 'unstable'
@@ -24,6 +25,8 @@ export type World = {
   readonly capArithmetic: 'requested' | 'capped'
   /** With a size of its own, `PageSize` changes nothing and `Page` counts; with the first page again it is the other way round. */
   readonly paging: 'works' | 'ignored' | 'first page again' | 'last page again' | 'own size'
+  /** What a page behind the last one is answered with, and whether answers tell how many records there are. */
+  readonly dialect: DialectName
   /** Rows that are left out of a page after it was cut: one in five, or most of them, so that whole pages are empty. */
   readonly hides: false | 'some' | 'most'
   /** Some records have no row version, so that they cannot be rows. */
@@ -65,6 +68,7 @@ export const ordinaryWorld: World = {
   capVaries: false,
   capArithmetic: 'requested',
   paging: 'works',
+  dialect: 'sieve',
   hides: false,
   spoils: false,
   slips: false,
@@ -82,6 +86,15 @@ export const ordinaryWorld: World = {
   counters: 1,
   lateChance: 0,
 }
+
+/** Those that differ in what a reader sees; which page comes again is said by `paging`. */
+const oddDialects = dialectNames.filter(
+  (name) => typeof dialectNamed(name).pastEnd === 'object' || name === 'first-page',
+)
+export const someDialects: fc.Arbitrary<DialectName> = fc.oneof(
+  { arbitrary: fc.constantFrom<DialectName[]>('sieve', 'gitlab'), weight: 1 },
+  { arbitrary: fc.constantFrom(...oddDialects), weight: 1 },
+)
 
 export const openWorlds: fc.Arbitrary<World> = fc
   .record({
@@ -110,6 +123,7 @@ export const openWorlds: fc.Arbitrary<World> = fc
       'last page again',
       'own size',
     ),
+    dialect: someDialects,
     hides: fc.constant(false),
     spoils: fc.constantFrom(false, false, true),
     slips: fc.constantFrom(false, false, true),
@@ -128,6 +142,7 @@ export const openWorlds: fc.Arbitrary<World> = fc
     lateChance: fc.constantFrom(0, 0, 0.1),
   })
   .map((world): World => (world.paging === 'first page again' ? onePageOnly(world) : world))
+  .map((world): World => (world.dialect === 'first-page' ? tellable(world) : world))
 
 /** Where an answer is cut and no other page comes, nobody can read on unless the lowest versions come first. */
 const onePageOnly = (world: World): World => ({
@@ -138,6 +153,14 @@ const onePageOnly = (world: World): World => ({
   capVaries: false,
   // There each poll brings little, and one that slips nothing.
   slips: false,
+})
+
+/** Where pages begin anew behind the last one, nothing else may be odd about them. */
+const tellable = (world: World): World => ({
+  ...world,
+  paging: 'works',
+  capVaries: false,
+  order: world.order === 'unstable' ? 'id' : world.order,
 })
 
 /** Rights hide some rows: pages are long enough that none is hidden whole. */
@@ -177,6 +200,7 @@ export const oddWorlds: fc.Arbitrary<World> = fc
 
 const longPages = (world: World): World => ({
   ...world,
+  dialect: world.dialect === 'first-page' ? 'sieve' : world.dialect,
   cap: world.cap && world.cap + 25,
   capHalvesAt: null,
   capVaries: false,

@@ -18,7 +18,7 @@ const page = (...keys: string[]) => ({
 })
 
 /** Feeds pages to a listing, counting what it would have seen around a page, and goes on after each pass. */
-function read(pages: readonly (readonly string[])[], askedSize = 2) {
+function read(pages: readonly (readonly string[])[], askedSize = 2, total: number | null = null) {
   let move: ListingMove = beginListing({ askedSize, maxPasses: 3, ceiling: null })
   const seen = new Map<string, { first: number; last: number }>()
   const asked: string[] = []
@@ -37,7 +37,7 @@ function read(pages: readonly (readonly string[])[], askedSize = 2) {
       asked.push(`${step.page}/${step.pageSize}`)
       for (const key of keys)
         seen.set(key, { first: seen.get(key)?.first ?? listing.pageNumber, last: listing.pageNumber })
-      move = sawPage(listing, page(...keys))
+      move = sawPage(listing, { ...page(...keys), total })
     } else return { step, asked }
   }
 }
@@ -47,6 +47,16 @@ const two = [['1', '2'], ['3', '4'], []] as const
 describe('a listing', () => {
   it('is complete when a second pass shows all rows that the first counted', () => {
     expect(read([...two, ...two]).step).toMatchObject({ kind: 'complete', highest: 4n })
+  })
+
+  it('is not complete when it ends behind a full page, and the upstream says that there are many more', () => {
+    const passes = [...two, ...two, ...two]
+    expect(read(passes, 2, 4).step).toMatchObject({ kind: 'complete' })
+    expect(read(passes, 2, 7).step).toMatchObject({ kind: 'uncertain' })
+    // It may count a record that the user may not see.
+    expect(read(passes, 2, 5).step).toMatchObject({ kind: 'complete' })
+    const short = [['1', '2'], ['3'], [], []] as const
+    expect(read([...short, ...short], 2, 7).step).toMatchObject({ kind: 'complete' })
   })
 
   it('is not complete when a row slipped onto a page that was read already', () => {

@@ -13,6 +13,7 @@ import { askChanges, findVersionField, NoVersionField } from '../changes/version
 import { keyListing } from '../lists/by-key.ts'
 import { testKeyOrder } from '../lists/key-order.ts'
 import type { SeenPage } from '../lists/listing.ts'
+import { farBehind, pageAgain } from '../lists/page-ends.ts'
 import type { SortOrder, Source } from '../ports/source.ts'
 
 /** What one test saw. Value null: it could not tell, and `evidence` says why. */
@@ -68,6 +69,7 @@ export async function* testBeliefs(asked: Asked): AsyncGenerator<Tested> {
   const isByKey = order.value === 'honoured'
   const listed = await listSample(test)
   yield listed.paging
+  yield await testPageEnd(test, listed.page)
   yield await testListShowsChanges(test, listed.page, { isSorted, isByKey })
   yield await testListShowsDeleted(test, newest ?? sample, isByKey)
   yield await testSingleLook(test, listed.page)
@@ -168,6 +170,21 @@ async function listSample({ source, stream, signal }: Test): Promise<{ page: Sam
       `pages 1 and 2 of the list served ${first.received} and ${second.received} records, none twice`,
     ),
   }
+}
+
+/** Asks for a page far behind the last one. */
+async function testPageEnd({ source, signal }: Test, first: SamplePage): Promise<Tested> {
+  const name = 'page_end'
+  if (first.received > pageSize || !source.listHasPages) return untold(name, 'the list knows no pages')
+  const page = Math.floor(farBehind / pageSize)
+  const { records, noPage = 'an empty list' } = await source.list({ page, pageSize }, signal)
+  return records.length === 0
+    ? told(name, noPage, `asked for page ${page} of the list it answered ${noPage}`)
+    : told(
+        name,
+        pageAgain,
+        `asked for page ${page} of the list it served ${plural(records.length, 'record')}`,
+      )
 }
 
 type Ways = { readonly isSorted: boolean; readonly isByKey: boolean }

@@ -98,7 +98,7 @@ async function fetchAnswer(
     return { event, records: nothing, bytes: 0 }
   }
   const records = readRecords(answer.records, keyFields, versionFields)
-  const event: Event = { kind: 'answer', page: seenPage(answer.records.length, records) }
+  const event: Event = { kind: 'answer', page: seenPage(answer.records.length, records, answer.total) }
   if (!isOnlyLook) return { event, records: withoutTwins(records), bytes: answer.bytes }
   records.release?.()
   return { event, records: nothing, bytes: answer.bytes }

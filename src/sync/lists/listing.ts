@@ -11,6 +11,8 @@ export type SeenPage = {
   /** Records received, also those that cannot be rows. */
   readonly received: number
   readonly rows: readonly { readonly key: string; readonly version: bigint | null }[]
+  /** How many records the upstream says there are on all pages; null: it does not say. */
+  readonly total?: number | null
 }
 
 type PassEnd = {
@@ -39,6 +41,8 @@ export type Listing = {
   readonly pageSize: number
   readonly turns: number
   readonly total: number
+  /** Records on the pages of this pass. */
+  readonly received: number
   readonly highest: bigint | null
   readonly lastPage: SeenPage | null
   /** A page that came twice, or held more than was asked for. A page far behind any end has been asked for, to know why. */
@@ -94,6 +98,7 @@ export function beginListing(options: {
     pageSize: options.askedSize,
     turns: 0,
     total: 0,
+    received: 0,
     highest: null,
     lastPage: null,
     doubtful: null,
@@ -194,6 +199,7 @@ function withPage(listing: Listing, page: SeenPage): Listing {
     pageSize: lastPage ? pageSize : page.received,
     turns: lastPage ? listing.turns + 1 : 0,
     total: listing.total + wantedKeys(page, listing.ceiling).length + missed,
+    received: listing.received + page.received,
     highest: highestOf(listing.highest, page, listing.ceiling),
     lastPage: page,
     ownSize: page.received > pageSize ? Math.max(listing.ownSize, page.received) : listing.ownSize,
@@ -237,6 +243,7 @@ export function nextPass(listing: Listing): ListingMove {
     pageSize: listing.askedSize,
     turns: 0,
     total: 0,
+    received: 0,
     lastPage: null,
     doubtful: null,
   })
@@ -252,7 +259,8 @@ export function wantedKeys(page: SeenPage, ceiling: bigint | null): readonly str
 function endPass(listing: Listing): ListingMove {
   const uncounted = listing.ends.toReversed()
   const [newest] = uncounted
-  const { pageNumber, total, turns, pageSize, highest } = listing
+  const { pageNumber, turns, pageSize, highest } = listing
+  const total = Math.max(listing.total, leastTotal(listing))
   const end: PassEnd = { pageNumber, total, turns, pageSize, highest }
   // A pass that saw nothing would be proven by any count.
   const ended: Listing = {
@@ -263,6 +271,16 @@ function endPass(listing: Listing): ListingMove {
   if (newest) return { listing: ended, step: { kind: 'count', around: newest.pageNumber } }
   if (end.total === 0) return { listing: ended, step: complete(null) }
   return { listing: ended, step: { kind: 'passed' } }
+}
+
+/**
+ * A list that ends behind a full page, although the upstream says that there are many more records: pages perhaps go no further. Behind a
+ * page that is not full, or that lacks records, such a number proves nothing: it may count what the user may not see.
+ */
+function leastTotal({ lastPage, received, pageSize, hasGaps, ceiling }: Listing): number {
+  const total = lastPage?.total ?? 0
+  const isCutOff = lastPage?.received === pageSize && !hasGaps && ceiling === null
+  return isCutOff && total > received + pageSize ? total : 0
 }
 
 const askPage = (listing: Listing): AskedPage => ({
@@ -306,8 +324,13 @@ const isWanted = (version: bigint | null, ceiling: bigint | null): boolean =>
  * An answer as a listing sees it. A record that cannot be a row has its content for a key, so that it is counted once like the others. It
  * is put first, because its place in the answer is not known and it must not be taken for the last.
  */
-export const seenPage = (received: number, { rows, rejected }: Records): SeenPage => ({
+export const seenPage = (
+  received: number,
+  { rows, rejected }: Records,
+  total: number | null = null,
+): SeenPage => ({
   received,
+  total,
   rows:
     rejected.length === 0
       ? rows

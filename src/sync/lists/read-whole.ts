@@ -74,10 +74,10 @@ export async function listWhole(
         case 'page': {
           signal.throwIfAborted()
           run.progress.step(listing.pass === 1 ? 'List everything' : `List everything, pass ${listing.pass}`)
-          const { records, bytes } = await confirmEmpty(() => source.list(step, signal))
+          const { records, bytes, total } = await confirmEmpty(() => source.list(step, signal))
           received += records.length
           const page = await context.read(records)
-          const seen = seenPage(records.length, page)
+          const seen = seenPage(records.length, page, total)
           if (listing.pass !== pass) [pass, passBegan] = [listing.pass, listing.pageNumber]
           const began = context.tellsTwins ? passBegan : null
           move = sawPage(listing, seen)

@@ -23,7 +23,14 @@ export type ListRequest = {
   /** In the order of the keys, from behind one; left out: in the upstream's own order. */
   readonly byKey?: { readonly field: string; readonly after: bigint | null; readonly order: SortOrder }
 }
-export type Answer = { readonly records: RecordList; readonly bytes: number }
+export type Answer = {
+  readonly records: RecordList
+  readonly bytes: number
+  /** How many records the upstream says there are in all, also on other pages; left out or null: it does not say. */
+  readonly total?: number | null
+  /** It is empty because the upstream said twice that there is no such page, and this is what it said, such as `status 404`. */
+  readonly noPage?: string
+}
 /**
  * The upstream does not take the parameters of a request that carried `Sorts`. It answers with status 400 or 422, or it does not know the
  * name, leaves paging out, and answers with everything there is. Any other status is an error.
@@ -33,7 +40,19 @@ export type Refusal = { readonly refused: number; readonly why?: string }
 /** The same refusal, of a list that was asked for in the order of keys. */
 export class ListRefused extends Error {
   override readonly name = 'ListRefused'
+  /** As in `saysNoPage`. */
+  readonly noPage: string | null
+
+  constructor(message: string, noPage: string | null = null) {
+    super(message)
+    this.noPage = noPage
+  }
 }
+
+/** What an error says that may also mean that there is no such page, such as `status 404`; null: it cannot mean that. */
+export const saysNoPage = (error: unknown): string | null =>
+  error instanceof Error && 'noPage' in error && typeof error.noPage === 'string' ? error.noPage : null
+
 export type Lookup = Found | 'gone' | 'unclear'
 type Found = {
   readonly found: JsonObject

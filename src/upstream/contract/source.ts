@@ -4,7 +4,7 @@
 import { ofAnswers } from '../../json/bounds.ts'
 import { type Json, type JsonObject, repeatedFields } from '../../json/json.ts'
 import type { Stream } from '../../streams/catalog.ts'
-import { holdsComplaints, isObject, readRecords } from '../../streams/record.ts'
+import { isObject, readRecords } from '../../streams/record.ts'
 import {
   type Answer,
   ListRefused,
@@ -12,12 +12,13 @@ import {
   type Lookup,
   type Source,
 } from '../../sync/ports/source.ts'
-import { isRecordPage, parsedRecords, type RecordList, type RecordPage } from '../../wire/record-page.ts'
+import { isRecordPage, parsedRecords, type RecordPage } from '../../wire/record-page.ts'
 import type { Upstream, UpstreamAnswer } from '../client.ts'
 import { UpstreamError } from '../http/errors.ts'
 import { ParameterError } from '../operations/parameters.ts'
 import { type AnyRequest, pathParameterNames, type RequestOf } from '../operations/request.ts'
 import { type Operation, type OperationName, operationNamed } from '../operations/table.ts'
+import { isListLeftOut, toldTotal, wrappedList } from './envelopes.ts'
 
 /** As much as a record of a list may have. */
 const mostRecordBytes = ofAnswers.recordBytes
@@ -76,7 +77,7 @@ export function openSource(
         return await askPage(list, { query }, signal, { pageSize })
       } catch (error) {
         throw byKey && refusesParameters(error)
-          ? new ListRefused(error.message)
+          ? new ListRefused(error.message, error.noPage)
           : stream.isAdded
             ? asAdded(stream, list, error)
             : error
@@ -185,15 +186,16 @@ function asAdded({ name }: Stream, { operation }: Named, error: unknown): unknow
       : error.problem
   const advice = `STREAMS names it (${name}=${operation.path}): correct its path there, or take it out. \`tidemark contract streams\` shows the lists that the upstream describes.`
   return new UpstreamError({
-    ...{ code, method, path, status, retryable: false, body: error.body, cause: error },
+    ...{ code, method, path, status, retryable: false, body: error.body, noPage: error.noPage, cause: error },
     problem: `${what} ${advice}`,
   })
 }
 
-function listOf({ operation }: Named, { body, bytes, status }: UpstreamAnswer<Json | RecordPage>): Answer {
-  if (isRecordPage(body)) return { records: body, bytes }
+function listOf({ operation }: Named, answer: UpstreamAnswer<Json | RecordPage>): Answer {
+  const { body, bytes, status, headers } = answer
+  if (isRecordPage(body)) return { records: body, bytes, total: toldTotal(null, headers) }
   const records = Array.isArray(body) ? body : wrappedList(body)
-  if (records) return { records, bytes }
+  if (records) return { records, bytes, total: toldTotal(body, headers) }
   throw new UpstreamError({
     code: 'UPSTREAM_SHAPE',
     method: operation.method,
@@ -201,16 +203,8 @@ function listOf({ operation }: Named, { body, bytes, status }: UpstreamAnswer<Js
     status,
     retryable: false,
     problem: `the answer should be a list, or an object with one list in it, but is ${tableSchemaOf(body)}.`,
+    noPage: body === null || isListLeftOut(body) ? 'null' : null,
   })
-}
-
-/** The list inside a wrapping object. */
-function wrappedList(body: Json | null): RecordList | null {
-  if (!isObject(body)) return null
-  const lists = Object.entries(body).flatMap(([field, value]) =>
-    Array.isArray(value) && !holdsComplaints(field) ? [value] : [],
-  )
-  return lists.length === 1 ? (lists[0] ?? null) : null
 }
 
 function tableSchemaOf(body: Json | null): string {

@@ -120,8 +120,13 @@ export function statusError(request: HttpRequest, answer: HttpAnswer): UpstreamE
     notBefore: rest?.notBefore ?? null,
     problem: [`status ${status}${advice[status] ?? ''}.`, ...hints.filter(Boolean)].join(' '),
     said,
+    // A page for a browser comes from something before the service.
+    noPage: pagesMissing.has(status) && !isMarkup(answer.bytes) ? `status ${status}` : null,
   })
 }
+
+/** With these, services answer to a page behind the last one, too. */
+const pagesMissing = new Set([204, 400, 404, 410, 416])
 
 const longestQuery = 500
 
@@ -213,7 +218,10 @@ function isJsonType(type: string): boolean {
 function unusable(
   request: HttpRequest,
   answer: HttpAnswer,
-  details: Pick<UpstreamErrorDetails, 'code' | 'retryable' | 'problem' | 'notBefore' | 'said' | 'cause'>,
+  details: Pick<
+    UpstreamErrorDetails,
+    'code' | 'retryable' | 'problem' | 'notBefore' | 'said' | 'noPage' | 'cause'
+  >,
 ): UpstreamError {
   return new UpstreamError({
     ...details,

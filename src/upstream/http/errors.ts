@@ -53,6 +53,8 @@ export type UpstreamErrorDetails = {
   readonly said?: ProblemDetails | null
   /** The whole answer. */
   readonly body?: Buffer | null
+  /** What was answered, such as `status 404`, if that may also mean that there is no such page. */
+  readonly noPage?: string | null
   /** Not to be asked again before. */
   readonly notBefore?: Date | null
   /** False only when the request cannot have reached the upstream. */
@@ -72,6 +74,7 @@ export class UpstreamError extends Error {
   readonly excerpt: string | null
   readonly notBefore: Date | null
   readonly mayHaveArrived: boolean
+  readonly noPage: string | null
   // Not to be seen by whoever logs the fields of an error.
   readonly #body: Buffer | null
   readonly #said: ProblemDetails | null
@@ -90,6 +93,7 @@ export class UpstreamError extends Error {
     this.excerpt = excerpt
     this.notBefore = details.notBefore ?? null
     this.mayHaveArrived = details.mayHaveArrived ?? true
+    this.noPage = details.noPage ?? null
     this.#body = details.body ?? null
     this.#said = said
   }
