@@ -5,6 +5,8 @@ import type { Mutation } from './mutation.ts'
 const decisions = { promise: 'P6' } as const
 const reading = { promise: 'P6', test: 'test/property/reading.test.ts' } as const
 
+const pageEnds = { test: 'test/unit/page-ends.test.ts' } as const
+
 export const readingMutations: readonly Mutation[] = [
   {
     promise: 'P6',
@@ -194,6 +196,30 @@ export const readingMutations: readonly Mutation[] = [
     file: 'src/sync/changes/states/ahead.ts',
     find: 'return (page.received === 0 || beginsBehind || !page.isPerhapsCut) && anchor',
     replace: 'return beginsBehind && page.received === 0 && anchor',
+  },
+  {
+    ...pageEnds,
+    promise: 'P11',
+    name: 'a list that is missing as a whole is one without records',
+    file: 'src/sync/lists/page-ends.ts',
+    find: "return 'otherwise' in first ? await isNone(way, { ...request, page: 1 }, first.noPage) : null",
+    replace: 'return true',
+  },
+  {
+    ...pageEnds,
+    promise: 'P6',
+    name: 'behind a full page anything that is refused is the end',
+    file: 'src/sync/lists/page-ends.ts',
+    find: 'if (length !== request.pageSize) return true',
+    replace: 'if (length > 0) return true',
+  },
+  {
+    ...pageEnds,
+    promise: 'P6',
+    name: 'a page that fails once is the end',
+    file: 'src/sync/lists/page-ends.ts',
+    find: "    if (!('otherwise' in again)) return again",
+    replace: "    if (!('otherwise' in again)) return { records: [], bytes: 0, noPage }",
   },
   {
     promise: 'P11',

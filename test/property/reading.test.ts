@@ -120,7 +120,6 @@ describe('reading', () => {
             const request = () => {
               time += 1000
               requests += 1
-              wasEmpty ||= upstream.all().length === 0
               if (requests > 100_000) throw new Error('asks without end')
             }
             const perhapsChange = (chance: number) => {
@@ -145,6 +144,7 @@ describe('reading', () => {
               upstream.onRequest = () => {
                 request()
                 perhapsChange(changeChance)
+                wasEmpty ||= upstream.all().length === 0
               }
               watch(
                 store,
@@ -154,7 +154,7 @@ describe('reading', () => {
                 },
                 () => isBlind(world, store),
               )
-              wasEmpty = false
+              wasEmpty = upstream.all().length === 0
               const outcome = await readIncremental(context)
               const isExpected = outcome.error instanceof Crash || (wasEmpty && saysNothing(outcome))
               if (outcome.error && !isExpected) throw outcome.error
