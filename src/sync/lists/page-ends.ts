@@ -190,7 +190,9 @@ async function isLast<Request extends Paged, Result extends Answer | Refusal>(
   if (total === shown && total > length) return true
   const other = otherSize(size, shown)
   const inMiddle = { ...request, page: Math.floor(shown / other) + 1, pageSize: other } as Request
-  if (total === null || total <= shown) {
+  // So many more than a page could hide are not shown.
+  const isCutOff = total !== null && total > shown + size
+  if (!isCutOff) {
     const middle = await asked(way, inMiddle)
     if ('records' in middle && middle.records.length !== other) return true
   }
