@@ -85,6 +85,35 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     crashChance: 0,
     load: { readers: 1, leastPages: 0 },
   },
+  // Pages were of another size than asked for, and a total that counts hidden records spoke against the end.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ sorts: 'within the page', paging: 'own size', dialect: 'wordpress', hides: 'some' },
+      ...{ cap: 28, inclusive: true, versions: 'base64' },
+    },
+    seed: 21,
+    pageSize: 9,
+    initialChanges: 10,
+    rounds: 6,
+    changeChance: 0,
+    crashChance: 0,
+    load: { readers: 5, leastPages: 1 },
+  },
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ order: 'id', cap: 49, capArithmetic: 'capped', paging: 'own size', dialect: 'postgrest' },
+      ...{ hides: 'some', spoils: true, lateChance: 0.1 },
+    },
+    seed: 15,
+    pageSize: 19,
+    initialChanges: 62,
+    rounds: 5,
+    changeChance: 0,
+    crashChance: 0.05,
+    load: { readers: 2, leastPages: 1 },
+  },
 ]
 
 class Crash extends Error {}
