@@ -165,7 +165,7 @@ function openTies(
       const [start, stop] = isTurned ? [end - to, end - from] : [first + from, first + to]
       let [low, high] = [Math.max(first, start), Math.max(first, Math.min(end, stop))]
       const [wantedLow, wantedCount] = [low, high - low]
-      if (wantedCount === 0) return []
+      if (wantedCount <= 0) return []
       while (low > first && isSame(low - 1, low)) low--
       while (high < end && isSame(high - 1, high)) high++
       const compareTies = tieOrder(behaviour, to)

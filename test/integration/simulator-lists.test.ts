@@ -123,6 +123,13 @@ describe('Filters', () => {
 })
 
 describe('paging', () => {
+  it('answers at once far behind the end, also in an order with ties', async () => {
+    simulator.behaviour.order = 'heap'
+    const startedMs = performance.now()
+    expect(await ids('Sorts=RowVersion&Page=400000000&PageSize=1')).toEqual([])
+    expect(performance.now() - startedMs).toBeLessThan(2_000)
+  })
+
   it('caps the page with the arithmetic that is switched on', async () => {
     simulator.behaviour.pageCap = 10
     expect(await ids('Page=2&PageSize=25')).toEqual(byVersion.slice(25, 35))
