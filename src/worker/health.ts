@@ -24,14 +24,36 @@ export function receiverOf(config: Config): Receiver | null {
 /** The receiver of alerts among the parts. */
 const receiverName = 'alerts'
 
+/** For how long each stream has been read, which it is not while it is paused. */
+export type Pauses = {
+  note(paused: ReadonlySet<string>): void
+  readForMs(stream: string): number
+}
+
+export function openPauses(nowMs: () => number = () => performance.now()): Pauses {
+  let paused: ReadonlySet<string> = new Set()
+  const resumedMs = new Map<string, number>()
+  return {
+    note(given) {
+      for (const stream of paused) if (!given.has(stream)) resumedMs.set(stream, nowMs())
+      paused = given
+    },
+    readForMs: (stream) =>
+      paused.has(stream) ? 0 : nowMs() - (resumedMs.get(stream) ?? Number.NEGATIVE_INFINITY),
+  }
+}
+
 type Options = {
   readonly config: Config
   /** Null while the worker is starting. */
   readonly jobs: () => Jobs | null
+  readonly pauses: Pick<Pauses, 'readForMs'>
   readonly log: Logger
+  /** A clock that nobody can set. */
+  readonly nowMs?: () => number
 }
 
-export function openWorkerParts({ config, jobs, log }: Options): Parts {
+export function openWorkerParts({ config, jobs, pauses, ...options }: Options): Parts {
   const services = Map.groupBy(configuredStreams(config), ({ service }) => service)
   const outageOf = (part: string) => jobs()?.breaker.outageOf(part) ?? null
   const given: GivenPart[] = [
@@ -52,30 +74,34 @@ export function openWorkerParts({ config, jobs, log }: Options): Parts {
           .catch(() => {}),
     },
     ...[...services].map(([name, streams]): GivenPart => {
-      const schedules = streams.flatMap((stream) => config.schedules[stream.name] ?? [])
+      const silencesMs = (now: Date) =>
+        streams.flatMap((stream) => {
+          const schedule = config.schedules[stream.name]
+          const silenceMs = schedule ? longestSilenceOf(schedule, now) : Number.POSITIVE_INFINITY
+          // A stream that was resumed has that long for its first request.
+          return pauses.readForMs(stream.name) > silenceMs ? [silenceMs] : []
+        })
       return {
         ...{ name, kind: 'service', outage: () => outageOf(name) },
-        longestSilenceMs: () => longestSilenceOf(schedules, new Date()),
+        longestSilenceMs() {
+          const all = silencesMs(new Date())
+          return all.length === 0 ? null : Math.min(...all)
+        },
       }
     }),
     ...(receiverOf(config) === null
       ? []
       : [{ name: receiverName, kind: 'receiver', longestSilenceMs: () => null } as const]),
   ]
-  return openParts(given, { log })
+  return openParts(given, options)
 }
 
 /** What other workers ask is known by the minute only. */
 const shortestSilenceMs = 180_000
 
-/** Twice as long as the schedule that comes most often allows. */
-function longestSilenceOf(schedules: readonly Schedule[], now: Date): number | null {
-  if (schedules.length === 0) return null
-  const silences = schedules.map(
-    (schedule) => now.getTime() - lastSlot(schedule, lastSlot(schedule, now)).getTime(),
-  )
-  return Math.max(shortestSilenceMs, Math.min(...silences))
-}
+/** Twice as long as the schedule allows. */
+const longestSilenceOf = (schedule: Schedule, now: Date): number =>
+  Math.max(shortestSilenceMs, now.getTime() - lastSlot(schedule, lastSlot(schedule, now)).getTime())
 
 /** Goes on by itself until the signal. */
 export function alertPeople(options: {

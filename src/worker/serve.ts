@@ -38,7 +38,7 @@ import { byKnownNames, isLoopback, type OwnNames, type Routes, startHttpServer }
 import { readOnlyViewer } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
-import { alertPeople, noteSent, openWorkerParts, receiverOf } from './health.ts'
+import { alertPeople, noteSent, openPauses, openWorkerParts, receiverOf } from './health.ts'
 import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
 import { settingsOf } from './settings.ts'
 import { type Live, type Mirror, start } from './start.ts'
@@ -69,13 +69,14 @@ export async function serve(options: {
   if (notice) log.info(notice)
   const stopping = new AbortController()
   const metrics = openMetrics()
+  const pauses = openPauses()
   const state: WorkerState = {
     ...{ config, log, metrics, signal: stopping.signal },
     // Read each time: what some streams are like is found out only later.
     get streams() {
       return configuredStreams(config)
     },
-    parts: openWorkerParts({ config, jobs: () => state.live?.jobs ?? null, log }),
+    parts: openWorkerParts({ config, jobs: () => state.live?.jobs ?? null, pauses, log }),
     tasks: openBackgroundTasks({ log }),
     mirror: null,
     live: null,
@@ -100,8 +101,8 @@ export async function serve(options: {
     state.mirror = mirror
   }
   alertPeople({ ...{ config, parts, now, signal, log }, mirror: () => state.mirror })
-  const begun = start({ ...{ config, log, metrics, parts, signal, onMirror, onHopeless } }).then((started) =>
-    showMirror(state, started),
+  const begun = start({ ...{ config, log, metrics, parts, pauses, signal, onMirror, onHopeless } }).then(
+    (started) => showMirror(state, started),
   )
   // The error goes to whoever awaits `live`; if nobody does, it must not count as unhandled.
   begun.catch(() => {})

@@ -20,6 +20,7 @@ import { UsageError } from '../util/errors.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, waitUntilAvailable } from './availability.ts'
+import type { Pauses } from './health.ts'
 import { type OpenDriver, openDriver, sessionsOfQueue } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
 import { openRequestMinutes } from './request-minutes.ts'
@@ -55,6 +56,7 @@ type Beginning = {
   readonly log: Logger
   readonly metrics: Metrics
   readonly parts: Parts
+  readonly pauses: Pauses
   readonly signal: AbortSignal
   readonly onMirror: (mirror: Mirror) => void
   /** No run can be done any more. */
@@ -68,7 +70,7 @@ type Noted = {
 }
 
 export async function start(beginning: Beginning): Promise<Live> {
-  const { config, log, metrics, parts, signal } = beginning
+  const { config, log, metrics, parts, pauses, signal } = beginning
   const requests = openRequestMinutes()
   const observer: UpstreamObserver = {
     ...metrics.upstream,
@@ -107,7 +109,7 @@ export async function start(beginning: Beginning): Promise<Live> {
   const watch = startWatch({
     ...noted,
     ...mirror,
-    ...{ context, parts, requests, signal, log },
+    ...{ context, parts, pauses, requests, signal, log },
     running: () => [...noted.running],
   })
   const streams = context.streams.map(({ name }) => name)

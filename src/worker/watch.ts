@@ -13,6 +13,7 @@ import { isNews, type Problem } from '../problems/stream-problems.ts'
 import { minuteStateOf, stateOfStream } from '../problems/stream-state.ts'
 import { forgetOldActions } from '../store/admin/actions.ts'
 import { forgetOldProblems, noteProblems } from '../store/admin/problem-history.ts'
+import { pausedStreams } from '../store/admin/streams.ts'
 import {
   forgetWorker,
   noteRequests,
@@ -33,6 +34,7 @@ import {
 } from '../streams/load-progress.ts'
 import { count } from '../util/text.ts'
 import { withTimeout } from '../util/waiting.ts'
+import type { Pauses } from './health.ts'
 import type { RequestMinutes } from './request-minutes.ts'
 
 export type WorkerId = Pick<WorkerLine, 'id' | 'host' | 'pid' | 'version' | 'startedAt'>
@@ -86,6 +88,7 @@ type Options = {
   readonly worker: WorkerId
   readonly context: Pick<SyncContext, 'database' | 'streams'>
   readonly parts: Pick<Parts, 'worked'>
+  readonly pauses: Pick<Pauses, 'note'>
   readonly problems: () => Promise<readonly Problem[]>
   readonly running: () => WorkerLine['runs']
   readonly requests: Pick<RequestMinutes, 'take'>
@@ -100,7 +103,7 @@ export type Watch = {
 const everyMs = { states: 15_000, requests: 15_000, log: 30_000, thin: 3_600_000 }
 
 export function startWatch(options: Options): Watch {
-  const { worker, context, parts, requests, signal, log } = options
+  const { worker, context, parts, pauses, requests, signal, log } = options
   const { pool } = context.database
   const noteAll = async () => {
     const minutes = requests.take()
@@ -128,6 +131,7 @@ export function startWatch(options: Options): Watch {
     }),
     regularly(everyMs.requests, 'what was asked', async () => {
       await noteAll()
+      pauses.note(await pausedStreams(pool))
       // Requests of other workers show as well that a service works.
       for (const { service, agoMs } of await readServicesWorked(pool)) parts.worked(service, agoMs)
     }),

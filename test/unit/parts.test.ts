@@ -2,8 +2,10 @@
 
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
 import { openLog } from '../../src/log.ts'
 import { type GivenPart, notedPart, openParts } from '../../src/problems/parts.ts'
+import { openPauses, openWorkerParts } from '../../src/worker/health.ts'
 
 function watch(outage: () => unknown = () => null) {
   const stream = new PassThrough()
@@ -131,6 +133,50 @@ describe('a service', () => {
     expect(stateOf('tracking')).toBe('down')
     outage = null
     expect(stateOf('tracking')).toBe('works')
+  })
+})
+
+describe('a service whose streams are paused', () => {
+  const environment = {
+    ...{
+      ASSIGNMENT_BASE_URL: 'http://127.0.0.1:1',
+      AUTH_URL: 'http://127.0.0.1:1',
+      CLIENT_GUID: '6f1c2a52-0d3b-4c58-9f0e-3a1d2c4b5e6f',
+    },
+    ...{ SUBJECT_ID: 's', API_KEY: 'k', SOURCE_TIMEZONE: 'UTC', DATABASE_URL: 'postgres://a@127.0.0.1/b' },
+    ...{ STREAMS: 'assignment,assignment_note' },
+    ...{ SCHEDULE_ASSIGNMENT: '10m', SCHEDULE_ASSIGNMENT_NOTE: '1m' },
+  }
+
+  it('may be silent meanwhile, and has as long as ever for its first request afterwards', () => {
+    let nowMs = 1_000_000
+    const clock = () => nowMs
+    const pauses = openPauses(clock)
+    const config = loadConfig(environment)
+    const parts = openWorkerParts({
+      config,
+      jobs: () => null,
+      pauses,
+      log: openLog({ level: 'info', stream: new PassThrough() }),
+      nowMs: clock,
+    })
+    const pass = (minutes: number) => {
+      for (let minute = 0; minute < minutes; minute++) {
+        nowMs += 60_000
+        for (const name of ['database', 'queue']) parts.worked(name)
+      }
+      return parts.list().find(({ name }) => name === 'assignment')?.state
+    }
+    pass(1)
+    parts.worked('assignment')
+    pauses.note(new Set(['assignment_note']))
+    expect(pass(15)).toBe('works')
+    expect(pass(10)).toBe('down')
+    pauses.note(new Set(['assignment', 'assignment_note']))
+    expect(pass(600)).toBe('works')
+    pauses.note(new Set(['assignment']))
+    expect(pass(2)).toBe('works')
+    expect(pass(3)).toBe('down')
   })
 })
 
