@@ -19,6 +19,7 @@ async function startWatched(
   database: Pick<TestDatabase, 'connection' | 'address' | 'cluster'>,
   redisUrl: string | null,
   everyMs = 300,
+  rhythms = canaries,
 ) {
   const stream = new PassThrough()
   const logged: string[] = []
@@ -52,7 +53,7 @@ async function startWatched(
       seen.workedMs = performance.now() - agoMs
     },
     onFailure: (error) => void seen.failures.push(error),
-    canaries,
+    canaries: rhythms,
     log: openLog({ level: 'info', stream }),
   })
   const hasWorkedSince = (ms: number) => () => seen.workedMs > ms
@@ -126,6 +127,35 @@ describe.skipIf(!hasBackend('redis'))('a queue in Redis', () => {
       await expect.poll(hasWorkedSince(allowedMs), inTime).toBe(true)
     } finally {
       await jobs.stop()
+      await admin.call('ACL', 'DELUSER', name)
+      admin.disconnect()
+    }
+  })
+
+  it('of which one worker takes nothing while another does is down for that worker, and works again when it takes', async () => {
+    const admin = new Redis(redisUrlOf('redis') ?? '')
+    const name = `tidemark_test_${randomUUID()}`
+    const allow = (...rules: string[]) => admin.call('ACL', 'SETUSER', name, ...rules)
+    await allow('on', '>sesame', '~*', '&*', '+@all')
+    const url = new URL(redisUrlOf('redis') ?? '')
+    Object.assign(url, { username: name, password: 'sesame' })
+    const [database, quick] = [mirror(), { everyMs: 50, rhythmMs: 200 }]
+    const other = await startWatched(database, redisUrlOf('redis'), 60_000)
+    const { jobs, seen, logged, hasWorkedSince } = await startWatched(database, url.href, 60_000, quick)
+    try {
+      await expect.poll(hasWorkedSince(0), inTime).toBe(true)
+      await allow('-bzpopmin')
+      const passedOver = 'Other workers take jobs from the queue of'
+      await expect.poll(() => String(seen.failures), inTime).toContain(passedOver)
+      await expect
+        .poll(() => logged.join(''), inTime)
+        .toMatch(/Other workers take jobs.*made the consumer of this queue anew/)
+      await allow('+bzpopmin')
+      const allowedMs = performance.now()
+      await expect.poll(hasWorkedSince(allowedMs), inTime).toBe(true)
+      expect(other.seen.failures).toEqual([])
+    } finally {
+      await Promise.all([jobs.stop(), other.jobs.stop()])
       await admin.call('ACL', 'DELUSER', name)
       admin.disconnect()
     }

@@ -1,6 +1,6 @@
 // Finds out whether jobs get through the queue, from the one who adds them to the one who takes them, and repairs what can be repaired.
 // While a consumer takes jobs of its own, that is proof enough. When it has had none for a while, a job that does nothing (a canary) is
-// added to its queue: some worker has to take it.
+// added to its queue: some worker has to take it. A consumer that takes nothing for long while others do is found out by many canaries at once.
 
 import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -17,6 +17,8 @@ export type CanaryQueue = {
   resume(): Promise<void>
 }
 export const canaryName = 'canary'
+/** So long that another consumer has to take the next one. */
+export const takeCanary = (): Promise<void> => wait(100)
 
 export type Consumer = {
   readonly name: string
@@ -52,49 +54,66 @@ export type QueueWatch = {
 /** A consumer that takes nothing is noticed within twice the rhythm. */
 export const queueRhythmMs = 15_000
 const defaultEveryMs = 5_000
+/** So many times in a row, one each rhythm, other workers may take what was added for a consumer. */
+const mostTimes = 20
+/** More than the consumer of one worker takes at once. */
+const many = 16
 const timeoutMs = 5_000
 /** The tables of a queue in Postgres are not there, or not all of them. */
 const missingTables = /^(?:42P01|42883|3F000|42704)$/
 
 type Sent = { readonly id: string; readonly atMs: number; readonly isAdded: boolean }
 
-export function watchQueue(options: Options): QueueWatch {
-  const { consumers, rhythmMs = queueRhythmMs, everyMs = defaultEveryMs, onWork, onFailure } = options
-  const closing = new AbortController()
+type Doubt = { readonly isDoubted: boolean; readonly met: Met | null }
+type Met = { readonly error: Error; readonly atMs: number }
+
+/** Whether each consumer takes jobs, by what it was seen to take and by canaries. */
+function openChecks(rhythmMs: number, log: Logger) {
   const sent = new Map<Consumer, Sent>()
   const openedMs = performance.now()
   const seenMs = new Map<Consumer, number>()
-  const anewMs = new Map<Consumer, number>()
-  let isDoubted = false
-  let met: { readonly error: Error; readonly atMs: number } | null = null
+  const fullMs = new Map<Consumer, number>()
+  /** How many times in a row other workers took what was added for this consumer. */
+  const passedOver = new Map<Consumer, number>()
+  const ownMs = (consumer: Consumer) => Math.max(consumer.tookMs() ?? never, fullMs.get(consumer) ?? never)
+  const workedMs = (consumer: Consumer) => Math.max(ownMs(consumer), seenMs.get(consumer) ?? never)
+  const silentMs = (lastMs: number) => performance.now() - Math.max(lastMs, openedMs)
 
-  const workedMs = (consumer: Consumer) => Math.max(consumer.tookMs() ?? never, seenMs.get(consumer) ?? never)
-
-  async function check(consumer: Consumer): Promise<void> {
+  async function check(consumer: Consumer, { isDoubted, met }: Doubt): Promise<void> {
     const nowMs = performance.now()
     const last = sent.get(consumer)?.isAdded ? sent.get(consumer) : undefined
-    if (consumer.isFull()) seenMs.set(consumer, nowMs)
-    if (last && workedMs(consumer) > last.atMs) sent.delete(consumer)
+    if (consumer.isFull()) fullMs.set(consumer, nowMs)
+    if (ownMs(consumer) > (seenMs.get(consumer) ?? never)) passedOver.delete(consumer)
+    if (last && ownMs(consumer) > last.atMs) sent.delete(consumer)
     else if (last && (await consumer.queue.getJob(last.id)) === undefined) {
+      passedOver.set(consumer, (passedOver.get(consumer) ?? 0) + 1)
       seenMs.set(consumer, nowMs)
       sent.delete(consumer)
     } else if (last && nowMs - last.atMs >= rhythmMs) {
       const cause = met && met.atMs > last.atMs ? met.error : null
-      throw new NotTaken(consumer, nowMs - last.atMs, nowMs - Math.max(workedMs(consumer), openedMs), cause)
+      throw notTaken(consumer, nowMs - last.atMs, silentMs(workedMs(consumer)), cause)
     }
-    if (sent.get(consumer)?.isAdded || (!isDoubted && nowMs - workedMs(consumer) < rhythmMs)) return
-    await goOnIfPaused(consumer, options.log)
-    const id = `${canaryName}-${randomBytes(6).toString('hex')}`
-    const canary = { id, atMs: performance.now() }
-    // Before it is added: it may be taken before BullMQ says that it was.
-    sent.set(consumer, { ...canary, isAdded: false })
-    await addTo(consumer, id)
-    sent.set(consumer, { ...canary, isAdded: true })
+    const times = passedOver.get(consumer) ?? 0
+    if (!sent.get(consumer)?.isAdded && (isDoubted || nowMs - workedMs(consumer) >= rhythmMs)) {
+      await goOnIfPaused(consumer, log)
+      await addCanaries(consumer, sent, times >= mostTimes / 2 ? many : 1)
+    }
+    if (times >= mostTimes) throw othersTake(consumer, silentMs(ownMs(consumer)))
   }
+  return { check, workedMs, sent }
+}
+
+export function watchQueue(options: Options): QueueWatch {
+  const { consumers, rhythmMs = queueRhythmMs, everyMs = defaultEveryMs, onWork, onFailure } = options
+  const closing = new AbortController()
+  const { check, workedMs, sent } = openChecks(rhythmMs, options.log)
+  const anewMs = new Map<Consumer, number>()
+  let isDoubted = false
+  let met: Met | null = null
 
   async function look(): Promise<void> {
     await withTimeout(timeoutMs, options.ping())
-    for (const consumer of consumers) await withTimeout(timeoutMs, check(consumer))
+    for (const consumer of consumers) await withTimeout(timeoutMs, check(consumer, { isDoubted, met }))
     isDoubted = false
     const oldestMs = Math.min(...consumers.map(workedMs))
     if (oldestMs > never) onWork(performance.now() - oldestMs)
@@ -166,20 +185,40 @@ class NotTaken extends Error {
   /** How long the canary has waited. */
   readonly waitsMs: number
 
-  constructor(consumer: Consumer, waitsMs: number, forMs: number, cause: Error | null) {
-    const why = cause === null ? '' : ` The consumer met: ${sentence(messageOf(cause))}`
-    super(
-      `Jobs can be added to the queue of ${consumer.name}, but no worker has taken one for ${formatDuration(forMs)}.${why}`,
-      { cause },
-    )
+  constructor(consumer: Consumer, waitsMs: number, message: string, cause: Error | null = null) {
+    super(message, { cause })
     this.consumer = consumer
     this.waitsMs = waitsMs
   }
 }
 
+function notTaken(consumer: Consumer, waitsMs: number, forMs: number, cause: Error | null): NotTaken {
+  const why = cause === null ? '' : ` The consumer met: ${sentence(messageOf(cause))}`
+  const message = `Jobs can be added to the queue of ${consumer.name}, but no worker has taken one for ${formatDuration(forMs)}.${why}`
+  return new NotTaken(consumer, waitsMs, message, cause)
+}
+
+const othersTake = (consumer: Consumer, forMs: number): NotTaken =>
+  new NotTaken(
+    consumer,
+    forMs,
+    `Other workers take jobs from the queue of ${consumer.name}, but this worker has taken none for ${formatDuration(forMs)}.`,
+  )
+
+const newId = (): string => `${canaryName}-${randomBytes(6).toString('hex')}`
+
 const codeOf = (error: unknown): string => {
   const found = errorOf(error)
   return 'code' in found ? String(found.code) : ''
+}
+
+async function addCanaries(consumer: Consumer, sent: Map<Consumer, Sent>, amount: number): Promise<void> {
+  for (let nth = 1; nth < amount; nth++) await addTo(consumer, newId())
+  const canary = { id: newId(), atMs: performance.now() }
+  // Before it is added: it may be taken before BullMQ says that it was.
+  sent.set(consumer, { ...canary, isAdded: false })
+  await addTo(consumer, canary.id)
+  sent.set(consumer, { ...canary, isAdded: true })
 }
 
 async function addTo({ queue }: Consumer, jobId: string): Promise<void> {

@@ -6,7 +6,7 @@ import type { RunRequest } from '../../streams/catalog.ts'
 import type { RunOutcome } from '../../sync/perform-run.ts'
 import { backoff } from '../../util/backoff.ts'
 import { withTimeout } from '../../util/waiting.ts'
-import { type Consumer, canaryName } from './canary.ts'
+import { type Consumer, canaryName, takeCanary } from './canary.ts'
 import type { CircuitBreaker, FailureScope } from './circuit-breaker.ts'
 import { type Driver, placed, Worker } from './driver.ts'
 import { again, type RunQueue, runQueueName } from './requests.ts'
@@ -56,8 +56,8 @@ export function startRunWorker(options: Options): RunWorker {
       runQueueName,
       async ({ name, data }) => {
         tookMs = performance.now()
-        if (name !== canaryName)
-          await places.take(() => doRun(options, data, stopping.signal, places.shouldYield))
+        if (name === canaryName) return await takeCanary()
+        await places.take(() => doRun(options, data, stopping.signal, places.shouldYield))
       },
       { ...placed(driver), ...lockOptions, concurrency: runsAtOnce },
     )

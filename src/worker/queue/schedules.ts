@@ -4,7 +4,7 @@
 import { ErrorCode } from 'bullmq'
 import { CronExpressionParser } from 'cron-parser'
 import type { RunKind } from '../../streams/catalog.ts'
-import { type CanaryQueue, type Consumer, canaryName } from './canary.ts'
+import { type CanaryQueue, type Consumer, canaryName, takeCanary } from './canary.ts'
 import { type Driver, placed, Queue, Worker } from './driver.ts'
 import { leave, lockOptions } from './run-worker.ts'
 
@@ -153,9 +153,11 @@ export async function startTickWorker(options: Options): Promise<TickWorker> {
     const worker = new Worker<Tick>(
       tickQueueName,
       async ({ name, data }) => {
-        ;[tookMs, isBusy] = [performance.now(), true]
+        tookMs = performance.now()
+        if (name === canaryName) return await takeCanary()
+        isBusy = true
         // A tick that was due when its schedule was removed still comes.
-        if (name !== canaryName && isWanted(data)) await onTick(data)
+        if (isWanted(data)) await onTick(data)
         isBusy = false
       },
       { ...placed(driver), ...lockOptions, concurrency: 1 },
