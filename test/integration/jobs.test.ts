@@ -12,6 +12,7 @@ import type { Driver } from '../../src/worker/queue/driver.ts'
 import { type Jobs, type JobsOptions, startJobs } from '../../src/worker/queue/jobs.ts'
 import { openRunQueue } from '../../src/worker/queue/requests.ts'
 import { type RunHooks, startRunWorker } from '../../src/worker/queue/run-worker.ts'
+import { startTickWorker } from '../../src/worker/queue/schedules.ts'
 import { whatFollows } from '../../src/worker/scheduled-runs.ts'
 import { createTestDatabase, quietLog } from '../support/database.ts'
 import { type Backend, flushQueue, hasBackend, openTestQueue } from '../support/queues.ts'
@@ -92,6 +93,30 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       started.push(jobs)
       return jobs
     }
+
+    it('is not busy any more with a tick that failed', async ({ expect }) => {
+      const queue = await openTestQueue(backend, database)
+      const tick = { stream: 'assignment', kind: 'incremental' } as const
+      const ticked: string[] = []
+      const ticks = await startTickWorker({
+        driver: queue.driver,
+        schedules: [{ ...tick, schedule: { everyMs: 60_000 } }],
+        async onTick({ stream }) {
+          ticked.push(stream)
+          await wait(200)
+          throw new Error('the queue is full')
+        },
+        onError: () => {},
+      })
+      try {
+        await expect.poll(() => ticked.length).toBeGreaterThan(0)
+        expect(ticks.isFull()).toBe(true)
+        await expect.poll(ticks.isFull).toBe(false)
+      } finally {
+        await ticks.close()
+        await queue.close()
+      }
+    })
 
     it('makes a thousand run requests one run and one after it, which begins after the last run request', async ({
       expect,

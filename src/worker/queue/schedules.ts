@@ -156,9 +156,12 @@ export async function startTickWorker(options: Options): Promise<TickWorker> {
         tookMs = performance.now()
         if (name === canaryName) return await takeCanary()
         isBusy = true
-        // A tick that was due when its schedule was removed still comes.
-        if (isWanted(data)) await onTick(data)
-        isBusy = false
+        try {
+          // A tick that was due when its schedule was removed still comes.
+          if (isWanted(data)) await onTick(data)
+        } finally {
+          isBusy = false
+        }
       },
       { ...placed(driver), ...lockOptions, concurrency: 1 },
     )
