@@ -2,9 +2,11 @@
 
 import { randomUUID } from 'node:crypto'
 import { PassThrough } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import { openLog } from '../../src/log.ts'
+import { watchQueue } from '../../src/worker/queue/canary.ts'
 import { openDriver, placed, Queue } from '../../src/worker/queue/driver.ts'
 import { type Jobs, startJobs } from '../../src/worker/queue/jobs.ts'
 import { runQueueName } from '../../src/worker/queue/requests.ts'
@@ -59,6 +61,45 @@ async function startWatched(
   const hasWorkedSince = (ms: number) => () => seen.workedMs > ms
   return { jobs, seen, runs, logged, hasWorkedSince }
 }
+
+describe('a worker that stops while tables of the queue are made', () => {
+  it('begins to take no more jobs', async () => {
+    const missing = Object.assign(new Error('relation "jobs" does not exist'), { code: '42P01' })
+    const { promise: made, resolve: make } = Promise.withResolvers<void>()
+    const calls: string[] = []
+    const call = (name: string) => () => void calls.push(name)
+    const queue = {
+      add: call('add'),
+      getJob: call('getJob'),
+      isPaused: async () => false,
+      resume: call('resume'),
+    }
+    const watch = watchQueue({
+      consumers: [
+        {
+          ...{
+            name: 'runs',
+            tookMs: () => null,
+            isFull: () => false,
+            leave: call('leave'),
+            begin: call('begin'),
+          },
+          queue: queue as never,
+        },
+      ],
+      ping: () => Promise.reject(missing),
+      prepare: () => made,
+      onWork: call('worked'),
+      onFailure: call('failed'),
+      log: quietLog,
+    })
+    await expect.poll(() => calls).toEqual(['failed', 'leave'])
+    watch.close()
+    make()
+    await wait(50)
+    expect(calls).toEqual(['failed', 'leave'])
+  })
+})
 
 describe.skipIf(!hasBackend('postgres'))('a queue in Postgres', () => {
   const database = createTestDatabase()

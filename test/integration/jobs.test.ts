@@ -343,6 +343,51 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       }
     })
 
+    it('has as many runs as ever after its consumer was made anew, and ends after all of them', async ({
+      expect,
+    }) => {
+      const queue = await openTestQueue(backend, database)
+      const runs = openRunQueue(queue.driver, () => {})
+      const breaker = openCircuitBreaker({
+        serviceOf: () => 'assignment',
+        requestRun: runs.requestRun,
+        log: quietLog,
+      })
+      const { promise: held, resolve: letGo } = Promise.withResolvers<void>()
+      const [begun, ended]: [string[], string[]] = [[], []]
+      const worker = startRunWorker({
+        ...{ driver: queue.driver, queue: runs, breaker, runsAtOnce: 1, log: quietLog },
+        async run(request) {
+          begun.push(request.stream)
+          if (request.stream === 'assignment') await held
+          ended.push(request.stream)
+          return outcomeOf(request)
+        },
+        ...{ failureScope: () => null, onOutcome: () => {}, whatFollows: () => null, onError: () => {} },
+      })
+      try {
+        await runs.requestRun(incremental('assignment'))
+        await expect.poll(() => begun).toEqual(['assignment'])
+        worker.leave()
+        worker.begin()
+        await runs.requestRun(incremental('assignment_note'))
+        await expect.poll(async () => (await runs.counts()).active).toBe(2)
+        await wait(100)
+        expect(begun).toEqual(['assignment'])
+        const closed = worker.close().then(() => void ended.push('closed'))
+        await wait(200)
+        letGo()
+        await closed
+        expect(ended).toEqual(['assignment', 'assignment_note', 'closed'])
+      } finally {
+        letGo()
+        breaker.close()
+        await worker.close()
+        await runs.close()
+        await queue.close()
+      }
+    })
+
     it('blames neither the database nor the run when the queue does not take it up again', async ({
       expect,
     }) => {

@@ -125,7 +125,7 @@ export function watchQueue(options: Options): QueueWatch {
         if (closing.signal.aborted) return
         onFailure(error)
         isDoubted = true
-        await repair({ ...options, rhythmMs, anewMs }, error).then(
+        await repair({ ...options, rhythmMs, anewMs, signal: closing.signal }, error).then(
           (isAnew) => isAnew && sent.clear(),
           (cause) => options.log.debug({ err: cause }, 'the queue could not be repaired yet'),
         )
@@ -152,8 +152,13 @@ async function repair(
     prepare,
     rhythmMs,
     anewMs,
+    signal,
     log,
-  }: Options & { readonly rhythmMs: number; readonly anewMs: Map<Consumer, number> },
+  }: Options & {
+    readonly rhythmMs: number
+    readonly anewMs: Map<Consumer, number>
+    readonly signal: AbortSignal
+  },
   error: unknown,
 ): Promise<boolean> {
   if (error instanceof NotTaken) {
@@ -170,6 +175,7 @@ async function repair(
   // Before there are tables again: what one of them takes while it is left waits until its lock has run out.
   for (const consumer of consumers) consumer.leave()
   await withTimeout(timeoutMs, prepare())
+  if (signal.aborted) return false
   for (const consumer of consumers) consumer.begin()
   log.warn({ err: error }, 'tables of the queue were missing; Tidemark has made them anew')
   return true

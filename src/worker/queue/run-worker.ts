@@ -73,7 +73,8 @@ export function startRunWorker(options: Options): RunWorker {
     },
     async close() {
       places.close()
-      const closed = worker.close()
+      // Also of consumers that were left: their runs go on.
+      const closed = Promise.all([worker.close(), places.ended()])
       await withTimeout(graceMs, closed).catch(() => {})
       stopping.abort(new Error('the worker is stopping'))
       await closed
@@ -129,7 +130,10 @@ function settle(
 }
 
 type Places = {
+  /** When a place is free: a consumer that was left has some as long as its runs go on. */
   take(work: () => Promise<void>): Promise<void>
+  /** When nothing is under way any more. */
+  ended(): Promise<unknown>
   isFull(): boolean
   /** Counts down, so that each waiting request is given way to once. */
   shouldYield(startedMs: number): boolean
@@ -143,6 +147,8 @@ const shortestRunMs = 2_000
 function watchPlaces({ queue, runsAtOnce }: Pick<Options, 'queue' | 'runsAtOnce'>): Places {
   let active = 0
   let waiting = 0
+  const forPlaces: (() => void)[] = []
+  const taken = new Set<Promise<void>>()
   let isLooking = false
 
   async function look(): Promise<void> {
@@ -160,15 +166,25 @@ function watchPlaces({ queue, runsAtOnce }: Pick<Options, 'queue' | 'runsAtOnce'
   }
   const looking = setInterval(look, lookEveryMs)
 
+  async function inPlace(work: () => Promise<void>): Promise<void> {
+    if (active < runsAtOnce) active++
+    else await new Promise<void>((begin) => forPlaces.push(begin))
+    try {
+      await work()
+    } finally {
+      const begin = forPlaces.shift()
+      if (begin) begin()
+      else active--
+    }
+  }
+
   return {
     async take(work) {
-      active++
-      try {
-        await work()
-      } finally {
-        active--
-      }
+      const done = inPlace(work)
+      taken.add(done)
+      await done.finally(() => taken.delete(done))
     },
+    ended: () => Promise.allSettled(taken),
     isFull: () => active >= runsAtOnce,
     shouldYield(startedMs) {
       if (waiting === 0 || Date.now() - startedMs < shortestRunMs) return false
