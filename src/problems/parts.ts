@@ -17,6 +17,8 @@ export type Part = {
   readonly since: Date
   /** What was seen; null while it is up. */
   readonly reason: string | null
+  /** For those who need not sign in: of a service, what was seen without what it answers. */
+  readonly publicReason?: string | null
   /** With commands between backticks; null while it is up. */
   readonly whatToDo: string | null
 }
@@ -145,6 +147,7 @@ function shownOf(part: Known, nowMs: number): Part {
   return {
     ...{ name, kind, isUp, state, since },
     reason: isUp ? null : reasonOf(part, failure, nowMs),
+    ...(!isUp && kind === 'service' && failure !== null && { publicReason: publicReasonOf(failure) }),
     whatToDo: isUp ? null : whatToDo(kind, failure),
   }
 }
@@ -161,6 +164,15 @@ function reasonOf({ given, workedMs }: Known, failure: unknown, nowMs: number): 
   return workedMs === null
     ? `No ${work} has gone through since the worker was started.`
     : `No ${work} has gone through for ${formatDuration(nowMs - workedMs)}.`
+}
+
+function publicReasonOf(failure: unknown): string {
+  const { code, status } = failure as { readonly code?: unknown; readonly status?: unknown }
+  const known = [
+    ...(typeof code === 'string' ? [code] : []),
+    ...(typeof status === 'number' ? [`status ${status}`] : []),
+  ]
+  return `Requests fail${known.length === 0 ? '' : ` (${known.join(', ')})`}. \`tidemark status\`, the console and the log say more.`
 }
 
 export const isDiskFull = (failure: unknown): boolean => /^(?:53100|ENOSPC)$/.test(codeOf(failure))

@@ -27,9 +27,9 @@ export const healthRoutes =
       return {
         status: isReady ? 'ready' : 'not ready',
         parts: Object.fromEntries(
-          parts.map(({ name, isUp, state, since, reason, whatToDo }) => [
+          parts.map(({ name, isUp, state, since, reason, publicReason = reason, whatToDo }) => [
             name,
-            { up: isUp, state, since, ...(!isUp && { reason, what_to_do: whatToDo }) },
+            { up: isUp, state, since, ...(!isUp && { reason: publicReason, what_to_do: whatToDo }) },
           ]),
         ),
         services_down: parts

@@ -143,7 +143,16 @@ describe('GET /healthz, /readyz and /metrics', () => {
     const url = await serve(
       healthRoutes(() => ({
         isRunning: true,
-        parts: [queue(), { ...service, isUp: false, reason: 'It answers 503.', whatToDo: 'Wait.' }],
+        parts: [
+          queue(),
+          {
+            ...service,
+            isUp: false,
+            reason: 'It begins: Jane Doe.',
+            publicReason: 'It answers 503.',
+            whatToDo: 'Wait.',
+          },
+        ],
       })),
     )
     expect((await fetch(`${url}/healthz`)).status).toBe(200)

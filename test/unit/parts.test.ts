@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { openLog } from '../../src/log.ts'
 import { type GivenPart, notedPart, openParts } from '../../src/problems/parts.ts'
+import { UpstreamError } from '../../src/upstream/http/errors.ts'
 import { openPauses, openWorkerParts } from '../../src/worker/health.ts'
 
 function watch(outage: () => unknown = () => null) {
@@ -123,6 +124,18 @@ describe('a service', () => {
       work()
     }
     expect(stateOf('tracking')).toBe('down')
+  })
+
+  it('shows those who need not sign in nothing of what it answers (P9)', () => {
+    const answered = new UpstreamError({
+      ...{ code: 'UPSTREAM_STATUS', method: 'GET', path: '/api', status: 503, retryable: true },
+      ...{ problem: 'The upstream failed (503).', excerpt: 'stack trace of Jane Doe' },
+    })
+    const { find } = watch(() => answered)
+    expect(find('tracking')?.reason).toContain('Jane Doe')
+    const shown = find('tracking')?.publicReason
+    expect(shown).toContain('Requests fail (UPSTREAM_STATUS, status 503).')
+    expect(shown).not.toContain('Jane Doe')
   })
 
   it('is down as long as runs meet its outage, also before anything went through', () => {
