@@ -128,7 +128,11 @@ describe.skipIf(!hasPostgres)('the alert rules', { concurrent: false }, () => {
          from (values ('assignment', null), ('assignment_note', 'UPSTREAM_SIGN_IN')) as given (stream, code), generate_series(1, 3) as nth`,
       )
       await expectFired(worker, ['TidemarkTokenRefused'])
-      await database.pool.query(`delete from tidemark.run where error_code = 'UPSTREAM_SIGN_IN'`)
+      await database.pool.query(
+        `update tidemark.run set error_code = 'UPSTREAM_ASKS_LATER' where error_code = 'UPSTREAM_SIGN_IN'`,
+      )
+      await expectFired(worker, ['TidemarkToldToWait'])
+      await database.pool.query(`delete from tidemark.run where error_code = 'UPSTREAM_ASKS_LATER'`)
       await database.pool.query(
         `update tidemark.stream set read_through_at = now() - interval '5 hours' where name = 'assignment_note'`,
       )
