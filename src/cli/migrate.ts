@@ -14,7 +14,7 @@ import { openContracts } from '../contracts.ts'
 import type { Logger } from '../log.ts'
 import { grantReading } from '../store/schema/bi-role.ts'
 import { migrateDatabase } from '../store/schema/migrate.ts'
-import { handOver, prepareRoles } from '../store/schema/roles.ts'
+import { handOver, prepareRoles, takeOver } from '../store/schema/roles.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { withConnection } from '../store/server/session.ts'
 import { streams } from '../streams/catalog.ts'
@@ -43,6 +43,7 @@ async function run(call: Call): Promise<ExitCode> {
   const url = administrator?.urlOfOwner ?? config.databaseUrl
   const database = await openDatabase({ url, log })
   try {
+    if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
     // An administrator may set all limits of BI_ROLE.
     const applied = await migrateDatabase({ database, streams, biRole: administrator ? null : biRole, log })
     const described = await makeDescribedTables(call, database)

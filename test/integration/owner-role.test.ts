@@ -19,6 +19,8 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
     WORKER_ROLE: `${database.name}_worker`,
     BI_ROLE: `${database.name}_bi`,
   })
+  /** A role that made everything before there were two. */
+  const earlier = () => `${database.name}_earlier`
   const given = () => ({ ...roles(), WORKER_PASSWORD: password, BI_PASSWORD: 'another-secret' })
   const as = (username: string, key = password) =>
     Object.assign(new URL(database.url), { username, password: key }).href
@@ -37,7 +39,11 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
       await client.end()
     }
   }
-  const start = (simulator: Simulator, url = as(roles().WORKER_ROLE)) =>
+  const start = (
+    simulator: Simulator,
+    url = as(roles().WORKER_ROLE),
+    more: Readonly<Record<string, string | undefined>> = {},
+  ) =>
     startTestWorker(
       simulator,
       { url },
@@ -45,6 +51,7 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
         ...{ STREAMS: 'assignment,assignment_note', RELATED: 'true', HISTORY: 'assignment' },
         ...{ SCHEDULE_ASSIGNMENT: '1s', SCHEDULE_RECONCILE: '2s', BI_ROLE: roles().BI_ROLE },
         REDIS_URL: inject('redisUrl') ?? undefined,
+        ...more,
       },
     )
   const isReconciled = async () =>
@@ -53,7 +60,7 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
 
   afterEach(async () => {
     await run(`alter database ${database.name} owner to current_user`)
-    for (const name of Object.values(roles()))
+    for (const name of [...Object.values(roles()), earlier()])
       if ((await run('select from pg_roles where rolname = $1', [name])).rowCount === 1)
         await run(`drop owned by ${name} cascade; drop role ${name}`)
   })
@@ -173,6 +180,53 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
     ).toBe(30)
   })
 
+  const ownersSql = `select distinct nspname, rolname from pg_class join pg_namespace on pg_namespace.oid = relnamespace join pg_roles on pg_roles.oid = relowner
+    where nspname in ('mirror', 'bi', 'tidemark', 'bullmq') and relkind in ('r', 'p', 'v') and relname not like '%_history_20%' order by 1`
+
+  it.each([
+    ['the role that the workers keep', 'a superuser', () => roles().WORKER_ROLE],
+    ['the role that the workers keep', 'the owner', () => roles().WORKER_ROLE],
+    ['a third role', 'a superuser', earlier],
+    ['a third role', 'the owner', earlier],
+  ])('is made of %s, by %s: what it owned is shared out, also a second time', async (_, by, roleOf) => {
+    const [before, { OWNER_ROLE: owner, WORKER_ROLE: name }] = [roleOf(), roles()]
+    await run(
+      `create role ${before} login password '${password}'; alter database ${database.name} owner to ${before}`,
+    )
+    expect(await migrate({}, as(before))).toMatchObject({ code: 0 })
+    await using simulator = await startSimulator({ assignments: 5, notes: 5 })
+    const worker = await start(simulator, as(before), { REDIS_URL: undefined, BI_ROLE: undefined })
+    await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
+    await worker.stop()
+    if (by === 'the owner')
+      await run(`create role ${owner} login password '${password}'; ${before === name ? '' : `create role ${name} login password '${password}';`}
+        alter database ${database.name} owner to ${owner}; grant ${name} to ${owner}`)
+    const share = () =>
+      by === 'the owner'
+        ? migrate({ WORKER_ROLE: name }, as(owner))
+        : migrate({ ...roles(), BI_ROLE: '', WORKER_PASSWORD: password })
+    if (by === 'the owner' && before !== name) {
+      expect(await share()).toMatchObject({
+        code: 4,
+        stderr: expect.stringContaining(`grant ${before} to ${owner}`),
+      })
+      await run(`grant ${before} to ${owner}`)
+    }
+    for (let time = 0; time < 2; time++)
+      expect(await share()).toEqual({ code: 0, stdout: expect.any(String), stderr: expect.any(String) })
+    expect((await run(ownersSql)).rows).toEqual([
+      ...['bi', 'bullmq', 'mirror'].map((nspname) => ({ nspname, rolname: name })),
+      { nspname: 'tidemark', rolname: owner },
+    ])
+    await connected(as(name), async (client) => {
+      for (const attempt of [
+        'drop table tidemark.action_log',
+        'alter table tidemark.action_log disable trigger all',
+      ])
+        await expect(client.query(attempt), attempt).rejects.toThrow('must be owner')
+    })
+  })
+
   it('works where an administrator who is no superuser makes the roles by hand, as the guide says', async () => {
     const { OWNER_ROLE: owner, WORKER_ROLE: name, BI_ROLE: bi } = roles()
     await run(`create role ${owner} login password '${password}'; create role ${name} login password '${password}';
@@ -203,6 +257,12 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
 
   it('is told who has to migrate, and an administrator what is missing', async () => {
     expect(await migrate()).toEqual({ code: 0, stdout: expect.any(String), stderr: expect.any(String) })
+    await run(`alter role ${roles().WORKER_ROLE} superuser`)
+    expect(await migrate()).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('Choose a role that is no superuser'),
+    })
+    await run(`alter role ${roles().WORKER_ROLE} nosuperuser`)
     await run('delete from tidemark.migration where id = (select max(id) from tidemark.migration)')
     await run('drop table tidemark.role_limit; drop view tidemark.action')
     expect(await migrate({}, as(roles().WORKER_ROLE))).toMatchObject({

@@ -9,7 +9,7 @@ import { expectRole } from './bi-role.ts'
 
 type Client = Pick<ClientBase, 'query'>
 
-const mirrored = ['mirror', 'bi']
+const ofWorkers = ['mirror', 'bi', 'bullmq']
 
 /** What workers need in schema `tidemark`, where they have it not yet. */
 const grantsSql = `
@@ -33,31 +33,87 @@ const grantsSql = `
   select format('grant execute on function %s to %I', oid::regprocedure, $1) from pg_proc
   where pronamespace = 'tidemark'::regnamespace and pg_has_role(proowner, 'usage') and not has_function_privilege($1, oid, 'execute')`
 
-/** Gives the workers' role what it needs. The role of this session owns the database's mirror, or is a member of who does. */
-export async function handOver(client: Client, worker: string): Promise<void> {
+type Pair = { readonly owner: string; readonly worker: string }
+
+/** One role may have made everything before there were two, whichever it was. */
+async function shareOut(client: Client, { owner, worker }: Pair): Promise<void> {
+  const { rows } = await client.query<{ earlier: string; isMember: boolean; advice: string }>(
+    `select rolname as earlier, pg_has_role(current_user, oid, 'usage') as "isMember", format('grant %I to %I', rolname, current_user) as advice
+     from pg_roles where rolname = current_user
+       or oid in (select nspowner from pg_namespace where nspname = any ($1))
+       or oid in (select relowner from pg_class where relnamespace = to_regnamespace('tidemark'))`,
+    [['tidemark', ...ofWorkers]],
+  )
+  for (const { earlier, isMember, advice } of rows)
+    if (!isMember)
+      throw new DatabaseError(
+        `The role ${earlier} made tables of Tidemark, and this role cannot take them over. Have an administrator run: ${advice}`,
+      )
+  const from = rows.map(({ earlier }) => earlier)
+  await giveOwnership(client, { schemas: ['tidemark'], from, to: owner })
+  const { rowCount } = await client.query(`select where to_regnamespace('tidemark') is not null`)
+  const role = pg.escapeIdentifier(worker)
+  // Months of a history are made here.
+  if (rowCount === 1)
+    await client.query(
+      `grant usage on schema tidemark to ${role} with grant option; grant create on schema tidemark to ${role}`,
+    )
+  await giveOwnership(client, { schemas: ofWorkers, from, to: worker })
+}
+
+/** Before migrating: what the two own, where this session may decide that. Null: there is one role for everything. */
+export async function takeOver(client: Client, worker: string): Promise<Pair | null> {
   await expectRole(client, worker, 'WORKER_ROLE')
-  const { rows } = await client.query<{ owner: string; database: string; isMember: boolean }>(
-    `select current_user::text as owner, current_database() as database, pg_has_role(current_user, $1, 'member') as "isMember"`,
+  const { rows } = await client.query<{ owner: string; isMember: boolean; advice: string }>(
+    `select current_user::text as owner, pg_has_role(current_user, $1, 'member') as "isMember",
+       format('grant %I to %I', $1, current_user) as advice`,
     [worker],
   )
   const [found] = rows
-  if (!found || found.owner === worker) return
-  const [role, owner, database] = [worker, found.owner, found.database].map((name) =>
-    pg.escapeIdentifier(name),
-  )
+  if (!found || found.owner === worker) return null
   if (!found.isMember)
     throw new DatabaseError(
-      `The role ${found.owner} cannot give tables to WORKER_ROLE, because it is no member of it. Have an administrator run: grant ${role} to ${owner}`,
+      `The role ${found.owner} cannot give tables to WORKER_ROLE, because it is no member of it. Have an administrator run: ${found.advice}`,
     )
-  await client.query(`grant connect, temporary on database ${database} to ${role}`)
-  // Months of a history are made here. The view of freshness is shown to BI_ROLE by the workers.
+  const pair = { owner: found.owner, worker }
+  await shareOut(client, pair)
+  return pair
+}
+
+/** After migrating: gives the workers' role what it needs. The role of this session owns the tables, or is a member of who does. */
+export async function handOver(client: Client, worker: string): Promise<void> {
+  if ((await takeOver(client, worker)) === null) return
+  const role = pg.escapeIdentifier(worker)
+  const { rows } = await client.query<{ statement: string }>(
+    `select format('grant connect, temporary on database %I to %I', current_database(), $1::text) as statement`,
+    [worker],
+  )
+  // The workers show the view to BI_ROLE.
   await client.query(
-    `grant usage on schema tidemark to ${role} with grant option; grant create on schema tidemark to ${role};
+    `${rows[0]?.statement};
      grant select on tidemark.freshness to ${role} with grant option`,
   )
   const grants = await client.query<{ statement: string }>(grantsSql, [worker])
   for (const { statement } of grants.rows) await client.query(statement)
-  await giveOwnership(client, { schemas: mirrored, from: [found.owner], to: worker })
+  await expectApart(client, worker)
+}
+
+/** A superuser, or a member of the owner, could do what the owner can. */
+async function expectApart(client: Client, worker: string): Promise<void> {
+  const { rows } = await client.query<{ owner: string }>(
+    `select distinct pg_get_userbyid(owner) as owner from (
+       select relowner from pg_class
+       where relnamespace = 'tidemark'::regnamespace and not exists (select from pg_inherits where inhrelid = pg_class.oid)
+       union select proowner from pg_proc where pronamespace = 'tidemark'::regnamespace
+       union select nspowner from pg_namespace where nspname = 'tidemark'
+     ) as owned (owner) where pg_has_role($1, owner, 'member')`,
+    [worker],
+  )
+  const [found] = rows
+  if (found)
+    throw new DatabaseError(
+      `WORKER_ROLE is ${worker}, which may act as ${found.owner}, the owner of the tables of Tidemark: it could change the record of who did what. Choose a role that is no superuser and no member of ${found.owner}.`,
+    )
 }
 
 export type Roles = {
@@ -102,9 +158,8 @@ export async function prepareRoles(
   if (workerPassword !== null) await client.query(`alter role ${workerName} ${keyed(workerPassword)}`)
   // Workers end sessions of readers that hold up a new column; to see for how long those last is a right of its own.
   await client.query(
-    `grant ${workerName} to ${ownerName}; grant pg_signal_backend, pg_read_all_stats to ${workerName};
-     alter database ${database} owner to ${ownerName}`,
+    `grant ${workerName} to ${ownerName}; grant pg_signal_backend, pg_read_all_stats to ${workerName}`,
   )
-  await giveOwnership(client, { schemas: ['tidemark'], from: [found.me], to: owner })
-  await giveOwnership(client, { schemas: [...mirrored, 'bullmq'], from: [found.me], to: worker })
+  await shareOut(client, { owner, worker })
+  await client.query(`alter database ${database} owner to ${ownerName}`)
 }

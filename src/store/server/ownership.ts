@@ -9,27 +9,23 @@ type Given = {
   readonly to: string
 }
 
-// Indexes, sequences of columns and types go with their tables. A part of a table may lie in another schema. The
+// Indexes, sequences of columns and types go with their tables, and so do the parts of a table, which may lie in another schema. The
 // new owner of a table must be allowed to create in its schema, so schemas come first.
 const statementsSql = `
   with mine as (select oid from pg_roles where rolname = any ($2) and rolname <> $3),
-  given as (select oid, nspname, nspowner from pg_namespace where nspname = any ($1)),
-  parts as (
-    select inhrelid as oid from pg_inherits join pg_class as whole on whole.oid = inhparent
-    where whole.relnamespace in (select oid from given)
-  )
+  given as (select oid, nspname, nspowner from pg_namespace where nspname = any ($1))
   select format('alter schema %I owner to %I', nspname, $3::text) as statement from given where nspowner in (select oid from mine)
   union all
   select format('alter %s %s owner to %I',
-    case relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' when 'f' then 'foreign table' else 'table' end,
+    case pg_class.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' when 'f' then 'foreign table' else 'table' end,
     pg_class.oid::regclass, $3)
-  from pg_class
-  where relowner in (select oid from mine) and relkind in ('r', 'p', 'v', 'm', 'S', 'f')
-    and (relnamespace in (select oid from given) or oid in (select oid from parts))
+  from pg_class left join pg_inherits on inhrelid = pg_class.oid left join pg_class as whole on whole.oid = inhparent
+  where pg_class.relowner in (select oid from mine) and pg_class.relkind in ('r', 'p', 'v', 'm', 'S', 'f')
+    and coalesce(whole.relnamespace, pg_class.relnamespace) in (select oid from given)
     and not exists (
       select from pg_depend
       where classid = 'pg_class'::regclass and objid = pg_class.oid and deptype in ('a', 'i', 'e')
-        and (relkind = 'S' or deptype = 'e')
+        and (pg_class.relkind = 'S' or deptype = 'e')
     )
   union all
   select format('alter routine %s owner to %I', oid::regprocedure, $3) from pg_proc
