@@ -40,8 +40,7 @@ async function run(call: Call): Promise<ExitCode> {
   const { biRole, ownerRole } = config
   await using administrator =
     ownerRole === null ? null : await openAdministrator({ ...config, ownerRole }, log)
-  const url = administrator?.urlOfOwner ?? config.databaseUrl
-  const database = await openDatabase({ url, log })
+  const database = await openDatabase({ url: config.databaseUrl, role: ownerRole, log })
   try {
     if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
     // An administrator may set all limits of BI_ROLE.
@@ -64,7 +63,7 @@ async function run(call: Call): Promise<ExitCode> {
   }
 }
 
-/** Makes the roles of OWNER_ROLE and WORKER_ROLE, and says how to connect as the owner, who has no password. */
+/** Makes the roles of OWNER_ROLE and WORKER_ROLE. */
 async function openAdministrator(
   {
     databaseUrl,
@@ -90,11 +89,7 @@ async function openAdministrator(
     await database.close()
     throw error
   }
-  const url = new URL(databaseUrl)
-  const asOwner = `-c role=${owner.replaceAll(/[\\ ]/g, '\\$&')}`
-  url.searchParams.set('options', [url.searchParams.get('options'), asOwner].filter(Boolean).join(' '))
   return {
-    urlOfOwner: url.href,
     grantReading: (role: string) => work((client) => grantReading(client, role, log)),
     [Symbol.asyncDispose]: () => database.close(),
   }

@@ -130,6 +130,19 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
     })
   })
 
+  it('works with several hosts in DATABASE_URL', async () => {
+    const { host } = new URL(database.url)
+    const several = database.url.replace(`@${host}/`, `@${host},${host}/`)
+    expect(await migrate(given(), several)).toMatchObject({
+      code: 0,
+      stderr: expect.not.stringContaining('Invalid'),
+    })
+    const { rows } = await run(
+      `select distinct pg_get_userbyid(relowner) as owner from pg_class where relnamespace = 'tidemark'::regnamespace`,
+    )
+    expect(rows).toEqual([{ owner: roles().OWNER_ROLE }])
+  })
+
   it('goes on where one superuser did everything before, rows, history and record included', async () => {
     await run(`create role ${roles().BI_ROLE} login password 'their-own'`)
     await using simulator = await startSimulator({ assignments: 30, notes: 5 })

@@ -136,6 +136,8 @@ type Options = {
   readonly log: Logger
   /** Nothing can be written through it, and a role that may only read will do. */
   readonly isReadOnly?: boolean
+  /** As whom it works, if not as the one who signs in. */
+  readonly role?: string | null
   /** Of a worker: how many sessions it has beside those of this pool. A pooler has to have them all. */
   readonly sessionsBeside?: number
 }
@@ -156,13 +158,14 @@ export async function openDatabase({
   directory = '.tidemark',
   log,
   isReadOnly = false,
+  role = null,
   sessionsBeside,
 }: Options): Promise<Database> {
   const sessions = sessionsBeside === undefined ? fewSessions : maxConnections + sessionsBeside
-  if (url !== null) return await connect(url, log, { isReadOnly, sessions })
+  if (url !== null) return await connect(url, log, { isReadOnly, role, sessions })
   const server = await startEmbedded({ directory, log })
   try {
-    const database = await connect(server.url, log, { isReadOnly, sessions })
+    const database = await connect(server.url, log, { isReadOnly, role, sessions })
     await takeOver(database, server.adminUrl)
     return {
       ...database,
@@ -192,13 +195,12 @@ async function takeOver({ pool, url }: Pick<Database, 'pool' | 'url'>, adminUrl:
   }
 }
 
-type Wanted = { readonly isReadOnly: boolean; readonly sessions: number }
+type Wanted = { readonly isReadOnly: boolean; readonly role: string | null; readonly sessions: number }
 
 async function connect(url: string, log: Logger, wanted: Wanted): Promise<Database> {
-  const { isReadOnly } = wanted
   const target = parseUrl(url)
   const where = describe(target)
-  const connection = await firstWayThatWorks(connectionWays(target, isReadOnly), where, wanted)
+  const connection = await firstWayThatWorks(connectionWays(target, wanted.isReadOnly), where, wanted)
   const pool = new pg.Pool({
     ...connection,
     max: maxConnections,
@@ -206,7 +208,7 @@ async function connect(url: string, log: Logger, wanted: Wanted): Promise<Databa
     application_name: 'tidemark',
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,
-    onConnect: (client) => withTimeout(connectTimeoutMs, settle(client, isReadOnly)),
+    onConnect: (client) => withTimeout(connectTimeoutMs, settle(client, wanted)),
   })
   // If a connection breaks while somebody holds it, the next query fails. The error has to be listened to, or it would end the program.
   pool.on('connect', (client) => void client.on('error', () => {}))
@@ -216,7 +218,8 @@ async function connect(url: string, log: Logger, wanted: Wanted): Promise<Databa
   return { pool, connection, url, address: where, cluster, embedded: null, close: () => pool.end() }
 }
 
-async function settle(client: pg.ClientBase, isReadOnly: boolean): Promise<void> {
+async function settle(client: pg.ClientBase, { isReadOnly, role }: Wanted): Promise<void> {
+  if (role !== null) await client.query(`set role ${pg.escapeIdentifier(role)}`)
   await settleSession(client)
   await guardSearchPath(client)
   if (isReadOnly) await client.query('set default_transaction_read_only = on')
