@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import { type ActionName, NotNow, type Order, type Outcome } from '../operator/actions.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
-import { type Authentication, clientAddress, isFromHere, type TokenCheck } from './auth.ts'
+import { type Authentication, clientAddress, isFromHere, type TokenCheck, tooManyWrong } from './auth.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
 
 /** Does an action. Rejects with a UsageError when the order is wrong, with NotNow when it cannot be done at the moment. */
@@ -129,10 +129,7 @@ export async function refuseStrangers(
   const verdict = bearer === null ? 'wrong' : checkToken(request, reply, bearer)
   if (verdict === 'operator') return
   if (verdict === 'viewer') return reply.code(403).send({ error: viewersLook })
-  if (verdict !== 'wrong')
-    return reply
-      .code(429)
-      .send({ error: `Too many wrong tokens. Try again in ${verdict.waitSeconds} seconds.` })
+  if (verdict !== 'wrong') return reply.code(429).send({ error: tooManyWrong(verdict) })
   const session = bearer === null ? authentication.sessionOf(request) : null
   if (session !== null) {
     if (session.role !== 'operator') return reply.code(403).send({ error: viewersLook })

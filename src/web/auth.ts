@@ -3,6 +3,7 @@
 import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
+import { networkOf, openLimit } from './limits.ts'
 import {
   isSecret,
   type Message,
@@ -99,11 +100,22 @@ const cameByHttps = ({ headers }: Pick<FastifyRequest, 'headers'>): boolean =>
   /^https\s*(?:,|$)/i.test(String(headers['x-forwarded-proto'] ?? ''))
 
 /** The client's address, which is recorded. A trusted proxy may send any text for it, so only real addresses are taken from it. */
-export function clientAddress({ ip, socket }: Pick<FastifyRequest, 'ip' | 'socket'>): string {
+export const clientAddress = ({ ip, socket }: Pick<FastifyRequest, 'ip' | 'socket'>): string =>
+  addressIn(ip) ?? socket.remoteAddress ?? 'nowhere'
+
+function addressIn(text: string): string | null {
   // Some proxies add the port.
-  const [, v6, v4] = /^(?:\[([\da-f:.]+)\]|([\d.]+))(?::\d+)?$/i.exec(ip) ?? []
-  const address = v6 ?? v4 ?? ip
-  return isIP(address) ? address : (socket.remoteAddress ?? 'nowhere')
+  const [, v6, v4] = /^(?:\[([\da-f:.]+)\]|([\d.]+))(?::\d+)?$/i.exec(text) ?? []
+  const address = v6 ?? v4 ?? text
+  return isIP(address) ? address : null
+}
+
+/** The address that a proxy names which is not in TRUSTED_PROXIES. Null: there is no such proxy, and `clientAddress` is the client's. */
+function unprovenAddress({ ips = [], headers }: Pick<FastifyRequest, 'ips' | 'headers'>): string | null {
+  const forwarded = headers['x-forwarded-for']
+  if (forwarded === undefined || ips.length > 1) return null
+  // What stands before the last one, the client may have written.
+  return addressIn(String(forwarded).split(',').at(-1)?.trim() ?? '') ?? 'nowhere'
 }
 
 /** False when the browser says that another site made the request. */
@@ -117,82 +129,50 @@ export function isFromHere({ headers }: Pick<FastifyRequest, 'headers'>): boolea
   return URL.canParse(origin) && hosts.includes(new URL(origin).host)
 }
 
-// Counts how often each address failed to sign in within a minute. When too many addresses have failed, the one that failed longest ago is
-// forgotten, so memory stays bounded (P10). Pure; time is an argument.
-export type Attempts = {
-  /** How long this address has too many failures; 0: it has not. */
-  waitMs(address: string, nowMs: number): number
-  failed(address: string, nowMs: number): void
-}
-
-const windowMs = 60_000
-const mostOfOne = 5
-const mostAddresses = 10_000
-
-export function openAttempts(): Attempts {
-  /** When each network failed last, the one that failed longest ago first. */
-  const failures = new Map<string, readonly number[]>()
-
-  return {
-    waitMs(address, nowMs) {
-      const oldest = failures.get(networkOf(address))?.at(-mostOfOne)
-      return oldest === undefined ? 0 : Math.max(0, oldest + windowMs - nowMs)
-    },
-    failed(address, nowMs) {
-      const network = networkOf(address)
-      const known = failures.get(network) ?? []
-      failures.delete(network)
-      failures.set(network, [...known, nowMs].slice(-mostOfOne))
-      const [oldest] = failures.keys()
-      if (failures.size > mostAddresses && oldest !== undefined) failures.delete(oldest)
-    },
-  }
-}
-
-/** The network of an address: somebody who has one IPv6 address has 2^64 of them. */
-function networkOf(address: string): string {
-  const plain = address.replace(/^::ffff:(?=[\d.]+$)/i, '')
-  if (isIP(plain) !== 6) return plain
-  const [before = '', after] = address.split('%', 1).join('').split('::')
-  const groups = before.split(':').filter(Boolean)
-  const later = (after ?? '').split(':').filter(Boolean)
-  const zeros = after === undefined ? 0 : Math.max(0, 8 - groups.length - later.length)
-  return [...groups, ...Array.from({ length: zeros }, () => '0'), ...later]
-    .slice(0, 4)
-    .map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''))
-    .join(':')
-}
-
-// Checks a token, wherever it is given. Wrong ones are counted by address, and after too many they are only told to wait and not logged. A
-// right one is always taken: behind a proxy that is not in TRUSTED_PROXIES everybody has one address, and who guesses must not lock out
-// all others for as long as they like. What keeps guessing from success is the length of the tokens.
+// Checks a token, wherever it is given. After five wrong ones within a minute no token of that client is looked at, not even a right one:
+// otherwise a guesser could go on, and would only miss the answers to the wrong ones. Behind a proxy that is not in TRUSTED_PROXIES
+// everybody has its address. There clients are told apart by what the proxy says, so that who guesses locks out nobody else. But a client
+// may have made that up, and each time anew. So tokens from such an address may be wrong only so often a second, all together.
 /** How long to wait is in a header of the answer already. */
 export type Verdict = Role | 'wrong' | { readonly waitSeconds: number }
 export type TokenCheck = (request: FastifyRequest, reply: FastifyReply, token: string) => Verdict
 
+const mostOfClient = { most: 5, withinMs: 60_000 }
+/** Hardly ever reached by clients that the proxy tells apart: it takes 120 who guess as fast as they may. */
+const mostOfProxy = { most: 10, withinMs: 1_000 }
+
 type Options = {
   readonly authentication: Pick<Authentication, 'roleOf'>
-  readonly attempts: Attempts
   readonly log: Logger
-  /** Once for each time that an address has to wait. */
+  /** Once for each time that a client has to wait. */
   readonly onLockedOut: (request: FastifyRequest) => void
   readonly now?: () => number
 }
 
-export const openTokenCheck =
-  ({ authentication, attempts, log, onLockedOut, now = Date.now }: Options): TokenCheck =>
-  (request, reply, token) => {
+export function openTokenCheck({ authentication, log, onLockedOut, now = Date.now }: Options): TokenCheck {
+  const [ofClients, ofProxies] = [openLimit(mostOfClient), openLimit(mostOfProxy)]
+  return (request, reply, token) => {
+    const address = clientAddress(request)
+    const forwardedFor = unprovenAddress(request)
+    const network = networkOf(address)
+    const client = forwardedFor === null ? network : `${network} for ${networkOf(forwardedFor)}`
+    const clientWaitMs = ofClients.waitMs(client, now())
+    const waitMs = Math.max(clientWaitMs, forwardedFor === null ? 0 : ofProxies.waitMs(network, now()))
+    if (waitMs > 0) {
+      const waitSeconds = Math.ceil(waitMs / 1000)
+      reply.header('retry-after', waitSeconds)
+      return { waitSeconds }
+    }
     const role = authentication.roleOf(token)
     if (role !== null) return role
-    const address = clientAddress(request)
-    const waitMs = attempts.waitMs(address, now())
-    if (waitMs === 0) {
-      attempts.failed(address, now())
-      log.warn({ address }, 'somebody gave a wrong token')
-      if (attempts.waitMs(address, now()) > 0) onLockedOut(request)
-      return 'wrong'
-    }
-    const waitSeconds = Math.ceil(waitMs / 1000)
-    reply.header('retry-after', waitSeconds)
-    return { waitSeconds }
+    ofClients.count(client, now())
+    if (forwardedFor !== null) ofProxies.count(network, now())
+    log.warn({ address, ...(forwardedFor !== null && { forwardedFor }) }, 'somebody gave a wrong token')
+    if (ofClients.waitMs(client, now()) > 0) onLockedOut(request)
+    return 'wrong'
   }
+}
+
+/** For whoever has to wait. */
+export const tooManyWrong = ({ waitSeconds }: { readonly waitSeconds: number }): string =>
+  `Too many wrong tokens came from your address. No token is taken from there for ${waitSeconds} s, not even the right one. Then try again.`

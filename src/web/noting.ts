@@ -23,7 +23,8 @@ const longestMs = 2_000
 const told = {
   signIn: 'Signed in.',
   signOut: 'Signed out.',
-  lockedOut: 'Five tokens were wrong within a minute. This address has to wait.',
+  lockedOut:
+    'Five tokens were wrong within a minute. Until it is over, whoever gave them has to wait, also with the right one.',
 } as const
 
 /** Many addresses that guess cannot fill the record: the log of the worker has each wrong token. */

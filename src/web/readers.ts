@@ -4,6 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { bearerOf, type Rights } from './actions.ts'
 import type { Assets } from './assets.ts'
+import { tooManyWrong } from './auth.ts'
 import { html } from './html.ts'
 import { sendPage, wantsHtml } from './page-routes.ts'
 import { heading, layout } from './pages/layout.ts'
@@ -57,10 +58,7 @@ async function admit(
   const bearer = bearerOf(request)
   const verdict = bearer === null ? 'wrong' : checkToken(request, reply, bearer)
   if (verdict === 'operator' || verdict === 'viewer') return
-  if (verdict !== 'wrong')
-    return reply
-      .code(429)
-      .send({ error: `Too many wrong tokens. Try again in ${verdict.waitSeconds} seconds.` })
+  if (verdict !== 'wrong') return reply.code(429).send({ error: tooManyWrong(verdict) })
   if (bearer === null && isPage)
     return reply.redirect(`/sign-in?${new URLSearchParams({ to: request.url })}`, 303)
   return reply

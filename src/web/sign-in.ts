@@ -2,7 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Assets } from './assets.ts'
-import { type Authentication, isFromHere, type TokenCheck } from './auth.ts'
+import { type Authentication, isFromHere, type TokenCheck, tooManyWrong } from './auth.ts'
 import { type Html, html } from './html.ts'
 import type { NoteSignIn } from './noting.ts'
 import { sendPage } from './page-routes.ts'
@@ -54,13 +54,7 @@ export const signInRoutes =
             401,
             'This is neither the value of ADMIN_TOKEN nor that of VIEWER_TOKEN.',
           )
-        if (typeof verdict !== 'string')
-          return show(
-            request,
-            reply,
-            429,
-            `Too many wrong tokens. Try again in ${verdict.waitSeconds} seconds.`,
-          )
+        if (typeof verdict !== 'string') return show(request, reply, 429, tooManyWrong(verdict))
         const who = { role: verdict, name: printable(name) }
         await note(request, { action: 'signIn', ...who })
         authentication.signIn(request, reply, who)

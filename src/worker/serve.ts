@@ -23,7 +23,7 @@ import type { RunRequest, Stream } from '../streams/catalog.ts'
 import { withTimeout } from '../util/waiting.ts'
 import { actionRoutes, type Perform } from '../web/actions.ts'
 import { readAssets } from '../web/assets.ts'
-import { openAttempts, openAuthentication, openTokenCheck } from '../web/auth.ts'
+import { openAuthentication, openTokenCheck } from '../web/auth.ts'
 import { type Demo, demoRoutes } from '../web/demo.ts'
 import { downloadRoutes } from '../web/downloads.ts'
 import { type LiveEvents, openLiveEvents } from '../web/live-events.ts'
@@ -242,7 +242,7 @@ function consoleRoutes(
   const checkToken =
     authentication &&
     openTokenCheck({
-      ...{ authentication, attempts: openAttempts(), log },
+      ...{ authentication, log },
       onLockedOut: (request) => void noteSignIn(request, { action: 'lockedOut', role: null, name: '' }),
     })
   return [

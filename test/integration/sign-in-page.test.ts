@@ -1,7 +1,7 @@
 // Signing in to the console: sessions and guesses.
 
 import { describe, expect, it } from 'vitest'
-import { openAttempts } from '../../src/web/auth.ts'
+import { networkOf, openLimit } from '../../src/web/limits.ts'
 import { openSessions, sessionMs } from '../../src/web/sessions.ts'
 import { openBrowsing } from '../support/browsing.ts'
 import { adminToken, pausing, serveActions } from '../support/served-actions.ts'
@@ -97,14 +97,43 @@ describe('signing in', () => {
     expect((await browsing.signIn(`${adminToken}6`)).status).toBe(401)
   })
 
-  it('is possible with the right token however many wrong ones come from the same address', async () => {
-    const { url } = await serveActions()
-    const [guessing, browsing] = [openBrowsing(url), openBrowsing(url)]
-    for (let guess = 0; guess < 50; guess++) await guessing.signIn(`guess-${guess}`)
-    expect((await guessing.signIn('guess')).status).toBe(429)
-    expect((await browsing.signIn(adminToken)).status).toBe(303)
+  it('is refused to the right token as well while its client has to wait, so that guessing leads nowhere', async () => {
+    const { url, orders, pass } = await serveActions()
+    const browsing = openBrowsing(url)
+    for (let guess = 0; guess < 5; guess++) await browsing.signIn(`guess-${guess}`)
     const headers = { authorization: `Bearer ${adminToken}` }
+    const refused = await browsing.signIn(adminToken)
+    expect([refused.status, await refused.text()]).toEqual([
+      429,
+      expect.stringContaining('for 60 s, not even'),
+    ])
+    expect((await browsing.submit(pausing, {}, headers)).status).toBe(429)
+    expect(orders).toEqual([])
+    pass(60_000)
     expect((await browsing.submit(pausing, {}, headers)).status).toBe(200)
+    expect((await browsing.signIn(adminToken)).status).toBe(303)
+  })
+
+  it('behind a proxy that nobody trusts is kept from who guesses and from nobody else', async () => {
+    const { url, pass } = await serveActions()
+    const signIn = async (token: string, forwarded: string) =>
+      (
+        await fetch(`${url}/sign-in`, {
+          ...{ method: 'POST', redirect: 'manual', body: new URLSearchParams({ token }) },
+          headers: { 'x-forwarded-for': forwarded },
+        })
+      ).status
+    for (let guess = 0; guess < 5; guess++) await signIn(`guess-${guess}`, `203.0.113.${guess}, 192.0.2.1`)
+    expect(await signIn(adminToken, '192.0.2.1')).toBe(429)
+    expect(await signIn(adminToken, '192.0.2.2')).toBe(303)
+    // Who makes up an address each time is limited all the same.
+    pass(1_000)
+    const answers: number[] = []
+    for (let guess = 0; guess < 12; guess++) answers.push(await signIn('guess', `198.51.100.${guess}`))
+    expect(answers).toEqual([...Array(10).fill(401), 429, 429])
+    expect(await signIn(adminToken, '198.51.100.99')).toBe(429)
+    pass(1_000)
+    expect(await signIn(adminToken, '198.51.100.99')).toBe(303)
   })
 
   it('counts by the address of the client only where a proxy is trusted, and believes no client about it', async () => {
@@ -120,25 +149,26 @@ describe('signing in', () => {
       for (let time = 0; time < 6; time++) answers.push((await guess(url, forwarded(time))).status)
       return answers.at(-1)
     }
-    expect(await statuses([], (time) => `192.0.2.${time}`)).toBe(429)
+    expect(await statuses([], () => '192.0.2.1')).toBe(429)
     expect(await statuses(['127.0.0.1'], (time) => `192.0.2.${time}`)).toBe(401)
     // What the client wrote stands before what the proxy added.
     expect(await statuses(['127.0.0.1'], (time) => `192.0.2.${time}, 198.51.100.1`)).toBe(429)
   })
 
   it('counts those who guess, and nobody else, however many they are, with bounded memory (P10)', () => {
-    const attempts = openAttempts()
-    const addressOf = (network: number, host: number) =>
-      `2001:db8:${(network >> 8).toString(16)}:${(network & 255).toString(16)}::${host}`
+    const limit = openLimit({ most: 5, withinMs: 60_000 })
+    const networkAt = (network: number, host: number) =>
+      networkOf(`2001:db8:${(network >> 8).toString(16)}:${(network & 255).toString(16)}::${host}`)
     for (let network = 0; network < 11_000; network++)
-      for (let host = 0; host < 5; host++) attempts.failed(addressOf(network, host), 1_000)
-    expect(attempts.waitMs('192.0.2.1', 31_000)).toBe(0)
-    // Of one network, however it is written; the one that failed longest ago is forgotten.
-    expect(attempts.waitMs('2001:0DB8:002a:0001:0:0:0:9', 31_000)).toBe(30_000)
-    expect(attempts.waitMs('2001:db8:2a:1::9', 61_000)).toBe(0)
-    expect(attempts.waitMs('2001:db8::9', 31_000)).toBe(0)
-    for (let guess = 0; guess < 5; guess++) attempts.failed('::ffff:192.0.2.7', 1_000)
-    expect(attempts.waitMs('::ffff:192.0.2.8', 31_000)).toBe(0)
+      for (let host = 0; host < 5; host++) limit.count(networkAt(network, host), 1_000)
+    expect(limit.waitMs('192.0.2.1', 31_000)).toBe(0)
+    // Of one network, however it is written; the one that was counted longest ago is forgotten.
+    const written = networkOf('2001:0DB8:002a:0001:0:0:0:9')
+    expect([limit.waitMs(written, 31_000), limit.waitMs(written, 61_000)]).toEqual([30_000, 0])
+    // A clock that is put back makes nobody wait longer.
+    expect(limit.waitMs(written, -3_600_000)).toBe(60_000)
+    expect(limit.waitMs(networkOf('2001:db8::9'), 31_000)).toBe(0)
+    expect(networkOf('::ffff:192.0.2.7')).toBe('192.0.2.7')
   })
 
   it('is not there without a token, and neither are the actions', async () => {

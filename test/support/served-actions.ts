@@ -4,7 +4,7 @@ import { afterEach } from 'vitest'
 import type { Order } from '../../src/operator/actions.ts'
 import { actionRoutes, type Perform } from '../../src/web/actions.ts'
 import { readAssets } from '../../src/web/assets.ts'
-import { openAttempts, openAuthentication, openTokenCheck } from '../../src/web/auth.ts'
+import { openAuthentication, openTokenCheck } from '../../src/web/auth.ts'
 import { pageRoutes } from '../../src/web/page-routes.ts'
 import { type HttpServer, startHttpServer } from '../../src/web/server.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
@@ -34,8 +34,7 @@ export async function serveActions(
   }
   const authentication = openAuthentication({ operator: token, viewer: token && viewerToken }, now)
   const checkToken =
-    authentication &&
-    openTokenCheck({ authentication, attempts: openAttempts(), log: quietLog, onLockedOut() {}, now })
+    authentication && openTokenCheck({ authentication, log: quietLog, onLockedOut() {}, now })
   const assets = readAssets()
   const server = await startHttpServer({
     host: '127.0.0.1',
