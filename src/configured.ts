@@ -1,6 +1,7 @@
 // What the settings ask for: the services of the upstream with a source for each stream, which streams have tables, and how they are read.
 
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
+import { addressesOf } from './config/plaintext.ts'
 import type { Contracts } from './contracts.ts'
 import type { Logger } from './log.ts'
 import type { WantedSource } from './store/runs/claim-sources.ts'
@@ -81,18 +82,11 @@ export function openUpstreams(options: UpstreamNeeds & { readonly config: Pick<C
 
 /** Which of the configured addresses are asked through a proxy, in words; null: none. */
 export function proxyNotice(config: Config): string | null {
-  const { assignmentBaseUrl, authUrl, trackingBaseUrl, trackingAuthUrl, alertWebhookUrl, contract } = config
-  const tracking = trackingBaseUrl === null ? [] : [trackingBaseUrl, trackingAuthUrl]
-  const described = contract?.kind === 'url' ? [contract.at] : []
-  const upstream = [assignmentBaseUrl, authUrl, ...tracking, ...described].map((url) => new URL(url))
-  // The address of the receiver is a secret (P9).
-  const named = [
-    ...upstream.map((url) => [url.host, url] as const),
-    ...(alertWebhookUrl === null ? [] : [['the receiver of alerts', new URL(alertWebhookUrl)] as const]),
-  ]
-  const ways = named.flatMap(([name, url]) => {
+  const ways = addressesOf(config).flatMap(({ name, url }) => {
     const proxy = proxyOf(url, config.proxies)
-    return proxy ? [`${name} through ${proxy.host}`] : []
+    // The address of the receiver is a secret (P9).
+    const host = name === 'ALERT_WEBHOOK_URL' ? 'the receiver of alerts' : url.host
+    return proxy ? [`${host} through ${proxy.host}`] : []
   })
   return ways.length === 0 ? null : `Asked through a proxy: ${[...new Set(ways)].join(', ')}.`
 }

@@ -8,10 +8,19 @@ import type { z } from 'zod'
 import { keepSecret } from '../log.ts'
 import { type AddedStream, addStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
-import type { Proxies } from '../util/proxies.ts'
+import { type Proxies, proxyOf } from '../util/proxies.ts'
 import { nearest } from '../util/text.ts'
-import { addedIn, byName, fieldList, keyChoice, optionalText, type Schedule, schedule } from './parsers.ts'
-import { refusePlaintext } from './plaintext.ts'
+import {
+  addedIn,
+  byName,
+  fieldList,
+  keyChoice,
+  optionalText,
+  type Schedule,
+  schedule,
+  wantsHttpProxy,
+} from './parsers.ts'
+import { addressesOf, refusePlaintext } from './plaintext.ts'
 import { mirrorVariables, upstreamVariables, type Variable, variables, workerVariables } from './variables.ts'
 
 // Finds variables that look like one of a family, such as SCHEDULE_<STREAM>, and are none: otherwise they would be ignored in silence.
@@ -166,17 +175,35 @@ type ProxySettings = Pick<
   'httpsProxy' | 'httpProxy' | 'allProxy' | 'noProxy'
 >
 
-const proxiesFrom = ({ httpsProxy, httpProxy, allProxy, noProxy }: ProxySettings): Proxies => ({
-  https: httpsProxy ?? allProxy,
-  http: httpProxy ?? allProxy,
-  exceptions: noProxy,
-})
+/** One of a kind that is not supported matters only to addresses that are asked through it: to all others it is none. */
+function proxiesFrom(
+  { httpsProxy, httpProxy, allProxy, noProxy }: ProxySettings,
+  addresses: ReturnType<typeof addressesOf>,
+  complain: (problem: string) => void,
+): Proxies {
+  const isSupported = ({ protocol }: URL) => /^https?:$/.test(protocol)
+  const given = { https: httpsProxy ?? allProxy ?? null, http: httpProxy ?? allProxy ?? null }
+  const affected = addresses.find(({ url }) => {
+    const proxy = proxyOf(url, { ...given, exceptions: noProxy })
+    return proxy !== null && !isSupported(proxy)
+  })
+  if (affected) {
+    const isOwn = affected.url.protocol === 'https:' ? httpsProxy && 'HTTPS_PROXY' : httpProxy && 'HTTP_PROXY'
+    complain(
+      `${isOwn || 'ALL_PROXY'} ${wantsHttpProxy}. Set such a proxy, or name the host of ${affected.name} in NO_PROXY`,
+    )
+  }
+  const orNone = (proxy: string | null) => (proxy !== null && isSupported(new URL(proxy)) ? proxy : null)
+  return { https: orNone(given.https), http: orNone(given.http), exceptions: noProxy }
+}
 
 /** Before the rest is configured. */
 export function loadProxies(environment: Environment): Proxies {
-  const { values, finish } = reader(environment)
+  const { values, complain, finish } = reader(environment)
   const { HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY } = upstreamVariables
-  const proxies = proxiesFrom(values({ HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY }))
+  const { ASSIGNMENT_BASE_URL: assignmentBaseUrl = '', AUTH_URL: authUrl = '' } = environment
+  const settings = values({ HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY })
+  const proxies = proxiesFrom(settings, addressesOf({ assignmentBaseUrl, authUrl }), complain)
   finish()
   return proxies
 }
@@ -186,7 +213,6 @@ export function loadConfig(environment: Environment): Config {
   const { lookback, requestTimeout, history, trackerHistory, relatedRefresh, ...rest } =
     values(upstreamVariables)
   const { httpsProxy, httpProxy, allProxy, noProxy, ...upstream } = rest
-  const proxies = proxiesFrom(rest)
   for (const { name, service } of streams)
     if (service === 'tracking' && upstream.streams?.includes(name) && !upstream.trackingBaseUrl)
       complain(`STREAMS names ${name}, which needs TRACKING_BASE_URL`)
@@ -202,6 +228,8 @@ export function loadConfig(environment: Environment): Config {
     complain(
       'WEBHOOK_REQUIRE_SIGNATURE is true, and no secret to sign with was agreed on: set WEBHOOK_SIGNING_SECRET to the one that you gave the upstream, or PUBLIC_URL, with which the worker subscribes itself',
     )
+  const trackingAuthUrl = upstream.trackingAuthUrl ?? upstream.authUrl
+  const proxies = proxiesFrom(rest, addressesOf({ ...upstream, ...worker, trackingAuthUrl }), complain)
   const config: Config = Object.freeze({
     ...values(mirrorVariables),
     ...upstream,
@@ -212,7 +240,7 @@ export function loadConfig(environment: Environment): Config {
       Object.entries({ ...(trackerHistory !== null && { tracker_object: trackerHistory }), ...history }),
     ),
     relatedRefreshMs: relatedRefresh,
-    trackingAuthUrl: upstream.trackingAuthUrl ?? upstream.authUrl,
+    trackingAuthUrl,
     trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
     trackingApiKey: upstream.trackingApiKey ?? upstream.apiKey,
     ...worker,

@@ -45,17 +45,14 @@ export const hasOnlyOptions =
 export const namesNobody = (value: string): boolean =>
   !URL.canParse(value) || `${new URL(value).username}${new URL(value).password}` === ''
 
-/** Programs that know HTTPS_PROXY also take a host and port alone. */
+export const wantsHttpProxy =
+  'must be the URL of an HTTP proxy such as http://proxy.example:3128, with user:password@ before the host if it asks for them; other kinds (SOCKS) are not supported'
+
+/** Programs that know HTTPS_PROXY also take a host and port alone. Of which kind it is matters only where it is used. */
 export const proxyUrl = text
   .optional()
   .transform((value) => (value === undefined || value.includes('://') ? value : `http://${value}`))
-  .refine(
-    (value) => value === undefined || (URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)),
-    {
-      error:
-        'must be the URL of an HTTP proxy such as http://proxy.example:3128, with user:password@ before the host if it asks for them; other kinds (SOCKS) are not supported',
-    },
-  )
+  .refine((value) => value === undefined || URL.canParse(value), { error: wantsHttpProxy })
   .transform((value) => value ?? null)
 
 export const httpUrl = url(/^https?:$/, 'https://host.example/path').transform((value) =>

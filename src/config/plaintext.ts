@@ -2,44 +2,85 @@
 
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { isPrivateHost } from '../util/private-hosts.ts'
+import { noProxies, proxyOf } from '../util/proxies.ts'
 import type { Config } from './load.ts'
 
 type Urls = Pick<Config, 'allowPlaintext' | 'databaseUrl'> &
   Partial<
     Pick<
       Config,
-      'assignmentBaseUrl' | 'authUrl' | 'trackingBaseUrl' | 'trackingAuthUrl' | 'alertWebhookUrl' | 'redisUrl'
+      | 'assignmentBaseUrl'
+      | 'authUrl'
+      | 'trackingBaseUrl'
+      | 'trackingAuthUrl'
+      | 'alertWebhookUrl'
+      | 'contract'
+      | 'redisUrl'
+      | 'publicUrl'
+      | 'proxies'
     >
   >
+
+/** The settings that name what this program asks over HTTP, with what it sends there and gets from there. */
+export function addressesOf(config: Omit<Urls, 'allowPlaintext' | 'databaseUrl'>) {
+  const { contract, authUrl, trackingAuthUrl } = config
+  const addresses = [
+    ['ASSIGNMENT_BASE_URL', config.assignmentBaseUrl, 'the token and all records'],
+    ['AUTH_URL', authUrl, 'API_KEY'],
+    ['TRACKING_BASE_URL', config.trackingBaseUrl, 'the token and all records'],
+    // Where it is not set it is that of the other service.
+    ['TRACKING_AUTH_URL', trackingAuthUrl === authUrl ? null : trackingAuthUrl, 'the key'],
+    ['ALERT_WEBHOOK_URL', config.alertWebhookUrl, 'alerts'],
+    ['CONTRACT', contract?.kind === 'url' ? contract.at : null, 'its path and query'],
+  ] as const
+  return addresses.flatMap(([name, url, what]) =>
+    url && URL.canParse(url) ? [{ name, url: new URL(url), what }] : [],
+  )
+}
 
 /** What is not usable has been told already. */
 export function refusePlaintext(config: Urls, complain: (problem: string) => void): void {
   if (config.allowPlaintext) return
-  const { databaseUrl } = config
-  const refuse = (name: string, host: string, what: string, instead: string) =>
+  const { databaseUrl, redisUrl, publicUrl } = config
+  const refuse: Refuse = (name, host, what, instead) =>
     complain(
-      `${name} would send ${what} to ${host} without TLS: ${instead}, or set ALLOW_PLAINTEXT=true if nobody else can listen on the way`,
+      `${name} would ${name === 'PUBLIC_URL' ? `let ${what} be sent` : `send ${what}`} to ${host} without TLS: ${instead}, or set ALLOW_PLAINTEXT=true if nobody else can listen on the way`,
     )
-  for (const [name, url, what, instead] of [
-    ['ASSIGNMENT_BASE_URL', config.assignmentBaseUrl, 'the token and all records', 'use https://'],
-    ['AUTH_URL', config.authUrl, 'API_KEY', 'use https://'],
-    ['TRACKING_BASE_URL', config.trackingBaseUrl, 'the token and all records', 'use https://'],
-    ['TRACKING_AUTH_URL', config.trackingAuthUrl, 'the key', 'use https://'],
-    ['ALERT_WEBHOOK_URL', config.alertWebhookUrl, 'alerts', 'use https://'],
-    ['REDIS_URL', config.redisUrl, 'its password and the queue', 'use rediss://'],
-  ] as const) {
-    const target = url && URL.canParse(url) ? new URL(url) : null
-    // Where it is not set it is that of the other service.
-    const isTold = name === 'TRACKING_AUTH_URL' && url === config.authUrl
-    if (target && /^(?:http|redis):$/.test(target.protocol) && !isPrivateHost(target.hostname) && !isTold)
-      refuse(name, target.hostname, what, instead)
-  }
+  refuseOnTheWay(config, refuse)
+  const redis = redisUrl && URL.canParse(redisUrl) ? new URL(redisUrl) : null
+  if (redis?.protocol === 'redis:' && !isPrivateHost(redis.hostname))
+    refuse('REDIS_URL', redis.hostname, 'its password and the queue', 'use rediss://')
+  const hooks = publicUrl && URL.canParse(publicUrl) ? new URL(publicUrl) : null
+  if (hooks?.protocol === 'http:' && !isPrivateHost(hooks.hostname))
+    refuse('PUBLIC_URL', hooks.hostname, 'WEBHOOK_SECRET', 'use https://')
   for (const url of databaseUrl ? readPostgresUrl(databaseUrl).hosts : []) {
     const { hostname, searchParams } = url
     const mode = searchParams.get('sslmode') ?? (searchParams.get('ssl') === 'false' ? 'disable' : '')
     if (plainModes.includes(mode) && !searchParams.has('host') && !isPrivateHost(hostname))
       refuse('DATABASE_URL', hostname, 'its password and all rows', `leave out sslmode=${mode}`)
   }
+}
+
+type Refuse = (name: string, host: string, what: string, instead: string) => void
+
+/** What is sent to a private host in plain text passes a proxy first, and the password of a proxy goes there before any tunnel. */
+function refuseOnTheWay({ proxies = noProxies, ...config }: Urls, refuse: Refuse): void {
+  const withPassword = new Map<string, { readonly name: string; readonly host: string }>()
+  for (const { name, url, what } of addressesOf(config)) {
+    const proxy = proxyOf(url, proxies)
+    const isOpenProxy = proxy?.protocol === 'http:' && !isPrivateHost(proxy.hostname)
+    if (url.protocol === 'http:' && !isPrivateHost(url.hostname))
+      refuse(name, url.hostname, what, 'use https://')
+    else if (url.protocol === 'http:' && isOpenProxy)
+      refuse(name, `the proxy ${proxy.hostname}`, what, `use https://, or name ${url.hostname} in NO_PROXY`)
+    if (isOpenProxy && proxy.password !== '')
+      withPassword.set(proxy.href, {
+        name: url.protocol === 'https:' ? 'HTTPS_PROXY (or ALL_PROXY)' : 'HTTP_PROXY (or ALL_PROXY)',
+        host: proxy.hostname,
+      })
+  }
+  for (const { name, host } of withPassword.values())
+    refuse(name, host, 'the password of the proxy', 'use an https:// URL of the proxy')
 }
 
 /** `allow` and `prefer` fall back to it, as whoever is on the way likes. */

@@ -243,21 +243,35 @@ describe('loadConfig', () => {
     const environment = {
       ...complete,
       HTTPS_PROXY: 'http://elsewhere.example',
-      https_proxy: 'somebody:canary-of-proxy@proxy.example:3128',
+      https_proxy: 'somebody:canary-of-proxy@proxy.internal:3128',
       NO_PROXY: 'identity.example, .local',
     }
     const config = loadConfig(environment)
     expect(config.proxies).toEqual({
-      https: 'http://somebody:canary-of-proxy@proxy.example:3128',
+      https: 'http://somebody:canary-of-proxy@proxy.internal:3128',
       http: null,
       exceptions: ['identity.example', '.local'],
     })
-    expect(proxyNotice(config)).toBe('Asked through a proxy: assignments.example through proxy.example:3128.')
+    expect(proxyNotice(config)).toBe(
+      'Asked through a proxy: assignments.example through proxy.internal:3128.',
+    )
     expect(redact('canary-of-proxy')).toBe('[secret]')
     expect(proxyNotice(loadConfig(complete))).toBe(null)
     const { proxies } = loadConfig({ ...complete, ALL_PROXY: 'https://all.example' })
     expect(proxies).toMatchObject({ https: 'https://all.example', http: 'https://all.example' })
-    expect(problemsOf({ ...complete, ALL_PROXY: 'socks5://proxy.example' })).toContain('SOCKS')
+  })
+
+  it.each([
+    [{}, 'ALL_PROXY must be the URL of an HTTP proxy'],
+    [{ HTTP_PROXY: 'http://proxy.example' }, 'host of ASSIGNMENT_BASE_URL in NO_PROXY'],
+    [{ NO_PROXY: 'identity.example' }, 'host of ASSIGNMENT_BASE_URL in NO_PROXY'],
+    [{ NO_PROXY: '*' }, null],
+    [{ NO_PROXY: 'assignments.example,identity.example' }, null],
+    [{ HTTPS_PROXY: 'http://proxy.example' }, null],
+  ])('complains of ALL_PROXY=socks5://… only where it would be used: %j', (more, words) => {
+    const environment = { ...complete, ALL_PROXY: 'socks5://proxy.example', ...more }
+    if (words !== null) return expect(problemsOf(environment)).toContain(words)
+    expect(loadConfig(environment).proxies).toMatchObject({ http: null })
   })
 
   it.each([
@@ -289,6 +303,22 @@ describe('loadConfig', () => {
       'DATABASE_URL would send its password and all rows to db.example',
     ],
     [{ DATABASE_URL: 'postgres://u:canary-word@db.example/x?ssl=false' }, 'DATABASE_URL would'],
+    [
+      { ASSIGNMENT_BASE_URL: 'http://erp.internal', HTTP_PROXY: 'http://proxy.example:3128' },
+      'ASSIGNMENT_BASE_URL would send the token and all records to the proxy proxy.example without TLS: use https://, or name erp.internal in NO_PROXY',
+    ],
+    [
+      { HTTPS_PROXY: 'http://u:canary-word@proxy.example:3128' },
+      'HTTPS_PROXY (or ALL_PROXY) would send the password of the proxy to proxy.example without TLS: use an https:// URL',
+    ],
+    [
+      { CONTRACT: 'http://docs.example/v1.json?key=canary-word' },
+      'CONTRACT would send its path and query to',
+    ],
+    [
+      { PUBLIC_URL: 'http://hooks.example', WEBHOOK_SECRET: 'canary-word-0123456789' },
+      'PUBLIC_URL would let WEBHOOK_SECRET be sent to hooks.example without TLS: use https://',
+    ],
   ])(
     'refuses plain text over public networks in one sentence, unless it is allowed (P9): %s',
     (urls, words) => {
