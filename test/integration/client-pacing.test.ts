@@ -93,6 +93,24 @@ describe('Retry-After', () => {
     clock.advance(-86_400_000)
     expect((await list(client)).status).toBe(200)
   })
+
+  it('P10: is obeyed after the clock was put back, whatever was asked for before', async () => {
+    const answers: readonly [number, string][] = [
+      [503, '2'],
+      [200, '0'],
+    ]
+    await using server = await startServer((_, response) => {
+      const [status, asked] = answers[server.received.length - 1] ?? [503, '3000']
+      response.writeHead(status, { ...json, 'retry-after': asked }).end('[]')
+    })
+    const clock = jumpingClock()
+    const client = openServerClient(server, { clock })
+    expect((await list(client)).status).toBe(200)
+    clock.advance(-86_400_000)
+    for (let time = 0; time < 3; time++)
+      expect((await failureOf(list(client))).notBefore?.getTime()).toBe(clock.now() + 3_000_000)
+    expect(server.received).toHaveLength(3)
+  })
 })
 
 describe('the budget', () => {

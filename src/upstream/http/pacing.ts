@@ -128,12 +128,14 @@ export function openPacing(options: PacingOptions): Pacing {
   let pause: Pause | null = null
   let first: Promise<void> | null = null
 
+  const leftOfPause = (): number => (pause === null ? 0 : leftUntil(pause.untilMs, clock.now()))
+
   /** Comes back when the request may be sent, with what to call when its answer is there. */
   async function waitForTurn(request: HttpRequest, signal: AbortSignal, givesWay: boolean) {
     for (;;) {
       const waitedMs = await limit.take(signal, givesWay)
       if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
-      const leftMs = pause === null ? 0 : leftUntil(pause.untilMs, clock.now())
+      const leftMs = leftOfPause()
       if (pause && leftMs > longestMs) throw notSentError(request, pause.failure)
       if (pause && leftMs > 0) {
         await clock.waitUntil(pause.untilMs, signal)
@@ -156,7 +158,8 @@ export function openPacing(options: PacingOptions): Pacing {
 
   function heed(failure: UpstreamError | null): void {
     const untilMs = failure?.notBefore?.getTime() ?? 0
-    if (failure && untilMs > (pause?.untilMs ?? 0))
+    // A pause from before the clock was put back is over, though it would end later.
+    if (failure && (leftOfPause() === 0 || untilMs > (pause?.untilMs ?? 0)))
       pause = { untilMs, isLong: untilMs - clock.now() > longestMs, failure }
   }
 
