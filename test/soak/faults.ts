@@ -37,6 +37,8 @@ type Tried = {
 }
 /** `fault`: the one that is there, or null. */
 type Truth = {
+  /** When the workers were started. */
+  readonly startedMs: number
   fault: PartFault | null
   readonly tried: Tried[]
   falseSeconds: number
@@ -52,7 +54,8 @@ const secondMs = 1_000
 /** Ends after the signal, with everything well. */
 export async function drawFaults(options: Options): Promise<readonly Finding[]> {
   const { faults, random, signal, say } = options
-  const truth: Truth = { fault: null, tried: [], falseSeconds: 0, lookedSeconds: 0 }
+  const startedMs = performance.now()
+  const truth: Truth = { startedMs, fault: null, tried: [], falseSeconds: 0, lookedSeconds: 0 }
   const done = new AbortController()
   const comparing = compareWithTruth(options, truth, done.signal)
   const pause = (ms: number) => wait(ms, undefined, { signal }).catch(() => {})
@@ -106,7 +109,7 @@ async function lookOnce({ readyUrls, alerts }: Options, truth: Truth): Promise<v
   }
   const isWell = ready.every((is) => is)
   if (one && one.endedMs !== null && isWell) one.wellMs ??= nowMs - one.endedMs
-  if (!isWell && nowMs - (one?.endedMs ?? Number.NEGATIVE_INFINITY) > withinMs) truth.falseSeconds++
+  if (!isWell && nowMs - (one?.endedMs ?? truth.startedMs) > withinMs) truth.falseSeconds++
 }
 
 const isReady = (url: string): Promise<boolean> =>
