@@ -23,7 +23,6 @@ const portOf = ({ url }: { readonly url: string }): number => Number(new URL(url
 
 export async function startMovingRedis(directory: string): Promise<MovingRedis> {
   const both = [await startRedis(`${directory}-1`), await startRedis(`${directory}-2`)] as const
-  for (const redis of both) await redis.tell('ACL', 'SETUSER', 'app', 'on', '>sesame', '~*', '&*', '+@all')
   const forwarder = await startForwarder(portOf(both[0]))
   let index: 0 | 1 = 0
   const current = () => both[index]

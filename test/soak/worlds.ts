@@ -60,6 +60,8 @@ export async function startRedis(directory: string): Promise<RedisWorld> {
   const url = `redis://127.0.0.1:${port}`
   mkdirSync(directory, { recursive: true })
   const flags = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory, '--appendonly', 'yes']
+  // Written down here, it is there again after each start.
+  flags.push('--user', 'app', 'on', '>sesame', '~*', '&*', '+@all')
   let server = await begin()
 
   async function begin(): Promise<ChildProcess> {
