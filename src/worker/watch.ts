@@ -35,6 +35,7 @@ import {
 import { count } from '../util/text.ts'
 import { withTimeout } from '../util/waiting.ts'
 import type { Pauses } from './health.ts'
+import type { Jobs } from './queue/jobs.ts'
 import type { RequestMinutes } from './request-minutes.ts'
 
 export type WorkerId = Pick<WorkerLine, 'id' | 'host' | 'pid' | 'version' | 'startedAt'>
@@ -47,7 +48,7 @@ type BeatOptions = {
   readonly pool: Pool
   readonly parts: Pick<Parts, 'list' | 'worked' | 'failed'>
   readonly running: () => WorkerLine['runs']
-  readonly waits: () => WorkerLine['waits']
+  readonly waits: Jobs['breaker']['waits']
   readonly signal: AbortSignal
 }
 
@@ -61,7 +62,7 @@ export async function keepBeating(options: BeatOptions): Promise<void> {
     const beat = noteWorker(pool, {
       ...worker,
       runs: running(),
-      waits: [...waits(), ...down.map(waitFor)],
+      waits: waitsOf(waits(), down),
     }).then(
       () => parts.worked('database'),
       (error) => parts.failed('database', error),
@@ -73,7 +74,16 @@ export async function keepBeating(options: BeatOptions): Promise<void> {
   }
 }
 
-const waitFor = (part: Part) => ({ what: titleOf(part), until: null, part })
+/** A part that is down is named once, with the time of the next try where runs met it. */
+const waitsOf = (met: ReturnType<BeatOptions['waits']>, down: readonly Part[]): WorkerLine['waits'] => [
+  ...met
+    .filter(({ partName }) => !down.some(({ name }) => name === partName))
+    .map(({ what, until }) => ({ what, until })),
+  ...down.map((part) => ({
+    ...{ what: titleOf(part), part },
+    until: met.find(({ partName }) => partName === part.name)?.until ?? null,
+  })),
+]
 
 export function newWorkerId(): WorkerId {
   const { version }: { version: string } = JSON.parse(

@@ -13,6 +13,7 @@ import {
 import { readClosedProblems } from '../../src/store/queries/problem-history.ts'
 import { readMinutes, readRequests, readStates, readWorkers } from '../../src/store/queries/watch.ts'
 import { openRequestMinutes } from '../../src/worker/request-minutes.ts'
+import { keepBeating, newWorkerId } from '../../src/worker/watch.ts'
 import { isForChanges } from '../support/asked.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { startTestWorker } from '../support/worker.ts'
@@ -178,6 +179,28 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
         failures: { '429': 1, '5xx': 1, none: 1 },
         latency: [2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
       },
+    ])
+  })
+
+  it('name a part that a worker waits for once, with the time of the next try', async () => {
+    const [until, since] = [new Date(Date.now() + 60_000), new Date()]
+    const down = {
+      ...({ name: 'assignment', kind: 'service', isUp: false, state: 'down', since } as const),
+      ...{ reason: 'It answers 503.', whatToDo: 'Wait.' },
+    }
+    const beating = new AbortController()
+    await keepBeating({
+      ...{ worker: newWorkerId(), pool: database.pool, running: () => [], signal: beating.signal },
+      parts: { list: () => [down], worked: () => beating.abort(), failed: () => beating.abort() },
+      waits: () => [
+        { what: 'the assignment service', until, partName: 'assignment' },
+        { what: 'the reconcile run of assignment', until, partName: null },
+      ],
+    })
+    const [seen] = await readWorkers(database.pool)
+    expect(seen?.waits.map(({ what, until: next }) => [what, next && new Date(next)])).toEqual([
+      ['the reconcile run of assignment', until],
+      ['the assignment service', until],
     ])
   })
 

@@ -34,8 +34,8 @@ export type CircuitBreaker = {
   outageOf(part: string): Error | null
   /** The part works again, so what waits for it is tried at once. */
   tryAgain(part: string): void
-  /** What does not work, in words, and when it is tried again. */
-  waits(): readonly { readonly what: string; readonly until: Date }[]
+  /** What does not work, in words, and when it is tried again; `partName`: of a service by its name, or of `database`. */
+  waits(): readonly { readonly what: string; readonly until: Date; readonly partName: string | null }[]
   close(): void
 }
 
@@ -88,7 +88,9 @@ export function openCircuitBreaker(options: Options): CircuitBreaker {
     tryAgain: (part) => tryAgain(state, keyOfPart(part)),
     waits: () =>
       [...failing].flatMap(([what, { outage, isLeftAlone }]) =>
-        isLeftAlone || serviceKeyPattern.test(what) ? [{ what, until: new Date(outage.untilMs) }] : [],
+        isLeftAlone || serviceKeyPattern.test(what)
+          ? [{ what, until: new Date(outage.untilMs), partName: partOfKey(what) }]
+          : [],
       ),
     close() {
       for (const { timer } of failing.values()) clearTimeout(timer)
@@ -101,6 +103,8 @@ const serviceKey = ({ serviceOf }: State, { stream }: RunRequest): string =>
   `the ${serviceOf(stream)} service`
 const streamKey = ({ stream, kind }: RunRequest): string => `the ${kind} run of ${stream}`
 const keyOfPart = (part: string): string => (part === 'database' ? databaseKey : `the ${part} service`)
+const partOfKey = (key: string): string | null =>
+  key === databaseKey ? 'database' : (serviceKeyPattern.exec(key)?.[1] ?? null)
 const keysOf = (state: State, request: RunRequest): readonly string[] => [
   databaseKey,
   serviceKey(state, request),
