@@ -196,11 +196,14 @@ function whatToDo(kind: PartKind, failure: unknown): string {
       : 'Give Redis more memory (maxmemory), or the queue room on its disk. Tidemark goes on by itself.'
   if (kind === 'database' && missingTables.test(codeOf(failure)))
     return 'Somebody removed the tables of Tidemark, or this is another database. Restart the worker: it makes them and reads everything again.'
-  if (/NOPERM|permission denied/.test(failure === null ? '' : messageOf(failure)))
+  const said = failure === null ? '' : messageOf(failure)
+  if (/NOPERM/.test(said))
+    return 'Give the user of REDIS_URL this right back: `ACL SETUSER`. Tidemark goes on by itself.'
+  if (/permission denied/.test(said))
     return kind === 'database'
       ? 'Give the role of DATABASE_URL this right back. Tidemark goes on by itself.'
-      : 'Give the user of the queue this right back (Redis: `ACL SETUSER`). Tidemark goes on by itself.'
-  if (kind === 'database' && /read-only/.test(failure === null ? '' : messageOf(failure)))
+      : 'Give the role of DATABASE_URL this right (as the owner of the database, with WORKER_ROLE: `tidemark migrate`). Tidemark goes on by itself.'
+  if (kind === 'database' && /read-only/.test(said))
     return 'Set DATABASE_URL to the primary, or make room on its disk. Tidemark goes on by itself when it takes writes again.'
   return 'Check that it runs and can be reached: `tidemark probe`.'
 }

@@ -130,7 +130,7 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
     })
   })
 
-  it('works with several hosts in DATABASE_URL', async () => {
+  it('works with several hosts in DATABASE_URL, and with the queue in Postgres', async () => {
     const { host } = new URL(database.url)
     const several = database.url.replace(`@${host}/`, `@${host},${host}/`)
     expect(await migrate(given(), several)).toMatchObject({
@@ -141,6 +141,14 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
       `select distinct pg_get_userbyid(relowner) as owner from pg_class where relnamespace = 'tidemark'::regnamespace`,
     )
     expect(rows).toEqual([{ owner: roles().OWNER_ROLE }])
+    await using simulator = await startSimulator({ assignments: 10, notes: 5 })
+    const url = several.replace(/\/\/[^@]*@/, `//${roles().WORKER_ROLE}:${password}@`)
+    const worker = await start(simulator, url, { REDIS_URL: undefined })
+    try {
+      await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
+    } finally {
+      await worker.stop()
+    }
   })
 
   it('goes on where one superuser did everything before, rows, history and record included', async () => {
@@ -260,6 +268,13 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
       ).toEqual([])
     } finally {
       await worker.stop()
+    }
+    const queued = await start(simulator, as(name), { REDIS_URL: undefined, BI_ROLE: undefined })
+    try {
+      simulator.source.change('assignment', 3, { Title: 'read by a run from the queue in Postgres' })
+      await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
+    } finally {
+      await queued.stop()
     }
     await connected(as(bi), async (client) => {
       expect((await client.query('select from bi.assignment')).rowCount).toBe(10)

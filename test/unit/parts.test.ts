@@ -103,6 +103,9 @@ describe('a part', () => {
       state: 'not yet',
       whatToDo: expect.stringContaining('ACL SETUSER'),
     })
+    parts.failed('queue', new Error('permission denied for database mirror'))
+    expect(find('queue')?.whatToDo).toContain('`tidemark migrate`')
+    expect(find('queue')?.whatToDo).not.toMatch(/Redis|REDIS|ACL/)
     parts.worked('database')
     expect(find('database')?.isUp).toBe(true)
   })

@@ -95,6 +95,9 @@ export async function handOver(client: Client, worker: string): Promise<void> {
   )
   const grants = await client.query<{ statement: string }>(grantsSql, [worker])
   for (const { statement } of grants.rows) await client.query(statement)
+  // Where the queue is in Postgres. For the workers to make it they would need the right to make any other, too.
+  const { rowCount } = await client.query(`select where to_regnamespace('bullmq') is null`)
+  if (rowCount === 1) await client.query(`create schema bullmq authorization ${role}`)
   await expectApart(client, worker)
 }
 

@@ -14,7 +14,7 @@ import {
   withBackend,
 } from 'bullmq'
 import { Redis } from 'ioredis'
-import pg, { type Pool, type PoolConfig } from 'pg'
+import pg, { type ClientBase, type Pool, type PoolConfig } from 'pg'
 import type { Logger } from '../../log.ts'
 import { backoff, delayAfter } from '../../util/backoff.ts'
 import { messageOf, UsageError } from '../../util/errors.ts'
@@ -115,6 +115,13 @@ export async function openDriver({ redisUrl, database, log }: Options): Promise<
   return redisUrl === null ? await openPostgres(database, log) : await openRedis(redisUrl, database, log)
 }
 
+/** To make a schema `if not exists` Postgres asks for the right to make one, even where it exists. */
+const makeSchemaSql = `do $$ begin if to_regnamespace('${schema}') is null then create schema ${schema}; end if; end $$`
+const makingNoSchemaTwice = (client: ClientBase): Pick<ClientBase, 'query'> => ({
+  query: ((text: string, values?: unknown[]) =>
+    client.query(/^create schema /i.test(text) ? makeSchemaSql : text, values)) as ClientBase['query'],
+})
+
 async function openPostgres({ connection, address }: Options['database'], log: Logger): Promise<OpenDriver> {
   const pool = new pg.Pool({
     ...connection,
@@ -135,7 +142,7 @@ async function openPostgres({ connection, address }: Options['database'], log: L
   const prepare = async () => {
     const client = await pool.connect()
     try {
-      await runMigrations(client, schema)
+      await runMigrations(makingNoSchemaTwice(client), schema)
       await guardLocks(client, schema)
     } finally {
       client.release()
