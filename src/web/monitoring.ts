@@ -3,6 +3,7 @@
 import type { Registry } from 'prom-client'
 import type { Logger } from '../log.ts'
 import type { Part } from '../problems/parts.ts'
+import { withTimeout } from '../util/waiting.ts'
 import { type Routes, withBytes } from './server.ts'
 import { isSecret } from './sessions.ts'
 import { openSignatureCheck, type Signature } from './webhook-signature.ts'
@@ -126,3 +127,21 @@ export const metricsRoute =
       return reply.header('content-type', registry.contentType).send(await looking)
     })
   }
+
+/** Nobody has to sign in for `/metrics`: however often it is asked for, Postgres and the queue are asked once in this time. */
+const askAgainMs = 2_000
+const longestMs = 5_000
+
+/** What was answered is kept, and so is that no answer came; not, that there was nobody to ask yet. */
+export function kept<Result>(
+  ask: () => Promise<Result> | null | undefined,
+  now = () => performance.now(),
+): () => Promise<Result | null> {
+  let last: { readonly atMs: number; readonly answer: Promise<Result | null> } | null = null
+  return async () => {
+    if (last !== null && now() - last.atMs < askAgainMs) return await last.answer
+    const asked = ask()
+    last = asked ? { atMs: now(), answer: withTimeout(longestMs, asked).catch(() => null) } : null
+    return (await last?.answer) ?? null
+  }
+}

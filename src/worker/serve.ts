@@ -3,7 +3,7 @@
 
 import { type Config, signingSecretOf } from '../config/load.ts'
 import { configuredStreams, proxyNotice } from '../configured.ts'
-import type { Pool, SyncContext } from '../context.ts'
+import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { NotNow } from '../operator/actions.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
@@ -28,7 +28,7 @@ import { type Demo, demoRoutes } from '../web/demo.ts'
 import { downloadRoutes } from '../web/downloads.ts'
 import { type LiveEvents, openLiveEvents } from '../web/live-events.ts'
 import { addStateGauges, type Metrics, openMetrics } from '../web/metrics.ts'
-import { healthRoutes, hookRoute, metricsRoute } from '../web/monitoring.ts'
+import { healthRoutes, hookRoute, kept, metricsRoute } from '../web/monitoring.ts'
 import { type Note, openSignInNotes } from '../web/noting.ts'
 import { pageRoutes } from '../web/page-routes.ts'
 import { forReaders } from '../web/readers.ts'
@@ -194,12 +194,14 @@ const isQueueUp = (state: Pick<WorkerState, 'parts'>): boolean => partOf(state, 
 function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly Routes[] {
   const { config, metrics, parts, signal } = state
   const { registry } = metrics
+  const looking = <Result>(look: (pool: Pool, streams: readonly Stream[]) => Promise<Result>) =>
+    state.live && state.readingPool && look(state.readingPool, state.live.context.streams)
   const refresh = addStateGauges(registry, {
-    overview: async () => (state.live ? orNull(overviewOf(state.live.context)) : null),
-    beliefs: async () => (state.live ? orNull(readBeliefs(state.live.context.database.pool)) : null),
-    problems: async () => (state.mirror ? orNull(state.mirror.problems()) : null),
-    progress: async () => (state.live ? orNull(progressOf(state.live.context)) : null),
-    queueCounts: async () => (state.live && isQueueUp(state) ? orNull(state.live.jobs.counts()) : null),
+    overview: kept(() => looking(overviewOf)),
+    beliefs: kept(() => state.readingPool && readBeliefs(state.readingPool)),
+    problems: kept(() => state.mirror?.problems(state.readingPool ?? undefined)),
+    progress: kept(() => looking(progressOf)),
+    queueCounts: kept(() => (isQueueUp(state) ? state.live?.jobs.counts() : null)),
     parts: parts.list,
   })
   const health = healthRoutes(() => ({
@@ -382,17 +384,6 @@ function formatOfReceiver(config: Config): string | null {
   return receiver && formatOf(receiver)
 }
 
-const progressOf = ({ database, streams }: SyncContext) =>
-  readProgress(
-    database.pool,
-    streams.map(({ name }) => name),
-  )
-
-const overviewOf = ({ database, streams }: SyncContext) =>
-  readOverview(
-    database.pool,
-    streams.map(({ name }) => name),
-  )
-
-const orNull = <Result>(work: Promise<Result>): Promise<Result | null> =>
-  withTimeout(askMs, work).catch(() => null)
+const namesOf = (streams: readonly Stream[]) => streams.map(({ name }) => name)
+const progressOf = (pool: Pool, streams: readonly Stream[]) => readProgress(pool, namesOf(streams))
+const overviewOf = (pool: Pool, streams: readonly Stream[]) => readOverview(pool, namesOf(streams))

@@ -73,7 +73,7 @@ describe.skipIf(!hasPostgres)('a paused stream', () => {
       expect(await resumeStream(pool, 'assignment')).toMatchObject({ by, reason: 'a test' })
       expect(await resumeStream(pool, 'assignment')).toBeNull()
       await expect.poll(() => differences(pool, simulator, 'assignment'), inTime).toEqual([])
-      expect(await worker.metric('tidemark_paused{stream="assignment"}')).toBe(0)
+      await expect.poll(() => worker.metric('tidemark_paused{stream="assignment"}'), inTime).toBe(0)
     } finally {
       await worker.stop()
     }

@@ -11,7 +11,7 @@ import type { Part } from '../../src/problems/parts.ts'
 import { readAssets } from '../../src/web/assets.ts'
 import { html } from '../../src/web/html.ts'
 import { openLiveEvents } from '../../src/web/live-events.ts'
-import { healthRoutes, hookRoute, metricsRoute } from '../../src/web/monitoring.ts'
+import { healthRoutes, hookRoute, kept, metricsRoute } from '../../src/web/monitoring.ts'
 import { sendPage } from '../../src/web/page-routes.ts'
 import {
   AddressUnusable,
@@ -178,6 +178,21 @@ describe('GET /healthz, /readyz and /metrics', () => {
       },
     ])
     expect((await fetch(`${url}/readyz`, { method: 'HEAD' })).status).toBe(200)
+  })
+
+  it('look for a metric once in two seconds, however often they are asked, and whether it was found or not', async () => {
+    let [nowMs, looks] = [0, 0]
+    let isThere = false
+    const look = kept(
+      () =>
+        isThere ? Promise.resolve(++looks).then((count) => (count === 2 ? Promise.reject() : count)) : null,
+      () => nowMs,
+    )
+    expect(await look()).toBeNull()
+    isThere = true
+    const found: unknown[] = []
+    for (nowMs of [0, 1_999, 2_000, 3_999, 4_000]) found.push(await look())
+    expect(found).toEqual([1, 1, null, null, 3])
   })
 
   it('answer a failure without its reason', async () => {
