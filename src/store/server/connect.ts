@@ -151,7 +151,7 @@ const maxConnections = 20
 const fewSessions = 2
 const connectTimeoutMs = 15_000
 /** So soon after the last word it is checked whether the machine of Postgres is still there; otherwise it would take two hours. */
-const keepAliveMs = 10_000
+export const keepAliveMs = 10_000
 
 export async function openDatabase({
   url,

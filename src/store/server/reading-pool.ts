@@ -6,7 +6,7 @@ import pg, { type ClientBase, type Pool } from 'pg'
 import type { Logger } from '../../log.ts'
 import { openPlaces } from '../../util/places.ts'
 import { withTimeout } from '../../util/waiting.ts'
-import type { Database } from './connect.ts'
+import { type Database, keepAliveMs } from './connect.ts'
 import { takeConnection } from './session.ts'
 import { guardSearchPath, settleSession } from './settings.ts'
 
@@ -35,6 +35,7 @@ export function openReadingPool({ database, longestQueryMs, log }: Options): Poo
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'tidemark console',
     keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
     onConnect: (client) => withTimeout(connectTimeoutMs, settle(client)),
   })
   pool.on('connect', (client) => void client.on('error', () => {}))
