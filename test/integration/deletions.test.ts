@@ -236,6 +236,21 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect((await search(context)).tally.requests).toBe(2)
   })
 
+  it('are left to a reconcile by the sweep, too, where ranks tell nothing (P7)', async () => {
+    await using upstream = await startSimulator({ assignments: 300 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '100' })
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    await database.pool.query(
+      `update tidemark.belief set value = 'not trusted' where name = 'ranks'; update tidemark.stream set swept_key = null`,
+    )
+    for (let id = 20; id < 280; id += 20) upstream.source.remove('assignment', id)
+    expect(await search(context)).toMatchObject({ note: expect.stringContaining('none was marked') })
+    expect(await gone()).toHaveLength(0)
+    expect(await lacking()).toEqual(['assignment'])
+    expect((await reconcile(context, 0)).findings).toMatchObject({ marked: 13 })
+  })
+
   it('are looked up one by one, no faster than is allowed, when one of many is there though lists hide it (P7)', async () => {
     await using upstream = await startSimulator({ assignments: 900 })
     await using context = await openTestContext(database, upstream, {

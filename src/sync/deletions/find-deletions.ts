@@ -4,40 +4,33 @@
 // reconcile has compared the whole list.
 
 import type { JsonObject } from '../../json/json.ts'
-import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
+import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, keyReader, readRecords, toInt64 } from '../../streams/record.ts'
-import { count, plural } from '../../util/text.ts'
-import type { RecordList } from '../../wire/record-page.ts'
+import { plural } from '../../util/text.ts'
 import { learnt, news, usable } from '../changes/hypotheses.ts'
 import type { Learnt } from '../changes/state.ts'
-import { KeyOrderBroken, keyListing, listByKey } from '../lists/by-key.ts'
+import { KeyOrderBroken, keyListing } from '../lists/by-key.ts'
 import { keyOrderOf } from '../lists/key-order.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
-import { type Gone, isDoubtfulWith } from '../ports/audits.ts'
-import type { Source } from '../ports/source.ts'
-import type { Run, Store } from '../ports/store.ts'
 import { countListed, probeRanks, type RankSides } from './rank-probe.ts'
-import { openShownKeys, type ShownKeys } from './shown-keys.ts'
+import {
+  type DeletionsContext,
+  leaveToReconcile,
+  lookAt,
+  mostAtOnce,
+  type Search,
+  tooMany,
+  whileBlocked,
+} from './search.ts'
+import { openShownKeys } from './shown-keys.ts'
+import { sweep } from './sweep.ts'
 
-export type DeletionsContext = {
-  readonly store: Store
-  readonly source: Source
-  readonly stream: ChangesStream
-  readonly pageSize: number
-  readonly now: () => Date
-  readonly signal: AbortSignal
-}
-
-/** When more are missing, the whole list is compared before any of them is marked. */
-const mostAtOnce = 12
+/** Of records that lists hide, so many are looked up in each run: one of them may vanish, too. */
+const mostHiddenLooks = 20
 /** So many pages of the list are compared in one run. */
 const pagesPerSweep = 25
 /** A slice is swept this often although the rank probe finds nothing: one vanished and one unknown record cancel each other. */
 const sweepEveryMs = 600_000
-/** Of records that lists hide, in each run: one of them may vanish, too. */
-const mostHiddenLooks = 20
-const looksAtOnce = 4
-const keysAtOnce = 1_000
 /** No list is as long as this. */
 const farBehind = 2_000_000_000
 
@@ -76,25 +69,6 @@ export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
       )
     }
   })
-}
-
-type Search = DeletionsContext & {
-  readonly run: Run<'deletions'>
-  readonly keyField: string
-  readonly listed: ShownKeys
-  /** How many rows there are, and how many of them the sweep of this run found missing. */
-  readonly living: number
-  missing: number
-  marked: number
-  /** What earlier searches left: whether deletions are blocked, and how many rows they marked. */
-  readonly before: Awaited<ReturnType<Run<'deletions'>['shown']['beforehand']>>
-  /** Rows that were missing or older here, and were written from the list. */
-  brought: number
-  /** Records of which a look did not tell whether they are there. */
-  unclear: number
-  isSweptWhole: boolean
-  /** More are missing than this run marks. */
-  wantsReconcile: boolean
 }
 
 const waitsForPolls = 'the last poll was shown nothing that is known, so what is missing proves nothing'
@@ -260,156 +234,8 @@ async function decideBySize(search: Search, sides: RankSides): Promise<string | 
   return (await tooMany(search, ofLiving)) ?? (await leaveToReconcile(search, ofLiving))
 }
 
-const whileBlocked = (stream: string): string =>
-  `blocked: nothing is marked until somebody has decided. To review the deletions: tidemark deletions list ${stream}`
-
-async function leaveToReconcile(search: Search, missing: number): Promise<string> {
-  if (search.before.isBlocked) return whileBlocked(search.stream.name)
-  await wantReconcile(search)
-  return `the list lacks ${plural(missing, 'row')} or more; none was marked, a reconcile compares the whole list first`
-}
-
-async function wantReconcile(search: Search): Promise<void> {
-  search.wantsReconcile = true
-  await search.run.shown.wantReconcile()
-}
-
 /** A record that the user may not see counts in ranks, but its place in the list is empty: so ranks call rows vanished that are there. */
 function distrustRanks(search: Search): Promise<void> {
   const evidence = `the ranks told of more than ${mostAtOnce} differences, and the list itself of ${search.missing}`
   return believe(search, learnt('ranks', 'not trusted', evidence))
-}
-
-// ── the sweep ────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** Goes on where the last sweep stopped, and begins anew behind the end of the list. Returns why nothing was marked; null: no such reason. */
-async function sweep(search: Search, withDeleted: boolean, mostPages: number): Promise<string | null> {
-  const { run } = search
-  run.progress.step('Compare slices of the list')
-  let pagesLeft = mostPages
-  let { after, beganAt } = await run.shown.sweep()
-  if (beganAt === null && after === null) await run.shown.moveSweep(null)
-  for (;;) {
-    const from = after
-    const round = await sweepRound(search, withDeleted, from, pagesLeft)
-    if (round.blocked !== null || !round.isAtEnd) return round.blocked
-    search.isSweptWhole ||= from === null
-    if (search.unclear === 0 && beganAt !== null) await run.shown.knownThrough(beganAt)
-    await run.shown.moveSweep(null)
-    pagesLeft -= round.pages
-    if (from === null || pagesLeft <= 0) return null
-    ;({ after, beganAt } = await run.shown.sweep())
-  }
-}
-
-type Round = { readonly blocked: string | null; readonly isAtEnd: boolean; readonly pages: number }
-
-async function sweepRound(
-  search: Search,
-  withDeleted: boolean,
-  from: bigint | null,
-  mostPages: number,
-): Promise<Round> {
-  const { run, signal } = search
-  const listed = listByKey(keyListing(search), { from })
-  let after = from
-  for (let pages = 0; pages < mostPages; pages++) {
-    signal.throwIfAborted()
-    const next = await listed.next()
-    if (next.done) {
-      const blocked = next.value.isWhole ? await compareSlice(search, withDeleted, after, null, []) : null
-      return { blocked, isAtEnd: next.value.isWhole, pages }
-    }
-    const last = next.value.keys.at(-1) ?? null
-    search.listed.show(next.value.keys)
-    const blocked = await compareSlice(search, withDeleted, after, last, next.value.keys)
-    if (blocked !== null) return { blocked, isAtEnd: false, pages }
-    await bringWhatIsNew(search, next.value.records)
-    after = last
-    await run.shown.moveSweep(after, search.unclear > 0)
-  }
-  return { blocked: null, isAtEnd: false, pages: mostPages }
-}
-
-/** Writes what the list shows and no poll brought, such as records that were hidden while their versions were read. */
-async function bringWhatIsNew(search: Search, records: RecordList): Promise<void> {
-  const { run, stream } = search
-  const page = readRecords(records, stream.keyFields, stream.versionFields)
-  const { inserted, updated } = await run.pages.commit(page, null)
-  page.release?.()
-  search.brought += inserted + updated
-}
-
-/** Too many at once prove nothing, even if each of them is gone when asked for (P7). Returns why nothing is marked; null: they are few. */
-async function tooMany(search: Search, missing: number): Promise<string | null> {
-  const { run, stream, living, before } = search
-  const shortfall = { living, missing, seen: Math.max(0, living - missing) }
-  if (missing === 0 || !isDoubtfulWith(shortfall, before.marked)) return null
-  await run.shown.block(shortfall)
-  await wantReconcile(search)
-  return `blocked: the list lacks ${count(missing)} of ${count(living)} rows. To review them: tidemark deletions list ${stream.name}`
-}
-
-async function compareSlice(
-  search: Search,
-  withDeleted: boolean,
-  after: bigint | null,
-  to: bigint | null,
-  listed: readonly bigint[],
-): Promise<string | null> {
-  const { run } = search
-  // The list showed nothing at all, which proves nothing: all rows count as missing.
-  if (after === null && to === null) return await tooMany(search, search.living)
-  const slice = { after, to, listed, withDeleted }
-  const missing = await run.shown.countMissing(slice)
-  if (missing.all === 0) return null
-  // Rows that the source had marked as deleted before do not count: that they go is no news.
-  search.missing += missing.living
-  // A person has to decide about blocked deletions, and these rows may be among them.
-  if (search.missing > mostAtOnce || search.before.isBlocked)
-    return await leaveToReconcile(search, search.missing)
-  const blocked = await tooMany(search, search.missing)
-  if (blocked !== null) return blocked
-  for (let from = after; ; ) {
-    const keys = await run.shown.missingKeys({ ...slice, after: from }, keysAtOnce)
-    if (keys.length === 0) return null
-    await lookAt(search, keys)
-    from = keys.at(-1) ?? null
-  }
-}
-
-// ── suspects ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-type Looked = { readonly alive: number; readonly unclear: number }
-
-/** Looks at each of these records, and marks those that are gone (P7). */
-async function lookAt(search: Search, keys: readonly bigint[]): Promise<Looked> {
-  if (keys.length === 0) return { alive: 0, unclear: 0 }
-  const { run, source, stream, signal } = search
-  const askedAt = await run.shown.clock()
-  const gone: Gone[] = []
-  const found: JsonObject[] = []
-  const there: string[] = []
-  for (let start = 0; start < keys.length; start += looksAtOnce) {
-    signal.throwIfAborted()
-    const some = keys.slice(start, start + looksAtOnce)
-    const answers = await Promise.all(some.map((key) => source.lookup?.(String(key), signal)))
-    for (const [index, answer] of answers.entries()) {
-      const key = String(some[index])
-      if (answer === 'gone')
-        gone.push({ key, evidence: 'the list lacked it, and asked for by its id it is gone' })
-      else if (typeof answer === 'object') {
-        found.push(answer.found)
-        if (!isFlaggedDeleted(answer.found)) there.push(key)
-      }
-    }
-  }
-  if (found.length > 0)
-    await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
-  await run.shown.noteThere(there)
-  const areGone = gone.length > 0 && (found.length > 0 || (await search.listed.areThere(signal)))
-  if (areGone) search.marked += await run.shown.markGone(gone, askedAt)
-  const unclear = keys.length - found.length - (areGone ? gone.length : 0)
-  search.unclear += unclear
-  return { alive: there.length, unclear }
 }

@@ -1,0 +1,102 @@
+// One search for vanished records: what it knows, when it leaves rows to a reconcile or to a person, and the looks at single records (P7).
+
+import type { JsonObject } from '../../json/json.ts'
+import type { ChangesStream } from '../../streams/catalog.ts'
+import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
+import { count, plural } from '../../util/text.ts'
+import { type Gone, isDoubtfulWith } from '../ports/audits.ts'
+import type { Source } from '../ports/source.ts'
+import type { Run, Store } from '../ports/store.ts'
+import type { ShownKeys } from './shown-keys.ts'
+
+export type DeletionsContext = {
+  readonly store: Store
+  readonly source: Source
+  readonly stream: ChangesStream
+  readonly pageSize: number
+  readonly now: () => Date
+  readonly signal: AbortSignal
+}
+
+/** When more are missing, the whole list is compared before any of them is marked. */
+export const mostAtOnce = 12
+const looksAtOnce = 4
+
+export type Search = DeletionsContext & {
+  readonly run: Run<'deletions'>
+  readonly keyField: string
+  readonly listed: ShownKeys
+  /** How many rows there are, and how many of them the sweep of this run found missing. */
+  readonly living: number
+  missing: number
+  marked: number
+  /** What earlier searches left: whether deletions are blocked, and how many rows they marked. */
+  readonly before: Awaited<ReturnType<Run<'deletions'>['shown']['beforehand']>>
+  /** Rows that were missing or older here, and were written from the list. */
+  brought: number
+  /** Records of which a look did not tell whether they are there. */
+  unclear: number
+  isSweptWhole: boolean
+  /** More are missing than this run marks. */
+  wantsReconcile: boolean
+}
+
+/** Too many at once prove nothing, even if each of them is gone when asked for (P7). Returns why nothing is marked; null: they are few. */
+export async function tooMany(search: Search, missing: number): Promise<string | null> {
+  const { run, stream, living, before } = search
+  const shortfall = { living, missing, seen: Math.max(0, living - missing) }
+  if (missing === 0 || !isDoubtfulWith(shortfall, before.marked)) return null
+  await run.shown.block(shortfall)
+  await wantReconcile(search)
+  return `blocked: the list lacks ${count(missing)} of ${count(living)} rows. To review them: tidemark deletions list ${stream.name}`
+}
+
+export const whileBlocked = (stream: string): string =>
+  `blocked: nothing is marked until somebody has decided. To review the deletions: tidemark deletions list ${stream}`
+
+export async function leaveToReconcile(search: Search, missing: number): Promise<string> {
+  if (search.before.isBlocked) return whileBlocked(search.stream.name)
+  await wantReconcile(search)
+  return `the list lacks ${plural(missing, 'row')} or more; none was marked, a reconcile compares the whole list first`
+}
+
+async function wantReconcile(search: Search): Promise<void> {
+  search.wantsReconcile = true
+  await search.run.shown.wantReconcile()
+}
+
+// ── suspects ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+type Looked = { readonly alive: number; readonly unclear: number }
+
+/** Looks at each of these records, and marks those that are gone (P7). */
+export async function lookAt(search: Search, keys: readonly bigint[]): Promise<Looked> {
+  if (keys.length === 0) return { alive: 0, unclear: 0 }
+  const { run, source, stream, signal } = search
+  const askedAt = await run.shown.clock()
+  const gone: Gone[] = []
+  const found: JsonObject[] = []
+  const there: string[] = []
+  for (let start = 0; start < keys.length; start += looksAtOnce) {
+    signal.throwIfAborted()
+    const some = keys.slice(start, start + looksAtOnce)
+    const answers = await Promise.all(some.map((key) => source.lookup?.(String(key), signal)))
+    for (const [index, answer] of answers.entries()) {
+      const key = String(some[index])
+      if (answer === 'gone')
+        gone.push({ key, evidence: 'the list lacked it, and asked for by its id it is gone' })
+      else if (typeof answer === 'object') {
+        found.push(answer.found)
+        if (!isFlaggedDeleted(answer.found)) there.push(key)
+      }
+    }
+  }
+  if (found.length > 0)
+    await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
+  await run.shown.noteThere(there)
+  const areGone = gone.length > 0 && (found.length > 0 || (await search.listed.areThere(signal)))
+  if (areGone) search.marked += await run.shown.markGone(gone, askedAt)
+  const unclear = keys.length - found.length - (areGone ? gone.length : 0)
+  search.unclear += unclear
+  return { alive: there.length, unclear }
+}
