@@ -109,7 +109,7 @@ type Round = Receiver & {
   /** Null: the message was accepted. */
   readonly onSent?: (failure: unknown) => void
   /** Nothing waits to be sent again, whichever worker sent it. */
-  readonly onSettled?: () => void
+  readonly onAllSent?: (lastToldAt: Date | null) => void
   readonly signal: AbortSignal
   readonly log: Logger
 }
@@ -121,7 +121,7 @@ export async function sendAlerts({
   quietHours = null,
   now,
   onSent = () => {},
-  onSettled = () => {},
+  onAllSent = () => {},
   signal,
   log,
   ...receiver
@@ -130,7 +130,7 @@ export async function sendAlerts({
   await book.write(known)
   if (forgotten.length > 0) await book.forget(forgotten)
   const news = [...begun, ...over]
-  if (known.every(({ attempts }) => attempts === 0)) onSettled()
+  if (known.every(({ attempts }) => attempts === 0)) onAllSent(lastToldOf(known))
   if (quietHours && isQuiet(quietHours, now)) return
   if (news.length === 0 || news.some(({ retryAt }) => retryAt !== null && retryAt > now)) return
   const failures = Math.max(...news.map(({ attempts }) => attempts))
@@ -151,12 +151,17 @@ export async function sendAlerts({
   if (failures > 0) log.info({ failures }, 'alerts can be sent again')
 }
 
+const lastToldOf = (alerts: readonly Alert[]): Date | null =>
+  alerts
+    .flatMap(({ toldAt }) => toldAt ?? [])
+    .reduce<Date | null>((last, one) => (last !== null && last > one ? last : one), null)
+
 const defaultEveryMs = 15_000
 /** What a worker knows by itself costs nothing to look at. */
 const defaultOwnEveryMs = 5_000
 
 type Options = Receiver &
-  Pick<Round, 'quietHours' | 'onSent' | 'onSettled' | 'signal' | 'log'> & {
+  Pick<Round, 'quietHours' | 'onSent' | 'onAllSent' | 'signal' | 'log'> & {
     /** What was found with the help of Postgres, and the book that is kept there; null while Postgres does not work. */
     readonly database: () => {
       problems(): Promise<readonly Problem[]>
@@ -171,7 +176,7 @@ type Options = Receiver &
 
 /** Until the signal. Needs neither Postgres nor the queue. */
 export async function runAlertLoop(options: Options): Promise<void> {
-  const { database, ownProblems, now = () => new Date(), onSettled, ...round } = options
+  const { database, ownProblems, now = () => new Date(), onAllSent, ...round } = options
   const { everyMs = defaultEveryMs, ownEveryMs = defaultOwnEveryMs } = options
   const memory = openMemory()
   await Promise.all([
@@ -180,8 +185,8 @@ export async function runAlertLoop(options: Options): Promise<void> {
       if (there === null) return ownEveryMs
       const found = await there.problems()
       await there.withBook(async (book) => {
-        await memory.handOver(book)
-        await sendAlerts({ ...round, ...(onSettled && { onSettled }), problems: found, book, now: now() })
+        await memory.writeTo(book)
+        await sendAlerts({ ...round, ...(onAllSent && { onAllSent }), problems: found, book, now: now() })
         memory.remember(await book.read())
       })
       return everyMs
@@ -189,7 +194,7 @@ export async function runAlertLoop(options: Options): Promise<void> {
     // In a loop of its own, because the other loop may wait for Postgres for ever.
     keepLooking(options, async () => {
       const isAway = database() === null
-      if (isAway) memory.takeOver(ownProblems())
+      if (isAway) memory.goOnWith(ownProblems())
       await sendAlerts({ ...round, problems: isAway ? ownProblems() : [], book: memory.book, now: now() })
       return ownEveryMs
     }),
@@ -209,44 +214,46 @@ async function keepLooking({ signal, log }: Options, look: () => Promise<number>
 }
 
 /**
- * The book of a worker whose Postgres is away. It begins with what people were told of the parts by the other book, and what it told is
- * written there when Postgres is back, so that nothing is told twice.
+ * The book of a worker whose Postgres is away. It begins with what people were told of the parts, and what this worker told is written to
+ * the book in Postgres when that is back, so that nothing is told twice.
  */
 function openMemory() {
-  const alerts = new Map<string, Alert>()
-  /** As the other book had them last. */
-  let known: readonly Alert[] = []
-  const taken = new Set<string>()
+  /** Of what people were told by the book in Postgres. */
+  let told: ReadonlyMap<string, Alert> = new Map()
+  /** What changed since; null: it is over. */
+  const changed = new Map<string, Alert | null>()
+  const isNew = ({ key, toldAt }: Alert) => toldAt !== null && !told.has(key)
   const book: AlertBook = {
-    read: async () => [...alerts.values()],
+    read: async () => [...changed.values()].filter((alert) => alert !== null),
     async write(given) {
-      for (const alert of given) alerts.set(alert.key, alert)
+      for (const alert of given) changed.set(alert.key, alert)
     },
     async forget(keys) {
-      for (const key of keys) alerts.delete(key)
+      for (const key of keys)
+        if (told.has(key)) changed.set(key, null)
+        else changed.delete(key)
     },
   }
   return {
     book,
     remember(given: readonly Alert[]) {
-      known = given
+      told = new Map(given.filter(({ toldAt }) => toldAt !== null).map((alert) => [alert.key, alert]))
     },
-    takeOver(problems: readonly Problem[]) {
-      for (const alert of known) {
-        if (alert.toldAt === null || alerts.has(alert.key) || taken.has(alert.key)) continue
-        if (!problems.some(({ key }) => key === alert.key)) continue
-        alerts.set(alert.key, alert)
-        taken.add(alert.key)
+    /** Nobody is told anew of these problems. */
+    goOnWith(problems: readonly Problem[]) {
+      for (const { key } of problems) {
+        const alert = told.get(key)
+        if (alert !== undefined && !changed.has(key)) changed.set(key, alert)
       }
     },
-    async handOver(other: AlertBook): Promise<void> {
-      const told = [...alerts.values()].filter(({ key, toldAt }) => toldAt !== null && !taken.has(key))
-      if (told.length > 0) await other.write(told)
-      const over = [...taken].filter((key) => !alerts.has(key))
+    async writeTo(other: AlertBook): Promise<void> {
+      const begun = [...changed.values()].filter((alert) => alert !== null).filter(isNew)
+      if (begun.length > 0) await other.write(begun)
+      const over = [...changed].flatMap(([key, alert]) => (alert === null ? [key] : []))
       if (over.length > 0) await other.forget(over)
       // What nobody was told of is forgotten by the looks that follow.
-      for (const key of [...taken, ...told.map((alert) => alert.key)]) alerts.delete(key)
-      taken.clear()
+      for (const [key, alert] of changed)
+        if (alert === null || told.has(key) || isNew(alert)) changed.delete(key)
     },
   }
 }

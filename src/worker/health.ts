@@ -117,6 +117,8 @@ export function alertPeople(options: {
   const receiver = receiverOf(config)
   if (receiver === null) return
   const isUp = (name: string) => parts.list().some((part) => part.name === name && part.isUp)
+  const sent = noteSent(parts)
+  let isAlertUnsent = false
   void runAlertLoop({
     ...receiver,
     quietHours: config.alertQuietHours,
@@ -126,9 +128,16 @@ export function alertPeople(options: {
       return { problems: there.problems, withBook: (work) => withAlertBook(there.pool, work) }
     },
     ownProblems: () => problemsOfParts({ parts: parts.list() }, new Date()),
-    onSent: noteSent(parts),
-    onSettled() {
-      if (!isUp(receiverName)) parts.forget(receiverName)
+    onSent(failure) {
+      isAlertUnsent = failure !== null
+      sent(failure)
+    },
+    // A test that failed stands in no book: it counts until something was accepted, whichever worker sent it.
+    onAllSent(lastToldAt) {
+      const part = parts.list().find(({ name }) => name === receiverName)
+      const isAccepted = isAlertUnsent || (part && lastToldAt && lastToldAt > part.since)
+      if (isAccepted && !part?.isUp) parts.forget(receiverName)
+      isAlertUnsent = false
     },
     ...{ now, signal, log },
   })

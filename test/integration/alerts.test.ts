@@ -2,15 +2,19 @@
 
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
 import { openLog } from '../../src/log.ts'
 import { runAlertLoop, sendAlerts } from '../../src/problems/alert-loop.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { withAlertBook } from '../../src/store/admin/alert-book.ts'
 import { inTurn } from '../../src/store/server/session.ts'
+import { alertPeople, openPauses, openWorkerParts, testAlertOf } from '../../src/worker/health.ts'
 import { neverAborted } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
 import { adminToken, startTestWorker } from '../support/worker.ts'
 
 const start = new Date('2026-03-02T12:00:00Z')
@@ -241,6 +245,38 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     expect(told).toHaveLength(3)
     ending.abort()
     await alerting
+  })
+
+  it('go to a receiver that is down from a test that failed until one arrives', async () => {
+    const { url, told, answer } = await startReceiver()
+    answer.status = 500
+    await using simulator = await startSimulator()
+    const config = loadConfig(environmentFor(simulator, database, { ALERT_WEBHOOK_URL: url }))
+    const parts = openWorkerParts({ config, jobs: () => null, pauses: openPauses(), log: quietLog })
+    const isUp = () => parts.list().find(({ name }) => name === 'alerts')?.isUp
+    const sendTest = testAlertOf(config, parts) ?? (async () => '')
+    parts.worked('database')
+    await expect(sendTest()).rejects.toThrow('answered 500')
+    let looks = 0
+    const problems = async () => {
+      looks++
+      return []
+    }
+    const ending = new AbortController()
+    alertPeople({
+      ...{ config, parts, now: () => start, signal: ending.signal, log: quietLog },
+      mirror: () => ({ pool: database.pool, problems }),
+    })
+    try {
+      await vi.waitFor(() => expect(looks).toBe(1))
+      await wait(200)
+      expect(isUp()).toBe(false)
+      answer.status = 200
+      await sendTest()
+      expect([isUp(), told]).toEqual([true, [expect.stringContaining('This is a test')]])
+    } finally {
+      ending.abort()
+    }
   })
 
   it('are told by the worker, also what stood before it was started', async () => {
