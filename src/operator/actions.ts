@@ -225,13 +225,12 @@ async function testAlert({ sendTestAlert }: ActionContext): Promise<Outcome> {
   return { text, json: { sent: true } }
 }
 
-async function endSessions({ endSessions }: ActionContext): Promise<Outcome> {
-  const ended = endSessions()
-  return {
-    text: `${plural(ended, 'session')} of this worker ended. Everybody has to sign in again.`,
-    json: { ended },
-  }
-}
+const endSessions = async (context: ActionContext): Promise<Outcome> => sessionsEnded(context.endSessions())
+
+export const sessionsEnded = (ended: number): Outcome => ({
+  text: `${plural(ended, 'session')} of this worker ended. Everybody has to sign in again.`,
+  json: { ended },
+})
 
 export const actions = {
   testAlert,

@@ -6,7 +6,7 @@ import { lastSlot, type Schedule } from '../config/parsers.ts'
 import { configuredStreams } from '../configured.ts'
 import type { Logger } from '../log.ts'
 import type { Receiver } from '../problems/alert-body.ts'
-import { runAlertLoop } from '../problems/alert-loop.ts'
+import { runAlertLoop, sendTest } from '../problems/alert-loop.ts'
 import { problemsOfParts } from '../problems/find-problems.ts'
 import { type GivenPart, isDiskFull, openParts, type Parts } from '../problems/parts.ts'
 import { withAlertBook } from '../store/admin/alert-book.ts'
@@ -143,7 +143,26 @@ export function alertPeople(options: {
   })
 }
 
-export const noteSent =
+const noteSent =
   (parts: Parts) =>
   (failure: unknown): void =>
     failure === null ? parts.worked(receiverName) : parts.failed(receiverName, failure)
+
+const longestTestMs = 10_000
+
+/** Sends a test to the receiver of alerts, which works or does not by what comes of it; null: there is none. */
+export function testAlertOf(config: Config, parts: Parts): (() => Promise<string>) | null {
+  const receiver = receiverOf(config)
+  if (receiver === null) return null
+  const sent = noteSent(parts)
+  return async () => {
+    try {
+      const text = await sendTest(receiver, new Date(), AbortSignal.timeout(longestTestMs))
+      sent(null)
+      return text
+    } catch (error) {
+      sent(error)
+      throw error
+    }
+  }
+}

@@ -3,16 +3,15 @@
 
 import { type Config, signingSecretOf } from '../config/load.ts'
 import { configuredStreams, proxyNotice } from '../configured.ts'
-import type { Pool } from '../context.ts'
+import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { NotNow } from '../operator/actions.ts'
+import { NotNow, sessionsEnded } from '../operator/actions.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
 import { noteEvent, performRecorded } from '../operator/record-action.ts'
 import { planAskedRewind } from '../operator/rewind.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import { formatOf } from '../problems/alert-body.ts'
-import { sendTest } from '../problems/alert-loop.ts'
 import type { Part, Parts } from '../problems/parts.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { readBeliefs } from '../store/queries/dictionary.ts'
@@ -38,7 +37,8 @@ import { byKnownNames, isLoopback, type OwnNames, type Routes, startHttpServer }
 import { readOnlyViewer } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
-import { alertPeople, noteSent, openPauses, openWorkerParts, receiverOf } from './health.ts'
+import { alertPeople, openPauses, openWorkerParts, receiverOf, testAlertOf } from './health.ts'
+import type { Jobs } from './queue/jobs.ts'
 import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
 import { settingsOf } from './settings.ts'
 import { type Live, type Mirror, start } from './start.ts'
@@ -79,6 +79,7 @@ export async function serve(options: {
     parts: openWorkerParts({ config, jobs: () => state.live?.jobs ?? null, pauses, log }),
     tasks: openBackgroundTasks({ log }),
     mirror: null,
+    context: null,
     live: null,
     readingPool: null,
     statusQueries: null,
@@ -101,9 +102,13 @@ export async function serve(options: {
     state.mirror = mirror
   }
   alertPeople({ ...{ config, parts, now, signal, log }, mirror: () => state.mirror })
-  const begun = start({ ...{ config, log, metrics, parts, pauses, signal, onMirror, onHopeless } }).then(
-    (started) => showMirror(state, started),
-  )
+  const onContext = (context: SyncContext) => showMirror(state, context)
+  const begun = start({
+    ...{ config, log, metrics, parts, pauses, signal, onMirror, onContext, onHopeless },
+  }).then((live) => {
+    state.live = live
+    return live
+  })
   // The error goes to whoever awaits `live`; if nobody does, it must not count as unhandled.
   begun.catch(() => {})
 
@@ -129,14 +134,13 @@ export async function serve(options: {
 }
 
 /** From now on people can look at the mirror. */
-function showMirror(state: WorkerState, live: Live): Live {
-  const { database } = live.context
+function showMirror(state: WorkerState, context: SyncContext): void {
+  const { database } = context
   const pool = openReadingPool({ database, longestQueryMs: longestLookMs, log: state.log })
   const readings = openReadings(pool)
-  state.live = live
+  state.context = context
   state.readingPool = pool
-  state.statusQueries = (reader) => statusQueriesOf(live, state, { pool, reading: readings.for(reader) })
-  return live
+  state.statusQueries = (reader) => statusQueriesOf(context, state, { pool, reading: readings.for(reader) })
 }
 
 /** Ends something together with the program, and must not hold that up: a failure is logged and goes no further. */
@@ -144,7 +148,7 @@ async function ended(what: string, ms: number, work: PromiseLike<void>, log: Log
   await withTimeout(ms, work).catch((error) => log.warn({ err: error }, `${what} did not end in time`))
 }
 
-/** What may be null is there only once Postgres and the queue answer. */
+/** What may be null is there only once Postgres answers, and `live` once the queue does as well. */
 type WorkerState = {
   readonly config: Config
   readonly log: Logger
@@ -154,6 +158,7 @@ type WorkerState = {
   readonly parts: Parts
   readonly tasks: BackgroundTasks
   mirror: Mirror | null
+  context: SyncContext | null
   live: Live | null
   /** For those who only look. */
   readingPool: Pool | null
@@ -194,13 +199,20 @@ const isQueueUp = (state: Pick<WorkerState, 'parts'>): boolean => partOf(state, 
 function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly Routes[] {
   const { config, metrics, parts, signal } = state
   const { registry } = metrics
-  const looking = <Result>(look: (pool: Pool, streams: readonly Stream[]) => Promise<Result>) =>
-    state.live && state.readingPool && look(state.readingPool, state.live.context.streams)
+  const ofMirror = <Found>(read: (pool: Pool, streams: readonly string[]) => Promise<Found>) =>
+    kept(() => {
+      const { context, readingPool } = state
+      if (context === null || readingPool === null) return null
+      return read(
+        readingPool,
+        context.streams.map(({ name }) => name),
+      )
+    })
   const refresh = addStateGauges(registry, {
-    overview: kept(() => looking(overviewOf)),
-    beliefs: kept(() => state.readingPool && readBeliefs(state.readingPool)),
+    overview: ofMirror(readOverview),
+    beliefs: ofMirror(readBeliefs),
     problems: kept(() => state.mirror?.problems(state.readingPool ?? undefined)),
-    progress: kept(() => looking(progressOf)),
+    progress: ofMirror(readProgress),
     queueCounts: kept(() => (isQueueUp(state) ? state.live?.jobs.counts() : null)),
     parts: parts.list,
   })
@@ -294,33 +306,19 @@ function consoleRoutes(
 const performOf =
   (state: WorkerState, endSessions: () => number): Perform =>
   async (name, order) => {
-    const { live, tasks, config, log } = state
-    if (!live) throw new NotNow('The worker is starting: it waits for its database or its queue.')
+    const { live, context, tasks, config, log } = state
+    const isWithoutQueue = name === 'endSessions'
+    if (isWithoutQueue && context === null) {
+      log.warn({ by: order.by }, 'sessions end without a record, because Postgres is away')
+      return sessionsEnded(endSessions())
+    }
+    if (context === null || (live === null && !isWithoutQueue))
+      throw new NotNow('The worker is starting: it waits for its database or its queue.')
     const { pageSize } = config
-    const receiver = receiverOf(config)
-    const sent = noteSent(state.parts)
-    const sendTestAlert =
-      receiver &&
-      (async () => {
-        const text = await sendTest(receiver, new Date(), AbortSignal.timeout(longestLookupMs)).catch(
-          (error) => {
-            sent(error)
-            throw error
-          },
-        )
-        sent(null)
-        return text
-      })
+    const sendTestAlert = testAlertOf(config, state.parts)
+    const requestRun = requestRunOf(state)
     return await performRecorded(
-      {
-        sync: live.context,
-        requestRun: requestRunOf(state),
-        tasks,
-        pageSize,
-        sendTestAlert,
-        endSessions,
-        log,
-      },
+      { sync: context, requestRun, tasks, pageSize, sendTestAlert, endSessions, log },
       name,
       order,
     )
@@ -329,8 +327,8 @@ const performOf =
 const noteOf =
   (state: WorkerState): Note =>
   async (event) => {
-    if (!state.live) throw new Error('the worker still waits for its database or its queue')
-    await noteEvent(state.live.context.database.pool, event)
+    if (!state.context) throw new Error('the worker still waits for its database')
+    await noteEvent(state.context.database.pool, event)
   }
 
 /** The upstream is asked for one record; it may take a while, but not for ever. */
@@ -339,11 +337,11 @@ const longestLookupMs = 10_000
 const compareOf =
   (state: WorkerState) =>
   async (name: string, key: string): Promise<UpstreamSays | null> => {
-    const { live, signal } = state
-    const stream = live?.context.streams.find((one) => one.name === name)
-    if (!live || !stream) return null
+    const { context, signal } = state
+    const stream = context?.streams.find((one) => one.name === name)
+    if (!context || !stream) return null
     const ended = AbortSignal.any([signal, AbortSignal.timeout(longestLookupMs)])
-    return await askUpstream(live.context, stream, key, ended)
+    return await askUpstream(context, stream, key, ended)
   }
 
 /** That a queue went away is noticed only a moment later. Until then it does not answer: pages wait no longer than this. */
@@ -353,22 +351,24 @@ const nextTicksMs = 1_000
 const longestLookMs = 2_000
 
 function statusQueriesOf(
-  { context, jobs, problems }: Live,
+  context: SyncContext,
   state: WorkerState,
   { pool, reading }: { readonly pool: Pool; readonly reading: ReturnType<Readings['for']> },
 ): StatusQueries {
   const looking = { ...context, database: { ...context.database, pool } }
+  const askQueue = async <Answer>(ask: (jobs: Jobs) => Promise<Answer>): Promise<Answer | null> =>
+    state.live && isQueueUp(state)
+      ? await withTimeout(nextTicksMs, ask(state.live.jobs)).catch(() => null)
+      : null
   return openStatusQueries({
     pool: reading,
     streams: context.streams,
-    problems: () => problems(reading),
+    problems: async () => (await state.mirror?.problems(reading)) ?? [],
     // The mirror can be shown without the queue.
-    nextRuns: async () =>
-      isQueueUp(state) ? await withTimeout(nextTicksMs, jobs.nextTicks()).catch(() => []) : [],
+    nextRuns: async () => (await askQueue((jobs) => jobs.nextTicks())) ?? [],
     planBackfill: (stream, options) => planAskedBackfill(looking, stream, options, state.config.pageSize),
     planRewind: (stream, options) => planAskedRewind(looking, stream, options),
-    queueCounts: async () =>
-      isQueueUp(state) ? await withTimeout(nextTicksMs, jobs.counts()).catch(() => null) : null,
+    queueCounts: () => askQueue((jobs) => jobs.counts()),
     describedTypes: context.contracts.described,
     listsOffered: context.contracts.listsOffered,
     settings: (stream) => settingsOf(state.config, context.streams, stream),
@@ -383,7 +383,3 @@ function formatOfReceiver(config: Config): string | null {
   const receiver = receiverOf(config)
   return receiver && formatOf(receiver)
 }
-
-const namesOf = (streams: readonly Stream[]) => streams.map(({ name }) => name)
-const progressOf = (pool: Pool, streams: readonly Stream[]) => readProgress(pool, namesOf(streams))
-const overviewOf = (pool: Pool, streams: readonly Stream[]) => readOverview(pool, namesOf(streams))

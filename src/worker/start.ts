@@ -59,6 +59,8 @@ type Beginning = {
   readonly pauses: Pauses
   readonly signal: AbortSignal
   readonly onMirror: (mirror: Mirror) => void
+  /** The mirror can be looked at, also while the queue is away. */
+  readonly onContext: (context: SyncContext) => void
   /** No run can be done any more. */
   readonly onHopeless: (error: Error) => void
 }
@@ -85,6 +87,7 @@ export async function start(beginning: Beginning): Promise<Live> {
   // Closes again what was opened if the rest cannot be opened, or if the worker is stopped meanwhile.
   await using opened = new AsyncDisposableStack()
   const context = opened.use(await openMirror(beginning, observer, noted))
+  beginning.onContext(context)
   const whereQueued = config.redisUrl === null ? 'the queue in Postgres' : 'Redis'
   const queue = await waitUntilAvailable({
     what: whereQueued,

@@ -5,7 +5,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { startAlertReceiver } from '../support/receiver.ts'
 import { callVerb } from '../support/verbs.ts'
-import { startTestWorker } from '../support/worker.ts'
+import { adminToken, startTestWorker } from '../support/worker.ts'
 
 const nowhere = '127.0.0.1:1'
 const inTime = { timeout: 20_000, interval: 100 }
@@ -44,6 +44,9 @@ describe.skipIf(!hasPostgres)('a worker that starts', { concurrent: false }, () 
         .toContain(`Postgres at ${nowhere}/mirror cannot be reached`)
       expect(JSON.stringify(await readiness())).toContain('Check DATABASE_URL')
       expect((await worker.get('/healthz')).status).toBe(200)
+      const headers = { authorization: `Bearer ${adminToken}` }
+      expect((await worker.post('/sessions/end', headers)).status).toBe(200)
+      expect(worker.logged().join('')).toContain('sessions end without a record')
     } finally {
       await worker.stop()
     }
@@ -61,14 +64,21 @@ describe.skipIf(!hasPostgres)('a worker that starts', { concurrent: false }, () 
       await expect.poll(noted, inTime).toContain(`Redis at ${nowhere} cannot be used`)
       const { stdout } = await callVerb(['status'], { DATABASE_URL: database.url })
       expect(stdout).toContain('The queue does not work: Redis at')
-      const page = await worker.get('/')
-      expect(page.status).toBe(503)
-      const text = await page.text()
-      expect(text).toContain('It waits for the queue.')
-      expect(text).toContain('cannot be used')
+      await expect.poll(async () => (await worker.get('/')).status, inTime).toBe(200)
+      const text = await (await worker.get('/')).text()
+      expect(text).toContain('The queue does not work: Redis at')
+      expect((await worker.get('/streams/assignment')).status).toBe(200)
+      expect(await worker.metric('tidemark_paused{stream="assignment"}')).toBe(0)
       expect(await worker.metric('tidemark_up{part="database"}')).toBe(1)
       expect(await worker.metric('tidemark_up{part="queue"}')).toBe(0)
       expect(await worker.metric('tidemark_problems{kind="part_down"}')).toBe(1)
+      const headers = { authorization: `Bearer ${adminToken}` }
+      expect((await worker.post('/streams/assignment/sync', headers)).status).toBe(503)
+      expect((await worker.post('/sessions/end', headers)).status).toBe(200)
+      const { rows } = await database.pool.query(
+        `select result from tidemark.action where action = 'endSessions'`,
+      )
+      expect(rows).toEqual([{ result: 'done' }])
     } finally {
       await worker.stop()
     }
