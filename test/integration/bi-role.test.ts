@@ -7,6 +7,17 @@ import { openDatabase } from '../../src/store/server/connect.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 
+describe.skipIf(!hasPostgres)('types of new tables and views', () => {
+  const database = createTestDatabase()
+  it('are open to nobody from the moment they are made', async () => {
+    const { rows } = await database.pool.query(
+      `select oid::regtype::text as name from pg_type
+       where typnamespace::regnamespace::text in ('mirror', 'bi') and typelem = 0 and has_type_privilege('public', oid, 'usage')`,
+    )
+    expect(rows).toEqual([])
+  })
+})
+
 describe.skipIf(!hasPostgres)('the role of the analysts', () => {
   const database = createTestDatabase()
   let role = ''
@@ -75,7 +86,7 @@ describe.skipIf(!hasPostgres)('the role of the analysts', () => {
        where pronamespace = 'tidemark'::regnamespace and has_function_privilege($1, oid, 'execute')
        union all
        select 'type', typname from pg_type
-       where typnamespace in ('tidemark'::regnamespace, 'mirror'::regnamespace) and typelem = 0 and has_type_privilege($1, oid, 'usage')`,
+       where typnamespace in ('tidemark'::regnamespace, 'mirror'::regnamespace, 'bi'::regnamespace) and typelem = 0 and has_type_privilege($1, oid, 'usage')`,
       [role],
     )
     expect(reached).toEqual([{ what: 'relation', name: 'freshness' }])
@@ -95,6 +106,7 @@ describe.skipIf(!hasPostgres)('the role of the analysts', () => {
       'select tidemark.later()',
       'select * from tidemark.later_table',
       'create temp table mine (line mirror.assignment)',
+      'create temp table mine (line bi.assignment)',
     ])
       await expect(analyst.query(statement)).rejects.toThrow('permission denied')
     await database.pool.query('drop function tidemark.later(); drop table tidemark.later_table')

@@ -1,5 +1,5 @@
-// What Postgres gives to everybody by itself and Tidemark takes back: running its functions, and using the types of its tables (a column of
-// such a type, in anybody's table, keeps a column of the mirror from being changed).
+// What Postgres gives to everybody by itself and Tidemark takes back: running its functions, and using the types of its tables and views
+// (a column of such a type, in anybody's table, keeps a column of the mirror from being changed).
 
 import type { ClientBase } from 'pg'
 
@@ -10,7 +10,7 @@ const openSql = `
     and exists (select from aclexplode(coalesce(proacl, acldefault('f', proowner))) where grantee = 0)
   union all
   select format('revoke usage on type %s from public', oid::regtype)
-  from pg_type where typnamespace in ('tidemark'::regnamespace, 'mirror'::regnamespace) and typelem = 0 and pg_has_role(typowner, 'usage')
+  from pg_type where typnamespace::regnamespace::text in ('tidemark', 'mirror', 'bi') and typelem = 0 and pg_has_role(typowner, 'usage')
     and exists (select from aclexplode(coalesce(typacl, acldefault('T', typowner))) where grantee = 0)
   union all
   select 'alter default privileges revoke execute on functions from public'
@@ -20,7 +20,7 @@ const openSql = `
       and not exists (select from aclexplode(defaclacl) where grantee = 0)
   )`
 
-/** For a table that was just made. */
+/** For a table or view that was just made. */
 export const closeTypeSql = (table: string): string => `revoke usage on type ${table} from public`
 
 /** Functions that the role of this program makes later are closed too; types of tables have no such default. */

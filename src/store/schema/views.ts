@@ -4,6 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { closeTypeSql } from './closed-rights.ts'
 import { historyOf, qualified } from './table-schema.ts'
 
 export type View = {
@@ -102,11 +103,13 @@ async function unlessOthers(
 }
 
 async function refreshView(client: ClientBase, view: View, columns: readonly string[]): Promise<void> {
-  const names = [...new Set([...(await viewColumns(client, view)), ...columns, ...view.ownColumns])]
+  const shown = await viewColumns(client, view)
+  const names = [...new Set([...shown, ...columns, ...view.ownColumns])]
   await client.query(
     `create or replace view ${inBi(view)} as
      select ${names.map(pg.escapeIdentifier).join(', ')} from ${qualified(view)} ${view.condition}`,
   )
+  if (shown.length === 0) await client.query(closeTypeSql(inBi(view)))
   await describeView(client, view)
 }
 
