@@ -64,7 +64,8 @@ export const mirrorVariables = {
     schema: fieldTimezones,
   },
   BI_ROLE: {
-    describe: 'role in Postgres that may read the copy and nothing else; it must exist',
+    describe:
+      'role in Postgres that may read the copy and nothing else; it must exist. The right to make temporary tables in this database is taken from all other roles, too (`PUBLIC`), once',
     fallback: 'none',
     form: 'name of a role',
     schema: roleName,
