@@ -6,6 +6,7 @@ import { basename } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { type Config, loadConfig } from '../config/load.ts'
 import { configuredStreams, openConfiguredUpstream } from '../configured.ts'
+import { hasCluster } from '../embedded-postgres/location.ts'
 import { JsonError } from '../json/bounds.ts'
 import { type Json, repeatedFields } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
@@ -128,15 +129,15 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
   }
 }
 
-/** What is sent is not recorded: it may hold what people are called. Without a mirror there is no record either. */
+/** What is sent is not recorded: it may hold what people are called. Without a mirror there is no record either, and none is made. */
 async function recordedWrite<Answer extends { readonly status: number }>(
   { config, log }: { readonly config: Config; readonly log: Logger },
   operation: Operation,
   request: AnyRequest,
   send: () => Promise<Answer>,
 ): Promise<Answer> {
-  const url = config.databaseUrl ?? (await embeddedUrl())
-  if (url === null) return await send()
+  const { databaseUrl: url } = config
+  if (url === null && !(await hasCluster('.tidemark'))) return await send()
   let isSent = false
   const sendOnce = () => {
     isSent = true
@@ -144,7 +145,8 @@ async function recordedWrite<Answer extends { readonly status: number }>(
   }
   let database: Database | null = null
   try {
-    database = await openDatabase({ url, log })
+    const quiet = log.isLevelEnabled('debug') ? log : log.child({}, { level: 'warn' })
+    database = await openDatabase({ url, log: quiet })
     const [path = ''] = prepareRequest(operation, request).target.split('?')
     const given = { action: 'api' as const, target: `${operation.method} ${path}` }
     return await recordedHere(

@@ -8,7 +8,7 @@ import { checkActions, readActions } from '../../src/store/queries/actions.ts'
 import { openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
-import { runTidemark } from '../support/program.ts'
+import { inFreshDirectory, runTidemark } from '../support/program.ts'
 import { adminToken, startTestWorker } from '../support/worker.ts'
 
 const deed = (target: string) => ({
@@ -231,5 +231,24 @@ describe.skipIf(!hasPostgres)('what changes nothing here', () => {
     } finally {
       await worker.stop()
     }
+  })
+  it('holds a write to the upstream while no program uses the embedded Postgres', async () => {
+    await using simulator = await startSimulator({ assignments: 5, notes: 0 })
+    const fresh = inFreshDirectory()
+    const environment = environmentFor(simulator, null)
+    const attach = ['api', 'POST', '/api/Assignment/Id/3/attachment', '--form', 'FileData=QQ==']
+    // Without a mirror there is nothing to record it in, and none is made.
+    expect(await fresh.run(attach, environment)).toMatchObject({ code: 0 })
+    expect(await fresh.run(['status'], environment)).toMatchObject({ code: 2 })
+    expect(await fresh.run(['migrate'], environment)).toMatchObject({ code: 0 })
+    expect(await fresh.run(attach, environment)).toMatchObject({
+      code: 0,
+      stderr: expect.not.stringContaining('recorded'),
+    })
+    const { stdout } = await fresh.run(
+      ['sql', `select target from tidemark.action where action = 'api'`],
+      environment,
+    )
+    expect(stdout).toContain('POST /api/Assignment/Id/3/attachment')
   })
 })
