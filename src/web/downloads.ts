@@ -1,10 +1,11 @@
 // Lists to take along: the rows of a stream as CSV, and the record of who did what as NDJSON.
 
 import { Readable } from 'node:stream'
+import type { Logger } from '../log.ts'
 import type { RowCursor } from '../store/queries/rows.ts'
 import { csvLine } from '../util/csv.ts'
 import type { Authentication } from './auth.ts'
-import { type Note, noteDownload } from './noting.ts'
+import { type Note, openDownloadNotes } from './noting.ts'
 import { isTooSlow } from './page-routes.ts'
 import { mostInCsv, rowsAsked } from './pages/rows.ts'
 import { type Reader, readerOf } from './reading-places.ts'
@@ -16,6 +17,7 @@ type Options = {
   readonly statusQueries: (reader: Reader) => StatusQueries | null
   readonly authentication: Authentication | null
   readonly note: Note
+  readonly log: Logger
 }
 
 const pageSize = 500
@@ -28,11 +30,12 @@ const config = { place: 'download' } as const
 export const downloadRoutes =
   ({ statusQueries, ...noting }: Options): Routes =>
   (server) => {
+    const noteDownload = openDownloadNotes(noting)
     server.get('/actions.ndjson', { config }, async (request, reply) => {
       const reader = readerOf(request)
       const queries = statusQueries(reader)
       if (!queries) return reply.code(503).send({ error: 'The worker still waits for its database.' })
-      await noteDownload(noting, request, { target: 'who did what', told: 'All lines as NDJSON.' })
+      await noteDownload(request, { target: 'who did what', stream: null, told: 'All lines as NDJSON.' })
       return reply
         .header('content-type', 'application/x-ndjson; charset=utf-8')
         .send(Readable.from(whileMayRead(reader, actionLines(queries))))
@@ -59,7 +62,7 @@ export const downloadRoutes =
         if (first.done) return reply.code(404).send({ error: `Nothing of ${name} is stored yet.` })
         // What was searched for is not kept: it may be somebody's name.
         const told = `Rows as CSV, ${request.url.includes('?') ? 'those of a search or in an order' : 'all of them'}.`
-        await noteDownload(noting, request, { target: name, stream: name, told })
+        await noteDownload(request, { target: name, stream: name, told })
         return reply
           .headers({
             'content-type': 'text/csv; charset=utf-8',

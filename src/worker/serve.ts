@@ -284,7 +284,7 @@ function consoleRoutes(
         events.routes,
         downloadRoutes({
           statusQueries: (reader) => state.statusQueries?.(reader) ?? null,
-          ...{ authentication, note },
+          ...{ authentication, note, log },
         }),
         pageRoutes({
           statusQueries: (reader) => state.statusQueries?.(reader) ?? null,

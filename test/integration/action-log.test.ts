@@ -9,6 +9,7 @@ import { openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { inFreshDirectory, runTidemark } from '../support/program.ts'
+import { viewerToken } from '../support/served-actions.ts'
 import { adminToken, startTestWorker } from '../support/worker.ts'
 
 const deed = (target: string) => ({
@@ -143,6 +144,7 @@ describe.skipIf(!hasPostgres)('what changes nothing here', () => {
     const worker = await startTestWorker(simulator, database, {
       STREAMS: 'assignment',
       SCHEDULE_ASSIGNMENT: '1h',
+      VIEWER_TOKEN: viewerToken,
     })
     try {
       await worker.live
@@ -157,9 +159,12 @@ describe.skipIf(!hasPostgres)('what changes nothing here', () => {
         '/streams/assignment/rows.csv',
         '/streams/assignment/rows.csv?q=Jane+Doe',
         '/actions.ndjson',
+        // Once more within a minute by the same person: that is one line.
+        ...Array<string>(30).fill('/streams/assignment/rows.csv'),
       ])
         expect((await browsing.get(path)).status).toBe(200)
       await browsing.submit('/sign-out')
+      for (let time = 0; time < 25; time++) await browsing.signIn(viewerToken)
       for (let time = 0; time < 7; time++) await browsing.signIn('not-the-token')
       const environment = environmentFor(simulator, database)
       expect((await runTidemark(['sql', `select 'Jane Doe'`], environment)).code).toBe(0)
@@ -182,11 +187,12 @@ describe.skipIf(!hasPostgres)('what changes nothing here', () => {
             'select who, door, action, target, result, told from tidemark.action order by id',
           )
         ).rows
-      await expect.poll(async () => (await lines()).length, { timeout: 5_000 }).toBe(8)
+      await expect.poll(async () => (await lines()).length, { timeout: 5_000 }).toBe(28)
       const [console, here] = [
         { who: '', door: 'console' },
         { who: userInfo().username, door: 'terminal' },
       ]
+      const viewing = { ...console, action: 'signIn', target: 'viewer' }
       expect(await lines()).toEqual([
         { ...console, action: 'signIn', target: 'operator', result: 'done', told: 'Signed in.' },
         {
@@ -211,6 +217,8 @@ describe.skipIf(!hasPostgres)('what changes nothing here', () => {
           told: 'All lines as NDJSON.',
         },
         { ...console, action: 'signOut', target: 'operator', result: 'done', told: 'Signed out.' },
+        // The last five of them are in the log only.
+        ...Array(20).fill({ ...viewing, result: 'done', told: 'Signed in.' }),
         {
           ...console,
           action: 'lockedOut',
