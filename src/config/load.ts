@@ -15,6 +15,7 @@ import {
   byName,
   fieldList,
   keyChoice,
+  namesNobody,
   optionalText,
   type Schedule,
   schedule,
@@ -183,10 +184,8 @@ function proxiesFrom(
 ): Proxies {
   const isSupported = ({ protocol }: URL) => /^https?:$/.test(protocol)
   const given = { https: httpsProxy ?? allProxy ?? null, http: httpProxy ?? allProxy ?? null }
-  const affected = addresses.find(({ url }) => {
-    const proxy = proxyOf(url, { ...given, exceptions: noProxy })
-    return proxy !== null && !isSupported(proxy)
-  })
+  const wayTo = (url: URL) => proxyOf(url, { ...given, exceptions: noProxy })
+  const affected = addresses.find(({ url }) => !isSupported(wayTo(url) ?? url))
   if (affected) {
     const isOwn = affected.url.protocol === 'https:' ? httpsProxy && 'HTTPS_PROXY' : httpProxy && 'HTTP_PROXY'
     complain(
@@ -299,12 +298,14 @@ function reader(environment: Environment) {
   const read = (name: string, variable: Pick<Variable, 'schema'> & Partial<Variable>): unknown => {
     const problemCount = problems.length
     const raw = readVariable(environment, name, problems)
-    if (variable.secret && raw) keepSecret(raw)
     const result = variable.schema.safeParse(raw)
+    // The place of a proxy is told to whoever cannot reach it.
+    const isSecret = variable.secret && !(name.endsWith('_PROXY') && namesNobody(String(result.data)))
+    if (isSecret && raw) keepSecret(raw)
     // With one host it is a URL like all others, in which the password is found.
     if (name === 'DATABASE_URL' && result.success && raw) keepSecret(readPostgresUrl(raw).hosts[0].href)
     // What was added to it, such as a scheme, shows the password to what masks URLs.
-    if (result.success && variable.secret && typeof result.data === 'string') keepSecret(result.data)
+    if (result.success && isSecret && typeof result.data === 'string') keepSecret(result.data)
     if (result.success) return result.data
     const issue = result.error.issues[0]
     const missing = raw === undefined && issue?.code === 'invalid_type'

@@ -256,6 +256,9 @@ describe('loadConfig', () => {
       'Asked through a proxy: assignments.example through proxy.internal:3128.',
     )
     expect(redact('canary-of-proxy')).toBe('[secret]')
+    loadConfig({ ...complete, HTTPS_PROXY: 'open.example:3128', HTTP_PROXY: 'http://second.example:3128' })
+    const told = 'the proxy open.example:3128, or http://second.example:3128/, cannot be reached'
+    expect(redact(told)).toBe(told)
     expect(proxyNotice(loadConfig(complete))).toBe(null)
     const { proxies } = loadConfig({ ...complete, ALL_PROXY: 'https://all.example' })
     expect(proxies).toMatchObject({ https: 'https://all.example', http: 'https://all.example' })
