@@ -39,4 +39,11 @@ describe('the dependencies', () => {
     expect(scripted.filter((name) => !judged.includes(name) && !others.test(name))).toEqual([])
     expect(judged.filter((name) => !scripted.includes(name))).toEqual([])
   })
+
+  it('and the pages ask for the Node that has all that is used: proxies and authorities came with 24.5', () => {
+    expect(read('package.json').engines.node).toBe('>=24.5')
+    expect(read('package-lock.json').packages[''].engines.node).toBe('>=24.5')
+    for (const name of ['README.md', 'docs/getting-started.md', 'bin/tidemark.js'])
+      expect(readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')).toContain('Node 24.5')
+  })
 })
