@@ -48,6 +48,11 @@ describe.skipIf(!hasPostgres || !hasPooler)('a PgBouncer in session mode', () =>
     const checks = await probePostgres(config, quietLog)
     expect(String(refused)).toMatch(sentence)
     expect(isPassingFailure(refused)).toBe(true)
+    // With several hosts there is one more, which looks at them.
+    const { host } = new URL(pooler.url)
+    await expect(openAsWorker(pooler.url.replace(host, `${host},${host}`))).rejects.toThrow(
+      'needs 29 at once',
+    )
     const named = (name: string) => checks.find((check) => check.name === name)
     expect(named('postgres')).toMatchObject({ isFine: true })
     expect(named('postgres sessions')).toMatchObject({ isFine: false, says: expect.stringMatching(sentence) })
