@@ -260,7 +260,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     let looks = 0
     const problems = async () => {
       looks++
-      return []
+      return [problem]
     }
     const ending = new AbortController()
     alertPeople({
@@ -274,8 +274,22 @@ describe.skipIf(!hasPostgres)('alerts', () => {
       answer.status = 200
       await sendTest()
       expect([isUp(), told]).toEqual([true, [expect.stringContaining('This is a test')]])
+      answer.status = 500
+      await expect(sendTest()).rejects.toThrow('answered 500')
     } finally {
       ending.abort()
+    }
+    // Another worker got through since.
+    await database.pool.query(`update tidemark.problem set told_at = now() + interval '1 second'`)
+    const again = new AbortController()
+    alertPeople({
+      ...{ config, parts, now: () => new Date(), signal: again.signal, log: quietLog },
+      mirror: () => ({ pool: database.pool, problems }),
+    })
+    try {
+      await vi.waitFor(() => expect(isUp()).toBe(true))
+    } finally {
+      again.abort()
     }
   })
 
