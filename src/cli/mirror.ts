@@ -56,7 +56,7 @@ async function withoutRight(cause: Error, database: Database, isReadOnly: boolea
   )
   const { role = '', quoted = '' } = rows[0] ?? {}
   const schemas = 'schema tidemark, mirror, bi'
-  const grants = `grant usage on ${schemas} to ${quoted}; grant select on all tables in ${schemas} to ${quoted}`
+  const grants = `grant usage on ${schemas} to ${quoted}; grant select on all tables in ${schemas} to ${quoted}; grant execute on function tidemark.action_hash to ${quoted}`
   const advice = isReadOnly
     ? `Set DATABASE_URL to the role that the worker connects with. Or let this role read everything that Tidemark keeps, as the owner of the tables: ${grants}`
     : 'Set DATABASE_URL to the role that the worker connects with: only that one may change what Tidemark keeps.'

@@ -84,6 +84,7 @@ describe.skipIf(!hasPostgres)('a verb that only reads', () => {
           code: 0,
           logged: '',
         })
+      expect(await runTidemark(['actions', 'verify'], { DATABASE_URL: url.href })).toMatchObject({ code: 0 })
     } finally {
       await database.pool.query(`drop owned by ${role}; drop role ${role}`)
     }
