@@ -186,7 +186,7 @@ async function takeOver({ pool, url }: Pick<Database, 'pool' | 'url'>, adminUrl:
   const roleOf = (one: string) => decodeURIComponent(new URL(one).username)
   const given = { schemas: ['mirror', 'bi', 'tidemark', 'bullmq'], from: [roleOf(adminUrl)], to: roleOf(url) }
   if ((await ownershipStatements(pool, given)).length === 0) return
-  const admin = new pg.Client(adminUrl)
+  const admin = clientFor({ connectionString: adminUrl })
   await admin.connect()
   try {
     await giveOwnership(admin, given)
