@@ -218,6 +218,11 @@ const superuserCheck = (role: string): Check => ({
   says: `${role} is a superuser: whoever gets into its session has a shell on the machine of Postgres. Tidemark needs no such rights: give it a role of its own (docs/guides/deploy-as-a-container.md).`,
 })
 
+const ownerCheck = (role: string): Check => ({
+  ...{ name: 'postgres role', isFine: true, isWarning: true },
+  says: `${role} owns the record of who did what: whoever gets into its session can change that record unnoticed. To prevent this, let workers connect as another role than the owner (docs/guides/deploy-as-a-container.md).`,
+})
+
 async function limitChecks(pool: Pool, role: string): Promise<readonly Check[]> {
   const lacking = await lackingLimits(pool, role)
   const name = 'postgres BI role'
@@ -252,12 +257,14 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
         has_limits: boolean
         role: string
         is_superuser: boolean
+        owns_record: boolean
       }>(
         `select current_setting('server_version') as version, current_setting('TimeZone') as time_zone,
            pg_size_pretty(pg_database_size(current_database())) as size,
            to_regclass('tidemark.stream') is not null as has_schema, to_regclass('tidemark.source') is not null as has_source,
            to_regclass('tidemark.role_limit') is not null as has_limits,
-           current_user::text as role, (select rolsuper from pg_roles where rolname = current_user) as is_superuser`,
+           current_user::text as role, (select rolsuper from pg_roles where rolname = current_user) as is_superuser,
+           exists (select from pg_class where oid = to_regclass('tidemark.action_log') and pg_has_role(relowner, 'usage')) as owns_record`,
       )
       const [found] = rows
       const schema = found?.has_schema ? 'holds a mirror' : 'holds no mirror yet'
@@ -272,7 +279,11 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
           isFine: true,
           says: `${found?.time_zone}; any is fine`,
         },
-        ...(found?.is_superuser ? [superuserCheck(found.role)] : []),
+        ...(found?.is_superuser
+          ? [superuserCheck(found.role)]
+          : found?.owns_record
+            ? [ownerCheck(found.role)]
+            : []),
         ...(config.biRole !== null && found?.has_limits
           ? await limitChecks(database.pool, config.biRole)
           : []),

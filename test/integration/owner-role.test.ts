@@ -3,8 +3,11 @@
 
 import pg from 'pg'
 import { afterEach, describe, expect, inject, it } from 'vitest'
+import { probePostgres } from '../../src/cli/probe-checks.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
 import { differences } from '../support/same-as-source.ts'
 import { startTestWorker } from '../support/worker.ts'
@@ -239,6 +242,10 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
       ...['bi', 'bullmq', 'mirror'].map((nspname) => ({ nspname, rolname: name })),
       { nspname: 'tidemark', rolname: owner },
     ])
+    const config = loadConfig(environmentFor(simulator, { url: as(name) }))
+    const probed = await probePostgres(config, quietLog)
+    expect(probed.map((check) => check.name)).toContain('postgres sessions')
+    expect(probed.map((check) => check.name)).not.toContain('postgres role')
     await connected(as(name), async (client) => {
       for (const attempt of [
         'drop table tidemark.action_log',
