@@ -224,7 +224,11 @@ describe('runbooks', () => {
   })
 
   it('are of kinds that there are', () => {
-    const runbooks = new Set(['docs/operations/README.md', ...problemKinds.map(runbookOf)])
+    const runbooks = new Set([
+      'docs/operations/README.md',
+      'docs/operations/refusals.md',
+      ...problemKinds.map(runbookOf),
+    ])
     const there = pages.map(({ path }) => path).filter((path) => path.startsWith('docs/operations/'))
     expect(there.filter((path) => !runbooks.has(path))).toEqual([])
   })
