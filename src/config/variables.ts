@@ -65,7 +65,7 @@ export const mirrorVariables = {
   },
   BI_ROLE: {
     describe:
-      'role in Postgres that may read the copy and nothing else; it must exist. The right to make temporary tables in this database is taken from all other roles, too (`PUBLIC`), once',
+      'role in Postgres that may read the copy and nothing else; it must exist. The right to make temporary tables in this database is taken from all other roles, too, once',
     fallback: 'none',
     form: 'name of a role',
     schema: roleName,
