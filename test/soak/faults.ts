@@ -75,9 +75,10 @@ export async function drawFaults(options: Options): Promise<readonly Finding[]> 
     truth.fault = fault.healsItself ? null : fault
     await fault.begin()
     if (!fault.healsItself) await pause(shortestMs + random() * 40_000)
+    // What ends it may take a while, and work is well before that is over.
+    truth.fault = null
     await fault.end()
     one.endedMs = performance.now()
-    truth.fault = null
     await pause(quietMs + random() * quietMs)
     say(`over: ${wordsOf(one)}`)
   }
@@ -107,8 +108,10 @@ async function lookOnce({ readyUrls, alerts }: Options, truth: Truth): Promise<v
     if (!(isSaid && isShown) && nowMs - one.beganMs > withinMs) one.silentSeconds++
     return
   }
+  // It is being ended, or heals by itself.
+  if (one && one.endedMs === null) return
   const isWell = ready.every((is) => is)
-  if (one && one.endedMs !== null && isWell) one.wellMs ??= nowMs - one.endedMs
+  if (one && isWell) one.wellMs ??= nowMs - (one.endedMs ?? nowMs)
   if (!isWell && nowMs - (one?.endedMs ?? truth.startedMs) > withinMs) truth.falseSeconds++
 }
 
