@@ -6,6 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { JsonObject } from '../../json/json.ts'
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, type Records, readRecords } from '../../streams/record.ts'
+import { plural } from '../../util/text.ts'
 import { usable } from '../changes/hypotheses.ts'
 import type { ShownKeys } from '../deletions/shown-keys.ts'
 import { KeyOrderBroken, keyListing, listByKey } from '../lists/by-key.ts'
@@ -43,6 +44,7 @@ export async function proveGone(proof: Proof, missing: number): Promise<Proven> 
     proof.run.progress.step('Read the slices of the list again in which rows are missing')
     if (await isProvenBySlices(proof, pace)) return { alive: 0, unclear: 0 }
   }
+  if (missing > 0) proof.run.progress.step(`Look up ${plural(missing, 'missing row')} one by one`)
   return await lookAtEach(proof, pace)
 }
 

@@ -117,7 +117,6 @@ async function reconcile(
   await learnWhetherListShowsDeleted(context, run, source)
   const blocked = await blockTooMany(context, run, source, shortfall, findings)
   if (blocked !== null) return reading(false, blocked)
-  if (shortfall.missing > 0) run.progress.step(`Look for ${plural(shortfall.missing, 'missing row')}`)
   const proven = await proveGone(
     { ...context, run, source, shown, onFound: differences.note, onGone: differences.noteGone },
     shortfall.missing,
