@@ -63,7 +63,7 @@ describe.skipIf(!hasPostgres)('what an earlier version believed of the upstream'
     const { simulator, context, read } = upstream
     await believe(ground, isFieldKnown)
     for (let id = 200; id < 500; id++) simulator.source.change('assignment', id)
-    for (let id = 101; id <= 140; id++) simulator.source.remove('assignment', id, 'hard')
+    for (let id = 101; id <= 110; id++) simulator.source.remove('assignment', id, 'hard')
     const outcome = await read()
     expect(outcome).toMatchObject({ status: 'done', isComplete: true, tally: { updated: 300 } })
     expect(outcome.tally.requests).toBeLessThan(30)
