@@ -233,7 +233,19 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(await gone()).toHaveLength(1_260)
     expect(await differences(database.pool, upstream, 'assignment')).toEqual([])
     expect(await lacking()).toEqual([])
-    expect((await search(context)).tally.requests).toBe(2)
+    // One that the list hid when the others went is found out by the looks that follow, some in each search.
+    await writeAsTidemark(
+      database.pool,
+      `update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent' where assignment_id = 7;
+       insert into tidemark.suspect (stream, key, missing_since, evidence)
+       select stream, '7', now() - interval '1 day', evidence from tidemark.suspect where key = '1000'`,
+    )
+    expect((await search(context)).tally.requests).toBeLessThan(70)
+    expect(await gone()).toHaveLength(1_260)
+    const { rows } = await database.pool.query(
+      `select count(*)::int as left from tidemark.suspect where evidence like 'missing from two readings%'`,
+    )
+    expect(rows[0].left).toBeLessThan(1_260 - 35)
   })
 
   it('are left to a reconcile by the sweep, too, where ranks tell nothing (P7)', async () => {

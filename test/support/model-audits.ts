@@ -166,6 +166,8 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
     async noteThere(keys) {
       for (const key of keys) mirror.hidden.set(key, mirror.now())
     },
+    markedByParts: async () => [],
+    confirmGone: async () => {},
     async someDeleted() {
       const row = [...mirror.rows.values()].find(({ gone }) => gone === 'source')
       return row ? BigInt(row.key) : null

@@ -2,7 +2,7 @@
 // how far the search has come. Keys are whole numbers here: of other keys nothing tells how the upstream sorts them.
 
 import pg, { type ClientBase } from 'pg'
-import type { Gone, ShownRows, Slice } from '../../sync/ports/audits.ts'
+import { type Gone, provenByParts, type ShownRows, type Slice } from '../../sync/ports/audits.ts'
 import { markedWithinDaySql } from '../queries/evidence.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { isOlderSql, markAbsent, noteThere, storeBlockedDeletions } from './absences.ts'
@@ -11,10 +11,7 @@ import type { RunParts } from './run.ts'
 /** The reading half of ShownRows. */
 function shownKeysOf(
   parts: RunParts,
-): Pick<
-  ShownRows,
-  'count' | 'keyAt' | 'countMissing' | 'missingKeys' | 'hiddenKeys' | 'noteThere' | 'someDeleted'
-> {
+): Pick<ShownRows, 'count' | 'keyAt' | 'countMissing' | 'missingKeys' | 'someDeleted'> {
   const { session, stream } = parts
   const { client } = session
   const ask = <Row extends pg.QueryResultRow>(sql: (table: Keyed) => string, values: readonly unknown[]) =>
@@ -63,6 +60,24 @@ function shownKeysOf(
         (table) => `select ${table.key} as key ${missingFrom(table, slice)} order by ${table.key} limit $5`,
         [...valuesOf(slice), parts.startedAt, limit],
       ),
+    async someDeleted() {
+      const [key = null] = await keys(
+        ({ table, key: column }) =>
+          `select ${column} as key from ${table} where _deleted_reason = 'source' order by ${column} desc limit 1`,
+        [],
+      )
+      return key
+    },
+  }
+}
+
+/** The half of ShownRows that tells which records are looked at again. */
+function lookedAgainOf(
+  parts: RunParts,
+): Pick<ShownRows, 'hiddenKeys' | 'noteThere' | 'markedByParts' | 'confirmGone'> {
+  const { session, stream } = parts
+  const { client } = session
+  return {
     async hiddenKeys(limit) {
       const { rows } = await session.alone(() =>
         client.query<{ key: string }>(
@@ -73,13 +88,23 @@ function shownKeysOf(
       return rows.map(({ key }) => BigInt(key))
     },
     noteThere: (there) => noteThere(parts, there),
-    async someDeleted() {
-      const [key = null] = await keys(
-        ({ table, key: column }) =>
-          `select ${column} as key from ${table} where _deleted_reason = 'source' order by ${column} desc limit 1`,
-        [],
+    async markedByParts(limit) {
+      const { rows } = await session.alone(() =>
+        client.query<{ key: string }>(
+          'select key from tidemark.suspect where stream = $1 and starts_with(evidence, $2) order by missing_since limit $3',
+          [stream.name, provenByParts, limit],
+        ),
       )
-      return key
+      return rows.map(({ key }) => BigInt(key))
+    },
+    async confirmGone(gone) {
+      await session.fenced(() =>
+        client.query(
+          `update tidemark.suspect set evidence = told.evidence from unnest($2::text[], $3::text[]) as told (key, evidence)
+           where stream = $1 and suspect.key = told.key`,
+          [stream.name, gone.map(({ key }) => key), gone.map(({ evidence }) => evidence)],
+        ),
+      )
     },
   }
 }
@@ -164,7 +189,7 @@ export function shownRowsOf(parts: RunParts): ShownRows {
       parts.onMarked(marked)
       return marked
     },
-    ...blockingOf(parts),
+    ...{ ...blockingOf(parts), ...lookedAgainOf(parts) },
     async sweep() {
       const { rows } = await session.alone(() =>
         client.query<{ swept_key: string | null; began: Date | null }>(

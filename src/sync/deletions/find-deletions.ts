@@ -27,6 +27,8 @@ import { sweep } from './sweep.ts'
 
 /** Of records that lists hide, so many are looked up in each run: one of them may vanish, too. */
 const mostHiddenLooks = 20
+/** Of rows that were marked by parts of the list, so many are looked up in each run, until each was. */
+const mostConfirmed = 40
 /** So many pages of the list are compared in one run. */
 const pagesPerSweep = 25
 /** A slice is swept this often although the rank probe finds nothing: one vanished and one unknown record cancel each other. */
@@ -87,6 +89,8 @@ async function findAll(search: Search): Promise<RunReading> {
   if (ranked.blocked !== null) return done(ranked.blocked, false)
   const { isSettled } = ranked
   await lookAt(search, await run.shown.hiddenKeys(mostHiddenLooks))
+  // Lists may have begun to hide one of them just when the others went: it lives again.
+  await lookAt(search, await run.shown.markedByParts(mostConfirmed))
   const { beganAt } = await run.shown.sweep()
   const isSweepDue = beganAt === null || now().getTime() - beganAt.getTime() > sweepEveryMs
   if (!isSettled || isSweepDue) {

@@ -95,7 +95,10 @@ export async function lookAt(search: Search, keys: readonly bigint[]): Promise<L
     await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
   await run.shown.noteThere(there)
   const areGone = gone.length > 0 && (found.length > 0 || (await search.listed.areThere(signal)))
-  if (areGone) search.marked += await run.shown.markGone(gone, askedAt)
+  if (areGone) {
+    search.marked += await run.shown.markGone(gone, askedAt)
+    await run.shown.confirmGone(gone)
+  }
   const unclear = keys.length - found.length - (areGone ? gone.length : 0)
   search.unclear += unclear
   return { alive: there.length, unclear }

@@ -65,6 +65,8 @@ export type AbsentRows = {
   markGone(): Promise<number>
 }
 export type Gone = { readonly key: string; readonly evidence: string }
+/** How the evidence begins where the list alone is the proof. */
+export const provenByParts = 'missing from two readings of its part of the list'
 /** What the upstream said of one missing row, asked for by its key. */
 export type MissingLook = { readonly key: string; readonly answer: 'gone' | 'there' | 'unclear' }
 
@@ -90,6 +92,10 @@ export type ShownRows = {
   hiddenKeys(limit: number): Promise<readonly bigint[]>
   /** Notes that a look said so. They do not count as missing until the list shows them, or a look says that they are gone. */
   noteThere(keys: readonly string[]): Promise<void>
+  /** Keys of rows that a reconcile marked as gone by parts of the list, without a look at each, those marked longest ago first. */
+  markedByParts(limit: number): Promise<readonly bigint[]>
+  /** A look at each of these said that it is gone. */
+  confirmGone(gone: readonly Gone[]): Promise<void>
   /** The key of a row that the source marks as deleted. */
   someDeleted(): Promise<bigint | null>
   /** Marks rows whose records were looked at and are gone; not one that was written since the run began (P7). */

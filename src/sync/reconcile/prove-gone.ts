@@ -11,7 +11,7 @@ import { usable } from '../changes/hypotheses.ts'
 import type { ShownKeys } from '../deletions/shown-keys.ts'
 import { KeyOrderBroken, keyListing, listByKey } from '../lists/by-key.ts'
 import { keyOrderOf } from '../lists/key-order.ts'
-import type { Gone } from '../ports/audits.ts'
+import { type Gone, provenByParts } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run, Written } from '../ports/store.ts'
 
@@ -85,7 +85,7 @@ async function areSlicesGone(
     if (sample !== null) {
       await pace.look()
       if ((await source.lookup?.(sample, signal)) !== 'gone') return false
-      const evidence = `missing from two readings of its part of the list, like record ${sample}, which the upstream says is not there`
+      const evidence = `${provenByParts}, like record ${sample}, which the upstream says is not there`
       await run.absent.noteSliceGone({ after: from, to }, lowest.at, evidence)
     }
     if (to === null) return true
