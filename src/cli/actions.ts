@@ -66,6 +66,10 @@ async function verify(call: Call): Promise<ExitCode> {
   if (values.limit !== undefined)
     throw new UsageError('`tidemark actions verify` checks all lines: leave out --limit.')
   const kept = textOf(values, 'kept')?.toLowerCase() ?? null
+  if (kept !== null && !/^[0-9a-f]{64}$/.test(kept))
+    throw new UsageError(
+      '--kept takes a whole hash, as `tidemark actions verify` printed it: 64 digits and letters from a to f.',
+    )
   let code: ExitCode = exitCodes.done
   const read = await readMirror(call, async (pool) => {
     const chain = await checkActions(pool, kept)

@@ -44,7 +44,8 @@ async function run(call: Call): Promise<ExitCode> {
   const { positionals, values } = call
   const query = positionals.join(' ').trim()
   if (values.csv && values.json) throw new UsageError('Use either --csv or --json, not both.')
-  if (values.raw && !values.csv) throw new UsageError('--raw belongs to --csv: JSON is raw as it is.')
+  if (values.raw && !values.csv)
+    throw new UsageError('--raw belongs to --csv; nothing is put in front of texts elsewhere.')
   if (query === '') return await openPsql(call)
   return await readMirror(call, async (pool) => {
     await noteLookHere({ pool, log: call.log }, 'A query.')

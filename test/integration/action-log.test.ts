@@ -125,9 +125,14 @@ describe.skipIf(!hasPostgres)('the record of who did what', () => {
     expect(fine).toMatchObject({ code: 0, stdout: expect.stringContaining('4 lines since') })
     expect(fine.stdout).toContain(`The newest hash is ${newest}.`)
     await tamper(`update tidemark.action_log set who = 'somebody else' where id = 3`)
-    const changed = await tidemark('actions', 'verify', '--kept', 'abc')
+    const kept = '0'.repeat(64)
+    const changed = await tidemark('actions', 'verify', '--kept', kept)
     expect(changed).toMatchObject({ code: 1, stdout: expect.stringContaining('Line 3 (') })
-    expect(changed.stdout).toContain('No line has the hash abc')
+    expect(changed.stdout).toContain(`No line has the hash ${kept}`)
+    expect(await tidemark('actions', 'verify', '--kept', `${newest}0`)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--kept takes a whole hash'),
+    })
     const asJson = await tidemark('actions', 'verify', '--json')
     expect([asJson.code, JSON.parse(asJson.stdout)]).toMatchObject([
       1,
