@@ -118,8 +118,8 @@ const partDown = (part: Part): Problem => {
   const title = titleOf(part)
   const effect =
     part.kind === 'receiver'
-      ? 'Nobody is told of problems until it does.'
-      : 'No stream is read until it does.'
+      ? `Nobody is told of problems until ${title} works again.`
+      : `No stream is read until ${title} works.`
   return problemOf('part_down', null, part.name, {
     since: part.since,
     what: `${title.charAt(0).toUpperCase()}${title.slice(1)} does not work: ${part.reason ?? ''} ${effect}`,

@@ -18,7 +18,7 @@ export const actionsPage: Page = {
     const found = await statusQueries.actions({ stream, before, limit: pageSize + 1 })
     const shown = found.slice(0, pageSize)
     const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
-    return html`<p class="lead">What people did here in the last two years, in the console, over HTTP and in the terminal, with sign-ins, downloads and queries. <code>tidemark actions verify</code> tells whether this record was changed. What Tidemark does by itself, such as <code>tidemark sync</code> does, is in the runs.</p>
+    return html`<p class="lead">What people did here in the last two years, in the console, over HTTP and in the terminal, with sign-ins, downloads and queries. <code>tidemark actions verify</code> tells whether this record was changed. What Tidemark reads by itself, or for <code>tidemark sync</code>, is in the runs.</p>
 ${filterForm('/actions', [select('Stream', 'stream', statusQueries.streams, stream)])}
 ${table({ caption: 'Actions, the newest first', columns: columns(now), rows: shown, empty: 'Nobody has done anything here yet.' })}
 <nav class="pages" aria-label="More actions">${before !== null && html`<a class="btn" href="${addressOf('/actions', { stream })}">Newest</a>`}${

@@ -71,7 +71,7 @@ function headOf(what: string): { readonly title: string; readonly rest: string }
 }
 
 /** Where it is looked into, or mended. */
-function placeOf({ kind, stream }: Problem): readonly [address: string, words: string] {
+function placeOf({ key, kind, stream }: Problem): readonly [address: string, words: string] {
   switch (kind) {
     case 'deletions_blocked':
       return [addressOf('/approve', { stream }), 'Review deletions…']
@@ -93,6 +93,8 @@ function placeOf({ kind, stream }: Problem): readonly [address: string, words: s
     case 'contract_changed':
     case 'contract_unusable':
       return ['/upstream/contract', 'Contract']
+    case 'part_down':
+      return key === 'part_down:alerts' ? ['/problems#alerts', 'Alerts'] : ['/workers', 'Workers']
     default:
       return ['/upstream', 'Upstream']
   }

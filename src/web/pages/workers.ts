@@ -4,7 +4,7 @@ import type { WorkerSeen } from '../../store/queries/watch.ts'
 import { streams } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'
 import { age, count, foreign, type Html, html, kindInWords, shortSpan, state } from '../html.ts'
-import type { NextRun, Setting } from '../status-queries.ts'
+import type { NextRun, Setting, Snapshot } from '../status-queries.ts'
 import { heading, type Page, type PageContext } from './layout.ts'
 import { plainTable } from './tables.ts'
 
@@ -59,7 +59,7 @@ export const workersPage: Page = {
               rows: workers.toSorted((a, b) => Number(a.isGone) - Number(b.isGone)),
             })
       }</section>
-${queueParts(counts, snapshot.nextRuns, context)}`,
+${queueParts(counts, snapshot, context)}`,
     }
   },
 }
@@ -104,14 +104,14 @@ export const queuePage: Page = {
         crumbs: [['/workers', 'Workers']],
         lead: 'The queue only says what runs next. If it is lost, Tidemark fills it again within half a minute, and no row is lost.',
       }),
-      body: queueParts(counts, snapshot.nextRuns, context),
+      body: queueParts(counts, snapshot, context),
     }
   },
 }
 
-const queueParts = (counts: Counts | null, runs: readonly NextRun[], context: PageContext): Html =>
+const queueParts = (counts: Counts | null, snapshot: Snapshot, context: PageContext): Html =>
   html`${counts === null && html`<div class="note bad"><b>The queue does not answer, so nothing is read.</b> Tidemark goes on by itself when it is back. <a href="/problems">Problems</a></div>`}
-<div class="cols"><section class="card c8"><h2>What runs next</h2>${next(runs, context)}</section>
+<div class="cols"><section class="card c8"><h2>What runs next</h2>${next(snapshot, counts !== null, context)}</section>
 ${counts && numbers(counts)}</div>`
 
 type Counts = Readonly<Record<string, number>>
@@ -127,8 +127,14 @@ const numbers = (counts: Counts): Html =>
   )}</dl></section>`
 
 /** What runs next. Runs of one moment and one kind share a line. */
-function next(runs: readonly NextRun[], { statusQueries, now }: PageContext): Html {
-  if (runs.length === 0) return html`<p>Nothing is scheduled, or the queue does not answer.</p>`
+function next(
+  { nextRuns: runs, streams: seen }: Pick<Snapshot, 'nextRuns' | 'streams'>,
+  isKnown: boolean,
+  { statusQueries, now }: PageContext,
+): Html {
+  if (!isKnown) return html`<p>Not known until the queue answers.</p>`
+  if (runs.length === 0) return html`<p>Nothing is scheduled.</p>`
+  const paused = new Set(seen.flatMap((one) => (one.paused === null ? [] : one.stream)))
   return plainTable({
     caption: html`<span class="hidden">What runs next</span>`,
     columns: [
@@ -137,7 +143,13 @@ function next(runs: readonly NextRun[], { statusQueries, now }: PageContext): Ht
         title: 'What',
         cell: ({ stream, kind }) => html`${kindInWords(kind)} of <a href="/streams/${stream}">${stream}</a>`,
       },
-      { title: 'Why', cell: (run) => whyOf(run, statusQueries.settings(run.stream)) },
+      {
+        title: 'Why',
+        cell: (run) =>
+          paused.has(run.stream)
+            ? html`paused, so nothing is read <span class="small quiet">until it is resumed</span>`
+            : whyOf(run, statusQueries.settings(run.stream)),
+      },
     ],
     rows: runs.toSorted((a, b) => a.at.getTime() - b.at.getTime()),
   })
