@@ -34,7 +34,7 @@ export const wordsOf: Readonly<Record<string, readonly string[]>> = {
   alerts: ['test'],
   completion: ['bash', 'zsh', 'fish'],
   contract: ['history', 'streams'],
-  deletions: ['list', 'approve', 'reject'],
+  deletions: ['list', 'approve', 'reject', 'undo'],
   quarantine: ['list', 'show', 'retry', 'drop'],
   runs: ['list', 'show'],
   source: ['adopt'],

@@ -9,7 +9,9 @@ import {
   type BlockedStream,
   readBlockedDeletions,
   rejectBlockedDeletions,
+  rejectedSentence,
   shareMissing,
+  undoRejection,
 } from '../operator/deletions.ts'
 import { bucketNames, type DeletionEvidence, readDeletionEvidence } from '../store/queries/evidence.ts'
 import { isLookedUpByKey, pickStream, pickStreams, streams } from '../streams/catalog.ts'
@@ -25,18 +27,24 @@ import { recordedHere } from './recorded.ts'
 
 export const deletions: Command = {
   name: 'deletions',
-  summary: 'list deletions that are blocked because there are too many at once; approve or reject them',
+  summary:
+    'list deletions that are blocked because there are too many at once; approve or reject them, or undo a rejection',
   usage:
-    '[list [stream…] | approve <stream> --rows N [--reason TEXT] | reject <stream> [--reason TEXT]] [--json]',
+    '[list [stream…] | approve <stream> --rows N [--reason TEXT] | reject <stream> [--reason TEXT] [--restore] | undo <stream>] [--json]',
   options: {
     rows: { type: 'string', value: 'N', describe: 'approve: the number of rows that `list` showed' },
     reason: { type: 'string', value: 'TEXT', describe: 'approve, reject: the reason; it is recorded' },
+    restore: {
+      type: 'boolean',
+      describe: 'reject: rows that were marked as deleted within the last day live again, too',
+    },
     json,
   },
   examples: [
     'tidemark deletions',
     'tidemark deletions approve assignment --rows 432 --reason "archived upstream, ticket 4411"',
     'tidemark deletions reject assignment --reason "the integration user had lost a right"',
+    'tidemark deletions undo assignment',
   ],
   run,
 }
@@ -45,6 +53,7 @@ const actions: Readonly<Record<string, (call: Call, words: readonly string[]) =>
   list,
   approve,
   reject,
+  undo,
 }
 
 async function run(call: Call): Promise<ExitCode> {
@@ -96,22 +105,35 @@ async function approve(call: Call, words: readonly string[]): Promise<ExitCode> 
 
 async function reject(call: Call, words: readonly string[]): Promise<ExitCode> {
   const { values, stdout, log } = call
-  const stream = pickStream(oneStream('reject', words), streams).name
-  const rejecting = { stream, by: operator(), reason: textOf(values, 'reason') }
+  const stream = pickStream(oneStream('reject', words), streams)
+  const reason = textOf(values, 'reason')
+  const rejecting = { stream, by: operator(), reason, restores: values.restore === true }
   return await changeMirror(call, async (pool) => {
-    const blocked = await recordedHere(
+    const rejected = await recordedHere(
       { pool, log },
-      { action: 'reject', target: stream, reason: rejecting.reason },
+      { action: 'reject', target: stream.name, reason },
       () => rejectBlockedDeletions(pool, rejecting),
       rejectedSentence,
     )
-    if (values.json) stdout.json(asJson(blocked))
-    else stdout.say(fitted(rejectedSentence(blocked), stdout))
+    if (values.json) stdout.json({ ...asJson(rejected), restored: rejected.restored })
+    else stdout.say(fitted(rejectedSentence(rejected), stdout))
   })
 }
 
-const rejectedSentence = (blocked: BlockedStream): string =>
-  `${blocked.stream}: rejected. The rows stay (${shareMissing(blocked)}), and the problem is closed until a list lacks other rows than these.`
+async function undo(call: Call, words: readonly string[]): Promise<ExitCode> {
+  const { values, stdout, log } = call
+  const stream = pickStream(oneStream('undo', words), streams)
+  return await changeMirror(call, async (pool) => {
+    const told = await recordedHere(
+      { pool, log },
+      { action: 'lookAgain', target: stream.name },
+      () => undoRejection(pool, stream),
+      (text) => text,
+    )
+    if (values.json) stdout.json({ stream: stream.name, frozen: false })
+    else stdout.say(fitted(told, stdout))
+  })
+}
 
 function oneStream(action: string, words: readonly string[]): string {
   const [name, ...more] = words
@@ -140,16 +162,19 @@ function asText(blocked: BlockedStream, evidence: DeletionEvidence, width: numbe
     ),
   )
   if (rejected)
-    lines.push([
-      'rejected',
-      `${rejected.at?.toISOString() ?? ''} by ${rejected.by}${rejected.reason ? `: ${rejected.reason}` : ''}; the rows stay`,
-    ])
+    lines.push(
+      [
+        'frozen',
+        `since ${rejected.at?.toISOString() ?? 'a time that was not recorded'} by ${rejected.by}${rejected.reason ? `: ${rejected.reason}` : ''}; the rows stay`,
+      ],
+      ['to look again', `tidemark deletions undo ${stream}`],
+    )
   if (missing === null) lines.push(['to count them', `tidemark reconcile ${stream}`])
   else lines.push(['if they are gone', `tidemark deletions approve ${stream} --rows ${missing}`])
   if (!rejected)
     lines.push([
       'if they are not',
-      `check what the integration user may read (tidemark probe), then: tidemark deletions reject ${stream}`,
+      `check what the integration user may read (tidemark probe), then: tidemark deletions reject ${stream}${evidence.markedWithinDay > 0 ? ' (with --restore, the other rows live again, too)' : ''}`,
     ])
   const head = `${stream}: ${shareMissing(blocked)} are missing from the upstream's list. None of them was marked deleted.`
   // Commands stay whole, so that they can be copied.

@@ -92,8 +92,9 @@ export type UpstreamConfig = Omit<
 }
 export type Config = MirrorConfig &
   UpstreamConfig &
-  Omit<Values<typeof workerVariables>, 'staleAfter'> & {
+  Omit<Values<typeof workerVariables>, 'staleAfter' | 'deletionsFrozenAfter'> & {
     readonly staleAfterMs: number
+    readonly deletionsFrozenAfterMs: number
     readonly schedules: Readonly<Record<string, Schedule>>
   }
 
@@ -143,13 +144,27 @@ export function loadMirrorConfig(environment: Environment): MirrorConfig {
 /** What is needed besides to find which streams are late. */
 export function loadStatusConfig(
   environment: Environment,
-): MirrorConfig & Pick<Config, 'streams' | 'trackingBaseUrl' | 'lookbackMs' | 'staleAfterMs' | 'schedules'> {
+): MirrorConfig &
+  Pick<
+    Config,
+    'streams' | 'trackingBaseUrl' | 'lookbackMs' | 'staleAfterMs' | 'deletionsFrozenAfterMs' | 'schedules'
+  > {
   const { values, perStreamValues, complain, finish } = reader(environment)
   const { STREAMS, TRACKING_BASE_URL, LOOKBACK } = upstreamVariables
-  const { STALE_AFTER } = workerVariables
-  const { staleAfter, lookback, ...wanted } = values({ STREAMS, TRACKING_BASE_URL, LOOKBACK, STALE_AFTER })
+  const { STALE_AFTER, DELETIONS_FROZEN_AFTER } = workerVariables
+  const { staleAfter, deletionsFrozenAfter, lookback, ...wanted } = values({
+    STREAMS,
+    TRACKING_BASE_URL,
+    LOOKBACK,
+    STALE_AFTER,
+    DELETIONS_FROZEN_AFTER,
+  })
   const schedules = schedulesFrom(environment, perStreamValues)
-  const times = { lookbackMs: lookback, staleAfterMs: staleAfter }
+  const times = {
+    lookbackMs: lookback,
+    staleAfterMs: staleAfter,
+    deletionsFrozenAfterMs: deletionsFrozenAfter,
+  }
   const config = { ...values(mirrorVariables), ...wanted, ...times, schedules }
   trustAuthorities(config, complain)
   refusePlaintext(config, complain)
@@ -220,7 +235,7 @@ export function loadConfig(environment: Environment): Config {
       complain(`STREAMS adds ${name}, and RELATED copies records of that name: give it another one`)
   if (upstream.attachmentData && !upstream.related.includes('attachment'))
     complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
-  const { staleAfter, ...worker } = values(workerVariables)
+  const { staleAfter, deletionsFrozenAfter, ...worker } = values(workerVariables)
   if (worker.publicUrl && !worker.webhookSecret)
     complain('PUBLIC_URL is set to receive webhooks: set WEBHOOK_SECRET, too')
   if (worker.webhookRequireSignature && !worker.webhookSigningSecret && !worker.publicUrl)
@@ -244,6 +259,7 @@ export function loadConfig(environment: Environment): Config {
     trackingApiKey: upstream.trackingApiKey ?? upstream.apiKey,
     ...worker,
     staleAfterMs: staleAfter,
+    deletionsFrozenAfterMs: deletionsFrozenAfter,
     schedules: schedulesFrom(environment, perStreamValues),
     keyFields: perStreamValues('KEY', [...listStreams(), ...relatedStreams], () => keyChoice),
     versionFields: perStreamValues('VERSION', changesStreams(), () => optionalText),

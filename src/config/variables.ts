@@ -386,6 +386,13 @@ export const workerVariables = {
     form: 'duration, 1s or more',
     schema: durationMs('15m', 1000),
   },
+  DELETIONS_FROZEN_AFTER: {
+    describe:
+      'how long rows that an operator kept may differ from the list of the upstream before an alert reminds of it',
+    fallback: '`1d`',
+    form: 'duration, 1s or more',
+    schema: durationMs('1d', 1000),
+  },
   ALERT_WEBHOOK_URL: {
     describe: 'incoming webhook of a Slack, Teams or similar chat that gets alerts',
     fallback: 'no alerts are sent',

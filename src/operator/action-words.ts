@@ -9,6 +9,7 @@ export const actionWords: Readonly<Record<string, string>> = {
   probe: 'checked',
   approve: 'approved deletions of',
   reject: 'rejected deletions of',
+  lookAgain: 'asked to look again for deletions of',
   rewind: 'moved back the position of',
   cancelBackfill: 'stopped backfill',
   repair: 'compared and repaired',

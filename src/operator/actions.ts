@@ -14,7 +14,7 @@ import { messageOf, UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural, sentence } from '../util/text.ts'
 import { askedSpan, planBackfill } from './backfill.ts'
 import type { BackgroundTasks } from './background-tasks.ts'
-import { rejectBlockedDeletions } from './deletions.ts'
+import { rejectBlockedDeletions, rejectedSentence, undoRejection } from './deletions.ts'
 import { asChangesStream, rowVersionIn } from './positions.ts'
 import {
   droppedSentence,
@@ -132,15 +132,22 @@ async function approve(context: ActionContext, { target, fields }: Order): Promi
 }
 
 async function reject({ sync: { database, streams } }: ActionContext, order: Order): Promise<Outcome> {
-  const stream = pickStream(order.target, streams).name
-  const { reason } = order.fields
+  const stream = pickStream(order.target, streams)
+  const { reason, restore } = order.fields
   if (reason === undefined) throw new UsageError('Say why the rows are kept: the reason is recorded.')
-  const { missing } = await rejectBlockedDeletions(database.pool, { stream, by: order.by, reason })
-  const rows = missing === null ? 'The rows' : plural(missing, 'row')
-  return {
-    text: `${stream}: ${rows} stay as they are. Nobody is asked again until a listing lacks other rows.`,
-    json: { stream, rejected: missing },
-  }
+  const restores = restore !== undefined
+  const rejected = await rejectBlockedDeletions(database.pool, { stream, by: order.by, reason, restores })
+  const { missing, restored } = rejected
+  return { text: rejectedSentence(rejected), json: { stream: stream.name, rejected: missing, restored } }
+}
+
+async function lookAgain(context: ActionContext, { target }: Order): Promise<Outcome> {
+  const stream = streamIn(context, target)
+  const text = await undoRejection(context.sync.database.pool, stream)
+  const kind = stream.kind === 'list' ? 'incremental' : 'reconcile'
+  // A failure does not matter: workers see that a reconcile is wanted.
+  await context.requestRun({ stream: stream.name, kind, cause: 'operator' }).catch(() => {})
+  return { text, json: { stream: stream.name, frozen: false } }
 }
 
 async function backfill(context: ActionContext, { target, fields, by }: Order): Promise<Outcome> {
@@ -242,6 +249,7 @@ export const actions = {
   probe,
   approve,
   reject,
+  lookAgain,
   backfill,
   rewind,
   cancelBackfill: stopBackfill,

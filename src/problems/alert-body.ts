@@ -104,7 +104,7 @@ function linksOf(
 
 /** The page of the console where people see the problem and can do something about it. */
 function pageOf(consoleUrl: string, { kind, stream }: Pick<Alert, 'kind' | 'stream'>): string {
-  if (stream !== null && kind === 'deletions_blocked')
+  if (stream !== null && ['deletions_blocked', 'deletions_frozen'].includes(kind))
     return `${plain(consoleUrl)}/approve?stream=${encodeURIComponent(stream)}`
   if (stream !== null && kind === 'quarantine')
     return `${plain(consoleUrl)}/quarantine?stream=${encodeURIComponent(stream)}`

@@ -22,6 +22,9 @@ const forgetUntoldMs = 45_000
 export function planAlerts(before: readonly Alert[], problems: readonly Problem[], now: Date): AlertPlan {
   const agoMs = (moment: Date) => now.getTime() - moment.getTime()
   const seen = new Set(problems.map(({ key }) => key))
+  const quiet = new Set(
+    problems.flatMap(({ key, quietUntil }) => (quietUntil && quietUntil > now ? [key] : [])),
+  )
   const standing = problems.map((problem) =>
     stand(before.find(({ key }) => key === problem.key) ?? null, problem, now),
   )
@@ -33,7 +36,9 @@ export function planAlerts(before: readonly Alert[], problems: readonly Problem[
   const kept = gone.filter((alert) => !isForgotten(alert))
   return {
     known: [...standing, ...kept],
-    begun: standing.filter(({ toldAt, since }) => toldAt === null && agoMs(since) >= standsMs),
+    begun: standing.filter(
+      ({ key, toldAt, since }) => toldAt === null && agoMs(since) >= standsMs && !quiet.has(key),
+    ),
     over: kept.filter(
       ({ kind, toldAt, goneSince }) => toldAt !== null && !isNews(kind) && agoMs(goneSince) >= goneMs,
     ),

@@ -13,6 +13,7 @@ import {
   accessLost,
   beliefsChanged,
   deletionsBlocked,
+  deletionsFrozen,
   eventsLastMs,
   failing,
   type IsStale,
@@ -35,6 +36,8 @@ export type WorkerView = { readonly parts: readonly Part[] }
 export type ProblemRules = {
   readonly serviceOf: (stream: string) => ServiceName
   readonly isStale: IsStale
+  /** DELETIONS_FROZEN_AFTER. */
+  readonly frozenAfterMs: number
 }
 type Given = {
   readonly symptoms: readonly StreamSymptoms[]
@@ -88,6 +91,7 @@ export function findProblems({
       ...inconclusive(one),
       ...stuck(one),
       ...deletionsBlocked(one),
+      ...deletionsFrozen(one, rules.frozenAfterMs),
       ...quarantined(one),
       ...missedRows(one),
       ...beliefsChanged(one),
@@ -197,7 +201,7 @@ const tokenRefused = ([service, { since, error }]: readonly [string, LastFailure
 type Options = {
   readonly pool: Parameters<typeof readSymptoms>[0]
   readonly streams: readonly Stream[]
-  readonly config: Pick<Config, 'schedules' | 'staleAfterMs'>
+  readonly config: Pick<Config, 'schedules' | 'staleAfterMs' | 'deletionsFrozenAfterMs'>
   readonly view: WorkerView
   readonly now: Date
 }
@@ -225,6 +229,7 @@ export async function readProblems({
         const schedule = config.schedules[name]
         return schedule !== undefined && isStale(schedule, config.staleAfterMs, readThroughAt, at)
       },
+      frozenAfterMs: config.deletionsFrozenAfterMs,
     },
     notices: await readNotices(pool),
     now,

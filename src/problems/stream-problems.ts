@@ -19,6 +19,7 @@ export const problemKinds = [
   'failing',
   'stale',
   'deletions_blocked',
+  'deletions_frozen',
   'quarantine',
   'missed_rows',
   'belief_changed',
@@ -51,6 +52,8 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   stale: 'a stream should have been read STALE_AFTER ago by its own schedule, and was not',
   deletions_blocked:
     'so many rows disappeared at once that Tidemark marks none as deleted before an operator has decided',
+  deletions_frozen:
+    'an operator kept rows that the upstream no longer lists; until somebody looks again, no deletion is marked',
   quarantine: 'records of the upstream cannot be stored as rows; they are kept whole in quarantine',
   missed_rows: 'a reconcile found rows that the other runs should have brought; they are stored now',
   belief_changed: 'the upstream behaves differently than before; Tidemark has adapted',
@@ -85,6 +88,8 @@ export type Problem = {
   readonly since: Date | null
   /** It lasts longer than what usually gets better by itself. */
   readonly isLong?: boolean
+  /** No alert is sent before this time, because people know of it. */
+  readonly quietUntil?: Date | null
   /** What happened, and what it means for the rows. */
   readonly what: string
   /** With commands between backticks. */
@@ -93,7 +98,7 @@ export type Problem = {
   readonly runbook: string
 }
 
-type Words = Pick<Problem, 'since' | 'isLong' | 'what' | 'whatToDo'>
+type Words = Pick<Problem, 'since' | 'isLong' | 'quietUntil' | 'what' | 'whatToDo'>
 
 /** `subject` distinguishes it from others of its kind. */
 export const problemOf = (
@@ -205,7 +210,6 @@ export function accessLost({ stream, hiddenSince, readThroughAt }: StreamSymptom
 }
 
 export function deletionsBlocked({ stream, blockedDeletions }: StreamSymptoms): Problem[] {
-  // An operator has rejected these deletions: the rows stay, and there is no problem.
   if (blockedDeletions === null || blockedDeletions.rejected) return []
   const { missing, living, at } = blockedDeletions
   const isKnown = missing !== null && living !== null
@@ -221,6 +225,32 @@ export function deletionsBlocked({ stream, blockedDeletions }: StreamSymptoms): 
       since: at,
       what: `${isKnown ? `${count(missing)} of ${count(living)}` : 'An unknown number of'} rows of ${stream} disappeared from the upstream at once. Tidemark has not deleted them here.`,
       whatToDo,
+    }),
+  ]
+}
+
+/** What an operator decided. It stands until another listing, or somebody who looks again, ends it. */
+export function deletionsFrozen(
+  { stream, blockedDeletions, deletionsKnownAt }: StreamSymptoms,
+  frozenAfterMs: number,
+): Problem[] {
+  const rejected = blockedDeletions?.rejected
+  if (!blockedDeletions || !rejected) return []
+  const { at, by, reason } = rejected
+  const { missing } = blockedDeletions
+  const since = at === null ? '' : ` since ${at.toISOString()}`
+  const kept = missing === null ? 'Rows' : plural(missing, 'row')
+  const stay = missing === 1 ? 'stays' : 'stay'
+  const known =
+    deletionsKnownAt === null
+      ? 'No deletion is known yet.'
+      : `Deletions are known through ${deletionsKnownAt.toISOString()}.`
+  return [
+    ofStream('deletions_frozen', stream, {
+      since: at,
+      quietUntil: at && new Date(at.getTime() + frozenAfterMs),
+      what: `Deletions of ${stream} are frozen${since}, by ${by}${reason === null ? '' : `: “${reason}”`}. ${kept} that the list lacks ${stay}. ${known}`,
+      whatToDo: `When the cause is mended upstream, look again: \`tidemark deletions undo ${stream}\`. If the rows are really gone, see which they are and approve them: \`tidemark deletions list ${stream}\`.`,
     }),
   ]
 }

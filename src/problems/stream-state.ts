@@ -29,6 +29,7 @@ const paused = { tone: 'idle', words: 'paused', state: 'paused' } as const
 const byProblem: readonly (readonly [kind: ProblemKind, Standing])[] = [
   ['access_lost', { tone: 'bad', words: 'access lost', state: 'stopped' }],
   ['deletions_blocked', { tone: 'bad', words: 'deletions blocked', state: 'live' }],
+  ['deletions_frozen', { tone: 'bad', words: 'deletions frozen', state: 'live' }],
   ['token_refused', { tone: 'bad', words: 'sign-in refused', state: 'stopped' }],
   ['told_to_wait', { tone: 'bad', words: 'told to wait', state: 'stopped' }],
   ['service_down', { tone: 'warn', words: 'behind, retrying', state: 'behind' }],

@@ -20,6 +20,7 @@ const routes = [
   ['probe', '/streams/:target/probe', '/upstream'],
   ['approve', '/streams/:target/approve', '/streams/:target'],
   ['reject', '/streams/:target/reject', '/streams/:target'],
+  ['lookAgain', '/streams/:target/look-again', '/streams/:target'],
   ['backfill', '/streams/:target/backfill', '/backfills'],
   ['rewind', '/streams/:target/rewind', '/streams/:target'],
   ['cancelBackfill', '/backfills/:target/cancel', '/backfills'],

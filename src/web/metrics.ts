@@ -199,7 +199,7 @@ const streamGauges: readonly StreamGauge[] = [
   [
     'deletions_blocked',
     '1 while deletions are blocked until an operator approves or rejects them',
-    (one) => (one.blockedDeletions === null ? 0 : 1),
+    (one) => (one.blockedDeletions === null || one.blockedDeletions.rejected ? 0 : 1),
   ],
   ['paused', '1 while the stream is paused by an operator', (one) => (one.paused === null ? 0 : 1)],
 ]

@@ -140,7 +140,7 @@ function countsOf(stream: StreamSnapshot): Record<string, Html | null> {
     blocked:
       stream.blockedDeletions === null
         ? html`not blocked`
-        : html`<a href="${addressOf('/approve', { stream: name })}">blocked</a>`,
+        : html`<a href="${addressOf('/approve', { stream: name })}">${stream.blockedDeletions.rejected ? 'frozen' : 'blocked'}</a>`,
     missed: notable(stream.missedRows, addressOf('/runs', { stream: name, kind: 'reconcile' })),
     backfills: notable(stream.unfinishedBackfills, '/backfills'),
     related: related && html`${count(related.read)} read<small>${count(related.waiting)} waiting</small>`,

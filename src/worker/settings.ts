@@ -18,6 +18,7 @@ export function settingsOf(config: Config, streams: readonly Stream[], name: str
       meaning: 'how often it is read',
     },
     said('STALE_AFTER', formatDuration(config.staleAfterMs)),
+    said('DELETIONS_FROZEN_AFTER', formatDuration(config.deletionsFrozenAfterMs)),
     said('PAGE_SIZE', String(config.pageSize)),
     said(
       'REQUESTS_PER_SECOND',

@@ -98,11 +98,22 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
       const [before] = await blocked()
       expect(before).toMatchObject({ stream, missing: 5, rejected: null })
       const { stdout, code } = await tidemark('deletions', 'reject', stream, '--reason', 'a lost right')
-      expect(stdout).toMatch(/: rejected\. The rows stay \(5 of 20 rows \(25 %\)\)/)
+      expect(stdout).toMatch(/: the rows stay \(5 of 20 rows \(25 %\)\), and its deletions are frozen/)
       expect(code).toBe(0)
       const problems = async () =>
         JSON.parse((await runTidemark(['status', stream, '--json'], environment)).stdout).streams[0].problems
-      expect(await problems()).toEqual([])
+      const frozen = [
+        {
+          kind: 'deletions_frozen',
+          what: expect.stringMatching(
+            /^Deletions of \w+ are frozen since .+, by .+@.+: “a lost right”\. 5 rows that the list lacks stay\. /,
+          ),
+        },
+      ]
+      expect(await problems()).toMatchObject(frozen)
+      const checked = await tidemark('status', stream, '--check')
+      expect(checked).toMatchObject({ code: 1, stdout: expect.stringContaining('deletions frozen') })
+      expect(checked.stdout).not.toContain('up to date')
       // Another record is new, but the same rows are missing.
       simulator.source.insert(stream)
       await read()
@@ -114,7 +125,17 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
           rejected: { by: expect.stringContaining('@'), reason: 'a lost right' },
         },
       ])
-      expect(await problems()).toEqual([])
+      expect(await problems()).toMatchObject(frozen)
+      expect(await tidemark('deletions', 'undo', stream)).toMatchObject({
+        ...{ code: 0, stdout: expect.stringContaining('its deletions are frozen no more') },
+      })
+      expect((await runTidemark(['deletions', 'undo', stream], environment)).code).toBe(2)
+      expect(await blocked()).toMatchObject([{ missing: 5, rejected: null }])
+      const wanted = `select from tidemark.stream where reconcile_wanted_at > last_success_at`
+      expect((await database.pool.query(wanted)).rowCount).toBe(1)
+      await read()
+      expect(await problems()).toMatchObject([{ kind: 'deletions_blocked' }])
+      await tidemark('deletions', 'reject', stream)
       remove(simulator, stream, [6])
       await read()
       expect(await blocked()).toMatchObject([{ missing: 6, rejected: null }])
@@ -122,4 +143,46 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
       expect(await deleted(stream)).toBe(0)
     },
   )
+
+  it('are rejected together with those that were marked before, of the same wave (P7)', async () => {
+    await using simulator = await startSimulator({ assignments: 20 })
+    const environment = environmentFor(simulator, database, { HISTORY: 'assignment' })
+    const tidemark = (...words: string[]) => callVerb(words, environment)
+    const query = async (sql: string) => (await database.pool.query(sql)).rows
+    await tidemark('sync', 'assignment')
+    remove(simulator, 'assignment', [1, 2])
+    await tidemark('reconcile', 'assignment')
+    expect(await deleted('assignment')).toBe(2)
+    remove(simulator, 'assignment', [3, 4, 5])
+    await tidemark('reconcile', 'assignment')
+    const { stdout: named } = await tidemark('deletions', 'reject', 'assignment')
+    expect(named.replaceAll(/\s+/g, ' ')).toMatch(
+      /\(3 of 18 rows \(16\.7 %\)\).* 2 other rows were marked as deleted within the last day and stay so: `tidemark deletions reject assignment --restore`/,
+    )
+    const { stdout, code } = await tidemark('deletions', 'reject', 'assignment', '--restore')
+    expect(code).toBe(0)
+    expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/\(5 of 20 rows \(25 %\)\).* 2 rows .* live again/)
+    const standing = async () => ({
+      deleted: await deleted('assignment'),
+      shown: await query('select count(*)::int from bi.assignment'),
+      lines: await query(
+        `select assignment_id::int as id, (array_agg(_deleted_at is null order by _observed_at))[2:] as lives
+         from mirror.assignment_history where assignment_id <= 2 group by 1 order by 1`,
+      ),
+      suspects: await query('select from tidemark.suspect where evidence is not null'),
+      damage: await query('select from tidemark.local_change'),
+    })
+    const restored = {
+      ...{ deleted: 0, shown: [{ count: 20 }], suspects: [], damage: [] },
+      lines: [1, 2].map((id) => ({ id, lives: [false, true] })),
+    }
+    expect(await standing()).toEqual(restored)
+    // The list lacks all five now, and nobody is asked again.
+    await tidemark('reconcile', 'assignment')
+    expect(await standing()).toEqual(restored)
+    expect(JSON.parse((await tidemark('deletions', '--json')).stdout).blocked).toMatchObject([
+      { missing: 5, living: 20, rejected: { reason: null } },
+    ])
+    expect((await tidemark('status', '--check')).code).toBe(1)
+  })
 })

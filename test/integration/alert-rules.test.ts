@@ -137,6 +137,11 @@ describe.skipIf(!hasPostgres)('the alert rules', { concurrent: false }, () => {
         `update tidemark.stream set read_through_at = now() - interval '5 hours' where name = 'assignment_note'`,
       )
       await expectFired(worker, ['TidemarkFailing', 'TidemarkStale'])
+      await database.pool.query(
+        `update tidemark.stream set blocked_deletions = '{"missing": 1, "living": 4, "rejected": {"by": "ada"}}' where name = 'assignment'`,
+      )
+      await expectFired(worker, ['TidemarkDeletionsFrozen'])
+      expect(await firedBy(worker)()).not.toContain('TidemarkDeletionsBlocked')
     } finally {
       await worker.stop()
     }

@@ -228,7 +228,7 @@ describe.skipIf(!hasPostgres)('the contract', () => {
     const problemsOf = async (kinds = /^contract_/) => {
       const found = await readProblems({
         ...{ pool: database.pool, streams, now: new Date() },
-        config: { schedules: {}, staleAfterMs: 1e9 },
+        config: { schedules: {}, staleAfterMs: 1e9, deletionsFrozenAfterMs: 1e9 },
         view: { parts: [] },
       })
       return found.filter(({ kind }) => kinds.test(kind))

@@ -96,6 +96,15 @@ describe('planAlerts', () => {
     expect(planAlerts(untold, [whole], at(80_000)).begun).toMatchObject([{ key: whole.key }])
   })
 
+  it('tells of what people know already only when it has lasted, and once', () => {
+    const frozen = { ...problem, key: 'deletions_frozen:assignment', quietUntil: at(300) }
+    expect(tell([...looks(0, 600, frozen), ...looks(600, 1200)])).toEqual([
+      '300 + deletions_frozen:assignment',
+      '720 - deletions_frozen:assignment',
+    ])
+    expect(tell([...looks(0, 285, frozen), ...looks(285, 1200)])).toEqual([])
+  })
+
   it('backs off for an hour at most, and as long as the receiver asks within that', () => {
     const pauses = [0, 1, 2, 12].map(
       (attempts) => retryAfter(attempts, null, start).getTime() - start.getTime(),

@@ -18,6 +18,7 @@ const well: StreamSymptoms = {
   isPaused: false,
   lastSuccessAt: ago(60),
   hiddenSince: null,
+  deletionsKnownAt: ago(30),
   inconclusiveRuns: 0,
   inconclusiveSince: null,
   stuckRuns: 0,
@@ -54,6 +55,7 @@ const find = (
     rules: {
       serviceOf: (stream) => (stream === 'tracker_object' ? 'tracking' : 'assignment'),
       isStale: (_stream, readThroughAt, at) => isStale({ everyMs: 30_000 }, 900_000, readThroughAt, at),
+      frozenAfterMs: 86_400_000,
     },
     now,
   })
@@ -123,6 +125,19 @@ describe('findProblems', () => {
         whatToDo: expect.stringContaining('Count them first: `tidemark reconcile assignment`'),
       },
     ])
+  })
+
+  it('says of deletions that an operator froze who did it, what stays, and since when nothing is known', () => {
+    const rejected = { at: ago(60), by: 'ada@desk', reason: 'a lost right' }
+    const blockedDeletions = { missing: 5, living: 20, at: ago(90), rejected }
+    const [found, ...rest] = find([{ blockedDeletions }])
+    expect(rest).toEqual([])
+    expect(found).toMatchObject({
+      ...{ kind: 'deletions_frozen', since: ago(60), quietUntil: ago(60 - 24 * 60) },
+      what: `Deletions of assignment are frozen since ${ago(60).toISOString()}, by ada@desk: “a lost right”. 5 rows that the list lacks stay. Deletions are known through ${ago(30).toISOString()}.`,
+      whatToDo: expect.stringContaining('`tidemark deletions undo assignment`'),
+    })
+    expect(careOf(found ?? { kind: 'schema_drift' })).toBe('needs you')
   })
 
   it('calls a kind of run failing from the third failure in a row on', () => {
@@ -307,6 +322,12 @@ describe('each problem', () => {
       [
         everything,
         { hiddenSince: ago(20) },
+        {
+          blockedDeletions: {
+            ...{ missing: null, living: null, at: null },
+            rejected: { at: null, by: 'somebody', reason: null },
+          },
+        },
         { inconclusiveRuns: 3, inconclusiveSince: ago(2) },
         { stuckRuns: 3, stuckSince: ago(2), stuckNote: 'the pages did not add up' },
         { stream: 'tracker_object', failing: failing(3), readThroughAt: ago(99) },

@@ -49,6 +49,10 @@ describe('stateOfStream', () => {
       tone: 'bad',
       reason: 'what deletions_blocked means',
     })
+    expect(stateWith([problem('deletions_frozen')])).toMatchObject({
+      ...{ state: 'live', words: 'deletions frozen', tone: 'bad' },
+      reason: 'what deletions_frozen means',
+    })
   })
 
   it('calls a first load loading, also one that fails', () => {

@@ -114,21 +114,6 @@ export async function pausedStreams(client: Queryable): Promise<ReadonlySet<stri
   return new Set(rows.map(({ name }) => name))
 }
 
-/** The rows of blocked deletions are kept. False when none are blocked. */
-export async function rejectDeletions(
-  client: Queryable,
-  { stream, by, reason }: { readonly stream: string; readonly by: string; readonly reason: string | null },
-): Promise<boolean> {
-  const { rowCount } = await client.query(
-    `update tidemark.stream
-     set blocked_deletions = blocked_deletions
-       || jsonb_build_object('rejected', jsonb_build_object('at', now(), 'by', $2::text, 'reason', $3::text))
-     where name = $1 and jsonb_typeof(blocked_deletions) = 'object'`,
-    [stream, by, reason],
-  )
-  return (rowCount ?? 0) > 0
-}
-
 /** Rows that only a reconcile found are shown no more. Returns how many rows they were. */
 export async function acknowledgeMissedRows(client: Queryable, stream: string, by: string): Promise<number> {
   const { rows } = await client.query<{ rows: number }>(

@@ -15,6 +15,7 @@ export type ClosedProblem = {
 /** By kind of problem. */
 const endedBy: Readonly<Record<string, readonly string[]>> = {
   deletions_blocked: ['approve', 'reject'],
+  deletions_frozen: ['approve', 'lookAgain'],
   quarantine: ['retryQuarantine', 'dropQuarantine'],
   missed_rows: ['acknowledge'],
   stale: ['resume', 'sync', 'rewind'],

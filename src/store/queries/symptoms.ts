@@ -111,6 +111,8 @@ export type StreamSymptoms = {
   readonly lastSuccessAt: Date | null
   /** Since when the upstream shows nothing of it. */
   readonly hiddenSince: Date | null
+  /** What was deleted upstream before this time is marked. */
+  readonly deletionsKnownAt: Date | null
   /** Polls in a row that showed nothing known. */
   readonly inconclusiveRuns: number
   readonly inconclusiveSince: Date | null
@@ -164,7 +166,7 @@ export async function readSymptoms(
     `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
      select stream.name as stream,
        read_through_at as "readThroughAt", last_success_at as "lastSuccessAt", paused_at is not null as "isPaused",
-       hidden_since as "hiddenSince", inconclusive_runs as "inconclusiveRuns",
+       hidden_since as "hiddenSince", deletions_known_at as "deletionsKnownAt", inconclusive_runs as "inconclusiveRuns",
        inconclusive_since as "inconclusiveSince", stuck_runs as "stuckRuns", stuck_since as "stuckSince",
        (
          select note from ${latestRunsSql('wanted.name', { ofKinds: `array['incremental', 'list']`, where: `status <> 'running'` })} as latest

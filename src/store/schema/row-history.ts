@@ -13,8 +13,22 @@ import { historyViewOf, isShownAsOf, showAsOf, showColumns } from './views.ts'
 import { forgetMonth, watchHistory } from './watch-history.ts'
 
 /** The part of a statement that stores the rows of a CTE, which returns `mine as written`, in the history. Empty where none is kept. */
-export function keepingSql({ stream, key, history }: TableSchema, written: string): string {
-  if (!history || historyMsOf(stream) === null) return ''
+export const keepingSql = (tableSchema: TableSchema, written: string): string =>
+  historyMsOf(tableSchema.stream) === null ? '' : linesSql(tableSchema, written)
+
+/** The same for those who do not know the settings: a history that has room for this month is kept. */
+export async function keepingWhereKept(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  written: string,
+): Promise<string> {
+  if (!tableSchema.history) return ''
+  const { months, now } = await readMonths(client, tableSchema)
+  return months.includes(monthAfter(now, 0)) ? linesSql(tableSchema, written) : ''
+}
+
+function linesSql({ key, history }: TableSchema, written: string): string {
+  if (!history) return ''
   const names = history.columns.map(pg.escapeIdentifier)
   const name = pg.escapeIdentifier(key.name)
   // The time at which the row is locked, not that at which the transaction began: another one may have begun later and written the row

@@ -1,7 +1,7 @@
 // Pages that ask before something big is done. `/backfills` shows current and past backfills, and what a new one would take.
 
 import type { DeletionEvidence } from '../../store/queries/evidence.ts'
-import type { BlockedDeletions } from '../../store/queries/symptoms.ts'
+import type { BlockedDeletions, Rejection } from '../../store/queries/symptoms.ts'
 import { isLookedUpByKey, streams } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { plural } from '../../util/text.ts'
@@ -101,9 +101,9 @@ export const approvePage: Page = {
       heading: heading({
         title: `Mark ${count(missing)} rows of ${stream} as deleted?`,
         crumbs: [['/problems', 'Problems']],
-        lead: 'They are missing from the list of the upstream. Tidemark marks none of them as deleted until you confirm.',
+        lead: html`They are missing from the list of the upstream. Tidemark marks none of them as deleted until you confirm.${blocked.rejected && html` ${frozenInWords(blocked.rejected)}`}`,
       }),
-      body: html`<div class="cols">${whatIsKnown(stream, { ...blocked, missing }, evidence)}${whatWillHappen(stream, missing, viewer)}</div>`,
+      body: html`<div class="cols">${whatIsKnown(stream, { ...blocked, missing }, evidence)}${whatWillHappen(stream, { ...blocked, missing }, evidence, viewer)}</div>`,
     }
   },
 }
@@ -137,7 +137,23 @@ ${
 }</section>`
 }
 
-const whatWillHappen = (stream: string, missing: number, viewer: Viewer): Html => {
+/** `Frozen since 09:12 by Ada: “a lost right”.` */
+export const frozenInWords = ({ at, by, reason }: Rejection): Html =>
+  html`Frozen${at && html` since ${time(at)}`} by ${foreign(by, 80)}${reason !== null && html`: “${foreign(reason, 300)}”`}.`
+
+export const lookAgainForm = (viewer: Viewer, stream: string): Html =>
+  actionForm(viewer, `/streams/${stream}/look-again`, html`<button>Look again now</button>`) ??
+  html`<code class="small">tidemark deletions undo ${stream}</code>`
+
+const whatWillHappen = (
+  stream: string,
+  { missing, rejected }: Blocked,
+  { markedWithinDay }: DeletionEvidence,
+  viewer: Viewer,
+): Html => {
+  const restoring =
+    markedWithinDay > 0 &&
+    html`<label class="check"><input type="checkbox" name="restore" value="yes"> ${plural(markedWithinDay, 'other row')} ${markedWithinDay === 1 ? 'was' : 'were'} marked as deleted within the last day: let ${markedWithinDay === 1 ? 'it' : 'them'} live again, too</label>`
   const number = html`<label>Type the number of rows <input name="rows" inputmode="numeric" required autocomplete="off" placeholder="${missing}"></label>`
   const reason = (words: string) =>
     html`<label>${words} <textarea name="reason" rows="2" required maxlength="300"></textarea></label>`
@@ -145,7 +161,8 @@ const whatWillHappen = (stream: string, missing: number, viewer: Viewer): Html =
 ${
   viewer.canAct
     ? html`${actionForm(viewer, `/streams/${stream}/approve`, html`${reason('Why you believe it')}${number}<div class="bar"><button class="harm">Mark ${count(missing)} rows as deleted</button><a class="btn" href="/problems">Cancel</a></div>`)}
-<details><summary>They are not gone: keep the rows…</summary>${actionForm(viewer, `/streams/${stream}/reject`, html`${reason('Why they are kept')}<button>Keep the rows</button>`)}</details>
+${rejected && html`<h3>Frozen</h3><p>Was the cause mended upstream? The list is read again now; if the rows are still missing, you are asked again.</p>${lookAgainForm(viewer, stream)}`}
+<details><summary>${rejected ? 'Keep them for another reason…' : 'They are not gone: keep the rows…'}</summary>${actionForm(viewer, `/streams/${stream}/reject`, html`${reason('Why they are kept')}${restoring}<button>Keep the rows</button>`)}<p class="small quiet">No deletion of ${stream} is marked until a list lacks other rows than these, or somebody looks again.</p></details>
 <p class="small quiet">Recorded: your name, address, time, reason, and the number you typed. If the number changes before you confirm, nothing is marked and you are asked again.</p>`
     : html`<p>You can view this page but not act. An operator can do this here, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">tidemark deletions approve ${stream} --rows ${missing}</pre>`
 }</section>`

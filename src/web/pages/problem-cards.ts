@@ -74,6 +74,7 @@ function headOf(what: string): { readonly title: string; readonly rest: string }
 function placeOf({ key, kind, stream }: Problem): readonly [address: string, words: string] {
   switch (kind) {
     case 'deletions_blocked':
+    case 'deletions_frozen':
       return [addressOf('/approve', { stream }), 'Review deletions…']
     case 'quarantine':
       return [addressOf('/quarantine', { stream }), 'Look at it']

@@ -12,6 +12,7 @@ import type { Viewer } from '../sessions.ts'
 import type { Setting, Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { type Cells, live } from '../stream-cells.ts'
 import { checkpointList } from './checkpoints.ts'
+import { frozenInWords, lookAgainForm } from './confirm.ts'
 import { fieldList } from './dictionary.ts'
 import type { Page, PageContext } from './layout.ts'
 import { rewindTab } from './rewind.ts'
@@ -65,12 +66,15 @@ ${timesMeaning}</section>`
 /** What of this stream waits for somebody, with what to press. */
 function attention({ stream, blockedDeletions, missedRows }: StreamOverview, viewer: Viewer): Html | null {
   const parts = [
+    blockedDeletions?.rejected &&
+      html`<div class="bar"><p>Deletions are frozen. ${frozenInWords(blockedDeletions.rejected)} ${blockedDeletions.missing !== null && html`${plural(blockedDeletions.missing, 'row')} that the list lacks ${blockedDeletions.missing === 1 ? 'stays' : 'stay'}. `}<a href="/approve?stream=${stream}">Review deletions…</a></p>${lookAgainForm(viewer, stream)}</div>`,
     blockedDeletions !== null &&
+      !blockedDeletions.rejected &&
       html`<p>Deletions are blocked: too many rows were missing at once. <a class="btn" href="/approve?stream=${stream}">Review deletions…</a></p>`,
     missedRows > 0 &&
       html`<div class="bar"><p>A reconcile found ${plural(missedRows, 'row')} that no other run had brought. They are stored now.</p>
 ${actionForm(viewer, `/streams/${stream}/acknowledge`, html`<button>Acknowledge ${plural(missedRows, 'missed row')}</button>`) ?? html`<code class="small">tidemark reconcile --acknowledge ${stream}</code>`}</div>`,
-  ].filter((part) => part !== false)
+  ].filter((part) => typeof part === 'object' && part !== null)
   return parts.length === 0
     ? null
     : html`<section class="note warn more" aria-label="Waits for you">${parts}</section>`
