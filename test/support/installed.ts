@@ -24,9 +24,10 @@ export function missing(programs: readonly Program[]): string | null {
   return `this machine has no ${absent.join(', no ')} (apt install ${absent.map((one) => packages[one]).join(' ')}${asRoot})`
 }
 
-/** For `describe.skipIf(!hasAll([…]))`; what is missing is told. */
+/** For `describe.skipIf(!hasAll([…]))`; what is missing is told, and an error with CI set. */
 export function hasAll(programs: readonly Program[]): boolean {
   const lack = missing(programs)
+  if (lack !== null && process.env.CI) throw new Error(lack)
   if (lack !== null) process.stderr.write(`\n*** SKIPPED: ${lack} ***\n\n`)
   return lack === null
 }
