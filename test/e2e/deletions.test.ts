@@ -55,6 +55,12 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
     expect(JSON.parse(approved.stdout)).toMatchObject({ stream: 'tracker_object', complete: true })
     expect(await deleted('tracker_object')).toBe(9)
     expect(await tidemark('deletions')).toMatchObject({ code: 0, stdout: 'No deletions are blocked.\n' })
+    // Others vanish. What a person approved is not brought back with them.
+    remove(simulator, 'tracker_object', [10, 11, 12])
+    await tidemark('sync', 'tracker_object')
+    const { stdout: rejected } = await tidemark('deletions', 'reject', 'tracker_object', '--restore')
+    expect(rejected).toContain('(3 of 11 rows (27.3 %))')
+    expect(await deleted('tracker_object')).toBe(9)
   })
 
   it('promise looks by key only where a reconcile makes them', async () => {
@@ -159,6 +165,10 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
     expect(named.replaceAll(/\s+/g, ' ')).toMatch(
       /\(3 of 18 rows \(16\.7 %\)\).* 2 other rows were marked as deleted within the last day and stay so: `tidemark deletions reject assignment --restore`/,
     )
+    // A day later the rows would be few enough to be marked without asking, but somebody keeps them.
+    await database.pool.query(`update tidemark.run set started_at = started_at - interval '2 days'`)
+    await tidemark('reconcile', 'assignment')
+    expect(await deleted('assignment')).toBe(2)
     const { stdout, code } = await tidemark('deletions', 'reject', 'assignment', '--restore')
     expect(code).toBe(0)
     expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/\(5 of 20 rows \(25 %\)\).* 2 rows .* live again/)

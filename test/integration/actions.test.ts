@@ -5,6 +5,7 @@ import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts
 import { requestBackfill } from '../../src/store/admin/requests.ts'
 import { type Browsing, openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { writeAsTidemark } from '../support/own-writes.ts'
 import { differences } from '../support/same-as-source.ts'
 import { adminToken, startTestWorker, type TestWorker } from '../support/worker.ts'
 
@@ -190,6 +191,51 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       .poll(async () => [await deleted(), await blocked()], inTime)
       .toEqual([Array(11).fill({}), [{ missing: null }]])
     await expect.poll(approve, inTime).toBe('No deletions of assignment_note are blocked.')
+  })
+
+  it('keeps the rows of blocked deletions, restores others, and looks again (P7)', async () => {
+    const stream = '/streams/assignment_note'
+    const [{ key }] = await rows(
+      `select assignment_note_id as key from mirror.assignment_note where _deleted_at is null order by 1 desc limit 1`,
+    )
+    await writeAsTidemark(
+      database.pool,
+      `update mirror.assignment_note set _deleted_at = now(), _deleted_reason = 'absent' where assignment_note_id = ${key};
+       update tidemark.stream set blocked_deletions = '{"missing": 3, "living": 8}' where name = 'assignment_note';
+       insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to, finished_at, marked_deleted)
+         values ('assignment_note', 'deletions', 'done', 'there', 1, 0, 0, now(), 1)`,
+    )
+    const dialogue = await (await page.get('/approve?stream=assignment_note')).text()
+    expect(dialogue).toMatch(/name="restore" value="yes"> 1 other row was marked as deleted/)
+    expect(await told(`${stream}/reject`, { reason: 'a lost right', restore: 'yes' })).toMatch(
+      /the rows stay \(4 of 9 rows .* frozen .* 1 row that had been marked .* lives again\.$/,
+    )
+    const shown = async (path: string) => (await page.get(path)).text()
+    expect(await shown(stream)).toMatch(/Deletions are frozen\..*Frozen since.*a lost right.*Look again now/s)
+    expect(await shown('/approve?stream=assignment_note')).toContain(`action="${stream}/look-again"`)
+    expect(await shown('/')).not.toContain('Everything is up to date')
+    const [{ lives }] = await rows(
+      `select _deleted_at is null as lives from mirror.assignment_note where assignment_note_id = ${key}`,
+    )
+    expect(lives).toBe(true)
+    // What is frozen is in the list after all.
+    expect(await told(`${stream}/look-again`)).toMatch(/frozen no more/)
+    await expect
+      .poll(
+        () => rows(`select blocked_deletions from tidemark.stream where name = 'assignment_note'`),
+        inTime,
+      )
+      .toEqual([{ blocked_deletions: null }])
+    expect(await told(`${stream}/look-again`)).toBe('No deletions of assignment_note are frozen.')
+    expect(
+      await rows(
+        `select action, result, reason from tidemark.action where action in ('reject', 'lookAgain') order by id`,
+      ),
+    ).toEqual([
+      { action: 'reject', result: 'done', reason: 'a lost right' },
+      { action: 'lookAgain', result: 'done', reason: null },
+      { action: 'lookAgain', result: 'refused', reason: null },
+    ])
   })
 
   it.each(['{}', '[]', '5', 'false', '"much"', '{"missing": "10", "living": null, "at": "yesterday"}'])(

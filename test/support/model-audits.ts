@@ -120,6 +120,7 @@ export const modelReconciliation = (mirror: AuditedRows, guardAgain: () => void)
   block: async (shortfall) => mirror.block(shortfall !== null),
   recordMissedRows: async (rows) => mirror.missed(rows),
   guardAgain: async () => guardAgain(),
+  isRejected: async () => false,
   noteApproved: async () => {},
   compare: async (page) => page.rows.flatMap((row) => differenceOf(mirror, row) ?? []),
   noteMended: async () => {},

@@ -11,9 +11,9 @@ import {
   type MarkedBySource,
   type Shortfall,
 } from '../../sync/ports/audits.ts'
-import type { MissingEvidence } from '../queries/evidence.ts'
 import { keepingSql } from '../schema/row-history.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { isRejected, noteApproved, storeBlockedDeletions } from './blocked-deletions.ts'
 import { withinLease } from './lease.ts'
 import { someKeys } from './missing-rows.ts'
 import type { RunParts } from './run.ts'
@@ -68,36 +68,6 @@ export async function markAbsent(
     [...absent.values],
   )
   return rows[0]?.marked ?? 0
-}
-
-/**
- * `shortfall` null: nothing is blocked any more. Deletions that are blocked already keep the time of their block, even if the next
- * listing lacks other rows. A rejection holds only while the same rows are missing: if others are, the block begins anew. What looks at
- * some of the rows showed is kept until there are newer looks.
- */
-export async function storeBlockedDeletions(
-  client: Pick<ClientBase, 'query'>,
-  stream: string,
-  shortfall: (Shortfall & { readonly evidence?: MissingEvidence }) | null,
-): Promise<void> {
-  await client.query(
-    `with known as (
-       select name, $2::jsonb || case
-         when jsonb_typeof(before) is distinct from 'object' then jsonb_build_object('at', now())
-         when before ? 'rejected' and before->'fingerprint' is distinct from $2::jsonb->'fingerprint'
-           then jsonb_build_object('at', now())
-         else jsonb_strip_nulls(jsonb_build_object(
-           'at', coalesce(before->'at', to_jsonb(now())), 'rejected', before->'rejected'
-         )) end || jsonb_strip_nulls(jsonb_build_object(
-           'evidence', coalesce($2::jsonb->'evidence', before->'evidence')
-         )) as told
-       from (select name, blocked_deletions as before from tidemark.stream where name = $1) as stored
-     )
-     update tidemark.stream set blocked_deletions = told
-     from known
-     where stream.name = known.name and blocked_deletions is distinct from told`,
-    [stream, shortfall && JSON.stringify(shortfall)],
-  )
 }
 
 // ── list streams: two complete listings in a row are the proof ───────────────────────────────────────────────
@@ -158,7 +128,8 @@ async function settle(
   const { name } = tableSchema.stream
   const shortfall = await compareWithSeen(client, tableSchema, firstPage)
   const { missing } = shortfall
-  const isBlocked = missing > approved && isDoubtful(shortfall)
+  const isBlocked =
+    missing > approved && (isDoubtful(shortfall) || (await isRejected(client, name, shortfall)))
   // Rows first and suspects after them, as everywhere.
   const marked =
     isBlocked || missing === 0
@@ -170,6 +141,7 @@ async function settle(
           values: [name, firstPage],
         })
   await storeBlockedDeletions(client, name, isBlocked ? shortfall : null)
+  if (approved > 0 && !isBlocked) await noteApproved(client, name)
   if (isBlocked) {
     // Even if the listing proves nothing else: a record that it showed is not absent.
     await client.query(

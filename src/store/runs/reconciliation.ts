@@ -15,7 +15,8 @@ import type { MissingEvidence } from '../queries/evidence.ts'
 import { livePosition } from '../queries/positions.ts'
 import { qualified, readTableSchema, versionSql } from '../schema/table-schema.ts'
 import { distrustedHash } from '../writing/difference-sql.ts'
-import { absentTable, keysAfter, storeBlockedDeletions } from './absences.ts'
+import { absentTable, keysAfter } from './absences.ts'
+import { isRejected, noteApproved, storeBlockedDeletions } from './blocked-deletions.ts'
 import { type Comparison, startComparison } from './comparison.ts'
 import { spreadOf } from './missing-rows.ts'
 import type { RunParts } from './run.ts'
@@ -57,12 +58,8 @@ export function reconciliationOf(parts: RunParts): Reconciliation {
           shortfall && { ...shortfall, ...(evidence && { evidence }) },
         )
       }),
-    noteApproved: () =>
-      fenced(async () => {
-        await client.query('update tidemark.stream set deletions_approved_at = now() where name = $1', [
-          stream.name,
-        ])
-      }),
+    isRejected: (shortfall) => session.alone(() => isRejected(client, stream.name, shortfall)),
+    noteApproved: () => fenced(() => noteApproved(client, stream.name)),
     recordMissedRows: (rows, samples) =>
       fencedAfterWrites(() => recordMissedRows(client, lease, rows, samples)),
     guardAgain: () =>

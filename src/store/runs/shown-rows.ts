@@ -5,7 +5,8 @@ import pg, { type ClientBase } from 'pg'
 import { type Gone, provenByParts, type ShownRows, type Slice } from '../../sync/ports/audits.ts'
 import { markedWithinDaySql } from '../queries/evidence.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
-import { isOlderSql, markAbsent, noteThere, storeBlockedDeletions } from './absences.ts'
+import { isOlderSql, markAbsent, noteThere } from './absences.ts'
+import { storeBlockedDeletions } from './blocked-deletions.ts'
 import type { RunParts } from './run.ts'
 
 /** The reading half of ShownRows. */

@@ -124,6 +124,8 @@ export type ShownRows = {
 export type Reconciliation = {
   /** How many rows were marked within the last day, since a person last approved deletions. */
   markedBefore(): Promise<number>
+  /** A person keeps the very rows that are missing. */
+  isRejected(shortfall: Shortfall): Promise<boolean>
   /** A person has approved what this run marks: it does not count with what is missing later. */
   noteApproved(): Promise<void>
   /** Remembers that a listing was too small to be believed, and what looks at some of the missing rows said; null takes it back. */

@@ -155,7 +155,7 @@ async function blockTooMany(
   const { living, missing } = shortfall
   if (missing <= context.approved) return null
   const marked = await run.reconciliation.markedBefore()
-  if (!isDoubtfulWith(shortfall, marked)) return null
+  if (!isDoubtfulWith(shortfall, marked) && !(await run.reconciliation.isRejected(shortfall))) return null
   findings.blocked = shortfall
   // Before the looks, so that the block stands even if they fail.
   await run.reconciliation.block(shortfall)

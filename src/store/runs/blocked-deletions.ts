@@ -1,0 +1,54 @@
+// What a run notes of deletions that are blocked until a person decides about them (P7).
+
+import type { ClientBase } from 'pg'
+import type { Shortfall } from '../../sync/ports/audits.ts'
+import type { MissingEvidence } from '../queries/evidence.ts'
+
+/**
+ * `shortfall` null: nothing is blocked any more. Deletions that are blocked already keep the time of their block, even if the next
+ * listing lacks other rows. A rejection holds only while the same rows are missing: if others are, the block begins anew. What looks at
+ * some of the rows showed is kept until there are newer looks.
+ */
+export async function storeBlockedDeletions(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+  shortfall: (Shortfall & { readonly evidence?: MissingEvidence }) | null,
+): Promise<void> {
+  await client.query(
+    `with known as (
+       select name, $2::jsonb || case
+         when jsonb_typeof(before) is distinct from 'object' then jsonb_build_object('at', now())
+         when before ? 'rejected' and before->'fingerprint' is distinct from $2::jsonb->'fingerprint'
+           then jsonb_build_object('at', now())
+         else jsonb_strip_nulls(jsonb_build_object(
+           'at', coalesce(before->'at', to_jsonb(now())), 'rejected', before->'rejected'
+         )) end || jsonb_strip_nulls(jsonb_build_object(
+           'evidence', coalesce($2::jsonb->'evidence', before->'evidence')
+         )) as told
+       from (select name, blocked_deletions as before from tidemark.stream where name = $1) as stored
+     )
+     update tidemark.stream set blocked_deletions = told
+     from known
+     where stream.name = known.name and blocked_deletions is distinct from told`,
+    [stream, shortfall && JSON.stringify(shortfall)],
+  )
+}
+
+/** Whether a person keeps these very rows. */
+export async function isRejected(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+  { fingerprint = null }: Shortfall,
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `select from tidemark.stream
+     where name = $1 and blocked_deletions ? 'rejected' and blocked_deletions ->> 'fingerprint' = $2`,
+    [stream, fingerprint],
+  )
+  return rowCount === 1
+}
+
+/** What is marked until now, a person has approved. */
+export async function noteApproved(client: Pick<ClientBase, 'query'>, stream: string): Promise<void> {
+  await client.query('update tidemark.stream set deletions_approved_at = now() where name = $1', [stream])
+}
