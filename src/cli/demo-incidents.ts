@@ -142,7 +142,7 @@ const buttons: Readonly<Record<string, (state: State) => string | Promise<string
       at: new Date(),
       endedAt: new Date(),
     }
-    return `${state.harder.words}. Tidemark marks a fifth of the rows as deleted at most, each after a look at its record, and asks you about the rest.`
+    return `${state.harder.words}. So many at once are mostly a mistake of the upstream: Tidemark marks none of them as deleted, and asks you.`
   },
   'old-backup'(state) {
     const { simulator, backup } = state

@@ -157,7 +157,7 @@ const whatWillHappen = (
   const number = html`<label>Type the number of rows <input name="rows" inputmode="numeric" required autocomplete="off" placeholder="${missing}"></label>`
   const reason = (words: string) =>
     html`<label>${words} <textarea name="reason" rows="2" required maxlength="300"></textarea></label>`
-  return html`<section class="card c5"><h2>What will happen</h2><ol class="steps"><li>Tidemark lists ${stream} once more.</li><li>Every row that is still missing is looked up by its key, where the upstream offers that. Normal reading goes on meanwhile.</li><li>Those that are gone get <code>_deleted_at</code> and leave <code>bi.${stream}</code>. They stay in <code>mirror</code>, and a row that comes back lives again.</li></ol>
+  return html`<section class="card c5"><h2>What will happen</h2><ol class="steps"><li>Tidemark lists ${stream} once more.</li><li>Where records can be looked up by key, each row that is still missing is proven gone: by a lookup, or, if there are many, by a second reading of its part of the list. Normal reading goes on meanwhile.</li><li>Those that are gone get <code>_deleted_at</code> and leave <code>bi.${stream}</code>. They stay in <code>mirror</code>, and a row that comes back lives again.</li></ol>
 ${
   viewer.canAct
     ? html`${actionForm(viewer, `/streams/${stream}/approve`, html`${reason('Why you believe it')}${number}<div class="bar"><button class="harm">Mark ${count(missing)} rows as deleted</button><a class="btn" href="/problems">Cancel</a></div>`)}
