@@ -243,7 +243,7 @@ export function deletionsFrozen(
   const stay = missing === 1 ? 'stays' : 'stay'
   const known =
     deletionsKnownAt === null
-      ? 'No deletion is known yet.'
+      ? 'There is no time up to which all deletions are known.'
       : `Deletions are known through ${deletionsKnownAt.toISOString()}.`
   return [
     ofStream('deletions_frozen', stream, {

@@ -181,9 +181,10 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
       ),
       suspects: await query('select from tidemark.suspect where evidence is not null'),
       damage: await query('select from tidemark.local_change'),
+      known: await query(`select deletions_known_at as at from tidemark.stream where name = 'assignment'`),
     })
     const restored = {
-      ...{ deleted: 0, shown: [{ count: 20 }], suspects: [], damage: [] },
+      ...{ deleted: 0, shown: [{ count: 20 }], suspects: [], damage: [], known: [{ at: null }] },
       lines: [1, 2].map((id) => ({ id, lives: [false, true] })),
     }
     expect(await standing()).toEqual(restored)
