@@ -106,7 +106,7 @@ export function findProblems({
 }
 
 const partsDown = ({ parts }: WorkerView): readonly Problem[] =>
-  parts.filter(({ kind, isUp }) => !isUp && kind !== 'service').map(partDown)
+  parts.filter(({ kind, isUp, isStarting }) => !isUp && !isStarting && kind !== 'service').map(partDown)
 
 /** All that is known without Postgres. */
 export const problemsOfParts = (view: WorkerView, now: Date): readonly Problem[] => [

@@ -21,6 +21,8 @@ export type Part = {
   readonly publicReason?: string | null
   /** With commands between backticks; null while it is up. */
   readonly whatToDo: string | null
+  /** The worker was started just now, and nothing is known that keeps work from it: it is not up, and no problem. */
+  readonly isStarting?: true
 }
 
 export type GivenPart = {
@@ -149,9 +151,11 @@ function shownOf(part: Known, nowMs: number): Part {
     reason: isUp ? null : reasonOf(part, failure, nowMs),
     ...(!isUp && kind === 'service' && failure !== null && { publicReason: publicReasonOf(failure) }),
     whatToDo: isUp ? null : whatToDo(kind, failure),
+    ...(state === 'not yet' && failure === null && nowMs - part.sinceMs < startMs && { isStarting: true }),
   }
 }
 
+const startMs = 30_000
 const longestReason = 400
 
 function reasonOf({ given, workedMs }: Known, failure: unknown, nowMs: number): string {

@@ -58,7 +58,10 @@ export async function keepBeating(options: BeatOptions): Promise<void> {
   while (!signal.aborted) {
     const down = parts
       .list()
-      .filter(({ isUp, kind, state }) => !isUp && (kind !== 'service' || state === 'down'))
+      .filter(
+        ({ isUp, isStarting, kind, state }) =>
+          !isUp && !isStarting && (kind !== 'service' || state === 'down'),
+      )
     const beat = noteWorker(pool, {
       ...worker,
       runs: running(),

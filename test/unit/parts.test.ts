@@ -4,6 +4,7 @@ import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { openLog } from '../../src/log.ts'
+import { problemsOfParts } from '../../src/problems/find-problems.ts'
 import { type GivenPart, notedPart, openParts } from '../../src/problems/parts.ts'
 import { UpstreamError } from '../../src/upstream/http/errors.ts'
 import { openPauses, openWorkerParts } from '../../src/worker/health.ts'
@@ -44,6 +45,17 @@ function watch(outage: () => unknown = () => null) {
 }
 
 describe('a part', () => {
+  it('is no problem for half a minute after the start, unless something keeps work from it', () => {
+    const { parts, wait } = watch()
+    const problems = () => problemsOfParts({ parts: parts.list() }, new Date()).map(({ what }) => what)
+    expect(problems()).toEqual([])
+    parts.failed('queue', new Error('refused'))
+    expect(problems()).toEqual([expect.stringContaining('The queue does not work: refused.')])
+    parts.worked('queue')
+    wait(30)
+    expect(problems()).toEqual([expect.stringContaining('Postgres does not work: No write has gone')])
+  })
+
   it('is in the list from the first second, down and not called so', () => {
     const { parts, told } = watch()
     expect(parts.list().map(({ name, isUp, state }) => [name, isUp, state])).toEqual([
