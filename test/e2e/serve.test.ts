@@ -151,7 +151,7 @@ describe.skipIf(!hasPostgres)('tidemark serve with webhooks', () => {
     }
     await expect.poll(ended, inTime).toBeGreaterThan(0)
     await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
-    expect(await statusOf(`${url}/readyz`)).toBe(200)
+    await expect.poll(() => statusOf(`${url}/readyz`), inTime).toBe(200)
     program.child.kill('SIGTERM')
     expect((await program.ended).code).toBe(0)
   })
