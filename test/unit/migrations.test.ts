@@ -8,11 +8,9 @@ const tables = new URL('../../src/store/tables/', import.meta.url)
 const meta = new URL('../../migrations/meta/', import.meta.url)
 
 it('the newest migration leaves nothing to do', async () => {
-  const newest = readdirSync(meta)
-    .filter((name) => name.endsWith('_snapshot.json'))
-    .sort()
-    .at(-1)
-  const migrated = JSON.parse(readFileSync(new URL(newest ?? '', meta), 'utf8'))
+  const snapshots = readdirSync(meta).filter((name) => name.endsWith('_snapshot.json'))
+  expect(snapshots, 'only the newest snapshot is kept').toHaveLength(1)
+  const migrated = JSON.parse(readFileSync(new URL(snapshots[0] ?? '', meta), 'utf8'))
   const files = readdirSync(tables).map((name) => import(new URL(name, tables).href))
   const described = generateDrizzleJson(Object.assign({}, ...(await Promise.all(files))), migrated.id)
   expect(
