@@ -1,16 +1,27 @@
-// A Postgres whose disk is full: a database in a tablespace of its own, on a small disk in memory. Only root may mount one.
+// A Postgres whose disk is full: a database in a tablespace of its own, on a small disk in memory. Only root may mount one. The
+// server is its own too: with one full tablespace no database of it can be dropped.
 
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chownSync, mkdtempSync, rmSync, statfsSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  mkdtempSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { describe, expect, inject, it } from 'vitest'
+import { startEmbedded } from '../../src/embedded-postgres/server.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { quietLog } from '../support/database.ts'
 import { startTestWorker } from '../support/worker.ts'
 
-const url = inject('databaseUrl')
 const inTime = { timeout: 30_000, interval: 100 }
 
 type Disk = { readonly directory: string; fill(): void; free(): void; unmount(): void }
@@ -37,20 +48,23 @@ function mountSmallDisk(): Disk | null {
   }
 }
 
-const disk = url === null || process.getuid?.() !== 0 ? null : mountSmallDisk()
+const disk = inject('databaseUrl') === null || process.getuid?.() !== 0 ? null : mountSmallDisk()
 
-describe.skipIf(url === null || disk === null)('a worker whose Postgres has a full disk', () => {
+describe.skipIf(disk === null)('a worker whose Postgres has a full disk', () => {
   it('is not ready within seconds, says why and what to do, and goes on when there is room', async () => {
-    if (!disk || url === null) return
+    if (!disk) return
+    const directory = mkdtempSync(join(tmpdir(), 'tidemark-full-disk-'))
+    chmodSync(directory, 0o755)
+    const server = await startEmbedded({ directory, log: quietLog })
     const name = `tidemark_full_${randomBytes(4).toString('hex')}`
-    const admin = new pg.Client(url)
+    const admin = new pg.Client(server.adminUrl)
     await admin.connect()
     const { rows } = await admin.query<{ data_directory: string }>('show data_directory')
     const { uid, gid } = statSync(rows[0]?.data_directory ?? '')
     chownSync(disk.directory, uid, gid)
     await admin.query(`create tablespace ${name} location '${disk.directory}'`)
     await admin.query(`create database ${name} template template0 tablespace ${name}`)
-    const own = new URL(url)
+    const own = new URL(server.adminUrl)
     own.pathname = `/${name}`
     await using simulator = await startSimulator({ assignments: 20 })
     const worker = await startTestWorker(
@@ -78,6 +92,8 @@ describe.skipIf(url === null || disk === null)('a worker whose Postgres has a fu
       await admin.query(`drop database ${name} with (force)`)
       await admin.query(`drop tablespace ${name}`)
       await admin.end()
+      await server.leave()
+      rmSync(directory, { recursive: true, force: true })
       disk.unmount()
     }
   })

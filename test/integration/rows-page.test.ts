@@ -32,15 +32,19 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
       SCHEDULE_ASSIGNMENT: '1h',
       SCHEDULE_ASSIGNMENT_NOTE: '1h',
       SCHEDULE_DELETIONS: '1h',
+      // A longer look-back would read again what is changed here.
+      LOOKBACK: '1s',
       API_KEY: simulator.credentials.apiKey,
     })
     await worker.live
     browsing = openBrowsing(worker.url)
     await browsing.signIn(adminToken)
     await vi.waitFor(async () => {
-      const { rows } = await database.pool.query('select count(*)::int as rows from mirror.assignment')
-      expect(rows).toEqual([{ rows: 230 }])
-    }, 15_000)
+      const { rows } = await database.pool.query(
+        `select count(*)::int as rows, (select count(*)::int from tidemark.run where status = 'running') as runs from mirror.assignment`,
+      )
+      expect(rows).toEqual([{ rows: 230, runs: 0 }])
+    }, 60_000)
     await database.pool.query(
       `update mirror.assignment set subject = '100% sure_of <b>it</b>' where assignment_id = 17;
        update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent' where assignment_id = 19`,
