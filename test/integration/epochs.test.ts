@@ -35,7 +35,7 @@ describe.skipIf(!hasPostgres)('an upstream that goes back', () => {
   const pass = (ms: number) => {
     aheadMs += ms
   }
-  const config = () => ({ ...context.contextOf(assignment), now, signal })
+  const config = () => ({ ...context.contextOf(assignment), lookupsPerMinute: 1_000, now, signal })
   const read = () => readIncremental(config())
   const look = () => readLookback(config())
   const reconcile = () => reconcileStream({ ...config(), approved: 0 })

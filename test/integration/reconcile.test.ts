@@ -16,7 +16,13 @@ const assignment = streamOf('assignment')
 const signal = neverAborted
 
 const reconcileOf = (context: SyncContext, options: { approved?: number; signal?: AbortSignal } = {}) =>
-  reconcileStream({ ...context.contextOf(assignment), signal, approved: 0, ...options })
+  reconcileStream({
+    ...context.contextOf(assignment),
+    lookupsPerMinute: 1_000,
+    signal,
+    approved: 0,
+    ...options,
+  })
 
 describe.skipIf(!hasPostgres)('a reconcile', () => {
   /** A mirror that has read everything, and what the test does to it. */
