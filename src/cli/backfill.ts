@@ -5,24 +5,28 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext, type SyncContext } from '../context.ts'
-import { findSpan, planBackfill, readSpanOptions } from '../operator/backfill.ts'
+import {
+  backfillJson,
+  backfillSentence,
+  findSpan,
+  planBackfill,
+  readSpanOptions,
+} from '../operator/backfill.ts'
 import { asChangesStream } from '../operator/positions.ts'
-import { cancelBackfill, requestBackfill } from '../store/admin/requests.ts'
+import { requestBackfill } from '../store/admin/requests.ts'
 import { listBackfills, readBackfill } from '../store/queries/backfills.ts'
 import { readProgress } from '../store/queries/progress.ts'
 import { type ChangesStream, pickStream, streams } from '../streams/catalog.ts'
-import { parseInt64 } from '../streams/record.ts'
 import { runNextBackfill } from '../sync/changes/backfill.ts'
 import type { Backfill } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
-import { backfillJson, backfillSentence } from './backfill-text.ts'
 import { type Call, type Command, json, operator } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { showProgress } from './live-progress.ts'
-import { changeMirror, readMirror } from './mirror.ts'
+import { readMirror } from './mirror.ts'
 import { fitted, fittedTable } from './output.ts'
-import { recordedHere } from './recorded.ts'
+import { act, recordedHere } from './recorded.ts'
 
 export const backfill: Command = {
   name: 'backfill',
@@ -68,7 +72,7 @@ async function run(call: Call): Promise<ExitCode> {
   if (values.cancel !== undefined && positionals.length > 0)
     throw new UsageError('`tidemark backfill --cancel` takes an id, and no stream.')
   if (values.list) return await listAll(call)
-  if (values.cancel !== undefined) return await cancelOne(call, String(values.cancel))
+  if (values.cancel !== undefined) return await act(call, 'cancelBackfill', String(values.cancel))
   return await begin(call)
 }
 
@@ -157,7 +161,7 @@ async function work(
   }
 }
 
-/** `--list` and `--cancel` need the mirror alone. */
+/** It needs the mirror alone. */
 async function listAll(call: Call): Promise<ExitCode> {
   const { positionals, values, stdout } = call
   const [name] = positionals
@@ -178,26 +182,5 @@ async function listAll(call: Call): Promise<ExitCode> {
     const header = ['ID', 'STREAM', 'STATUS', 'FROM', 'TO', 'POSITION', 'ROWS READ', 'REQUESTED BY', 'NOTE']
     if (values.json) stdout.json(found.map(backfillJson))
     else stdout.say(rows.length === 0 ? 'There was no backfill yet.' : fittedTable(header, rows, stdout))
-  })
-}
-
-async function cancelOne(call: Call, text: string): Promise<ExitCode> {
-  const id = parseInt64(text)
-  if (id === null)
-    throw new UsageError(
-      `--cancel takes the id of a backfill, not "${text}". \`tidemark backfill --list\` lists them.`,
-    )
-  return await changeMirror(call, async (pool) => {
-    const cancel = async () => {
-      const isCancelled = await cancelBackfill(pool, id.toString(), operator())
-      const found = await readBackfill(pool, id.toString())
-      if (!found) throw new UsageError(`There is no backfill ${id}. \`tidemark backfill --list\` lists them.`)
-      if (!isCancelled) throw new UsageError(`Backfill ${id} has ended already: ${found.status}.`)
-      return found
-    }
-    const deed = { action: 'cancelBackfill', target: id.toString() } as const
-    const backfill = await recordedHere({ pool, log: call.log }, deed, cancel, backfillSentence)
-    if (call.values.json) call.stdout.json(backfillJson(backfill))
-    else call.stdout.say(fitted(backfillSentence(backfill), call.stdout))
   })
 }

@@ -5,25 +5,24 @@ import { loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
 import {
-  approveDeletions,
   type BlockedStream,
+  blockedJson,
+  expectApproved,
   readBlockedDeletions,
-  rejectBlockedDeletions,
-  rejectedSentence,
   shareMissing,
-  undoRejection,
 } from '../operator/deletions.ts'
+import { reconcileOnce } from '../operator/reconcile.ts'
 import { bucketNames, type DeletionEvidence, readDeletionEvidence } from '../store/queries/evidence.ts'
 import { isLookedUpByKey, pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, plural } from '../util/text.ts'
-import { type Call, type Command, json, operator, textOf, wholeNumber } from './command.ts'
+import { type Call, type Command, json, textOf, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
-import { changeMirror, readMirror } from './mirror.ts'
+import { readMirror } from './mirror.ts'
 import { fitted, wrapped } from './output.ts'
 import { findAction } from './parse.ts'
 import { reconcileExitCode, reconcileJson, reconcileText, timed } from './reconcile.ts'
-import { recordedHere } from './recorded.ts'
+import { act, recordedHere } from './recorded.ts'
 
 export const deletions: Command = {
   name: 'deletions',
@@ -49,13 +48,6 @@ export const deletions: Command = {
   run,
 }
 
-const actions: Readonly<Record<string, (call: Call, words: readonly string[]) => Promise<ExitCode>>> = {
-  list,
-  approve,
-  reject,
-  undo,
-}
-
 async function run(call: Call): Promise<ExitCode> {
   const [word = 'list', ...rest] = call.positionals
   return await findAction('deletions', actions, word)(call, rest)
@@ -73,7 +65,10 @@ async function list(call: Call, names: readonly string[]): Promise<ExitCode> {
     )
     if (values.json)
       stdout.json({
-        blocked: blocked.map(({ one, evidence }) => ({ ...asJson(one), evidence: evidenceJson(evidence) })),
+        blocked: blocked.map(({ one, evidence }) => ({
+          ...blockedJson(one),
+          evidence: evidenceJson(evidence),
+        })),
       })
     else
       stdout.say(
@@ -87,15 +82,19 @@ async function list(call: Call, names: readonly string[]): Promise<ExitCode> {
 async function approve(call: Call, words: readonly string[]): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
   // People copy the number as `list` and the pages write it: 3,598.
-  const typed = textOf(values, 'rows')?.replaceAll(/[,\s]/g, '')
-  const rows = wholeNumber({ ...values, rows: typed }, 'rows', { least: 1 })
+  const rows = textOf(values, 'rows')?.replaceAll(/[,\s]/g, '') ?? null
+  wholeNumber({ rows: rows ?? undefined }, 'rows', { least: 1 })
   const config = loadConfig(environment)
   const stream = pickStream(oneStream('approve', words), configuredStreams(config))
   await using context = await openContext({ config, log })
+  const { pool } = context.database
   const result = await recordedHere(
-    { pool: context.database.pool, log },
+    { pool, log },
     { action: 'approve', target: stream.name, reason: textOf(values, 'reason'), confirmed: rows },
-    () => timed(() => approveDeletions(context, stream, { rows, signal, log })),
+    async () => {
+      const approved = await expectApproved(pool, stream.name, rows)
+      return await timed(() => reconcileOnce(context, stream, { approved, signal, log }))
+    },
     (outcome) => ({ isFailed: outcome.status === 'failed', told: reconcileText(outcome) }),
   )
   if (values.json) stdout.json(reconcileJson(result))
@@ -103,36 +102,20 @@ async function approve(call: Call, words: readonly string[]): Promise<ExitCode> 
   return reconcileExitCode(result)
 }
 
-async function reject(call: Call, words: readonly string[]): Promise<ExitCode> {
-  const { values, stdout, log } = call
-  const stream = pickStream(oneStream('reject', words), streams)
-  const reason = textOf(values, 'reason')
-  const rejecting = { stream, by: operator(), reason, restores: values.restore === true }
-  return await changeMirror(call, async (pool) => {
-    const rejected = await recordedHere(
-      { pool, log },
-      { action: 'reject', target: stream.name, reason },
-      () => rejectBlockedDeletions(pool, rejecting),
-      rejectedSentence,
-    )
-    if (values.json) stdout.json({ ...asJson(rejected), restored: rejected.restored })
-    else stdout.say(fitted(rejectedSentence(rejected), stdout))
+const reject = (call: Call, words: readonly string[]): Promise<ExitCode> =>
+  act(call, 'reject', pickStream(oneStream('reject', words), streams).name, {
+    reason: textOf(call.values, 'reason'),
+    restore: call.values.restore === true ? 'yes' : null,
   })
-}
 
-async function undo(call: Call, words: readonly string[]): Promise<ExitCode> {
-  const { values, stdout, log } = call
-  const stream = pickStream(oneStream('undo', words), streams)
-  return await changeMirror(call, async (pool) => {
-    const told = await recordedHere(
-      { pool, log },
-      { action: 'lookAgain', target: stream.name },
-      () => undoRejection(pool, stream),
-      (text) => text,
-    )
-    if (values.json) stdout.json({ stream: stream.name, frozen: false })
-    else stdout.say(fitted(told, stdout))
-  })
+const undo = (call: Call, words: readonly string[]): Promise<ExitCode> =>
+  act(call, 'lookAgain', pickStream(oneStream('undo', words), streams).name)
+
+const actions: Readonly<Record<string, (call: Call, words: readonly string[]) => Promise<ExitCode>>> = {
+  list,
+  approve,
+  reject,
+  undo,
 }
 
 function oneStream(action: string, words: readonly string[]): string {
@@ -242,14 +225,4 @@ const evidenceJson = ({
   },
   most_in_a_run: mostInARun,
   marked_by_searches: markedWithinDay,
-})
-
-const asJson = ({ stream, missing, living, seen, at, rejected }: BlockedStream) => ({
-  stream,
-  missing,
-  living,
-  listed: seen,
-  since: at,
-  rejected,
-  approve: missing === null ? null : `tidemark deletions approve ${stream} --rows ${missing}`,
 })

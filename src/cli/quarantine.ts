@@ -3,8 +3,6 @@
 import { loadConfig } from '../config/load.ts'
 import { openContext } from '../context.ts'
 import {
-  droppedSentence,
-  dropRecords,
   expectEntry,
   nothingTried,
   retrySelected,
@@ -16,12 +14,12 @@ import { relatedStreams, streams } from '../streams/catalog.ts'
 import type { RetryOutcome } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
-import { type Call, type Command, json, operator, textOf, wholeNumber } from './command.ts'
+import { type Call, type Command, json, textOf, wholeNumber } from './command.ts'
 import { type ExitCode, exitCodeOfRun, worst } from './exit.ts'
-import { changeMirror, readMirror } from './mirror.ts'
+import { readMirror } from './mirror.ts'
 import { fitted, fittedTable } from './output.ts'
 import { findAction } from './parse.ts'
-import { recordedHere } from './recorded.ts'
+import { act, recordedHere } from './recorded.ts'
 
 export const quarantine: Command = {
   name: 'quarantine',
@@ -89,25 +87,15 @@ async function list(call: Call, target: string | undefined): Promise<ExitCode> {
 }
 
 async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
-  const { values, stdout, log } = call
   if (target === undefined)
     throw new UsageError(
       '`tidemark quarantine drop` needs an id or a stream, e.g. `tidemark quarantine drop 17 --reason TEXT`.',
     )
-  const selection = selectionOf(target)
-  const reason = textOf(values, 'reason')
+  selectionOf(target)
+  const reason = textOf(call.values, 'reason')
   if (reason === null)
     throw new UsageError('`tidemark quarantine drop` needs --reason TEXT: it is kept with the record.')
-  return await changeMirror(call, async (pool) => {
-    const dropped = await recordedHere(
-      { pool, log },
-      { action: 'dropQuarantine', target, reason },
-      () => dropRecords(pool, { selection, reason, by: operator() }),
-      droppedSentence,
-    )
-    if (values.json) stdout.json({ dropped })
-    else stdout.say(fitted(droppedSentence(dropped), stdout))
-  })
+  return await act(call, 'dropQuarantine', target, { reason })
 }
 
 async function retry(call: Call, target: string | undefined): Promise<ExitCode> {

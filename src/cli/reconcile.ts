@@ -3,22 +3,14 @@
 import { loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
-import {
-  acknowledgedSentence,
-  type ReconcileOnce,
-  reconcileOnce,
-  reconcileSentence,
-} from '../operator/reconcile.ts'
-import { acknowledgeMissedRows } from '../store/admin/streams.ts'
+import { type ReconcileOnce, reconcileOnce, reconcileSentence } from '../operator/reconcile.ts'
 import { readProgress } from '../store/queries/progress.ts'
 import { pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, json, operator } from './command.ts'
+import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
 import { showProgress } from './live-progress.ts'
-import { changeMirror } from './mirror.ts'
-import { fitted } from './output.ts'
-import { recordedHere } from './recorded.ts'
+import { act } from './recorded.ts'
 
 export const reconcile: Command = {
   name: 'reconcile',
@@ -89,22 +81,11 @@ export function reconcileExitCode(result: ReconcileOnce): ExitCode {
 }
 
 async function acknowledge(call: Call, name: string): Promise<ExitCode> {
-  const { positionals, values, stdout, log } = call
-  if (positionals.length > 0)
+  if (call.positionals.length > 0)
     throw new UsageError(
       '`tidemark reconcile --acknowledge` takes one stream, e.g. `tidemark reconcile --acknowledge assignment`.',
     )
-  const stream = pickStream(name, streams).name
-  return await changeMirror(call, async (pool) => {
-    const rows = await recordedHere(
-      { pool, log },
-      { action: 'acknowledge', target: stream },
-      () => acknowledgeMissedRows(pool, stream, operator()),
-      (acknowledged) => acknowledgedSentence(stream, acknowledged),
-    )
-    if (values.json) stdout.json({ stream, acknowledged: rows })
-    else stdout.say(fitted(acknowledgedSentence(stream, rows), stdout))
-  })
+  return await act(call, 'acknowledge', pickStream(name, streams).name)
 }
 
 const mostKeys = 20

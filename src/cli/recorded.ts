@@ -4,11 +4,15 @@ import { hostname } from 'node:os'
 import type { Pool } from 'pg'
 import type { Logger } from '../log.ts'
 import type { ActionName } from '../operator/actions.ts'
-import { noteEvent, recorded, streamOf } from '../operator/record-action.ts'
+import { type MirrorActionName, mirrorActions } from '../operator/mirror-actions.ts'
+import { noteEvent, performRecorded, recorded, streamOf } from '../operator/record-action.ts'
 import { withConnection } from '../store/server/session.ts'
 import { streams } from '../streams/catalog.ts'
 import { messageOf } from '../util/errors.ts'
-import { osUser } from './command.ts'
+import { type Call, operator, osUser } from './command.ts'
+import type { ExitCode } from './exit.ts'
+import { changeMirror } from './mirror.ts'
+import { fitted } from './output.ts'
 
 type Given = {
   /** Named as on the console; `adopt`, `repair` and `api` are there at the terminal only. */
@@ -17,9 +21,31 @@ type Given = {
   readonly target: string
   readonly reason?: string | null
   /** The number that was typed. */
-  readonly confirmed?: number | null
+  readonly confirmed?: string | null
 }
 type Told = { readonly isFailed?: boolean; readonly told: string }
+
+/** Does on the mirror what a button of the console does too, records it, and shows what came of it. */
+export async function act(
+  call: Call,
+  name: MirrorActionName,
+  target: string,
+  fields: Readonly<Record<string, string | null>> = {},
+): Promise<ExitCode> {
+  const { values, stdout, log } = call
+  const given = Object.entries(fields).filter((field): field is [string, string] => field[1] !== null)
+  const order = {
+    ...{ target, fields: Object.fromEntries(given), by: operator() },
+    ...{ who: osUser(), door: 'terminal' as const, address: hostname() },
+  }
+  return await changeMirror(call, async (pool) => {
+    // The queue belongs to the workers: they see in Postgres what is wanted.
+    const context = { pool, streams, log, requestRun: async () => {} }
+    const { text, json } = await performRecorded(context, [name, mirrorActions[name]], order)
+    if (values.json) stdout.json(json)
+    else stdout.say(fitted(text, stdout))
+  })
+}
 
 /** Does it, and records what `say` makes of its result. */
 export async function recordedHere<Result>(
@@ -31,7 +57,7 @@ export async function recordedHere<Result>(
   const deed = {
     ...{ who: osUser(), door: 'terminal' as const, address: hostname(), action, target, reason },
     stream: action === 'adopt' || action === 'api' ? null : await streamOf(pool, streams, action, target),
-    confirmed: confirmed === null ? null : String(confirmed),
+    confirmed,
   }
   return await recorded({ pool, log }, deed, work, (result) => {
     const said = say(result)

@@ -1,14 +1,12 @@
 // `tidemark rewind`: moves the position of a stream, with who and why. The next run reads on from there.
 
 import { asChangesStream } from '../operator/positions.ts'
-import { moveBack, rewindTargetIn, rewoundSentence } from '../operator/rewind.ts'
-import { type ChangesStream, pickStream, streams } from '../streams/catalog.ts'
+import { rewindTargetIn } from '../operator/rewind.ts'
+import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, json, operator, textOf } from './command.ts'
+import { type Call, type Command, json, textOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
-import { changeMirror } from './mirror.ts'
-import { fitted } from './output.ts'
-import { recordedHere } from './recorded.ts'
+import { act } from './recorded.ts'
 
 export const rewind: Command = {
   name: 'rewind',
@@ -38,47 +36,20 @@ export const rewind: Command = {
 }
 
 async function run(call: Call): Promise<ExitCode> {
-  const { values, stdout, log } = call
-  const { stream, target, reason } = whatIsAsked(call)
-  return await changeMirror(call, async (pool) => {
-    const order = { stream, target, reason, by: operator(), isForced: values.force === true }
-    const rewound = await recordedHere(
-      { pool, log },
-      { action: 'rewind', target: stream.name, reason },
-      () => moveBack(pool, order),
-      (moved) => rewoundSentence(stream.name, moved),
-    )
-    if (values.json) stdout.json(asJson(stream.name, rewound))
-    else stdout.say(fitted(rewoundSentence(stream.name, rewound), stdout))
-  })
-}
-
-type Asked = {
-  readonly stream: ChangesStream
-  readonly target: ReturnType<typeof rewindTargetIn>
-  readonly reason: string
-}
-
-function whatIsAsked({ positionals, values }: Call): Asked {
+  const { positionals, values } = call
   const [name, ...more] = positionals
   if (name === undefined || more.length > 0)
     throw new UsageError(
       '`tidemark rewind` takes one stream, e.g. `tidemark rewind assignment --to-version 120000 --reason TEXT`.',
     )
-  const stream = asChangesStream(pickStream(name, streams), streams)
-  const target = rewindTargetIn(values)
+  const stream = asChangesStream(pickStream(name, streams), streams).name
+  rewindTargetIn(values)
   const reason = textOf(values, 'reason')
   if (reason === null)
     throw new UsageError(
       '`tidemark rewind` needs --reason TEXT: it is kept with the checkpoint, for those who wonder later.',
     )
-  return { stream, target, reason }
+  const targets = ['to-version', 'to-checkpoint', 'to-time'].map((option) => [option, textOf(values, option)])
+  const force = values.force === true ? 'yes' : null
+  return await act(call, 'rewind', stream, { reason, force, ...Object.fromEntries(targets) })
 }
-
-type Rewound = Awaited<ReturnType<typeof moveBack>>
-
-const asJson = (stream: string, { from, to }: Rewound) => ({
-  stream,
-  from: from.toString(),
-  to: to.toString(),
-})

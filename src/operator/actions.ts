@@ -1,63 +1,37 @@
-// What a person may do, a function for each action. The console, the HTTP API and the verbs of the same names all call these; how an
-// action is asked for, and how its result is shown, is their business.
+// What a person may do, a function for each action, for the console and the HTTP API. The terminal shares those that need the mirror
+// alone (mirror-actions.ts); it waits for the others, where a worker lets them go on in the background.
 
-import type { Pool, SyncContext } from '../context.ts'
-import type { Logger } from '../log.ts'
-import { cancelBackfill, requestBackfill } from '../store/admin/requests.ts'
-import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from '../store/admin/streams.ts'
+import type { SyncContext } from '../context.ts'
+import { requestBackfill } from '../store/admin/requests.ts'
+import { pausedStreams } from '../store/admin/streams.ts'
 import { isProbeDue } from '../store/queries/due.ts'
-import { readOverview } from '../store/queries/overview.ts'
-import { pickStream, type RunKind, type RunRequest, type Stream } from '../streams/catalog.ts'
-import { parseInt64 } from '../streams/record.ts'
+import { pickStream, type RunKind, type Stream } from '../streams/catalog.ts'
 import { probeStream } from '../sync/beliefs/probe-run.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
-import { count, formatDuration, plural, sentence } from '../util/text.ts'
+import { plural, sentence } from '../util/text.ts'
 import { askedSpan, planBackfill } from './backfill.ts'
 import type { BackgroundTasks } from './background-tasks.ts'
-import { rejectBlockedDeletions, rejectedSentence, undoRejection } from './deletions.ts'
-import { asChangesStream, rowVersionIn } from './positions.ts'
+import { expectApproved } from './deletions.ts'
 import {
-  droppedSentence,
-  dropRecords,
-  entryIn,
-  expectEntry,
-  expectRecords,
-  nothingTried,
-  retrySelected,
-  retrySentence,
-  selectionOf,
-} from './quarantine.ts'
-import { acknowledgedSentence, reconcileOnce, reconcileSentence } from './reconcile.ts'
-import { moveBack, rewindTargetIn, rewoundSentence } from './rewind.ts'
+  type MirrorContext,
+  mirrorActions,
+  type Order,
+  type Outcome,
+  requestIfPossible,
+} from './mirror-actions.ts'
+import { asChangesStream } from './positions.ts'
+import { expectEntry, nothingTried, retrySelected, retrySentence, selectionOf } from './quarantine.ts'
+import { reconcileOnce, reconcileSentence } from './reconcile.ts'
 
-export type ActionContext = {
+export type { Order, Outcome } from './mirror-actions.ts'
+export type ActionContext = MirrorContext & {
   readonly sync: SyncContext
-  readonly requestRun: (request: RunRequest) => Promise<void>
   readonly tasks: BackgroundTasks
   readonly pageSize: number
   /** Says in one line what was sent; null: nobody is told of problems. */
   readonly sendTestAlert: (() => Promise<string>) | null
   /** Ends the sessions of the console, and returns how many there were. */
   readonly endSessions: () => number
-  readonly log: Logger
-}
-export type Order = {
-  /** A stream, or the id of what is meant. */
-  readonly target: string
-  readonly fields: Readonly<Record<string, string>>
-  /** Who gives the order, in one line. */
-  readonly by: string
-  /** The name that they gave; empty when they gave none. */
-  readonly who: string
-  readonly door: 'console' | 'HTTP' | 'terminal'
-  readonly address: string
-}
-export type Outcome = {
-  /** In one line. */
-  readonly text: string
-  readonly json: object
-  /** The work goes on after this answer. */
-  readonly isUnderWay?: boolean
 }
 type Action = (context: ActionContext, order: Order) => Promise<Outcome>
 
@@ -79,33 +53,12 @@ async function sync(context: ActionContext, { target, fields }: Order): Promise<
   }
 }
 
-async function pause({ sync: { database, streams } }: ActionContext, order: Order): Promise<Outcome> {
-  const stream = pickStream(order.target, streams).name
-  const reason = order.fields.reason ?? null
-  const text = await pauseInWords(database.pool, { stream, by: order.by, reason })
-  return { text, json: { stream, paused: true } }
-}
-
-async function resume(context: ActionContext, { target }: Order): Promise<Outcome> {
-  const stream = streamIn(context, target).name
-  const text = await resumeInWords(context.sync.database.pool, stream)
-  // A failure does not matter: the stream's next tick reads it anyway.
-  await context.requestRun({ stream, kind: 'incremental', cause: 'operator' }).catch(() => {})
-  return { text, json: { stream, paused: false } }
-}
-
-async function acknowledge(context: ActionContext, { target, by }: Order): Promise<Outcome> {
-  const stream = streamIn(context, target).name
-  const rows = await acknowledgeMissedRows(context.sync.database.pool, stream, by)
-  return { text: acknowledgedSentence(stream, rows), json: { stream, acknowledged: rows } }
-}
-
 /** A person can probe a stream only so often, because it takes a few dozen requests. */
 const probeRestMs = 60_000
 
 async function probe(context: ActionContext, { target }: Order): Promise<Outcome> {
   const stream = changesStreamIn(context, target)
-  if (!(await isProbeDue(context.sync.database.pool, stream.name, probeRestMs)))
+  if (!(await isProbeDue(context.pool, stream.name, probeRestMs)))
     throw new NotNow(
       `${stream.name} was checked less than a minute ago. The page Upstream shows what was seen.`,
     )
@@ -119,7 +72,7 @@ async function probe(context: ActionContext, { target }: Order): Promise<Outcome
 
 async function approve(context: ActionContext, { target, fields }: Order): Promise<Outcome> {
   const stream = streamIn(context, target)
-  const approved = await expectBlocked(context.sync.database.pool, stream, fields.rows ?? null)
+  const approved = await expectApproved(context.pool, stream.name, fields.rows ?? null)
   return await inBackground(
     context,
     `The reconcile of ${stream.name} with approved deletions`,
@@ -131,34 +84,13 @@ async function approve(context: ActionContext, { target, fields }: Order): Promi
   )
 }
 
-async function reject({ sync: { database, streams } }: ActionContext, order: Order): Promise<Outcome> {
-  const stream = pickStream(order.target, streams)
-  const { reason, restore } = order.fields
-  if (reason === undefined) throw new UsageError('Say why the rows are kept: the reason is recorded.')
-  const restores = restore !== undefined
-  const rejected = await rejectBlockedDeletions(database.pool, { stream, by: order.by, reason, restores })
-  const { missing, restored } = rejected
-  return { text: rejectedSentence(rejected), json: { stream: stream.name, rejected: missing, restored } }
-}
-
-async function lookAgain(context: ActionContext, { target }: Order): Promise<Outcome> {
-  const stream = streamIn(context, target)
-  const text = await undoRejection(context.sync.database.pool, stream)
-  const kind = stream.kind === 'list' ? 'incremental' : 'reconcile'
-  // A failure does not matter: workers see that a reconcile is wanted.
-  await context.requestRun({ stream: stream.name, kind, cause: 'operator' }).catch(() => {})
-  return { text, json: { stream: stream.name, frozen: false } }
-}
-
 async function backfill(context: ActionContext, { target, fields, by }: Order): Promise<Outcome> {
-  const { pool } = context.sync.database
+  const { pool } = context
   const { stream, span } = await askedSpan(context.sync, target, fields)
   if (fields['dry-run'] !== undefined) return await planBackfill(pool, stream, span, context.pageSize)
   const { id } = await requestBackfill(pool, { stream: stream.name, ...span, by })
   const isPaused = (await pausedStreams(pool)).has(stream.name)
-  // A failure does not matter: workers look for backfills every few seconds anyway.
-  if (!isPaused)
-    await context.requestRun({ stream: stream.name, kind: 'backfill', cause: 'operator' }).catch(() => {})
+  if (!isPaused) await requestIfPossible(context, { stream: stream.name, kind: 'backfill' })
   const [from, to] = [span.from.toString(), span.to.toString()]
   const begins = isPaused ? 'It begins when the stream is resumed.' : 'It begins in a moment.'
   return {
@@ -168,39 +100,8 @@ async function backfill(context: ActionContext, { target, fields, by }: Order): 
   }
 }
 
-/** Hard to undo, so the name of the stream is typed; the position that was shown may have risen since, not fallen. */
-async function rewind(context: ActionContext, { target, fields, by }: Order): Promise<Outcome> {
-  const stream = changesStreamIn(context, target)
-  const { reason, confirm, seen } = fields
-  if (confirm !== stream.name)
-    throw new UsageError(
-      `Nothing was moved: to confirm it, type the name of the stream, ${stream.name} (confirm=${stream.name}).`,
-    )
-  if (reason === undefined)
-    throw new UsageError('Say why the position is moved back: the reason is kept with the checkpoint.')
-  const { pool } = context.sync.database
-  const moved = await moveBack(pool, {
-    ...{ stream, reason, by, target: rewindTargetIn(fields) },
-    seen: seen === undefined ? null : rowVersionIn(seen),
-  })
-  if (!(await pausedStreams(pool)).has(stream.name))
-    await context.requestRun({ stream: stream.name, kind: 'incremental', cause: 'operator' }).catch(() => {})
-  const { from, to } = moved
-  return {
-    text: rewoundSentence(stream.name, moved),
-    json: { stream: stream.name, from: from.toString(), to: to.toString() },
-  }
-}
-
-async function stopBackfill({ sync: { database } }: ActionContext, { target, by }: Order): Promise<Outcome> {
-  const id = parseInt64(target)
-  if (id === null || !(await cancelBackfill(database.pool, id.toString(), by)))
-    throw new UsageError(`There is no unfinished backfill ${target}.`)
-  return { text: `Backfill ${id} is cancelled. The rows it has written stay.`, json: { cancelled: target } }
-}
-
 async function retryQuarantine(context: ActionContext, { target }: Order): Promise<Outcome> {
-  const { pool } = context.sync.database
+  const { pool } = context
   const selection = selectionOf(target)
   await expectEntry(pool, selection)
   const what = selection.id === null ? `the records of ${target}` : `record ${target}`
@@ -210,16 +111,6 @@ async function retryQuarantine(context: ActionContext, { target }: Order): Promi
       results.push(retrySentence(outcome))
     return results.join(' ') || (await nothingTried(pool, selection))
   })
-}
-
-async function dropQuarantine({ sync: { database } }: ActionContext, order: Order): Promise<Outcome> {
-  const { target, fields, by } = order
-  const selection = selectionOf(target)
-  const through = fields.through === undefined ? null : entryIn(fields.through)
-  if (fields.records !== undefined)
-    await expectRecords(database.pool, { selection, through, records: fields.records })
-  const dropped = await dropRecords(database.pool, { selection, through, reason: fields.reason ?? '', by })
-  return { text: droppedSentence(dropped), json: { dropped } }
 }
 
 async function testAlert({ sendTestAlert }: ActionContext): Promise<Outcome> {
@@ -239,28 +130,32 @@ export const sessionsEnded = (ended: number): Outcome => ({
   json: { ended },
 })
 
+/** Hard to undo, so the name of the stream is typed. */
+async function rewind(context: ActionContext, order: Order): Promise<Outcome> {
+  const stream = changesStreamIn(context, order.target).name
+  if (order.fields.confirm !== stream)
+    throw new UsageError(
+      `Nothing was moved: to confirm it, type the name of the stream, ${stream} (confirm=${stream}).`,
+    )
+  return await mirrorActions.rewind(context, order)
+}
+
 export const actions = {
+  ...mirrorActions,
   testAlert,
   endSessions,
   sync,
-  pause,
-  resume,
-  acknowledge,
   probe,
   approve,
-  reject,
-  lookAgain,
   backfill,
   rewind,
-  cancelBackfill: stopBackfill,
   retryQuarantine,
-  dropQuarantine,
 } satisfies Readonly<Record<string, Action>>
 export type ActionName = keyof typeof actions
 
-const streamIn = ({ sync: { streams } }: ActionContext, target: string): Stream => pickStream(target, streams)
+const streamIn = ({ streams }: ActionContext, target: string): Stream => pickStream(target, streams)
 const changesStreamIn = (context: ActionContext, target: string) =>
-  asChangesStream(streamIn(context, target), context.sync.streams)
+  asChangesStream(streamIn(context, target), context.streams)
 
 async function inBackground(
   { tasks }: ActionContext,
@@ -277,40 +172,4 @@ function requestedKind(text = 'incremental'): Extract<RunKind, 'incremental' | '
   throw new UsageError(
     `There is no kind of run "${text}" to ask for: write incremental, lookback or reconcile.`,
   )
-}
-
-/** How many deletions of the stream are blocked, when `rows` names that very number: no other is approved (P7). */
-async function expectBlocked(pool: Pool, { name }: Stream, rows: string | null): Promise<number> {
-  const [overview] = await readOverview(pool, [name])
-  const blocked = overview?.blockedDeletions
-  if (!blocked) throw new UsageError(`No deletions of ${name} are blocked.`)
-  const { missing } = blocked
-  if (missing === null)
-    throw new UsageError(
-      `Deletions of ${name} are blocked, but their number is not known. Run \`tidemark reconcile ${name}\` first: it counts them.`,
-    )
-  if (rows?.replaceAll(/[,\s]/g, '') !== String(missing))
-    throw new UsageError(
-      `Nothing was marked: ${count(missing)} deletions of ${name} are blocked now, ${rows === null ? 'and no number was given' : `not ${rows.slice(0, 20)}`}. Look at them again, then confirm ${missing}.`,
-    )
-  return missing
-}
-
-// Pausing and resuming a stream, and what is said of it.
-type Pausing = { readonly stream: string; readonly by: string; readonly reason: string | null }
-
-export async function pauseInWords(pool: Pool, wanted: Pausing): Promise<string> {
-  const { stream } = wanted
-  const before = await pauseStream(pool, wanted)
-  if (before === null) return `${stream} is paused. No worker reads it until it is resumed.`
-  const why = before.reason === null ? '' : `: “${before.reason}”`
-  const since = formatDuration(Date.now() - before.at.getTime())
-  return `${stream} was paused already, ${since} ago by ${before.by}${why}. Nothing was changed.`
-}
-
-export async function resumeInWords(pool: Pool, stream: string): Promise<string> {
-  const ended = await resumeStream(pool, stream)
-  return ended === null
-    ? `${stream} was not paused.`
-    : `${stream} is read again. It was paused for ${formatDuration(Date.now() - ended.at.getTime())}.`
 }

@@ -1,7 +1,6 @@
 // Deletions that are blocked because too many rows disappeared at once: what is known of them, and the two answers of an operator.
 
-import type { Pool, SyncContext } from '../context.ts'
-import type { Logger } from '../log.ts'
+import type { Pool } from '../context.ts'
 import { lookAgain, type Rejecting, rejectDeletions } from '../store/admin/deletions.ts'
 import { readDeletionEvidence } from '../store/queries/evidence.ts'
 import { readOverview } from '../store/queries/overview.ts'
@@ -9,7 +8,6 @@ import type { BlockedDeletions } from '../store/queries/symptoms.ts'
 import type { Stream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, plural } from '../util/text.ts'
-import { type ReconcileOnce, reconcileOnce } from './reconcile.ts'
 
 export type BlockedStream = BlockedDeletions & { readonly stream: string }
 
@@ -31,37 +29,24 @@ export function shareMissing({ missing, living }: Pick<BlockedDeletions, 'missin
   return `${count(missing)} of ${count(living)} rows (${((100 * missing) / living).toFixed(1).replace(/\.0$/, '')} %)`
 }
 
-type Approval = {
-  /** The number that the operator saw; null: none was named. */
-  readonly rows: number | null
-  readonly signal: AbortSignal
-  readonly log: Logger
-}
-
-/** Reads the stream whole once more, and believes that so many rows are gone; more stay blocked. */
-export async function approveDeletions(
-  context: SyncContext,
-  stream: Stream,
-  { rows, signal, log }: Approval,
-): Promise<ReconcileOnce> {
-  const [blocked] = await readBlockedDeletions(context.database.pool, [stream.name])
-  if (!blocked) throw new UsageError(`No deletions of ${stream.name} are blocked.`)
+/** How many deletions of the stream are blocked, when `rows` names that very number: no other is approved (P7). */
+export async function expectApproved(pool: Pool, stream: string, rows: string | null): Promise<number> {
+  const [blocked] = await readBlockedDeletions(pool, [stream])
+  if (!blocked) throw new UsageError(`No deletions of ${stream} are blocked.`)
   const { missing } = blocked
   if (missing === null)
     throw new UsageError(
-      `How many deletions of ${stream.name} are blocked was not recorded. \`tidemark reconcile ${stream.name}\` counts them; then approve that number.`,
+      `Deletions of ${stream} are blocked, but their number is not known. Run \`tidemark reconcile ${stream}\` first: it counts them.`,
     )
-  const command = `tidemark deletions approve ${stream.name} --rows ${missing}`
-  if (rows === null)
+  if (rows === null || asTyped(rows) !== String(missing))
     throw new UsageError(
-      `${shareMissing(blocked)} of ${stream.name} would be marked deleted. To approve that number: \`${command}\``,
+      `Nothing was marked: ${count(missing)} deletions of ${stream} are blocked now, ${rows === null ? 'and no number was given' : `not ${rows.slice(0, 20)}`}. Look at them again (\`tidemark deletions list ${stream}\`), then confirm ${missing}.`,
     )
-  if (rows !== missing)
-    throw new UsageError(
-      `Nothing was approved: ${count(missing)} rows of ${stream.name} are missing by now, not ${count(rows)}. Look again (\`tidemark deletions list ${stream.name}\`), then: \`${command}\``,
-    )
-  return await reconcileOnce(context, stream, { approved: missing, signal, log })
+  return missing
 }
+
+/** People copy the number as the list and the pages write it: 3,598. */
+const asTyped = (number: string): string => number.replaceAll(/[,\s]/g, '')
 
 export type RejectedStream = BlockedStream & {
   /** Rows that had been marked shortly before and live again. */
@@ -98,3 +83,13 @@ export async function undoRejection(pool: Pool, { name, kind }: Stream): Promise
     ? `${name}: its deletions are frozen no more. The next reading lists it again, and asks anew if rows are still missing.`
     : `${name}: its deletions are frozen no more. A worker lists it again within a quarter of an hour, and asks anew if rows are still missing.`
 }
+
+export const blockedJson = ({ stream, missing, living, seen, at, rejected }: BlockedStream) => ({
+  stream,
+  missing,
+  living,
+  listed: seen,
+  since: at,
+  rejected,
+  approve: missing === null ? null : `tidemark deletions approve ${stream} --rows ${missing}`,
+})

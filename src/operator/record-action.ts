@@ -10,7 +10,8 @@ import { streamOfEntry } from '../store/queries/quarantine.ts'
 import type { Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
-import { type ActionContext, type ActionName, actions, NotNow, type Order, type Outcome } from './actions.ts'
+import { type ActionName, NotNow } from './actions.ts'
+import type { MirrorContext, Order, Outcome } from './mirror-actions.ts'
 
 type Ended = { readonly result: 'done' | 'begun' | 'failed'; readonly told: string }
 /** What a person does, without how things stood before. */
@@ -66,24 +67,24 @@ export async function recorded<Result>(
   }
 }
 
-export async function performRecorded(
-  context: ActionContext,
-  name: ActionName,
+export async function performRecorded<Context extends MirrorContext>(
+  context: Context,
+  [name, action]: readonly [ActionName, (context: Context, order: Order) => Promise<Outcome>],
   order: Order,
 ): Promise<Outcome> {
-  const { pool } = context.sync.database
+  const { pool, streams, log } = context
   const { who, door, address, target, fields } = order
   const deed: Deed = {
     ...{ who, door, address, target },
     action: name,
-    stream: await streamOf(pool, context.sync.streams, name, target),
+    stream: await streamOf(pool, streams, name, target),
     reason: fields.reason ?? null,
     confirmed: fields.rows ?? fields.records ?? null,
   }
   return await recorded(
-    { pool, log: context.log },
+    { pool, log },
     deed,
-    () => actions[name](context, order),
+    () => action(context, order),
     ({ isUnderWay, text }) => ({ result: isUnderWay ? 'begun' : 'done', told: text }),
   )
 }

@@ -5,7 +5,7 @@ import { type Config, signingSecretOf } from '../config/load.ts'
 import { configuredStreams, proxyNotice } from '../configured.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { NotNow, sessionsEnded } from '../operator/actions.ts'
+import { actions, NotNow, sessionsEnded } from '../operator/actions.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
 import { noteEvent, performRecorded } from '../operator/record-action.ts'
@@ -317,9 +317,13 @@ const performOf =
     const { pageSize } = config
     const sendTestAlert = testAlertOf(config, state.parts)
     const requestRun = requestRunOf(state)
+    const { database, streams } = context
     return await performRecorded(
-      { sync: context, requestRun, tasks, pageSize, sendTestAlert, endSessions, log },
-      name,
+      {
+        ...{ pool: database.pool, streams, requestRun, log },
+        ...{ sync: context, tasks, pageSize, sendTestAlert, endSessions },
+      },
+      [name, actions[name]],
       order,
     )
   }

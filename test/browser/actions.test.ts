@@ -135,7 +135,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await expectTold(page, 'begins when the stream is resumed')
       await expectNoBarriers(page)
       await press(page, 'Cancel backfill')
-      await expectTold(page, 'is cancelled')
+      await expectTold(page, 'cancelled by')
       expect(await rows('select status from tidemark.backfill order by id desc limit 1')).toEqual([
         { status: 'cancelled' },
       ])

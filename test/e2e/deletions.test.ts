@@ -37,11 +37,11 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
     expect(shown.stdout).toContain('tidemark deletions approve tracker_object --rows 8')
     expect(await tidemark('deletions', 'approve', 'tracker_object')).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('`tidemark deletions approve tracker_object --rows 8`'),
+      stderr: expect.stringContaining('then confirm 8.'),
     })
     expect(await tidemark('deletions', 'approve', 'tracker_object', '--rows', '9')).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/^Nothing was approved: 8 rows .* not 9\./),
+      stderr: expect.stringMatching(/^Nothing was marked: 8 deletions .* not 9\./),
     })
     // More are missing by the time of the answer: they were not what was approved.
     remove(simulator, 'tracker_object', [9])

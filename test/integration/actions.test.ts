@@ -148,11 +148,11 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
   it('cancels a backfill', async () => {
     await told('/streams/assignment/pause')
     const { id } = await requestBackfill(database.pool, { stream: 'assignment', from: 1n, to: 9n, by })
-    expect(await told(`/backfills/${id}/cancel`)).toContain('is cancelled')
+    expect(await told(`/backfills/${id}/cancel`)).toContain('cancelled by')
     expect(await rows('select status, note from tidemark.backfill where id = $1', [id])).toEqual([
       { status: 'cancelled', note: `cancelled by ${by}` },
     ])
-    expect(await told(`/backfills/${id}/cancel`)).toBe(`There is no unfinished backfill ${id}.`)
+    expect(await told(`/backfills/${id}/cancel`)).toBe(`Backfill ${id} has ended already: cancelled.`)
     await told('/streams/assignment/resume')
   })
 
@@ -338,8 +338,8 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       ['/streams/assignment/backfill', { 'from-checkpoint': '999999' }, /no checkpoint 999999/],
       ['/streams/assignment/backfill', { at: '31.1.2025' }, /write it as 2025/],
       ['/streams/assignment/approve', {}, /No deletions of assignment are blocked/],
-      ['/backfills/abc/cancel', {}, /no unfinished backfill/],
-      ['/backfills/999/cancel', {}, /no unfinished backfill/],
+      ['/backfills/abc/cancel', {}, /no backfill/],
+      ['/backfills/999/cancel', {}, /no backfill/],
       ['/quarantine/999/retry', {}, /no record 999/],
       ['/quarantine/nothing/drop', { reason: 'x' }, /no stream "nothing"/],
     ]

@@ -1,7 +1,7 @@
 // Backfills in words.
 
 import { describe, expect, it } from 'vitest'
-import { backfillSentence } from '../../src/cli/backfill-text.ts'
+import { backfillSentence } from '../../src/operator/backfill.ts'
 import type { Backfill } from '../../src/sync/ports/store.ts'
 
 const begun: Backfill = {
