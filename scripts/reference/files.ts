@@ -29,7 +29,7 @@ export async function generatedFiles(checkout: URL): Promise<ReadonlyMap<string,
 /** Parts of pages that are written by hand: page, name of the block, what stands in it. */
 const blocks: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
   'docs/how-it-works/beliefs.md': { beliefs: beliefList },
-  'docs/how-it-works/guarantees.md': { mutations: mutationList },
+  'docs/how-it-works/proof.md': { mutations: mutationList },
   'docs/how-it-works/reading.md': { states: readerStates },
 }
 

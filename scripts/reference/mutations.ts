@@ -1,4 +1,4 @@
-// The faults that the tests must notice, for docs/how-it-works/guarantees.md.
+// The faults that the tests must notice, for docs/how-it-works/proof.md.
 
 import { byPromise } from '../../test/mutations/mutation.ts'
 import { promiseMutations } from '../../test/mutations/promise-mutations.ts'
