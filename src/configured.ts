@@ -2,8 +2,8 @@
 
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import { addressesOf } from './config/plaintext.ts'
-import type { Contracts } from './contracts.ts'
 import type { Logger } from './log.ts'
+import type { Descriptions } from './openapi/descriptions.ts'
 import type { WantedSource } from './store/runs/claim-sources.ts'
 import {
   keyOwner,
@@ -16,8 +16,8 @@ import {
 } from './streams/catalog.ts'
 import type { Source } from './sync/ports/source.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
-import { maskSource, openSource } from './upstream/contract/source.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
+import { maskSource, openSource } from './upstream/stream-source.ts'
 import { proxyOf } from './util/proxies.ts'
 
 export type UpstreamNeeds = {
@@ -120,7 +120,7 @@ export const mirroredStreams = (
 /** The bytes of attachments share the key of attachments. */
 export function wantedRelated(
   config: Pick<Config, 'related' | 'attachmentData' | 'keyFields'>,
-  contracts: Pick<Contracts, 'kindsOf'> | null,
+  descriptions: Pick<Descriptions, 'kindsOf'> | null,
 ): readonly RelatedStream[] {
   const wanted: readonly RelatedStream[] = relatedStreams
   return wanted
@@ -132,7 +132,7 @@ export function wantedRelated(
         ...(key !== null && { keyFields: [key], isKeyChosen: true as const }),
         // Looked up each time, because the description may be read again meanwhile.
         get fieldKinds() {
-          return { ...stream.fieldKinds, ...contracts?.kindsOf(stream.name) }
+          return { ...stream.fieldKinds, ...descriptions?.kindsOf(stream.name) }
         },
       }
     })
@@ -150,7 +150,7 @@ export const howToRead = ({ name }: Stream, config: UpstreamConfig) => ({
 export const asChosen = (
   stream: Stream,
   config: MirrorConfig & UpstreamConfig,
-  { kindsOf }: Contracts,
+  { kindsOf }: Descriptions,
 ): Stream => ({
   ...stream,
   fieldKinds: kindsOf(stream.name) ?? {},

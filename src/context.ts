@@ -4,6 +4,7 @@
 import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { knowAddedStreams } from './added-streams.ts'
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import {
   asChosen,
@@ -14,8 +15,8 @@ import {
   sourcesOf,
   wantedRelated,
 } from './configured.ts'
-import { type Contracts, knowAddedStreams, openContracts } from './contracts.ts'
 import type { Logger } from './log.ts'
+import { type Descriptions, openDescriptions } from './openapi/descriptions.ts'
 import { isRelatedDue } from './store/queries/due.ts'
 import { forgetProblem, noteProblem } from './store/queries/notices.ts'
 import { SourceDiffers } from './store/queries/sources.ts'
@@ -40,7 +41,7 @@ import type { Source } from './sync/ports/source.ts'
 import type { Store, Written } from './sync/ports/store.ts'
 import { type RelatedContext, readRelated } from './sync/related/read-related.ts'
 import type { Upstream } from './upstream/client.ts'
-import { openRelatedSource } from './upstream/contract/extended-read.ts'
+import { openRelatedSource } from './upstream/extended-read.ts'
 import { UpstreamError } from './upstream/http/errors.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
 import { openWaits } from './upstream/waits.ts'
@@ -114,7 +115,7 @@ export type SyncContext = AsyncDisposable & {
   isRelatedDue(): Promise<boolean>
   /** How the rows of a stream differ from these records now. */
   compareOnce(stream: Stream, page: Records): Promise<readonly Difference[]>
-  readonly contracts: Contracts
+  readonly descriptions: Descriptions
 }
 
 export async function openContext(options: {
@@ -128,7 +129,7 @@ export async function openContext(options: {
   /** Called as soon as rows can be written, before the upstream is asked for anything. */
   readonly onDatabase?: (database: Database) => void
   /** If the upstream's description was looked for longer ago than this, it is looked for again. */
-  readonly contractAgeMs?: number
+  readonly descriptionAgeMs?: number
   /** Of a worker: how many sessions of Postgres it has beside those of the mirror. */
   readonly sessionsBeside?: number
 }): Promise<SyncContext> {
@@ -140,12 +141,12 @@ export async function openContext(options: {
   const upstreams = openUpstreams({ ...options, observer: waits.observer, freeChunks: () => freeChunks?.() })
   opened.defer(upstreams.close)
   await knowAddedStreams({ ...options, pool: database.pool, upstream: upstreams.assignment })
-  const contracts = await contractsFor(options, database, upstreams)
-  const related = wantedRelated(config, contracts)
+  const descriptions = await descriptionsFor(options, database, upstreams)
+  const related = wantedRelated(config, descriptions)
   if (related.length > 0) growLittle()
   const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
   const store = openStore({
-    ...{ database, streams, log, fieldKindsOf: contracts.kindsOf },
+    ...{ database, streams, log, fieldKindsOf: descriptions.kindsOf },
     waitsFor: waits.of,
     sourceTimezone: config.sourceTimezone,
     fieldZones: config.fieldTimezones,
@@ -176,7 +177,7 @@ export async function openContext(options: {
   return {
     database,
     store,
-    contracts,
+    descriptions,
     streams: configuredStreams(config),
     assignmentService: upstreams.assignment,
     sourceOf: upstreams.sourceOf,
@@ -192,7 +193,7 @@ export async function openContext(options: {
     compareOnce: (stream, page) =>
       compareOnce(
         database.pool,
-        { stream: asChosen(stream, config, contracts), timeZone: config.sourceTimezone, log },
+        { stream: asChosen(stream, config, descriptions), timeZone: config.sourceTimezone, log },
         page,
       ),
     readRelated: (hooks) =>
@@ -278,16 +279,17 @@ function readCounted({ pool }: Database, context: ReadStreamContext, log: Logger
 
 const dayMs = 24 * 3_600_000
 
-/** Reads the descriptions before the first row comes, unless they were looked for within `contractAgeMs`. */
-async function contractsFor(
-  { config, log, migrates = true, contractAgeMs = dayMs }: Parameters<typeof openContext>[0],
+/** Reads the descriptions before the first row comes, unless they were looked for within `descriptionAgeMs`. */
+async function descriptionsFor(
+  { config, log, migrates = true, descriptionAgeMs = dayMs }: Parameters<typeof openContext>[0],
   { pool }: Database,
   upstreams: Readonly<Record<ServiceName, Upstream | null>>,
-): Promise<Contracts> {
+): Promise<Descriptions> {
   const mirrored = mirroredStreams(config)
-  const contracts = await openContracts({ pool, config, upstreams, mirrored, log })
-  if (migrates) await contracts.refresh({ olderThanMs: contractAgeMs, signal: new AbortController().signal })
-  return contracts
+  const descriptions = await openDescriptions({ pool, config, upstreams, mirrored, log })
+  if (migrates)
+    await descriptions.refresh({ olderThanMs: descriptionAgeMs, signal: new AbortController().signal })
+  return descriptions
 }
 
 const isOfAnySource = ({ migrates = true, anySource = !migrates }: Parameters<typeof openContext>[0]) =>

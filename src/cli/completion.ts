@@ -50,7 +50,7 @@ type Completed = Command & { readonly words?: readonly string[] }
 
 /** Adds the paths that the upstream describes now: the script cannot ask later. */
 async function withDescribed(call: Call, commands: readonly Command[]): Promise<readonly Completed[]> {
-  const operations = (await readDescriptions(call)).flatMap(({ contract }) => contract.operations)
+  const operations = (await readDescriptions(call)).flatMap(({ description }) => description.operations)
   const paths = operations.map(({ path }) => path.replaceAll(/\{.*/g, ''))
   const known = wordsOf.api ?? []
   const words = [...new Set(paths)].filter((path) => !known.includes(path) && /^[\w./-]+$/.test(path))

@@ -1,14 +1,14 @@
 // What the upstream says about itself, as text, as Markdown and as JSON.
 
-import type { StoredContract, UnusableContract } from '../store/queries/contract.ts'
-import { type Difference, differenceInWords } from '../store/queries/contract-differences.ts'
-import { type ContractField, type RecordType, saidOf } from '../streams/contract.ts'
+import { type DescribedField, type RecordType, saidOf } from '../openapi/description.ts'
+import { type Difference, differenceInWords } from '../openapi/differences.ts'
+import type { StoredDescription, UnusableDescription } from '../openapi/stored.ts'
 import { plural } from '../util/text.ts'
 
 /** What was read, and whose records it describes. */
 export type Shown = {
-  readonly contracts: readonly StoredContract[]
-  readonly unusable: readonly UnusableContract[]
+  readonly descriptions: readonly StoredDescription[]
+  readonly unusable: readonly UnusableDescription[]
   readonly types: ReadonlyMap<string, RecordType>
   /** Those that were asked for. */
   readonly streams: readonly string[]
@@ -32,8 +32,8 @@ const described = ({ streams, types }: Shown): readonly (readonly [string, Recor
 
 const moment = (time: Date): string => time.toISOString().slice(0, 16).replace('T', ' ')
 
-function contractLine({ service, location, contract, lastReadAt }: StoredContract): string {
-  const { title, version, openApi, operations } = contract
+function serviceLine({ service, location, description, lastReadAt }: StoredDescription): string {
+  const { title, version, openApi, operations } = description
   const what = `${oneLine(title)}, version ${oneLine(version)} (OpenAPI ${openApi})`
   return `${service} service: ${what}, ${plural(operations.length, 'operation')}, read ${moment(lastReadAt)} from ${location}`
 }
@@ -49,15 +49,17 @@ export function asText(shown: Shown): string {
   ])
   const others = shown.streams.filter((name) => !shown.types.has(name))
   return `${[
-    ...shown.contracts.map(contractLine),
+    ...shown.descriptions.map(serviceLine),
     ...shown.unusable.map(unusableLine),
     ...lines,
     ...(others.length > 0 ? [`  not described: ${others.join(', ')}`] : []),
-    ...shown.contracts.flatMap(({ contract }) => contract.remarks.map((remark) => `! ${oneLine(remark)}`)),
+    ...shown.descriptions.flatMap(({ description }) =>
+      description.remarks.map((remark) => `! ${oneLine(remark)}`),
+    ),
   ].join('\n')}\n`
 }
 
-function fieldLines(fields: readonly ContractField[]): readonly string[] {
+function fieldLines(fields: readonly DescribedField[]): readonly string[] {
   const width = Math.max(...fields.map(({ name }) => name.length), 0)
   return fields.map((field) => {
     const words = field.describe === null ? '' : `  ${oneLine(field.describe)}`
@@ -84,17 +86,23 @@ export function asMarkdown(shown: Shown): string {
     ]),
     '',
   ])
-  const head = [...shown.contracts.map(contractLine), ...shown.unusable.map(unusableLine)].map(
+  const head = [...shown.descriptions.map(serviceLine), ...shown.unusable.map(unusableLine)].map(
     (line) => `- ${cell(line)}`,
   )
   return `${[...head, '', ...parts].join('\n')}\n`
 }
 
 export const asJson = (shown: Shown) => ({
-  services: shown.contracts.map(({ service, location, contract, firstReadAt, lastReadAt }) => ({
-    ...{ service, location, title: contract.title, version: contract.version, openapi: contract.openApi },
-    ...{ first_read_at: firstReadAt, last_read_at: lastReadAt, remarks: contract.remarks },
-    operations: contract.operations.map(({ method, path, summary, takes, answers }) => ({
+  services: shown.descriptions.map(({ service, location, description, firstReadAt, lastReadAt }) => ({
+    ...{
+      service,
+      location,
+      title: description.title,
+      version: description.version,
+      openapi: description.openApi,
+    },
+    ...{ first_read_at: firstReadAt, last_read_at: lastReadAt, remarks: description.remarks },
+    operations: description.operations.map(({ method, path, summary, takes, answers }) => ({
       ...{ method, path, summary, takes, answers },
     })),
   })),
@@ -105,7 +113,7 @@ export const asJson = (shown: Shown) => ({
   }),
 })
 
-const fieldAsJson = ({ name, says, isNullable, isRequired, bounds, values, describe }: ContractField) => ({
+const fieldAsJson = ({ name, says, isNullable, isRequired, bounds, values, describe }: DescribedField) => ({
   ...{ name, says, nullable: isNullable, required: isRequired, bounds, values, description: describe },
 })
 

@@ -3,9 +3,8 @@
 
 import { type Config, ConfigError, loadConfig } from '../config/load.ts'
 import { openConfiguredUpstream } from '../configured.ts'
-import { listsOffered } from '../contracts.ts'
-import { readContracts } from '../store/queries/contract.ts'
-import type { ListOffered } from '../streams/contract.ts'
+import { type ListOffered, listsOffered } from '../openapi/lists.ts'
+import { storedDescriptions } from '../openapi/stored.ts'
 import type { Upstream } from '../upstream/client.ts'
 import type { OperationName } from '../upstream/operations/table.ts'
 import { count } from '../util/text.ts'
@@ -19,8 +18,8 @@ export async function showLists(call: Call, format: string): Promise<ExitCode> {
   const { stdout, signal, environment, log } = call
   const config = configOrNull(environment)
   return await readMirror(call, async (pool) => {
-    const [contract] = await readContracts(pool)
-    const lists = contract ? listsOffered(contract.contract, config?.related ?? []) : []
+    const [stored] = await storedDescriptions(pool)
+    const lists = stored ? listsOffered(stored.description, config?.related ?? []) : []
     const upstream = config && openConfiguredUpstream({ config, log }, 'assignment')
     try {
       const sized = []

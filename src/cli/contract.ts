@@ -1,15 +1,14 @@
 // `tidemark contract`: what the upstream says about itself, what of it the records contradict, and what of it changed.
 
-import { describedHere } from '../contracts.ts'
-import { changeText } from '../problems/contract-problems.ts'
+import { changeText } from '../openapi/changes.ts'
+import { typesIn } from '../openapi/descriptions.ts'
+import { type Difference, differencesOf, isContradiction, readFieldsBeside } from '../openapi/differences.ts'
 import {
   type ChangeLine,
-  readContractChanges,
-  readContracts,
-  readUnusableContracts,
-} from '../store/queries/contract.ts'
-import { type Difference, differencesOf, isContradiction } from '../store/queries/contract-differences.ts'
-import { readFieldsBeside } from '../store/queries/contract-fields.ts'
+  readDescriptionChanges,
+  readUnusableDescriptions,
+  storedDescriptions,
+} from '../openapi/stored.ts'
 import { pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json } from './command.ts'
@@ -59,7 +58,7 @@ async function run(call: Call): Promise<ExitCode> {
     if (rest.length > 0 || values.diff)
       throw new UsageError('`tidemark contract history` takes --format only.')
     return await readMirror(call, async (pool) =>
-      tellHistory(call, format, await readContractChanges(pool, { limit: 1_000 })),
+      tellHistory(call, format, await readDescriptionChanges(pool, { limit: 1_000 })),
     )
   }
   const known = [...streams, ...relatedStreams]
@@ -71,10 +70,11 @@ async function run(call: Call): Promise<ExitCode> {
   const wanted = pickStreams(positionals, known).map(({ name }) => name)
   let code: ExitCode = exitCodes.done
   const read = await readMirror(call, async (pool) => {
+    const descriptions = await storedDescriptions(pool)
     const shown: Shown = {
-      contracts: await readContracts(pool),
-      unusable: await readUnusableContracts(pool),
-      types: await describedHere(pool),
+      descriptions,
+      unusable: await readUnusableDescriptions(pool),
+      types: typesIn(descriptions),
       ...{ streams: wanted, isNamed: positionals.length > 0 },
     }
     if (!values.diff) return tell(call, format, shown)
@@ -97,7 +97,7 @@ const nothingRead =
 
 function tell({ stdout }: Call, format: Format, shown: Shown): void {
   if (format === 'json') stdout.json(asJson(shown))
-  else if (shown.contracts.length === 0 && shown.unusable.length === 0) stdout.say(nothingRead)
+  else if (shown.descriptions.length === 0 && shown.unusable.length === 0) stdout.say(nothingRead)
   else stdout.write(format === 'markdown' ? asMarkdown(shown) : asText(shown))
 }
 

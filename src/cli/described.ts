@@ -1,14 +1,14 @@
 // What the upstream says about itself, for verbs that send something: operations that no table of ours has, and whether a request is one
 // that it describes. Read from the mirror; without one nothing is known, and everything is sent.
 
-import { loadContractConfig, loadMirrorConfig } from '../config/load.ts'
+import { loadDescriptionConfig, loadMirrorConfig } from '../config/load.ts'
 import { ownValue } from '../json/json.ts'
-import { readContracts, readDocument } from '../store/queries/contract.ts'
+import { checkRequest } from '../openapi/check-request.ts'
+import { operationAt } from '../openapi/described-streams.ts'
+import type { DescribedOperation, Description } from '../openapi/description.ts'
+import { type StoredDescription, storedDescriptions } from '../openapi/stored.ts'
 import { openDatabase } from '../store/server/connect.ts'
 import type { ServiceName } from '../streams/catalog.ts'
-import type { Contract, ContractOperation } from '../streams/contract.ts'
-import { checkRequest } from '../upstream/contract/check-request.ts'
-import { operationAt } from '../upstream/contract/described-streams.ts'
 import { type Found, matchPath } from '../upstream/operations/find.ts'
 import type { AnyRequest } from '../upstream/operations/request.ts'
 import { describeOperation, type Method, type Operation } from '../upstream/operations/table.ts'
@@ -16,29 +16,18 @@ import { UsageError } from '../util/errors.ts'
 import type { Call, Option } from './command.ts'
 import { embeddedUrl } from './upstream-call.ts'
 
-type Description = {
-  readonly service: ServiceName
-  readonly contract: Contract
-  readonly document: unknown
-}
-
 /** Empty if no description was read, none is to be used, or the mirror cannot be asked. */
 export async function readDescriptions({
   environment,
   log,
-}: Pick<Call, 'environment' | 'log'>): Promise<readonly Description[]> {
+}: Pick<Call, 'environment' | 'log'>): Promise<readonly StoredDescription[]> {
   try {
-    if (loadContractConfig(environment).contract === null) return []
+    if (loadDescriptionConfig(environment).contract === null) return []
     const url = loadMirrorConfig(environment).databaseUrl ?? (await embeddedUrl())
     if (url === null) return []
     const database = await openDatabase({ url, log: log.child({}, { level: 'error' }), isReadOnly: true })
     try {
-      const known = await readContracts(database.pool)
-      const documents = await Promise.all(known.map(({ service }) => readDocument(database.pool, service)))
-      return known.flatMap(({ service, contract }, index) => {
-        const document = documents[index] ?? null
-        return document === null ? [] : [{ service, contract, document: JSON.parse(document) }]
-      })
+      return await storedDescriptions(database.pool, { isWhole: true })
     } finally {
       await database.close()
     }
@@ -52,11 +41,14 @@ const methods: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] sat
 
 /** Null: the upstream describes none with that method and path. Of several the one with the fewest parameters is meant. */
 export function describedOperation(
-  { contract, service = 'assignment' }: Pick<Description, 'contract'> & Partial<Description>,
+  {
+    description,
+    service = 'assignment',
+  }: { readonly description: Description; readonly service?: ServiceName },
   method: string,
   path: string,
 ): Found | null {
-  const found = contract.operations.flatMap((one) => {
+  const found = description.operations.flatMap((one) => {
     if (one.method !== method || !methods.includes(method)) return []
     const values = matchPath(one.path.split('/'), path.split('/'))
     return values ? [{ one, values }] : []
@@ -70,7 +62,7 @@ export function describedOperation(
 const bodies = { json: 'any json', form: 'any form', multipart: 'multipart' } as const
 
 const operationOf = (
-  { method, path, parameters, takes, bodyIs }: ContractOperation,
+  { method, path, parameters, takes, bodyIs }: DescribedOperation,
   service: ServiceName,
 ): Operation => ({
   method: method as Method,
@@ -86,32 +78,26 @@ export const unchecked: Option = {
   describe: 'send it even if it does not match the description of the upstream',
 }
 
-export async function checkAsDescribed(call: Call, operation: Operation, request: AnyRequest): Promise<void> {
-  if (call.values.unchecked === true) return
-  const description = (await readDescriptions(call)).find(({ service }) => service === operation.service)
-  const onUnreadable = (error: unknown) =>
-    call.log.debug({ err: error }, 'a part of the description cannot be read; it is not checked')
-  if (description)
-    expectDescribed(description, operation, request, { isPart: call.values.merge === true, onUnreadable })
-}
-
 /** Throws a `UsageError` that names each field and the rule it breaks. */
-function expectDescribed(
-  { contract, document }: Description,
-  { method, path }: Operation,
+export async function checkAsDescribed(
+  call: Call,
+  { service, method, path }: Operation,
   request: AnyRequest,
-  { isPart, onUnreadable }: { readonly isPart: boolean; readonly onUnreadable: (error: unknown) => void },
-): void {
-  const known = operationAt(contract, path, method)
-  if (!known) return
+): Promise<void> {
+  if (call.values.unchecked === true) return
+  const stored = (await readDescriptions(call)).find((one) => one.service === service)
+  const known = stored && operationAt(stored.description, path, method)
+  if (!stored || !known) return
   const asked = {
     ...{ method, path: known.describedPath ?? known.path, body: request.body as never },
     ...{ inPath: renamed(request.path ?? {}, path, known.path), query: request.query ?? {} },
   }
-  // A part that is merged into a record need not have all required fields: the record has the rest.
-  const complaints = checkRequest(document, asked, onUnreadable).filter(
-    (complaint) => !(isPart && complaint.endsWith(' is required')),
+  const all = checkRequest(JSON.parse(stored.document ?? 'null'), asked, (error) =>
+    call.log.debug({ err: error }, 'a part of the description cannot be read; it is not checked'),
   )
+  // A part that is merged into a record need not have all required fields: the record has the rest.
+  const isPart = call.values.merge === true
+  const complaints = all.filter((complaint) => !(isPart && complaint.endsWith(' is required')))
   if (complaints.length === 0) return
   throw new UsageError(
     `The request is not as the upstream describes it, so it was not sent:\n${complaints.map((one) => `  ${one}`).join('\n')}\nTo send it all the same: --unchecked.`,

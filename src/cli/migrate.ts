@@ -5,13 +5,13 @@ import type { ClientBase } from 'pg'
 import {
   ConfigError,
   loadConfig,
-  loadContractConfig,
+  loadDescriptionConfig,
   loadMirrorConfig,
   type MirrorConfig,
 } from '../config/load.ts'
 import { mirroredStreams, openConfiguredUpstream } from '../configured.ts'
-import { openContracts } from '../contracts.ts'
 import type { Logger } from '../log.ts'
+import { openDescriptions } from '../openapi/descriptions.ts'
 import { grantReading } from '../store/schema/bi-role.ts'
 import { migrateDatabase } from '../store/schema/migrate.ts'
 import { handOver, prepareRoles, takeOver } from '../store/schema/roles.ts'
@@ -101,15 +101,15 @@ async function makeDescribedTables(
   { pool }: Database,
 ): Promise<readonly string[]> {
   const whole = upstreamConfig(environment)
-  const config = whole ?? loadContractConfig(environment)
+  const config = whole ?? loadDescriptionConfig(environment)
   const upstreams = {
     assignment: whole && openConfiguredUpstream({ config: whole, log }, 'assignment'),
     tracking: whole && openConfiguredUpstream({ config: whole, log }, 'tracking'),
   }
   try {
     const mirrored = mirroredStreams(config)
-    const contracts = await openContracts({ pool, config, upstreams, mirrored, log })
-    return await contracts.refresh({ olderThanMs: 0, signal })
+    const descriptions = await openDescriptions({ pool, config, upstreams, mirrored, log })
+    return await descriptions.refresh({ olderThanMs: 0, signal })
   } finally {
     upstreams.assignment?.close()
     upstreams.tracking?.close()

@@ -4,8 +4,9 @@ import type { Config } from '../config/load.ts'
 import { openContext, type SyncContext } from '../context.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
 import type { Logger } from '../log.ts'
-import { contractVerdict, describedBy, differencesOf } from '../store/queries/contract-differences.ts'
-import { readFieldsBeside } from '../store/queries/contract-fields.ts'
+import { describedStreams } from '../openapi/described-streams.ts'
+import { readFieldsBeside, verdictOn } from '../openapi/differences.ts'
+import type { Finding } from '../openapi/find-description.ts'
 import { type BeliefLine, readBeliefs } from '../store/queries/dictionary.ts'
 import { isLocallyChanged } from '../store/queries/due.ts'
 import { type BeliefKind, type BeliefName, beliefs, verdictOf } from '../streams/beliefs.ts'
@@ -14,8 +15,6 @@ import { describeUpstream } from '../sync/beliefs/describe.ts'
 import { knownRows, recordTested } from '../sync/beliefs/probe-run.ts'
 import { type Tested, testBeliefs } from '../sync/beliefs/test-beliefs.ts'
 import type { Source } from '../sync/ports/source.ts'
-import { describedStreams } from '../upstream/contract/described-streams.ts'
-import type { Finding } from '../upstream/contract/find-description.ts'
 import { formatDuration, sentence } from '../util/text.ts'
 
 /** One line of the probe. */
@@ -128,19 +127,18 @@ export async function probeDescribed({
   readonly finding: Finding | null
   readonly mirror: StoredMirror | null
 }): Promise<Check | null> {
-  if (finding?.found !== 'contract') return null
-  const types = describedStreams(new Map([[stream.service, finding.contract]]), [stream])
-  const type = types.get(stream.name)
+  if (finding?.found !== 'description') return null
+  const { description, at } = finding
+  const type = describedStreams([{ service: stream.service, description }], [stream]).get(stream.name)
   if (!type) return null
   const recorded = (mirror?.beliefs ?? []).filter((line) => line.stream === stream.name)
   const fields = mirror
     ? await readFieldsBeside(mirror.context.database.pool, [stream.name], { mostCounted: 0 })
     : []
-  const from = describedBy(finding.contract.openApi, finding.at)
   const tested: Tested =
     fields.length === 0
       ? { name: 'contract', value: null, evidence: 'nothing is stored yet that could be compared' }
-      : { name: 'contract', ...contractVerdict(type, fields, differencesOf(fields, types), from) }
+      : { name: 'contract', ...verdictOn(type, fields, { openApi: description.openApi, at }) }
   return checkOf(stream.name, 'contract', tested, recorded)
 }
 

@@ -5,8 +5,9 @@ import { Redis } from 'ioredis'
 import type { Config } from '../config/load.ts'
 import { openConfiguredUpstream, sourcesOf } from '../configured.ts'
 import type { Pool } from '../context.ts'
-import { contractPlaceOf } from '../contracts.ts'
 import type { Logger } from '../log.ts'
+import { descriptionPlaceOf } from '../openapi/descriptions.ts'
+import { type Finding, findDescription } from '../openapi/find-description.ts'
 import { otherSources, otherSourceText, waysOut } from '../store/queries/sources.ts'
 import { lackingLimits } from '../store/schema/bi-role.ts'
 import { type Database, openDatabase, sessionsForWorker } from '../store/server/connect.ts'
@@ -16,11 +17,10 @@ import type { ServiceName, Stream } from '../streams/catalog.ts'
 import { readRecords } from '../streams/record.ts'
 import { withPageEnds } from '../sync/lists/page-ends.ts'
 import type { Upstream } from '../upstream/client.ts'
-import { type Finding, findContract } from '../upstream/contract/find-description.ts'
-import { openSource } from '../upstream/contract/source.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
 import type { RequestOf } from '../upstream/operations/request.ts'
 import type { OperationName } from '../upstream/operations/table.ts'
+import { openSource } from '../upstream/stream-source.ts'
 import { messageOf } from '../util/errors.ts'
 import { redisInfoProblem } from '../util/redis-url.ts'
 import { formatDuration, plural, sentence } from '../util/text.ts'
@@ -91,8 +91,8 @@ export async function* probeService(
         if (first) yield first
         const date = rights.check.isFine ? await dateOf(upstream, stream, signal) : null
         if (date) yield clockCheck(service, date)
-        const place = contractPlaceOf(config, service)
-        if (place) finding = await findContract(place, upstream, signal)
+        const place = descriptionPlaceOf(config, service)
+        if (place) finding = await findDescription(place, upstream, signal)
         if (place !== undefined) yield contractCheck(service, finding)
       }
       yield rights.check
@@ -120,8 +120,8 @@ function contractCheck(service: ServiceName, finding: Finding | null): Check {
   const name = `contract ${service}`
   if (finding === null) return { name, isFine: true, says: 'not looked for (CONTRACT is off)' }
   switch (finding.found) {
-    case 'contract': {
-      const { openApi, operations, remarks } = finding.contract
+    case 'description': {
+      const { openApi, operations, remarks } = finding.description
       const what = `OpenAPI ${openApi}, ${plural(operations.length, 'operation')}, at ${finding.at}`
       const isWarning = remarks.length > 0
       return { name, isFine: true, isWarning, says: isWarning ? `${what}. ${remarks.join(' ')}` : what }

@@ -173,7 +173,7 @@ export function loadStatusConfig(
 }
 
 /** What is needed to make tables of what the upstream says about itself, where the upstream itself need not be configured. */
-export function loadContractConfig(
+export function loadDescriptionConfig(
   environment: Environment,
 ): Pick<Config, 'contract' | 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'keyFields'> {
   const { values, perStreamValues, finish } = reader(environment)

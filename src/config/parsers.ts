@@ -4,7 +4,6 @@ import { isIP } from 'node:net'
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { type AddedStream, knownStreams, relatedStreams, streams } from '../streams/catalog.ts'
-import type { ContractPlace } from '../streams/contract.ts'
 import { messageOf } from '../util/errors.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { redisUrlProblem } from '../util/redis-url.ts'
@@ -226,8 +225,13 @@ export const histories = text.default('').transform((value, context): Readonly<R
   return z.NEVER
 })
 
+/** Where an upstream's description of itself is looked for; `usual`: where such services have it. */
+export type DescriptionPlace =
+  | { readonly kind: 'usual' }
+  | { readonly kind: 'url' | 'file'; readonly at: string }
+
 /** Null: no description is looked for. */
-export const contractPlace = optionalText.transform((value, context): ContractPlace | null => {
+export const contractPlace = optionalText.transform((value, context): DescriptionPlace | null => {
   if (value === null) return { kind: 'usual' }
   if (value.toLowerCase() === 'off') return null
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(value)) return { kind: 'file', at: value }

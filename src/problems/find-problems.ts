@@ -2,12 +2,12 @@
 
 import type { Config } from '../config/load.ts'
 import { isStale } from '../config/parsers.ts'
-import { readContractChanges, readUnusableContracts } from '../store/queries/contract.ts'
+import { readDescriptionChanges, readUnusableDescriptions } from '../openapi/stored.ts'
 import { type Notice, readNotices } from '../store/queries/notices.ts'
 import { readSymptoms, type StreamSymptoms } from '../store/queries/symptoms.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
 import { sentence } from '../util/text.ts'
-import { type ContractSymptoms, contractDiffers, contractProblems } from './contract-problems.ts'
+import { type DescriptionSymptoms, descriptionProblems, recordsDiffer } from './openapi-problems.ts'
 import { type Part, titleOf } from './parts.ts'
 import {
   accessLost,
@@ -43,7 +43,7 @@ type Given = {
   readonly symptoms: readonly StreamSymptoms[]
   readonly view: WorkerView
   readonly rules: ProblemRules
-  readonly contracts?: ContractSymptoms
+  readonly descriptions?: DescriptionSymptoms
   /** Problems that were noted when somebody met them. */
   readonly notices?: readonly Notice[]
   readonly now: Date
@@ -62,7 +62,7 @@ export function findProblems({
   symptoms,
   view,
   rules,
-  contracts,
+  descriptions,
   notices = [],
   now,
 }: Given): readonly Problem[] {
@@ -99,9 +99,9 @@ export function findProblems({
       ...locallyDamaged(one),
       ...volatileFields(one),
       ...schemaDrift(one),
-      ...contractDiffers(one),
+      ...recordsDiffer(one),
     ]),
-    ...(contracts ? contractProblems(contracts) : []),
+    ...(descriptions ? descriptionProblems(descriptions) : []),
   ]
 }
 
@@ -218,9 +218,9 @@ export async function readProblems({
   const names = streams.map(({ name }) => name)
   return findProblems({
     symptoms: await readSymptoms(pool, names, eventsLastMs),
-    contracts: {
-      changes: await readContractChanges(pool, { limit: mostChanges, withinMs: eventsLastMs }),
-      unusable: await readUnusableContracts(pool),
+    descriptions: {
+      changes: await readDescriptionChanges(pool, { limit: mostChanges, withinMs: eventsLastMs }),
+      unusable: await readUnusableDescriptions(pool),
     },
     view,
     rules: {

@@ -416,7 +416,7 @@ export function groupedDrift(drift: StreamSymptoms['drift']): StreamSymptoms['dr
 }
 
 const inRescued = ` The names of up to ${mostUnplaced} fields without a column are kept, and all of their values, in \`_rescued\`.`
-/** Only for fields that the upstream does not describe: for the others `contractDiffers` tells the difference. */
+/** Only for fields that the upstream does not describe: for the others `recordsDiffer` tells the difference. */
 export const schemaDrift = ({ stream, drift }: StreamSymptoms): Problem[] =>
   groupedDrift(drift.filter(({ said = null }) => said === null)).flatMap((group): Problem[] => {
     const [first] = group

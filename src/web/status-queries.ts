@@ -1,19 +1,21 @@
 // What the pages read: one object, so that pages see no SQL and no queue.
 
+import type { RecordType } from '../openapi/description.ts'
+import { typesIn } from '../openapi/descriptions.ts'
+import { type Difference, differencesOf, readFieldsBeside } from '../openapi/differences.ts'
+import { type ListOffered, listsOffered } from '../openapi/lists.ts'
+import {
+  type ChangeLine,
+  readDescriptionChanges,
+  readUnusableDescriptions,
+  type StoredDescription,
+  storedDescriptions,
+  type UnusableDescription,
+} from '../openapi/stored.ts'
 import type { RewindPlan } from '../operator/rewind.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { type ActionLine, readActions } from '../store/queries/actions.ts'
 import { listBackfills } from '../store/queries/backfills.ts'
-import {
-  type ChangeLine,
-  readContractChanges,
-  readContracts,
-  readUnusableContracts,
-  type StoredContract,
-  type UnusableContract,
-} from '../store/queries/contract.ts'
-import { type Difference, differencesOf } from '../store/queries/contract-differences.ts'
-import { readFieldsBeside } from '../store/queries/contract-fields.ts'
 import {
   type BeliefLine,
   type FieldLine,
@@ -55,7 +57,6 @@ import {
   type WorkerSeen,
 } from '../store/queries/watch.ts'
 import { relatedStreams, type Stream } from '../streams/catalog.ts'
-import type { Contract, ListOffered, RecordType } from '../streams/contract.ts'
 import type { ReadingProgress } from '../streams/load-progress.ts'
 import { type Settling, settlingOf } from '../streams/settling.ts'
 import type { DaySpan } from './history-charts.ts'
@@ -93,13 +94,15 @@ export type Snapshot = {
 /** A setting by which a stream is read. */
 export type Setting = { readonly variable: string; readonly value: string; readonly meaning: string }
 
-export type ContractShown = {
-  readonly contracts: readonly StoredContract[]
-  readonly unusable: readonly UnusableContract[]
+export type DescriptionShown = {
+  readonly descriptions: readonly StoredDescription[]
+  readonly unusable: readonly UnusableDescription[]
   readonly changes: readonly ChangeLine[]
   /** By the names of the streams. */
   readonly types: ReadonlyMap<string, RecordType>
   readonly differences: readonly Difference[]
+  /** What the descriptions name. */
+  readonly lists: readonly ListOffered[]
 }
 /** Lists are cut at the limit; null is no restriction. */
 export type StatusQueries = {
@@ -151,9 +154,7 @@ export type StatusQueries = {
   fieldStreams(): Promise<readonly string[]>
   beliefs(): Promise<readonly BeliefLine[]>
   /** What the upstream says about itself, and what of it the records contradict. */
-  contract(): Promise<ContractShown>
-  /** Lists that the description of a service names. */
-  listsOffered(contract: Contract): readonly ListOffered[]
+  contract(): Promise<DescriptionShown>
   /** Null while the stream has no table. */
   /** Null when nothing of that name is mirrored. */
   record(stream: string, key: string): Promise<RecordShown | null>
@@ -172,20 +173,13 @@ export type StatusQueries = {
 
 type Given = Pick<
   StatusQueries,
-  | 'problems'
-  | 'listsOffered'
-  | 'planBackfill'
-  | 'planRewind'
-  | 'settings'
-  | 'queueCounts'
-  | 'alertFormat'
-  | 'staleAfterMs'
+  'problems' | 'planBackfill' | 'planRewind' | 'settings' | 'queueCounts' | 'alertFormat' | 'staleAfterMs'
 > & {
   readonly runbooksUrl: string | null
   /** LOOKBACK: the least that late commits are waited for. */
   readonly lookbackMs: number
-  /** What the upstream says of the records of each stream. */
-  readonly describedTypes: () => Promise<ReadonlyMap<string, RecordType>>
+  /** The names of the related records that are copied. */
+  readonly related: readonly string[]
   readonly pool: Parameters<typeof readOverview>[0]
   readonly streams: readonly Stream[]
   /** The next ticks of the schedules; none when the queue does not answer. */
@@ -228,8 +222,7 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
     fields: (search, limit) => readFields(pool, search, limit),
     fieldStreams: () => readFieldStreams(pool),
     beliefs: () => readBeliefs(pool),
-    contract: async () => readContract(pool, await given.describedTypes(), names),
-    listsOffered: given.listsOffered,
+    contract: async () => readDescriptionShown(pool, names, given.related),
     record: (name, key) => readRecord(pool, streams, name, key),
     find: (text) => findInAll(pool, streams, text),
     rows: (name, asked) => readRows(pool, streams, name, asked),
@@ -288,17 +281,19 @@ const mostChanges = 50
 /** Rows of a table that a page waits for. */
 const mostCountedRows = 20_000
 
-async function readContract(
+async function readDescriptionShown(
   pool: Given['pool'],
-  types: ReadonlyMap<string, RecordType>,
   names: readonly string[],
-): Promise<ContractShown> {
+  related: readonly string[],
+): Promise<DescriptionShown> {
   const mirrored = [...names, ...relatedStreams.map(({ name }) => name)]
-  const [contracts, unusable, changes, fields] = await Promise.all([
-    readContracts(pool),
-    readUnusableContracts(pool),
-    readContractChanges(pool, { limit: mostChanges }),
+  const [descriptions, unusable, changes, fields] = await Promise.all([
+    storedDescriptions(pool),
+    readUnusableDescriptions(pool),
+    readDescriptionChanges(pool, { limit: mostChanges }),
     readFieldsBeside(pool, mirrored, { mostCounted: mostCountedRows }),
   ])
-  return { contracts, unusable, changes, types, differences: differencesOf(fields, types) }
+  const types = typesIn(descriptions)
+  const lists = descriptions.flatMap(({ description }) => listsOffered(description, related))
+  return { descriptions, unusable, changes, types, differences: differencesOf(fields, types), lists }
 }

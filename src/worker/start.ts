@@ -141,7 +141,7 @@ async function openMirror(
     what: 'Postgres',
     open: () =>
       openContext({
-        ...{ config, log, observer, contractAgeMs: 0 },
+        ...{ config, log, observer, descriptionAgeMs: 0 },
         sessionsBeside: sessionsOfQueue(config.redisUrl) + readingConnections,
         onDatabase({ pool }) {
           beating = new AbortController()
@@ -231,8 +231,8 @@ function logOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void 
 
 const scheduleCheckMs = 30_000
 /** A description is asked for once a day. A service that did not answer is asked again sooner. */
-const contractCheckMs = 3_600_000
-const contractAgeMs = 24 * 3_600_000
+const descriptionCheckMs = 3_600_000
+const descriptionAgeMs = 24 * 3_600_000
 /** After this there are first rows, which tell which columns refer to which. */
 const firstRowsMs = 120_000
 const reconcileCheckMs = 10_000
@@ -242,7 +242,7 @@ const overdueCheckMs = 30_000
 /** Repairs the schedules and asks for reconciles and polls that were missed, now and then. */
 function keepUp(
   { config, log, signal }: Beginning,
-  { database, streams, contracts }: SyncContext,
+  { database, streams, descriptions }: SyncContext,
   jobs: Jobs,
 ): void {
   const keepSchedules = () =>
@@ -259,9 +259,9 @@ function keepUp(
     askForOverdue(polls, polled, jobs.requestRun, new Date()).catch((error) =>
       log.debug({ err: error }, 'could not look up which streams are overdue'),
     )
-  const lookAtContract = () =>
-    contracts
-      .refresh({ olderThanMs: contractAgeMs, signal })
+  const lookAtDescriptions = () =>
+    descriptions
+      .refresh({ olderThanMs: descriptionAgeMs, signal })
       .catch((error) => log.debug({ err: error }, 'could not look at what the upstream says about itself'))
   void makeUpForMissed()
   const regularly = [
@@ -270,8 +270,8 @@ function keepUp(
     // The first ticks come by themselves.
     setTimeout(makeUpForOverdue, firstTicksMs).unref(),
     setInterval(makeUpForOverdue, overdueCheckMs).unref(),
-    setInterval(lookAtContract, contractCheckMs).unref(),
-    setTimeout(lookAtContract, firstRowsMs).unref(),
+    setInterval(lookAtDescriptions, descriptionCheckMs).unref(),
+    setTimeout(lookAtDescriptions, firstRowsMs).unref(),
   ]
   signal.addEventListener('abort', () => regularly.forEach(clearInterval))
 }

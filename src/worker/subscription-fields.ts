@@ -2,7 +2,7 @@
 // and from subscriptions that exist. Pure.
 
 import type { JsonObject } from '../json/json.ts'
-import type { Contract, ContractField } from '../streams/contract.ts'
+import type { DescribedField, Description } from '../openapi/description.ts'
 import type { ProblemDetails } from '../upstream/http/problem-details.ts'
 
 export type FieldNames = {
@@ -19,7 +19,7 @@ const aboutSecret = /secret|signing_?key/i
 const path = '/api/webhooks/subscription'
 
 /** Null when the description does not say what a subscription is made of. */
-export function describedNames(contract: Contract | null): FieldNames | null {
+export function describedNames(contract: Description | null): FieldNames | null {
   const operation = contract?.operations.find(
     (one) => one.method.toUpperCase() === 'POST' && one.path.toLowerCase() === path,
   )
@@ -31,9 +31,9 @@ export function describedNames(contract: Contract | null): FieldNames | null {
   return { definition: definition.name, address: address.name, secret: named(aboutSecret)?.name ?? null }
 }
 
-const likelierFirst = (one: ContractField, other: ContractField): number =>
+const likelierFirst = (one: DescribedField, other: DescribedField): number =>
   Number(other.isRequired) - Number(one.isRequired) || Number(isUri(other)) - Number(isUri(one))
-const isUri = ({ says }: ContractField): boolean => /ur[il]/i.test(says)
+const isUri = ({ says }: DescribedField): boolean => /ur[il]/i.test(says)
 
 /** Names as existing subscriptions spell them; if there is none, in the style of the definitions. */
 export function seenNames(known: readonly JsonObject[], definitionKey: string): FieldNames {

@@ -2,20 +2,21 @@
 // definitions and subscriptions beforehand, so they are found by their names and values. Pure.
 
 import { setTimeout as wait } from 'node:timers/promises'
+import type { DescriptionPlace } from '../config/parsers.ts'
 import type { Pool } from '../context.ts'
 import type { Json, JsonObject } from '../json/json.ts'
 import type { Logger } from '../log.ts'
+import type { Description } from '../openapi/description.ts'
+import { findDescription } from '../openapi/find-description.ts'
 import { forgetProblem, noteProblem } from '../store/queries/notices.ts'
 import { takeTurn } from '../store/server/session.ts'
 import { type Stream, streams } from '../streams/catalog.ts'
-import type { Contract, ContractPlace } from '../streams/contract.ts'
 import { isObject } from '../streams/record.ts'
 import { chooseKeyField } from '../streams/twins.ts'
 import type { Source } from '../sync/ports/source.ts'
 import type { Upstream } from '../upstream/client.ts'
-import { findContract } from '../upstream/contract/find-description.ts'
-import { openSource } from '../upstream/contract/source.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
+import { openSource } from '../upstream/stream-source.ts'
 import { messageOf } from '../util/errors.ts'
 import { plural, sentence } from '../util/text.ts'
 import { parsedRecords } from '../wire/record-page.ts'
@@ -114,7 +115,7 @@ type Options = {
   /** What deliveries are to be signed with. */
   readonly signingSecret: string
   /** Where the upstream describes itself; null: that is not looked for. */
-  readonly contract: ContractPlace | null
+  readonly contract: DescriptionPlace | null
   readonly signal: AbortSignal
   readonly log: Logger
 }
@@ -178,7 +179,7 @@ async function subscribe(options: Options): Promise<Outcome> {
   }
   const first = planSubscriptions(served, { hookUrl, hooksUrl })
   if ('unusable' in first) return { said: notSubscribed(first.unusable), isFine: false }
-  const described = first.create.length > 0 ? describedNames(await contractOf(options)) : null
+  const described = first.create.length > 0 ? describedNames(await descriptionAt(options)) : null
   const plan = described === null ? first : { ...first, names: described }
   const remove = (webhookSubscriptionId: string) =>
     upstream.call('deleteWebhookSubscription', { path: { webhookSubscriptionId } }, signal)
@@ -197,10 +198,10 @@ async function subscribe(options: Options): Promise<Outcome> {
   return { said: `subscribed to ${plural(count, 'kind')} of webhooks`, isFine: true }
 }
 
-async function contractOf({ contract: place, upstream, signal }: Options): Promise<Contract | null> {
+async function descriptionAt({ contract: place, upstream, signal }: Options): Promise<Description | null> {
   if (place === null) return null
-  const found = await findContract(place, upstream, signal)
-  return found.found === 'contract' ? found.contract : null
+  const found = await findDescription(place, upstream, signal)
+  return found.found === 'description' ? found.description : null
 }
 
 const mostCorrections = 3

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
+import { findDescription } from '../../src/openapi/find-description.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { findContract } from '../../src/upstream/contract/find-description.ts'
 import { openServerClient, openSimulatorClient, startServer } from '../support/client.ts'
 
 const signal = new AbortController().signal
@@ -27,16 +27,16 @@ describe('a description', () => {
   it('is found where services of ASP.NET have it, with all that it names', async () => {
     await using simulator = await startSimulator({ look: 'recorded' })
     const upstream = openSimulatorClient(simulator)
-    const finding = await findContract({ kind: 'usual' }, upstream, signal)
-    if (finding.found !== 'contract') throw new Error(JSON.stringify(finding))
+    const finding = await findDescription({ kind: 'usual' }, upstream, signal)
+    if (finding.found !== 'description') throw new Error(JSON.stringify(finding))
     expect(finding.at).toBe(`${simulator.assignmentUrl}/openapi/v1.json`)
-    expect(finding.contract.types.TblAssignment?.fields.length).toBeGreaterThan(50)
+    expect(finding.description.types.TblAssignment?.fields.length).toBeGreaterThan(50)
   })
 
   it('may not be there, which is no fault', async () => {
     await using simulator = await startSimulator({ look: 'recorded', behaviour: { openApiOff: true } })
     const upstream = openSimulatorClient(simulator)
-    expect(await findContract({ kind: 'usual' }, upstream, signal)).toEqual({ found: 'nothing' })
+    expect(await findDescription({ kind: 'usual' }, upstream, signal)).toEqual({ found: 'nothing' })
   })
 
   it('may be at the root of the host, and only for those who sign in, or only for those who do not', async () => {
@@ -49,8 +49,8 @@ describe('a description', () => {
         response.end(isLetIn ? JSON.stringify(description) : '')
       })
       const upstream = openServerClient(service, { baseUrl: `${service.url}/below` })
-      const finding = await findContract({ kind: 'usual' }, upstream, signal)
-      expect(finding).toMatchObject({ found: 'contract', at: `${service.url}/swagger/v1/swagger.json` })
+      const finding = await findDescription({ kind: 'usual' }, upstream, signal)
+      expect(finding).toMatchObject({ found: 'description', at: `${service.url}/swagger/v1/swagger.json` })
     }
   })
 
@@ -63,8 +63,8 @@ describe('a description', () => {
       response.end(stringify(description))
     })
     const upstream = openSimulatorClient(simulator)
-    const finding = await findContract({ kind: 'url', at: `${other.url}/api.yaml` }, upstream, signal)
-    expect(finding).toMatchObject({ found: 'contract', contract: { openApi: '3.0.3' } })
+    const finding = await findDescription({ kind: 'url', at: `${other.url}/api.yaml` }, upstream, signal)
+    expect(finding).toMatchObject({ found: 'description', description: { openApi: '3.0.3' } })
     expect(headers.map(({ authorization }) => authorization)).toEqual([undefined])
   })
 
@@ -74,9 +74,9 @@ describe('a description', () => {
       ['b.yml', stringify(description)],
     ] as const) {
       await writeFile(join(directory, name), text)
-      expect(await findContract({ kind: 'file', at: join(directory, name) }, null, signal)).toMatchObject({
-        found: 'contract',
-        contract: { title: 'Small', operations: [{ method: 'GET', path: '/api/Thing' }] },
+      expect(await findDescription({ kind: 'file', at: join(directory, name) }, null, signal)).toMatchObject({
+        found: 'description',
+        description: { title: 'Small', operations: [{ method: 'GET', path: '/api/Thing' }] },
       })
     }
   })
@@ -96,7 +96,7 @@ describe('a description', () => {
   ])('that is none is told: %s', async (name, text, words) => {
     const at = join(directory, `${name}.txt`)
     if (text !== '') await writeFile(at, text)
-    const finding = await findContract({ kind: 'file', at }, null, signal)
+    const finding = await findDescription({ kind: 'file', at }, null, signal)
     expect(finding).toMatchObject({ found: 'unusable', at, why: expect.stringContaining(words) })
   })
 
@@ -118,8 +118,8 @@ describe('a description', () => {
       response.end(typeof answer === 'string' ? answer : JSON.stringify(answer))
     })
     const upstream = openServerClient(service)
-    const look = () => findContract({ kind: 'usual' }, upstream, signal)
-    expect(await look()).toMatchObject({ found: 'contract', at: `${service.url}/swagger/v1/swagger.json` })
+    const look = () => findDescription({ kind: 'usual' }, upstream, signal)
+    expect(await look()).toMatchObject({ found: 'description', at: `${service.url}/swagger/v1/swagger.json` })
     isThere = false
     const otherwise =
       status === 500 ? 'no answer' : typeof body === 'object' && 'swagger' in body ? 'unusable' : 'nothing'
@@ -138,14 +138,14 @@ describe('a description', () => {
       }, 50)
     })
     const upstream = openServerClient({ ...service, url: `${service.url}/api-of-it` })
-    expect((await findContract({ kind: 'usual' }, upstream, signal)).found).toBe('nothing')
+    expect((await findDescription({ kind: 'usual' }, upstream, signal)).found).toBe('nothing')
     expect(most).toBe(5)
   })
 
   it('is asked for once where the service is down', async () => {
     await using service = await startServer((_, response) => response.writeHead(429).end())
     const upstream = openServerClient(service)
-    expect((await findContract({ kind: 'usual' }, upstream, signal)).found).toBe('no answer')
+    expect((await findDescription({ kind: 'usual' }, upstream, signal)).found).toBe('no answer')
     expect(service.received.length).toBeLessThanOrEqual(2)
   })
 
@@ -158,9 +158,13 @@ describe('a description', () => {
     const upstream = openServerClient(service)
     const place = { kind: 'url', at: `${service.url}/api.json?code=SECRET` } as const
     const at = `${service.url}/api.json`
-    expect(await findContract(place, upstream, signal)).toEqual({ found: 'unusable', at, why: 'status 401' })
+    expect(await findDescription(place, upstream, signal)).toEqual({
+      found: 'unusable',
+      at,
+      why: 'status 401',
+    })
     isLetIn = true
-    expect(await findContract(place, upstream, signal)).toMatchObject({ found: 'contract', at })
+    expect(await findDescription(place, upstream, signal)).toMatchObject({ found: 'description', at })
   })
 
   it('of 100 MB is cut off while it streams in', async () => {
@@ -181,7 +185,7 @@ describe('a description', () => {
       return go()
     })
     const upstream = openServerClient(service)
-    expect(await findContract({ kind: 'usual' }, upstream, signal)).toEqual({
+    expect(await findDescription({ kind: 'usual' }, upstream, signal)).toEqual({
       ...{ found: 'unusable', at: `${service.url}/openapi/v1.json` },
       why: 'it is larger than 16 MB',
     })
@@ -202,10 +206,12 @@ describe('a description', () => {
       return response.end(JSON.stringify(remote))
     })
     const upstream = openServerClient(service)
-    const finding = await findContract({ kind: 'usual' }, upstream, signal)
-    if (finding.found !== 'contract') throw new Error(JSON.stringify(finding))
-    expect(finding.contract.remarks.join()).toContain('leads out of the description and is not followed')
-    expect(await findContract({ kind: 'url', at: `${service.url}/moved` }, upstream, signal)).toMatchObject({
+    const finding = await findDescription({ kind: 'usual' }, upstream, signal)
+    if (finding.found !== 'description') throw new Error(JSON.stringify(finding))
+    expect(finding.description.remarks.join()).toContain('leads out of the description and is not followed')
+    expect(
+      await findDescription({ kind: 'url', at: `${service.url}/moved` }, upstream, signal),
+    ).toMatchObject({
       found: 'unusable',
       why: expect.stringContaining('redirect'),
     })
@@ -218,9 +224,9 @@ describe('a description', () => {
       response.writeHead(status, { 'content-type': 'text/html' }).end('<!doctype html><title>app</title>')
     })
     const upstream = openServerClient(service)
-    expect(await findContract({ kind: 'usual' }, upstream, signal)).toEqual({ found: 'nothing' })
+    expect(await findDescription({ kind: 'usual' }, upstream, signal)).toEqual({ found: 'nothing' })
     status = 503
-    expect(await findContract({ kind: 'usual' }, upstream, signal)).toMatchObject({ found: 'no answer' })
+    expect(await findDescription({ kind: 'usual' }, upstream, signal)).toMatchObject({ found: 'no answer' })
   })
 })
 

@@ -126,7 +126,7 @@ describe.skipIf(!hasPostgres)('the contract', () => {
     const words = async () =>
       (await columnsOf('bi.assignment_note')).find(({ name }) => name === 'assignment_id')?.words
     expect(await words()).toBe('field assignmentId: Assignment.')
-    await context.contracts.refresh({ olderThanMs: 86_400_000, signal: neverAborted })
+    await context.descriptions.refresh({ olderThanMs: 86_400_000, signal: neverAborted })
     expect(await words()).toBe('field assignmentId: Assignment. Refers to bi.assignment.')
   })
 
@@ -253,7 +253,7 @@ describe.skipIf(!hasPostgres)('the contract', () => {
         fields(description, 'TblAttachment').fileName = { type: ['null', 'string'], maxLength: 99 }
       })
       await using context = await openTestContext(database, upstream, { CONTRACT: file() })
-      const look = () => context.contracts.refresh({ olderThanMs: 0, signal: neverAborted })
+      const look = () => context.descriptions.refresh({ olderThanMs: 0, signal: neverAborted })
       await look()
       const [problem, ...more] = await problemsOf()
       expect(more).toEqual([])
@@ -301,7 +301,7 @@ describe.skipIf(!hasPostgres)('the contract', () => {
         whatToDo: expect.stringContaining('CONTRACT'),
       })
       await using context = await openTestContext(database, upstream, { CONTRACT: file() })
-      expect(context.contracts.kindsOf('assignment')?.price).toEqual({ kind: 'number' })
+      expect(context.descriptions.kindsOf('assignment')?.price).toEqual({ kind: 'number' })
       await describeAs(() => {})
       await callCommand(migrate, [], environment)
       expect(await problemsOf()).toEqual([])

@@ -2,10 +2,10 @@
 
 import { afterAll, describe, expect, it } from 'vitest'
 import { loadConfig, signingSecretOf } from '../../src/config/load.ts'
+import type { DescriptionPlace } from '../../src/config/parsers.ts'
 import { readProblems } from '../../src/problems/find-problems.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { streams } from '../../src/streams/catalog.ts'
-import type { ContractPlace } from '../../src/streams/contract.ts'
 import { hookRoute } from '../../src/web/monitoring.ts'
 import { startHttpServer } from '../../src/web/server.ts'
 import { keepSubscribed } from '../../src/worker/subscription.ts'
@@ -26,7 +26,7 @@ describe.skipIf(!hasPostgres)('the own subscription', () => {
   async function subscribe(
     simulator: Simulator,
     until: () => Promise<void>,
-    options: { readonly publicUrl?: string; readonly contract?: ContractPlace | null } = {},
+    options: { readonly publicUrl?: string; readonly contract?: DescriptionPlace | null } = {},
   ): Promise<void> {
     const upstream = openSimulatorClient(simulator)
     const stopping = new AbortController()

@@ -5,7 +5,7 @@ import { openLog } from '../../src/log.ts'
 import { readRecords } from '../../src/streams/record.ts'
 import { withoutTwins } from '../../src/streams/twins.ts'
 import { openUpstream } from '../../src/upstream/client.ts'
-import { openSource } from '../../src/upstream/contract/source.ts'
+import { openSource } from '../../src/upstream/stream-source.ts'
 import { streamOf } from './streams.ts'
 
 const [baseUrl = ''] = process.argv.slice(2)

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../src/json/json.ts'
-import { checkRequest } from '../../src/upstream/contract/check-request.ts'
+import { checkRequest } from '../../src/openapi/check-request.ts'
 
 const document = JSON.parse(
   readFileSync(new URL('../fixtures/recorded/openapi-v1.json', import.meta.url), 'utf8'),

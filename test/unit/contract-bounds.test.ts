@@ -1,8 +1,8 @@
 // A description larger than any service has, or with patterns that take for ever, holds nothing up (P10).
 
 import { describe, expect, it } from 'vitest'
-import { checkRequest } from '../../src/upstream/contract/check-request.ts'
-import { readContract } from '../../src/upstream/contract/openapi.ts'
+import { checkRequest } from '../../src/openapi/check-request.ts'
+import { readDescription } from '../../src/openapi/read-description.ts'
 
 const many = <Value>(count: number, one: (index: number) => readonly [string, Value]) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => one(index)))
@@ -47,7 +47,7 @@ describe('a description', { timeout: 60_000 }, () => {
     ],
   ])('with 60,000 %s is read within seconds', async (_, more) => {
     const began = performance.now()
-    const { operations, types } = await readContract(described(more))
+    const { operations, types } = await readDescription(described(more))
     // It takes less than 1 s; before, half a minute and more.
     expect(performance.now() - began).toBeLessThan(15_000)
     expect(operations.length).toBeLessThanOrEqual(5_000)

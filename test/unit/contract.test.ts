@@ -4,12 +4,12 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { asMarkdown } from '../../src/cli/contract-formats.ts'
 import { describedOperation } from '../../src/cli/described.ts'
-import { listsOffered } from '../../src/contracts.ts'
-import { differencesOf } from '../../src/store/queries/contract-differences.ts'
+import { descriptionChanges } from '../../src/openapi/changes.ts'
+import { describedStreams } from '../../src/openapi/described-streams.ts'
+import { differencesOf } from '../../src/openapi/differences.ts'
+import { listsOffered } from '../../src/openapi/lists.ts'
+import { readDescription } from '../../src/openapi/read-description.ts'
 import { knownStreams } from '../../src/streams/catalog.ts'
-import { contractChanges } from '../../src/streams/contract.ts'
-import { describedStreams } from '../../src/upstream/contract/described-streams.ts'
-import { readContract } from '../../src/upstream/contract/openapi.ts'
 import { type AnyRequest, prepareRequest } from '../../src/upstream/operations/request.ts'
 
 const recorded = () =>
@@ -45,7 +45,7 @@ const describing = (properties: object, more: object = {}, openapi = '3.1.0') =>
 })
 
 async function fieldsOf(document: object) {
-  const { types, remarks } = await readContract(document)
+  const { types, remarks } = await readDescription(document)
   const kinds = Object.fromEntries(
     (types.Thing?.fields ?? []).map(({ name, kind, isNullable }) => [
       name,
@@ -57,7 +57,7 @@ async function fieldsOf(document: object) {
 
 describe('the contract', () => {
   it('is read whole from what a service of ASP.NET generated', async () => {
-    const contract = await readContract(recorded())
+    const contract = await readDescription(recorded())
     expect(contract.remarks).toEqual([])
     expect(contract.operations).toHaveLength(33)
     const assignment = contract.types.TblAssignment
@@ -217,7 +217,7 @@ describe('the contract', () => {
     ['OpenAPI 4.0.0', { openapi: '4.0.0', paths: { '/a': {} } }],
     ['names no operations', { openapi: '3.0.1', info: {} }],
   ])('is refused where there is none: %s', async (words, document) => {
-    await expect(readContract(document)).rejects.toThrow(words)
+    await expect(readDescription(document)).rejects.toThrow(words)
   })
 
   it('is used although it breaks a rule, and says which', async () => {
@@ -240,7 +240,7 @@ describe('the contract', () => {
       ]),
     )
     const startedAt = performance.now()
-    await readContract(
+    await readDescription(
       describing({ a: { $ref: '#/components/schemas/L0' } }, { ...bomb, L60: { type: 'string' } }),
     )
     expect(performance.now() - startedAt).toBeLessThan(5_000)
@@ -258,7 +258,9 @@ describe('the contract', () => {
       A: { allOf: [...Array.from({ length: 6 }, () => ref('A')), { properties: { x: { type: 'string' } } }] },
     }
     const startedAt = performance.now()
-    const contract = await readContract(describing({ base: ref('Base'), r: ref('R'), a: ref('A') }, schemas))
+    const contract = await readDescription(
+      describing({ base: ref('Base'), r: ref('R'), a: ref('A') }, schemas),
+    )
     expect(performance.now() - startedAt).toBeLessThan(5_000)
     expect(contract.types.Thing?.fields.map(({ kind }) => kind)).toEqual(['object', 'text', 'object'])
     expect(contract.types.D7?.fields.map(({ name }) => name)).toEqual(['own'])
@@ -278,7 +280,7 @@ describe('the contract', () => {
     const document = describing({ a: { type: 'string' } })
     const content = { 'application/json': { schema } }
     document.paths['/api/Thing'].get.responses[200].content = content as never
-    const { operations } = await readContract(document)
+    const { operations } = await readDescription(document)
     expect(operations[0]?.answers).toEqual({ type: 'Thing', isList: true })
   })
 
@@ -290,8 +292,8 @@ describe('the contract', () => {
     } as never
     const paths = { '/api/Assignment': { get } }
     const schemas = { Assignment: document.components.schemas.Thing }
-    const contract = await readContract({ ...document, paths, components: { schemas } })
-    const described = describedStreams(new Map([['assignment', contract]]), [knownStreams[0]])
+    const contract = await readDescription({ ...document, paths, components: { schemas } })
+    const described = describedStreams([{ service: 'assignment', description: contract }], [knownStreams[0]])
     expect(described.get('assignment')?.fields.map(({ name }) => name)).toEqual(['assignmentId'])
   })
 })
@@ -301,7 +303,7 @@ describe('lists that can be added', () => {
     const { paths } = describing({})
     const named = ['/api/Customer/', '/crm/Customer', '/api/assignment', '/api/Employee', '/api/A(1)']
     const all = Object.fromEntries(named.map((path) => [path, paths['/api/Thing']]))
-    const offered = listsOffered(await readContract({ ...describing({}), paths: all }), ['employee'])
+    const offered = listsOffered(await readDescription({ ...describing({}), paths: all }), ['employee'])
     expect(offered.map(({ setting }) => setting)).toEqual([
       'customer=/api/Customer',
       'customer_2=/crm/Customer',
@@ -317,8 +319,8 @@ describe('the streams that are described', () => {
   it.each(['/api/v1/Assignment', '/v2.1/api/Assignment'])('are known below a version: %s', async (path) => {
     const document = describing({ assignmentId: { type: 'integer' } })
     const paths = { [path]: document.paths['/api/Thing'] }
-    const contract = await readContract({ ...document, paths })
-    const described = describedStreams(new Map([['assignment', contract]]), [knownStreams[0]])
+    const contract = await readDescription({ ...document, paths })
+    const described = describedStreams([{ service: 'assignment', description: contract }], [knownStreams[0]])
     expect(described.get('assignment')?.name).toBe('Thing')
   })
 })
@@ -328,8 +330,8 @@ describe('operations that are described', () => {
     const { paths } = describing({})
     const named = ['/api/Lookup/{type}', '/api/Lookup/Kinds', '/api/Region/{region-id}']
     const all = Object.fromEntries(named.map((path) => [path, paths['/api/Thing']]))
-    const contract = await readContract({ ...describing({}), paths: all })
-    const found = (path: string) => describedOperation({ contract }, 'GET', path)
+    const contract = await readDescription({ ...describing({}), paths: all })
+    const found = (path: string) => describedOperation({ description: contract }, 'GET', path)
     expect(found('/api/Lookup/Assignment')?.path).toEqual({ type: 'Assignment' })
     expect(found('/api/Lookup/kinds')?.operation.path).toBe('/api/Lookup/Kinds')
     expect(found('/api/Lookup/')).toBeNull()
@@ -359,8 +361,8 @@ describe('operations with bodies that are described', () => {
   }
   const document = { ...describing({}), servers: [{ url: 'https://a.example/{base}/' }], paths }
   const send = async (method: string, path: string, request: AnyRequest) => {
-    const contract = await readContract(document)
-    const found = describedOperation({ contract, service: 'tracking' }, method, path)
+    const contract = await readDescription(document)
+    const found = describedOperation({ description: contract, service: 'tracking' }, method, path)
     if (!found) throw new Error(`${method} ${path} is not described`)
     expect(found.operation.service).toBe('tracking')
     return prepareRequest(found.operation, { path: found.path, ...request })
@@ -390,7 +392,7 @@ describe('operations with bodies that are described', () => {
 describe('the path of a server', () => {
   const below = async (url: string, basePath: string, more: object = {}) => {
     const document = { ...describing({ a: { type: 'string' } }), servers: [{ url, ...more }] }
-    return (await readContract(document, basePath)).operations.map(({ path }) => path)
+    return (await readDescription(document, basePath)).operations.map(({ path }) => path)
   }
 
   it('stands before each path where the base URL does not have it', async () => {
@@ -413,7 +415,7 @@ describe('the path of a server', () => {
 
   it('is no part of what a request is checked against', async () => {
     const document = { ...describing({}), servers: [{ url: '/crm' }] }
-    const { operations } = await readContract(document)
+    const { operations } = await readDescription(document)
     expect(operations[0]).toMatchObject({ path: '/crm/api/Thing', describedPath: '/api/Thing' })
   })
 })
@@ -423,14 +425,14 @@ describe('what is shown', () => {
     const unusable = [
       { service: 'assignment', problem: '/a.json cannot be used: it is no JSON', since: null },
     ]
-    const shown = asMarkdown({ contracts: [], unusable, types: new Map(), streams: [], isNamed: false })
+    const shown = asMarkdown({ descriptions: [], unusable, types: new Map(), streams: [], isNamed: false })
     expect(shown).toContain('- assignment service: /a.json cannot be used: it is no JSON')
   })
 })
 
 describe('two contracts', () => {
   it('are told apart field by field and operation by operation', async () => {
-    const before = await readContract(recorded())
+    const before = await readDescription(recorded())
     const changed = recorded()
     const { properties } = changed.components.schemas
       .TblAssignment as Description['components']['schemas'][string]
@@ -439,7 +441,7 @@ describe('two contracts', () => {
     properties.zoneNumber = { type: 'string' }
     properties.city = { type: ['null', 'string'], maxLength: 80 }
     delete changed.paths['/api/AssignmentObject']
-    const changes = contractChanges(before, await readContract(changed))
+    const changes = descriptionChanges(before, await readDescription(changed))
     const told = changes.map(({ subject, change, before, after }) => ({ subject, change, before, after }))
     const one = (subject: string, change: string, was: string | null, is: string | null) => ({
       ...{ subject, change, before: was, after: is },
@@ -454,18 +456,18 @@ describe('two contracts', () => {
         one('GET /api/AssignmentObject', 'operation gone', 'Gets assignment objects.', null),
       ]),
     )
-    expect(contractChanges(before, before)).toEqual([])
+    expect(descriptionChanges(before, before)).toEqual([])
   })
 
   it('show what changed in a type that has another name now', async () => {
-    const before = await readContract(describing({ a: { type: 'integer' }, b: { type: 'string' } }))
+    const before = await readDescription(describing({ a: { type: 'integer' }, b: { type: 'string' } }))
     const renamed = describing({})
     const { schema } = renamed.paths['/api/Thing'].get.responses[200].content['application/json']
     schema.items.$ref = '#/components/schemas/ThingDto'
     renamed.components.schemas = {
       ThingDto: { type: 'object', properties: { a: { type: 'string' }, c: { type: 'string' } } },
     } as never
-    const changes = contractChanges(before, await readContract(renamed))
+    const changes = descriptionChanges(before, await readDescription(renamed))
     expect(changes.map(({ subject, change }) => `${subject}: ${change}`)).toEqual([
       'ThingDto.a: type changed',
       'ThingDto.b: field gone',
@@ -484,8 +486,8 @@ describe('two contracts', () => {
         paths: { '/api/Thing': { ...described.paths['/api/Thing'], parameters: order(parameters) } },
       }
     }
-    const [one, other] = [await readContract(document(false)), await readContract(document(true))]
-    expect(contractChanges(one, other)).toEqual([])
+    const [one, other] = [await readDescription(document(false)), await readDescription(document(true))]
+    expect(descriptionChanges(one, other)).toEqual([])
   })
 })
 

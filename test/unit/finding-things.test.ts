@@ -1,9 +1,9 @@
 // What people look for on the pages stands where they look: links, forms and words.
 
 import { describe, expect, it } from 'vitest'
+import type { DescribedField } from '../../src/openapi/description.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import type { Checkpoint } from '../../src/store/queries/positions.ts'
-import type { ContractField } from '../../src/streams/contract.ts'
 import { type Html, html, markupOf } from '../../src/web/html.ts'
 import { checkpointsPage } from '../../src/web/pages/checkpoints.ts'
 import { backfillPage } from '../../src/web/pages/confirm.ts'
@@ -12,7 +12,7 @@ import { findPage } from '../../src/web/pages/find.ts'
 import { layout, type Page, type Shown } from '../../src/web/pages/layout.ts'
 import { problemsPage } from '../../src/web/pages/problems.ts'
 import { readOnlyViewer, type Viewer } from '../../src/web/sessions.ts'
-import type { ContractShown, StatusQueries } from '../../src/web/status-queries.ts'
+import type { DescriptionShown, StatusQueries } from '../../src/web/status-queries.ts'
 import { emptySnapshot, statusQueriesWith } from '../support/status-queries.ts'
 
 const shownBy = (shown: Html | Shown): string => markupOf('body' in shown ? shown.body : shown)
@@ -128,20 +128,20 @@ describe('the page of problems', () => {
 })
 
 describe('the page of the contract', () => {
-  const field: ContractField = {
+  const field: DescribedField = {
     ...{ name: 'Price<b>', says: 'number double', kind: 'number', isNullable: true, isRequired: false },
     ...{ describe: 'What it costs.', values: null, bounds: 'at most 9', holds: null },
   }
-  const contract = {
+  const description = {
     ...{ title: 'Fields & more', version: '1', openApi: '3.1.1', operations: [], types: {} },
     remarks: ['one <i> thing'],
   }
   const stored = {
-    ...{ id: '1', service: 'assignment' as const, location: 'contract.json', contract },
+    ...{ id: '1', service: 'assignment' as const, location: 'contract.json', description, document: null },
     ...{ firstReadAt: new Date('2026-01-01T00:00:00Z'), lastReadAt: new Date('2026-01-02T00:00:00Z') },
   }
-  const shown: ContractShown = {
-    contracts: [stored],
+  const shown: DescriptionShown = {
+    descriptions: [stored],
     unusable: [{ service: 'tracking', problem: 'It is no JSON.', since: null }],
     changes: [
       {
@@ -156,19 +156,15 @@ describe('the page of the contract', () => {
         ...{ column: 'text', count: 7 },
       },
     ],
+    lists: [
+      {
+        ...{ path: '/api/Customer', type: 'Customer', hasChanges: true, stream: null },
+        setting: 'customer=/api/Customer',
+      },
+    ],
   }
-  const list = {
-    path: '/api/Customer',
-    type: 'Customer',
-    hasChanges: true,
-    setting: 'customer=/api/Customer',
-  }
-
   it('tells what was read and from where, what is otherwise, what changed, and what else could be mirrored', async () => {
-    const text = await show(contractPage, {
-      contract: async () => shown,
-      listsOffered: () => [{ ...list, stream: null }],
-    })
+    const text = await show(contractPage, { contract: async () => shown })
     expect(text).toMatch(/Fields &amp; more<\/bdi>, version <bdi>1[\s\S]*contract\.json/)
     expect(text).toContain('one &lt;i&gt; thing')
     expect(text).toContain('It is no JSON.')
@@ -179,7 +175,11 @@ describe('the page of the contract', () => {
   })
 
   it('tells of one stream what is said of each field', async () => {
-    const text = await show(contractPage, { contract: async () => shown }, { query: 'stream=assignment' })
+    const text = await show(
+      contractPage,
+      { contract: async () => ({ ...shown, lists: [] }) },
+      { query: 'stream=assignment' },
+    )
     expect(text).toMatch(/Price&lt;b&gt;[\s\S]*number double or null, at most 9[\s\S]*What it costs\./)
     expect(text).not.toContain('Lists that are not mirrored')
   })

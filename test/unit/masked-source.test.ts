@@ -5,7 +5,7 @@ import type { JsonArray } from '../../src/json/json.ts'
 import { parseJson } from '../../src/json/parse.ts'
 import { readRecords } from '../../src/streams/record.ts'
 import type { Source } from '../../src/sync/ports/source.ts'
-import { maskSource } from '../../src/upstream/contract/source.ts'
+import { maskSource } from '../../src/upstream/stream-source.ts'
 
 const secret = 'a-webhook-secret-of-the-tests'
 const text = `[{"Id":1,"Url":"https://me.example/hooks/${secret}?a","Url":"https://other.example",

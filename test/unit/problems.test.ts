@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import { isStale } from '../../src/config/parsers.ts'
-import { contractProblems } from '../../src/problems/contract-problems.ts'
 import { findProblems, type WorkerView } from '../../src/problems/find-problems.ts'
+import { descriptionProblems } from '../../src/problems/openapi-problems.ts'
 import type { Part } from '../../src/problems/parts.ts'
 import { problemKinds } from '../../src/problems/stream-problems.ts'
 import { careOf } from '../../src/problems/stream-state.ts'
@@ -342,7 +342,7 @@ describe('each problem', () => {
     const service = find([{ failing: failing(1, 'UPSTREAM_ASKS_LATER') }], {
       parts: [down('service', 'tracking')],
     })
-    const contracts = contractProblems({
+    const contracts = descriptionProblems({
       changes: [
         {
           ...{ service: 'assignment', stream: 'assignment', subject: 'TblAssignment.a', foundAt: ago(9) },

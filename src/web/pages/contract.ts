@@ -1,13 +1,14 @@
 // `/upstream/contract`: what the upstream says about itself: where it was read, what it says of each stream, what of it the records
 // contradict, which lists it has besides, and what changed. What `tidemark contract` shows at the terminal.
 
-import { changeText } from '../../problems/contract-problems.ts'
-import type { StoredContract } from '../../store/queries/contract.ts'
-import { type Difference, differenceInWords } from '../../store/queries/contract-differences.ts'
-import { type ContractField, type ListOffered, type RecordType, saidOf } from '../../streams/contract.ts'
+import { changeText } from '../../openapi/changes.ts'
+import { type DescribedField, type RecordType, saidOf } from '../../openapi/description.ts'
+import { type Difference, differenceInWords } from '../../openapi/differences.ts'
+import type { ListOffered } from '../../openapi/lists.ts'
+import type { StoredDescription } from '../../openapi/stored.ts'
 import { plural } from '../../util/text.ts'
 import { age, clock, count, foreign, type Html, html, state } from '../html.ts'
-import type { ContractShown } from '../status-queries.ts'
+import type { DescriptionShown } from '../status-queries.ts'
 import { heading, type Page } from './layout.ts'
 import { addressOf, type Column, chosen, plainTable } from './tables.ts'
 
@@ -21,7 +22,6 @@ export const contractPage: Page = {
   async body({ statusQueries, query, now }) {
     const shown = await statusQueries.contract()
     const stream = chosen(query, 'stream', [...shown.types.keys()])
-    const lists = shown.contracts.flatMap(({ contract }) => statusQueries.listsOffered(contract))
     const type = stream === null ? null : (shown.types.get(stream) ?? null)
     return {
       title: 'Contract',
@@ -32,28 +32,28 @@ export const contractPage: Page = {
       }),
       body: html`${sources(shown, now)}
 ${stream !== null && type !== null && fieldsOf(stream, type)}
-${shown.contracts.length > 0 && html`<div class="cols">${streamsCard(shown, stream)}${differencesCard(shown.differences)}</div>`}
-${listsCard(lists)}
+${shown.descriptions.length > 0 && html`<div class="cols">${streamsCard(shown, stream)}${differencesCard(shown.differences)}</div>`}
+${listsCard(shown.lists)}
 ${history(shown, now)}`,
     }
   },
 }
 
-function sources({ contracts, unusable }: ContractShown, now: Date): Html {
-  if (contracts.length === 0 && unusable.length === 0)
+function sources({ descriptions, unusable }: DescriptionShown, now: Date): Html {
+  if (descriptions.length === 0 && unusable.length === 0)
     return html`<section class="card"><h2>Nothing was read</h2><p>The upstream has not published a description that Tidemark could find. <code>tidemark probe</code> says whether it does; <code>CONTRACT</code> names another place.</p></section>`
   const problems = unusable.map(
     ({ service, problem, since }) =>
       html`<p class="note bad"><b>${service} service:</b> ${foreign(problem, 400)}${since && html` (since ${clock(since, now)} UTC)`}</p>`,
   )
-  return html`${problems}${contracts.length > 0 && html`<div class="cols">${contracts.map((one) => source(one, now))}</div>`}`
+  return html`${problems}${descriptions.length > 0 && html`<div class="cols">${descriptions.map((one) => source(one, now))}</div>`}`
 }
 
 const source = (
-  { service, location, contract, firstReadAt, lastReadAt }: StoredContract,
+  { service, location, description, firstReadAt, lastReadAt }: StoredDescription,
   now: Date,
 ): Html => {
-  const { title, version, openApi, operations, types, remarks } = contract
+  const { title, version, openApi, operations, types, remarks } = description
   const records = Object.keys(types).length
   return html`<section class="card c6" aria-labelledby="of-${service}"><div class="bar spread"><h2 id="of-${service}">${service} service</h2>${state('ok', 'Read')}</div>
 <dl class="pairs"><dt>Title</dt><dd>${foreign(title, 200)}, version ${foreign(version, 80)}, OpenAPI ${foreign(openApi, 20)}</dd>
@@ -66,7 +66,7 @@ ${
 }</section>`
 }
 
-const streamsCard = ({ types }: ContractShown, chosenStream: string | null): Html =>
+const streamsCard = ({ types }: DescriptionShown, chosenStream: string | null): Html =>
   html`<section class="card c6" aria-labelledby="described"><h2 id="described">Streams</h2>${
     types.size === 0
       ? html`<p>No stream is described.</p>`
@@ -97,7 +97,7 @@ ${plainTable({
 })}
 <p class="small"><a href="${addressOf('/dictionary', { stream })}">What its records show</a> · <a href="/upstream/contract">All streams</a></p></section>`
 
-const fieldColumns: readonly Column<ContractField>[] = [
+const fieldColumns: readonly Column<DescribedField>[] = [
   { title: 'Field', cell: ({ name }) => html`<code>${foreign(name, 100)}</code>` },
   { title: 'What it is', cell: (field) => foreign(saidOf(field), 300) },
   { title: 'What it means', cell: ({ describe }) => (describe === null ? null : foreign(describe, 400)) },
@@ -150,8 +150,8 @@ const listColumns: readonly Column<ListOffered>[] = [
   },
 ]
 
-const history = ({ changes, contracts }: ContractShown, now: Date): Html | null =>
-  contracts.length === 0
+const history = ({ changes, descriptions }: DescriptionShown, now: Date): Html | null =>
+  descriptions.length === 0
     ? null
     : html`<section class="card" aria-labelledby="history"><h2 id="history">What changed</h2>${
         changes.length === 0

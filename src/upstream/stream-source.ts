@@ -1,24 +1,18 @@
 // A stream of the upstream as the rules of reading see it: pages of changes, pages of a list, one record by its key.
 // What an answer means for the mirror is not decided here.
 
-import { ofAnswers } from '../../json/bounds.ts'
-import { type Json, type JsonObject, repeatedFields } from '../../json/json.ts'
-import type { Stream } from '../../streams/catalog.ts'
-import { isObject, readRecords } from '../../streams/record.ts'
-import {
-  type Answer,
-  ListRefused,
-  type ListRequest,
-  type Lookup,
-  type Source,
-} from '../../sync/ports/source.ts'
-import { isRecordPage, parsedRecords, type RecordPage } from '../../wire/record-page.ts'
-import type { Upstream, UpstreamAnswer } from '../client.ts'
-import { UpstreamError } from '../http/errors.ts'
-import { ParameterError } from '../operations/parameters.ts'
-import { type AnyRequest, pathParameterNames, type RequestOf } from '../operations/request.ts'
-import { type Operation, type OperationName, operationNamed } from '../operations/table.ts'
+import { ofAnswers } from '../json/bounds.ts'
+import { type Json, type JsonObject, repeatedFields } from '../json/json.ts'
+import type { Stream } from '../streams/catalog.ts'
+import { isObject, readRecords } from '../streams/record.ts'
+import { type Answer, ListRefused, type ListRequest, type Lookup, type Source } from '../sync/ports/source.ts'
+import { isRecordPage, parsedRecords, type RecordPage } from '../wire/record-page.ts'
+import type { Upstream, UpstreamAnswer } from './client.ts'
 import { isListLeftOut, toldTotal, wrappedList } from './envelopes.ts'
+import { UpstreamError } from './http/errors.ts'
+import { ParameterError } from './operations/parameters.ts'
+import { type AnyRequest, pathParameterNames, type RequestOf } from './operations/request.ts'
+import { type Operation, type OperationName, operationNamed } from './operations/table.ts'
 
 /** As much as a record of a list may have. */
 const mostRecordBytes = ofAnswers.recordBytes

@@ -1,15 +1,15 @@
 // The extended read of an assignment: asks for as much as is wanted, lets more urgent requests go first, and is slower than the budget
 // allows, so that other requests of the service always have their share (P10).
 
-import type { RelatedStream } from '../../streams/catalog.ts'
-import { assignmentIn, isObject, toInt64 } from '../../streams/record.ts'
-import type { Lookup, Source } from '../../sync/ports/source.ts'
-import { systemClock } from '../../util/waiting.ts'
-import type { Upstream, UpstreamAnswer } from '../client.ts'
-import { UpstreamError } from '../http/errors.ts'
-import { openRateLimit } from '../http/pacing.ts'
-import type { RequestOf } from '../operations/request.ts'
-import { lookupAfter } from './source.ts'
+import type { RelatedStream } from '../streams/catalog.ts'
+import { assignmentIn, isObject, toInt64 } from '../streams/record.ts'
+import type { Lookup, Source } from '../sync/ports/source.ts'
+import { systemClock } from '../util/waiting.ts'
+import type { Upstream, UpstreamAnswer } from './client.ts'
+import { UpstreamError } from './http/errors.ts'
+import { openRateLimit } from './http/pacing.ts'
+import type { RequestOf } from './operations/request.ts'
+import { lookupAfter } from './stream-source.ts'
 
 type Flags = NonNullable<RequestOf<'getExtendedAssignment'>['query']>
 

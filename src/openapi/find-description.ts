@@ -3,20 +3,21 @@
 
 import { readFile, stat } from 'node:fs/promises'
 import { parse as parseYaml } from 'yaml'
-import { expectBounded } from '../../json/bounds.ts'
-import type { Contract, ContractPlace } from '../../streams/contract.ts'
-import { messageOf } from '../../util/errors.ts'
-import type { Upstream } from '../client.ts'
-import { UpstreamError, type UpstreamErrorCode } from '../http/errors.ts'
-import type { HttpAnswer } from '../http/transport.ts'
-import { ContractError, readContract } from './openapi.ts'
+import type { DescriptionPlace } from '../config/parsers.ts'
+import { expectBounded } from '../json/bounds.ts'
+import type { Upstream } from '../upstream/client.ts'
+import { UpstreamError, type UpstreamErrorCode } from '../upstream/http/errors.ts'
+import type { HttpAnswer } from '../upstream/http/transport.ts'
+import { messageOf } from '../util/errors.ts'
+import type { Description } from './description.ts'
+import { DescriptionError, readDescription } from './read-description.ts'
 
 export type Finding =
   | {
-      readonly found: 'contract'
+      readonly found: 'description'
       readonly at: string
       readonly document: string
-      readonly contract: Contract
+      readonly description: Description
     }
   /** No description is served. */
   | { readonly found: 'nothing' }
@@ -33,8 +34,8 @@ const mostYamlBytes = 2 * 1024 * 1024
 const longestMs = 15_000
 
 /** Null for the upstream: only a file can be read. */
-export async function findContract(
-  place: ContractPlace,
+export async function findDescription(
+  place: DescriptionPlace,
   upstream: Upstream | null,
   signal: AbortSignal,
 ): Promise<Finding> {
@@ -53,11 +54,12 @@ export async function findContract(
   const [first, ...others] = usualPlaces(upstream.baseUrl)
   const atFirst = first ? await askAt(asking, first, false) : null
   // If the first place gave no answer, because the service is down or wants fewer requests, the other places are not asked.
-  const isEnough = atFirst?.found === 'contract' || (atFirst?.found === 'no answer' && !atFirst.isOfThisPlace)
+  const isEnough =
+    atFirst?.found === 'description' || (atFirst?.found === 'no answer' && !atFirst.isOfThisPlace)
   const atOthers = isEnough ? [] : await Promise.all(others.map((url) => askAt(asking, url, false)))
   const found = [atFirst, ...atOthers].filter((finding) => finding !== null)
   const best = (wanted: Finding['found']) => found.find((finding) => finding.found === wanted)
-  return best('contract') ?? best('unusable') ?? best('no answer') ?? { found: 'nothing' }
+  return best('description') ?? best('unusable') ?? best('no answer') ?? { found: 'nothing' }
 }
 
 /** A query may hold a secret (P9). */
@@ -146,13 +148,13 @@ async function readBytes({ at, basePath }: From, bytes: Buffer, isYaml: boolean)
   try {
     const read = parseDescription(bytes, isYaml || /\.ya?ml$/i.test(at))
     return {
-      found: 'contract',
+      found: 'description',
       at,
       document: documentText(read),
-      contract: await readContract(read, basePath),
+      description: await readDescription(read, basePath),
     }
   } catch (error) {
-    if (!(error instanceof ContractError)) throw error
+    if (!(error instanceof DescriptionError)) throw error
     return { found: 'unusable', at, why: error.message }
   }
 }
@@ -161,7 +163,7 @@ function documentText(read: unknown): string {
   try {
     return JSON.stringify(read)
   } catch (cause) {
-    throw new ContractError('it is nested too deeply', { cause })
+    throw new DescriptionError('it is nested too deeply', { cause })
   }
 }
 
@@ -169,24 +171,26 @@ function parseDescription(bytes: Buffer, isYaml: boolean): unknown {
   try {
     expectBounded(bytes)
   } catch (cause) {
-    throw new ContractError(holdsTooMuch, { cause })
+    throw new DescriptionError(holdsTooMuch, { cause })
   }
   const text = bytes.toString('utf8').replace(/^\ufeff/, '')
   try {
     return JSON.parse(text)
   } catch (cause) {
-    if (!isYaml && /^\s*[[{]/.test(text)) throw new ContractError('it is not JSON', { cause })
+    if (!isYaml && /^\s*[[{]/.test(text)) throw new DescriptionError('it is not JSON', { cause })
     return parsedYaml(text)
   }
 }
 
 function parsedYaml(text: string): unknown {
   if (text.length > mostYamlBytes)
-    throw new ContractError(`it is YAML of more than ${mostYamlBytes / 1024 / 1024} MB: convert it to JSON`)
+    throw new DescriptionError(
+      `it is YAML of more than ${mostYamlBytes / 1024 / 1024} MB: convert it to JSON`,
+    )
   try {
     // Aliases that repeat each other are refused by the parser.
     return parseYaml(text, { maxAliasCount: 100, logLevel: 'error' })
   } catch (cause) {
-    throw new ContractError('it is neither JSON nor YAML', { cause })
+    throw new DescriptionError('it is neither JSON nor YAML', { cause })
   }
 }

@@ -1,16 +1,15 @@
-// The schemas of an OpenAPI description as JSON Schema 2020-12, so that a checker reads those of OpenAPI 3.0 as well. Where references
-// lead stays the same. Pure.
+// The schemas of an OpenAPI description as JSON Schema 2020-12, so that a checker reads those of OpenAPI 3.0 as well. References lead to
+// the document by its name, from wherever they stand. Pure.
 
 import { runInNewContext } from 'node:vm'
-import { ownValue } from '../../json/json.ts'
+import { ownValue } from '../json/json.ts'
+import { compositions, isSchema, partOf, type Schema } from './schema.ts'
 
-type Node = { readonly [name: string]: unknown }
-export const isNode = (value: unknown): value is Node =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+export const documentName = 'openapi:'
 
 export function asJsonSchema(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(asJsonSchema)
-  if (!isNode(value)) return value
+  if (!isSchema(value)) return value
   const schema = Object.fromEntries(
     Object.entries(value)
       .flatMap(([name, given]) => keywordOf(value, name, given))
@@ -24,28 +23,24 @@ const limits: Readonly<Record<string, string>> = { exclusiveMinimum: 'minimum', 
 const ownNames: readonly string[] = ['$id', '$anchor', '$dynamicAnchor', '$schema']
 
 /** Translates a keyword; nothing where it means nothing here. A field of that name holds a schema, and stays. */
-function keywordOf(schema: Node, name: string, given: unknown): readonly (readonly [string, unknown])[] {
+function keywordOf(schema: Schema, name: string, given: unknown): readonly (readonly [string, unknown])[] {
   if (typeof given === 'boolean') {
     const limit = ownValue(limits, name)
     if (limit !== undefined) return given && typeof schema[limit] === 'number' ? [[name, schema[limit]]] : []
     if (name === 'required' || name === 'nullable') return []
   }
   if (typeof given === 'string') {
-    if (ownNames.includes(name) || (name === '$ref' && !given.startsWith('#'))) return []
+    if (ownNames.includes(name)) return []
+    if (name === '$ref') return given.startsWith('#') ? [[name, `${documentName}${given}`]] : []
   }
   // A request need not have fields that the service fills in by itself.
   if (name === 'required' && Array.isArray(given))
-    return [[name, given.filter((field) => !isReadOnly(schema, String(field)))]]
+    return [[name, given.filter((field) => partOf(schema.properties, String(field)).readOnly !== true)]]
   return [[name, given]]
 }
 
-const isReadOnly = ({ properties }: Node, field: string): boolean => {
-  const described = isNode(properties) ? properties[field] : null
-  return isNode(described) && described.readOnly === true
-}
-
-function orNull(schema: Node): Node {
-  const isPlain = typeof schema.type === 'string' && !['allOf', 'anyOf', 'oneOf'].some((how) => how in schema)
+function orNull(schema: Schema): Schema {
+  const isPlain = typeof schema.type === 'string' && !compositions.some((how) => how in schema)
   if (!isPlain) return { anyOf: [schema, { type: 'null' }] }
   return {
     ...schema,

@@ -1,24 +1,16 @@
 // What a schema of an OpenAPI description says of one field: its kind, its bounds, whether it may be null. OpenAPI 3.0 (`nullable`) and
 // 3.1 (`null` among the types) alike. Pure; references are followed by who asks.
 
-import { ownValue } from '../../json/json.ts'
-import type { ContractField } from '../../streams/contract.ts'
-import type { FieldKind } from '../../streams/field-types.ts'
-import { int64 } from '../../streams/record.ts'
+import { ownValue } from '../json/json.ts'
+import type { FieldKind } from '../streams/field-types.ts'
+import { int64 } from '../streams/record.ts'
+import type { DescribedField } from './description.ts'
+import { type Follow, isSchema, placeOf, type Schema, schemasIn, textOf } from './schema.ts'
 
-export type Schema = { readonly [keyword: string]: unknown }
-/** The schema that a reference means, with what stands beside the reference; null where it leads nowhere or in a circle. */
-export type Follow = (schema: unknown) => Schema | null
-
-export type Said = Pick<ContractField, 'says' | 'kind' | 'isNullable' | 'describe' | 'values' | 'bounds'> & {
+export type Said = Pick<DescribedField, 'says' | 'kind' | 'isNullable' | 'describe' | 'values' | 'bounds'> & {
   /** Why no kind can be told; null when one is, or nothing is said. */
   readonly conflict: string | null
 }
-
-const isObject = (value: unknown): value is Schema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-export const schemasIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
 
 /** Compositions inside each other go no deeper in what people write. */
 const mostNesting = 100
@@ -37,10 +29,6 @@ export function openFieldReader(follow: Follow): (schema: unknown) => Said {
   }
   return (schema) => says(schema, 0)
 }
-
-/** The key of a schema: the same for all references to it. */
-export const placeOf = (given: unknown): unknown =>
-  isObject(given) && typeof given.$ref === 'string' && Object.keys(given).length === 1 ? given.$ref : given
 
 function schemaSays(
   schema: Schema | null,
@@ -168,7 +156,7 @@ function typesOf(schema: Schema): readonly string[] {
   const named = schemasIn(schema.type ?? []).filter((type) => typeof type === 'string')
   const types = typeof schema.type === 'string' ? [schema.type] : named
   if (schema.type !== undefined) return [...new Set(types)].filter((type) => type !== 'null')
-  if (isObject(schema.properties) || schema.additionalProperties !== undefined) return ['object']
+  if (isSchema(schema.properties) || schema.additionalProperties !== undefined) return ['object']
   if (schema.items !== undefined) return ['array']
   const values = valuesOf(schema).filter((value) => value !== null)
   return [...new Set(values.map(typeOfValue))]

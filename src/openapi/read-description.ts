@@ -1,29 +1,34 @@
-// Reads an OpenAPI description (3.0, 3.1) into a contract. References lead inside the document only: nothing is fetched for one. What
-// cannot be understood is left to the data, with a remark.
+// Reads an OpenAPI description (3.0, 3.1). What cannot be understood is left to the data, with a remark.
 
-import { $RefParser } from '@apidevtools/json-schema-ref-parser'
-import { ownValue } from '../../json/json.ts'
+import { holdsComplaints } from '../streams/record.ts'
+import { messageOf } from '../util/errors.ts'
+import { sentence } from '../util/text.ts'
 import type {
-  Contract,
-  ContractField,
-  ContractOperation,
-  ContractParameter,
+  DescribedField,
+  DescribedOperation,
+  DescribedParameter,
+  Description,
   RecordType,
-} from '../../streams/contract.ts'
-import { holdsComplaints } from '../../streams/record.ts'
-import { messageOf } from '../../util/errors.ts'
-import { sentence } from '../../util/text.ts'
-import { type Follow, openFieldReader, placeOf, type Said, type Schema, schemasIn } from './field-says.ts'
+} from './description.ts'
+import { openFieldReader, type Said } from './field-says.ts'
+import {
+  compositions,
+  type Follow,
+  isSchema,
+  openReferences,
+  partOf,
+  partsOf,
+  placeOf,
+  type Schema,
+  schemasIn,
+  shortened,
+  textOf,
+} from './schema.ts'
 
 /** It is no description that can be used. */
-export class ContractError extends Error {
-  override readonly name = 'ContractError'
+export class DescriptionError extends Error {
+  override readonly name = 'DescriptionError'
 }
-
-const isObject = (value: unknown): value is Schema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-const textOf = (value: unknown): string | null =>
-  typeof value === 'string' && value.trim() !== '' ? value.trim() : null
 
 const methods = ['get', 'post', 'put', 'patch', 'delete'] as const
 // More than any service has; what goes beyond is not read (P10).
@@ -31,17 +36,16 @@ const mostOperations = 5_000
 const mostTypes = 5_000
 const mostFields = 1_000
 const mostParameters = 1_000
-const mostSteps = 50
 const mostRemarks = 100
 
-/** Rejects with `ContractError`. `basePath` is the path of the base URL, below which everything is asked for. */
-export async function readContract(document: unknown, basePath = ''): Promise<Contract> {
+/** Rejects with `DescriptionError`. `basePath` is the path of the base URL, below which everything is asked for. */
+export async function readDescription(document: unknown, basePath = ''): Promise<Description> {
   const { openApi, paths } = expectDescription(document)
   try {
-    const reader = await openReader(document)
+    const reader = openReader(document)
     await checkRules(reader, document)
-    const components = isObject(document) && isObject(document.components) ? document.components.schemas : {}
-    for (const name of Object.keys(isObject(components) ? components : {}).slice(0, mostTypes))
+    const schemas = partOf(partOf(document, 'components'), 'schemas')
+    for (const name of Object.keys(schemas).slice(0, mostTypes))
       typeNamed(reader, { $ref: `#/components/schemas/${escaped(name)}` }, name)
     const prefix = serverPath(document, basePath)
     const operations = Object.entries(paths)
@@ -51,35 +55,33 @@ export async function readContract(document: unknown, basePath = ''): Promise<Co
     const named = Math.max(operations.length, Object.keys(paths).length)
     if (named > mostOperations)
       reader.remark(`It names ${named} operations; those above ${mostOperations} are left out.`)
+    const info = partOf(document, 'info')
     return {
-      title: textOf(infoOf(document).title) ?? 'without a title',
-      version: textOf(infoOf(document).version) ?? 'without a version',
+      title: textOf(info.title) ?? 'without a title',
+      version: textOf(info.version) ?? 'without a version',
       openApi,
       operations: operations.slice(0, mostOperations),
       types: Object.fromEntries(reader.types),
       remarks: [...reader.remarks].slice(0, mostRemarks),
     }
   } catch (cause) {
-    throw new ContractError(`it cannot be read (${messageOf(cause).slice(0, 200)})`, { cause })
+    throw new DescriptionError(`it cannot be read (${messageOf(cause).slice(0, 200)})`, { cause })
   }
 }
 
 /** Escapes a name as a part of a JSON pointer. */
 const escaped = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
 
-const infoOf = (document: unknown): Schema =>
-  isObject(document) && isObject(document.info) ? document.info : {}
-
 /** The beginning of each path that the description's first server adds and the base URL lacks, e.g. `/api`. */
 function serverPath(document: unknown, basePath: string): string {
-  const [server] = schemasIn(isObject(document) ? document.servers : null)
-  const url = isObject(server) ? textOf(server.url) : null
-  if (!isObject(server) || url === null) return ''
-  const variables = isObject(server.variables) ? server.variables : {}
-  const filled = url.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => {
-    const variable = variables[name]
-    return (isObject(variable) ? textOf(variable.default) : null) ?? ''
-  })
+  const [server] = schemasIn(isSchema(document) ? document.servers : null)
+  const url = isSchema(server) ? textOf(server.url) : null
+  if (url === null) return ''
+  const variables = partOf(server, 'variables')
+  const filled = url.replaceAll(
+    /\{([^{}]+)\}/g,
+    (_, name: string) => textOf(partOf(variables, name).default) ?? '',
+  )
   if (!URL.canParse(filled, 'http://localhost/')) return ''
   const path = new URL(filled, 'http://localhost/').pathname.replace(/(?<!\/)\/+$/, '')
   const base = basePath.replace(/(?<!\/)\/+$/, '')
@@ -88,15 +90,15 @@ function serverPath(document: unknown, basePath: string): string {
 }
 
 function expectDescription(document: unknown): { readonly openApi: string; readonly paths: Schema } {
-  if (!isObject(document)) throw new ContractError('it is not a JSON object')
+  if (!isSchema(document)) throw new DescriptionError('it is not a JSON object')
   const openApi = textOf(document.openapi)
   if (textOf(document.swagger) !== null)
-    throw new ContractError(`it is of Swagger ${document.swagger}; OpenAPI 3.0 or 3.1 is needed`)
-  if (openApi === null) throw new ContractError('it does not say which OpenAPI it is of (`openapi`)')
+    throw new DescriptionError(`it is of Swagger ${document.swagger}; OpenAPI 3.0 or 3.1 is needed`)
+  if (openApi === null) throw new DescriptionError('it does not say which OpenAPI it is of (`openapi`)')
   if (!/^3\.[01]\./.test(`${openApi}.`))
-    throw new ContractError(`it is of OpenAPI ${openApi.slice(0, 20)}; 3.0 or 3.1 is needed`)
-  if (!isObject(document.paths) || Object.keys(document.paths).length === 0)
-    throw new ContractError('it names no operations (`paths`)')
+    throw new DescriptionError(`it is of OpenAPI ${openApi.slice(0, 20)}; 3.0 or 3.1 is needed`)
+  if (!isSchema(document.paths) || Object.keys(document.paths).length === 0)
+    throw new DescriptionError('it names no operations (`paths`)')
   return { openApi, paths: document.paths }
 }
 
@@ -107,47 +109,22 @@ type Reader = {
   readonly nameOf: (schema: unknown) => string | null
   readonly types: Map<string, RecordType>
   /** The fields of each schema that was looked at; null also for one that is being looked at. */
-  readonly fields: Map<unknown, readonly ContractField[] | null>
+  readonly fields: Map<unknown, readonly DescribedField[] | null>
   readonly remarks: Set<string>
   remark(text: string): void
 }
 
-async function openReader(document: unknown): Promise<Reader> {
-  const parser = new $RefParser()
-  await parser.resolve(document as object, { resolve: { external: false, file: false, http: false } })
-  const refs = parser.$refs
+function openReader(document: unknown): Reader {
   const remarks = new Set<string>()
   const remark = (text: string) => {
     remarks.add(text)
   }
-  const follow: Follow = (given) => {
-    let schema = given
-    const beside: Schema[] = []
-    const seen = new Set<string>()
-    while (isObject(schema) && typeof schema.$ref === 'string') {
-      const { $ref, ...rest } = schema
-      const isEndless = seen.has($ref) || seen.size >= mostSteps
-      if (!$ref.startsWith('#') || isEndless) {
-        remark(
-          isEndless
-            ? `The reference ${shortened($ref)} leads in a circle, or over more than ${mostSteps} others.`
-            : `The reference ${shortened($ref)} leads out of the description and is not followed.`,
-        )
-        return null
-      }
-      seen.add($ref)
-      beside.push(rest)
-      schema = directTarget(document, $ref) ?? targetOf(refs, $ref, remark)
-    }
-    return isObject(schema)
-      ? Object.fromEntries([schema, ...beside.toReversed()].flatMap(Object.entries))
-      : null
-  }
+  const follow = openReferences(document, remark)
   return {
     follow,
     fieldSays: openFieldReader(follow),
     nameOf(schema) {
-      const $ref = isObject(schema) ? schema.$ref : null
+      const $ref = isSchema(schema) ? schema.$ref : null
       const [, name] = typeof $ref === 'string' ? (/^#\/components\/schemas\/([^/]+)$/.exec($ref) ?? []) : []
       return name ?? null
     },
@@ -158,34 +135,12 @@ async function openReader(document: unknown): Promise<Reader> {
   }
 }
 
-const shortened = (text: string): string => (text.length > 100 ? `${text.slice(0, 99)}…` : text)
-
-/** The usual reference, to a component by its name. */
-function directTarget(document: unknown, $ref: string): unknown {
-  const [, kind = '', name = ''] = /^#\/components\/(\w+)\/([\w.-]+)$/.exec($ref) ?? []
-  const components = isObject(document) && isObject(document.components) ? document.components : {}
-  const named = ownValue(components, kind)
-  return isObject(named) ? ownValue(named, name) : undefined
-}
-
-/** Decodes what JSON pointers escape; does not follow where the target is a reference again. */
-function targetOf(refs: $RefParser['$refs'], $ref: string, remark: Reader['remark']): unknown {
-  try {
-    return refs.get($ref)
-  } catch {
-    remark(`The reference ${shortened($ref)} leads nowhere.`)
-    return null
-  }
-}
-
 /** Notes where the description breaks the rules of OpenAPI. It is used all the same. */
 async function checkRules(reader: Reader, document: unknown): Promise<void> {
   if (isTooLarge(document)) return
   // Only here: it compiles the rules, and most programs never need them.
   const { Validator } = await import('@seriousme/openapi-schema-validator')
-  const { valid, errors } = await new Validator().validate({
-    ...(document as Readonly<Record<string, unknown>>),
-  })
+  const { valid, errors } = await new Validator().validate({ ...(document as Schema) })
   if (valid) return
   const [first] = Array.isArray(errors) ? errors : []
   const where = first ? `${first.instancePath || 'at its top'} ${first.message ?? ''}` : String(errors ?? '')
@@ -209,12 +164,12 @@ function isTooLarge(document: unknown): boolean {
   return false
 }
 
-function operationsAt(reader: Reader, path: string, given: unknown): readonly ContractOperation[] {
+function operationsAt(reader: Reader, path: string, given: unknown): readonly DescribedOperation[] {
   const item = reader.follow(given)
   if (item === null || !path.startsWith('/')) return []
   return methods.flatMap((method) => {
     const operation = item[method]
-    if (!isObject(operation)) return []
+    if (!isSchema(operation)) return []
     const name = `${method.toUpperCase()} ${path}`
     const body = reader.follow(operation.requestBody ?? {})
     const bodyIs = bodyKind(body)
@@ -232,8 +187,8 @@ function operationsAt(reader: Reader, path: string, given: unknown): readonly Co
   })
 }
 
-function parametersOf(reader: Reader, given: readonly unknown[]): readonly ContractParameter[] {
-  const parameters = given.slice(0, mostParameters).flatMap((one): readonly ContractParameter[] => {
+function parametersOf(reader: Reader, given: readonly unknown[]): readonly DescribedParameter[] {
+  const parameters = given.slice(0, mostParameters).flatMap((one): readonly DescribedParameter[] => {
     const parameter = reader.follow(one)
     const [name, where] = [textOf(parameter?.name), textOf(parameter?.in)]
     if (parameter === null || name === null || where === null) return []
@@ -249,8 +204,8 @@ function bodyOf(reader: Reader, name: string, body: Schema | null): string | nul
   return schema === null ? null : typeNamed(reader, schema, `${name} (body)`)
 }
 
-function answerOf(reader: Reader, name: string, { responses }: Schema): ContractOperation['answers'] {
-  const success = Object.entries(isObject(responses) ? responses : {}).find(([status]) =>
+function answerOf(reader: Reader, name: string, { responses }: Schema): DescribedOperation['answers'] {
+  const success = Object.entries(isSchema(responses) ? responses : {}).find(([status]) =>
     /^2(?:\d\d|XX)$/i.test(status),
   )
   const schema = schemaIn(reader.follow(success?.[1] ?? {}))
@@ -262,14 +217,12 @@ function answerOf(reader: Reader, name: string, { responses }: Schema): Contract
 
 /** A list, or an object with one list in it besides complaints, as the records of an answer are read. */
 function itemsOf(reader: Reader, schema: unknown): unknown {
-  const parts = partsOf(reader, schema)
+  const parts = partsOf(reader.follow, schema, onlyOne)
   const items = listedIn(parts)
   if (items !== undefined) return items
-  const properties = new Map(
-    parts.flatMap((part) => Object.entries(isObject(part.properties) ? part.properties : {})),
-  )
+  const properties = new Map(parts.flatMap((part) => Object.entries(partOf(part, 'properties'))))
   const lists = [...properties].flatMap(([name, property]) => {
-    const listed = holdsComplaints(name) ? undefined : listedIn(partsOf(reader, property))
+    const listed = holdsComplaints(name) ? undefined : listedIn(partsOf(reader.follow, property, onlyOne))
     return listed === undefined ? [] : [listed]
   })
   // A record may have lists in it; what wraps one has little else.
@@ -279,29 +232,15 @@ const mostWrapperFields = 8
 
 const listedIn = (parts: readonly Schema[]): unknown => parts.find(({ items }) => items !== undefined)?.items
 
-/** A schema and what it is composed of; of alternatives the only one besides null. */
-function partsOf(reader: Reader, given: unknown): readonly Schema[] {
-  const parts: Schema[] = []
-  const seen = new Set<unknown>()
-  const add = (one: unknown) => {
-    if (seen.has(placeOf(one))) return
-    seen.add(placeOf(one))
-    const schema = reader.follow(one)
-    if (schema === null) return
-    parts.push(schema)
-    for (const part of schemasIn(schema.allOf)) add(part)
-    for (const how of ['oneOf', 'anyOf']) {
-      const others = schemasIn(schema[how]).filter((part) => !isObject(part) || part.type !== 'null')
-      if (others.length === 1) add(others[0])
-    }
-  }
-  add(given)
-  return parts
+/** Of alternatives the only one besides null. */
+const onlyOne = (schemas: readonly unknown[]): readonly unknown[] => {
+  const others = schemas.filter((one) => !isSchema(one) || one.type !== 'null')
+  return others.length === 1 ? others : []
 }
 
 /** JSON first, then a form, then whatever there is. */
 function bestIn(holder: Schema | null): readonly [string, unknown] | null {
-  const content = Object.entries(isObject(holder?.content) ? holder.content : {})
+  const content = Object.entries(partOf(holder, 'content'))
   const [best] = [/^application\/json\b/i, /json\b/i, urlEncoded, /./].flatMap((wanted) =>
     content.filter(([type]) => wanted.test(type)),
   )
@@ -311,10 +250,10 @@ const urlEncoded = /^application\/x-www-form-urlencoded\b/i
 
 function schemaIn(holder: Schema | null): unknown {
   const [, media] = bestIn(holder) ?? []
-  return isObject(media) ? (media.schema ?? null) : null
+  return isSchema(media) ? (media.schema ?? null) : null
 }
 
-function bodyKind(body: Schema | null): NonNullable<ContractOperation['bodyIs']> | null {
+function bodyKind(body: Schema | null): NonNullable<DescribedOperation['bodyIs']> | null {
   const [type] = bestIn(body) ?? []
   if (type === undefined) return null
   if (urlEncoded.test(type)) return 'form'
@@ -333,7 +272,7 @@ function typeNamed(reader: Reader, schema: unknown, otherwise: string): string |
 }
 
 /** The fields of all parts that the schema is composed of; null when it has none. */
-function fieldsOf(reader: Reader, given: unknown, type: string): readonly ContractField[] | null {
+function fieldsOf(reader: Reader, given: unknown, type: string): readonly DescribedField[] | null {
   const place = placeOf(given)
   const known = reader.fields.get(place)
   if (known !== undefined) return known
@@ -347,14 +286,14 @@ function composedFields(
   reader: Reader,
   schema: Schema | null,
   type: string,
-): readonly ContractField[] | null {
+): readonly DescribedField[] | null {
   if (schema === null) return null
   const parts = schemasIn(schema.allOf).flatMap((part) => fieldsOf(reader, part, type) ?? [])
-  const own = isObject(schema.properties) ? schema.properties : null
+  const own = isSchema(schema.properties) ? schema.properties : null
   if (own === null && parts.length === 0) return null
   const required = new Set(schemasIn(schema.required))
   const entries = Object.entries(own ?? {}).slice(0, mostFields)
-  const fields = entries.map(([name, property]): ContractField => {
+  const fields = entries.map(([name, property]): DescribedField => {
     const { conflict, ...said } = reader.fieldSays(property)
     if (conflict !== null) reader.remark(`${type}.${shortened(name)}: ${conflict}. The data decide.`)
     return { name, ...said, isRequired: required.has(name), holds: heldType(reader, property) }
@@ -365,8 +304,8 @@ function composedFields(
 /** The named type behind a field: its own, that of its items, or that of the one part that has a name. */
 function heldType(reader: Reader, property: unknown): string | null {
   const own = reader.nameOf(property)
-  if (own !== null || !isObject(property)) return own
-  const parts = [property.items, ...['oneOf', 'anyOf', 'allOf'].flatMap((how) => schemasIn(property[how]))]
+  if (own !== null || !isSchema(property)) return own
+  const parts = [property.items, ...compositions.flatMap((how) => schemasIn(property[how]))]
   const names = parts.flatMap((part) => reader.nameOf(part) ?? [])
   return names.length === 1 ? (names[0] ?? null) : null
 }
@@ -375,9 +314,9 @@ function heldType(reader: Reader, property: unknown): string | null {
 function withoutRepetition(
   reader: Reader,
   type: string,
-  fields: readonly ContractField[],
-): readonly ContractField[] {
-  const known = new Map<string, ContractField>()
+  fields: readonly DescribedField[],
+): readonly DescribedField[] {
+  const known = new Map<string, DescribedField>()
   for (const field of fields) {
     const folded = field.name.toLowerCase()
     const other = known.get(folded)

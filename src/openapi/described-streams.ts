@@ -1,65 +1,59 @@
-// Which records of a contract are those of each stream: by the path that lists them, or by the name of their type where no answer is
+// Which records of a description are those of each stream: by the path that lists them, or by the name of their type where no answer is
 // described. Pure.
 
-import type { MirroredStream, RelatedStream, ServiceName, Stream } from '../../streams/catalog.ts'
-import type { Contract, ContractField, ContractOperation, RecordType } from '../../streams/contract.ts'
-import { keyParts } from '../../streams/record.ts'
-import { operationNamed, operations } from '../operations/table.ts'
+import type { MirroredStream, RelatedStream, ServiceName, Stream } from '../streams/catalog.ts'
+import { keyParts } from '../streams/record.ts'
+import { operationNamed, operations } from '../upstream/operations/table.ts'
+import type { DescribedField, DescribedOperation, Description, RecordType } from './description.ts'
 
-type Contracts = ReadonlyMap<ServiceName, Contract>
+type OfService = { readonly service: ServiceName; readonly description: Description }
 
 /** The record type of each stream, by the stream's name. Streams that no description covers are missing. */
 export function describedStreams(
-  contracts: Contracts,
+  descriptions: readonly OfService[],
   streams: readonly MirroredStream[],
 ): ReadonlyMap<string, RecordType> {
   return new Map(
     streams.flatMap((stream) => {
-      const type = recordTypeOf(contracts, stream)
-      return type === null ? [] : [[stream.name, type] as const]
+      const own = stream.kind === 'related' ? 'assignment' : stream.service
+      // One description may be that of both services.
+      const ownFirst = descriptions.toSorted((a, b) => Number(b.service === own) - Number(a.service === own))
+      for (const { description } of ownFirst) {
+        const type =
+          stream.kind === 'related' ? relatedType(description, stream) : listedType(description, stream)
+        if (type !== null) return [[stream.name, type] as const]
+      }
+      return []
     }),
   )
 }
 
-function recordTypeOf(contracts: Contracts, stream: MirroredStream): RecordType | null {
-  const own = stream.kind === 'related' ? 'assignment' : stream.service
-  // One description may be that of both services.
-  const all = [own, 'assignment' as const, 'tracking' as const].flatMap(
-    (service) => contracts.get(service) ?? [],
-  )
-  for (const contract of new Set(all)) {
-    const type = stream.kind === 'related' ? relatedType(contract, stream) : listedType(contract, stream)
-    if (type !== null) return type
-  }
-  return null
-}
-
-function listedType(contract: Contract, stream: Stream): RecordType | null {
+function listedType(description: Description, stream: Stream): RecordType | null {
   const listed = [stream.list, ...(stream.kind === 'changes' ? [stream.changes] : [])]
   const found = listed.flatMap((name) => {
-    const answers = operationAt(contract, pathOf(name))?.answers
+    const answers = operationAt(description, pathOf(name))?.answers
     // An answer without a list that can be seen may wrap its records in some other way. It is not taken for a record.
-    return answers?.isList ? [typeIn(contract, answers.type) ?? []].flat() : []
+    return answers?.isList ? [typeIn(description, answers.type) ?? []].flat() : []
   })
   const [first, ...others] = found
   if (first) return others.reduce(joined, first)
   const path = pathOf(stream.list)
-  return operationAt(contract, path) ? typeNamedAfter(contract, path) : null
+  return operationAt(description, path) ? typeNamedAfter(description, path) : null
 }
 
 const pathOf = (name: string): string => operationNamed(name).path
 
-const typeIn = (contract: Contract, name: string): RecordType | null =>
-  Object.hasOwn(contract.types, name) ? (contract.types[name] ?? null) : null
+const typeIn = (description: Description, name: string): RecordType | null =>
+  Object.hasOwn(description.types, name) ? (description.types[name] ?? null) : null
 
 /** Finds a path in the description. There, parameters may have other names, and the path may hold a version or another beginning. */
 export function operationAt(
-  contract: Contract,
+  description: Description,
   path: string,
   wantedMethod = 'GET',
-): ContractOperation | undefined {
+): DescribedOperation | undefined {
   const wanted = comparable(path)
-  const reading = contract.operations.filter(({ method }) => method === wantedMethod)
+  const reading = description.operations.filter(({ method }) => method === wantedMethod)
   return (
     reading.find((one) => comparable(one.path) === wanted) ??
     reading.find((one) => comparable(one.path).endsWith(wanted)) ??
@@ -77,9 +71,9 @@ const comparable = (path: string): string =>
     .replace(/\/$/, '')
 
 /** `TblAssignmentObject` for `/api/AssignmentObject`, whose answer is not described. */
-function typeNamedAfter(contract: Contract, path: string): RecordType | null {
+function typeNamedAfter(description: Description, path: string): RecordType | null {
   const segment = path.split('/').at(-1)?.toLowerCase() ?? ''
-  const named = Object.values(contract.types).filter(({ name }) => plainName(name) === segment)
+  const named = Object.values(description.types).filter(({ name }) => plainName(name) === segment)
   return named.length === 1 ? (named[0] ?? null) : null
 }
 
@@ -105,20 +99,20 @@ function joined(type: RecordType, other: RecordType): RecordType {
 }
 
 const extendedPath = operations.getExtendedAssignment.path
-const parentField: ContractField = {
+const parentField: DescribedField = {
   ...{ name: 'assignmentId', says: 'integer int32', kind: 'int32', isNullable: false, isRequired: true },
   ...{ describe: null, values: null, bounds: null, holds: null },
 }
 
 /** The type of a group of the extended read as its table stores it: with the parent's key, and with the bytes of files apart. */
-function relatedType(contract: Contract, stream: RelatedStream): RecordType | null {
-  const answer = operationAt(contract, extendedPath)?.answers
-  const groups = answer ? typeIn(contract, answer.type) : null
+function relatedType(description: Description, stream: RelatedStream): RecordType | null {
+  const answer = operationAt(description, extendedPath)?.answers
+  const groups = answer ? typeIn(description, answer.type) : null
   const group = groups?.fields.find(({ name }) => isSame(name, stream.group))
-  const type = group?.holds ? typeIn(contract, group.holds) : null
+  const type = group?.holds ? typeIn(description, group.holds) : null
   if (type === null) return null
   const bulk = stream.group === 'Attachment' ? 'FileData' : ''
-  const isWanted = ({ name }: ContractField) =>
+  const isWanted = ({ name }: DescribedField) =>
     stream.bulkField
       ? [...stream.keyFields.flatMap(keyParts), stream.bulkField].some((wanted) => isSame(name, wanted))
       : !isSame(name, bulk)

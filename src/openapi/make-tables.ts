@@ -2,16 +2,16 @@
 // comments. What the data has made of a table already stays as it is.
 
 import pg, { type ClientBase } from 'pg'
-import type { Logger } from '../../log.ts'
-import type { MirroredStream } from '../../streams/catalog.ts'
-import type { ContractField, RecordType } from '../../streams/contract.ts'
-import { isComposite } from '../../streams/record.ts'
-import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
-import { type ColumnType, documentedTypes, foldName, printable } from './column-types.ts'
-import { createTable, type WantedKey } from './create-table.ts'
-import { growTable } from './grow-table.ts'
-import { getsNoColumn, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
-import { viewOf } from './views.ts'
+import type { Logger } from '../log.ts'
+import { type ColumnType, documentedTypes, foldName, printable } from '../store/schema/column-types.ts'
+import { createTable, type WantedKey } from '../store/schema/create-table.ts'
+import { growTable } from '../store/schema/grow-table.ts'
+import { getsNoColumn, qualified, readTableSchema, type TableSchema } from '../store/schema/table-schema.ts'
+import { viewOf } from '../store/schema/views.ts'
+import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../store/server/session.ts'
+import type { MirroredStream } from '../streams/catalog.ts'
+import { isComposite } from '../streams/record.ts'
+import type { DescribedField, RecordType } from './description.ts'
 
 export type Described = {
   readonly stream: MirroredStream
@@ -20,25 +20,29 @@ export type Described = {
   readonly keyField: string | null
 }
 
-/** Each stream in transactions of its own. */
-export async function applyContract(
-  client: ClientBase,
-  described: readonly Described[],
-  log: Logger,
-): Promise<void> {
-  for (const one of described) {
-    await createTable(client, one.stream, await wantedKey(client, one), log)
-    // Another attempt is needed if another program has changed the table in between.
-    for (let attempt = 0; attempt < mostAttempts; attempt++) if (await addColumns(client, one, log)) break
-    await retryOnLockTimeout(client, `mirror.${one.stream.name}`, 'describe', () =>
-      inTransaction(client, async () => {
-        await limitLockWaits(client)
-        await noteFields(client, one)
-        await describeColumns(client, one)
-      }),
-    )
-  }
+export async function makeTable(client: ClientBase, one: Described, log: Logger): Promise<void> {
+  await createTable(client, one.stream, await wantedKey(client, one), log)
+  // Another attempt is needed if another program has changed the table in between.
+  for (let attempt = 0; attempt < mostAttempts; attempt++) if (await addColumns(client, one, log)) break
+  await withoutWaiting(client, one.stream, 'describe', async () => {
+    await noteFields(client, one)
+    await describeColumns(client, one)
+  })
 }
+
+/** In a transaction that gives way to whoever reads the table. */
+const withoutWaiting = <Result>(
+  client: ClientBase,
+  { name }: MirroredStream,
+  what: string,
+  work: () => Promise<Result>,
+): Promise<Result> =>
+  retryOnLockTimeout(client, `mirror.${name}`, what, () =>
+    inTransaction(client, async () => {
+      await limitLockWaits(client)
+      return await work()
+    }),
+  )
 
 const mostAttempts = 5
 
@@ -66,7 +70,7 @@ async function wantedKey(
 const keyType = (type: ColumnType | null): ColumnType =>
   type === 'bigint' || type === 'uuid' ? type : 'text'
 
-const columnTypeOf = ({ name, kind }: ContractField): ColumnType | null =>
+export const columnTypeOf = ({ name, kind }: Pick<DescribedField, 'name' | 'kind'>): ColumnType | null =>
   kind === null ? null : (documentedTypes({ fieldKinds: { [name]: { kind } } }).get(foldName(name)) ?? null)
 
 /** False: somebody else changed the table meanwhile. */
@@ -75,11 +79,8 @@ async function addColumns(client: ClientBase, { stream, type }: Described, log: 
   if (tableSchema === null) return true
   const fields = missingFields(tableSchema, type)
   if (fields.size === 0) return true
-  return await retryOnLockTimeout(client, `mirror.${stream.name}`, 'add columns to', () =>
-    inTransaction(client, async () => {
-      await limitLockWaits(client)
-      return await growTable(client, tableSchema, { fields, widen: new Set() }, log)
-    }),
+  return await withoutWaiting(client, stream, 'add columns to', () =>
+    growTable(client, tableSchema, { fields, widen: new Set() }, log),
   )
 }
 

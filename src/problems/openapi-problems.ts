@@ -1,23 +1,24 @@
 // What needs a person, or is worth knowing, of what the upstream says about itself.
 
-import type { ChangeLine, UnusableContract } from '../store/queries/contract.ts'
+import { changeText } from '../openapi/changes.ts'
+import type { ChangeLine, UnusableDescription } from '../openapi/stored.ts'
 import type { StreamSymptoms } from '../store/queries/symptoms.ts'
 import { count, plural, sentence } from '../util/text.ts'
 import { groupedDrift, type Problem, problemOf } from './stream-problems.ts'
 
-export type ContractSymptoms = {
+export type DescriptionSymptoms = {
   readonly changes: readonly ChangeLine[]
-  readonly unusable: readonly UnusableContract[]
+  readonly unusable: readonly UnusableDescription[]
 }
 
 const longestList = 8
 
-export const contractProblems = ({ changes, unusable }: ContractSymptoms): readonly Problem[] => [
-  ...unusable.map(contractUnusable),
-  ...contractChanged(changes),
+export const descriptionProblems = ({ changes, unusable }: DescriptionSymptoms): readonly Problem[] => [
+  ...unusable.map(unusableProblem),
+  ...changedProblems(changes),
 ]
 
-const contractUnusable = ({ service, problem, since }: UnusableContract): Problem =>
+const unusableProblem = ({ service, problem, since }: UnusableDescription): Problem =>
   problemOf('contract_unusable', null, service, {
     since,
     what: `The description (OpenAPI) of the ${service} service cannot be used: ${sentence(problem)} Rows are read as usual, and column types come from the data.`,
@@ -26,7 +27,7 @@ const contractUnusable = ({ service, problem, since }: UnusableContract): Proble
   })
 
 /** All changes that one look found are one problem. Changes of what is neither mirrored nor an operation show only in the history. */
-function contractChanged(changes: readonly ChangeLine[]): readonly Problem[] {
+function changedProblems(changes: readonly ChangeLine[]): readonly Problem[] {
   const groups = new Map<string, ChangeLine[]>()
   for (const change of changes) {
     if (change.stream === null && !/^[A-Z]+ \//.test(change.subject)) continue
@@ -48,21 +49,8 @@ function contractChanged(changes: readonly ChangeLine[]): readonly Problem[] {
   })
 }
 
-export function changeText({
-  subject,
-  change,
-  before,
-  after,
-}: Pick<ChangeLine, 'subject' | 'change' | 'before' | 'after'>): string {
-  if (change === 'operation gone' || change === 'field gone' || change === 'new operation')
-    return `${subject} (${change})`
-  if (before === null || after === null)
-    return `${subject} (${change}: ${after ?? before ?? 'not described'})`
-  return `${subject} (${change}: ${before} → ${after})`
-}
-
 /** Problems for fields of which records show something else than the description says. */
-export const contractDiffers = ({ stream, drift }: StreamSymptoms): readonly Problem[] =>
+export const recordsDiffer = ({ stream, drift }: StreamSymptoms): readonly Problem[] =>
   groupedDrift(drift.filter(({ said = null }) => said !== null)).map((group) => {
     const named = group
       .slice(0, longestList)

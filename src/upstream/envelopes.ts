@@ -1,9 +1,9 @@
 // What is around a list: services put it into an object, under one of a few names, and tell beside it, or in a header, how many records
 // there are on all pages.
 
-import type { Json, JsonObject } from '../../json/json.ts'
-import { holdsComplaints, isObject } from '../../streams/record.ts'
-import type { RecordList } from '../../wire/record-page.ts'
+import type { Json, JsonObject } from '../json/json.ts'
+import { holdsComplaints, isObject } from '../streams/record.ts'
+import type { RecordList } from '../wire/record-page.ts'
 
 /** The names of the list, the usual ones first. Other lists may stand beside it: sort orders, links, what else was found. */
 const listNames = ['items', 'data', 'value', 'values', 'results', 'content', 'records', 'rows', 'hits']

@@ -1,0 +1,181 @@
+// Looks for the descriptions that the services of the upstream give of themselves, keeps them, and makes tables by them. A description is
+// only a belief: without one everything works as well, and nothing that goes wrong here keeps a stream from being read.
+
+import type { Config, UpstreamConfig } from '../config/load.ts'
+import type { DescriptionPlace } from '../config/parsers.ts'
+import type { Logger } from '../log.ts'
+import { readSchemaMap } from '../store/queries/dictionary.ts'
+import { confirmedReferences } from '../store/queries/references.ts'
+import type { Database } from '../store/server/connect.ts'
+import { withConnection } from '../store/server/session.ts'
+import {
+  type FieldKinds,
+  type MirroredStream,
+  relatedStreams,
+  type ServiceName,
+  streams,
+} from '../streams/catalog.ts'
+import type { Upstream } from '../upstream/client.ts'
+import { messageOf } from '../util/errors.ts'
+import { plural } from '../util/text.ts'
+import { believeDescriptions, forgetDescriptionBeliefs } from './believe.ts'
+import { describedStreams } from './described-streams.ts'
+import type { Description, RecordType } from './description.ts'
+import { findDescription } from './find-description.ts'
+import { makeTable, noteReferences } from './make-tables.ts'
+import { forgetDescriptionProblem, keepDescription, storedDescriptions, wasCheckedWithin } from './stored.ts'
+
+type Needs = {
+  readonly pool: Database['pool']
+  readonly config: Pick<UpstreamConfig, 'contract'> & Pick<Config, 'keyFields'>
+  /** Null: that service is not configured. */
+  readonly upstreams: Readonly<Record<ServiceName, Upstream | null>>
+  /** The streams whose tables are made. */
+  readonly mirrored: readonly MirroredStream[]
+  readonly log: Logger
+}
+export type Descriptions = {
+  /** Undefined where nothing describes them. */
+  kindsOf(stream: string): FieldKinds | undefined
+  /**
+   * Asks the services whose description was not looked for within that time, and makes the tables as they say. Returns the streams
+   * whose tables are made so.
+   */
+  refresh(options: { readonly olderThanMs: number; readonly signal: AbortSignal }): Promise<readonly string[]>
+}
+
+/** Where to look for the description of a service. Undefined: CONTRACT names that of the other service. Null: none is looked for. */
+export const descriptionPlaceOf = (
+  { contract }: Pick<UpstreamConfig, 'contract'>,
+  service: ServiceName,
+): DescriptionPlace | null | undefined =>
+  service === 'assignment' || contract === null || contract.kind === 'usual' ? contract : undefined
+
+/** The record type of each stream, also of one that is not configured. A stream that the settings add goes before related records of its name. */
+export const typesIn = (
+  descriptions: Parameters<typeof describedStreams>[0],
+): ReadonlyMap<string, RecordType> => describedStreams(descriptions, [...relatedStreams, ...streams])
+
+export async function openDescriptions(needs: Needs): Promise<Descriptions> {
+  const { pool, config, mirrored, log } = needs
+  let known = new Map<string, FieldKinds>()
+  const learn = (types: ReadonlyMap<string, RecordType>) => {
+    known = new Map([...types].map(([name, type]) => [name, kindsIn(type)]))
+  }
+  if (config.contract !== null) learn(typesIn(await storedDescriptions(pool)))
+  const refresh: Descriptions['refresh'] = async (options) => {
+    await lookAt(needs, 'assignment', options)
+    await lookAt(needs, 'tracking', options)
+    if (config.contract === null) {
+      await forgetDescriptionBeliefs(pool)
+      return []
+    }
+    const stored = await storedDescriptions(pool)
+    const types = typesIn(stored)
+    const made = await makeTables(needs, types)
+    learn(types)
+    await believeDescriptions(pool, stored, types, mirrored)
+    return made
+  }
+  return {
+    kindsOf: (stream) => known.get(stream),
+    refresh: (options) =>
+      refresh(options).catch((error) => {
+        if (options.signal.aborted) throw error
+        log.warn(
+          { err: error },
+          'What the upstream says about itself could not be used. Its data are read all the same.',
+        )
+        return []
+      }),
+  }
+}
+
+const kindsIn = ({ fields }: RecordType): FieldKinds =>
+  Object.fromEntries(fields.flatMap(({ name, kind }) => (kind === null ? [] : [[name, { kind }] as const])))
+
+async function lookAt(
+  { pool, config, upstreams, log }: Needs,
+  service: ServiceName,
+  { olderThanMs, signal }: Parameters<Descriptions['refresh']>[0],
+): Promise<void> {
+  const place = descriptionPlaceOf(config, service)
+  const upstream = upstreams[service]
+  if (!place || (upstream === null && place.kind !== 'file'))
+    return await forgetDescriptionProblem(pool, service)
+  if (olderThanMs > 0 && (await wasCheckedWithin(pool, service, olderThanMs))) return
+  const finding = await findDescription(place, upstream, signal)
+  signal.throwIfAborted()
+  if (finding.found === 'no answer') {
+    const asked = 'The upstream was asked how it describes itself, and did not answer.'
+    return log.info({ service, why: finding.why }, asked)
+  }
+  const found = finding.found === 'description' && isOf(service, finding.description) ? finding : null
+  const problem = finding.found === 'unusable' ? `${finding.at} cannot be used: ${finding.why}` : null
+  const changes = await keepDescription(pool, service, { found, problem }, streamOfType(service, found))
+  if (finding.found === 'unusable')
+    log.warn({ service, at: finding.at, why: finding.why }, 'The description of the upstream cannot be used.')
+  if (found !== null)
+    log.info(
+      { service, at: found.at, operations: found.description.operations.length },
+      changes.length > 0
+        ? `The upstream describes itself otherwise than before: ${plural(changes.length, 'change')}.`
+        : 'The upstream describes itself.',
+    )
+}
+
+/** Two services of one host may show the same description: it is that of the one whose records it names. */
+function isOf(service: ServiceName, description: Description): boolean {
+  const own = streams.filter((stream) => stream.service === service)
+  return service === 'assignment' || describedStreams([{ service, description }], own).size > 0
+}
+
+/** The stream whose records are of a type. Attachments and their data have the same: it counts as that of attachments. */
+function streamOfType(
+  service: ServiceName,
+  found: { readonly description: Description } | null,
+): (type: string) => string | null {
+  const types = typesIn(found ? [{ service, description: found.description }] : [])
+  const streamOf = new Map([...types].toReversed().map(([stream, { name }]) => [name, stream]))
+  return (type) => streamOf.get(type) ?? null
+}
+
+/** Makes the tables as the stored descriptions say. Returns the streams for which that worked. */
+async function makeTables(needs: Needs, types: ReadonlyMap<string, RecordType>): Promise<readonly string[]> {
+  const { pool, config, mirrored, log } = needs
+  const wanted = mirrored.flatMap((stream) => {
+    const type = types.get(stream.name)
+    return type ? [{ stream, type, keyField: config.keyFields[stream.name] ?? null }] : []
+  })
+  if (wanted.length > 0) await noteConfirmed(needs)
+  const made: string[] = []
+  for (const one of wanted)
+    try {
+      await withConnection(pool, (client) => makeTable(client, one, log))
+      made.push(one.stream.name)
+    } catch (error) {
+      // Somebody reads the table, or a view of theirs is in the way. That does not keep rows from coming.
+      log.warn(
+        { stream: one.stream.name, why: messageOf(error) },
+        'The table could not be made what the upstream says that its records are.',
+      )
+    }
+  return made
+}
+
+/** Which columns refer to which views; the comments of the tables name them. */
+async function noteConfirmed({ pool, mirrored, log }: Needs): Promise<void> {
+  const names = mirrored.map(({ name }) => name)
+  try {
+    const views = await readSchemaMap(pool, mirrored)
+    const references = await confirmedReferences(pool, views, (one, error) =>
+      log.warn(
+        { ...one, why: messageOf(error) },
+        'Whether a column refers to a view could not be looked up.',
+      ),
+    )
+    await noteReferences(pool, names, references)
+  } catch (error) {
+    log.warn({ why: messageOf(error) }, 'Which columns refer to which views could not be looked up.')
+  }
+}
