@@ -14,11 +14,9 @@ export class JsonError extends Error {
 }
 
 // JSON.parse reads any depth, but whatever walks the value afterwards would run out of stack.
-export const deepest = 500
-export const nestedTooDeep = (): JsonError =>
-  new JsonError('nested too deep', `the JSON is nested deeper than ${deepest} levels`)
+const deepest = 500
 
-/** Shorter texts are not looked at: they cannot hold much. */
+/** Shorter texts cannot hold much, and are only looked at when they have enough brackets to be deep. */
 const shortJsonBytes = 1_048_576
 
 export type Bounds = {
@@ -39,7 +37,15 @@ const ofTexts: Bounds = { values: 1_000_000, records: noBound, recordBytes: noBo
 
 /** Throws when a text holds more, or is nested deeper, than any answer that makes sense. It need not be JSON. */
 export function expectBounded(bytes: Uint8Array): void {
-  if (bytes.length > shortJsonBytes) openBounds(ofTexts)(bytes)
+  if (bytes.length > shortJsonBytes || mayBeDeep(bytes)) openBounds(ofTexts)(bytes)
+}
+
+function mayBeDeep(bytes: Uint8Array): boolean {
+  let left = deepest
+  for (const bracket of [0x5b, 0x7b])
+    for (let at = bytes.indexOf(bracket); at !== -1; at = bytes.indexOf(bracket, at + 1))
+      if (left-- === 0) return true
+  return false
 }
 
 /** The same of a text that comes in parts. */
@@ -54,7 +60,8 @@ export function openBounds(bounds: Bounds): (part: Uint8Array) => void {
   let isEscaped = false
 
   function open(isOfFields: boolean): void {
-    if (++depth > deepest) throw nestedTooDeep()
+    if (++depth > deepest)
+      throw new JsonError('nested too deep', `the JSON is nested deeper than ${deepest} levels`)
     isObject[depth] = isOfFields ? 1 : 0
     commas[depth] = 0
   }

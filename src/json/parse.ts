@@ -1,222 +1,85 @@
-// A JSON parser of our own, several times slower than JSON.parse: it keeps every number exactly (P4) and the earlier
-// values of repeated fields (P5). It reads only texts that JSON.parse has read before, so it checks nothing.
+// Reads JSON without losing a digit (P4) or a repeated field (P5). JSON.parse does the work, and is asked how each number was written where
+// that matters. It keeps only the last value of a field that comes twice: such a text is read once more, with a number behind each name.
 
-import { deepest, expectBounded, JsonError, nestedTooDeep } from './bounds.ts'
-import { type Json, type JsonArray, repeatedFields } from './json.ts'
+import { expectBounded, JsonError } from './bounds.ts'
+import { type Json, type JsonObject, repeatedFields } from './json.ts'
 import { type Cut, cutLongStrings } from './long-strings.ts'
-import { findFields, inexactSource, isExact } from './scan.ts'
 
-/** An earlier value of a field, with the path to it from the value that was just read. */
-type Repeat = { readonly path: string; readonly value: Json }
-type Reader = {
-  readonly bytes: Buffer
-  at: number
-  /** Repeated fields inside the value that was read last. */
-  repeats: readonly Repeat[]
-  /** About how many bytes all noted repeats take: each object notes those of the objects inside it once more. */
-  repeatBytes: number
-}
-
-const none: readonly Repeat[] = []
-const bytesOfRepeat = 100
-const mostRepeatBytes = 48 * 1024 * 1024
-
-function parseCarefully(bytes: Uint8Array): Json {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  const hasByteOrderMark = buffer[0] === 0xef
-  return readValue({ bytes: buffer, at: hasByteOrderMark ? 3 : 0, repeats: none, repeatBytes: 0 })
-}
-
-function readValue(reader: Reader): Json {
-  reader.repeats = none
-  switch (nextToken(reader)) {
-    case '{':
-      return readObject(reader)
-    case '[':
-      return readArray(reader)
-    case '"':
-      return readString(reader)
-    case 't':
-      reader.at += 4
-      return true
-    case 'f':
-      reader.at += 5
-      return false
-    case 'n':
-      reader.at += 4
-      return null
-    default:
-      return readNumber(reader)
-  }
-}
-
-function readObject(reader: Reader): Json {
-  const object: { [field: string]: Json } = {}
-  let repeats: Repeat[] | null = null
-  reader.at++
-  while (nextToken(reader) !== '}') {
-    const field = readString(reader)
-    nextToken(reader)
-    reader.at++
-    const value = readValue(reader)
-    if (Object.hasOwn(object, field)) {
-      repeats ??= []
-      addRepeat(reader, repeats, field, object[field] ?? null)
-    }
-    if (reader.repeats.length > 0) {
-      repeats ??= []
-      addInside(reader, repeats, `${field}${joint(value)}`)
-    }
-    set(object, field, value)
-    if (nextToken(reader) === ',') reader.at++
-  }
-  reader.at++
-  reader.repeats = repeats ?? none
-  if (repeats) Object.assign(object, { [repeatedFields]: byPath(repeats) })
-  return object
-}
-
-function readArray(reader: Reader): Json {
-  const array: Json[] = []
-  let repeats: Repeat[] | null = null
-  reader.at++
-  while (nextToken(reader) !== ']') {
-    const value = readValue(reader)
-    const index = array.push(value) - 1
-    if (reader.repeats.length > 0) {
-      repeats ??= []
-      addInside(reader, repeats, `[${index}]${joint(value)}`)
-    }
-    if (nextToken(reader) === ',') reader.at++
-  }
-  reader.at++
-  reader.repeats = repeats ?? none
-  return array
-}
-
-function addInside(reader: Reader, repeats: Repeat[], place: string): void {
-  for (const { path, value } of reader.repeats) addRepeat(reader, repeats, `${place}${path}`, value)
-}
-
-function addRepeat(reader: Reader, repeats: Repeat[], path: string, value: Json): void {
-  reader.repeatBytes += bytesOfRepeat + path.length
-  if (reader.repeatBytes > mostRepeatBytes)
-    throw new JsonError('too large', 'the JSON repeats too many fields')
-  repeats.push({ path, value })
-}
-
-/** `Customer.Name`, but `Lines[0].Name`. */
-const joint = (inside: Json): string => (Array.isArray(inside) ? '' : '.')
-
-function set(object: { [field: string]: Json }, field: string, value: Json): void {
-  // Plain assignment would set the prototype.
-  if (field === '__proto__')
-    Object.defineProperty(object, field, { value, enumerable: true, configurable: true, writable: true })
-  else object[field] = value
-}
-
-function byPath(repeats: readonly Repeat[]): { readonly [path: string]: readonly Json[] } {
-  const found = Map.groupBy(repeats, (repeat) => repeat.path)
-  return Object.fromEntries([...found].map(([path, group]) => [path, group.map((repeat) => repeat.value)]))
-}
-
-/** A new string, never a slice: a slice would keep the whole page alive. */
-function readString(reader: Reader): string {
-  const { bytes } = reader
-  const start = reader.at
-  let end = start + 1
-  let hasEscapes = false
-  for (; bytes[end] !== 0x22; end++) {
-    if (bytes[end] !== 0x5c) continue
-    hasEscapes = true
-    end++
-  }
-  reader.at = end + 1
-  return hasEscapes
-    ? JSON.parse(bytes.toString('utf8', start, end + 1))
-    : bytes.toString('utf8', start + 1, end)
-}
-
-function readNumber(reader: Reader): Json {
-  const { bytes } = reader
-  const start = reader.at
-  while (isOfNumber(bytes[reader.at])) reader.at++
-  const source = bytes.toString('latin1', start, reader.at)
-  return isExact(source) ? Number(source) : JSON.rawJSON(source)
-}
-
-const isOfNumber = (byte: number | undefined): boolean =>
-  byte !== undefined && (byte <= 0x39 ? byte >= 0x2b && byte !== 0x2c : byte === 0x45 || byte === 0x65)
-
-function nextToken(reader: Reader): string {
-  let byte = reader.bytes[reader.at]
-  while (byte !== undefined && byte <= 0x20) byte = reader.bytes[++reader.at]
-  return byte === undefined ? '' : String.fromCharCode(byte)
-}
-
-// Reads JSON without losing a digit (P4) or a repeated field (P5). JSON.parse does the work; a scan of the text finds
-// what it would lose, and only a text with repeated fields or numbers in arrays is read by the parser of our own.
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 export function parseJson(bytes: Uint8Array): Json {
   expectBounded(bytes)
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  const cut = cutLongStrings(buffer)
-  const short = cut && parseCut(cut)
-  if (short) return short.value
-  return parseQuickly(buffer, noStrings)?.value ?? parseCarefully(buffer)
+  const cut = cutLongStrings(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))
+  const read = cut ? readCut(cut) : undefined
+  return read === undefined ? readExactly(decodeUtf8(bytes), noStrings).value : read
 }
 
-/** Null: it has to be read whole. */
-function parseCut({ bytes, strings }: Cut): Parsed | null {
+type Strings = Cut['strings']
+const noStrings: Strings = new Map()
+
+/** Undefined: it has to be read whole. */
+function readCut({ bytes, strings }: Cut): Json | undefined {
   try {
-    return parseQuickly(bytes, strings)
+    const { value, found } = readExactly(decodeUtf8(bytes), strings)
+    // One that was not found is the end of a longer string.
+    return found === strings.size ? value : undefined
   } catch (error) {
-    // The whole text is parsed again, so that the error names the right place.
-    if (error instanceof JsonError) return null
+    // The whole text is read again, so that the error names the right place.
+    if (error instanceof JsonError) return undefined
     throw error
   }
 }
 
-type Parsed = { readonly value: Json }
-type Strings = Cut['strings']
-const noStrings: Strings = new Map()
-
-/** Null: only the careful parser can tell. */
-function parseQuickly(buffer: Buffer, strings: Strings): Parsed | null {
-  // Not toString: of more than a megabyte it makes strings outside the heap, which pile up until the next full collection.
-  const text = decodeUtf8(buffer)
-  const value = parsePlainly(text)
-  const { fieldCount, colons, hasTrickyName } = findFields(text)
-  const walk: Walk = {
-    text,
-    colons,
-    strings,
-    fieldCount: 0,
-    inexact: [],
-    cut: [],
-    isUncertain: hasTrickyName || typeof value === 'number',
-  }
-  walkValue(value, walk, 0)
-  // More fields in the text than in the value: one was repeated, or a string holds something that looks like a field.
-  if (walk.fieldCount !== fieldCount || walk.isUncertain || walk.cut.length < strings.size) return null
-  // Each field is the object's own by now, `__proto__` too, so that plain assignment does not reach the prototype.
-  for (const { object, field, source } of walk.inexact) object[field] = JSON.rawJSON(source)
-  for (const { object, field, string } of walk.cut) object[field] = string
-  return { value }
+type Read = {
+  readonly value: Json
+  /** How many of the long strings it holds. */
+  readonly found: number
 }
 
-function decodeUtf8(bytes: Uint8Array): string {
-  try {
-    return utf8.decode(bytes)
-  } catch (cause) {
-    throw new JsonError('not UTF-8', 'the text is not valid UTF-8', { cause })
-  }
+function readExactly(text: string, strings: Strings): Read {
+  const read = parse(text, strings)
+  const { fieldCount, hasTrickyName, numbered } = numberNames(text)
+  if (fieldCount === read.fieldCount && !hasTrickyName) return read
+  const { value, found } = parse(numbered(), strings)
+  return { value: restore(value, [], { bytes: 0 }), found }
 }
 
-function parsePlainly(text: string): Json {
+/** A number that JSON.stringify may write in another way: `-0`, 16 digits, an exponent, `1.50`, `0.0000001`. */
+const mayBeInexact = /(?:^|[:[,])\s*(?:-0(?!\.)|-?(?:[\d.]{16}|\d+(?:\.\d*)?[eE]|\d+\.\d*0(?!\d)|0\.0{6}))/
+
+function parse(text: string, strings: Strings): Read & { readonly fieldCount: number } {
+  // Several times as fast as when it calls back for each value.
+  if (strings.size === 0 && !mayBeInexact.test(text)) {
+    const value = orJsonError(text, () => JSON.parse(text))
+    return { value, found: 0, fieldCount: countFields(value) }
+  }
+  let [found, fieldCount] = [0, 0]
+  // The engine calls it for each value, and at last for the whole, as the only field of an object that nobody sent.
+  function exactly(this: unknown, _: string, value: Json, { source }: { readonly source?: string }): Json {
+    if (!Array.isArray(this)) fieldCount++
+    // Without a source the engine has mistaken one name for another: see below.
+    if (typeof value === 'number' && source !== undefined && String(value) !== source)
+      return JSON.rawJSON(copyOf(source))
+    const long = typeof value === 'string' && strings.size > 0 ? strings.get(value) : undefined
+    if (long === undefined) return value
+    found++
+    return long
+  }
+  const value = orJsonError(text, () => JSON.parse(text, exactly))
+  return { value, found, fieldCount: fieldCount - 1 }
+}
+
+function countFields(value: Json): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let count = 0
+  if (Array.isArray(value)) for (const item of value) count += countFields(item)
+  else for (const name in value) count += 1 + countFields((value as JsonObject)[name] ?? null)
+  return count
+}
+
+function orJsonError(text: string, read: () => Json): Json {
   try {
-    return JSON.parse(text)
+    return read()
   } catch (error) {
     // The engine's own message quotes the text, which may hold a secret (P9): only the place is told.
     const [, place] = /at position (\d+)/.exec(String(error)) ?? []
@@ -226,53 +89,90 @@ function parsePlainly(text: string): Json {
   }
 }
 
-type MutableObject = { [field: string]: Json }
-
-type Walk = {
-  readonly text: string
-  readonly colons: Int32Array
-  /** Fields met so far, in the order of the text: a field comes before the fields inside it. */
-  fieldCount: number
-  readonly strings: Strings
-  readonly inexact: { readonly object: MutableObject; readonly field: string; readonly source: string }[]
-  /** Where long strings were taken out of the text. */
-  readonly cut: { readonly object: MutableObject; readonly field: string; readonly string: string }[]
-  isUncertain: boolean
-}
-
-function walkValue(value: Json, walk: Walk, depth: number): void {
-  if (typeof value !== 'object' || value === null) return
-  if (depth > deepest) throw nestedTooDeep()
-  if (Array.isArray(value)) walkArray(value, walk, depth)
-  else walkObject(value as MutableObject, walk, depth)
-}
-
-function walkArray(array: JsonArray, walk: Walk, depth: number): void {
-  for (const item of array) {
-    if (typeof item === 'object') walkValue(item, walk, depth + 1)
-    else if (typeof item === 'number') walk.isUncertain = true
+/** Not toString: of more than a megabyte it makes strings outside the heap, which pile up until the next full collection. */
+function decodeUtf8(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes)
+  } catch (cause) {
+    throw new JsonError('not UTF-8', 'the text is not valid UTF-8', { cause })
   }
 }
 
-function walkObject(object: MutableObject, walk: Walk, depth: number): void {
-  const first = walk.fieldCount
-  for (const field in object) {
-    // JavaScript moves fields named like an index to the front: the order is not that of the text.
-    if (walk.fieldCount === first && startsWithDigit(field)) walk.isUncertain = true
-    const colonAt = walk.colons[walk.fieldCount++]
-    const value = object[field]
-    if (typeof value === 'number') {
-      const source = inexactSource(walk.text, colonAt ?? 0)
-      if (source !== null) walk.inexact.push({ object, field, source })
-    } else if (typeof value === 'object' && value !== null) walkValue(value, walk, depth + 1)
-    else if (walk.strings.size > 0 && typeof value === 'string') {
-      const string = walk.strings.get(value)
-      if (string !== undefined) walk.cut.push({ object, field, string })
+/** A slice of 13 characters or more would keep the whole text alive. */
+const copyOf = (slice: string): string =>
+  slice.length < 13 ? slice : Buffer.from(slice, 'latin1').toString('latin1')
+
+const quote = 0x22
+const colon = 0x3a
+const backslash = 0x5c
+
+/** Finds the names in a text that is JSON. */
+function numberNames(text: string) {
+  const ends: number[] = []
+  let hasTrickyName = false
+  for (let start = text.indexOf('"'); start !== -1; ) {
+    const end = endOfString(text, start)
+    let next = end + 1
+    while (text.charCodeAt(next) <= 0x20) next++
+    if (text.charCodeAt(next) === colon) {
+      ends.push(end)
+      // One that ends in an escaped quote: V8 13's JSON.parse may take it for one that ends in a backslash.
+      if (text.charCodeAt(end - 1) === quote && end - 1 > start) hasTrickyName = true
     }
+    start = text.indexOf('"', end + 1)
+  }
+  /** The same text, in which each name ends with a number of its own. */
+  const numbered = () =>
+    ends.map((end, index) => `${text.slice(ends[index - 1] ?? 0, end)}#${index}`).join('') +
+    text.slice(ends.at(-1) ?? 0)
+  return { fieldCount: ends.length, hasTrickyName, numbered }
+}
+
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
+    let backslashes = 0
+    while (text.charCodeAt(end - 1 - backslashes) === backslash) backslashes++
+    if (backslashes % 2 === 0) return end
   }
 }
 
-function startsWithDigit(field: string): boolean {
-  const first = field.charCodeAt(0)
-  return first >= 0x30 && first <= 0x39
+/** An earlier value of a field, with the path to it. */
+type Repeat = { readonly path: string; readonly value: Json }
+
+/** Each object notes the repeated fields of those inside it once more. */
+const mostRepeatBytes = 48 * 1024 * 1024
+const bytesOfRepeat = 100
+
+/** Takes the numbers off the names again. Adds to `repeats` what is repeated inside the value; `noted` counts about how many bytes that takes. */
+function restore(value: Json, repeats: Repeat[], noted: { bytes: number }): Json {
+  if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return value
+  const add = (path: string, earlier: Json) => {
+    noted.bytes += bytesOfRepeat + path.length
+    if (noted.bytes > mostRepeatBytes) throw new JsonError('too large', 'the JSON repeats too many fields')
+    repeats.push({ path, value: earlier })
+  }
+  const restoreAt = (place: string, inside: Json): Json => {
+    const inner: Repeat[] = []
+    const restored = restore(inside, inner, noted)
+    // `Customer.Name`, but `Lines[0].Name`.
+    const joint = Array.isArray(inside) ? '' : '.'
+    for (const { path, value: earlier } of inner) add(`${place}${joint}${path}`, earlier)
+    return restored
+  }
+  if (Array.isArray(value)) return value.map((item, index) => restoreAt(`[${index}]`, item))
+  const fields = new Map<string, Json>()
+  for (const [numbered, inside] of Object.entries(value as JsonObject)) {
+    const name = numbered.slice(0, numbered.lastIndexOf('#'))
+    const earlier = fields.get(name)
+    if (earlier !== undefined) add(name, earlier)
+    fields.set(name, restoreAt(name, inside))
+  }
+  // Unlike an assignment, this does not let `__proto__` reach the prototype.
+  const object = Object.fromEntries(fields)
+  return repeats.length > 0 ? Object.assign(object, { [repeatedFields]: byPath(repeats) }) : object
+}
+
+function byPath(repeats: readonly Repeat[]): JsonObject {
+  const found = Map.groupBy(repeats, (repeat) => repeat.path)
+  return Object.fromEntries([...found].map(([path, group]) => [path, group.map((repeat) => repeat.value)]))
 }

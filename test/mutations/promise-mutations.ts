@@ -211,9 +211,9 @@ export const promiseMutations: readonly Mutation[] = [
     test: 'test/unit/json.test.ts',
     promise: 'P4',
     name: 'integers of 17 digits are taken for exact',
-    file: 'src/json/scan.ts',
-    find: 'if (end - start > 15) return true',
-    replace: 'if (end - start > 17) return true',
+    file: 'src/json/parse.ts',
+    find: '[\\d.]{16}',
+    replace: '[\\d.]{18}',
   },
   {
     ...values,
