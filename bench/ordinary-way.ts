@@ -13,9 +13,9 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core'
 import type { Json, JsonObject } from '../src/json/json.ts'
-import type { ColumnType } from '../src/store/schema/column-types.ts'
 import type { Column, TableSchema } from '../src/store/schema/table-schema.ts'
 import type { Database } from '../src/store/server/connect.ts'
+import type { ColumnType } from '../src/store/types/table.ts'
 import type { Records } from '../src/streams/record.ts'
 
 const builders: Readonly<Record<ColumnType, (name: string) => PgColumnBuilderBase>> = {

@@ -3,7 +3,8 @@
 
 import { readFileSync } from 'node:fs'
 import { createPageEncoder, rowsToWrite } from '../src/store/encoding/page.ts'
-import { type ColumnType, columnName, commonType, typeOf } from '../src/store/schema/column-types.ts'
+import { columnName } from '../src/store/schema/column-names.ts'
+import { type ColumnType, commonType, typeOf } from '../src/store/types/table.ts'
 import { knownStreams } from '../src/streams/catalog.ts'
 import { isObject, readRecords } from '../src/streams/record.ts'
 import { withoutTwins } from '../src/streams/twins.ts'

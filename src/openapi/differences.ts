@@ -1,7 +1,7 @@
 // Where rows are otherwise than the upstream describes its records: what it says of each field, beside what the rows of its stream hold.
 
 import pg, { type ClientBase } from 'pg'
-import { foldName } from '../store/schema/column-types.ts'
+import { foldName } from '../store/schema/column-names.ts'
 import { qualified } from '../store/schema/table-schema.ts'
 import { count, plural } from '../util/text.ts'
 import type { RecordType } from './description.ts'

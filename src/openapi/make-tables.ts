@@ -3,12 +3,14 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../log.ts'
-import { type ColumnType, documentedTypes, foldName, printable } from '../store/schema/column-types.ts'
+import { foldName, printable } from '../store/schema/column-names.ts'
 import { createTable, type WantedKey } from '../store/schema/create-table.ts'
+import { documentedTypes } from '../store/schema/documented-types.ts'
 import { growTable } from '../store/schema/grow-table.ts'
 import { getsNoColumn, qualified, readTableSchema, type TableSchema } from '../store/schema/table-schema.ts'
 import { viewOf } from '../store/schema/views.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../store/server/session.ts'
+import { type ColumnType, keyType } from '../store/types/table.ts'
 import type { MirroredStream } from '../streams/catalog.ts'
 import { isComposite } from '../streams/record.ts'
 import type { DescribedField, RecordType } from './description.ts'
@@ -61,14 +63,10 @@ async function wantedKey(
   for (const candidate of candidates) {
     if (isComposite(candidate)) return { field: candidate, type: 'text' }
     const field = type.fields.find(({ name }) => foldName(name) === foldName(candidate))
-    if (field) return { field: field.name, type: keyType(columnTypeOf(field)) }
+    if (field) return { field: field.name, type: keyType(columnTypeOf(field) ?? 'text') }
   }
   return null
 }
-
-/** Any other type can be told apart by its text, so such a key is a text. */
-const keyType = (type: ColumnType | null): ColumnType =>
-  type === 'bigint' || type === 'uuid' ? type : 'text'
 
 export const columnTypeOf = ({ name, kind }: Pick<DescribedField, 'name' | 'kind'>): ColumnType | null =>
   kind === null ? null : (documentedTypes({ fieldKinds: { [name]: { kind } } }).get(foldName(name)) ?? null)

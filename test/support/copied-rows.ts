@@ -1,7 +1,7 @@
 // Reads back what COPY would be sent: lines of text, and rows of the binary format, each as texts that can be compared.
 
 import type { Copies } from '../../src/store/encoding/copy-rows.ts'
-import type { ColumnType } from '../../src/store/schema/column-types.ts'
+import type { ColumnType } from '../../src/store/types/table.ts'
 
 /** The cells of one row; null: null. What comes before the columns is told as well. */
 export type CopiedRow = {

@@ -1,8 +1,8 @@
 // Lists of records as bytes, from ordinary to hostile, and tables that take them more or less: everything follows from a seed.
 
-import type { ColumnType } from '../../src/store/schema/column-types.ts'
-import { foldName } from '../../src/store/schema/column-types.ts'
+import { foldName } from '../../src/store/schema/column-names.ts'
 import type { TableSchema } from '../../src/store/schema/table-schema.ts'
+import type { ColumnType } from '../../src/store/types/table.ts'
 import type { Random } from './random.ts'
 import { streamOf } from './streams.ts'
 

@@ -1,16 +1,11 @@
 // Names and types of columns, as they follow from the data.
 
 import { describe, expect, it } from 'vitest'
-import {
-  columnName,
-  commonType,
-  cutToMicroseconds,
-  fitsInt64,
-  fitsNumeric,
-  foldName,
-  isInstant,
-  typeOf,
-} from '../../src/store/schema/column-types.ts'
+import { columnName, foldName } from '../../src/store/schema/column-names.ts'
+import { fitsInt64 } from '../../src/store/types/bigint.ts'
+import { fitsNumeric } from '../../src/store/types/numeric.ts'
+import { commonType, typeOf } from '../../src/store/types/table.ts'
+import { cutToMicroseconds, isInstant } from '../../src/store/types/timestamptz.ts'
 
 describe('a column name', () => {
   it.each([

@@ -50,18 +50,20 @@ const matrix: Readonly<Record<string, Row>> = {
   'store/tables': row('describes the fixed tables, for migrations and queries, and asks nothing', base, [
     'drizzle-orm',
   ]),
+  'store/types': row('says how each type of column is written, and knows no table', base),
   'store/schema': row(
     'makes and widens tables and views; rows are written by store/writing and read by store/queries',
-    [...base, 'store/server', 'store/tables'],
+    [...base, 'store/server', 'store/tables', 'store/types'],
     ['pg', 'drizzle-orm'],
   ),
   'store/encoding': row('turns records into lines of COPY, and asks Postgres nothing', [
     ...base,
     'store/schema',
+    'store/types',
   ]),
   'store/writing': row(
     'commits pages; who may write, and which position moves with a page, is handed to it by store/runs',
-    [...base, 'store/encoding', 'store/schema', 'store/server', 'sync/ports'],
+    [...base, 'store/encoding', 'store/schema', 'store/server', 'store/types', 'sync/ports'],
     ['pg'],
   ),
   'store/queries': row(

@@ -2,7 +2,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import { streams } from '../../streams/catalog.ts'
-import { foldName } from '../schema/column-types.ts'
+import { foldName } from '../schema/column-names.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 
 type Queryable = Pick<ClientBase, 'query'>

@@ -4,8 +4,7 @@
 import { hash } from 'node:crypto'
 import type { Row } from '../../streams/record.ts'
 import type { SpareBytes } from '../../wire/spare-bytes.ts'
-import { type Cells, viewOf } from './cells.ts'
-import { copyNull } from './copy-text.ts'
+import { type Cells, copyNull, viewOf } from '../types/cells.ts'
 
 /** What each row begins with: the columns, and their types. */
 export const hashAndFlagColumns = {

@@ -4,24 +4,13 @@
 import { hash } from 'node:crypto'
 import type { Found, Row } from '../../streams/record.ts'
 import type { FieldOrder } from '../../wire/field-order.ts'
-import { type ColumnType, foldName } from '../schema/column-types.ts'
+import { foldName } from '../schema/column-names.ts'
 import type { Column, TableSchema } from '../schema/table-schema.ts'
-import {
-  type Cells,
-  mostCellBytes,
-  newCells,
-  viewOf,
-  writeBigint,
-  writeBoolean,
-  writeNull,
-  writeNumeric,
-  writeText,
-  writeTextRange,
-  writeUuid,
-} from './cells.ts'
+import { type Cells, copyNull, mostCellBytes, newCells, viewOf, writeNull } from '../types/cells.ts'
+import type { LocalTime, TypeRules } from '../types/column-type.ts'
+import { columnTypes } from '../types/table.ts'
+import { zoneSuffix } from '../types/timestamptz.ts'
 import { addBinary, addHash, addText, beginBinary, type CopyRows } from './copy-rows.ts'
-import { copyNull, zoneSuffix } from './copy-text.ts'
-import { copyInstant, type LocalTime, writeInstant } from './instant-cell.ts'
 import { type NewFields, noteNewField, type PageNotes, volatileColumns } from './row.ts'
 
 /** By the suffix that names the zone of a date-time without an offset. Where a zone is missing, Postgres reads the text. */
@@ -46,7 +35,8 @@ type Places = {
 
 type PlainEncoder = {
   readonly tableSchema: TableSchema
-  readonly kinds: readonly ColumnType[]
+  /** By column, how it is written. */
+  readonly rules: readonly TypeRules[]
   readonly keyIndex: number
   readonly localTimes: readonly (LocalTime | null)[]
   readonly cells: Cells
@@ -75,7 +65,9 @@ export function createPlainRowEncoder(
   const isVolatile = volatileColumns(tableSchema)
   const encoder: PlainEncoder = {
     tableSchema,
-    kinds: columns.map((column) => (isSimple(tableSchema, column) ? column.type : 'jsonb')),
+    rules: columns.map((column) =>
+      isSimple(tableSchema, column) ? columnTypes[column.type] : columnTypes.jsonb,
+    ),
     keyIndex: columns.indexOf(key),
     localTimes: columns.map(({ field, type }) => {
       if (type !== 'timestamptz') return null
@@ -96,7 +88,7 @@ export function createPlainRowEncoder(
 /** Keys and row versions are read from their bytes only if they are of the usual types. */
 function isSimple({ key, versions }: TableSchema, column: Column): boolean {
   if (versions.includes(column)) return column.type === 'bigint'
-  return column !== key || column.type === 'bigint' || column.type === 'uuid' || column.type === 'text'
+  return column !== key || columnTypes[column.type].fitsKey !== null
 }
 
 function placesOf({ tableSchema, newFields }: PlainEncoder, order: FieldOrder): Places {
@@ -176,13 +168,13 @@ function deletionAt(
 }
 
 /** Makes room for a row, and begins it. */
-function prepareCells({ cells, localTimes, kinds }: PlainEncoder, recordBytes: number, rows: CopyRows): void {
-  const most = recordBytes + (kinds.length + 2) * mostCellBytes + localTimes.length * longestSuffix
+function prepareCells({ cells, localTimes, rules }: PlainEncoder, recordBytes: number, rows: CopyRows): void {
+  const most = recordBytes + (rules.length + 2) * mostCellBytes + localTimes.length * longestSuffix
   if (cells.text.length < most) {
     cells.text = Buffer.alloc(2 * most)
     cells.textView = viewOf(cells.text)
   }
-  beginBinary(rows, cells, most, kinds.length)
+  beginBinary(rows, cells, most, rules.length)
   cells.isTextOnly = false
   // The first cell is for rescued values: a plain row has none.
   for (let at = 0; at < copyNull.length; at++) cells.text[at] = copyNull.charCodeAt(at)
@@ -193,7 +185,7 @@ const longestSuffix = 64
 
 /** Returns where the last cell ends that is not null; -1 when the row is not plain. */
 function writeCells(
-  { kinds, keyIndex, localTimes, cells, isVolatile, leftOut, onlyHashes }: PlainEncoder,
+  { rules, keyIndex, localTimes, cells, isVolatile, leftOut, onlyHashes }: PlainEncoder,
   { fieldOf }: Places,
   { key }: Row,
   { bytes, places: { valueStarts, valueEnds } }: Found['page'],
@@ -203,7 +195,7 @@ function writeCells(
 ): number {
   let hashedEnd = 0
   leftOut.length = 0
-  for (let column = 0; column < kinds.length; column++) {
+  for (let column = 0; column < rules.length; column++) {
     const field = fieldOf[column] as number
     const start = field > 0 && field < fieldCount ? (valueStarts[first + field] as number) : 0
     if (start <= 0) {
@@ -213,13 +205,14 @@ function writeCells(
     }
     const end = valueEnds[first + field] as number
     const cellStart = cells.textEnd
-    const kind = kinds[column] as ColumnType
+    const type = rules[column] as TypeRules
     const local = localTimes[column] as LocalTime
     if (
+      (end < 0 && !type.takesEscapes) ||
       (column === keyIndex && !isKeyAt(key, bytes, start, end)) ||
       !(onlyHashes
-        ? writeHashedCell(cells, kind, bytes, start, end, local)
-        : writeCell(cells, kind, bytes, start, end, local))
+        ? writeHashedCell(cells, type, bytes, start, end, local)
+        : type.fromBytes(cells, bytes, start, end, local))
     )
       return giveUp(nonNull, fieldOf, valueStarts, first, fieldCount, column)
     if (isVolatile?.[column]) leftOut.push(cellStart, cells.textEnd)
@@ -260,55 +253,17 @@ function giveUp(
   return -1
 }
 
-function writeCell(
-  cells: Cells,
-  kind: ColumnType,
-  bytes: Buffer,
-  start: number,
-  end: number,
-  local: LocalTime,
-): boolean {
-  if (kind === 'text') return writeText(cells, bytes, start, end)
-  // A string with escapes.
-  if (end < 0) return false
-  switch (kind) {
-    case 'bigint':
-      return writeBigint(cells, bytes, start, end)
-    case 'timestamptz':
-      return writeInstant(cells, bytes, start, end, local)
-    case 'numeric':
-      return writeNumeric(cells, bytes, start, end)
-    case 'boolean':
-      return writeBoolean(cells, bytes, start)
-    case 'uuid':
-      return writeUuid(cells, bytes, start, end)
-    default:
-      return false
-  }
-}
-
-/** Writes only the text of a cell. Numbers and moments are not checked: a text that is not valid equals that of no stored cell. */
+/** Writes only the text of a cell: the binary form of the next one overwrites that of this one. */
 function writeHashedCell(
   cells: Cells,
-  kind: ColumnType,
+  type: TypeRules,
   bytes: Buffer,
   start: number,
   end: number,
   local: LocalTime,
 ): boolean {
-  const isString = bytes[start] === 0x22
-  if (kind === 'text' && isString && end > 0) {
-    writeTextRange(cells, start + 1, end - 1)
-    return true
-  }
-  if (kind === 'bigint' || kind === 'numeric') {
-    if (!isString) writeTextRange(cells, start, end)
-    return !isString
-  }
-  if (kind === 'timestamptz') return end > 0 && copyInstant(cells, bytes, start, end, local)
-  // The binary form is not needed: the next cell overwrites it.
   const { binaryEnd } = cells
-  const isWritten = writeCell(cells, kind, bytes, start, end, local)
+  const isWritten = type.textFromBytes(cells, bytes, start, end, local)
   cells.binaryEnd = binaryEnd
   return isWritten
 }

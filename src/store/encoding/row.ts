@@ -3,33 +3,22 @@
 import { type Json, type JsonObject, repeatedFields } from '../../json/json.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
 import { type Rejected, type Row, saysDeleted, toInt64, toVersion } from '../../streams/record.ts'
+import { foldName } from '../schema/column-names.ts'
+import { documentedTypes } from '../schema/documented-types.ts'
 import {
-  type ColumnType,
-  commonType,
-  documentedTypes,
-  fitsNumeric,
-  foldName,
-  keyCheck,
-  typeOf,
-} from '../schema/column-types.ts'
-import {
-  type Column,
   deletionFlag,
   getsNoColumn,
   maxColumns,
   type TableSchema,
   versionFields,
 } from '../schema/table-schema.ts'
+import { copyNull } from '../types/cells.ts'
+import { holdable, holdableValue } from '../types/jsonb.ts'
+import { fitsNumeric, numberText } from '../types/numeric.ts'
+import { type ColumnType, columnTypes, commonType, keyCheck, typeOf } from '../types/table.ts'
+import { escapeCopy } from '../types/text.ts'
+import { zoneSuffix } from '../types/timestamptz.ts'
 import { addLine, addLongCells, type CopyRows, hashAndFlagColumns } from './copy-rows.ts'
-import {
-  copyNull,
-  type Encode,
-  encoders,
-  escapeCopy,
-  holdable,
-  holdableValue,
-  instantEncoder,
-} from './copy-text.ts'
 
 // Where the fields of a record go. Records of one stream mostly carry the same fields in the same order, so the answer
 // is worked out once for each order and found again by comparing names.
@@ -149,6 +138,7 @@ type RowEncoder = {
   readonly isVolatile: readonly boolean[] | null
 }
 type Rescued = [string, Json][]
+type Encode = (value: Json) => string | null
 
 /** A row that does not fit the table's key adds nothing, and is noted as unfit. */
 export function createRowEncoder(
@@ -170,8 +160,6 @@ function prepareEncoder(
   const versionIndexes = tableSchema.versions.map((column) => columns.indexOf(column))
   const documented = documentedTypes(stream)
   const zones = new Map(Object.entries(stream.fieldZones ?? {}))
-  const isDocumented = ({ field, type }: Column, wanted: ColumnType) =>
-    type === wanted && documented.get(foldName(field)) === wanted
   return {
     tableSchema,
     planOf: createPlanner(tableSchema, newFields),
@@ -180,10 +168,10 @@ function prepareEncoder(
     versionIndexes,
     encodeColumn: columns.map((column, index): Encode => {
       if (versionIndexes.includes(index)) return encodeVersion
-      if (isDocumented(column, 'bigint')) return encodeInteger
-      if (isDocumented(column, 'numeric')) return encodeDecimal
-      if (column.type !== 'timestamptz') return encoders[column.type]
-      return instantEncoder(column.field, zones.get(foldName(column.field)))
+      const { fromJson, fromDescribed } = columnTypes[column.type]
+      const from = documented.get(foldName(column.field)) === column.type ? fromDescribed : fromJson
+      const suffix = zoneSuffix(column.field, zones.get(foldName(column.field)))
+      return (value) => from(value, suffix)
     }),
     canWiden: columns.map(
       (column, index) =>
@@ -334,19 +322,6 @@ function countValue({ nonNull }: PageNotes, column: number): void {
 
 const encodeVersion: Encode = (value) => toVersion(value)?.toString() ?? null
 
-const encodeInteger: Encode = (value) =>
-  typeof value === 'number' && Number.isSafeInteger(value) ? `${value}` : (toInt64(value)?.toString() ?? null)
-
-const decimal = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/
-
-/** For a field that is described as a number: takes numbers in quotes as well. */
-const encodeDecimal: Encode = (value) =>
-  typeof value === 'string'
-    ? decimal.test(value) && fitsNumeric(value)
-      ? value
-      : null
-    : encoders.numeric(value)
-
 function isKey(value: Json, key: string): boolean {
   if (typeof value === 'string') return value === key || value.toLowerCase() === key
   return (typeof value === 'number' && `${value}` === key) || toInt64(value)?.toString() === key
@@ -355,8 +330,10 @@ function isKey(value: Json, key: string): boolean {
 /** Of one page: as many fields as a table can have and as are remembered besides. */
 const mostGrowth = maxColumns + mostUnplaced
 
-const isWiderNumber = (value: Json): boolean =>
-  typeof value === 'number' ? fitsNumeric(String(value)) : JSON.isRawJSON(value) && fitsNumeric(value.rawJSON)
+const isWiderNumber = (value: Json): boolean => {
+  const text = numberText(value)
+  return text !== null && fitsNumeric(text)
+}
 
 function noteField(
   notes: PageNotes,

@@ -3,8 +3,8 @@
 import pg, { type ClientBase } from 'pg'
 import { kinds, type MirroredStream } from '../../streams/catalog.ts'
 import { isComposite, keyParts, typedKey } from '../../streams/record.ts'
-import { keyCheck } from '../schema/column-types.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { keyCheck } from '../types/table.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
 

@@ -3,8 +3,8 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import { keyCheck } from '../schema/column-types.ts'
 import { type Column, qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { keyCheck } from '../types/table.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
 

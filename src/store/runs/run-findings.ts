@@ -6,7 +6,7 @@ import { beliefKind, ruleOf } from '../../streams/beliefs.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Arrival, CausedDifference, VolatileField } from '../../sync/ports/audits.ts'
 import type { Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
-import { foldName } from '../schema/column-types.ts'
+import { foldName } from '../schema/column-names.ts'
 import { qualified } from '../schema/table-schema.ts'
 import { fenceRuns, type RunLease, type RunSession } from './lease.ts'
 

@@ -4,7 +4,8 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
-import { type ColumnType, columnName, fieldComment, foldName, printable } from './column-types.ts'
+import type { ColumnType } from '../types/table.ts'
+import { columnName, fieldComment, foldName, printable } from './column-names.ts'
 import { maxColumns, partIndexSql, qualified, type TableSchema, versionFields } from './table-schema.ts'
 import { historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
 

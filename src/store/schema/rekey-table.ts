@@ -6,7 +6,10 @@ import type { Logger } from '../../log.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
 import { sharedKeyReason } from '../../streams/twins.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
-import { type ColumnType, foldName, keyCheck, keyColumnName, keyComment, printable } from './column-types.ts'
+import { isInt64Sql } from '../types/numeric.ts'
+import { type ColumnType, columnTypes, keyCheck } from '../types/table.ts'
+import { uuidPattern } from '../types/uuid.ts'
+import { foldName, keyColumnName, keyComment, printable } from './column-names.ts'
 import type { KeyColumn } from './create-table.ts'
 import { growTable } from './grow-table.ts'
 import { type Column, partIndexSql, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
@@ -113,33 +116,9 @@ function compositeSql(keyField: string, columns: readonly Column[]): string {
   return `'[' || ${parts.join(` || ',' || `)} || ']'`
 }
 
-const uuidPattern = '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
-
-/** Whether a text, which may be anything, is an integer of 64 bits. */
-const isInt64Sql = (text: string): string =>
-  `case when ${text} ~ '^-?(0|[1-9][0-9]{0,18})$' then ${fitsInt64Sql(`(${text})::numeric`)} else false end`
-
-const fitsInt64Sql = (number: string): string =>
-  `${number} between -9223372036854775808 and 9223372036854775807`
-
 /** `quoted` makes what it has to be of a text that is no number. */
-function partSql({ name, type }: Column, quoted: (text: string) => string): string {
-  const value = pg.escapeIdentifier(name)
-  switch (type) {
-    case 'bigint':
-      return `${value}::text`
-    case 'numeric':
-      return `(case when ${value} = trunc(${value}) and ${fitsInt64Sql(value)} then trunc(${value})::text end)`
-    case 'uuid':
-      return quoted(`${value}::text`)
-    case 'text': {
-      const text = quoted(`case when ${value} ~* '${uuidPattern}' then lower(${value}) else ${value} end`)
-      return `(case when ${value} = '' then null when ${isInt64Sql(value)} then (${value}::numeric)::text else ${text} end)`
-    }
-    default:
-      return 'null::text'
-  }
-}
+const partSql = ({ name, type }: Column, quoted: (text: string) => string): string =>
+  columnTypes[type].keySql(pg.escapeIdentifier(name), quoted)
 
 /** A key of one field, in the column of that field. */
 async function withColumn(

@@ -5,7 +5,8 @@ import pg, { type ClientBase } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
-import { type ColumnType, columnName, columnTypes, foldName } from './column-types.ts'
+import { type ColumnType, columnTypes, isColumnType } from '../types/table.ts'
+import { columnName, foldName } from './column-names.ts'
 
 export type Column = {
   readonly field: string
@@ -72,10 +73,14 @@ type Row = {
   readonly is_in_history: boolean
 }
 
+const catalogNames = Object.entries(columnTypes).flatMap(([name, { catalogName }]) =>
+  catalogName === null ? [] : [`when '${catalogName}' then '${name}'`],
+)
+
 /** Of a line of pg_attribute, as Tidemark calls its types. */
 export const columnTypeSql = (attribute: string): string => `
   case format_type(${attribute}.atttypid, ${attribute}.atttypmod)
-    when 'timestamp with time zone' then 'timestamptz' when 'time without time zone' then 'time'
+    ${catalogNames.join(' ')}
     else format_type(${attribute}.atttypid, ${attribute}.atttypmod)
   end`
 
@@ -102,7 +107,7 @@ export async function readTableSchema(
      order by a.attnum`,
     [qualified(stream), stream.name, qualified(historyOf(stream))],
   )
-  const isForeign = (row: Pick<Row, 'type'>) => !columnTypes.includes(row.type)
+  const isForeign = (row: Pick<Row, 'type'>) => !isColumnType(row.type)
   const columns = rows.flatMap((row) =>
     row.field === null || isForeign(row)
       ? []

@@ -4,7 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import { columnTypes } from './column-types.ts'
+import { columnTypes } from '../types/table.ts'
 import { definitions, ownColumns } from './own-columns.ts'
 import { columnTypeSql, qualified, readTableSchema } from './table-schema.ts'
 import { showColumns, viewOf } from './views.ts'
@@ -30,7 +30,9 @@ const triggerCountSql = `(
   select count(*)::int from pg_trigger
   where tgrelid = known.table_oid::oid and tgenabled = 'A' and tgname in ('${triggers.join("', '")}'))`
 
-const typesSql = columnTypes.map((type) => `'${type}'`).join(', ')
+const typesSql = Object.keys(columnTypes)
+  .map((type) => `'${type}'`)
+  .join(', ')
 
 /** No trigger tells of a column that was dropped, renamed or given another type, nor of a key. */
 const isAlteredSql = `(

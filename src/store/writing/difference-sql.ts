@@ -3,7 +3,7 @@
 
 import pg from 'pg'
 import type { Difference } from '../../sync/ports/audits.ts'
-import { foldName } from '../schema/column-types.ts'
+import { foldName } from '../schema/column-names.ts'
 import { type TableSchema, versionSql } from '../schema/table-schema.ts'
 
 // When a row may be replaced by an older version than its own (P3): when it is known to be wrong, or when a rewind or a new epoch

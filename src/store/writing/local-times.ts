@@ -3,10 +3,10 @@
 
 import type { ClientBase, Pool } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import { localSuffix } from '../encoding/copy-text.ts'
-import type { OffsetAt } from '../encoding/instant-cell.ts'
 import type { LocalTimes } from '../encoding/plain-row.ts'
 import { inTransaction, withConnection } from '../server/session.ts'
+import type { OffsetAt } from '../types/column-type.ts'
+import { localSuffix } from '../types/timestamptz.ts'
 
 /** Date-times outside of this span are left to Postgres. Within it no zone has an offset with seconds. */
 const asked = { from: '1980-01-01', to: '2060-01-01' } as const

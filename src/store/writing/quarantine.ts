@@ -7,10 +7,10 @@ import { repeatedFields } from '../../json/json.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
 import { isObject, keyReader, type Rejected } from '../../streams/record.ts'
-import { canonicalText, fitsJsonb, holdableValue } from '../encoding/copy-text.ts'
 import type { Tally } from '../encoding/page.ts'
-import { foldName, printable } from '../schema/column-types.ts'
+import { foldName, printable } from '../schema/column-names.ts'
 import { maxColumns } from '../schema/table-schema.ts'
+import { canonicalText, fitsJsonb, holdableValue } from '../types/jsonb.ts'
 
 type FieldCounts = { nonNull: number; rescued: number }
 

@@ -1,24 +1,48 @@
-// The cell of a moment, in both forms: a date and a time with an offset, or one that is local to a zone. As in cells.ts, what is not of the
-// plainest form is not written here.
+// Moments. Which texts are one that Postgres reads as exactly that moment, cut to microseconds and never rounded (P4). Without an offset they
+// are local to a zone: the field's own, or that of the connection.
 
 import { type Cells, dot, minus, quote, writeInt64, writeLargeInt64, writeTextRange, zero } from './cells.ts'
+import { type FromJson, type LocalTime, typeRules } from './column-type.ts'
 
-/** How far a local time is ahead of UTC, both in seconds since 2000; null where that is not known. */
-export type OffsetAt = (localSeconds: number) => number | null
-/** How the date-times of a column are read that have no offset: what their text is followed by, and by how much they are ahead. */
-export type LocalTime = { readonly suffix: Buffer; readonly offsetAt: OffsetAt }
+// 2024-05-06T07:08:09.1234567+02:00; seconds, fraction and offset may be missing. Postgres would take 24:00 and :60, but turn them into another
+// text of the same moment.
+const pattern =
+  /^(?!0000)\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-](?:0\d|1[0-4]):?[0-5]\d)?$/
 
-const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const
+export const isInstant = (text: string): boolean =>
+  // The letter T in its place tells most other strings apart at once.
+  text.charCodeAt(10) === 0x54 &&
+  pattern.test(text) &&
+  isDayOf(Number(text.slice(0, 4)), Number(text.slice(5, 7)), Number(text.slice(8, 10)))
+
+const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+
+const isDayOf = (year: number, month: number, day: number): boolean =>
+  day > 0 && (day <= (daysInMonth[month - 1] ?? 0) || (day === 29 && month === 2 && isLeap(year)))
+
+const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+
+/** Cut, never rounded. */
+export const cutToMicroseconds = (instant: string): string => instant.replace(/(\.\d{6})\d+/, '$1')
+
+const hasOffset = /(?:Z|[+-]\d\d:?\d\d)$/
+const saysUtc = /(?:UTC|Utc|_utc)$/
+
+/** What follows a date-time of a field that has no offset. */
+export const zoneSuffix = (field: string, zone: string | undefined): string =>
+  zone === undefined ? (saysUtc.test(field) ? 'Z' : '') : localSuffix(zone)
+
+export const localSuffix = (zone: string): string => ` ${zone}`
+
+const fromJson: FromJson = (value, suffix) => {
+  const instant = typeof value === 'string' && isInstant(value) ? cutToMicroseconds(value) : null
+  return instant === null || hasOffset.test(instant) ? instant : `${instant}${suffix}`
+}
+
 const largestSafeSeconds = 9_000_000_000
 
 /** `2024-05-06T07:08:09.1234567+02:00`; fraction and offset may be missing. Cut, never rounded, to microseconds (P4). */
-export function writeInstant(
-  cells: Cells,
-  bytes: Buffer,
-  start: number,
-  end: number,
-  local: LocalTime,
-): boolean {
+function fromBytes(cells: Cells, bytes: Buffer, start: number, end: number, local: LocalTime): boolean {
   const from = start + 1
   if (end - start < 21 || bytes[start] !== quote || !hasInstantMarks(bytes, from)) return false
   const century = twoDigits(bytes, from)
@@ -29,9 +53,8 @@ export function writeInstant(
   const minute = twoDigits(bytes, from + 14)
   const second = twoDigits(bytes, from + 17)
   const year = century * 100 + years
-  if (century > 99 || years > 99 || year === 0 || month < 1 || month > 12 || day < 1) return false
+  if (century > 99 || years > 99 || year === 0 || !isDayOf(year, month, day)) return false
   if (hour > 23 || minute > 59 || second > 59) return false
-  if (day > (daysInMonth[month - 1] as number) && !(day === 29 && month === 2 && isLeap(year))) return false
   let at = from + 19
   let micros = 0
   if (bytes[at] === dot) {
@@ -59,7 +82,7 @@ export function writeInstant(
 }
 
 /** Writes only the text, for the hash. It need not check the value: a text with month 13 is that of no stored row. */
-export function copyInstant(
+function textFromBytes(
   cells: Cells,
   bytes: Buffer,
   start: number,
@@ -110,8 +133,6 @@ function twoDigits(bytes: Buffer, at: number): number {
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : 1_000
 }
 
-const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
-
 /** Days since 2000-01-01. The last day is remembered, because most date-times of a page are of a few days. */
 function dayNumber(cells: Cells, year: number, month: number, day: number): number {
   const wanted = (year * 12 + month) * 32 + day
@@ -144,3 +165,11 @@ function writeMicros(cells: Cells, seconds: number, micros: number): void {
   if (Math.abs(seconds) < largestSafeSeconds) writeInt64(cells, seconds * 1_000_000 + micros)
   else writeLargeInt64(cells, BigInt(seconds) * 1_000_000n + BigInt(micros))
 }
+
+export const timestamptz = typeRules({
+  catalogName: 'timestamp with time zone',
+  isString: true,
+  fromJson,
+  fromBytes,
+  textFromBytes,
+})

@@ -1,0 +1,64 @@
+// Objects and lists, kept as one JSON text: the same text for the same content whatever the order of fields, and always something that jsonb
+// can hold (P4, P5).
+
+import type { Json } from '../../json/json.ts'
+import { isObject } from '../../streams/record.ts'
+import { typeRules } from './column-type.ts'
+import { fitsNumeric } from './numeric.ts'
+import { escapeCopy } from './text.ts'
+
+/** Fields sorted at every level; numbers as they were written. */
+export function canonicalText(value: Json): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`
+  if (!isObject(value)) return JSON.stringify(value)
+  const fields = Object.keys(value).sort()
+  return `{${fields.map((field) => `${JSON.stringify(field)}:${canonicalText(value[field] ?? null)}`).join(',')}}`
+}
+
+// NUL and lone surrogates, which JSON text can escape and jsonb cannot hold. An even run of backslashes before it is text.
+const unholdable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/i
+
+/** Whether jsonb can hold a value; `text` is its JSON text. */
+export function fitsJsonb(value: Json, text: string): boolean {
+  return !(text.includes('\\u') && unholdable.test(text)) && hasReadableNumbers(value)
+}
+
+function hasReadableNumbers(value: Json): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  if (JSON.isRawJSON(value)) return fitsNumeric(value.rawJSON)
+  return Object.values(value).every(hasReadableNumbers)
+}
+
+const marker = '$json'
+
+/**
+ * What fits no column, as a JSON object by field name. A value that jsonb cannot hold becomes `{"$json": "<its JSON text>"}`,
+ * a name `$json:<its JSON text>`; what looks like that already is wrapped too, so that it can always be told.
+ */
+export function holdable(fields: Iterable<readonly [string, Json]>): string {
+  const entries = [...fields].map(
+    ([name, value]) => `${JSON.stringify(holdableName(name))}:${holdableValue(value)}`,
+  )
+  return `{${entries.sort().join(',')}}`
+}
+
+export function holdableValue(value: Json): string {
+  const text = canonicalText(value)
+  const looksWrapped = isObject(value) && Object.hasOwn(value, marker)
+  return fitsJsonb(value, text) && !looksWrapped ? text : JSON.stringify({ [marker]: text })
+}
+
+function holdableName(name: string): string {
+  return name.includes('\0') || !name.isWellFormed() || name.startsWith('$')
+    ? `${marker}:${JSON.stringify(name)}`
+    : name
+}
+
+export const jsonb = typeRules({
+  fromJson(value) {
+    // Only objects and arrays: with scalars, one column would hold values of several kinds.
+    if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return null
+    const text = canonicalText(value)
+    return fitsJsonb(value, text) ? escapeCopy(text) : null
+  },
+})
