@@ -107,7 +107,7 @@ function fromBytes(cells: Cells, bytes: Buffer, start: number, end: number): boo
 export const isInt64Sql = (text: string): string =>
   `case when ${text} ~ '^-?(0|[1-9][0-9]{0,18})$' then ${fitsInt64Sql(`(${text})::numeric`)} else false end`
 
-export const fitsInt64Sql = (number: string): string =>
+const fitsInt64Sql = (number: string): string =>
   `${number} between -9223372036854775808 and 9223372036854775807`
 
 /** The text of a number as it stands there. */
