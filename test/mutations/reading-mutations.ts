@@ -102,11 +102,11 @@ export const readingMutations: readonly Mutation[] = [
   },
   {
     ...decisions,
-    test: 'test/unit/text-order.test.ts',
+    test: 'test/unit/changes-machine.test.ts',
     name: 'what is sorted as text is taken for sorted',
-    file: 'src/sync/changes/text-order.ts',
-    find: 'if (!hasRoomForShorter(cursor, page.last, end)) return numbers',
-    replace: 'return numbers',
+    file: 'src/sync/changes/states/proof.ts',
+    find: 'end !== undefined && end < page.last && outOfOrder([page.last, end])',
+    replace: 'false as boolean && outOfOrder([])',
   },
   {
     ...decisions,

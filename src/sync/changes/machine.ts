@@ -1,7 +1,7 @@
 // Decides how a changes stream is read: what to ask next, and how far the position may move. Pure: what was seen goes in, the next
 // question comes out; it knows no time, no network and no database, so that it can be tried against thousands of hostile upstreams.
-// Everything that is decided stands in one table, whose rows are in states/. The experts (state.ts, ends.ts, passes.ts, text-order.ts,
-// hypotheses.ts) only judge.
+// Everything that is decided stands in one table, whose rows are in states/. state.ts, ends.ts, passes.ts and
+// hypotheses.ts only judge.
 
 import type { SeenPage } from '../lists/listing.ts'
 import { proofQuestions } from './hypotheses.ts'
@@ -26,13 +26,13 @@ import {
   type Transition,
   versionsOf,
 } from './state.ts'
-import { aheadRow, behindRow } from './states/ahead.ts'
+import { aheadRow } from './states/ahead.ts'
 import { anchorRow } from './states/anchor.ts'
 import { scanRow, tieRow } from './states/listings.ts'
 import { lowest, maySort, newest, sortsRefused } from './states/moves.ts'
 import { insideRow, newestRow } from './states/newest.ts'
 import { proofRow, textRow } from './states/proof.ts'
-import { rangesRow, topRow } from './states/sorted.ts'
+import { rangesRow } from './states/sorted.ts'
 
 type SeenAny = { readonly reading: Reading; readonly event: Event }
 
@@ -54,12 +54,10 @@ const always: readonly Rule<SeenAny>[] = [
 
 const table: { readonly [Name in StateName]: StateRow<Name> } = {
   ahead: aheadRow,
-  behind: behindRow,
   proof: proofRow,
   text: textRow,
   newest: newestRow,
   inside: insideRow,
-  top: topRow,
   ranges: rangesRow,
   scan: scanRow,
   tie: tieRow,
@@ -110,14 +108,14 @@ export function start(options: ReadingOptions): Transition {
     fullPages: 0,
     blindSteps: 0,
     lacked: null,
-    top: null,
     unread: options.load?.unread ?? null,
     rangesAfter: from,
     state: { name: 'ahead', since: lowest(from, anchor), pageSize, below: null },
   }
-  // A poll asks for the newest records first: while little is new, that one answer shows all of it.
-  const isKnown = until === null && anchor !== null
-  return transition(null, { reading: isKnown && maySort(reading) ? newest(reading, null) : reading })
+  // A poll asks for the newest records first: while little is new, that one answer shows all of it; otherwise it shows how far to read.
+  const readsAnew = from === 0n && sorting === 'proven'
+  const asksNewest = until === null && (anchor !== null || readsAnew) && maySort(reading)
+  return transition(null, { reading: asksNewest ? newest(reading, null) : reading })
 }
 
 /**

@@ -126,11 +126,9 @@ async function readChanges(
 const steps: Readonly<Partial<Record<StateName, string>>> = {
   ahead: 'Read by row version',
   inside: 'Read by row version',
-  behind: 'Look behind records that cannot be rows',
   proof: 'Test whether sorting can be relied on',
   text: 'Test whether versions are sorted as text',
   newest: 'Compare with what the upstream calls newest',
-  top: 'Ask for the highest version',
   scan: 'Read in passes, as nothing is sorted',
   tie: 'Read records that share a version',
   anchor: 'Look for a record that is known',

@@ -64,22 +64,6 @@ export type ObservedPage = SeenPage & {
   readonly isPerhapsCut: boolean
 }
 
-/** A count, in steps, of the records whose versions have at least as many digits as the last one of a page. */
-export type DigitCount = {
-  /** There are at least so many. */
-  readonly shown: number
-  /** And fewer than this; null: not known yet. */
-  readonly beyond: number | null
-  readonly asked: { readonly isOfAll: boolean; readonly row: number }
-  /** How far ahead to ask next while there are more. */
-  readonly stride: number
-  readonly questions: number
-  /** When asked about all records, whatever their versions: there was none in this place, */
-  readonly noneInAll: number | null
-  /** and there was one in this. */
-  readonly oneInAll: number | null
-}
-
 type InsideState = {
   readonly within: ObservedPage
   readonly middle: bigint
@@ -105,16 +89,14 @@ type StateData = {
     /** Probably the newest record is above, and nothing else. */
     readonly isPerhapsLast?: boolean
   }
-  /** Page 1 held nothing but what cannot be a row. Is there anything behind it? */
-  readonly behind: { readonly page: ObservedPage }
   readonly proof: {
     readonly since: bigint
     readonly answers: readonly SeenPage[]
     /** The page number of the question that waits; more than 1 when records at an end seem to be hidden. */
     readonly page: number
   }
-  /** Are numbers sorted as text? The count is null while only the end is looked at. */
-  readonly text: { readonly page: ObservedPage; readonly count: DigitCount | null }
+  /** Are numbers sorted as text? */
+  readonly text: { readonly page: ObservedPage }
   /** Which records are the newest, and do they reach down to what is read (P12)? */
   readonly newest: {
     readonly since: bigint
@@ -125,8 +107,6 @@ type StateData = {
   }
   /** Asked from the middle of this page, does the upstream show rows that the page lacked? */
   readonly inside: InsideState
-  /** Much is perhaps above this page. Up to where does it go? */
-  readonly top: { readonly page: ObservedPage }
   /** Ranges of versions, side by side. `density`: rows per version, as far as is known. */
   readonly ranges: { readonly unread: Unread; readonly density: number }
   /** Everything above `since`, in passes. */
@@ -173,8 +153,6 @@ export type Reading<Name extends StateName = StateName> = {
   readonly blindSteps: number
   /** A known record that was not shown although it is there, or may be. Another one became the anchor in its place. */
   readonly lacked: Anchor | null
-  /** The highest version there was when much seemed to be left; null: nobody asked yet. */
-  readonly top: bigint | null
   /** What is left of a reading in ranges. It goes on when everything up to `rangesAfter` has been read from below. */
   readonly unread: Unread | null
   readonly rangesAfter: bigint

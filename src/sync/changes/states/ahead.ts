@@ -12,7 +12,6 @@ import {
   observe,
   type Reading,
 } from '../state.ts'
-import { isPerhapsText } from '../text-order.ts'
 import {
   ahead,
   ask,
@@ -35,24 +34,10 @@ import {
   sortsOf,
 } from './moves.ts'
 import { askNewest } from './newest.ts'
-import { questionsOfProof } from './proof.ts'
-import {
-  belowLast,
-  beyondTheGoal,
-  goOn,
-  muchIsAbove,
-  pastTheRange,
-  perhapsMuchIsAbove,
-  rangesWereBegun,
-} from './sorted.ts'
+import { isPerhapsText, questionsOfProof } from './proof.ts'
+import { belowLast, beyondTheGoal, goOn, muchIsAbove, pastTheRange, rangesWereBegun } from './sorted.ts'
 
 type SeenAhead = { readonly reading: Reading<'ahead'>; readonly page: ObservedPage }
-
-type SeenPageBehind = {
-  readonly reading: Reading
-  readonly page: ObservedPage
-  readonly behind: SeenPage
-}
 
 /** Where the upstream cuts answers before it sorts them, only a small answer is whole: so it is asked for ranges that hold little. */
 const inRanges: readonly Rule<SeenAhead>[] = [
@@ -150,13 +135,8 @@ export const aheadRow = row<'ahead', SeenAhead>({
         reading: ahead(reading, since < reading.cursor ? reading.cursor : reading.cursor + 1n),
       }),
     ),
-    rule('nothing new, perhaps cut', 'scan', ({ page }) => !page.isNew && page.isPerhapsCut, scanOn),
-    rule(
-      'rejected records only',
-      'behind',
-      ({ page }) => !page.isNew,
-      ({ reading, page }) => ({ reading: { ...reading, state: { name: 'behind', page } } }),
-    ),
+    // Perhaps it is cut, or its records cannot be rows: what is behind it?
+    rule('nothing new, and no end', 'scan', ({ page }) => !page.isNew, scanOn),
     // Where paging is ignored, the questions of the proof would fetch everything there is.
     rule(
       'new, and sorting is unknown',
@@ -178,7 +158,7 @@ export const aheadRow = row<'ahead', SeenAhead>({
       'versions grow by a digit',
       'text',
       ({ reading, page }) => isPerhapsText(reading.cursor, page),
-      ({ reading, page }) => ({ reading: { ...reading, state: { name: 'text', page, count: null } } }),
+      ({ reading, page }) => ({ reading: { ...reading, state: { name: 'text', page } } }),
     ),
     pastTheRange,
     beyondTheGoal,
@@ -190,7 +170,6 @@ export const aheadRow = row<'ahead', SeenAhead>({
       (seen) => ({ reading: newest(belowLast(seen), seen.page) }),
     ),
     rangesWereBegun,
-    perhapsMuchIsAbove,
     muchIsAbove,
     // A page that was cut before it was sorted looks like any other, so some pages are read again from their middle.
     rule(
@@ -211,23 +190,6 @@ function askedBeside(reading: Reading<'ahead'>): readonly Ask[] {
   const newestAlone = { received: 1, rows: [{ key: '', version: cursor + 1n }] }
   return [askNewest(newest(reading, observe(reading, state, newestAlone)))]
 }
-
-export const behindRow = row<'behind', SeenPageBehind>({
-  asks: 'Is anything behind a page of rejected records?',
-  action: (reading) => ask(pageTwo(reading, reading.state.page), { mayBeNothing: mayBeAtEnd(reading) }),
-  see: (reading, event) => ({ reading, page: reading.state.page, behind: pageOf(event) }),
-  rules: [
-    rule(
-      'nothing behind it',
-      'done',
-      ({ behind }) => behind.received === 0,
-      ({ reading }) => end(reading),
-    ),
-    otherwise('something behind it', 'scan', ({ reading, page }) => ({
-      reading: scan(reading, page.since),
-    })),
-  ],
-})
 
 function seenAhead(reading: Reading<'ahead'>, answer: SeenPage): SeenAhead {
   const page = observe(reading, reading.state, answer)
@@ -303,10 +265,3 @@ function scanOn({ reading, page }: SeenAhead): Move<'scan'> {
     effects: { seen: { pageNumber: 1, keys: wantedKeys(page, null) } },
   }
 }
-
-const pageTwo = (reading: Reading, { since, received }: ObservedPage): Ask['request'] => ({
-  since,
-  page: 2,
-  pageSize: received,
-  sorts: sortsOf(reading),
-})

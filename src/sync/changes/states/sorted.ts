@@ -5,28 +5,14 @@ import { learnt } from '../hypotheses.ts'
 import { densityOf, type Far, isFar, readThrough, unreadAbove } from '../ranges.ts'
 import { type Move, otherwise, type Rule, row, rule } from '../rules.ts'
 import {
-  type Ask,
   advance,
-  highest,
   type Learnt,
   type ObservedPage,
   type RangesEnd,
   type Reading,
   type State,
-  versionsOf,
 } from '../state.ts'
-import {
-  ahead,
-  ask,
-  confirmsEnd,
-  end,
-  isCertain,
-  pageOf,
-  sortsRefused,
-  takeBack,
-  takeCutBack,
-  tie,
-} from './moves.ts'
+import { ahead, confirmsEnd, end, isCertain, sortsRefused, takeBack, takeCutBack, tie } from './moves.ts'
 
 /** A page that came sorted, and there is more. */
 type SeenSorted = { readonly reading: Reading; readonly page: ObservedPage }
@@ -53,13 +39,6 @@ export const rangesWereBegun = rule<SeenSorted, 'ranges', Unread>(
   'ranges',
   (seen) => mayReadRanges(seen) && begunRanges(seen),
   (seen, unread) => readRanges(seen, { unread, density: densityOf(seen.page.versions) ?? 0 }),
-)
-
-export const perhapsMuchIsAbove = rule<SeenSorted, 'top', true>(
-  'perhaps much is above',
-  'top',
-  isTopWanted,
-  (seen) => ({ reading: { ...belowLast(seen), state: { name: 'top', page: seen.page } } }),
 )
 
 export const muchIsAbove = rule<SeenSorted, 'ranges', Far>(
@@ -89,19 +68,6 @@ export const goOn: readonly Rule<SeenSorted>[] = [
     reading: tie(belowLast(seen), seen.page),
   })),
 ]
-
-export const topRow = row<'top', SeenSorted>({
-  asks: 'Much is perhaps above. Which version is the highest now?',
-  action: ({ state: { page } }) => ask(highestAbove(page), { isOnlyLook: true }),
-  see: (reading, event) => {
-    const { page } = reading.state
-    return { reading: { ...reading, top: highest(versionsOf(pageOf(event)), page.last) }, page }
-  },
-  rules: [
-    muchIsAbove,
-    otherwise('not much is above', 'ahead', ({ reading }) => ({ reading: ahead(reading) })),
-  ],
-})
 
 export const rangesRow = row<'ranges', SeenRanges>({
   asks: 'What is above, in ranges of versions that are read side by side.',
@@ -162,16 +128,8 @@ const unreadAhead = ({ unread }: Reading, { last }: ObservedPage): Unread | null
   unread !== null && unread.upTo >= last ? unread : null
 
 /** Where reading in ranges ends: where the wanted range ends, or just below the highest version known. What is newer is read afterwards. */
-function endOfMuch({ options, goal, top }: Reading): bigint | null {
-  const highestKnown = goal ?? top
-  return options.until ?? (highestKnown === null ? null : highestKnown - 1n)
-}
-
-function isTopWanted(seen: SeenSorted): boolean {
-  const { reading, page } = seen
-  const isWorthIt = page.isPerhapsCut && mayBegin(seen) && endOfMuch(reading) === null
-  return isWorthIt && mayReadRanges(seen)
-}
+const endOfMuch = ({ options, goal }: Reading): bigint | null =>
+  options.until ?? (goal === null ? null : goal - 1n)
 
 const mayBegin = ({ reading, page }: SeenSorted): boolean =>
   (reading.options.load?.readers ?? 1) > 1 && unreadAhead(reading, page) === null
@@ -186,8 +144,8 @@ export const leastRows = ({ options: { load }, largestAnswer }: Reading): number
   (load?.leastPages ?? 0) * largestAnswer
 
 /** The highest version when this reading in ranges began. What existed then is not late, whenever the position gets there. */
-export function topAtBeginning({ options, goal, top, highestServed }: Reading): Learnt[] {
-  const highestKnown = goal ?? top ?? highestServed
+export function topAtBeginning({ options, goal, highestServed }: Reading): Learnt[] {
+  const highestKnown = goal ?? highestServed
   return options.until === null && highestKnown !== null
     ? [learnt('first_top', String(highestKnown), 'the highest version when reading in ranges began')]
     : []
@@ -207,10 +165,3 @@ const readRanges = (
 
 /** The last version may go on behind the end of the page: only what is below it is complete (P6). */
 export const belowLast = ({ reading, page }: SeenSorted): Reading => advance(reading, page.last - 1n)
-
-const highestAbove = ({ since }: ObservedPage): Ask['request'] => ({
-  since,
-  page: 1,
-  pageSize: 1,
-  sorts: 'descending',
-})
