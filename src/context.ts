@@ -30,22 +30,21 @@ import { type Database, openDatabase } from './store/server/connect.ts'
 import { asFoundOut, type RelatedStream, type ServiceName, type Stream, streams } from './streams/catalog.ts'
 import type { Records } from './streams/record.ts'
 import { readIncremental } from './sync/changes/incremental.ts'
-import { readLookback, type WantedReach } from './sync/changes/lookback.ts'
-import type { Progress } from './sync/changes/read-changes.ts'
+import { type LookbackContext, readLookback } from './sync/changes/lookback.ts'
 import { countWhileLoading } from './sync/lists/count-records.ts'
 import { withPageEnds } from './sync/lists/page-ends.ts'
 import { pollList } from './sync/lists/poll.ts'
-import type { RunOutcome } from './sync/perform-run.ts'
+import type { ReadingContext, RunOutcome } from './sync/perform-run.ts'
 import type { Difference } from './sync/ports/audits.ts'
 import type { Source } from './sync/ports/source.ts'
-import type { Store, Written } from './sync/ports/store.ts'
+import type { Store } from './sync/ports/store.ts'
 import { type RelatedContext, readRelated } from './sync/related/read-related.ts'
 import type { Upstream } from './upstream/client.ts'
 import { openRelatedSource } from './upstream/extended-read.ts'
 import { UpstreamError } from './upstream/http/errors.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
 import { openWaits } from './upstream/waits.ts'
-import { openRoom, type Room } from './util/room.ts'
+import { openRoom } from './util/room.ts'
 import { openPriorityGate } from './util/waiting.ts'
 
 export type Pool = Database['pool']
@@ -53,47 +52,22 @@ export type Pool = Database['pool']
 // One run of any stream, of the kinds that run on a schedule.
 export type ScheduledKind = 'incremental' | 'lookback'
 
-export type ReadStreamContext = {
-  readonly store: Store
-  readonly source: Source
-  readonly stream: Stream
-  readonly kind: ScheduledKind
-  readonly pageSize: number
-  readonly load?: { readonly readers: number }
-  /** Memory for answers that are not written yet, shared by the runs of all streams. */
-  readonly room: Room
-  readonly lookbackFloorMs: number
-  readonly lookupsPerMinute: number
-  /** The operator's choice of a list stream's key. */
-  readonly keyField: string | null
-  /** The operator's choice of a changes stream's row version. */
-  readonly versionField: string | null
-  readonly now: () => Date
-  readonly signal: AbortSignal
-  readonly shouldYield?: () => boolean
-  /** How far a look-back reaches. */
-  readonly reach?: WantedReach
-  /** List streams have no position. */
-  readonly onWritten?: (written: Written, progress: Progress | null) => void
-}
+/** What every run of a stream needs, whatever its kind. */
+type StreamContext<Kind extends Stream> = ReadingContext<Kind> &
+  Required<Pick<ReadingContext, 'keyField' | 'versionField' | 'room'>> & {
+    readonly lookbackFloorMs: number
+    readonly lookupsPerMinute: number
+  }
 
-function readStream({ onWritten, ...context }: ReadStreamContext): Promise<RunOutcome> {
+export type ReadOptions = Pick<LookbackContext, 'signal' | 'shouldYield' | 'onWritten' | 'reach'>
+
+type OneReading = Omit<StreamContext<Stream>, 'signal'> & ReadOptions & { readonly kind: ScheduledKind }
+
+function readStream(context: OneReading): Promise<RunOutcome> {
   const { stream } = context
-  if (stream.kind === 'list')
-    return pollList({
-      ...context,
-      stream,
-      ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
-    })
-  const changes = { ...context, stream, ...(onWritten && { onWritten }) }
+  if (stream.kind === 'list') return pollList({ ...context, stream })
+  const changes = { ...context, stream }
   return context.kind === 'lookback' ? readLookback(changes) : readIncremental(changes)
-}
-
-export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldYield' | 'onWritten' | 'reach'>
-
-type ReadingContext<Kind extends Stream> = Omit<ReadStreamContext, 'store' | 'stream' | 'kind' | 'signal'> & {
-  readonly store: SyncContext['store']
-  readonly stream: Kind
 }
 
 export type SyncContext = AsyncDisposable & {
@@ -104,8 +78,7 @@ export type SyncContext = AsyncDisposable & {
   readonly related: readonly RelatedStream[]
   readonly assignmentService: Upstream
   sourceOf(stream: Stream): Source
-  /** What every run of a stream needs, whatever its kind. */
-  contextOf<Kind extends Stream>(stream: Kind): ReadingContext<Kind>
+  contextOf<Kind extends Stream>(stream: Kind): Omit<StreamContext<Kind>, 'signal'>
   read(stream: Stream, kind: ScheduledKind, options: ReadOptions): Promise<RunOutcome>
   /** An assignment with the related records that are wanted. */
   readonly extendedLookup: NonNullable<Source['lookup']>
@@ -165,7 +138,7 @@ export async function openContext(options: {
     yieldTo: priorityGate.yieldTo,
   })
   const room = openRoom()
-  const contextOf = <Kind extends Stream>(given: Kind): ReadingContext<Kind> => {
+  const contextOf = <Kind extends Stream>(given: Kind): Omit<StreamContext<Kind>, 'signal'> => {
     const stream = asFoundOut(given)
     return {
       ...{ store, stream, source: upstreams.sourceOf(stream), room },
@@ -227,7 +200,7 @@ export const relatedNotice = 'related_off:assignment'
 
 async function readAndNote(
   database: Database,
-  { onWritten, ...given }: ReadOptions & Pick<RelatedContext, 'store' | 'source' | 'streams'>,
+  given: ReadOptions & Pick<RelatedContext, 'store' | 'source' | 'streams'>,
   log: Logger,
 ): Promise<RunOutcome> {
   const outcome = await readRelated({
@@ -236,7 +209,6 @@ async function readAndNote(
     ...(freeMemory && { freeMemory }),
     onIncomplete: (assignmentId, problem) =>
       log.warn({ assignmentId, problem }, 'an assignment could not be read whole; it will be tried again'),
-    ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
   })
   await noteWhetherOffered(database, outcome, log)
   return outcome
@@ -260,7 +232,7 @@ async function noteWhetherOffered(
 }
 
 /** While a first load goes on, the records are counted at the upstream. */
-function readCounted({ pool }: Database, context: ReadStreamContext, log: Logger): Promise<RunOutcome> {
+function readCounted({ pool }: Database, context: OneReading, log: Logger): Promise<RunOutcome> {
   const { stream, source, signal } = context
   const count = countWhileLoading({
     ...{ source: withPageEnds(source).source, signal },
@@ -270,7 +242,7 @@ function readCounted({ pool }: Database, context: ReadStreamContext, log: Logger
     onError: (error) =>
       log.debug({ err: error, stream: stream.name }, 'the records of a first load could not be counted'),
   })
-  const onWritten: ReadStreamContext['onWritten'] = (written, progress) => {
+  const onWritten: OneReading['onWritten'] = (written, progress) => {
     count.pageCame()
     context.onWritten?.(written, progress)
   }

@@ -1,13 +1,14 @@
 // Does what every run does around its reading: takes the lease, counts requests and rows, and writes the end into the ledger, whatever
 // the end is.
 
-import type { RunKind, Stream } from '../streams/catalog.ts'
+import type { ChangesStream, RunKind, Stream } from '../streams/catalog.ts'
 import { errorOf } from '../util/errors.ts'
+import type { Room } from '../util/room.ts'
 import { news } from './changes/hypotheses.ts'
 import { withPageEnds } from './lists/page-ends.ts'
 import type { DifferenceCounts } from './ports/audits.ts'
 import type { Answer, Refusal, Source } from './ports/source.ts'
-import type { Run, RunEnd, RunProgress, Store, WriteCounts } from './ports/store.ts'
+import type { Run, RunEnd, RunProgress, Store, WriteCounts, Written } from './ports/store.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 
@@ -34,16 +35,43 @@ export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded' | 'w
     readonly isInconclusive?: boolean
   }
 
-export type RunContext<Kind extends RunKind> = {
-  readonly store: Pick<Store, 'openRun'>
+/** What every reading of a stream is given, of whatever kind. */
+export type ReadingContext<Read extends Stream = ChangesStream> = {
+  readonly store: Store
   readonly source: Source
-  readonly stream: Pick<Stream, 'name'>
-  readonly kind: Kind
-  /** For a backfill: the one to continue. */
-  readonly id?: string
-  readonly now?: () => Date
+  readonly stream: Read
+  readonly pageSize: number
+  /** The operator's choice of a list stream's key, which goes before the usual names. */
+  readonly keyField?: string | null
+  /** The operator's choice of the field that holds the row version; null: it is found out. */
+  readonly versionField?: string | null
+  /** Where much is to be read, this many ranges of versions are read side by side. */
+  readonly load?: { readonly readers: number; readonly leastPages?: number }
+  /** Memory for the answers of ranges, shared with other streams. */
+  readonly room?: Room
+  readonly now: () => Date
   readonly signal: AbortSignal
+  /** Asked between pages. True: end here, another stream is waiting. */
+  readonly shouldYield?: () => boolean
+  readonly onWritten?: (written: Written, progress: Progress | null) => void
 }
+
+/** How far a reading of changes is. */
+export type Progress = {
+  readonly position: bigint
+  readonly highestServed: bigint | null
+  /** How much of the versions is read, for a reading in ranges: there the position tells little, as it waits for the lowest range. */
+  readonly share?: number
+}
+
+type RunContext<Kind extends RunKind> = Pick<ReadingContext, 'source' | 'signal'> &
+  Partial<Pick<ReadingContext, 'now'>> & {
+    readonly store: Pick<Store, 'openRun'>
+    readonly stream: Pick<Stream, 'name'>
+    readonly kind: Kind
+    /** For a backfill: the one to continue. */
+    readonly id?: string
+  }
 
 export async function performRun<Kind extends RunKind>(
   context: RunContext<Kind>,

@@ -50,10 +50,10 @@ export const readingMutations: readonly Mutation[] = [
   {
     ...reading,
     name: 'the position moves in the middle of a pass',
-    file: 'src/sync/changes/states/listings.ts',
-    find: "return { reading: { ...reading, state: { name: 'scan', since, listing, question } }, effects }",
+    file: 'src/sync/changes/states/passes.ts',
+    find: 'return { reading: { ...reading, state: { name, since, listing, question } }, effects }',
     replace:
-      "return { reading: { ...advance(reading, listing.highest ?? reading.cursor), state: { name: 'scan', since, listing, question } }, effects }",
+      'return { reading: { ...advance(reading, listing.highest ?? reading.cursor), state: { name, since, listing, question } }, effects }',
   },
   {
     ...reading,

@@ -1,21 +1,10 @@
 // The probe as a run: tests what is believed of a changes stream and records it. It reads no rows into the mirror and moves no position;
 // a belief that falls takes back what rested on it all the same.
 
-import type { ChangesStream } from '../../streams/catalog.ts'
 import type { Learnt } from '../changes/state.ts'
-import { performRun, type RunOutcome } from '../perform-run.ts'
-import type { Source } from '../ports/source.ts'
+import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Run, Store } from '../ports/store.ts'
 import { type KnownRow, testBeliefs } from './test-beliefs.ts'
-
-export type ProbeContext = {
-  readonly store: Store
-  readonly source: Source
-  readonly stream: ChangesStream
-  readonly versionField: string | null
-  readonly now: () => Date
-  readonly signal: AbortSignal
-}
 
 /** Which of the highest rows are compared with their records. */
 const ranksOfKnown = [1, 3, 9, 27]
@@ -29,7 +18,7 @@ export async function knownRows(
   return ranksOfKnown.flatMap((rank) => highest[rank - 1] ?? [])
 }
 
-export function probeStream(context: ProbeContext): Promise<RunOutcome> {
+export function probeStream(context: Omit<ReadingContext, 'pageSize'>): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'probe' }, async (run, source) => {
     const rows = await knownRows(context.store, context.stream.name)
     const seen: Learnt[] = []
@@ -43,7 +32,7 @@ export function probeStream(context: ProbeContext): Promise<RunOutcome> {
 
 /** Records what was tested outside of a run, by somebody who asked. */
 export const recordTested = (
-  context: Omit<ProbeContext, 'versionField'>,
+  context: Omit<ReadingContext, 'pageSize'>,
   seen: readonly Learnt[],
 ): Promise<RunOutcome> => performRun({ ...context, kind: 'probe' }, (run) => record(run, seen, context.now()))
 

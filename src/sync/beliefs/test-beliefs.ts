@@ -28,7 +28,7 @@ export type Asked = {
   readonly source: Source
   readonly stream: ChangesStream
   /** The operator's choice. */
-  readonly versionField: string | null
+  readonly versionField?: string | null
   readonly rows: readonly KnownRow[]
   readonly signal: AbortSignal
 }

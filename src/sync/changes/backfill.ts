@@ -1,13 +1,13 @@
 // The backfill of a changes stream: reads a part of the past again while live reading goes on. It has a position of its own, so that
 // it continues where it was after a kill (P8), and it never moves the stream's.
 
-import { performRun, type RunOutcome } from '../perform-run.ts'
+import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import { type Backfill, BackfillCancelled } from '../ports/store.ts'
 import { maxPasses } from './incremental.ts'
-import { type ChangesContext, readRange } from './read-changes.ts'
+import { readRange } from './read-changes.ts'
 
 /** Works on the stream's oldest unfinished backfill; null when there is none. */
-export async function runNextBackfill(context: ChangesContext): Promise<RunOutcome | null> {
+export async function runNextBackfill(context: ReadingContext): Promise<RunOutcome | null> {
   const { store, stream } = context
   for (;;) {
     const backfill = await store.nextBackfill(stream.name)
@@ -21,7 +21,7 @@ export async function runNextBackfill(context: ChangesContext): Promise<RunOutco
   }
 }
 
-function runBackfill(context: ChangesContext, { id, from, to }: Backfill): Promise<RunOutcome> {
+function runBackfill(context: ReadingContext, { id, from, to }: Backfill): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'backfill', id }, async (run, source) => {
     const { start } = run.position
     if (start >= to) return { isComplete: true, yielded: false, note: null }

@@ -1,10 +1,10 @@
 // The incremental run of a changes stream: everything above the position, which moves as far as it is proven complete.
 
-import { performRun, type RunOutcome } from '../perform-run.ts'
+import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Run, StreamState } from '../ports/store.ts'
 import { largestAnswerBelief, learnt, news } from './hypotheses.ts'
 import { pinFallen } from './pinned-records.ts'
-import { type ChangesContext, readRange } from './read-changes.ts'
+import { readRange } from './read-changes.ts'
 import type { Learnt } from './state.ts'
 
 /** After this many disturbed passes in a row the run ends, and the position waits. */
@@ -12,7 +12,7 @@ export const maxPasses = 5
 /** Which of the highest rows serve as anchors. If the record of one is gone, the next is looked for. */
 const ranksToAnchor = [1, 2, 4, 8, 16, 32]
 
-export function readIncremental(context: ChangesContext): Promise<RunOutcome> {
+export function readIncremental(context: ReadingContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'incremental' }, async (run, source) => {
     const { beliefs } = run.state
     const { from, restsFrom, told } = await takeBackFallen(run)

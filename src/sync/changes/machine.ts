@@ -1,6 +1,6 @@
 // Decides how a changes stream is read: what to ask next, and how far the position may move. Pure: what was seen goes in, the next
 // question comes out; it knows no time, no network and no database, so that it can be tried against thousands of hostile upstreams.
-// Everything that is decided stands in one table, whose rows are in states/. state.ts, ends.ts, passes.ts and
+// Everything that is decided stands in one table, whose rows are in states/. state.ts, ends.ts and
 // hypotheses.ts only judge.
 
 import type { SeenPage } from '../lists/listing.ts'
@@ -28,9 +28,9 @@ import {
 } from './state.ts'
 import { aheadRow } from './states/ahead.ts'
 import { anchorRow } from './states/anchor.ts'
-import { scanRow, tieRow } from './states/listings.ts'
 import { lowest, maySort, newest, sortsRefused } from './states/moves.ts'
 import { insideRow, newestRow } from './states/newest.ts'
+import { scanRow, tieRow } from './states/passes.ts'
 import { proofRow, textRow } from './states/proof.ts'
 import { rangesRow } from './states/sorted.ts'
 

@@ -1,11 +1,10 @@
 // The loop around the decisions of machine.ts: fetches, writes and commits. The next page is fetched while the last is written.
 
-import type { ChangesStream } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
-import { openRoom, type Room } from '../../util/room.ts'
-import { openPipeline } from '../perform-run.ts'
+import { openRoom } from '../../util/room.ts'
+import { openPipeline, type Progress, type ReadingContext } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
-import type { Run, Store, Written } from '../ports/store.ts'
+import type { Run } from '../ports/store.ts'
 import { type Asking, nothing, openAsking } from './asking.ts'
 import { knownBeliefs } from './hypotheses.ts'
 import { foreseen, next, start } from './machine.ts'
@@ -17,7 +16,7 @@ import { type Versioned, withVersionField } from './version-field.ts'
 /** A run that reads by row version. */
 type ChangesRun = Run<'incremental' | 'lookback' | 'backfill'>
 
-export type ReadChangesContext = {
+type ReadChangesContext = Omit<ReadingContext, 'source' | 'store' | 'stream' | 'load'> & {
   readonly source: Pick<Source, 'changes' | 'lookup'>
   readonly run: Pick<ChangesRun, 'pages' | 'findings' | 'position' | 'seen' | 'progress'>
   readonly keyFields: readonly string[]
@@ -30,21 +29,8 @@ export type ReadChangesContext = {
   readonly onTakenBack?: (why: string, to: bigint) => void
   /** Called when a look at an anchor showed an older version than that of its row. */
   readonly onFallen?: (anchor: Anchor) => Promise<void>
-  readonly now: () => Date
-  /** Memory for the answers of ranges that are read side by side. */
-  readonly room?: Room
-  readonly signal: AbortSignal
-  /** Asked between pages. True: end here, another stream is waiting. */
-  readonly shouldYield?: () => boolean
-  readonly onWritten?: (written: Written, progress: Progress) => void
 }
 
-export type Progress = {
-  readonly position: bigint
-  readonly highestServed: bigint | null
-  /** How much of the versions is read, for a reading in ranges: there the position tells little, as it waits for the lowest range. */
-  readonly share?: number
-}
 export type ReadOutcome = Omit<Progress, 'share'> & {
   readonly largestAnswer: number
   /** Everything there was is read, and the position says so. */
@@ -260,24 +246,6 @@ function openCommits(
 }
 type Commits = ReturnType<typeof openCommits>
 
-// What the kinds of runs of a changes stream have in common: each reads a part of it, with what earlier runs learnt about the upstream.
-export type ChangesContext = {
-  readonly store: Store
-  readonly source: Source
-  readonly stream: ChangesStream
-  readonly pageSize: number
-  /** The operator's choice of the field that holds the row version; null: it is found out. */
-  readonly versionField?: string | null
-  /** Where much is to be read, this many ranges of versions are read side by side. */
-  readonly load?: { readonly readers: number; readonly leastPages?: number }
-  /** Memory for the answers of ranges, shared with other streams. */
-  readonly room?: Room
-  readonly now: () => Date
-  readonly signal: AbortSignal
-  readonly shouldYield?: () => boolean
-  readonly onWritten?: (written: Written, progress: Progress) => void
-}
-
 type Range = Pick<ReadingOptions, 'from' | 'restsFrom' | 'until' | 'maxPasses'> &
   Pick<ReadChangesContext, 'onTakenBack' | 'onFallen' | 'movesPosition'> & {
     readonly anchors?: readonly Anchor[]
@@ -286,7 +254,7 @@ type Range = Pick<ReadingOptions, 'from' | 'restsFrom' | 'until' | 'maxPasses'> 
   }
 
 export async function readRange(
-  context: Omit<ChangesContext, 'store'> & { readonly run: ChangesRun },
+  context: Omit<ReadingContext, 'store'> & { readonly run: ChangesRun },
   { movesPosition, onTakenBack, onFallen, anchors = [], ...range }: Range,
 ): Promise<ReadOutcome> {
   const { run, pageSize, now, load = { readers: 1 } } = context

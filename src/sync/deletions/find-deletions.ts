@@ -11,17 +11,9 @@ import { learnt, news, usable } from '../changes/hypotheses.ts'
 import type { Learnt } from '../changes/state.ts'
 import { KeyOrderBroken, keyListing } from '../lists/by-key.ts'
 import { keyOrderOf } from '../lists/key-order.ts'
-import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
 import { countListed, probeRanks, type RankSides } from './rank-probe.ts'
-import {
-  type DeletionsContext,
-  leaveToReconcile,
-  lookAt,
-  mostAtOnce,
-  type Search,
-  tooMany,
-  whileBlocked,
-} from './search.ts'
+import { leaveToReconcile, lookAt, mostAtOnce, type Search, tooMany, whileBlocked } from './search.ts'
 import { openShownKeys } from './shown-keys.ts'
 import { sweep } from './sweep.ts'
 
@@ -36,7 +28,7 @@ const sweepEveryMs = 600_000
 /** No list is as long as this. */
 const farBehind = 2_000_000_000
 
-export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
+export function findDeletions(context: ReadingContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'deletions' }, async (run, source) => {
     if (!source.lookup || !source.listHasPages) return done('the upstream offers no look at one record')
     const stream = versionedBy(context.stream, run.state.versionField)

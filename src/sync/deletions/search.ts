@@ -1,28 +1,18 @@
 // One search for vanished records: what it knows, when it leaves rows to a reconcile or to a person, and the looks at single records (P7).
 
 import type { JsonObject } from '../../json/json.ts'
-import type { ChangesStream } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
 import { count, plural } from '../../util/text.ts'
+import type { ReadingContext } from '../perform-run.ts'
 import { type Gone, isDoubtfulWith } from '../ports/audits.ts'
-import type { Source } from '../ports/source.ts'
-import type { Run, Store } from '../ports/store.ts'
+import type { Run } from '../ports/store.ts'
 import type { ShownKeys } from './shown-keys.ts'
-
-export type DeletionsContext = {
-  readonly store: Store
-  readonly source: Source
-  readonly stream: ChangesStream
-  readonly pageSize: number
-  readonly now: () => Date
-  readonly signal: AbortSignal
-}
 
 /** When more are missing, the whole list is compared before any of them is marked. */
 export const mostAtOnce = 12
 const looksAtOnce = 4
 
-export type Search = DeletionsContext & {
+export type Search = ReadingContext & {
   readonly run: Run<'deletions'>
   readonly keyField: string
   readonly listed: ShownKeys

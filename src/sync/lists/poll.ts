@@ -14,22 +14,14 @@ import {
 } from '../../streams/twins.ts'
 import { count } from '../../util/text.ts'
 import { parsedRecords, type RecordList } from '../../wire/record-page.ts'
-import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
-import type { Run, Store, Written } from '../ports/store.ts'
+import type { Run } from '../ports/store.ts'
 import { listWhole } from './read-whole.ts'
 
-export type ListContext = {
-  readonly store: Store
-  readonly source: Source
-  readonly stream: ListStream
-  /** The operator's choice of the key, which goes before the usual names. */
-  readonly keyField: string | null
-  readonly pageSize: number
+type ListContext = Omit<ReadingContext<ListStream>, 'now'> & {
   /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth. */
   readonly approved?: number
-  readonly signal: AbortSignal
-  readonly onWritten?: (written: Written) => void
 }
 
 /** The records have no field that could be their key. */
@@ -43,7 +35,7 @@ export function pollList(context: ListContext): Promise<RunOutcome> {
 
 async function listOnce(context: ListContext, run: Run<'list'>, source: Source): Promise<RunReading> {
   const { stream, signal, pageSize } = context
-  const { keyField: wanted } = context
+  const { keyField: wanted = null } = context
   // If the operator names another key than before, it is checked and set when the first records come.
   let keyField = isOtherKey(run.state.keyField, wanted) ? null : run.state.keyField
   const read = async (records: RecordList) => {
@@ -60,7 +52,7 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
   const listed = await listWhole({ ...listing, isEnough, tellsTwins: true }, async (page) => {
     pages++
     const written = await run.pages.commit(page, null)
-    context.onWritten?.(written)
+    context.onWritten?.(written, null)
   })
   const twice = pages > 1 ? await run.seen.twice(mostTwins) : []
   const absences = listed.isProven ? await run.absences.settle(1, context.approved) : null

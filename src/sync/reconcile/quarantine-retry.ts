@@ -4,16 +4,12 @@
 import type { Json } from '../../json/json.ts'
 import { type Stream, versionedBy } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
-import { performRun, type RunOutcome } from '../perform-run.ts'
+import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
-import type { Run, Store } from '../ports/store.ts'
+import type { Run } from '../ports/store.ts'
 
 export type Quarantined = { readonly id: string; readonly record: Json }
-export type RetryContext = {
-  readonly store: Store
-  readonly source: Source
-  readonly stream: Stream
-  readonly signal: AbortSignal
+type RetryContext = Pick<ReadingContext<Stream>, 'store' | 'source' | 'stream' | 'signal'> & {
   readonly entries: AsyncIterable<Quarantined>
   /** Takes one out of the quarantine, and says why. */
   readonly settle: (id: string, why: string) => Promise<void>

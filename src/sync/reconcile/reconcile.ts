@@ -9,11 +9,10 @@ import { count, plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { recordComparison } from '../beliefs/from-runs.ts'
 import { learnt, news } from '../changes/hypotheses.ts'
-import type { ChangesContext } from '../changes/read-changes.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
 import { openShownKeys } from '../deletions/shown-keys.ts'
 import { listEverything } from '../lists/read-whole.ts'
-import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
 import {
   type Arrival,
   type DifferenceCounts,
@@ -27,7 +26,7 @@ import { type Differences, openDifferences } from './differences.ts'
 import { lookForCut } from './missed-rows.ts'
 import { proveGone } from './prove-gone.ts'
 
-export type ReconcileContext = ChangesContext & {
+export type ReconcileContext = ReadingContext & {
   readonly lookbackFloorMs: number
   /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth; 0: nobody does. */
   readonly approved: number

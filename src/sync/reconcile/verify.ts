@@ -9,7 +9,7 @@ import { causeOf } from '../changes/causes.ts'
 import { openShownKeys, type ShownKeys } from '../deletions/shown-keys.ts'
 import { chooseKey } from '../lists/poll.ts'
 import { listWhole } from '../lists/read-whole.ts'
-import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
 import {
   type Cause,
   type Difference,
@@ -18,18 +18,12 @@ import {
   type Shortfall,
 } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
-import type { Run, Store } from '../ports/store.ts'
+import type { Run } from '../ports/store.ts'
 import { batches } from './prove-gone.ts'
 
 // What verifications of all kinds of streams have in common: what they look with, what they count, and how they tell it.
-export type VerifyContext = {
-  readonly store: Store
-  readonly source: Source
-  readonly stream: Stream
-  readonly pageSize: number
-  /** The operator's choice of a list stream's key. */
+export type VerifyContext = Omit<ReadingContext<Stream>, 'now'> & {
   readonly keyField: string | null
-  readonly signal: AbortSignal
   readonly repair: boolean
   /** Look at this many rows drawn at random, each by its id, instead of at all rows; null: at all rows. */
   readonly sample: number | null

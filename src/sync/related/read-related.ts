@@ -3,23 +3,16 @@
 
 import { type RelatedStream, relatedStreams } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'
-import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
 import { isDoubtful } from '../ports/audits.ts'
 import type { Due } from '../ports/related.ts'
-import type { Source } from '../ports/source.ts'
-import type { Run, Store, Written } from '../ports/store.ts'
+import type { Run } from '../ports/store.ts'
 import { type Batch, type Budget, readFamilies } from './batch.ts'
 
-export type RelatedContext = {
-  readonly store: Store
-  /** Its `lookup` is the extended read of an assignment. */
-  readonly source: Source
+/** The `lookup` of the source is the extended read of an assignment. */
+export type RelatedContext = Omit<ReadingContext, 'stream' | 'pageSize'> & {
   /** The groups that are wanted. */
   readonly streams: readonly RelatedStream[]
-  readonly now: () => Date
-  readonly signal: AbortSignal
-  readonly shouldYield?: () => boolean
-  readonly onWritten?: (written: Written) => void
   /** Something of an assignment could not be read, and will be tried again. */
   readonly onIncomplete?: (assignmentId: string, problem: string) => void
   /** Gives back at once what long answers took and nobody needs any more (P10). */
@@ -93,7 +86,7 @@ async function readBatch(
   await run.backlog.link(shown)
   for (const { stream, keyField, records } of pages) {
     const written = await run.pages.commit(records, null, { into: { stream, keyField } })
-    context.onWritten?.(written)
+    context.onWritten?.(written, null)
   }
   // Also of groups that are switched off: nobody looks at this assignment again when they are switched on. But which assignments share
   // one of their records may have changed since.

@@ -2,7 +2,7 @@
 
 import { continueListing, type SeenPage, wantedKeys } from '../../lists/listing.ts'
 import { isLookedInside, isSmall, narrower, nextRange } from '../ends.ts'
-import { type Move, otherwise, type Rule, row, rule } from '../rules.ts'
+import { type Move, type Rule, row, rule } from '../rules.ts'
 import {
   type Anchor,
   type Ask,
