@@ -18,6 +18,7 @@ import {
 import {
   type Action,
   type Event,
+  isOutOfDescent,
   leastToServe,
   type Reading,
   type ReadingOptions,
@@ -28,7 +29,7 @@ import {
 } from './state.ts'
 import { aheadRow } from './states/ahead.ts'
 import { anchorRow } from './states/anchor.ts'
-import { lowest, maySort, newest, sortsRefused } from './states/moves.ts'
+import { confirmsEnd, isOutOfOrder, lowest, maySort, newest, retract, sortsRefused } from './states/moves.ts'
 import { insideRow, newestRow } from './states/newest.ts'
 import { scanRow, tieRow } from './states/passes.ts'
 import { proofRow, textRow } from './states/proof.ts'
@@ -50,7 +51,26 @@ const always: readonly Rule<SeenAny>[] = [
     ({ reading, event }) => event.kind === 'answer' && whatIsTooLow(reading, event.page),
     ({ reading }, what) => ({ reading: { ...reading, state: { name: 'broken', what } } }),
   ),
+  rule(
+    'out of order, back to the start',
+    'scan',
+    ({ reading, event }) =>
+      event.kind === 'answer' && confirmsEnd(reading) && whatIsOutOfOrder(reading.state.name, event.page),
+    ({ reading }, held) => retract(reading, held),
+  ),
 ]
+
+/** Where each question is asked in an order. In passes none is needed. */
+const orders: Readonly<Partial<Record<StateName, (versions: readonly bigint[]) => string | false>>> = {
+  ahead: isOutOfOrder,
+  inside: isOutOfOrder,
+  tie: isOutOfOrder,
+  newest: isOutOfDescent,
+  text: isOutOfDescent,
+}
+
+const whatIsOutOfOrder = (state: StateName, page: SeenPage): string | false =>
+  orders[state]?.(versionsOf(page)) ?? false
 
 const table: { readonly [Name in StateName]: StateRow<Name> } = {
   ahead: aheadRow,

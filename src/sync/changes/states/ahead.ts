@@ -20,7 +20,6 @@ import {
   giveUp,
   inRange,
   isNothingKnown,
-  isOutOfOrder,
   isWritten,
   lookAtAnchor,
   lookInside,
@@ -29,7 +28,6 @@ import {
   newest,
   pageOf,
   prove,
-  retract,
   scan,
   sortsOf,
 } from './moves.ts'
@@ -148,12 +146,6 @@ export const aheadRow = row<'ahead', SeenAhead>({
       }),
     ),
     rule('new, and nothing sorts', 'scan', ({ reading }) => reading.sorting !== 'proven', scanOn),
-    rule(
-      'out of order, back to the start',
-      'scan',
-      ({ page }) => isOutOfOrder(page.versions),
-      ({ reading }, held) => retract(reading, held),
-    ),
     rule(
       'versions grow by a digit',
       'text',

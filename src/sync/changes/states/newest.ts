@@ -11,7 +11,7 @@ import {
   type SeenNewest,
 } from '../ends.ts'
 import { otherwise, row, rule } from '../rules.ts'
-import { type Ask, advance, isOutOfDescent, type ObservedPage, type Reading, versionsOf } from '../state.ts'
+import { type Ask, advance, type ObservedPage, type Reading } from '../state.ts'
 import {
   ahead,
   ask,
@@ -19,14 +19,12 @@ import {
   end,
   giveUp,
   isNothingKnown,
-  isOutOfOrder,
   isWritten,
   lookAtAnchor,
   lowest,
   newest,
   pageOf,
   prove,
-  retract,
   takeCutBack,
   tie,
 } from './moves.ts'
@@ -43,12 +41,6 @@ export const newestRow = row<'newest', SeenNewest>({
   action: askNewest,
   see: (reading, event) => judgeNewest(reading, pageOf(event)),
   rules: [
-    rule(
-      'out of order, back to the start',
-      'scan',
-      ({ reading, page }) => reading.sorting === 'proven' && isOutOfDescent(page.versions),
-      ({ reading }, held) => retract(reading, held),
-    ),
     rule(
       'without what is known',
       'anchor',
@@ -142,12 +134,6 @@ export const insideRow = row<'inside', SeenInside>({
   },
   see: (reading, event) => judgeInside(reading, pageOf(event)),
   rules: [
-    rule(
-      'out of order, back to the start',
-      'scan',
-      ({ answer }) => isOutOfOrder(versionsOf(answer)),
-      ({ reading }, held) => retract(reading, held),
-    ),
     rule(
       'cut before it was sorted, back to the start',
       'ahead',

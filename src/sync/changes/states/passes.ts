@@ -22,7 +22,7 @@ import {
   type Reading,
   versionsOf,
 } from '../state.ts'
-import { ahead, ask, end, giveUp, isOutOfOrder, lookAtAnchor, neverShown, retract, sortsOf } from './moves.ts'
+import { ahead, ask, end, giveUp, lookAtAnchor, neverShown, sortsOf } from './moves.ts'
 
 type SeenListing = {
   readonly reading: Reading<'scan' | 'tie'>
@@ -114,12 +114,6 @@ export const tieRow = row<'tie', SeenListing>({
   action: listingAction,
   see,
   rules: [
-    rule(
-      'out of order, back to the start',
-      'scan',
-      ({ page }) => page !== null && isOutOfOrder(versionsOf(page)),
-      ({ reading }, held) => retract(reading, held),
-    ),
     notProvenYet('tie'),
     rule(
       'all seen',

@@ -7,7 +7,6 @@ import { otherwise, row, rule } from '../rules.ts'
 import {
   type Ask,
   highest,
-  isOutOfDescent,
   type ObservedPage,
   outOfOrder,
   type Reading,
@@ -142,7 +141,7 @@ export const textRow = row<'text', SeenLonger>({
     const [end] = versions
     const isBelow = end !== undefined && end < page.last && outOfOrder([page.last, end])
     const hasNone = end === undefined && answer.received > 0 && outOfOrder([])
-    return { reading, page, held: isBelow || hasNone || isOutOfDescent(versions) }
+    return { reading, page, held: isBelow || hasNone }
   },
   rules: [
     rule(
