@@ -4,7 +4,7 @@
 import type { ChangesStream, RunKind, Stream } from '../streams/catalog.ts'
 import { errorOf } from '../util/errors.ts'
 import type { Room } from '../util/room.ts'
-import { news } from './changes/hypotheses.ts'
+import { news } from './capabilities.ts'
 import { withPageEnds } from './lists/page-ends.ts'
 import type { DifferenceCounts } from './ports/audits.ts'
 import type { Answer, Refusal, Source } from './ports/source.ts'

@@ -145,7 +145,7 @@ describe('reading changes', () => {
     const far = answer(began, 1000, 999, 998, 997, 996, 995)
     expect(asked(far)).toMatchObject({ since: 0n, page: 1, sorts: 'ascending' })
     const look = answer(far, ...page)
-    expect(look.reading.state.name).toBe('text')
+    expect(look.reading.state.name).toBe('longer-versions')
     const ranges = answer(look, 1000)
     const wanted = { upTo: 999n, ranges: [{ above: 15n, upTo: 999n }] }
     expect(ranges.action).toMatchObject({ kind: 'ranges', unread: wanted })
@@ -247,7 +247,7 @@ describe('reading changes', () => {
     expect(asked(more)).toMatchObject({ since: 11n, pageSize: 30, sorts: 'ascending' })
     const larger = answer(more, 12, 12, 12)
     expect(asked(larger)).toMatchObject({ pageSize: 30, sorts: 'descending' })
-    expect(answer(larger, 12, 12, 12).reading.state.name).toBe('tie')
+    expect(answer(larger, 12, 12, 12).reading.state.name).toBe('one-version')
   })
 
   it('goes on where rights hide a whole page, and leaves the position before it (P6, P12)', () => {
@@ -260,7 +260,7 @@ describe('reading changes', () => {
     expect(asked(hidden)).toMatchObject({ since: 14n, sorts: 'ascending' })
     expect(asked(answer(hidden))).toMatchObject({ since: 17n })
     const ties = answer(answer(answer(start(long), 11, 11), 40, 39, 38), 11)
-    expect(ties.reading.state.name).toBe('scan')
+    expect(ties.reading.state.name).toBe('passes')
     let blind = hidden
     for (let step = 0; step < 60 && blind.action.kind === 'ask'; step++)
       blind = answer({ ...blind, reading: { ...blind.reading, goal: 4000n } })
@@ -341,7 +341,7 @@ describe('reading changes', () => {
     const rejected = { received: 1, rows: [{ key: 'of its content', version: null }] }
     const behind = see(start(options), rejected)
     expect(asked(behind)).toMatchObject({ page: 2, pageSize: 1 })
-    expect(behind.reading.state.name).toBe('scan')
+    expect(behind.reading.state.name).toBe('passes')
   })
 
   it('asks for a larger page when one version fills it', () => {
@@ -374,9 +374,9 @@ describe('reading changes', () => {
   it('believes nothing of the listing of a version in which Sorts was refused', () => {
     const one = start({ ...options, largePageSize: 3 })
     const tie = answer(answer(one, 11, 11, 11), 11, 11, 11)
-    expect(tie.reading.state).toMatchObject({ name: 'tie', listing: { ceiling: 11n } })
+    expect(tie.reading.state).toMatchObject({ name: 'one-version', listing: { ceiling: 11n } })
     const refused = refuse(tie)
-    expect(refused.reading).toMatchObject({ state: { name: 'ahead' }, position: 10n, sorting: 'refused' })
+    expect(refused.reading).toMatchObject({ state: { name: 'next-page' }, position: 10n, sorting: 'refused' })
     expect(asked(refused)).toEqual({ since: 10n, page: 1, pageSize: 3, sorts: null })
   })
 
@@ -510,7 +510,7 @@ describe('the table', () => {
 
   it('leads into each state, and out of each that is no end', () => {
     const leadsTo = new Set<string>([
-      'ahead',
+      'next-page',
       ...declaredStates.flatMap(({ rules }) => rules.map(({ to }) => to)),
     ])
     const named = declaredStates.flatMap(({ name }) => name ?? [])

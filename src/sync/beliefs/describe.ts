@@ -3,8 +3,8 @@
 import type { Json } from '../../json/json.ts'
 import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject } from '../../streams/record.ts'
-import { isAscending } from '../changes/state.ts'
 import type { Source } from '../ports/source.ts'
+import { isAscending } from '../versions.ts'
 import { pageAsker, type SamplePage } from './test-beliefs.ts'
 
 export type Trait = { readonly name: string; readonly value: string }

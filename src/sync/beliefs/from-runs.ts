@@ -1,8 +1,7 @@
 // What runs learn about beliefs in passing, and record: after looks at pinned records, after a look-back, after a reconcile.
 
 import { formatDuration, plural } from '../../util/text.ts'
-import { learnt, news } from '../changes/hypotheses.ts'
-import type { Learnt } from '../changes/state.ts'
+import { type Learnt, learnt, news } from '../capabilities.ts'
 import type { LateArrival, RunCore } from '../ports/store.ts'
 
 type Recording = Pick<RunCore, 'state' | 'findings'>

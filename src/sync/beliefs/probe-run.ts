@@ -1,7 +1,7 @@
 // The probe as a run: tests what is believed of a changes stream and records it. It reads no rows into the mirror and moves no position;
 // a belief that falls takes back what rested on it all the same.
 
-import type { Learnt } from '../changes/state.ts'
+import type { Learnt } from '../capabilities.ts'
 import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Run, Store } from '../ports/store.ts'
 import { type KnownRow, testBeliefs } from './test-beliefs.ts'

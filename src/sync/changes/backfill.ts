@@ -4,7 +4,7 @@
 import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import { type Backfill, BackfillCancelled } from '../ports/store.ts'
 import { maxPasses } from './incremental.ts'
-import { readRange } from './read-changes.ts'
+import { readRange } from './read.ts'
 
 /** Works on the stream's oldest unfinished backfill; null when there is none. */
 export async function runNextBackfill(context: ReadingContext): Promise<RunOutcome | null> {

@@ -1,11 +1,10 @@
 // The incremental run of a changes stream: everything above the position, which moves as far as it is proven complete.
 
+import { type Learnt, largestAnswerBelief, learnt, news } from '../capabilities.ts'
 import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Run, StreamState } from '../ports/store.ts'
-import { largestAnswerBelief, learnt, news } from './hypotheses.ts'
 import { pinFallen } from './pinned-records.ts'
-import { readRange } from './read-changes.ts'
-import type { Learnt } from './state.ts'
+import { readRange } from './read.ts'
 
 /** After this many disturbed passes in a row the run ends, and the position waits. */
 export const maxPasses = 5

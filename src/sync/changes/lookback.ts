@@ -4,14 +4,14 @@
 import { versionedBy } from '../../streams/catalog.ts'
 import { formatDuration } from '../../util/text.ts'
 import { recordLateness } from '../beliefs/from-runs.ts'
+import { usable } from '../capabilities.ts'
 import { confirmEmpty, performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Arrival } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
 import type { Belief, LateArrival, PositionHistory, StreamState } from '../ports/store.ts'
 import { causeOf } from './causes.ts'
-import { usable } from './hypotheses.ts'
 import { lookAtPinned } from './pinned-records.ts'
-import { readRange } from './read-changes.ts'
+import { readRange } from './read.ts'
 import { findVolatile, volatileNote } from './volatile.ts'
 
 // How far back the look-back run reads: twice the worst lateness seen. It shrinks slowly, and never below its floor. And how late a

@@ -1,10 +1,11 @@
 // Decides how a changes stream is read: what to ask next, and how far the position may move. Pure: what was seen goes in, the next
 // question comes out; it knows no time, no network and no database, so that it can be tried against thousands of hostile upstreams.
 // Everything that is decided stands in one table, whose rows are in states/. state.ts, ends.ts and
-// hypotheses.ts only judge.
+// proof-of-sorting.ts only judge.
 
 import type { SeenPage } from '../lists/listing.ts'
-import { proofQuestions } from './hypotheses.ts'
+import { isOutOfDescent } from '../versions.ts'
+import { proofQuestions } from './proof-of-sorting.ts'
 import {
   type DeclaredRule,
   firstOf,
@@ -18,7 +19,6 @@ import {
 import {
   type Action,
   type Event,
-  isOutOfDescent,
   leastToServe,
   type Reading,
   type ReadingOptions,
@@ -27,12 +27,13 @@ import {
   type Transition,
   versionsOf,
 } from './state.ts'
-import { aheadRow } from './states/ahead.ts'
 import { anchorRow } from './states/anchor.ts'
-import { confirmsEnd, isOutOfOrder, lowest, maySort, newest, retract, sortsRefused } from './states/moves.ts'
-import { insideRow, newestRow } from './states/newest.ts'
-import { scanRow, tieRow } from './states/passes.ts'
-import { proofRow, textRow } from './states/proof.ts'
+import { endRow } from './states/end.ts'
+import { askEnd, confirmsEnd, isOutOfOrder, lowest, maySort, retract, sortsRefused } from './states/moves.ts'
+import { nextPageRow } from './states/next-page.ts'
+import { oneVersionRow, passesRow } from './states/passes.ts'
+import { longerVersionsRow, proofRow } from './states/proof.ts'
+import { recheckPageRow } from './states/recheck-page.ts'
 import { rangesRow } from './states/sorted.ts'
 
 type SeenAny = { readonly reading: Reading; readonly event: Event }
@@ -41,7 +42,7 @@ type SeenAny = { readonly reading: Reading; readonly event: Event }
 const always: readonly Rule<SeenAny>[] = [
   rule(
     'Sorts refused',
-    'ahead',
+    'next-page',
     ({ event }) => event.kind === 'refused' && event,
     ({ reading }, { status, why = `status ${status}` }) => sortsRefused(reading, why),
   ),
@@ -53,7 +54,7 @@ const always: readonly Rule<SeenAny>[] = [
   ),
   rule(
     'out of order, back to the start',
-    'scan',
+    'passes',
     ({ reading, event }) =>
       event.kind === 'answer' && confirmsEnd(reading) && whatIsOutOfOrder(reading.state.name, event.page),
     ({ reading }, held) => retract(reading, held),
@@ -62,25 +63,25 @@ const always: readonly Rule<SeenAny>[] = [
 
 /** Where each question is asked in an order. In passes none is needed. */
 const orders: Readonly<Partial<Record<StateName, (versions: readonly bigint[]) => string | false>>> = {
-  ahead: isOutOfOrder,
-  inside: isOutOfOrder,
-  tie: isOutOfOrder,
-  newest: isOutOfDescent,
-  text: isOutOfDescent,
+  'next-page': isOutOfOrder,
+  'recheck-page': isOutOfOrder,
+  'one-version': isOutOfOrder,
+  end: isOutOfDescent,
+  'longer-versions': isOutOfDescent,
 }
 
 const whatIsOutOfOrder = (state: StateName, page: SeenPage): string | false =>
   orders[state]?.(versionsOf(page)) ?? false
 
 const table: { readonly [Name in StateName]: StateRow<Name> } = {
-  ahead: aheadRow,
+  'next-page': nextPageRow,
   proof: proofRow,
-  text: textRow,
-  newest: newestRow,
-  inside: insideRow,
+  'longer-versions': longerVersionsRow,
+  end: endRow,
+  'recheck-page': recheckPageRow,
   ranges: rangesRow,
-  scan: scanRow,
-  tie: tieRow,
+  passes: passesRow,
+  'one-version': oneVersionRow,
   anchor: anchorRow,
   done: row<'done', never>({
     asks: 'Nothing: the reading is over.',
@@ -113,7 +114,7 @@ export const declaredStates: readonly {
 
 export function start(options: ReadingOptions): Transition {
   const { from, until, pageSize, sorting, largestAnswer, anchor, isCut = false } = options
-  const reading: Reading<'ahead'> = {
+  const reading: Reading<'next-page'> = {
     options,
     position: from,
     cursor: from,
@@ -130,12 +131,12 @@ export function start(options: ReadingOptions): Transition {
     lacked: null,
     unread: options.load?.unread ?? null,
     rangesAfter: from,
-    state: { name: 'ahead', since: lowest(from, anchor), pageSize, below: null },
+    state: { name: 'next-page', since: lowest(from, anchor), pageSize, below: null },
   }
   // A poll asks for the newest records first: while little is new, that one answer shows all of it; otherwise it shows how far to read.
   const readsAnew = from === 0n && sorting === 'proven'
   const asksNewest = until === null && (anchor !== null || readsAnew) && maySort(reading)
-  return transition(null, { reading: asksNewest ? newest(reading, null) : reading })
+  return transition(null, { reading: asksNewest ? askEnd(reading, null) : reading })
 }
 
 /**

@@ -9,9 +9,9 @@ import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
 import { recordPinned } from '../beliefs/from-runs.ts'
+import { knownBeliefs } from '../capabilities.ts'
 import type { Source } from '../ports/source.ts'
 import type { Pin, Run, VersionRange, WentBack } from '../ports/store.ts'
-import { knownBeliefs } from './hypotheses.ts'
 
 /** A record that is older than its row for less than this may come from a replica that lags. */
 export const longestReplicaLagMs = 6 * 60_000

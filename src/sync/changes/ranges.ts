@@ -3,7 +3,7 @@
 // No filter is needed: the path gives the lower bound, and a range is whole when a sorted page shows a version above its end.
 
 import type { Unread, VersionRange } from '../ports/store.ts'
-import { highest } from './state.ts'
+import { highest } from '../versions.ts'
 
 /** A range as one reader reads it. */
 export type Range = {

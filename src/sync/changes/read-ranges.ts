@@ -228,7 +228,7 @@ function takeOver(shared: Shared): Reader | null {
 }
 
 async function readRange(shared: Shared, mine: Reader): Promise<void> {
-  const isTie = () => mine.transition.reading.state.name === 'tie'
+  const isTie = () => mine.transition.reading.state.name === 'one-version'
   const takeSteps = async (areThese: boolean) => {
     while (isTie() === areThese && !isStopped(shared) && !mine.range.isOver) {
       await takeStep(shared, mine)
@@ -303,9 +303,9 @@ async function see(shared: Shared, mine: Reader, { event, records, onDone }: See
     ...mine.range,
     cursor: reading.cursor,
     density: (event.kind === 'answer' ? densityOf(versionsOf(event.page)) : null) ?? mine.range.density,
-    isWhole: reading.state.name !== 'ahead',
+    isWhole: reading.state.name !== 'next-page',
     // A scan would not stop at the end of the range, so the range is given up.
-    isOver: action.kind === 'end' || reading.state.name === 'scan',
+    isOver: action.kind === 'end' || reading.state.name === 'passes',
   }
   const progress = (): RangesProgress => {
     mine.range = { ...mine.range, written: reading.position }
@@ -339,7 +339,7 @@ function ownRecords(
   { state }: Reading,
 ): Records {
   const comesAgain =
-    state.name === 'ahead' ? state.since : state.name === 'inside' ? state.within.last - 1n : upTo
+    state.name === 'next-page' ? state.since : state.name === 'recheck-page' ? state.within.last - 1n : upTo
   const last = comesAgain < upTo ? comesAgain : upTo
   return {
     ...others,

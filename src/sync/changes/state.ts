@@ -1,11 +1,11 @@
 // What the reader of changes knows at any moment, the words in which it talks to the loop around it, and what it sees in an answer.
 // Pure, and nothing is decided here: the rules in states/ alone say what comes next.
 
+import type { Learnt, Sorting } from '../capabilities.ts'
 import type { Listing, ListingQuestion, SeenPage } from '../lists/listing.ts'
 import type { ChangesRequest } from '../ports/source.ts'
 import type { Unread } from '../ports/store.ts'
-
-export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
+import { highest } from '../versions.ts'
 
 /** The highest row whose record the upstream still serves, perhaps marked as deleted. An answer from its version on has to show it (P11). */
 export type Anchor = { readonly key: string; readonly version: bigint }
@@ -64,7 +64,7 @@ export type ObservedPage = SeenPage & {
   readonly isPerhapsCut: boolean
 }
 
-type InsideState = {
+type RecheckState = {
   readonly within: ObservedPage
   readonly middle: bigint
   /** Rows that were shown from the middle on, and not by the page. */
@@ -81,7 +81,7 @@ type ListingState = {
 /** Each state is a question that waits for its answer; the last two are ends. */
 type StateData = {
   /** Page 1 of what is above the cursor; key-set reading when sorting is proven. */
-  readonly ahead: {
+  readonly 'next-page': {
     readonly since: bigint
     readonly pageSize: number
     /** Only what is below it; null: everything. */
@@ -96,9 +96,9 @@ type StateData = {
     readonly page: number
   }
   /** Are numbers sorted as text? */
-  readonly text: { readonly page: ObservedPage }
+  readonly 'longer-versions': { readonly page: ObservedPage }
   /** Which records are the newest, and do they reach down to what is read (P12)? */
-  readonly newest: {
+  readonly end: {
     readonly since: bigint
     /** More than 1 when pages showed nothing: the user may not see the newest records. */
     readonly page: number
@@ -106,13 +106,13 @@ type StateData = {
     readonly behind: ObservedPage | null
   }
   /** Asked from the middle of this page, does the upstream show rows that the page lacked? */
-  readonly inside: InsideState
+  readonly 'recheck-page': RecheckState
   /** Ranges of versions, side by side. `density`: rows per version, as far as is known. */
   readonly ranges: { readonly unread: Unread; readonly density: number }
   /** Everything above `since`, in passes. */
-  readonly scan: ListingState
+  readonly passes: ListingState
   /** All rows of one version, in passes. */
-  readonly tie: ListingState
+  readonly 'one-version': ListingState
   /** An answer lacked the anchor. What does the record itself say? */
   readonly anchor: { readonly asked: Anchor; readonly looks: number }
   readonly done: {
@@ -205,8 +205,6 @@ export type Action =
   /** The upstream broke the contract of `neworchanged`; asking again would not help. */
   | { readonly kind: 'breach'; readonly what: string }
 
-export type Learnt = { readonly name: string; readonly value: string; readonly evidence: string }
-
 export type Effects = {
   /** Remember these keys of the answer as seen on this page. */
   readonly seen: { readonly pageNumber: number; readonly keys: readonly string[] } | null
@@ -252,6 +250,14 @@ const shows = (page: SeenPage, anchor: Anchor | null): boolean =>
   anchor !== null &&
   page.rows.some(({ key, version }) => key === anchor.key && version !== null && version >= anchor.version)
 
+type SeenRow = SeenPage['rows'][number]
+
+export const isSameRow = (one: SeenRow, other: SeenRow): boolean =>
+  one.key === other.key && one.version === other.version
+
+export const holds = (page: SeenPage, row: SeenRow): boolean =>
+  page.rows.some((other) => isSameRow(row, other))
+
 /** Call it after `sawAny`, whose `largestAnswer` it uses. */
 export function observe(
   { cursor, largestAnswer }: Reading,
@@ -276,8 +282,9 @@ export function observe(
 
 /** All versions of an answer have to be at or above this one, or the upstream broke its contract; null: nothing to check. */
 export function leastToServe(state: State): bigint | null {
-  if (state.name === 'inside') return state.question === 'the page again' ? state.within.since : state.middle
-  if (state.name === 'newest') return state.since
+  if (state.name === 'recheck-page')
+    return state.question === 'the page again' ? state.within.since : state.middle
+  if (state.name === 'end') return state.since
   if ('page' in state && typeof state.page === 'object') return state.page.since
   return 'since' in state && state.name !== 'proof' ? state.since : null
 }
@@ -305,29 +312,3 @@ export function versionsOf(page: SeenPage): readonly bigint[] {
 
 /** Many rules ask for them, and a page is long. */
 const versionsOfPages = new WeakMap<SeenPage, readonly bigint[]>()
-
-export function highest<Known extends bigint | null>(
-  versions: readonly bigint[],
-  known: Known,
-): bigint | Known {
-  return versions.reduce<bigint | Known>(
-    (most, version) => (most === null || version > most ? version : most),
-    known,
-  )
-}
-
-export function isAscending(versions: readonly bigint[]): boolean {
-  return versions.every((version, index) => index === 0 || version >= (versions[index - 1] ?? version))
-}
-
-/** What is wrong with the order of a page that was sorted. */
-export function outOfOrder(versions: readonly bigint[]): string {
-  const at = versions.findIndex((version, index) => index > 0 && version < (versions[index - 1] ?? version))
-  return at < 0 ? 'no row version at all' : `${versions[at]} behind ${versions[at - 1]}`
-}
-
-/** The same of a page that was sorted from the newest down; false: nothing. */
-export function isOutOfDescent(versions: readonly bigint[]): string | false {
-  const at = versions.findIndex((version, index) => index > 0 && version > (versions[index - 1] ?? version))
-  return at >= 0 && `${versions[at]} behind ${versions[at - 1]}, from the newest down`
-}

@@ -1,7 +1,7 @@
 // Whether a list can be filtered and sorted by key, as a run may rely on it: known from an earlier run, or found out now.
 
 import { messageOf } from '../../util/errors.ts'
-import { learnt, news, usable } from '../changes/hypotheses.ts'
+import { learnt, news, usable } from '../capabilities.ts'
 import type { Source } from '../ports/source.ts'
 import type { RunCore } from '../ports/store.ts'
 import { KeyOrderBroken, type KeyOrderProof, keyListing, proveKeyOrder } from './by-key.ts'

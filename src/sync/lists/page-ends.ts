@@ -8,8 +8,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { plural } from '../../util/text.ts'
 import { isRecordPage, type RecordList } from '../../wire/record-page.ts'
-import { learnt } from '../changes/hypotheses.ts'
-import type { Learnt } from '../changes/state.ts'
+import { type Learnt, learnt } from '../capabilities.ts'
 import {
   type Answer,
   type ChangesRequest,

@@ -3,11 +3,11 @@
 
 import { fingerprint, type Records } from '../../streams/record.ts'
 import type { RecordList } from '../../wire/record-page.ts'
-import { learnt } from '../changes/hypotheses.ts'
-import { highest } from '../changes/state.ts'
+import { learnt } from '../capabilities.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import type { RunProgress, SeenKeys } from '../ports/store.ts'
+import { highest } from '../versions.ts'
 import { KeyOrderBroken, keyListing, listByKey } from './by-key.ts'
 import { keyOrderOf } from './key-order.ts'
 import {

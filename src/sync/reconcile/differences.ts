@@ -6,8 +6,8 @@ import type { JsonObject } from '../../json/json.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { sharedKey, usableFields } from '../../streams/twins.ts'
 import { plural } from '../../util/text.ts'
+import { usable } from '../capabilities.ts'
 import { causeOf, twinsIn } from '../changes/causes.ts'
-import { usable } from '../changes/hypotheses.ts'
 import {
   currentLookback,
   type LookbackContext,

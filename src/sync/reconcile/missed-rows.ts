@@ -3,11 +3,11 @@
 
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
-import { learnt, usable } from '../changes/hypotheses.ts'
-import { highest } from '../changes/state.ts'
+import { learnt, usable } from '../capabilities.ts'
 import type { Arrival } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
 import type { PositionHistory, Run } from '../ports/store.ts'
+import { highest } from '../versions.ts'
 
 /** At most so many of the missed rows are asked for. */
 const mostAsked = 3

@@ -23,7 +23,7 @@ export const anchorRow = row<'anchor', SeenAnchor>({
   rules: [
     rule(
       'gone, and another is known',
-      'ahead',
+      'next-page',
       ({ reading, found, next }) =>
         found === 'gone' && reading.anchorsTried < mostAnchors && next !== null && next,
       ({ reading }, anchor) => askFromAnchor(reading, anchor),
@@ -31,20 +31,20 @@ export const anchorRow = row<'anchor', SeenAnchor>({
     // The record was changed meanwhile: its new version has to show up before the reading is over.
     rule(
       'changed meanwhile',
-      'ahead',
+      'next-page',
       ({ reading: { state }, found }) => typeof found === 'bigint' && found > state.asked.version && found,
       ({ reading }, version) => askFromAnchor(reading, { key: reading.state.asked.key, version }),
     ),
     rule(
       'there: asked again',
-      'ahead',
+      'next-page',
       ({ reading: { state }, found }) => found === state.asked.version && state.looks === 0,
       ({ reading }) => askFromAnchor(reading, reading.state.asked),
     ),
     // A record that is hidden or cannot be read tells nothing. If another known record shows up, the answers are the upstream's own.
     rule(
       'not shown: another is known',
-      'ahead',
+      'next-page',
       ({ reading, found, next }) =>
         (found === 'unclear' || found === reading.state.asked.version) &&
         reading.anchorsTried < mostAnchors &&

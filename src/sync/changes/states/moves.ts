@@ -1,19 +1,11 @@
 // Where rules of the reader lead: to which state, with which position, and with which note. And what several states ask or see alike.
 
+import { learnt } from '../../capabilities.ts'
 import { beginListing, type SeenPage } from '../../lists/listing.ts'
 import type { SortOrder } from '../../ports/source.ts'
-import { middleOf, newestSince } from '../ends.ts'
-import { learnt } from '../hypotheses.ts'
+import { isAscending, outOfOrder } from '../../versions.ts'
 import type { Move } from '../rules.ts'
-import {
-  type Anchor,
-  type Ask,
-  type Event,
-  isAscending,
-  type ObservedPage,
-  outOfOrder,
-  type Reading,
-} from '../state.ts'
+import type { Anchor, Ask, Event, ObservedPage, Reading } from '../state.ts'
 
 export function pageOf(event: Event): SeenPage {
   if (event.kind !== 'answer') throw new Error(`A ${event.kind} came that nobody asked for`)
@@ -58,35 +50,42 @@ export function lookAtAnchor({ reading }: { readonly reading: Reading }, asked: 
   }
 }
 
-export function askFromAnchor(before: Reading, anchor: Anchor): Move<'ahead'> {
+export function askFromAnchor(before: Reading, anchor: Anchor): Move<'next-page'> {
   const reading = { ...before, anchor, anchorsTried: before.anchorsTried + 1 }
-  return { reading: ahead(reading, lowest(reading.cursor, anchor)) }
+  return { reading: nextPage(reading, lowest(reading.cursor, anchor)) }
 }
 
-export const ahead = (
+export const nextPage = (
   reading: Reading,
   since = reading.cursor,
   pageSize = reading.options.pageSize,
-): Reading<'ahead'> => ({ ...reading, state: { name: 'ahead', since, pageSize, below: null } })
+): Reading<'next-page'> => ({ ...reading, state: { name: 'next-page', since, pageSize, below: null } })
 
-export const inRange = (reading: Reading, since: bigint, below: bigint | null): Reading<'ahead'> => ({
+export const inRange = (reading: Reading, since: bigint, below: bigint | null): Reading<'next-page'> => ({
   ...reading,
-  state: { name: 'ahead', since, pageSize: reading.options.pageSize, below },
+  state: { name: 'next-page', since, pageSize: reading.options.pageSize, below },
 })
 
-export const newest = (reading: Reading, behind: ObservedPage | null, page = 1): Reading<'newest'> => ({
-  ...reading,
-  state: { name: 'newest', since: newestSince(reading, behind), page, behind },
-})
+/**
+ * From where to ask for the newest records: just below a version that was read, so that the answer has to show that record too. A
+ * record of the page before (`behind`) serves best, because it was there a moment ago.
+ */
+function newestSince({ cursor, anchor, options }: Reading, behind: ObservedPage | null): bigint {
+  const isRead = (version: bigint) => version <= cursor
+  const read =
+    behind?.versions.toReversed().find(isRead) ??
+    (behind ? options.known?.find(isRead) : anchor && isRead(anchor.version) ? anchor.version : null)
+  return read === undefined || read === null ? cursor : read - 1n
+}
 
-export const lookInside = (reading: Reading, within: ObservedPage): Reading<'inside'> => ({
+export const askEnd = (reading: Reading, behind: ObservedPage | null, page = 1): Reading<'end'> => ({
   ...reading,
-  state: { name: 'inside', within, middle: middleOf(within), lacked: [], question: 'from the middle' },
+  state: { name: 'end', since: newestSince(reading, behind), page, behind },
 })
 
 /** The upstream refuses `Sorts`: nothing holds any more that was concluded from the order of its answers. */
-export const sortsRefused = (reading: Reading, why: string): Move<'ahead'> => ({
-  reading: ahead({ ...reading, sorting: 'refused', unread: null }),
+export const sortsRefused = (reading: Reading, why: string): Move<'next-page'> => ({
+  reading: nextPage({ ...reading, sorting: 'refused', unread: null }),
   effects: { learnt: [learnt('sorting', 'refused', why)] },
 })
 
@@ -96,27 +95,30 @@ export const prove = (reading: Reading, since: bigint, answers: readonly SeenPag
 })
 
 /** Begins at page 1 with the largest page size: perhaps one answer holds everything. */
-export function scan(reading: Reading, since: bigint): Reading<'scan'> {
+export function inPasses(reading: Reading, since: bigint): Reading<'passes'> {
   const { maxPasses, largePageSize } = reading.options
   const begun = beginListing({ askedSize: largePageSize, maxPasses, ceiling: null })
-  return { ...reading, state: { name: 'scan', since, listing: begun.listing, question: begun.step } }
+  return { ...reading, state: { name: 'passes', since, listing: begun.listing, question: begun.step } }
 }
 
 /** Lists all rows of the version with which the page ends. Asked from `since` on, sorted pages begin with them. */
-export function tie(reading: Reading, { since, pageSize, last }: ObservedPage): Reading<'tie'> {
+export function ofOneVersion(
+  reading: Reading,
+  { since, pageSize, last }: ObservedPage,
+): Reading<'one-version'> {
   const begun = beginListing({ askedSize: pageSize, maxPasses: maxTiePasses, ceiling: last })
-  return { ...reading, state: { name: 'tie', since, listing: begun.listing, question: begun.step } }
+  return { ...reading, state: { name: 'one-version', since, listing: begun.listing, question: begun.step } }
 }
 
 /** The proof was wrong, so nothing holds that was concluded from it, by this run or by those before it. */
-export function retract(reading: Reading, held: string): Move<'scan'> {
+export function retract(reading: Reading, held: string): Move<'passes'> {
   return takeBack(reading, `a page sorted by row version held ${held}`)
 }
 
-export function takeBack(reading: Reading, evidence: string): Move<'scan'> {
+export function takeBack(reading: Reading, evidence: string): Move<'passes'> {
   const { from, restsFrom = from } = reading.options
   return {
-    reading: scan(
+    reading: inPasses(
       { ...reading, position: restsFrom, cursor: restsFrom, sorting: 'ignored', unread: null },
       restsFrom,
     ),
@@ -125,7 +127,7 @@ export function takeBack(reading: Reading, evidence: string): Move<'scan'> {
 }
 
 /** Only small answers are whole, so nothing holds that was concluded from the order of larger ones. */
-export function takeCutBack(before: Reading, evidence: string): Move<'ahead'> {
+export function takeCutBack(before: Reading, evidence: string): Move<'next-page'> {
   const { from, restsFrom = from } = before.options
   const reading = { ...before, position: restsFrom, cursor: restsFrom, isCut: true, unread: null }
   return {
@@ -141,7 +143,7 @@ export function giveUp(reading: Reading, note: string): Move<'done'> {
 export const neverShown = ({ cursor, highestServed }: Reading): string =>
   `pages above version ${cursor} were empty or short, although the upstream showed version ${highestServed}: perhaps the integration user may not see what is between. What is behind it is read, and the position waits`
 
-export function end(reading: Reading, note: string | null = null): Move<'done'> {
+export function finish(reading: Reading, note: string | null = null): Move<'done'> {
   const { lacked } = reading
   const isRead = reading.position === reading.cursor
   // The answers lacked a record that is there, so they show an older state, and nobody knows how old.

@@ -1,6 +1,7 @@
 // Where nothing sorts, or one version fills a page: page after page, in passes, until a count proves that all was seen. listing.ts knows
 // whether the passes have shown everything, this says up to which version.
 
+import { learnt } from '../../capabilities.ts'
 import {
   type Listing,
   type ListingStep,
@@ -10,22 +11,13 @@ import {
   sawPage,
   wantedKeys,
 } from '../../lists/listing.ts'
-import { learnt } from '../hypotheses.ts'
+import { highest, isAscending } from '../../versions.ts'
 import { otherwise, type Rule, row, rule } from '../rules.ts'
-import {
-  type Action,
-  advance,
-  type Effects,
-  type Event,
-  highest,
-  isAscending,
-  type Reading,
-  versionsOf,
-} from '../state.ts'
-import { ahead, ask, end, giveUp, lookAtAnchor, neverShown, sortsOf } from './moves.ts'
+import { type Action, advance, type Effects, type Event, type Reading, versionsOf } from '../state.ts'
+import { ask, finish, giveUp, lookAtAnchor, neverShown, nextPage, sortsOf } from './moves.ts'
 
 type SeenListing = {
-  readonly reading: Reading<'scan' | 'tie'>
+  readonly reading: Reading<'passes' | 'one-version'>
   /** Null after a count. */
   readonly page: SeenPage | null
   readonly listing: Listing
@@ -35,7 +27,7 @@ type SeenListing = {
   readonly effects: Partial<Effects>
 }
 
-function see(reading: Reading<'scan' | 'tie'>, event: Event): SeenListing {
+function see(reading: Reading<'passes' | 'one-version'>, event: Event): SeenListing {
   const before = reading.state.listing
   if (event.kind !== 'answer' && event.kind !== 'count')
     throw new Error(`A ${event.kind} came that no listing asked for`)
@@ -61,7 +53,7 @@ function readUpTo({ cursor, largestAnswer }: Reading, listing: Listing, step: Li
   return isWhole && highest(versionsOf(step.page), cursor)
 }
 
-const notProvenYet = (name: 'scan' | 'tie'): Rule<SeenListing> =>
+const notProvenYet = (name: 'passes' | 'one-version'): Rule<SeenListing> =>
   rule(
     'not all proven yet',
     name,
@@ -72,12 +64,12 @@ const notProvenYet = (name: 'scan' | 'tie'): Rule<SeenListing> =>
     },
   )
 
-export const scanRow = row<'scan', SeenListing>({
+export const passesRow = row<'passes', SeenListing>({
   asks: 'Page after page of everything above the position, in passes, until a count proves that all was seen.',
   action: listingAction,
   see,
   rules: [
-    notProvenYet('scan'),
+    notProvenYet('passes'),
     rule(
       'all seen but what is known',
       'anchor',
@@ -96,10 +88,10 @@ export const scanRow = row<'scan', SeenListing>({
       'all seen',
       'done',
       ({ upTo }) => upTo,
-      ({ reading, effects }, upTo) => ({ ...end(advance(reading, upTo)), effects }),
+      ({ reading, effects }, upTo) => ({ ...finish(advance(reading, upTo)), effects }),
     ),
-    rule('only one page ever comes, sorted', 'ahead', belowOnlyPage, ({ reading, effects }, below) => ({
-      reading: ahead(advance(reading, below)),
+    rule('only one page ever comes, sorted', 'next-page', belowOnlyPage, ({ reading, effects }, below) => ({
+      reading: nextPage(advance(reading, below)),
       effects,
     })),
     otherwise('given up', 'done', ({ reading, listing, step, effects }) => ({
@@ -109,27 +101,27 @@ export const scanRow = row<'scan', SeenListing>({
   ],
 })
 
-export const tieRow = row<'tie', SeenListing>({
+export const oneVersionRow = row<'one-version', SeenListing>({
   asks: 'Page after page of the rows of one version, in passes, until a count proves that all were seen.',
   action: listingAction,
   see,
   rules: [
-    notProvenYet('tie'),
+    notProvenYet('one-version'),
     rule(
       'all seen',
-      'ahead',
+      'next-page',
       ({ upTo }) => upTo,
-      ({ reading, effects }, upTo) => ({ reading: ahead(advance(reading, upTo)), effects }),
+      ({ reading, effects }, upTo) => ({ reading: nextPage(advance(reading, upTo)), effects }),
     ),
     // Rows above this version must not wait for it: the cursor goes on, the position stays.
-    otherwise('given up', 'ahead', ({ reading, listing, effects }) => ({
-      reading: ahead({ ...reading, cursor: listing.ceiling ?? reading.cursor }),
+    otherwise('given up', 'next-page', ({ reading, listing, effects }) => ({
+      reading: nextPage({ ...reading, cursor: listing.ceiling ?? reading.cursor }),
       effects,
     })),
   ],
 })
 
-function listingAction(reading: Reading<'scan' | 'tie'>): Action {
+function listingAction(reading: Reading<'passes' | 'one-version'>): Action {
   const { since, question } = reading.state
   if (question.kind === 'count') return question
   const { page, pageSize } = question

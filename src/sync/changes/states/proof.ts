@@ -1,19 +1,13 @@
 // Does the upstream sort, and numbers as numbers?
 
+import { learnt } from '../../capabilities.ts'
 import type { SeenPage } from '../../lists/listing.ts'
-import { judge, learnt, proofQuestions, type SortingVerdict } from '../hypotheses.ts'
+import { highest, outOfOrder } from '../../versions.ts'
+import { judge, proofQuestions, type SortingVerdict } from '../proof-of-sorting.ts'
 import { type Far, isFar } from '../ranges.ts'
 import { otherwise, row, rule } from '../rules.ts'
-import {
-  type Ask,
-  highest,
-  type ObservedPage,
-  outOfOrder,
-  type Reading,
-  type State,
-  versionsOf,
-} from '../state.ts'
-import { ahead, ask, isCertain, pageOf, prove, retract, takeBack } from './moves.ts'
+import { type Ask, type ObservedPage, type Reading, type State, versionsOf } from '../state.ts'
+import { ask, isCertain, nextPage, pageOf, prove, retract, takeBack } from './moves.ts'
 import {
   beyondTheGoal,
   goOn,
@@ -88,22 +82,22 @@ export const proofRow = row<'proof', SeenProof>({
     })),
     rule(
       'sorting proven',
-      'ahead',
+      'next-page',
       ({ verdict }) => verdict?.sorting === 'proven' && verdict,
       ({ reading }, { evidence }) => ({
-        reading: ahead({ ...reading, sorting: 'proven' }),
+        reading: nextPage({ ...reading, sorting: 'proven' }),
         effects: { learnt: [learnt('sorting', 'proven', evidence), ...firstTop(reading)] },
       }),
     ),
     rule(
       'sorted no more, and earlier runs relied on it',
-      'scan',
+      'passes',
       ({ reading: { options }, verdict }) =>
         verdict?.sorting === 'ignored' && (options.restsFrom ?? options.from) < options.from && verdict,
       ({ reading }, { evidence }) => takeBack(reading, evidence),
     ),
-    otherwise('sorting not proven', 'ahead', ({ reading, verdict }) => ({
-      reading: ahead({ ...reading, sorting: 'ignored' }),
+    otherwise('sorting not proven', 'next-page', ({ reading, verdict }) => ({
+      reading: nextPage({ ...reading, sorting: 'ignored' }),
       effects:
         verdict?.sorting === 'ignored' ? { learnt: [learnt('sorting', 'ignored', verdict.evidence)] } : {},
     })),
@@ -130,7 +124,7 @@ export const isPerhapsText = (cursor: bigint, { last, versions }: ObservedPage):
 
 const digitsOf = (version: bigint): number => String(version).length
 
-export const textRow = row<'text', SeenLonger>({
+export const longerVersionsRow = row<'longer-versions', SeenLonger>({
   asks: 'Versions have one digit more. Are numbers sorted as text? A look at the end.',
   action: ({ state: { page } }) =>
     ask({ since: page.since, page: 1, pageSize: fromTheEnd, sorts: 'descending' }, { isOnlyLook: true }),
@@ -146,7 +140,7 @@ export const textRow = row<'text', SeenLonger>({
   rules: [
     rule(
       'sorted as text, back to the start',
-      'scan',
+      'passes',
       ({ held }) => held,
       ({ reading }, held) => retract(reading, held),
     ),

@@ -1,18 +1,20 @@
 // Pages that came sorted, behind which there is more: on to the next one, or, where much is above, in ranges side by side.
 
+import { type Learnt, learnt } from '../../capabilities.ts'
 import type { Unread } from '../../ports/store.ts'
-import { learnt } from '../hypotheses.ts'
 import { densityOf, type Far, isFar, readThrough, unreadAbove } from '../ranges.ts'
 import { type Move, otherwise, type Rule, row, rule } from '../rules.ts'
+import { advance, type ObservedPage, type RangesEnd, type Reading, type State } from '../state.ts'
 import {
-  advance,
-  type Learnt,
-  type ObservedPage,
-  type RangesEnd,
-  type Reading,
-  type State,
-} from '../state.ts'
-import { ahead, confirmsEnd, end, isCertain, sortsRefused, takeBack, takeCutBack, tie } from './moves.ts'
+  confirmsEnd,
+  finish,
+  isCertain,
+  nextPage,
+  ofOneVersion,
+  sortsRefused,
+  takeBack,
+  takeCutBack,
+} from './moves.ts'
 
 /** A page that came sorted, and there is more. */
 type SeenSorted = { readonly reading: Reading; readonly page: ObservedPage }
@@ -23,14 +25,14 @@ export const pastTheRange = rule<SeenSorted, 'done', bigint>(
   'past the range',
   'done',
   ({ reading: { options }, page }) => options.until !== null && page.last > options.until && options.until,
-  ({ reading }, until) => end(advance(reading, until)),
+  ({ reading }, until) => finish(advance(reading, until)),
 )
 
 export const beyondTheGoal = rule<SeenSorted, 'done', true>(
   'beyond the goal',
   'done',
   ({ reading, page }) => reading.goal !== null && page.last > reading.goal,
-  (seen) => end(belowLast(seen)),
+  (seen) => finish(belowLast(seen)),
 )
 
 // An earlier run, or this one, has read some ranges above: that counts, and only the rest is read.
@@ -54,18 +56,18 @@ export const muchIsAbove = rule<SeenSorted, 'ranges', Far>(
 export const goOn: readonly Rule<SeenSorted>[] = [
   rule(
     'several versions',
-    'ahead',
+    'next-page',
     ({ page }) => !page.isOneVersion,
-    (seen) => ({ reading: ahead(belowLast(seen)) }),
+    (seen) => ({ reading: nextPage(belowLast(seen)) }),
   ),
   rule(
     'one version, a larger page may hold it',
-    'ahead',
+    'next-page',
     ({ reading, page }) => page.pageSize < reading.options.largePageSize,
-    (seen) => ({ reading: ahead(belowLast(seen), seen.page.since, seen.reading.options.largePageSize) }),
+    (seen) => ({ reading: nextPage(belowLast(seen), seen.page.since, seen.reading.options.largePageSize) }),
   ),
-  otherwise('one version fills the largest page', 'tie', (seen) => ({
-    reading: tie(belowLast(seen), seen.page),
+  otherwise('one version fills the largest page', 'one-version', (seen) => ({
+    reading: ofOneVersion(belowLast(seen), seen.page),
   })),
 ]
 
@@ -80,38 +82,38 @@ export const rangesRow = row<'ranges', SeenRanges>({
   rules: [
     rule(
       'out of order, back to the start',
-      'scan',
+      'passes',
       ({ fell }) => fell?.how === 'out of order' && fell.why,
       ({ reading }, why) => takeBack(reading, why),
     ),
     rule(
       'one was cut before it was sorted, back to the start',
-      'ahead',
+      'next-page',
       ({ fell }) => fell?.how === 'cut' && fell.why,
       ({ reading }, why) => takeCutBack(reading, why),
     ),
     rule(
       'Sorts refused in one',
-      'ahead',
+      'next-page',
       ({ fell }) => fell?.how === 'refused' && fell.why,
       ({ reading }, why) => sortsRefused(reading, why),
     ),
     rule(
       'all read',
-      'ahead',
+      'next-page',
       ({ unread }) => unread.ranges.length === 0,
-      ({ reading }) => ({ reading: aheadOfRanges({ ...reading, unread: null }) }),
+      ({ reading }) => ({ reading: behindRanges({ ...reading, unread: null }) }),
     ),
     // The lowest range that is left is read from below, page after page. The others are taken up again behind it.
-    otherwise('one could not be read to its end', 'ahead', ({ reading, unread }) => ({
-      reading: ahead({ ...reading, rangesAfter: unread.ranges[0]?.upTo ?? unread.upTo }),
+    otherwise('one could not be read to its end', 'next-page', ({ reading, unread }) => ({
+      reading: nextPage({ ...reading, rangesAfter: unread.ranges[0]?.upTo ?? unread.upTo }),
     })),
   ],
 })
 
 /** Ranges end just below what was the newest record when they began, so probably that one alone is left. */
-function aheadOfRanges(before: Reading): Reading<'ahead'> {
-  const reading = ahead(before)
+function behindRanges(before: Reading): Reading<'next-page'> {
+  const reading = nextPage(before)
   return { ...reading, state: { ...reading.state, isPerhapsLast: reading.options.until === null } }
 }
 

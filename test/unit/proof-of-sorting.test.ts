@@ -1,7 +1,7 @@
 // How long what was learnt about the upstream is relied on, and when it is written down again.
 
 import { describe, expect, it } from 'vitest'
-import { knownBeliefs, largestAnswerBelief, learnt, news, usable } from '../../src/sync/changes/hypotheses.ts'
+import { knownBeliefs, largestAnswerBelief, learnt, news, usable } from '../../src/sync/capabilities.ts'
 
 const now = new Date('2026-03-02T12:00:00Z')
 const belief = (name: string, value: string, ageHours: number) => ({

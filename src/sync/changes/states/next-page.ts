@@ -1,7 +1,6 @@
-// Key-set reading, where most answers are judged: page 1 of what is above the position. And what is behind a page of rejected records.
+// Key-set reading, where most answers are judged: page 1 of what is above the position.
 
 import { continueListing, type SeenPage, wantedKeys } from '../../lists/listing.ts'
-import { isLookedInside, isSmall, narrower, nextRange } from '../ends.ts'
 import { type Move, type Rule, row, rule } from '../rules.ts'
 import {
   type Anchor,
@@ -12,33 +11,33 @@ import {
   observe,
   type Reading,
 } from '../state.ts'
+import { questionOfEnd } from './end.ts'
 import {
-  ahead,
   ask,
+  askEnd,
   confirmsEnd,
-  end,
+  finish,
   giveUp,
+  inPasses,
   inRange,
   isNothingKnown,
   isWritten,
   lookAtAnchor,
-  lookInside,
   maySort,
   neverShown,
-  newest,
+  nextPage,
   pageOf,
   prove,
-  scan,
   sortsOf,
 } from './moves.ts'
-import { askNewest } from './newest.ts'
 import { isPerhapsText, questionsOfProof } from './proof.ts'
+import { isRechecked, recheck } from './recheck-page.ts'
 import { belowLast, beyondTheGoal, goOn, muchIsAbove, pastTheRange, rangesWereBegun } from './sorted.ts'
 
-type SeenAhead = { readonly reading: Reading<'ahead'>; readonly page: ObservedPage }
+type SeenNextPage = { readonly reading: Reading<'next-page'>; readonly page: ObservedPage }
 
 /** Where the upstream cuts answers before it sorts them, only a small answer is whole: so it is asked for ranges that hold little. */
-const inRanges: readonly Rule<SeenAhead>[] = [
+const inRanges: readonly Rule<SeenNextPage>[] = [
   rule(
     'a filter that is not heeded',
     'done',
@@ -47,7 +46,7 @@ const inRanges: readonly Rule<SeenAhead>[] = [
   ),
   rule(
     'too much to be whole',
-    'ahead',
+    'next-page',
     ({ reading, page }) => reading.isCut && !isSmall(reading, page) && (narrower(page) ?? false),
     ({ reading, page }, below) => ({ reading: inRange(reading, page.since, below) }),
   ),
@@ -59,7 +58,7 @@ const inRanges: readonly Rule<SeenAhead>[] = [
   ),
 ]
 
-export const aheadRow = row<'ahead', SeenAhead>({
+export const nextPageRow = row<'next-page', SeenNextPage>({
   asks: 'What is above the position?',
   action: (reading) => {
     const { since, pageSize, below } = reading.state
@@ -67,14 +66,14 @@ export const aheadRow = row<'ahead', SeenAhead>({
     const beside = askedBeside(reading)
     return ask(request, { mayBeNothing: mayBeAtEnd(reading), mayYield: true, beside })
   },
-  see: (reading, event) => seenAhead(reading, pageOf(event)),
+  see: (reading, event) => seeNextPage(reading, pageOf(event)),
   rules: [
     ...inRanges,
     // The answer lacks the anchor. Nothing that it shows or leaves out is believed before a look at the anchor explains that (P11).
     rule('without what is known', 'anchor', whatIsLacking, lookAtAnchor),
     rule(
       'a whole range',
-      'ahead',
+      'next-page',
       ({ reading }) => reading.isCut && reading.state.below !== null,
       ({ reading, page }) => {
         const { upTo, below } = nextRange(reading, page)
@@ -85,56 +84,59 @@ export const aheadRow = row<'ahead', SeenAhead>({
       'whole to the end',
       'done',
       ({ reading }) => reading.isCut,
-      ({ reading, page }) => ({ ...end(advance(reading, page.last)), effects: { isLeftOut: !page.isNew } }),
+      ({ reading, page }) => ({
+        ...finish(advance(reading, page.last)),
+        effects: { isLeftOut: !page.isNew },
+      }),
     ),
-    rule('nothing of it is shown', 'scan', sharesHidden, ({ reading }) => ({
-      reading: scan(reading, reading.cursor),
+    rule('nothing of it is shown', 'passes', sharesHidden, ({ reading }) => ({
+      reading: inPasses(reading, reading.cursor),
     })),
-    rule('nothing of it is shown, and it goes on', 'ahead', whatIsHidden, goOnBlindly),
+    rule('nothing of it is shown, and it goes on', 'next-page', whatIsHidden, goOnBlindly),
     rule('nothing of it is shown, too often', 'done', isHidden, ({ reading }) =>
       giveUp(reading, neverShown(reading)),
     ),
     rule(
       'nothing new, although the newest is not read',
-      'scan',
+      'passes',
       ({ reading, page }) => reading.goal !== null && !confirmsEnd(reading) && !page.isNew,
-      ({ reading }) => ({ reading: scan(reading, reading.cursor) }),
+      ({ reading }) => ({ reading: inPasses(reading, reading.cursor) }),
     ),
     // The poll began at the other end and was shown nothing there, although the known record came from this end: ask there again.
     rule(
       'nothing new, and the newest are not known',
-      'newest',
+      'end',
       ({ reading, page }) => isPoll(reading) && reading.goal === null && !page.isNew && page.hasOld,
-      ({ reading, page }) => ({ reading: newest(reading, page), effects: { isLeftOut: true } }),
+      ({ reading, page }) => ({ reading: askEnd(reading, page), effects: { isLeftOut: true } }),
     ),
     rule(
       'nothing, and nothing is known',
-      'newest',
+      'end',
       ({ reading, page }) => page.received === 0 && isNothingKnown(reading) && maySort(reading),
-      ({ reading, page }) => ({ reading: newest(reading, page) }),
+      ({ reading, page }) => ({ reading: askEnd(reading, page) }),
     ),
     rule(
       'an empty answer',
       'done',
       ({ page }) => page.received === 0,
-      ({ reading }) => end(reading),
+      ({ reading }) => finish(reading),
     ),
     // Where `since` is inclusive, every quiet poll shows one old row, and one question has to be enough for that.
     rule('one old row at the end', 'done', isOneOldRow, ({ reading, page }) => ({
-      ...end(reading),
+      ...finish(reading),
       effects: { isLeftOut: isWritten(reading, page) },
     })),
     // Old rows may fill the whole page. They prove that `since` is inclusive, so asking from the next version on loses nothing.
     rule(
       'old rows only',
-      'ahead',
+      'next-page',
       ({ reading, page }) => !page.isNew && page.hasOld && page.since <= reading.cursor,
       ({ reading, page: { since } }) => ({
-        reading: ahead(reading, since < reading.cursor ? reading.cursor : reading.cursor + 1n),
+        reading: nextPage(reading, since < reading.cursor ? reading.cursor : reading.cursor + 1n),
       }),
     ),
     // Perhaps it is cut, or its records cannot be rows: what is behind it?
-    rule('nothing new, and no end', 'scan', ({ page }) => !page.isNew, scanOn),
+    rule('nothing new, and no end', 'passes', ({ page }) => !page.isNew, goOnInPasses),
     // Where paging is ignored, the questions of the proof would fetch everything there is.
     rule(
       'new, and sorting is unknown',
@@ -145,45 +147,71 @@ export const aheadRow = row<'ahead', SeenAhead>({
         effects: { isLeftOut: true, isKept: true },
       }),
     ),
-    rule('new, and nothing sorts', 'scan', ({ reading }) => reading.sorting !== 'proven', scanOn),
+    rule('new, and nothing sorts', 'passes', ({ reading }) => reading.sorting !== 'proven', goOnInPasses),
     rule(
       'versions grow by a digit',
-      'text',
+      'longer-versions',
       ({ reading, page }) => isPerhapsText(reading.cursor, page),
-      ({ reading, page }) => ({ reading: { ...reading, state: { name: 'text', page } } }),
+      ({ reading, page }) => ({ reading: { ...reading, state: { name: 'longer-versions', page } } }),
     ),
     pastTheRange,
     beyondTheGoal,
     // A short page proves nothing: its cap may have shrunk, or rows were left out after it was cut.
     rule(
       'a short page',
-      'newest',
+      'end',
       ({ reading, page }) => !page.isPerhapsCut && (reading.goal === null || page.last >= reading.goal),
-      (seen) => ({ reading: newest(belowLast(seen), seen.page) }),
+      (seen) => ({ reading: askEnd(belowLast(seen), seen.page) }),
     ),
     rangesWereBegun,
     muchIsAbove,
     // A page that was cut before it was sorted looks like any other, so some pages are read again from their middle.
     rule(
       'a full page, to be looked at from inside',
-      'inside',
-      ({ reading, page }) => isLookedInside(reading, page),
-      ({ reading, page }) => ({ reading: lookInside(reading, page) }),
+      'recheck-page',
+      ({ reading, page }) => isRechecked(reading, page),
+      ({ reading, page }) => ({ reading: recheck(reading, page) }),
     ),
     ...goOn,
   ],
 })
 
+/** At most half as long as the longest answer that came: then no cap cut it. */
+const isSmall = ({ largestAnswer }: Reading, { received }: SeenPage): boolean =>
+  received <= Math.max(1, largestAnswer >> 1)
+
+/** An upper bound that leaves about half of the versions on the page; null where the page shows only one. */
+function narrower({ since, versions }: ObservedPage): bigint | null {
+  const above = versions.filter((version) => version > since)
+  const distinct = [...new Set(above)].sort((a, b) => (a < b ? -1 : 1))
+  return distinct.length < 2 ? null : (distinct[distinct.length >> 1] ?? null)
+}
+
+/** After a small answer: up to where everything is read now, and below which version the next range ends; null: it has no end. */
+function nextRange(
+  reading: Reading<'next-page'>,
+  page: ObservedPage,
+): { readonly upTo: bigint; readonly below: bigint | null } {
+  const { since, below } = reading.state
+  const top = reading.highestServed ?? reading.cursor
+  if (below === null) return { upTo: page.last, below: null }
+  // Not beyond the highest version that was served: the upstream may still give out those above it.
+  const upTo = below <= top ? below - 1n : page.last
+  const width = (below - since) * (isSmall(reading, { ...page, received: 2 * page.received }) ? 2n : 1n)
+  const next = upTo + (width > 2n ? width : 2n)
+  return { upTo, below: next < top ? next : null }
+}
+
 /** The questions that follow if this one is answered as is likely. */
-function askedBeside(reading: Reading<'ahead'>): readonly Ask[] {
+function askedBeside(reading: Reading<'next-page'>): readonly Ask[] {
   const { cursor, sorting, options, state } = reading
   if (sorting === 'unknown') return options.keepsPageSize && cursor === 0n ? questionsOfProof(0n) : []
   if (!state.isPerhapsLast) return []
   const newestAlone = { received: 1, rows: [{ key: '', version: cursor + 1n }] }
-  return [askNewest(newest(reading, observe(reading, state, newestAlone)))]
+  return [questionOfEnd(askEnd(reading, observe(reading, state, newestAlone)))]
 }
 
-function seenAhead(reading: Reading<'ahead'>, answer: SeenPage): SeenAhead {
+function seeNextPage(reading: Reading<'next-page'>, answer: SeenPage): SeenNextPage {
   const page = observe(reading, reading.state, answer)
   const fullPages = reading.fullPages + (page.isPerhapsCut ? 1 : 0)
   const blindSteps = page.last > reading.cursor + 1n ? 0 : reading.blindSteps
@@ -191,7 +219,7 @@ function seenAhead(reading: Reading<'ahead'>, answer: SeenPage): SeenAhead {
 }
 
 /** The anchor, if the answer should show it and does not: the answer is empty, begins above the anchor, or is whole. */
-function whatIsLacking({ reading: { anchor, sorting, state, isCut }, page }: SeenAhead): Anchor | false {
+function whatIsLacking({ reading: { anchor, sorting, state, isCut }, page }: SeenNextPage): Anchor | false {
   if (anchor === null || page.since >= anchor.version) return false
   if (state.below !== null && state.below <= anchor.version) return false
   // The anchor has its place on a later page; the user's rights may have shortened this one. It has to come before the reading ends.
@@ -205,7 +233,7 @@ function whatIsLacking({ reading: { anchor, sorting, state, isCut }, page }: See
 }
 
 /** Where `since` is inclusive, rows of exactly that version come as well: they are not counted. */
-function isOneOldRow({ reading, page }: SeenAhead): boolean {
+function isOneOldRow({ reading, page }: SeenNextPage): boolean {
   const below = page.since < reading.cursor ? page.versions.filter((version) => version === page.since) : []
   const isAlone = page.received - below.length === 1 && !page.isPerhapsCut
   return !page.isNew && page.hasOld && isAlone && mayBeAtEnd(reading)
@@ -214,19 +242,19 @@ function isOneOldRow({ reading, page }: SeenAhead): boolean {
 const isPoll = (reading: Reading): boolean => confirmsEnd(reading) && reading.options.until === null
 
 /** There is more, and this page shows nothing of it although no cap cut it: the user may not be allowed to see a whole page. */
-function isHidden({ reading, page }: SeenAhead): boolean {
+function isHidden({ reading, page }: SeenNextPage): boolean {
   if (!confirmsEnd(reading) || reading.goal === null || page.last >= reading.goal) return false
   // Records that cannot be rows came, so the page was not hidden.
   if (page.rows.length < page.received) return false
   return page.last <= reading.cursor + 1n && (page.received === 0 || !page.isPerhapsCut)
 }
 
-function sharesHidden(seen: SeenAhead): boolean {
+function sharesHidden(seen: SeenNextPage): boolean {
   return isHidden(seen) && seen.reading.sharesVersions
 }
 
 /** How far the cursor goes on although nothing was shown; false: this is not such a page, or there were too many of them. */
-function whatIsHidden(seen: SeenAhead): bigint | false {
+function whatIsHidden(seen: SeenNextPage): bigint | false {
   const { reading, page } = seen
   if (!isHidden(seen) || reading.goal === null || reading.blindSteps >= mostBlindSteps) return false
   const covered = page.since + BigInt(Math.min(page.pageSize, reading.largestAnswer)) - 1n
@@ -242,18 +270,18 @@ const mostBlindSteps = 20
  * When no two rows share a version, a full page reaches at least as many versions above `since` as it holds records. So the cursor goes
  * on that far. But perhaps the page is empty because a cap has shrunk: so what follows is read, and the position waits (P6).
  */
-function goOnBlindly({ reading, page }: SeenAhead, to: bigint): Move<'ahead'> {
+function goOnBlindly({ reading, page }: SeenNextPage, to: bigint): Move<'next-page'> {
   const from = { ...reading, cursor: to, blindSteps: reading.blindSteps + 1 }
-  return { reading: ahead(from, to, page.pageSize) }
+  return { reading: nextPage(from, to, page.pageSize) }
 }
 
 /** The page becomes the first one of the scan. If it may be cut, the scan begins anew: a larger page may hold everything. */
-function scanOn({ reading, page }: SeenAhead): Move<'scan'> {
+function goOnInPasses({ reading, page }: SeenNextPage): Move<'passes'> {
   const { since, pageSize } = page
-  if (page.isPerhapsCut && !page.isTooLong) return { reading: scan(reading, since) }
+  if (page.isPerhapsCut && !page.isTooLong) return { reading: inPasses(reading, since) }
   const begun = continueListing({ askedSize: pageSize, maxPasses: reading.options.maxPasses }, page)
   return {
-    reading: { ...reading, state: { name: 'scan', since, listing: begun.listing, question: begun.step } },
+    reading: { ...reading, state: { name: 'passes', since, listing: begun.listing, question: begun.step } },
     effects: { seen: { pageNumber: 1, keys: wantedKeys(page, null) } },
   }
 }

@@ -2,11 +2,11 @@
 
 import { type Records, readRecords } from '../../streams/record.ts'
 import { openRoom } from '../../util/room.ts'
+import { knownBeliefs } from '../capabilities.ts'
 import { openPipeline, type Progress, type ReadingContext } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run } from '../ports/store.ts'
 import { type Asking, nothing, openAsking } from './asking.ts'
-import { knownBeliefs } from './hypotheses.ts'
 import { foreseen, next, start } from './machine.ts'
 import { readThrough } from './ranges.ts'
 import { openRanges, type RangePage, type RangesContext } from './read-ranges.ts'
@@ -110,13 +110,13 @@ async function readChanges(
 }
 
 const steps: Readonly<Partial<Record<StateName, string>>> = {
-  ahead: 'Read by row version',
-  inside: 'Read by row version',
+  'next-page': 'Read by row version',
+  'recheck-page': 'Read by row version',
   proof: 'Test whether sorting can be relied on',
-  text: 'Test whether versions are sorted as text',
-  newest: 'Compare with what the upstream calls newest',
-  scan: 'Read in passes, as nothing is sorted',
-  tie: 'Read records that share a version',
+  'longer-versions': 'Test whether versions are sorted as text',
+  end: 'Compare with what the upstream calls newest',
+  passes: 'Read in passes, as nothing is sorted',
+  'one-version': 'Read records that share a version',
   anchor: 'Look for a record that is known',
 }
 

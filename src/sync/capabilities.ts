@@ -1,0 +1,67 @@
+// What is known of the upstream: how long a later run may rely on what an earlier one detected. Both ways of reading, by version and
+// through lists, rest on it. Pure.
+
+import { type BeliefName, confirmedEveryMs, expiryOf, isConfirmed } from '../streams/beliefs.ts'
+import type { Belief } from './ports/store.ts'
+
+export type Learnt = { readonly name: string; readonly value: string; readonly evidence: string }
+
+export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
+
+export const learnt = (name: BeliefName, value: string, evidence: string): Learnt => ({
+  name,
+  value,
+  evidence,
+})
+
+/** The belief of this name, unless it has expired. */
+export function usable(beliefs: readonly Belief[], name: BeliefName, now: Date): Belief | null {
+  const known = beliefs.find((belief) => belief.name === name)
+  const expiry = known ? expiryOf(known) : null
+  return known && (expiry === null || expiry > now) ? known : null
+}
+
+/** Those that are worth writing down: the value is another than the known one, or was not confirmed for an hour. */
+export function news(beliefs: readonly Belief[], seen: readonly Learnt[], now: Date): readonly Belief[] {
+  return seen.flatMap(({ name, value, evidence }) => {
+    const known = beliefs.find((belief) => belief.name === name)
+    return isConfirmed(known, value, now) ? [] : [{ name, value, evidence, testedAt: now }]
+  })
+}
+
+const ageMs = ({ testedAt }: Belief, now: Date): number => now.getTime() - testedAt.getTime()
+
+type Known = {
+  readonly sorting: Sorting
+  readonly largestAnswer: number
+  /** The upstream cuts answers before it sorts them. */
+  readonly isCut?: boolean
+}
+
+export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
+  // Where paging is ignored, each question of the proof of sorting would fetch everything: sorting is not used there.
+  if (usable(beliefs, 'paging', now)?.value === 'ignored') return { sorting: 'ignored', largestAnswer: 0 }
+  return {
+    sorting: asSorting(usable(beliefs, 'sorting', now)?.value),
+    largestAnswer: Number(usable(beliefs, 'largest_answer', now)?.value ?? 0),
+    isCut: usable(beliefs, 'sorted_before_cut', now)?.value === 'no',
+  }
+}
+
+const asSorting = (value: string | undefined): Sorting =>
+  value === 'proven' || value === 'ignored' || value === 'refused' ? value : 'unknown'
+
+/** The largest answer, when it is news: larger than known, or not confirmed for an hour. */
+export function largestAnswerBelief(beliefs: readonly Belief[], received: number, now: Date): Belief | null {
+  const known = beliefs.find(({ name }) => name === 'largest_answer')
+  const knownValue = Number(known?.value ?? 0)
+  const isNews =
+    received > knownValue ||
+    usable(beliefs, 'largest_answer', now) === null ||
+    (received === knownValue && known !== undefined && ageMs(known, now) >= confirmedEveryMs)
+  if (received === 0 || !isNews) return null
+  return {
+    ...learnt('largest_answer', String(received), `one answer held ${received} records`),
+    testedAt: now,
+  }
+}
