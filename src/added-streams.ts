@@ -2,7 +2,8 @@
 // apart, whether single records can be asked for), and keeps that, so that the next program reads it in the same way.
 
 import type { Pool } from 'pg'
-import { type Config, ConfigError } from './config/load.ts'
+import { ConfigError } from './config/environment.ts'
+import type { Config } from './config/load.ts'
 import type { JsonObject } from './json/json.ts'
 import type { Logger } from './log.ts'
 import { learnAddedStreams } from './store/queries/found-out.ts'

@@ -1,22 +1,10 @@
 // docs/reference/configuration.md and .env.example, from the table of variables.
 
-import {
-  mirrorVariables,
-  upstreamVariables,
-  type Variable,
-  workerVariables,
-} from '../../src/config/variables.ts'
-import { relatedStreams, streams } from '../../src/streams/catalog.ts'
+import { type StreamVariable, streamVariables } from '../../src/config/stream-variables.ts'
+import type { Variable } from '../../src/config/variable.ts'
+import { variableGroups } from '../../src/config/variables.ts'
+import { streams } from '../../src/streams/catalog.ts'
 import { code, generatedBy, sentence, table } from './markdown.ts'
-
-const groups: readonly (readonly [string, Readonly<Record<string, Variable>>])[] = [
-  ['The upstream, and what is copied', upstreamVariables],
-  ['The copy', mirrorVariables],
-  ['The worker', workerVariables],
-]
-const listStreams = streams.filter(({ kind }) => kind === 'list')
-const changesNames = streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
-const keyNames = [...listStreams, ...relatedStreams].map(({ name }) => name)
 
 export function configurationPage(): string {
   return [
@@ -31,44 +19,36 @@ file. If settings are wrong, the program names all of them and does not start.
 - **Durations** are written \`500ms\`, \`30s\`, \`10m\`, \`1h\`, \`7d\`.
 - **Schedules** are a duration, or a cron expression of five or six fields in the time zone of the process (\`TZ\`).
 - **Addresses** of services must not contain a user, query or fragment.
-- **Unknown names** are ignored, but one that looks like a misspelt \`SCHEDULE_…\`, \`KEY_…\`, \`VERSION_…\` or \`VOLATILE_…\` is an error.
+- **Unknown names** are ignored. Every command warns of one that is near to a setting; one that looks like a misspelt \`SCHEDULE_…\`, \`KEY_…\`,
+  \`VERSION_…\` or \`VOLATILE_…\` is an error.
 
-\`npx tidemark probe\` checks a configuration against the real services.
+\`npx tidemark config\` prints every setting with its value and where it comes from, and names that are unknown; so does the page *Settings* of the
+console. \`npx tidemark probe\` checks a configuration against the real services.
 `,
-    ...groups.map(
+    ...variableGroups.map(
       ([title, variables]) =>
         `## ${title}\n\n${table(['name', 'when not set', 'value', 'what it does'], rowsOf(variables))}`,
     ),
     `## For single streams
 
-${table(
-  ['name', 'when not set', 'value', 'what it does'],
-  [
-    [code('SCHEDULE_<STREAM>'), schedules(), 'duration or cron expression', 'When a stream is read.'],
-    [
-      code('KEY_<STREAM>'),
-      'the first usual name that every record has',
-      'name of a field, or several, comma-separated',
-      'Key of a list stream or of a group of related records: one field, or several together. A table with another key changes to this one at the next reading and keeps its rows.',
-    ],
-    [
-      code('VERSION_<STREAM>'),
-      'found by testing',
-      'name of a field',
-      'The field that holds the row version. If you change it, the stream is read from the beginning.',
-    ],
-    [
-      code('VOLATILE_<STREAM>'),
-      'found by comparing',
-      'names of fields, comma-separated, or `none`',
-      'Fields whose value changes by itself, such as a signed address, in a stream that is read by row version. A row that differs only in these counts as unchanged. Overrides what Tidemark found.',
-    ],
-  ],
-)}
-\`<STREAM>\` is the name in capitals: \`SCHEDULE_ASSIGNMENT_NOTE\`. Schedules: ${streams.map(({ name }) => code(name)).join(', ')}. Keys:
-${keyNames.map(code).join(', ')}. Row versions: ${changesNames.map(code).join(', ')}.
+${table(['name', 'when not set', 'value', 'what it does'], families.map(rowOfFamily))}
+\`<STREAM>\` is the name in capitals: \`SCHEDULE_ASSIGNMENT_NOTE\`. Schedules: ${namesOf('SCHEDULE').map(code).join(', ')}. Keys:
+${namesOf('KEY').map(code).join(', ')}. Row versions: ${namesOf('VERSION').map(code).join(', ')}.
 `,
   ].join('\n')
+}
+
+const families = Object.keys(streamVariables) as StreamVariable[]
+const namesOf = (family: StreamVariable) => streamVariables[family].streams().map(({ name }) => name)
+
+function rowOfFamily(family: StreamVariable): readonly string[] {
+  const { fallback, form, describe } = streamVariables[family]
+  return [
+    code(`${family}_<STREAM>`),
+    family === 'SCHEDULE' ? schedules() : fallback,
+    form,
+    sentence(describe),
+  ]
 }
 
 const rowsOf = (variables: Readonly<Record<string, Variable>>) =>
@@ -94,7 +74,7 @@ function schedules(): string {
 const longest = 120
 
 export function environmentExample(): string {
-  const described = groups.flatMap(([title, variables]) => [
+  const described = variableGroups.flatMap(([title, variables]) => [
     `# ── ${title} ${'─'.repeat(Math.max(0, longest - title.length - 5))}`,
     ...Object.entries(variables).map(([name, { describe, fallback, form }]) => {
       const isRequired = fallback === 'required'
@@ -105,30 +85,12 @@ export function environmentExample(): string {
   return `${[
     '# Copy this file to .env and fill in the variables without # in front. Every variable can also be given as NAME_FILE, which names\n# a file that holds the value. Generated by `npm run docs`.',
     ...described,
-    [
-      ...comment(
-        `When a stream is read: a duration or a cron expression. One variable for each of ${streams.map(({ name }) => name.toUpperCase()).join(', ')}.`,
-      ),
-      '# SCHEDULE_ASSIGNMENT=30s',
-    ].join('\n'),
-    [
-      ...comment(
-        `The field that is the key of a list stream or of a group of related records, when the usual names do not fit. One variable for each of ${keyNames.map((name) => name.toUpperCase()).join(', ')}.`,
-      ),
-      '# KEY_TRACKER_OBJECT=',
-    ].join('\n'),
-    [
-      ...comment(
-        `The field that holds the row version, when it cannot be found by asking. One variable for each of ${changesNames.map((name) => name.toUpperCase()).join(', ')}.`,
-      ),
-      '# VERSION_ASSIGNMENT=',
-    ].join('\n'),
-    [
-      ...comment(
-        `Fields whose value changes by itself, such as a signed address, instead of those that Tidemark found out; none: there are none. One variable for each of ${changesNames.map((name) => name.toUpperCase()).join(', ')}.`,
-      ),
-      '# VOLATILE_ASSIGNMENT=',
-    ].join('\n'),
+    ...families.map((family) => {
+      const { describe, fallback, form, example } = streamVariables[family]
+      const names = namesOf(family).map((name) => name.toUpperCase())
+      const about = `${sentence(describe)} Value: ${form}. When not set: ${fallback}. One variable for each of ${names.join(', ')}.`
+      return [...comment(about), `# ${example}`].join('\n')
+    }),
   ].join('\n\n')}\n`
 }
 

@@ -1,7 +1,8 @@
 // `tidemark contract streams`: the lists that the upstream describes, which of them are mirrored, and the line of settings for the others.
 // The number of records is only estimated: pages are asked for, each time twice as far, until one is empty.
 
-import { type Config, ConfigError, loadConfig } from '../config/load.ts'
+import { ConfigError } from '../config/environment.ts'
+import { type Config, loadConfig } from '../config/load.ts'
 import { openConfiguredUpstream } from '../configured.ts'
 import { type ListOffered, listsOffered } from '../openapi/lists.ts'
 import { storedDescriptions } from '../openapi/stored.ts'

@@ -1,6 +1,6 @@
 // How the program ends: one number for each way, the same for every verb. Scripts rely on them.
 
-import { ConfigError } from '../config/load.ts'
+import { ConfigError } from '../config/environment.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
 import { DatabaseError, UsageError } from '../util/errors.ts'

@@ -3,12 +3,13 @@
 
 import type { ClientBase } from 'pg'
 import {
-  ConfigError,
   loadConfig,
   loadDescriptionConfig,
   loadMirrorConfig,
   type MirrorConfig,
+  namesUpstream,
 } from '../config/load.ts'
+import { readSettings } from '../config/settings.ts'
 import { mirroredStreams, openConfiguredUpstream } from '../configured.ts'
 import type { Logger } from '../log.ts'
 import { openDescriptions } from '../openapi/descriptions.ts'
@@ -18,6 +19,7 @@ import { handOver, prepareRoles, takeOver } from '../store/schema/roles.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { withConnection } from '../store/server/session.ts'
 import { streams } from '../streams/catalog.ts'
+import { remarkOn } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
@@ -34,10 +36,12 @@ export const migrate: Command = {
 }
 
 async function run(call: Call): Promise<ExitCode> {
-  const { environment, values, log, stdout } = call
+  const { environment, values, log, stdout, stderr } = call
   expectNoWords('migrate', call)
   const config = loadMirrorConfig(environment)
   const { biRole, ownerRole } = config
+  for (const setting of readSettings(environment)().settings)
+    if (setting.lacks === 'OWNER_ROLE') stderr.say(`${setting.name} ${remarkOn(setting)}.`)
   await using administrator =
     ownerRole === null ? null : await openAdministrator({ ...config, ownerRole }, log)
   const database = await openDatabase({ url: config.databaseUrl, role: ownerRole, log })
@@ -117,11 +121,5 @@ async function makeDescribedTables(
 }
 
 /** Null if the configuration is not complete: somebody who knows no credentials can prepare the database as well. */
-function upstreamConfig(environment: Call['environment']) {
-  try {
-    return loadConfig(environment)
-  } catch (error) {
-    if (error instanceof ConfigError) return null
-    throw error
-  }
-}
+const upstreamConfig = (environment: Call['environment']) =>
+  namesUpstream(environment) ? loadConfig(environment) : null

@@ -1,7 +1,8 @@
 // `tidemark probe`: everything that has to be right before a mirror can work, a line each, then what the upstream is like.
 // Writes nothing but what runs rely on and the tests show otherwise.
 
-import { type Config, ConfigError, loadConfig } from '../config/load.ts'
+import { ConfigError } from '../config/environment.ts'
+import { type Config, loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'

@@ -5,6 +5,7 @@ import type { Command } from './command.ts'
 /** Loaded when called, so that a verb starts without the parts of all others. */
 export const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   init: async () => (await import('./init.ts')).init,
+  config: async () => (await import('./config.ts')).config,
   serve: async () => (await import('./serve.ts')).serveCommand,
   sync: async () => (await import('./sync.ts')).sync,
   status: async () => (await import('./status.ts')).status,

@@ -138,6 +138,13 @@ export const networkList = text.default('').transform((value, context): readonly
     return bits > 0 && Number(prefix ?? bits) > 0 && Number(prefix ?? bits) <= bits
   }
   if (networks.every(isNetwork)) return networks
+  const everybody = networks.find((one) => /^[\da-f:.]+\/0+$/i.test(one))
+  if (everybody !== undefined) {
+    context.addIssue(
+      `must not hold ${everybody}, which is everybody: name the addresses or networks of your own proxies, such as 127.0.0.1,10.1.0.0/16`,
+    )
+    return z.NEVER
+  }
   context.addIssue('must be a comma-separated list of addresses and networks, such as 127.0.0.1,10.1.0.0/16')
   return z.NEVER
 })
@@ -207,7 +214,10 @@ const shortestHistoryMs = 24 * 3_600_000
 export const byName = <Value>(entries: readonly (readonly [string, Value])[]): Record<string, Value> =>
   Object.assign(Object.create(null), Object.fromEntries(entries))
 
-/** For how long the past of rows is kept, by stream; without a time for ever. */
+/** Vehicles move all the time: how long their past is kept is a setting of its own. */
+const streamsOfAll = (): readonly string[] => streamNames().filter((name) => name !== 'tracker_object')
+
+/** For how long the past of rows is kept, by stream; without a time for ever. `all` stands for those that are not named. */
 export const histories = text.default('').transform((value, context): Readonly<Record<string, number>> => {
   const entries = value
     .split(',')
@@ -217,10 +227,16 @@ export const histories = text.default('').transform((value, context): Readonly<R
       const [, name = '', time] = /^(\w+)(?:\s*=\s*(.*))?$/.exec(part) ?? []
       return [name, time === undefined ? Number.POSITIVE_INFINITY : (parseDuration(time) ?? 0)]
     })
-  if (entries.every(([name, keptMs]) => streamNames().includes(name) && keptMs >= shortestHistoryMs))
-    return Object.fromEntries(entries)
+  const names = [...streamNames(), 'all']
+  const kept = new Map(entries)
+  const ofAll = kept.get('all')
+  if (entries.every(([name, keptMs]) => names.includes(name) && keptMs >= shortestHistoryMs))
+    return Object.fromEntries([
+      ...(ofAll === undefined ? [] : streamsOfAll().map((name) => [name, ofAll] as const)),
+      ...entries.filter(([name]) => name !== 'all'),
+    ])
   context.addIssue(
-    `must be a comma-separated list out of ${streamNames().join(', ')}, each alone or with a time of a day or more such as assignment=365d`,
+    `must be a comma-separated list out of ${names.join(', ')}, each alone or with a time of a day or more such as assignment=365d`,
   )
   return z.NEVER
 })

@@ -46,7 +46,7 @@ export function nearest(word: string, known: readonly string[], most = 1): reado
     .map(({ candidate }) => candidate)
 }
 
-function editDistance(a: string, b: string): number {
+export function editDistance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i++) {
     const current = [i]

@@ -22,6 +22,7 @@ import { quarantinePage } from './pages/quarantine.ts'
 import { recordPage } from './pages/record.ts'
 import { runPage } from './pages/run.ts'
 import { runsPage } from './pages/runs.ts'
+import { settingsPage } from './pages/settings.ts'
 import { streamPages } from './pages/stream.ts'
 import { upstreamPage } from './pages/upstream.ts'
 import { queuePage, workersPage } from './pages/workers.ts'
@@ -99,6 +100,7 @@ const pages: readonly Page[] = [
   workersPage,
   queuePage,
   actionsPage,
+  settingsPage,
   notFoundPage,
 ]
 const reloadSeconds = 3

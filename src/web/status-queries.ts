@@ -58,6 +58,7 @@ import {
 } from '../store/queries/watch.ts'
 import { relatedStreams, type Stream } from '../streams/catalog.ts'
 import type { ReadingProgress } from '../streams/load-progress.ts'
+import type { Settings } from '../streams/settings.ts'
 import { type Settling, settlingOf } from '../streams/settling.ts'
 import type { DaySpan } from './history-charts.ts'
 import {
@@ -90,9 +91,6 @@ export type Snapshot = {
   /** Where the pages of docs/operations can be read; null: they are named by their path. */
   readonly runbooksUrl: string | null
 }
-
-/** A setting by which a stream is read. */
-export type Setting = { readonly variable: string; readonly value: string; readonly meaning: string }
 
 export type DescriptionShown = {
   readonly descriptions: readonly StoredDescription[]
@@ -155,10 +153,9 @@ export type StatusQueries = {
   beliefs(): Promise<readonly BeliefLine[]>
   /** What the upstream says about itself, and what of it the records contradict. */
   contract(): Promise<DescriptionShown>
-  /** Null while the stream has no table. */
   /** Null when nothing of that name is mirrored. */
   record(stream: string, key: string): Promise<RecordShown | null>
-  settings(stream: string): readonly Setting[]
+  settings(): Settings
   /** Searches all streams side by side: a slow search in one does not keep the others waiting. */
   find(text: string): Promise<readonly FoundIn[]>
   rows(stream: string, asked: RowsAsked): Promise<RowsShown | null>

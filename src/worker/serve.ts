@@ -40,7 +40,6 @@ import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
 import { alertPeople, openPauses, openWorkerParts, receiverOf, testAlertOf } from './health.ts'
 import type { Jobs } from './queue/jobs.ts'
 import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
-import { settingsOf } from './settings.ts'
 import { type Live, type Mirror, start } from './start.ts'
 
 export type TidemarkWorker = {
@@ -374,7 +373,7 @@ function statusQueriesOf(
     planRewind: (stream, options) => planAskedRewind(looking, stream, options),
     queueCounts: () => askQueue((jobs) => jobs.counts()),
     related: context.related.map(({ name }) => name),
-    settings: (stream) => settingsOf(state.config, context.streams, stream),
+    settings: state.config.settings,
     lookbackMs: state.config.lookbackMs,
     staleAfterMs: state.config.staleAfterMs,
     runbooksUrl: state.config.runbooksUrl,

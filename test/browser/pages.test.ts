@@ -33,6 +33,7 @@ const parts = [
   '/queue',
   '/backfills',
   '/actions',
+  '/settings',
   '/runs?before=15',
   '/checkpoints',
   '/quarantine',

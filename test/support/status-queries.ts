@@ -51,7 +51,7 @@ export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQuer
     lists: [],
   }),
   rows: async () => null,
-  settings: () => [],
+  settings: () => ({ settings: [], unknown: [] }),
   record: async () => null,
   planRewind: async () => ({ from: '2', to: '1', reachedAt: null, rows: 0, expectedMs: null }),
   planBackfill: async () => ({ text: 'nothing', from: '0', to: '0' }),

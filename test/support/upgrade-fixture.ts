@@ -2,7 +2,8 @@
 // checkout. What comes of it is kept as `early-database.sql`, from which later versions must go on; RELEASING.md says how.
 
 import { readFileSync } from 'node:fs'
-import { loadMirrorConfig, readEnvironment } from '../../src/config/load.ts'
+import { readEnvironment } from '../../src/config/environment.ts'
+import { loadMirrorConfig } from '../../src/config/load.ts'
 import type { Json } from '../../src/json/json.ts'
 import { parseJson } from '../../src/json/parse.ts'
 import { openLog } from '../../src/log.ts'

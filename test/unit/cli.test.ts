@@ -13,7 +13,7 @@ import {
   programHelp,
 } from '../../src/cli/parse.ts'
 import { verbs } from '../../src/cli/verbs.ts'
-import { ConfigError } from '../../src/config/load.ts'
+import { ConfigError } from '../../src/config/environment.ts'
 import { pickStreams, streams } from '../../src/streams/catalog.ts'
 import { UpstreamError } from '../../src/upstream/http/errors.ts'
 import { DatabaseError, UsageError } from '../../src/util/errors.ts'

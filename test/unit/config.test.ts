@@ -2,16 +2,12 @@ import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import {
-  ConfigError,
-  loadConfig,
-  loadLogLevel,
-  loadMirrorConfig,
-  readEnvironment,
-} from '../../src/config/load.ts'
+import { ConfigError, readEnvironment } from '../../src/config/environment.ts'
+import { loadConfig, loadLogLevel, loadMirrorConfig } from '../../src/config/load.ts'
 import { variables } from '../../src/config/variables.ts'
 import { configuredStreams, proxyNotice } from '../../src/configured.ts'
 import { redact } from '../../src/log.ts'
+import { streams } from '../../src/streams/catalog.ts'
 
 const complete = {
   ASSIGNMENT_BASE_URL: 'https://assignments.example/base/',
@@ -172,15 +168,11 @@ describe('loadConfig', () => {
     const given = '127.0.0.1, 10.1.0.0/16,2001:db8::/32,::1'
     expect(loadConfig({ ...complete, TRUSTED_PROXIES: given }).trustedProxies).toHaveLength(4)
     expect(loadConfig(complete).trustedProxies).toEqual([])
-    for (const wrong of [
-      '0.0.0.0/0',
-      '::/0',
-      '10.0.0.0/33',
-      'proxy.example',
-      '10.1',
-      '10.0.0.1/',
-      '10.0.0.1/-1',
-    ])
+    for (const everybody of ['0.0.0.0/0', '::/0'])
+      expect(problemsOf({ ...complete, TRUSTED_PROXIES: `10.1.0.0/16,${everybody}` })).toMatch(
+        `TRUSTED_PROXIES must not hold ${everybody}, which is everybody: name the addresses or networks`,
+      )
+    for (const wrong of ['10.0.0.0/33', 'proxy.example', '10.1', '10.0.0.1/', '10.0.0.1/-1'])
       expect(problemsOf({ ...complete, TRUSTED_PROXIES: wrong })).toContain('addresses and networks, such as')
   })
 
@@ -425,6 +417,17 @@ describe('loadConfig', () => {
       assignment_note: 365 * 86_400_000,
       tracker_object: ever,
     })
+    const names = streams.flatMap(({ name }) => (name === 'tracker_object' ? [] : name))
+    const day = 86_400_000
+    expect(historiesOf('all')).toEqual({
+      ...Object.fromEntries(names.map((name) => [name, ever])),
+      tracker_object: 90 * day,
+    })
+    expect(historiesOf('all=30d,assignment=2d,tracker_object=5d')).toEqual({
+      ...Object.fromEntries(names.map((name) => [name, 30 * day])),
+      assignment: 2 * day,
+      tracker_object: 5 * day,
+    })
     for (const HISTORY of [
       'asignment',
       'assignment=1h',
@@ -432,6 +435,7 @@ describe('loadConfig', () => {
       'assignment=',
       'assignment=365d=1d',
       'customer',
+      'all=1h',
     ])
       expect(problemsOf({ ...complete, HISTORY }), HISTORY).toContain(
         'HISTORY must be a comma-separated list',

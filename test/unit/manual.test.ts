@@ -35,9 +35,7 @@ describe('what is generated', () => {
 
   it('holds the states of the reader and the faults of every promise', () => {
     expect(textOf('docs/how-it-works/reading.md')).toContain('  proof --> ahead: sorting proven')
-    expect(textOf('docs/how-it-works/proof.md')).toContain(
-      '| P10 | each idle poll has a line of its own |',
-    )
+    expect(textOf('docs/how-it-works/proof.md')).toContain('| P10 | each idle poll has a line of its own |')
   })
 
   it('is all that stands in docs/reference', () => {

@@ -68,25 +68,28 @@ const matrix: Readonly<Record<string, Row>> = {
   ),
   'store/queries': row(
     'reads what is shown, and writes nothing: that is for store/admin (a person) and store/runs (a run)',
-    [...base, 'store/schema', 'store/server', 'store/tables', 'sync/ports'],
+    [...base, 'store/schema', 'store/server', 'store/tables', 'store/types', 'sync/ports'],
     ['pg', 'drizzle-orm'],
   ),
   'store/admin': row(
     'writes what a person changes, and knows nothing of runs',
-    [...base, 'store/schema', 'store/server', 'store/tables', 'sync/ports'],
+    [...base, 'store/schema', 'store/server', 'store/tables', 'store/types', 'sync/ports'],
     ['pg', 'drizzle-orm'],
   ),
   'store/runs': row(
     'opens and ends runs, and knows neither HTTP, nor queues, nor what a person changes',
     [
       ...[...base, 'store/tables', 'store/server', 'store/schema', 'store/encoding', 'store/writing'],
-      ...['store/queries', 'sync/ports'],
+      ...['store/queries', 'store/types', 'sync/ports'],
     ],
     ['pg', 'drizzle-orm'],
   ),
   openapi: row(
     'holds all about the descriptions of the upstream: found, read, kept, compared, made into tables',
-    [...base, 'config', 'store/server', 'store/schema', 'store/runs', 'store/queries', 'upstream'],
+    [
+      ...[...base, 'config', 'store/server', 'store/types', 'store/schema', 'store/runs'],
+      ...['store/queries', 'upstream'],
+    ],
     ['pg', 'ajv', 'yaml', '@seriousme/openapi-schema-validator'],
   ),
   'added-streams': row(

@@ -57,6 +57,7 @@ const morePlaces = [
   ['/dictionary', 'Dictionary'],
   ['/checkpoints', 'Checkpoints'],
   ['/actions', 'Who did what'],
+  ['/settings', 'Settings'],
 ] as const
 
 const styles = ['page.css', 'parts.css'] as const

@@ -1,7 +1,8 @@
 // `/streams/:name`: how current one stream is, what it is read by, and what was caught. Its other tabs are pages beside it.
 
 import type { StreamOverview } from '../../store/queries/overview.ts'
-import { kinds } from '../../streams/catalog.ts'
+import { kinds, streams } from '../../streams/catalog.ts'
+import { settingsOfStream } from '../../streams/settings.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
@@ -9,7 +10,7 @@ import { dayUntil, lagChart, rowsChart } from '../history-charts.ts'
 import { type Html, html, kindInWords } from '../html.ts'
 import { runTimeline } from '../run-timeline.ts'
 import type { Viewer } from '../sessions.ts'
-import type { Setting, Snapshot, StreamSnapshot } from '../status-queries.ts'
+import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { type Cells, live } from '../stream-cells.ts'
 import { checkpointList } from './checkpoints.ts'
 import { frozenInWords, lookAgainForm } from './confirm.ts'
@@ -18,6 +19,7 @@ import type { Page, PageContext } from './layout.ts'
 import { rewindTab } from './rewind.ts'
 import { rowsTab } from './rows.ts'
 import { runsList } from './runs.ts'
+import { settingsTable } from './settings.ts'
 import { orCommand, streamPage, type Tab } from './stream-frame.ts'
 
 const overviewTab: Page = {
@@ -221,13 +223,10 @@ const checkpointsTab = tab('/checkpoints', 'Checkpoints', async (context, stream
     ? await checkpointList(context, stream, `/streams/${stream}/checkpoints`)
     : html`<section class="card"><p>${stream} is read whole each time: it has no positions, and so no checkpoints.</p></section>`,
 )
-const settingsTab = tab('/settings', 'Settings', async ({ statusQueries }, stream) =>
-  settingsList(statusQueries.settings(stream)),
-)
-
-const settingsList = (settings: readonly Setting[]): Html =>
-  html`<section class="card"><h2>How it is read</h2><p class="small quiet">These are the environment variables of the worker that serves this page. Change them where it is started; all workers need the same values.</p>
-<dl class="pairs">${settings.map(({ variable, value, meaning }) => html`<dt><code>${variable}</code></dt><dd><b>${value}</b> <span class="quiet small">${meaning}</span></dd>`)}</dl></section>`
+const settingsTab = tab('/settings', 'Settings', async ({ statusQueries }, name) => {
+  const kind = streams.find((stream) => stream.name === name)?.kind ?? 'list'
+  return settingsTable('How it is read', settingsOfStream(statusQueries.settings(), { name, kind }))
+})
 
 export const streamPages: readonly Page[] = [
   overviewTab,

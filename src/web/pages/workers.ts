@@ -2,9 +2,10 @@
 
 import type { WorkerSeen } from '../../store/queries/watch.ts'
 import { streams } from '../../streams/catalog.ts'
-import { plural } from '../../util/text.ts'
+import type { Setting } from '../../streams/settings.ts'
+import { formatDuration, parseDuration, plural } from '../../util/text.ts'
 import { age, count, foreign, type Html, html, kindInWords, shortSpan, state } from '../html.ts'
-import type { NextRun, Setting, Snapshot } from '../status-queries.ts'
+import type { NextRun, Snapshot } from '../status-queries.ts'
 import { heading, type Page, type PageContext } from './layout.ts'
 import { plainTable } from './tables.ts'
 
@@ -134,6 +135,7 @@ function next(
 ): Html {
   if (!isKnown) return html`<p>Not known until the queue answers.</p>`
   if (runs.length === 0) return html`<p>Nothing is scheduled.</p>`
+  const { settings } = statusQueries.settings()
   const paused = new Set(seen.flatMap((one) => (one.paused === null ? [] : one.stream)))
   return plainTable({
     caption: html`<span class="hidden">What runs next</span>`,
@@ -148,7 +150,7 @@ function next(
         cell: (run) =>
           paused.has(run.stream)
             ? html`paused, so nothing is read <span class="small quiet">until it is resumed</span>`
-            : whyOf(run, statusQueries.settings(run.stream)),
+            : whyOf(run, settings),
       },
     ],
     rows: runs.toSorted((a, b) => a.at.getTime() - b.at.getTime()),
@@ -158,9 +160,14 @@ function next(
 function whyOf({ stream, kind }: NextRun, settings: readonly Setting[]): Html | null {
   const isOwn = kind === 'incremental' || kind === 'list'
   const variable = isOwn ? `SCHEDULE_${stream.toUpperCase()}` : `SCHEDULE_${kind.toUpperCase()}`
-  const setting = settings.find((one) => one.variable === variable)
+  const setting = settings.find((one) => one.name === variable)
   const byWebhook = isOwn && streams.find((one) => one.name === stream)?.kind === 'changes'
   return setting === undefined
     ? null
-    : html`${setting.value} <span class="small quiet"><code>${variable}</code>${byWebhook && ', or at once when a webhook says so'}</span>`
+    : html`${scheduleInWords(setting.value)} <span class="small quiet"><code>${variable}</code>${byWebhook && ', or at once when a webhook says so'}</span>`
+}
+
+function scheduleInWords(value: string): string {
+  const everyMs = parseDuration(value)
+  return everyMs === null ? value : `every ${formatDuration(everyMs)}`
 }

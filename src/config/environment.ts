@@ -1,0 +1,71 @@
+// The environment: the variables of this process with those of .env beneath them, and files that hold a value. Nothing else reads it.
+
+import { readFileSync, statSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** What is wrong with the configuration, one line a variable. Exit 2. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+/** The variables of this process, with those of a `.env` file in the working directory beneath them; null: without it. */
+export function readEnvironment(file: string | null = '.env'): Environment {
+  return { ...(file === null ? {} : readDotEnv(file)), ...process.env }
+}
+
+/** What somebody should know of the `.env` file; null: nothing. Secrets are in it, and others of this machine could read them. */
+export function dotEnvWarning(file = '.env'): string | null {
+  const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0
+  // Windows has no such modes: it answers with one for everybody.
+  if ((mode & 0o077) === 0 || process.platform === 'win32') return null
+  return `${file} can be read by other users of this machine (mode ${(mode & 0o777).toString(8).padStart(4, '0')}), and it holds secrets. Run: chmod 600 ${file}`
+}
+
+export type Origin = 'environment' | '.env' | 'demo'
+
+/** Where what is set comes from; what is in neither place is a setting of the demo. */
+export function originsOf(environment: Environment, dotEnv: Environment): (name: string) => Origin | null {
+  return (name) => {
+    const value = environment[name]
+    if (!value?.trim()) return null
+    if (process.env[name] === value) return 'environment'
+    return dotEnv[name] === value ? '.env' : 'demo'
+  }
+}
+
+/** A variable's text; from the file that NAME_FILE names when NAME itself is not set. Empty means not set. */
+export function readVariable(environment: Environment, name: string, problems: string[]): string | undefined {
+  // As all other programs have it.
+  const inLowerCase = name.endsWith('_PROXY') ? environment[name.toLowerCase()]?.trim() : undefined
+  const direct = inLowerCase || environment[name]?.trim()
+  const file = environment[`${name}_FILE`]?.trim()
+  if (direct && file) problems.push(`${name} and ${name}_FILE are both set: remove one of them`)
+  if (direct || !file) return direct || undefined
+  try {
+    return readFileSync(file, 'utf8').trim() || undefined
+  } catch (cause) {
+    problems.push(
+      `${name}_FILE names ${file}, which cannot be read (${(cause as NodeJS.ErrnoException).code})`,
+    )
+    return undefined
+  }
+}
+
+export function readDotEnv(file = '.env'): Environment {
+  const text = readDotEnvText(file)
+  // Windows writes a mark before the first name, or all of it in UTF-16.
+  if (text.includes('\0')) throw new ConfigError('  .env is not UTF-8: save it as UTF-8')
+  return parseEnv(text.replace(/^\ufeff/, ''))
+}
+
+function readDotEnvText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    if (code === 'ENOENT') return ''
+    throw new ConfigError(`  .env cannot be read (${code}): make it readable or remove it`, { cause })
+  }
+}

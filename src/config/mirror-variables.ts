@@ -1,0 +1,90 @@
+// The variables of the copy: Postgres, its roles, and what every command needs.
+
+import { z } from 'zod'
+import { fieldTimezones, flag, optionalText, postgresUrl, roleName, timeZone } from './parsers.ts'
+import type { Variable } from './variable.ts'
+
+export const mirrorVariables = {
+  DATABASE_URL: {
+    describe:
+      'address of the Postgres that holds the copy; of several hosts, the first that takes writes is used',
+    fallback: 'an embedded Postgres in `.tidemark/`',
+    form: '`postgres://user:password@host:5432/database`, with several hosts `…@one:5432,two:5432/…`, by a socket `postgres://user@/database?host=/var/run/postgresql`',
+    secret: true,
+    schema: postgresUrl.optional().transform((value) => value ?? null),
+  },
+  SOURCE_TIMEZONE: {
+    describe: 'time zone of date-times that the upstream sends without an offset',
+    fallback: '`UTC`',
+    form: '`UTC`, or the name of a place such as `Europe/Oslo`; no offset and no abbreviation',
+    schema: timeZone,
+  },
+  FIELD_TIMEZONES: {
+    describe:
+      'time zones of single fields whose date-times have no offset; fields whose names end in `UTC` or `Utc` are in UTC',
+    fallback: '`SOURCE_TIMEZONE` for all fields',
+    form: 'stream.field=zone, comma-separated, such as `assignment.plannedStart=Europe/Oslo`',
+    schema: fieldTimezones,
+  },
+  BI_ROLE: {
+    describe:
+      'role in Postgres that may read the copy and nothing else; it must exist. The right to make temporary tables in this database is taken from all other roles, too, once',
+    fallback: 'none',
+    form: 'name of a role',
+    schema: roleName,
+  },
+  WORKER_ROLE: {
+    describe:
+      'role of the workers, when `tidemark migrate` runs as another one, which stays the owner of the tables of Tidemark; it must exist, unless OWNER_ROLE is set',
+    fallback: 'none: the role in `DATABASE_URL` is that of the workers too',
+    form: 'name of a role',
+    schema: roleName,
+  },
+  OWNER_ROLE: {
+    describe:
+      'role that owns the tables of Tidemark; `tidemark migrate` makes it and `WORKER_ROLE` when it runs as a superuser, and works as it',
+    fallback: 'none: no role is made',
+    form: 'name of a role',
+    schema: roleName,
+  },
+  WORKER_PASSWORD: {
+    needs: 'OWNER_ROLE',
+    describe: 'password that `tidemark migrate` gives `WORKER_ROLE`, with `OWNER_ROLE`',
+    fallback: 'its password stays as it is',
+    form: 'text',
+    secret: true,
+    schema: optionalText,
+  },
+  BI_PASSWORD: {
+    needs: 'OWNER_ROLE',
+    describe: 'password of `BI_ROLE` when `tidemark migrate` makes that role, with `OWNER_ROLE`',
+    fallback: '`BI_ROLE` is not made',
+    form: 'text',
+    secret: true,
+    schema: optionalText,
+  },
+  EXTRA_CA_FILE: {
+    describe:
+      'file with certificates of further authorities to trust, for all TLS connections: to Postgres, Redis, the upstream and the receiver of alerts',
+    fallback: 'the usual ones only',
+    form: 'path of a file in PEM',
+    schema: optionalText,
+  },
+  ALLOW_PLAINTEXT: {
+    describe:
+      'whether keys, tokens and rows may go to other than private addresses without TLS: to `http:` and `redis:` URLs, and to a Postgres with `sslmode=disable`',
+    fallback: '`false`: such a URL is refused',
+    form: '`true` or `false`',
+    schema: flag,
+  },
+  LOG_LEVEL: {
+    describe: 'how much is logged',
+    fallback: '`info`',
+    form: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`',
+    schema: z
+      .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
+        error: 'must be one of trace, debug, info, warn, error, fatal, silent',
+      })
+      .default('info'),
+  },
+} as const satisfies Record<string, Variable>

@@ -1,0 +1,82 @@
+// Reads variables of an environment by their tables, and collects what is wrong with them.
+
+import type { z } from 'zod'
+import { keepSecret } from '../log.ts'
+import { type AddedStream, addStreams } from '../streams/catalog.ts'
+import { readPostgresUrl } from '../util/postgres-url.ts'
+import { ConfigError, type Environment, readVariable } from './environment.ts'
+import { misspeltIn } from './misspelt.ts'
+import { addedIn, byName, namesNobody } from './parsers.ts'
+import { type StreamVariable, streamVariables, variableOf, variablesOfStreams } from './stream-variables.ts'
+import { nameInConfig, type Values, type Variable } from './variable.ts'
+
+type Schemas = typeof streamVariables
+export type PerStream<Family extends StreamVariable> = Readonly<
+  Record<string, z.output<ReturnType<Schemas[Family]['schemaOf']>>>
+>
+
+/** Makes the streams that the settings add known to the whole program, and returns them. */
+export function readAddedStreams(environment: Environment): readonly AddedStream[] {
+  const added = addedIn(readVariable(environment, 'STREAMS', []))
+  addStreams(added)
+  return added
+}
+
+export function openReader(environment: Environment) {
+  const problems: string[] = []
+  readAddedStreams(environment)
+  const read = (name: string, variable: Variable) => readOne(environment, name, variable, problems)
+  return {
+    values<Table extends Record<string, Variable>>(table: Table): Values<Table> {
+      const entries = Object.entries(table).map(([name, variable]) => [
+        nameInConfig(name, variable),
+        read(name, variable),
+      ])
+      return Object.freeze(Object.fromEntries(entries)) as Values<Table>
+    },
+    perStream<Family extends StreamVariable>(family: Family): PerStream<Family> {
+      const named = variablesOfStreams()
+      const values = streamVariables[family].streams().flatMap((stream) => {
+        const name = variableOf(family, stream)
+        const variable = named[name]
+        return variable ? [[stream.name, read(name, variable)] as const] : []
+      })
+      for (const { name, meant } of misspeltIn(environment, `${family}_`))
+        problems.push(`${name} does not name a stream: did you mean ${meant}?`)
+      return Object.freeze(byName(values)) as PerStream<Family>
+    },
+    complain(problem: string) {
+      problems.push(problem)
+    },
+    finish() {
+      if (problems.length > 0) throw new ConfigError(problems.map((problem) => `  ${problem}`).join('\n'))
+    },
+  }
+}
+
+/** The value; undefined when it is not usable, which is added to the problems. Its secrets are cut from all output from now on (P9). */
+export function readOne(
+  environment: Environment,
+  name: string,
+  variable: Variable,
+  problems: string[],
+): unknown {
+  const problemCount = problems.length
+  const raw = readVariable(environment, name, problems)
+  const result = variable.schema.safeParse(raw)
+  // The place of a proxy is told to whoever cannot reach it.
+  const isSecret = variable.secret && !(name.endsWith('_PROXY') && namesNobody(String(result.data)))
+  if (isSecret && raw) keepSecret(raw)
+  // With one host it is a URL like all others, in which the password is found.
+  if (name === 'DATABASE_URL' && result.success && raw) keepSecret(readPostgresUrl(raw).hosts[0].href)
+  // What was added to it, such as a scheme, shows the password to what masks URLs.
+  if (result.success && isSecret && typeof result.data === 'string') keepSecret(result.data)
+  if (result.success) return result.data
+  const issue = result.error.issues[0]
+  const missing = raw === undefined && issue?.code === 'invalid_type'
+  if (missing && problems.length > problemCount) return undefined
+  const file = environment[`${name}_FILE`]?.trim()
+  const what = file ? `${name}_FILE names ${file}, which is empty` : variable.describe
+  problems.push(`${name} ${missing ? `is not set: ${what}` : (issue?.message ?? 'is not usable')}`)
+  return undefined
+}

@@ -1,0 +1,179 @@
+// The variables of the upstream, and of what is copied of it.
+
+import { z } from 'zod'
+import {
+  baseUrl,
+  contractPlace,
+  durationMs,
+  durationOrOff,
+  flag,
+  histories,
+  integer,
+  relatedList,
+  required,
+  streamList,
+  text,
+} from './parsers.ts'
+import { proxyVariables } from './proxy-variables.ts'
+import type { Variable } from './variable.ts'
+
+export const upstreamVariables = {
+  ASSIGNMENT_BASE_URL: {
+    describe: 'base URL of the assignment service: the part before `/api`',
+    fallback: 'required',
+    form: 'URL',
+    schema: baseUrl,
+  },
+  AUTH_URL: {
+    describe: 'base URL of the identity provider: the part before `/Token`',
+    fallback: 'required',
+    form: 'URL',
+    schema: baseUrl,
+  },
+  CLIENT_GUID: {
+    describe:
+      'GUID of the customer whose data is wanted, sent to the assignment service as header `clientId`',
+    fallback: 'required',
+    form: 'GUID',
+    schema: z.guid({ error: 'must be a GUID such as 6f1c2a52-0d3b-4c58-9f0e-3a1d2c4b5e6f' }),
+  },
+  SUBJECT_ID: {
+    describe: 'integration user that Tidemark signs in as',
+    fallback: 'required',
+    form: 'text',
+    schema: required('the user id you were given'),
+  },
+  API_KEY: {
+    describe: 'key of the integration user',
+    fallback: 'required',
+    form: 'text',
+    secret: true,
+    schema: required('the key you were given'),
+  },
+  TRACKING_BASE_URL: {
+    describe: 'base URL of the tracking service, which lists vehicles',
+    fallback: 'vehicles are not copied',
+    form: 'URL',
+    schema: baseUrl.optional().transform((value) => value ?? null),
+  },
+  TRACKING_AUTH_URL: {
+    needs: 'TRACKING_BASE_URL',
+    describe: 'base URL of the identity provider of the tracking service',
+    fallback: '`AUTH_URL`',
+    form: 'URL',
+    schema: baseUrl.optional(),
+  },
+  TRACKING_SUBJECT_ID: {
+    needs: 'TRACKING_BASE_URL',
+    describe: 'user that signs in to the tracking service',
+    fallback: '`SUBJECT_ID`',
+    form: 'text',
+    schema: text.optional(),
+  },
+  TRACKING_API_KEY: {
+    needs: 'TRACKING_BASE_URL',
+    describe: 'key of that user',
+    fallback: '`API_KEY`',
+    form: 'text',
+    secret: true,
+    schema: text.optional(),
+  },
+  ...proxyVariables,
+  STREAMS: {
+    describe:
+      'which streams are copied; `all` stands for the built-in ones, and `name=/path` adds another list of the upstream',
+    fallback: 'all that are configured',
+    form: 'names, comma-separated, such as `all,customer=/api/Customer`',
+    schema: streamList,
+  },
+  CONTRACT: {
+    describe:
+      'where the OpenAPI description of the assignment service is; it gives columns, types and comments before the first row',
+    fallback: '`/openapi/v1.json`, `/swagger/v1/swagger.json` and `/openapi.json` are tried',
+    form: 'URL, file, or `off`',
+    schema: contractPlace,
+  },
+  LOOKBACK: {
+    as: 'lookbackMs',
+    describe:
+      'how far back Tidemark at least reads again to find rows that became visible late; the look-back grows by itself if rows come later than that',
+    fallback: '`10m`',
+    form: 'duration, 1s or more',
+    schema: durationMs('10m', 1000),
+  },
+  PAGE_SIZE: {
+    describe: 'how many records one request asks for',
+    fallback: '`1000`',
+    form: '1 to 100000',
+    schema: integer(1000, 1, 100_000),
+  },
+  LOAD_CONNECTIONS: {
+    describe:
+      'how many pages are requested at the same time during large reads such as the first load; `1` reads one after the other',
+    fallback: '`12`',
+    form: '1 to 12',
+    schema: integer(12, 1, 12),
+  },
+  LOOKUPS_PER_MINUTE: {
+    describe:
+      'how many records that the upstream’s list lacks Tidemark looks up in a minute, one request each; more are proven to be gone by reading their part of the list twice',
+    fallback: '`60`',
+    form: '1 to 1000000',
+    schema: integer(60, 1, 1_000_000),
+  },
+  REQUESTS_PER_SECOND: {
+    describe:
+      'most requests per second that one worker makes to each service; with several workers, divide it among them',
+    fallback: 'no limit',
+    form: 'number above 0, such as `5` or `0.5`',
+    schema: text.optional().transform((value, context) => {
+      if (value === undefined) return null
+      const number = Number(value)
+      if (Number.isFinite(number) && number > 0) return number
+      context.addIssue('must be a number above 0, such as 5 or 0.5')
+      return z.NEVER
+    }),
+  },
+  REQUEST_TIMEOUT: {
+    as: 'requestTimeoutMs',
+    describe: 'how long one request may take',
+    fallback: '`60s`',
+    form: 'duration, 100ms or more',
+    schema: durationMs('60s', 100),
+  },
+  HISTORY: {
+    as: 'histories',
+    describe:
+      'streams whose history is kept: every change that Tidemark sees, for the time after `=`, or for ever; `all` stands for those that are not named, except for vehicles',
+    fallback: 'none but vehicles: see `TRACKER_HISTORY`',
+    form: 'names, comma-separated, such as `assignment,assignment_note=365d` or `all=365d`',
+    schema: histories,
+  },
+  TRACKER_HISTORY: {
+    as: 'trackerHistoryMs',
+    describe: 'how long the history of vehicles is kept; `off` keeps none',
+    fallback: '`90d`',
+    form: 'duration of a day or more, or `off`',
+    schema: durationOrOff('90d', 24 * 3_600_000),
+  },
+  RELATED: {
+    describe: 'which related records of assignments are copied',
+    fallback: 'none',
+    form: '`true` for all groups, or their names, comma-separated',
+    schema: relatedList,
+  },
+  ATTACHMENT_DATA: {
+    describe: 'whether the bytes of attached files are copied as well; needs `RELATED`',
+    fallback: '`false`',
+    form: '`true` or `false`',
+    schema: flag,
+  },
+  RELATED_REFRESH: {
+    as: 'relatedRefreshMs',
+    describe:
+      'after how long related records are read again even if their assignment did not change; `off`: never',
+    fallback: '`1d`',
+    form: 'duration of an hour or more, or `off`',
+    schema: durationOrOff('1d', 3_600_000),
+  },
+} as const satisfies Record<string, Variable>

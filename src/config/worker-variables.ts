@@ -1,0 +1,190 @@
+// The variables of the worker: its queue, its schedules, the console, webhooks and alerts.
+
+import { z } from 'zod'
+import {
+  durationMs,
+  flag,
+  hasOnlyOptions,
+  httpUrl,
+  integer,
+  nameList,
+  namesNobody,
+  networkList,
+  optionalText,
+  quietHours,
+  redisUrl,
+  schedule,
+  text,
+  url,
+} from './parsers.ts'
+import type { Variable } from './variable.ts'
+
+export const workerVariables = {
+  REDIS_URL: {
+    describe: 'address of the Redis that holds the queue',
+    fallback: 'the queue is in Postgres too',
+    form: '`redis://host:6379`, or `rediss://…` with TLS',
+    secret: true,
+    schema: redisUrl
+      .refine(hasOnlyOptions('family', 'db'), {
+        error:
+          'has options that Tidemark does not know. TLS is what rediss:// means, and its certificate is always verified (EXTRA_CA_FILE adds an authority)',
+      })
+      .optional()
+      .transform((value) => value ?? null),
+  },
+  SCHEDULE_RECONCILE: {
+    describe:
+      'when the whole upstream is listed and compared with the copy, to find missing and deleted records',
+    fallback: '`0 3 * * *`',
+    form: 'duration or cron expression',
+    schema: schedule('0 3 * * *'),
+  },
+  SCHEDULE_DELETIONS: {
+    describe:
+      'how often Tidemark searches for records that vanished from the upstream; one small request per stream if none did',
+    fallback: '`60s`',
+    form: 'duration or cron expression',
+    schema: schedule('60s'),
+  },
+  HTTP_HOST: {
+    describe:
+      'address that the worker listens on; if other machines can reach it, pages require a sign-in, and a proxy with TLS belongs in front',
+    fallback: '`127.0.0.1`',
+    form: 'address or name',
+    schema: text.default('127.0.0.1'),
+  },
+  HTTP_NAMES: {
+    describe:
+      'further names under which people open the console over plain HTTP; IP addresses, `localhost`, the name of this machine and that in `PUBLIC_URL` always work',
+    fallback: 'no other names',
+    form: 'names without port, comma-separated',
+    schema: nameList,
+  },
+  TRUSTED_PROXIES: {
+    describe:
+      'proxies in front of the worker whose `X-Forwarded-For` is believed, so that wrong tokens are counted, and actions recorded, by the address of the client',
+    fallback: 'the header is ignored, and everybody behind a proxy has the address of the proxy',
+    form: 'addresses and networks, comma-separated, such as `127.0.0.1,10.1.0.0/16`',
+    schema: networkList,
+  },
+  HTTP_PORT: {
+    describe: 'port that the worker listens on; `0` picks a free one',
+    fallback: '`8080`',
+    form: '0 to 65535',
+    schema: integer(8080, 0, 65_535),
+  },
+  ADMIN_TOKEN: {
+    describe: 'token for operators: it signs in to the console with the right to act, and scripts send it',
+    fallback: 'nobody can act',
+    form: '16 characters or more',
+    secret: true,
+    schema: optionalText.refine(
+      (token) => token === null || token.length >= 16,
+      'must have at least 16 characters',
+    ),
+  },
+  VIEWER_TOKEN: {
+    describe: 'token for viewers, who can look but not act; once it is set, all pages require a sign-in',
+    fallback: 'on an address of this machine alone, pages need no sign-in',
+    form: '16 characters or more',
+    secret: true,
+    schema: optionalText.refine(
+      (token) => token === null || token.length >= 16,
+      'must have at least 16 characters',
+    ),
+  },
+  WEBHOOK_SECRET: {
+    describe: 'last part of the path that receives webhooks',
+    fallback: 'webhooks are not received',
+    form: '16 or more out of A–Z, a–z, 0–9, `-` and `_`',
+    secret: true,
+    schema: optionalText.refine(
+      (secret) => secret === null || /^[A-Za-z0-9_-]{16,}$/.test(secret),
+      'must have at least 16 characters out of A–Z, a–z, 0–9, - and _',
+    ),
+  },
+  WEBHOOK_SIGNING_SECRET: {
+    needs: 'WEBHOOK_SECRET',
+    describe:
+      'secret with which the upstream signs its deliveries, if you subscribed by hand and gave it one',
+    fallback: 'derived from `WEBHOOK_SECRET`; the worker gives it to the upstream when it subscribes',
+    form: 'text of 8 characters or more',
+    secret: true,
+    schema: optionalText.refine(
+      (secret) => secret === null || secret.length >= 8,
+      'must have at least 8 characters',
+    ),
+  },
+  WEBHOOK_REQUIRE_SIGNATURE: {
+    needs: 'WEBHOOK_SECRET',
+    describe:
+      'whether deliveries of webhooks without a signature are refused; otherwise the secret in their address is enough',
+    fallback: '`false`',
+    form: '`true` or `false`',
+    schema: flag,
+  },
+  STALE_AFTER: {
+    as: 'staleAfterMs',
+    describe: 'how far a stream may be behind its own schedule before that is a problem',
+    fallback: '`15m`',
+    form: 'duration, 1s or more',
+    schema: durationMs('15m', 1000),
+  },
+  DELETIONS_FROZEN_AFTER: {
+    as: 'deletionsFrozenAfterMs',
+    describe:
+      'how long rows that an operator kept may differ from the list of the upstream before an alert reminds of it',
+    fallback: '`1d`',
+    form: 'duration, 1s or more',
+    schema: durationMs('1d', 1000),
+  },
+  ALERT_WEBHOOK_URL: {
+    describe: 'incoming webhook of a Slack, Teams or similar chat that gets alerts',
+    fallback: 'no alerts are sent',
+    form: 'URL',
+    secret: true,
+    schema: url(/^https?:$/, 'https://hooks.slack.com/services/…')
+      .refine(namesNobody, {
+        error: 'must be a URL without user and password: no request can be sent to one with them',
+      })
+      .optional()
+      .transform((value) => value ?? null),
+  },
+  ALERT_FORMAT: {
+    needs: 'ALERT_WEBHOOK_URL',
+    describe: 'form of the messages: `json` is plain JSON for programs',
+    fallback: 'by the address: `teams` for hosts of Microsoft, else `slack`',
+    form: '`slack`, `teams` or `json`',
+    schema: z
+      .enum(['slack', 'teams', 'json'], { error: 'must be slack, teams or json' })
+      .optional()
+      .transform((value) => value ?? null),
+  },
+  ALERT_QUIET_HOURS: {
+    needs: 'ALERT_WEBHOOK_URL',
+    describe: 'when no alerts are sent; problems that began then and still last are sent at the end',
+    fallback: 'alerts are sent at any hour',
+    form: 'two times and a time zone, such as `22:00-06:30 Europe/Oslo`',
+    schema: quietHours,
+  },
+  CONSOLE_URL: {
+    describe: 'address of the console, for links in alerts',
+    fallback: 'alerts have no links to it',
+    form: 'URL',
+    schema: httpUrl.optional().transform((value) => value ?? null),
+  },
+  RUNBOOKS_URL: {
+    describe: 'address where the pages of `docs/operations` can be read, for links in alerts',
+    fallback: 'alerts name the page by its path',
+    form: 'URL',
+    schema: httpUrl.optional().transform((value) => value ?? null),
+  },
+  PUBLIC_URL: {
+    describe:
+      'address where the upstream reaches this worker; with it the worker subscribes itself to webhooks',
+    fallback: 'it subscribes to nothing',
+    form: 'URL',
+    schema: httpUrl.optional().transform((value) => value ?? null),
+  },
+} as const satisfies Record<string, Variable>

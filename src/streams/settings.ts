@@ -1,0 +1,61 @@
+// Settings as people see them, in the terminal and on pages: facts, which others put into words. No secret is among them (P9).
+
+export type Setting = {
+  readonly name: string
+  /** As it was set, or what holds without it; of a secret only that it is set. */
+  readonly value: string
+  readonly source: 'environment' | '.env' | 'demo' | 'file' | 'default'
+  /** The file that NAME_FILE names. */
+  readonly file: string | null
+  readonly isSecret: boolean
+  readonly meaning: string
+  /** The title of the part of the manual that it is in. */
+  readonly group: string
+  /** Null where it is not for a single stream. */
+  readonly stream: string | null
+  /** What is wrong with it. */
+  readonly problem: string | null
+  /** It is ignored, because that variable is not set. */
+  readonly lacks: string | null
+}
+export type UnknownSetting = {
+  readonly name: string
+  readonly source: Setting['source']
+  /** The setting that it is near to. */
+  readonly meant: string | null
+}
+export type Settings = {
+  readonly settings: readonly Setting[]
+  /** Variables that no setting has the name of: all of `.env`, and those of the environment that are near to one. */
+  readonly unknown: readonly UnknownSetting[]
+}
+
+export const sourceInWords = ({ source, file }: Pick<Setting, 'source' | 'file'>): string =>
+  source === 'demo' ? 'the demo' : source === 'file' ? `file ${file}` : source
+
+/** What is to be said of it besides its value; null: nothing. */
+export const remarkOn = ({ problem, lacks }: Setting): string | null =>
+  problem ?? (lacks === null ? null : `is ignored: ${lacks} is not set`)
+
+export const unknownInWords = ({ name, source, meant }: UnknownSetting): string =>
+  `${name} (${source}) is no setting of Tidemark${meant === null ? '' : `: did you mean ${meant}?`}`
+
+const forAll = [
+  'STALE_AFTER',
+  'DELETIONS_FROZEN_AFTER',
+  'PAGE_SIZE',
+  'REQUESTS_PER_SECOND',
+  'SOURCE_TIMEZONE',
+  'HISTORY',
+]
+const forChanges = ['LOOKBACK', 'SCHEDULE_RECONCILE', 'SCHEDULE_DELETIONS']
+
+/** Those by which a stream is read, its own first. */
+export function settingsOfStream(
+  { settings }: Settings,
+  { name, kind }: { readonly name: string; readonly kind: string },
+): readonly Setting[] {
+  const names = kind === 'changes' ? [...forAll, ...forChanges] : forAll
+  const own = settings.filter(({ stream }) => stream === name)
+  return [...own, ...settings.filter((one) => one.stream === null && names.includes(one.name))]
+}

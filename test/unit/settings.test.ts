@@ -1,0 +1,120 @@
+// What `tidemark config` and the page of settings show: where each value comes from, what is masked, and what is ignored.
+
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { Environment } from '../../src/config/environment.ts'
+import { misspeltWarnings } from '../../src/config/misspelt.ts'
+import { readSettings } from '../../src/config/settings.ts'
+import { remarkOn, settingsOfStream, sourceInWords, unknownInWords } from '../../src/streams/settings.ts'
+import { markupOf } from '../../src/web/html.ts'
+import { settingsPage } from '../../src/web/pages/settings.ts'
+import { statusQueriesWith } from '../support/status-queries.ts'
+
+const read = (dotEnv: Environment, more: Environment = {}) => readSettings({ ...dotEnv, ...more }, dotEnv)()
+const settingOf = (name: string, dotEnv: Environment, more: Environment = {}) => {
+  const found = read(dotEnv, more).settings.find((one) => one.name === name)
+  if (!found) throw new Error(`there is no ${name}`)
+  return found
+}
+
+describe('settings', () => {
+  afterEach(() => vi.unstubAllEnvs())
+
+  it('say where each value comes from', () => {
+    using directory = mkdtempDisposableSync(join(tmpdir(), 'tidemark-settings-'))
+    const file = join(directory.path, 'size')
+    writeFileSync(file, '7\n')
+    vi.stubEnv('LOOKBACK', '5m')
+    const dotEnv = { PAGE_SIZE_FILE: file, LOOKBACK: '1m', STREAMS: 'assignment', LOG_LEVEL: '' }
+    const shown = (name: string) => {
+      const setting = settingOf(name, dotEnv, { LOOKBACK: '5m', HTTP_PORT: '9' })
+      return `${sourceInWords(setting)}: ${setting.value}`
+    }
+    expect(shown('PAGE_SIZE')).toBe(`file ${file}: 7`)
+    expect(shown('LOOKBACK')).toBe('environment: 5m')
+    expect(shown('STREAMS')).toBe('.env: assignment')
+    expect(shown('HTTP_PORT')).toBe('the demo: 9')
+    expect(shown('LOG_LEVEL')).toBe('default: info')
+    expect(shown('SCHEDULE_ASSIGNMENT')).toBe('default: 30s')
+  })
+
+  it.each([
+    ['API_KEY', 'canary-of-settings', '••••••••'],
+    ['DATABASE_URL', 'postgres://u:canary-of-settings@db:5432/x?a=b', 'postgres://••••••••@db:5432/x'],
+    ['DATABASE_URL', 'postgres://u:canary-of-settings@one,two/x', 'postgres://••••••••@one,two/x'],
+    ['DATABASE_URL', 'postgres://u:1/canary-of-settings@db/x', '••••••••'],
+    ['DATABASE_URL', 'postgres://u:1#canary-of-settings@db/x', '••••••••'],
+    ['DATABASE_URL', 'postgres://u:1?canary-of-settings@db/x', '••••••••'],
+    ['DATABASE_URL', 'canary-of-settings', '••••••••'],
+    ['REDIS_URL', 'redis://queue:6379/2', 'redis://queue:6379/2'],
+    ['HTTPS_PROXY', 'canary:canary-of-settings@proxy:3128', '••••••••'],
+    ['ALERT_WEBHOOK_URL', 'https://hooks.example/canary-of-settings', '••••••••'],
+    ['CONTRACT', 'https://docs.example/v1.json?key=canary-of-settings', 'https://docs.example/v1.json?…'],
+    [
+      'AUTH_URL',
+      'https://user:canary-of-settings@identity.example',
+      'https://user:[secret]@identity.example',
+    ],
+  ])('show no secret of %s=%s (P9)', (name, value, shown) => {
+    expect(settingOf(name, { [name]: value }).value).toBe(shown)
+    expect(JSON.stringify(read({ [name]: value }))).not.toContain('canary-of-settings')
+  })
+
+  it('name what is wrong, what is ignored, and what is none', () => {
+    const dotEnv = {
+      PAGE_SIZE: '0',
+      WORKER_PASSWORD: 'canary-of-worker',
+      DATABSE_URL: 'canary-of-settings',
+      POSTGRES_PASSWORD: 'of another program',
+      SCHEDULE_ASIGNMENT: '5s',
+    }
+    expect(remarkOn(settingOf('PAGE_SIZE', dotEnv))).toBe('PAGE_SIZE must be a whole number from 1 to 100000')
+    expect(remarkOn(settingOf('WORKER_PASSWORD', dotEnv))).toBe('is ignored: OWNER_ROLE is not set')
+    expect(remarkOn(settingOf('WORKER_PASSWORD', { ...dotEnv, OWNER_ROLE: 'owner' }))).toBeNull()
+    expect(read(dotEnv).unknown.map(unknownInWords)).toEqual([
+      'DATABSE_URL (.env) is no setting of Tidemark: did you mean DATABASE_URL?',
+      'SCHEDULE_ASIGNMENT (.env) is no setting of Tidemark: did you mean SCHEDULE_ASSIGNMENT?',
+      'POSTGRES_PASSWORD (.env) is no setting of Tidemark',
+    ])
+  })
+
+  it.each([
+    ['DATABSE_URL', 'DATABASE_URL'],
+    ['DATABASE_URI', 'DATABASE_URL'],
+    ['ASSIGNMENT_BASEURL', 'ASSIGNMENT_BASE_URL'],
+    ['API_KYE', 'API_KEY'],
+    ['API_KEYS_FILE', 'API_KEY_FILE'],
+    ['LOGLEVEL', 'LOG_LEVEL'],
+    ['page_size', 'PAGE_SIZE'],
+    ['TIDEMARK_LOG_LEVEL', 'LOG_LEVEL'],
+  ])('warn of %s', (name, meant) => {
+    expect(misspeltWarnings({ [name]: 'x' })).toEqual([
+      `${name} is set, and is no setting of Tidemark: did you mean ${meant}?`,
+    ])
+    expect(misspeltWarnings({ [name]: ' ' })).toEqual([])
+    expect(misspeltWarnings({ [name]: 'x', [meant]: 'y' })).toEqual([])
+  })
+
+  it.each([
+    ...['PATH', 'HOME', 'SMTP_HOST', 'SMTP_PORT', 'REDIS_PORT', 'HISTSIZE', 'HISTFILE', 'DATABASE_NAME'],
+    ...['TEST_DATABASE_URL', 'https_proxy', 'API_KEY_FILE', 'EXTRA_CA_FILE', 'PAGER', 'LOGNAME', 'TZ'],
+  ])('leave %s alone', (name) => {
+    expect(misspeltWarnings({ [name]: 'x' })).toEqual([])
+  })
+
+  it('of a stream are its own and those of all, on a page without markup of others', async () => {
+    const settings = read({ SCHEDULE_ASSIGNMENT: '<b>5s', NONE_OF_THEM: 'x' })
+    const names = settingsOfStream(settings, { name: 'assignment', kind: 'changes' }).map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining(['SCHEDULE_ASSIGNMENT', 'VERSION_ASSIGNMENT', 'LOOKBACK']))
+    expect(names).not.toContain('SCHEDULE_ASSIGNMENT_NOTE')
+    const statusQueries = statusQueriesWith({ settings: () => settings })
+    const shown = await settingsPage.body({ statusQueries } as Parameters<typeof settingsPage.body>[0])
+    const page = 'body' in shown ? '' : markupOf(shown)
+    expect(page).toContain('NONE_OF_THEM (.env) is no setting of Tidemark')
+    expect(page).toContain('&lt;b&gt;5s')
+    expect(page).toContain('DATABASE_URL')
+    expect(page).not.toContain('<b>5s')
+  })
+})
