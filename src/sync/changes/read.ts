@@ -1,4 +1,31 @@
-// The loop around the decisions of machine.ts: fetches, writes and commits. The next page is fetched while the last is written.
+// How changes are read, in thirty lines. Pages and tests use the same words; the table of states is in docs/how-it-works/reading.md.
+//
+// A run asks `neworchanged` for what is above its position, and moves the position only past versions that were all read (P6). This file
+// is the loop: it sends the questions, writes the pages, and commits each page with the position that it justifies (P1). What to ask next
+// is decided by machine.ts, which is pure: a reading and an answer go in, the next reading with its question comes out. Its states:
+//
+//   end             asks newest first, from just below a row that is stored. An answer that reaches down to what is read ends the run:
+//                   one request for a quiet poll. Otherwise it says how far there is to read (P12).
+//   next-page       asks from the last version that was read, in ascending order, always for page 1. The last version of a page may go
+//                   on behind it, so only what is below counts as read.
+//   proof           asks four questions that tell whether the upstream sorts (proof-of-sorting.ts), before any order is relied on.
+//   recheck-page    asks full pages 1, 2, 4, 8 … again from their middle: a page that was cut before it was sorted lacks rows there.
+//   longer-versions looks at the end when versions get one digit longer: an upstream that sorts them as text shows 9 behind 10.
+//   ranges          where much is to be read, ranges of versions side by side (read-ranges.ts). The position waits for the lowest one.
+//   one-version     lists the rows of a version that fills the largest page, in passes.
+//   passes          where nothing sorts: page after page, pass after pass, until a count proves that all was seen (lists/listing.ts).
+//   anchor          an answer lacked a record that is known, so nothing that it shows or lacks is believed: the record is looked up (P11).
+//   done, broken    the reading is over; the upstream answered with versions that nobody asked for.
+//
+// Each state is a row of rules in states/: the first that fits is taken. Three things can happen in several of them:
+//
+// - A page is out of order. Then the proof was wrong, and the position goes back to where it was before the first run that relied on it.
+// - A page was cut before it was sorted. Then only small answers are whole, and next-page asks for ranges that hold little.
+// - Something cannot be proven. Then the rows are stored all the same, the position waits, the run says why, and the next reconcile
+//   brings what is missing.
+//
+// Before all that, version-field.ts finds the field that `neworchanged` answers to. incremental.ts, lookback.ts and backfill.ts say which
+// part is read; pinned-records.ts notices an upstream that went back to an older state (P14).
 
 import { type Records, readRecords } from '../../streams/record.ts'
 import { openRoom } from '../../util/room.ts'
