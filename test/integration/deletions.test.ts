@@ -263,6 +263,31 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect((await reconcile(context, 0)).findings).toMatchObject({ marked: 13 })
   })
 
+  it('are not marked by one part of the list after the other: the sweep goes around before it marks the first (P7)', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    // Four searches go around.
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '10' })
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    await database.pool.query(
+      `update tidemark.belief set value = 'not trusted' where name = 'ranks'; update tidemark.stream set swept_key = null`,
+    )
+    for (const id of [5, 300, 600, 890]) upstream.source.remove('assignment', id)
+    const began = new Date()
+    for (let time = 0; time < 3; time++) expect(await search(context)).toMatchObject({ note: null })
+    expect(await gone()).toEqual([])
+    expect(await search(context)).toMatchObject({ note: '4 gone' })
+    expect(await gone()).toEqual(['5 absent', '300 absent', '600 absent', '890 absent'])
+    expect((await knownThrough())?.getTime()).toBeGreaterThan(began.getTime())
+    for (let id = 20; id < 900; id += 50) upstream.source.remove('assignment', id)
+    const notes: (string | null)[] = []
+    for (let time = 0; time < 3; time++) notes.push((await search(context)).note)
+    expect(notes).toContainEqual(expect.stringContaining('none was marked'))
+    expect(await gone()).toHaveLength(4)
+    expect(await lacking()).toEqual(['assignment'])
+    expect((await reconcile(context, 0)).findings).toMatchObject({ marked: 18 })
+  })
+
   it('are looked up one by one, no faster than is allowed, when one of many is there though lists hide it (P7)', async () => {
     await using upstream = await startSimulator({ assignments: 900 })
     await using context = await openTestContext(database, upstream, {

@@ -577,6 +577,14 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'if (search.before.isBlocked)',
   },
   {
+    ...vanished,
+    promise: 'P7',
+    name: 'rows are marked before the sweep has gone around',
+    file: 'src/sync/deletions/sweep.ts',
+    find: 'part.isAtEnd || ranksAgree ? await',
+    replace: 'pagesLeft > 0 ? await',
+  },
+  {
     test: 'test/integration/deletions.test.ts',
     promise: 'P7',
     name: 'what a person approved counts with what is missing later',

@@ -130,7 +130,7 @@ export const modelReconciliation = (mirror: AuditedRows, guardAgain: () => void)
   noteSteady: async () => [],
 })
 
-export type Sweep = { after: bigint | null; beganAt: Date | null }
+export type Sweep = { after: bigint | null; beganAt: Date | null; readonly suspects: Set<string> }
 
 export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep): ShownRows {
   const startedAt = mirror.now()
@@ -143,7 +143,9 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
       .filter(({ writtenAt }) => writtenAt <= begun)
       .map((row) => ({ ...row, number: BigInt(row.key) }))
       .filter(({ number }) => isInSlice({ after, to }, number))
-      .filter(({ key, number }) => !listed.includes(number) && !mirror.hidden.has(key))
+      .filter(
+        ({ key, number }) => !listed.includes(number) && !mirror.hidden.has(key) && !sweep.suspects.has(key),
+      )
   return {
     count: async (withDeleted) => shown(withDeleted).length,
     async keyAt(rank, withDeleted) {
@@ -151,13 +153,21 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
       return row ? BigInt(row.key) : null
     },
     async countMissing(slice) {
-      for (const key of slice.listed) mirror.hidden.delete(String(key))
+      for (const key of slice.listed) {
+        mirror.hidden.delete(String(key))
+        sweep.suspects.delete(String(key))
+      }
       const all = missing(slice)
       return { all: all.length, living: all.filter(({ gone }) => gone === null).length }
     },
-    missingKeys: async (slice, limit) =>
-      missing(slice)
-        .map(({ key }) => BigInt(key))
+    async suspect(slice) {
+      for (const { key } of missing(slice)) sweep.suspects.add(key)
+    },
+    countSuspects: async () => living(mirror.rows).filter(({ key }) => sweep.suspects.has(key)).length,
+    suspects: async (after, limit) =>
+      [...sweep.suspects]
+        .sort()
+        .filter((key) => after === null || key > after)
         .slice(0, limit),
     hiddenKeys: async (limit) =>
       [...mirror.hidden]
@@ -165,7 +175,10 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
         .slice(0, limit)
         .map(([key]) => BigInt(key)),
     async noteThere(keys) {
-      for (const key of keys) mirror.hidden.set(key, mirror.now())
+      for (const key of keys) {
+        mirror.hidden.set(key, mirror.now())
+        sweep.suspects.delete(key)
+      }
     },
     markedByParts: async () => [],
     confirmGone: async () => {},
@@ -173,15 +186,18 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
       const row = [...mirror.rows.values()].find(({ gone }) => gone === 'source')
       return row ? BigInt(row.key) : null
     },
-    markGone: async (gone) => mark(mirror, gone, begun, startedAt),
+    async markGone(gone) {
+      for (const { key } of gone) sweep.suspects.delete(key)
+      return mark(mirror, gone, begun, startedAt)
+    },
     clock: async () => mirror.now().toISOString(),
     block: async (shortfall) => mirror.block(shortfall !== null),
     wantReconcile: async () => {},
     beforehand: async () => ({ isBlocked: false, marked: 0 }),
     sweep: async () => ({ ...sweep }),
-    async moveSweep(after, isUnclear = false) {
+    async moveSweep(after) {
       if (after === null) sweep.beganAt = startedAt
-      else if (isUnclear) sweep.beganAt = null
+      if (after === null) sweep.suspects.clear()
       sweep.after = after
     },
     async knownThrough(at) {

@@ -64,7 +64,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
   const pins = new Map<string, Pin>()
   const distrusted = new Set<string>()
   let unguardedBefore = 0
-  const sweep: Sweep = { after: null, beganAt: null }
+  const sweep: Sweep = { after: null, beganAt: null, suspects: new Set() }
   const mirror: AuditedRows = {
     rows,
     now,

@@ -9,17 +9,19 @@ import { isOlderSql, markAbsent, noteThere } from './absences.ts'
 import { storeBlockedDeletions } from './blocked-deletions.ts'
 import type { RunParts } from './run.ts'
 
-/** The reading half of ShownRows. */
-function shownKeysOf(
-  parts: RunParts,
-): Pick<ShownRows, 'count' | 'keyAt' | 'countMissing' | 'missingKeys' | 'someDeleted'> {
-  const { session, stream } = parts
-  const { client } = session
-  const ask = <Row extends pg.QueryResultRow>(sql: (table: Keyed) => string, values: readonly unknown[]) =>
+/** Null where keys are no whole numbers, or there is no table yet. */
+const asking =
+  ({ session, stream }: RunParts) =>
+  <Row extends pg.QueryResultRow>(sql: (table: Keyed) => string, values: readonly unknown[]) =>
     session.alone(async () => {
-      const keyed = keyedBy(await readTableSchema(client, stream))
-      return keyed ? (await client.query<Row>(sql(keyed), [...values])).rows : null
+      const keyed = keyedBy(await readTableSchema(session.client, stream))
+      return keyed ? (await session.client.query<Row>(sql(keyed), [...values])).rows : null
     })
+
+/** The reading half of ShownRows. */
+function shownKeysOf(parts: RunParts): Pick<ShownRows, 'count' | 'keyAt' | 'countMissing' | 'someDeleted'> {
+  const { stream } = parts
+  const ask = asking(parts)
   const keys = async (sql: (table: Keyed) => string, values: readonly unknown[]) =>
     ((await ask<{ key: string }>(sql, values)) ?? []).map(({ key }) => BigInt(key))
   return {
@@ -44,8 +46,9 @@ function shownKeysOf(
       return key
     },
     async countMissing(slice) {
-      await client.query(
-        `delete from tidemark.suspect where stream = $1 and there_at is not null and key = any ($2)`,
+      await ask(
+        () =>
+          `delete from tidemark.suspect where stream = $1 and (there_at is not null or ${isSuspect}) and key = any ($2)`,
         [stream.name, slice.listed.map(String)],
       )
       const rows = await ask<{ all: number; living: number }>(
@@ -56,11 +59,6 @@ function shownKeysOf(
       )
       return rows?.[0] ?? { all: 0, living: 0 }
     },
-    missingKeys: (slice, limit) =>
-      keys(
-        (table) => `select ${table.key} as key ${missingFrom(table, slice)} order by ${table.key} limit $5`,
-        [...valuesOf(slice), parts.startedAt, limit],
-      ),
     async someDeleted() {
       const [key = null] = await keys(
         ({ table, key: column }) =>
@@ -68,6 +66,41 @@ function shownKeysOf(
         [],
       )
       return key
+    },
+  }
+}
+
+/** The half of ShownRows that keeps what the sweep is to look at. */
+function suspectsOf(parts: RunParts): Pick<ShownRows, 'suspect' | 'countSuspects' | 'suspects'> {
+  const { session, stream } = parts
+  const ask = asking(parts)
+  return {
+    async suspect(slice) {
+      await ask(
+        (
+          keyed,
+        ) => `insert into tidemark.suspect (stream, key) select $5, mine.${keyed.key}::text ${missingFrom(keyed, slice)}
+          on conflict (stream, key) do update set missing_since = now(), evidence = null`,
+        [...valuesOf(slice), parts.startedAt, stream.name],
+      )
+    },
+    async countSuspects() {
+      const rows = await ask<{ count: number }>(
+        ({ table, key }) => `select count(*)::float8 as count from tidemark.suspect
+          join ${table} as mine on mine.${key}::text = suspect.key and mine._deleted_at is null
+          where stream = $1 and ${isSuspect}`,
+        [stream.name],
+      )
+      return rows?.[0]?.count ?? 0
+    },
+    async suspects(after, limit) {
+      const { rows } = await session.alone(() =>
+        session.client.query<{ key: string }>(
+          `select key from tidemark.suspect where stream = $1 and ${isSuspect} and ($2::text is null or key > $2) order by key limit $3`,
+          [stream.name, after, limit],
+        ),
+      )
+      return rows.map(({ key }) => key)
     },
   }
 }
@@ -162,7 +195,7 @@ export function shownRowsOf(parts: RunParts): ShownRows {
   const { session, stream } = parts
   const { client } = session
   return {
-    ...shownKeysOf(parts),
+    ...{ ...shownKeysOf(parts), ...suspectsOf(parts) },
     async clock() {
       const { rows } = await session.alone(() =>
         client.query<{ at: string }>('select clock_timestamp()::text as at'),
@@ -204,13 +237,14 @@ export function shownRowsOf(parts: RunParts): ShownRows {
         beganAt: known?.began ?? null,
       }
     },
-    async moveSweep(after, isUnclear = false) {
+    async moveSweep(after) {
       await session.fenced(() =>
         client.query(
-          `update tidemark.stream
-           set swept_key = $2::text, sweep_began_at = case when $2::text is null then $3::timestamptz when not $4 then sweep_began_at end
+          `with forgotten as (delete from tidemark.suspect where stream = $1 and ${isSuspect} and $2::text is null)
+           update tidemark.stream
+           set swept_key = $2::text, sweep_began_at = case when $2::text is null then $3::timestamptz else sweep_began_at end
            where name = $1`,
-          [stream.name, after?.toString() ?? null, parts.startedAt, isUnclear],
+          [stream.name, after?.toString() ?? null, parts.startedAt],
         ),
       )
     },
@@ -259,6 +293,9 @@ async function noteRemoved(
   )
 }
 
+/** No look has told yet whether its record is there. */
+const isSuspect = '(evidence is null and there_at is null)'
+
 type Keyed = { readonly stream: string; readonly table: string; readonly key: string }
 
 /** Postgres compares: if the list shows little, as many rows may be missing as the table has (P10). */
@@ -267,7 +304,7 @@ const missingFrom = ({ stream, table, key }: Keyed, { withDeleted }: Slice): str
   where ${isShown(withDeleted)} and ($1::bigint is null or mine.${key} > $1) and ($2::bigint is null or mine.${key} <= $2)
     and ${isOlderSql('$4')} and not exists (select from unnest($3::bigint[]) as listed (key) where listed.key = mine.${key})
     and not exists (
-      select from tidemark.suspect where suspect.stream = ${pg.escapeLiteral(stream)} and suspect.key = mine.${key}::text and there_at is not null
+      select from tidemark.suspect where suspect.stream = ${pg.escapeLiteral(stream)} and suspect.key = mine.${key}::text and (there_at is not null or ${isSuspect})
     )`
 
 const valuesOf = ({ after, to, listed }: Slice) => [

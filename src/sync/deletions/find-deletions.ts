@@ -20,8 +20,6 @@ import { sweep } from './sweep.ts'
 const mostHiddenLooks = 20
 /** Of rows that were marked by parts of the list, so many are looked up in each run, until each was. */
 const mostConfirmed = 40
-/** So many pages of the list are compared in one run. */
-const pagesPerSweep = 25
 /** A slice is swept this often although the rank probe finds nothing: one vanished and one unknown record cancel each other. */
 const sweepEveryMs = 600_000
 /** No list is as long as this. */
@@ -47,7 +45,6 @@ export function findDeletions(context: ReadingContext): Promise<RunOutcome> {
       marked: 0,
       before: await run.shown.beforehand(),
       brought: 0,
-      unclear: 0,
       isSweptWhole: false,
       wantsReconcile: false,
     }
@@ -85,7 +82,7 @@ async function findAll(search: Search): Promise<RunReading> {
   const { beganAt } = await run.shown.sweep()
   const isSweepDue = beganAt === null || now().getTime() - beganAt.getTime() > sweepEveryMs
   if (!isSettled || isSweepDue) {
-    const blocked = await sweep(search, withDeleted, isSettled ? 1 : pagesPerSweep)
+    const blocked = await sweep(search, withDeleted, isSettled)
     if (blocked !== null) return done(blocked, false)
     if (ranked.isOverwhelmed && search.isSweptWhole && search.missing < mostAtOnce)
       await distrustRanks(search)

@@ -16,7 +16,7 @@ export type Search = ReadingContext & {
   readonly run: Run<'deletions'>
   readonly keyField: string
   readonly listed: ShownKeys
-  /** How many rows there are, and how many of them the sweep of this run found missing. */
+  /** How many rows there are, and how many of them the current round of the sweep found missing. */
   readonly living: number
   missing: number
   marked: number
@@ -24,8 +24,6 @@ export type Search = ReadingContext & {
   readonly before: Awaited<ReturnType<Run<'deletions'>['shown']['beforehand']>>
   /** Rows that were missing or older here, and were written from the list. */
   brought: number
-  /** Records of which a look did not tell whether they are there. */
-  unclear: number
   isSweptWhole: boolean
   /** More are missing than this run marks. */
   wantsReconcile: boolean
@@ -89,7 +87,5 @@ export async function lookAt(search: Search, keys: readonly bigint[]): Promise<L
     search.marked += await run.shown.markGone(gone, askedAt)
     await run.shown.confirmGone(gone)
   }
-  const unclear = keys.length - found.length - (areGone ? gone.length : 0)
-  search.unclear += unclear
-  return { alive: there.length, unclear }
+  return { alive: there.length, unclear: keys.length - found.length - (areGone ? gone.length : 0) }
 }

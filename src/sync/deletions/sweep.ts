@@ -1,47 +1,59 @@
-// The sweep: compares slices of the list with the rows, a part in each run, and goes on where the last one stopped.
+// The sweep: compares slices of the list with the rows, a part in each run, and goes on where the last one stopped. What the list lacks
+// becomes a suspect. Before the first of them is marked, the whole list has been compared, so that it is known that they are few (P7).
 
 import { readRecords } from '../../streams/record.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { keyListing, listByKey } from '../lists/by-key.ts'
 import type { Slice } from '../ports/audits.ts'
+import { batches } from '../reconcile/prove-gone.ts'
 import { leaveToReconcile, lookAt, mostAtOnce, type Search, tooMany } from './search.ts'
 
+/** So many pages of the list are compared in one run. */
+const mostPages = 25
 const keysAtOnce = 1_000
 
-/** Goes on where the last sweep stopped, and begins anew behind the end of the list. Returns why nothing was marked; null: no such reason. */
-export async function sweep(search: Search, withDeleted: boolean, mostPages: number): Promise<string | null> {
+/**
+ * Goes on where the last sweep stopped, and begins anew behind the end of the list. `ranksAgree`: they have told that few are missing in
+ * all, so one page is enough, and suspects are looked at at once. Returns why nothing was marked; null: no such reason.
+ */
+export async function sweep(
+  search: Search,
+  withDeleted: boolean,
+  ranksAgree: boolean,
+): Promise<string | null> {
   const { run } = search
   run.progress.step('Compare slices of the list')
-  let pagesLeft = mostPages
-  let { after, beganAt } = await run.shown.sweep()
-  if (beganAt === null && after === null) await run.shown.moveSweep(null)
-  for (;;) {
-    const from = after
-    const round = await sweepRound(search, withDeleted, from, pagesLeft)
-    if (round.blocked !== null || !round.isAtEnd) return round.blocked
+  for (let pagesLeft = ranksAgree ? 1 : mostPages; pagesLeft > 0; ) {
+    if ((await run.shown.sweep()).after === null) await run.shown.moveSweep(null)
+    const { after: from, beganAt } = await run.shown.sweep()
+    search.missing = await run.shown.countSuspects()
+    const part = await sweepPart(search, withDeleted, from, pagesLeft)
+    // What the reconcile or a person decides about is compared from the beginning.
+    if (part.blocked !== null) await run.shown.moveSweep(null)
+    if (part.blocked !== null) return part.blocked
+    const unclear = part.isAtEnd || ranksAgree ? await lookAtSuspects(search) : 0
+    if (!part.isAtEnd) return null
     search.isSweptWhole ||= from === null
-    if (search.unclear === 0 && beganAt !== null) await run.shown.knownThrough(beganAt)
+    if (unclear === 0 && beganAt !== null) await run.shown.knownThrough(beganAt)
     await run.shown.moveSweep(null)
-    pagesLeft -= round.pages
-    if (from === null || pagesLeft <= 0) return null
-    ;({ after, beganAt } = await run.shown.sweep())
+    if (from === null) return null
+    pagesLeft -= part.pages
   }
+  return null
 }
 
-type Round = { readonly blocked: string | null; readonly isAtEnd: boolean; readonly pages: number }
+type Part = { readonly blocked: string | null; readonly isAtEnd: boolean; readonly pages: number }
 
-/** What the list lacked of all its pages is looked at behind the last of them: before any row is marked, it is known that they are few (P7). */
-async function sweepRound(
+async function sweepPart(
   search: Search,
   withDeleted: boolean,
   from: bigint | null,
-  mostPages: number,
-): Promise<Round> {
+  pagesLeft: number,
+): Promise<Part> {
   const { run, signal } = search
   const listed = listByKey(keyListing(search), { from })
-  const lacking: Slice[] = []
   let [after, pages, isAtEnd] = [from, 0, false]
-  for (; pages < mostPages && !isAtEnd; pages++) {
+  for (; pages < pagesLeft && !isAtEnd; pages++) {
     signal.throwIfAborted()
     const next = await listed.next()
     if (next.done && !next.value.isWhole) break
@@ -49,16 +61,13 @@ async function sweepRound(
     const keys = next.done ? [] : next.value.keys
     const to = keys.at(-1) ?? null
     search.listed.show(keys)
-    const slice = { after, to, listed: keys, withDeleted }
-    const compared = await compareSlice(search, slice)
-    if (compared.blocked !== null) return { blocked: compared.blocked, isAtEnd: false, pages }
-    if (compared.isLacking) lacking.push(slice)
+    const blocked = await compareSlice(search, { after, to, listed: keys, withDeleted })
+    if (blocked !== null) return { blocked, isAtEnd: false, pages }
     if (next.done) break
     await bringWhatIsNew(search, next.value.records)
     after = to
   }
-  for (const slice of lacking) await lookAtSlice(search, slice)
-  if (!isAtEnd && after !== from) await run.shown.moveSweep(after, search.unclear > 0)
+  if (!isAtEnd && after !== from) await run.shown.moveSweep(after)
   return { blocked: null, isAtEnd, pages }
 }
 
@@ -71,28 +80,26 @@ async function bringWhatIsNew(search: Search, records: RecordList): Promise<void
   search.brought += inserted + updated
 }
 
-type Compared = { readonly blocked: string | null; readonly isLacking: boolean }
-
-async function compareSlice(search: Search, slice: Slice): Promise<Compared> {
+/** Returns why the rows that the slice lacks are not looked at; null: they are suspects now, or there are none. */
+async function compareSlice(search: Search, slice: Slice): Promise<string | null> {
   const { run } = search
   // The list showed nothing at all, which proves nothing: all rows count as missing.
-  if (slice.after === null && slice.to === null)
-    return { blocked: await tooMany(search, search.living), isLacking: false }
+  if (slice.after === null && slice.to === null) return await tooMany(search, search.living)
   const missing = await run.shown.countMissing(slice)
-  if (missing.all === 0) return { blocked: null, isLacking: false }
+  if (missing.all === 0) return null
   // Rows that the source had marked as deleted before do not count: that they go is no news.
   search.missing += missing.living
   // A person has to decide about blocked deletions, and these rows may be among them.
   if (search.missing > mostAtOnce || search.before.isBlocked)
-    return { blocked: await leaveToReconcile(search, search.missing), isLacking: false }
-  return { blocked: await tooMany(search, search.missing), isLacking: true }
+    return await leaveToReconcile(search, search.missing)
+  await run.shown.suspect(slice)
+  return await tooMany(search, search.missing)
 }
 
-async function lookAtSlice(search: Search, slice: Slice): Promise<void> {
-  for (let { after } = slice; ; ) {
-    const keys = await search.run.shown.missingKeys({ ...slice, after }, keysAtOnce)
-    if (keys.length === 0) return
-    await lookAt(search, keys)
-    after = keys.at(-1) ?? null
-  }
+/** Returns of how many it was not told whether they are there. */
+async function lookAtSuspects(search: Search): Promise<number> {
+  let unclear = 0
+  for await (const keys of batches((after) => search.run.shown.suspects(after, keysAtOnce)))
+    unclear += (await lookAt(search, keys.map(BigInt))).unclear
+  return unclear
 }

@@ -84,10 +84,14 @@ export type ShownRows = {
   count(withDeleted: boolean): Promise<number | null>
   /** The key with this rank among them, counted from 1. */
   keyAt(rank: number, withDeleted: boolean): Promise<bigint | null>
-  /** How many rows of a slice its list lacks, of those that were there when the run began. Forgets of those it shows that they were hidden. */
+  /** How many rows of a slice its list lacks, of those that were there when the run began; suspects aside. Forgets of those it shows that they were hidden or suspects. */
   countMissing(slice: Slice): Promise<{ readonly all: number; readonly living: number }>
-  /** Some of their keys, the lowest first. */
-  missingKeys(slice: Slice, limit: number): Promise<readonly bigint[]>
+  /** Remembers these as suspects of the current round of the sweep, until a look tells of each, or the round ends. */
+  suspect(slice: Slice): Promise<void>
+  /** How many of the suspects are living rows. */
+  countSuspects(): Promise<number>
+  /** Keys of suspects in their order, after the one given. */
+  suspects(after: string | null, limit: number): Promise<readonly string[]>
   /** Keys of rows that the list lacks although their records are there, those that were looked at longest ago first. */
   hiddenKeys(limit: number): Promise<readonly bigint[]>
   /** Notes that a look said so. They do not count as missing until the list shows them, or a look says that they are gone. */
@@ -108,10 +112,10 @@ export type ShownRows = {
   wantReconcile(): Promise<void>
   /** Whether a person has to decide about deletions, and how many rows were marked before, as `Reconciliation.markedBefore` tells. */
   beforehand(): Promise<{ readonly isBlocked: boolean; readonly marked: number }>
-  /** How far the current round of the sweep has come, and when it began; null: there was none, or not all of it could be looked at. */
+  /** How far the current round of the sweep has come, and when it began; null: there was none. */
   sweep(): Promise<{ readonly after: bigint | null; readonly beganAt: Date | null }>
-  /** Null begins a new round. `isUnclear`: looks did not tell of all rows that the list lacked whether their records are there. */
-  moveSweep(after: bigint | null, isUnclear?: boolean): Promise<void>
+  /** Null begins a new round, without suspects. */
+  moveSweep(after: bigint | null): Promise<void>
   /** Every record that had vanished by then is marked, but for those that lists hide: of these it is known when they were last looked at. */
   knownThrough(at: Date): Promise<void>
   /**
