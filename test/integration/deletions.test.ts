@@ -4,6 +4,7 @@ import pg from 'pg'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { rejectDeletions } from '../../src/store/admin/deletions.ts'
 import { streamsLackingReconcile } from '../../src/store/queries/due.ts'
 import { readDeletionEvidence } from '../../src/store/queries/evidence.ts'
 import { pickStream, streams } from '../../src/streams/catalog.ts'
@@ -314,6 +315,49 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     for (let id = 100; id < 290; id++) upstream.source.remove('assignment', id)
     expect(await search(context)).toMatchObject({ note: expect.stringContaining('blocked') })
     expect(await gone()).toEqual([])
+  })
+
+  it('stay as they are when a person keeps what a search blocked, before a reconcile has named the rows', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '300' })
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    for (let id = 100; id < 290; id++) upstream.source.remove('assignment', id)
+    await search(context)
+    const by = { stream: assignment, by: 'ann', reason: null }
+    expect(await rejectDeletions(database.pool, { ...by, restores: false })).toBe(0)
+    const rejected = async () => {
+      const { rows } = await database.pool.query(
+        `select blocked_deletions ? 'rejected' as rejected from tidemark.stream where name = 'assignment'`,
+      )
+      return rows[0]?.rejected
+    }
+    for (let time = 0; time < 2; time++) {
+      await reconcile(context, 0)
+      expect(await rejected()).toBe(true)
+    }
+    upstream.source.remove('assignment', 300)
+    await reconcile(context, 0)
+    expect(await rejected()).toBe(false)
+    expect(await gone()).toEqual([])
+  })
+
+  it('do not count any more when a person let them live again', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '300' })
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    for (let id = 100; id < 110; id++) upstream.source.remove('assignment', id)
+    await search(context)
+    expect(await gone()).toHaveLength(10)
+    for (let id = 200; id < 400; id++) upstream.source.remove('assignment', id)
+    await reconcile(context, 0)
+    const before = await readDeletionEvidence(database.pool, 'assignment')
+    expect(before.markedWithinDay).toBe(10)
+    const by = { stream: assignment, by: 'ann', reason: null }
+    expect(await rejectDeletions(database.pool, { ...by, restores: true })).toBe(10)
+    const after = await readDeletionEvidence(database.pool, 'assignment')
+    expect(after.markedWithinDay).toBe(0)
   })
 
   it('are not marked bit by bit either, until they are too many together (P7)', async () => {

@@ -42,11 +42,13 @@ async function reject(
      where name = $1 and jsonb_typeof(blocked_deletions) = 'object'`,
     [stream.name, by, reason, rows, fingerprint],
   )
-  // Rows live again that were gone before the time through which deletions were known: when the first of them went, nobody knows.
+  // Rows live again that were gone before the time through which deletions were known: when the first of them went, nobody knows. And of
+  // what was marked within the last day, nothing is left.
   if (rows > 0)
     await client.query(
       `update tidemark.stream
-       set deletions_known_at = null, ranks_agreed_at = null, swept_key = null, sweep_began_at = null where name = $1`,
+       set deletions_known_at = null, ranks_agreed_at = null, swept_key = null, sweep_began_at = null, deletions_approved_at = now()
+       where name = $1`,
       [stream.name],
     )
   return rows

@@ -4,6 +4,10 @@ import type { ClientBase } from 'pg'
 import type { Shortfall } from '../../sync/ports/audits.ts'
 import type { MissingEvidence } from '../queries/evidence.ts'
 
+/** Whether a person keeps the very rows that are missing now. A block that a search made does not name its rows, so their number tells. */
+const keepsThese = (before: string, now: string): string =>
+  `${before} ? 'rejected' and coalesce(${before}->'fingerprint' = ${now}->'fingerprint', ${before}->'missing' = ${now}->'missing', false)`
+
 /**
  * `shortfall` null: nothing is blocked any more. Deletions that are blocked already keep the time of their block, even if the next
  * listing lacks other rows. A rejection holds only while the same rows are missing: if others are, the block begins anew. What looks at
@@ -18,7 +22,7 @@ export async function storeBlockedDeletions(
     `with known as (
        select name, $2::jsonb || case
          when jsonb_typeof(before) is distinct from 'object' then jsonb_build_object('at', now())
-         when before ? 'rejected' and before->'fingerprint' is distinct from $2::jsonb->'fingerprint'
+         when before ? 'rejected' and not (${keepsThese('before', '$2::jsonb')})
            then jsonb_build_object('at', now())
          else jsonb_strip_nulls(jsonb_build_object(
            'at', coalesce(before->'at', to_jsonb(now())), 'rejected', before->'rejected'
@@ -34,16 +38,14 @@ export async function storeBlockedDeletions(
   )
 }
 
-/** Whether a person keeps these very rows. */
 export async function isRejected(
   client: Pick<ClientBase, 'query'>,
   stream: string,
-  { fingerprint = null }: Shortfall,
+  shortfall: Shortfall,
 ): Promise<boolean> {
   const { rowCount } = await client.query(
-    `select from tidemark.stream
-     where name = $1 and blocked_deletions ? 'rejected' and blocked_deletions ->> 'fingerprint' = $2`,
-    [stream, fingerprint],
+    `select from tidemark.stream where name = $1 and ${keepsThese('blocked_deletions', '$2::jsonb')}`,
+    [stream, JSON.stringify(shortfall)],
   )
   return rowCount === 1
 }

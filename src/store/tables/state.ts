@@ -61,7 +61,7 @@ export const streamTable = tidemark.table('stream', {
   pauseReason: text('pause_reason'),
   /** Deletions that wait for an operator: how many, and since when. */
   blockedDeletions: jsonb('blocked_deletions'),
-  /** When a person last approved deletions: what was marked before does not count with what is missing later. */
+  /** When a person last approved deletions, or let marked rows live again: what was marked before does not count with what is missing later. */
   deletionsApprovedAt: at('deletions_approved_at'),
   /** When a search found more records missing than it looks at singly. A reconcile that begins later compares the whole list first. */
   reconcileWantedAt: at('reconcile_wanted_at'),
