@@ -91,7 +91,7 @@ type Mirroring = {
 }
 
 async function mirror({ database, simulator, port, log, signal, stdout }: Mirroring): Promise<void> {
-  const settings = settingsFor(simulator, database.url, port)
+  const settings = demoSettings(simulator, database.url, port)
   const key = newOneTimeKey()
   let play: Demo | null = null
   const worker = await serve({ config: loadConfig(settings), log, demo: () => play })
@@ -136,7 +136,7 @@ async function takeOver(
 }
 
 /** The variables, as `.env` would have them. */
-function settingsFor(simulator: Simulator, databaseUrl: string, port: number): Environment {
+export function demoSettings(simulator: Simulator, databaseUrl: string, port: number): Environment {
   const { credentials, behaviour } = simulator
   return {
     DATABASE_URL: databaseUrl,
