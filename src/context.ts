@@ -271,7 +271,8 @@ async function openMirrorDatabase(options: Parameters<typeof openContext>[0]): P
   const { config, log, migrates = true } = options
   const database = await openDatabase({ ...options, url: config.databaseUrl })
   try {
-    if (migrates) await migrateDatabase({ database, streams, biRole: config.biRole, log })
+    const { biRole, biSchemas } = config
+    if (migrates) await migrateDatabase({ database, streams, biRole, biSchemas, log })
     else await expectMigrated(database)
     if (migrates)
       await claimSources(database.pool, sourcesOf(config)).catch((error) => {

@@ -13,7 +13,7 @@ import { readSettings } from '../config/settings.ts'
 import { mirroredStreams, openConfiguredUpstream } from '../configured.ts'
 import type { Logger } from '../log.ts'
 import { openDescriptions } from '../openapi/descriptions.ts'
-import { grantReading } from '../store/schema/bi-role.ts'
+import { type BiRole, grantReading } from '../store/schema/bi-role.ts'
 import { migrateDatabase } from '../store/schema/migrate.ts'
 import { handOver, prepareRoles, takeOver } from '../store/schema/roles.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
@@ -39,7 +39,7 @@ async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, stdout, stderr } = call
   expectNoWords('migrate', call)
   const config = loadMirrorConfig(environment)
-  const { biRole, ownerRole } = config
+  const { biRole, biSchemas, ownerRole } = config
   for (const setting of readSettings(environment)().settings)
     if (setting.lacks === 'OWNER_ROLE') stderr.say(`${setting.name} ${remarkOn(setting)}.`)
   await using administrator =
@@ -48,10 +48,13 @@ async function run(call: Call): Promise<ExitCode> {
   try {
     if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
     // An administrator may set all limits of BI_ROLE.
-    const applied = await migrateDatabase({ database, streams, biRole: administrator ? null : biRole, log })
+    const applied = await migrateDatabase({
+      ...{ database, streams, biSchemas, log },
+      biRole: administrator ? null : biRole,
+    })
     const described = await makeDescribedTables(call, database)
     if (config.workerRole !== null) await handOver(database.pool, config.workerRole)
-    if (biRole !== null) await administrator?.grantReading(biRole)
+    await administrator?.grantReading({ biRole, biSchemas })
     const { address } = database
     if (values.json) stdout.json({ database: address, applied, described })
     else {
@@ -94,7 +97,7 @@ async function openAdministrator(
     throw error
   }
   return {
-    grantReading: (role: string) => work((client) => grantReading(client, role, log)),
+    grantReading: (role: BiRole) => work((client) => grantReading(client, role, log)),
     [Symbol.asyncDispose]: () => database.close(),
   }
 }

@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process'
 import type { Pool, QueryResult } from 'pg'
 import { loadMirrorConfig } from '../config/load.ts'
-import { readOverview } from '../store/queries/overview.ts'
+import { readReach } from '../store/queries/positions.ts'
 import { withConnection } from '../store/server/session.ts'
 import { streams } from '../streams/catalog.ts'
 import { csvLine } from '../util/csv.ts'
@@ -138,7 +138,7 @@ function table(
 async function currency(pool: Pool, query: string): Promise<string> {
   const named = streams.filter(({ name }) => new RegExp(`\\b${name}\\b`, 'i').test(query))
   if (named.length === 0) return ''
-  const found = await readOverview(
+  const found = await readReach(
     pool,
     named.map(({ name }) => name),
   )

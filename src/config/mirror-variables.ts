@@ -1,7 +1,7 @@
 // The variables of the copy: Postgres, its roles, and what every command needs.
 
 import { z } from 'zod'
-import { fieldTimezones, flag, optionalText, postgresUrl, roleName, timeZone } from './parsers.ts'
+import { biSchemas, fieldTimezones, flag, optionalText, postgresUrl, roleName, timeZone } from './parsers.ts'
 import type { Variable } from './variable.ts'
 
 export const mirrorVariables = {
@@ -32,6 +32,13 @@ export const mirrorVariables = {
     fallback: 'none',
     form: 'name of a role',
     schema: roleName,
+  },
+  BI_SCHEMAS: {
+    describe:
+      'schemas that `BI_ROLE` may read, besides `tidemark.freshness` and `tidemark.field`; from a schema that is no longer named, Tidemark takes back what it gave',
+    fallback: '`bi,mirror`',
+    form: '`bi`, `mirror` or both, comma-separated',
+    schema: biSchemas,
   },
   WORKER_ROLE: {
     describe:

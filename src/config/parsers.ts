@@ -156,14 +156,27 @@ const relatedNames: readonly string[] = relatedStreams.flatMap((stream) =>
 export const relatedList = text.default('false').transform((value, context): readonly string[] => {
   if (value === 'true') return relatedNames
   if (value === 'false') return []
+  return someOf(relatedNames, value, context, 'true, false, or ')
+})
+
+export const biSchemas = text
+  .default('bi,mirror')
+  .transform((value, context): readonly string[] => someOf(['bi', 'mirror'], value, context))
+
+function someOf(
+  known: readonly string[],
+  value: string,
+  context: z.RefinementCtx,
+  otherwise = '',
+): readonly string[] {
   const names = value
     .split(',')
     .map((name) => name.trim())
     .filter(Boolean)
-  if (names.length > 0 && names.every((name) => relatedNames.includes(name))) return names
-  context.addIssue(`must be true, false, or a comma-separated list out of ${relatedNames.join(', ')}`)
+  if (names.length > 0 && names.every((name) => known.includes(name))) return names
+  context.addIssue(`must be ${otherwise}a comma-separated list out of ${known.join(', ')}`)
   return z.NEVER
-})
+}
 
 const streamNames = (): readonly string[] => streams.map((stream) => stream.name)
 

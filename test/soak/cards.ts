@@ -10,7 +10,7 @@ import { demoSettings } from '../../src/cli/demo.ts'
 import { hiddenMs, openDemo } from '../../src/cli/demo-incidents.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { openLog } from '../../src/log.ts'
-import { approveDeletions } from '../../src/operator/deletions.ts'
+import { reconcileOnce } from '../../src/operator/reconcile.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { pickStream, streams } from '../../src/streams/catalog.ts'
 import { newOneTimeKey } from '../../src/web/demo.ts'
@@ -96,7 +96,7 @@ async function playWorld(url: string, index: number): Promise<Ended> {
     const approve = async () => {
       const stream = pickStream('assignment', streams)
       const rows = await blockedRows(pool)
-      if (rows !== null) await approveDeletions(context, stream, { rows, signal: ending.signal, log })
+      if (rows !== null) await reconcileOnce(context, stream, { approved: rows, signal: ending.signal, log })
     }
     const press = (card: string) =>
       card.endsWith('-beside') ? placeBeside(card, simulator, pool) : demo.press(card)

@@ -4,6 +4,27 @@ import type { ClientBase } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { qualified, readTableSchema, versionSql } from '../schema/table-schema.ts'
 
+export type Reach = {
+  readonly stream: string
+  readonly readThroughAt: Date | null
+  readonly settledThroughAt: Date | null
+  readonly deletionsKnownAt: Date | null
+}
+
+/** How far streams have been read, as every role that reads the mirror may see it. */
+export async function readReach(
+  client: Pick<ClientBase, 'query'>,
+  streams: readonly string[],
+): Promise<readonly Reach[]> {
+  const { rows } = await client.query<Reach>(
+    `select stream, read_through_time as "readThroughAt", settled_through_time as "settledThroughAt",
+       deletions_known_through as "deletionsKnownAt"
+     from tidemark.freshness where stream = any ($1) order by array_position($1, stream)`,
+    [streams],
+  )
+  return rows
+}
+
 /** The position as it is now; 0 before the first. */
 export async function livePosition(client: Pick<ClientBase, 'query'>, stream: string): Promise<bigint> {
   const { rows } = await client.query<{ position: string }>(

@@ -12,6 +12,7 @@ import type {
   SetAside,
 } from '../../sync/ports/related.ts'
 import { backoff } from '../../util/backoff.ts'
+import { closeNewSql } from '../schema/closed-rights.ts'
 import { qualified, readTableSchema, type TableSchema, versionSql } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { delaySql } from '../server/session.ts'
@@ -103,6 +104,7 @@ async function showLinks(client: ClientBase, name: string): Promise<void> {
     `create view ${view} as
      select assignment_id, key::${tableSchema.key.type} as ${column}
      from tidemark.related_link where stream = ${pg.escapeLiteral(name)};
+     ${closeNewSql(view)};
      comment on view ${view} is ${pg.escapeLiteral(`which assignment has which ${name}`)};
      comment on column ${view}.assignment_id is 'key of the assignment';
      comment on column ${view}.${column} is ${pg.escapeLiteral(`key of the ${name}`)}`,

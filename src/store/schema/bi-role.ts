@@ -1,14 +1,26 @@
-// What a BI role may read: the mirror, its views and the freshness of both, also of tables that come later, and nothing else. And how much
-// of the server it may use: each limit is set once, where this role may set it, so that whoever takes one back is not overruled.
+// The BI role: what it may read, and how much of the server it may use. Each limit is set once, where this role may set it, so that whoever
+// takes one back is not overruled.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { DatabaseError } from '../../util/errors.ts'
+import { grantOnce } from './bi-grants.ts'
+
+export type BiRole = {
+  /** Null: there is none. */
+  readonly biRole: string | null
+  readonly biSchemas?: readonly string[]
+}
 
 /** Makes no roles. */
-export async function grantReading(client: ClientBase, role: string, log: Logger): Promise<void> {
+export async function grantReading(
+  client: ClientBase,
+  { biRole: role, biSchemas: schemas = ['bi', 'mirror'] }: BiRole,
+  log: Logger,
+): Promise<void> {
+  if (role === null) return
   await expectRole(client, role)
-  for (const statement of await missingGrants(client, role)) await client.query(statement)
+  await grantOnce(client, { role, schemas })
   const lacking = await limitRole(client, role)
   if (lacking.length > 0)
     log.warn(
@@ -29,30 +41,6 @@ export async function expectRole(
     )
 }
 
-/** Only what is missing: a grant rewrites the catalog's row of its table, and fails when a table grows at the same moment. */
-async function missingGrants(client: ClientBase, role: string): Promise<readonly string[]> {
-  const { rows } = await client.query<{ statement: string }>(
-    `with shown as (select oid, nspname from pg_namespace where nspname in ('mirror', 'bi', 'tidemark'))
-     select format('grant usage on schema %I to %I', nspname, $1::text) as statement
-     from shown where not has_schema_privilege($1, oid, 'usage')
-     union all
-     select format('grant select on %I.%I to %I', nspname, relname, $1)
-     from pg_class join shown on shown.oid = relnamespace
-     where relkind in ('r', 'p', 'v', 'm', 'f') and (nspname <> 'tidemark' or relname = 'freshness')
-       and not has_table_privilege($1, pg_class.oid, 'select')
-     union all
-     select format('alter default privileges in schema %I grant select on tables to %I', nspname, $1)
-     from shown
-     where nspname <> 'tidemark' and not exists (
-       select from pg_default_acl, aclexplode(defaclacl) as given
-       where defaclnamespace = shown.oid and defaclobjtype = 'r' and defaclrole = (select oid from pg_roles where rolname = current_user)
-         and grantee = (select oid from pg_roles where rolname = $1) and privilege_type = 'SELECT'
-     )`,
-    [role],
-  )
-  return rows.map(({ statement }) => statement)
-}
-
 /** A limit that a role has not: what it can do, and what sets the limit. */
 export type Lacking = { readonly name: string; readonly risk: string; readonly statement: string }
 
@@ -66,6 +54,8 @@ const settings = [
   ['statement_timeout', '1h', 'may run queries without end'],
   ['temp_file_limit', '5GB', 'may fill the disk with what its queries sort'],
 ] as const
+
+const limitNames = [...settings.map(([name]) => name), 'connection limit', 'temporary', 'create', 'execute']
 
 /** In SQL, of the role $1: those of Postgres’ own limits that neither it nor everybody in this database has. What `public` may do, it may. */
 const lackingSql = `
@@ -120,12 +110,12 @@ async function limitRole(client: ClientBase, role: string): Promise<readonly Lac
     await client.query(statement).catch((error) => {
       if (!(error instanceof pg.DatabaseError && error.code === '42501')) throw error
     })
-  // Where nothing is allowed, Postgres only says so in a notice.
+  // Where nothing is allowed, Postgres only says so in a notice. A limit that somebody else has set may be taken back by them, too.
   const left = await lackingLimits(client, role)
-  const set = lacking.filter(({ name }) => !left.some((one) => one.name === name)).map(({ name }) => name)
+  const there = limitNames.filter((name) => !left.some((one) => one.name === name))
   await client.query(
     'insert into tidemark.role_limit (role, name) select $1, unnest($2::text[]) on conflict do nothing',
-    [role, set],
+    [role, there],
   )
   return left
 }

@@ -1,7 +1,7 @@
 // What Postgres gives to everybody by itself and Tidemark takes back: running its functions, and using the types of its tables and views
 // (a column of such a type, in anybody's table, keeps a column of the mirror from being changed).
 
-import type { ClientBase } from 'pg'
+import pg, { type ClientBase } from 'pg'
 
 // Only what the role may take back, and only what is open: a revoke rewrites the catalog's row of its function or type.
 const openSql = `
@@ -20,8 +20,15 @@ const openSql = `
       and not exists (select from aclexplode(defaclacl) where grantee = 0)
   )`
 
-/** For a table or view that was just made. */
-export const closeTypeSql = (table: string): string => `revoke usage on type ${table} from public`
+/** For a table or view that was just made. Who could not read one of that name before gets no right by default to read this one. */
+export const closeNewSql = (table: string): string => `
+  revoke usage on type ${table} from public;
+  do $close$ declare statement text; begin
+    for statement in
+      select format('revoke select on %s from %I', ${pg.escapeLiteral(table)}, rolname) from tidemark.granted join pg_roles on rolname = role
+      where to_regclass(object) = to_regclass(${pg.escapeLiteral(table)}) and privilege = 'select' and revoked_at is not null
+    loop execute statement; end loop;
+  end $close$`
 
 /** Functions that the role of this program makes later are closed too; types of tables have no such default. */
 export async function closeToEverybody(client: ClientBase): Promise<void> {

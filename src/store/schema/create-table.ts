@@ -6,7 +6,7 @@ import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
 import type { ColumnType } from '../types/table.ts'
-import { closeTypeSql } from './closed-rights.ts'
+import { closeNewSql } from './closed-rights.ts'
 import { foldName, keyColumnName, keyComment, printable } from './column-names.ts'
 import { commentsOn, definitions, ownColumns } from './own-columns.ts'
 import { qualified } from './table-schema.ts'
@@ -67,7 +67,7 @@ async function create(
   await client.query(`
     create table ${table} (${column} ${key.type} primary key, ${definitions(ownColumns)});
     create index on ${table} (_synced_at);
-    ${closeTypeSql(table)};
+    ${closeNewSql(table)};
     comment on table ${table} is ${pg.escapeLiteral(`${stream.name}, with deleted rows and Tidemark’s own columns`)};
     comment on column ${table}.${column} is ${keyComment(key.field)};
     ${commentsOn(table, ownColumns)}`)

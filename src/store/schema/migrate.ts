@@ -12,15 +12,14 @@ import type { Stream } from '../../streams/catalog.ts'
 import { DatabaseError, messageOf } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
-import { grantReading } from './bi-role.ts'
+import { type BiRole, grantReading } from './bi-role.ts'
 import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
 import { isLocallyChangedSql, watchTable } from './watch-table.ts'
 
-type Options = {
+type Options = BiRole & {
   readonly database: Pick<Database, 'pool'>
   readonly streams: readonly Stream[]
-  readonly biRole: string | null
   readonly log: Logger
 }
 
@@ -28,7 +27,7 @@ const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.met
 const history = { migrationsSchema: 'tidemark', migrationsTable: 'migration' }
 
 /** Returns how many migrations were new to the database. */
-export async function migrateDatabase({ database, streams, biRole, log }: Options): Promise<number> {
+export async function migrateDatabase({ database, streams, log, ...bi }: Options): Promise<number> {
   const [client, guard] = [await database.pool.connect(), await database.pool.connect()]
   try {
     await keepOthersFromMigrating(guard)
@@ -42,7 +41,7 @@ export async function migrateDatabase({ database, streams, biRole, log }: Option
       if (stream.kind === 'changes')
         await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
     await watchTables(client)
-    if (biRole !== null) await grantReading(client, biRole, log)
+    await grantReading(client, bi, log)
     if (applied > 0) log.info({ applied }, 'The database was migrated to the tables of this version.')
     return applied
   } finally {
@@ -93,10 +92,14 @@ async function watchTables(client: ClientBase): Promise<void> {
     )
 }
 
-/** Changes nothing; rejects unless the database has the schema of this program. */
+/** Changes nothing; rejects unless the database has the schema of this program. A role that only reads the mirror, such as BI_ROLE, may not see that. */
 export async function expectMigrated({ pool, address }: Pick<Database, 'pool' | 'address'>): Promise<void> {
   const client = await pool.connect()
   try {
+    const { rows } = await client.query<{ is_hidden: boolean }>(
+      `select not has_table_privilege(to_regclass('tidemark.migration'), 'select') as is_hidden`,
+    )
+    if (rows[0]?.is_hidden) return
     const { known, before } = await compareMigrations(client)
     const due = known.length - before.length
     if (before.length === 0)

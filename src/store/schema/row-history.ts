@@ -4,7 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
-import { closeTypeSql } from './closed-rights.ts'
+import { closeNewSql } from './closed-rights.ts'
 import { fieldComment } from './column-names.ts'
 import { hasTable } from './create-table.ts'
 import { commentsOn, definitions, historyColumns } from './own-columns.ts'
@@ -124,7 +124,7 @@ async function createTable(
     ) partition by range (_observed_at);
     create index on ${table} (${pg.escapeIdentifier(key.name)}, _observed_at);
     create index on ${table} (_observed_at);
-    ${closeTypeSql(table)};
+    ${closeNewSql(table)};
     comment on table ${table} is ${pg.escapeLiteral(`observed changes of ${stream.name}`)};
     ${columns.map(({ name, field }) => `comment on column ${table}.${pg.escapeIdentifier(name)} is ${fieldComment(field)}`).join(';\n')};
     ${commentsOn(table, historyColumns)}`)
@@ -166,7 +166,7 @@ async function makePartition(client: ClientBase, tableSchema: TableSchema, month
       if (months.includes(month)) return
       await client.query(`
         create table ${partition} (like ${table} including all);
-        ${closeTypeSql(partition)};
+        ${closeNewSql(partition)};
         alter table ${table} attach partition ${partition} for values from (${literal(from)}) to (${literal(to)})`)
     }),
   )

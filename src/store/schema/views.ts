@@ -4,7 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import { closeTypeSql } from './closed-rights.ts'
+import { closeNewSql } from './closed-rights.ts'
 import { historyOf, qualified } from './table-schema.ts'
 
 export type View = {
@@ -102,14 +102,20 @@ async function unlessOthers(
   await client.query('release savepoint showing')
 }
 
-async function refreshView(client: ClientBase, view: View, columns: readonly string[]): Promise<void> {
+async function refreshView(
+  client: ClientBase,
+  view: View,
+  columns: readonly string[],
+  before?: string,
+): Promise<void> {
   const shown = await viewColumns(client, view)
   const names = [...new Set([...shown, ...columns, ...view.ownColumns])]
+  const options = before ?? (await viewOptions(client, view))
   await client.query(
-    `create or replace view ${inBi(view)} as
+    `create or replace view ${inBi(view)}${options} as
      select ${names.map(pg.escapeIdentifier).join(', ')} from ${qualified(view)} ${view.condition}`,
   )
-  if (shown.length === 0) await client.query(closeTypeSql(inBi(view)))
+  if (shown.length === 0) await client.query(closeNewSql(inBi(view)))
   await describeView(client, view)
 }
 
@@ -129,28 +135,60 @@ async function describeView(client: ClientBase, view: View): Promise<void> {
   await client.query(rows.map(({ statement }) => statement).join(';\n'))
 }
 
-/** Takes the view away for as long as `change` takes, because Postgres changes no type that a view shows. */
+/** Takes the view away for as long as `change` takes, because Postgres changes no type that a view shows. Rights, options and comments stay. */
 export async function withoutView(
   client: ClientBase,
   view: View,
   change: () => Promise<void>,
 ): Promise<void> {
   const columns = await viewColumns(client, view)
-  const { rows: lost } = await client.query<{ statement: string }>(
-    `select format('grant %s on %s to %s', privilege_type, $1::text,
-                   case when grantee = 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end) as statement
-     from pg_class, aclexplode(relacl) where oid = to_regclass($1) and grantee <> relowner
+  const options = await viewOptions(client, view)
+  const lost = await statementsFor(
+    client,
+    view,
+    `select format('grant %s on %s to %s%s', privilege_type, $1::text, ${granteeSql}, option)
+     from pg_class, aclexplode(relacl), ${optionSql} where oid = to_regclass($1) and grantee <> relowner
+     union all
+     select format('grant %s (%I) on %s to %s%s', privilege_type, attname, $1::text, ${granteeSql}, option)
+     from pg_attribute, aclexplode(attacl), ${optionSql} where attrelid = to_regclass($1) and not attisdropped
      union all
      select case when objsubid = 0 then format('comment on view %s is %L', $1::text, description)
                  else format('comment on column %s.%I is %L', $1::text, attname, description) end
      from pg_description left join pg_attribute on attrelid = objoid and attnum = objsubid and objsubid > 0
      where classoid = 'pg_class'::regclass and objoid = to_regclass($1)`,
-    [inBi(view)],
   )
   await client.query(`drop view if exists ${inBi(view)} restrict`)
   await change()
-  if (columns.length > 0) await refreshView(client, view, columns)
-  for (const { statement } of lost) await client.query(statement)
+  if (columns.length === 0) return
+  await refreshView(client, view, columns, options)
+  const givenByDefault = await statementsFor(
+    client,
+    view,
+    `select format('revoke all on %s from %s', $1::text, ${granteeSql})
+     from pg_class, aclexplode(relacl) where oid = to_regclass($1) and grantee <> relowner`,
+  )
+  for (const statement of [...givenByDefault, ...lost]) await client.query(statement)
+}
+
+const granteeSql = `case when grantee = 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end`
+const optionSql = `lateral (select case when is_grantable then ' with grant option' else '' end) as given (option)`
+
+async function statementsFor(client: ClientBase, view: View, text: string): Promise<readonly string[]> {
+  const { rows } = await client.query<{ statement: string }>(
+    `select * from (${text}) as wanted (statement)`,
+    [inBi(view)],
+  )
+  return rows.map(({ statement }) => statement)
+}
+
+/** Such as `security_invoker=true`: what somebody set for the view, as it stands in `with (…)`. */
+async function viewOptions(client: ClientBase, view: View): Promise<string> {
+  const { rows } = await client.query<{ options: string }>(
+    `select format(' with (%s)', array_to_string(reloptions, ', ')) as options
+     from pg_class where oid = to_regclass($1) and reloptions is not null`,
+    [inBi(view)],
+  )
+  return rows[0]?.options ?? ''
 }
 
 async function viewColumns(client: ClientBase, view: View): Promise<readonly string[]> {

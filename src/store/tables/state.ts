@@ -203,6 +203,26 @@ export const roleLimitTable = tidemark.table(
   (table) => [primaryKey({ columns: [table.role, table.name] })],
 )
 
+/** Rights that Tidemark has given to a role that only reads: each once, so that whoever takes one back is not overruled. */
+export const grantedTable = tidemark.table(
+  'granted',
+  {
+    /** The role. */
+    role: text('role').notNull(),
+    /** Its number in Postgres. A role that was dropped and made anew gets everything anew. */
+    roleId: int8('role_id').notNull(),
+    /** The schema, table or view. */
+    object: text('object').notNull(),
+    /** `usage` of a schema, `select` of a table or view, or `select by default`: of all that a role makes in a schema later. */
+    privilege: text('privilege').notNull(),
+    /** When it was given, or found to be there already. */
+    grantedAt: at('granted_at').notNull().defaultNow(),
+    /** Since when the role is seen not to have it any more; empty: it has. */
+    revokedAt: at('revoked_at'),
+  },
+  (table) => [primaryKey({ columns: [table.role, table.object, table.privilege] })],
+)
+
 /**
  * How far each stream has been read, for BI to join. What a worker noted counts for five minutes, or until the first load is over; without
  * a worker, a stream that was not read for an hour is behind.
