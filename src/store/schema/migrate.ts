@@ -8,10 +8,11 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import type pg from 'pg'
 import type { ClientBase, PoolClient } from 'pg'
 import type { Logger } from '../../log.ts'
-import type { Stream } from '../../streams/catalog.ts'
+import { relatedStreams, type Stream } from '../../streams/catalog.ts'
 import { DatabaseError, messageOf } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { renewAsOf } from './as-of.ts'
 import { type BiRole, grantReading } from './bi-role.ts'
 import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
@@ -41,6 +42,7 @@ export async function migrateDatabase({ database, streams, log, ...bi }: Options
       if (stream.kind === 'changes')
         await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
     await watchTables(client)
+    await renewAsOf(client, [...streams, ...relatedStreams], log)
     await grantReading(client, bi, log)
     if (applied > 0) log.info({ applied }, 'The database was migrated to the tables of this version.')
     return applied

@@ -9,11 +9,12 @@ import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/ses
 import { isInt64Sql } from '../types/numeric.ts'
 import { type ColumnType, columnTypes, keyCheck } from '../types/table.ts'
 import { uuidPattern } from '../types/uuid.ts'
+import { showAsOf } from './as-of.ts'
 import { foldName, keyColumnName, keyComment, printable } from './column-names.ts'
 import type { KeyColumn } from './create-table.ts'
 import { growTable } from './grow-table.ts'
 import { type Column, partIndexSql, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
-import { historyViewOf, showAsOf, showColumns, viewOf, withoutView } from './views.ts'
+import { historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
 
 /** Whether the first rows can be rows of the table. */
 export const suitsKey = (

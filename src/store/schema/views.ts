@@ -28,46 +28,6 @@ export const historyViewOf = (stream: Pick<MirroredStream, 'name'>): View => ({
   condition: '',
 })
 
-/** The function that shows how the rows of a stream were. */
-export const asOfName = ({ name }: Pick<MirroredStream, 'name'>): string =>
-  `bi.${pg.escapeIdentifier(`${name}_at`)}(timestamptz)`
-
-export async function isShownAsOf(
-  client: ClientBase,
-  stream: Pick<MirroredStream, 'name'>,
-): Promise<boolean> {
-  const { rows } = await client.query<{ is_shown: boolean }>(
-    'select to_regprocedure($1) is not null as is_shown',
-    [asOfName(stream)],
-  )
-  return rows[0]?.is_shown ?? false
-}
-
-/** Makes the function, or makes it anew for another key. A function that somebody put in its place must not stop the mirror. */
-export async function showAsOf(
-  client: ClientBase,
-  stream: Pick<MirroredStream, 'name'>,
-  keyName: string,
-  log: Logger,
-): Promise<void> {
-  const table = qualified(historyOf(stream))
-  const key = pg.escapeIdentifier(keyName)
-  const told = `the living rows of ${stream.name} as they were at a moment, by ${table}`
-  const isNew = !(await isShownAsOf(client, stream))
-  await unlessOthers(client, { log, what: asOfName(stream), lack: 'does not show the past' }, () =>
-    client.query(
-      `create or replace function ${asOfName(stream)} returns setof ${table} language sql stable as $as_of$
-         select (latest.kept).* from (
-           select distinct on (kept.${key}) kept from ${table} as kept
-           where kept._observed_at <= $1 order by kept.${key}, kept._observed_at desc
-         ) as latest where (latest.kept)._deleted_at is null
-       $as_of$;
-       ${isNew ? `grant execute on function ${asOfName(stream)} to public;` : ''}
-       comment on function ${asOfName(stream)} is ${pg.escapeLiteral(told)}`,
-    ),
-  )
-}
-
 const inBi = ({ name }: View): string => `bi.${pg.escapeIdentifier(name)}`
 
 // Postgres's codes for a view or function that is not ours: the view shows other columns, it is no view, the function returns something
@@ -86,7 +46,7 @@ export async function showColumns(
   )
 }
 
-async function unlessOthers(
+export async function unlessOthers(
   client: ClientBase,
   { log, what, lack }: { readonly log: Logger; readonly what: string; readonly lack: string },
   make: () => Promise<unknown>,

@@ -4,8 +4,8 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
+import { asOfName } from './as-of.ts'
 import { historyOf, qualified, type TableSchema } from './table-schema.ts'
-import { asOfName } from './views.ts'
 
 type Stream = TableSchema['stream']
 
