@@ -10,7 +10,14 @@ import { type Clock, systemClock } from '../util/waiting.ts'
 import { newFieldOrder } from '../wire/field-order.ts'
 import type { RecordPage } from '../wire/record-page.ts'
 import { openSignIn, type SignIn, type SignInAllowance } from './auth/sign-in.ts'
-import { beginningOf, httpDate, type ReadAnswer, readAnswer, recordsReader } from './http/answer.ts'
+import {
+  beginningOf,
+  httpDate,
+  isAnswered,
+  type ReadAnswer,
+  readAnswer,
+  recordsReader,
+} from './http/answer.ts'
 import type { AnswerMemory } from './http/answer-memory.ts'
 import { retryDelay, UpstreamError } from './http/errors.ts'
 import { openCrowd, openPacing, type Pacing } from './http/pacing.ts'
@@ -232,7 +239,7 @@ async function ask<Body>(
     const token = await signIn.token(allowance, signal)
     const request = httpRequest(parts, asked, token)
     const answer = await pacing.send(request, signal, asked.givesWay, () =>
-      exchange(parts, asked.name, request, signal),
+      exchange(parts, asked, request, signal),
     )
     const bytes = answer.bytes.length
     let isRead = false
@@ -278,19 +285,23 @@ async function askOnce(
 
 async function exchange(
   { service, transport, observer, clock }: Parts,
-  operation: OperationName,
+  { name, operation }: Asked,
   request: HttpRequest,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
   const startedMs = clock.now()
-  const observe = (status: number | null, bytes: number) =>
-    observer.requestDone?.({ service, operation, status, durationMs: clock.now() - startedMs, bytes })
+  const observe = (answer: HttpAnswer | null) =>
+    observer.requestDone?.({
+      ...{ service, operation: name, status: answer?.status ?? null, bytes: answer?.bytes.length ?? 0 },
+      isAnswered: answer !== null && isAnswered(operation, request, answer),
+      durationMs: clock.now() - startedMs,
+    })
   try {
     const answer = await transport.send(request, signal)
-    observe(answer.status, answer.bytes.length)
+    observe(answer)
     return answer
   } catch (error) {
-    observe(null, 0)
+    observe(null)
     throw error
   }
 }

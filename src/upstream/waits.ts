@@ -18,7 +18,7 @@ export function openWaits(observer: UpstreamObserver = {}, now: () => number = D
     observer: {
       ...observer,
       requestDone(request) {
-        if (request.status !== null && request.status < 400) waits.delete(request.service)
+        if (request.isAnswered) waits.delete(request.service)
         observer.requestDone?.(request)
       },
       retryPlanned(retry) {

@@ -27,6 +27,7 @@ export type Metrics = {
     requestDone(request: {
       readonly service: string
       readonly status: number | null
+      readonly isAnswered: boolean
       readonly durationMs: number
       readonly bytes: number
     }): void
@@ -95,10 +96,11 @@ function countRequests(registry: Registry): Metrics['upstream'] {
   const { counter, histogram } = makers(registry)
   const byService = ['service'] as const
   const byReason = ['service', 'reason'] as const
-  const requests = counter('requests_total', 'Requests to the upstream by status (none: no answer came)', [
-    'service',
-    'status',
-  ])
+  const requests = counter(
+    'requests_total',
+    'Requests to the upstream by status (none: no answer came) and outcome: `answered`, also with 404 where there is no such record or page, or `failed`',
+    ['service', 'status', 'outcome'],
+  )
   const duration = histogram(
     'request_duration_seconds',
     'How long requests to the upstream took',
@@ -115,8 +117,9 @@ function countRequests(registry: Registry): Metrics['upstream'] {
   const waited = counter('rate_limit_wait_seconds_total', 'How long those requests waited', byReason)
   const signIns = counter('sign_ins_total', 'Sign-ins to the upstream by outcome', ['service', 'outcome'])
   return {
-    requestDone({ service, status, durationMs, bytes: received }) {
-      requests.inc({ service, status: status === null ? 'none' : String(status) })
+    requestDone({ service, status, isAnswered, durationMs, bytes: received }) {
+      const outcome = isAnswered ? 'answered' : 'failed'
+      requests.inc({ service, status: status === null ? 'none' : String(status), outcome })
       duration.observe({ service }, durationMs / 1000)
       bytes.inc({ service }, received)
     },

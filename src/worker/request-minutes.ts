@@ -28,7 +28,7 @@ export function openRequestMinutes(now: () => number = Date.now): RequestMinutes
   const minutes = new Map<string, Counts>()
   return {
     observer: {
-      requestDone({ service, status, durationMs, bytes }) {
+      requestDone({ service, status, isAnswered, durationMs, bytes }) {
         const at = Math.floor(now() / minuteMs) * minuteMs
         const key = `${service} ${at}`
         const counts: Counts = minutes.get(key) ?? {
@@ -39,7 +39,7 @@ export function openRequestMinutes(now: () => number = Date.now): RequestMinutes
         counts.isNew = true
         counts.requests += 1
         counts.bytes += bytes
-        const failure = classOf(status)
+        const failure = isAnswered ? null : classOf(status)
         if (failure) counts.failures[failure] = (counts.failures[failure] ?? 0) + 1
         const place = bucketOf(durationMs)
         counts.latency[place] = (counts.latency[place] ?? 0) + 1

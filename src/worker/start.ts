@@ -79,8 +79,7 @@ export async function start(beginning: Beginning): Promise<Live> {
     requestDone(request) {
       metrics.upstream.requestDone(request)
       requests.observer.requestDone(request)
-      const { service, status } = request
-      if (status !== null && status < 400) parts.worked(service)
+      if (request.isAnswered) parts.worked(request.service)
     },
   }
   const noted: Noted = { worker: newWorkerId(), running: new Set(), waits: () => [] }

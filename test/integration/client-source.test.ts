@@ -70,6 +70,23 @@ describe('with the stand-in', () => {
     ).toHaveLength(3)
   })
 
+  it('P18: counts as answered that there is no such record or page, and not that there is no such list', async () => {
+    simulator.behaviour.dialect = 'dotnet-404'
+    const client = openSimulatorClient(simulator)
+    const { list, lookup } = openSource(client, named('assignment'), 'RowVersion')
+    expect(await lookup?.('999', noSignal)).toBe('gone')
+    await failureOf(list({ page: 9, pageSize: 10 }, noSignal))
+    simulator.faults.add({ kind: 404, times: 1 })
+    await failureOf(list({ page: 1, pageSize: 10 }, noSignal))
+    await list({ page: 1, pageSize: 10 }, noSignal)
+    expect(client.told.requests.map(({ status, isAnswered }) => [status, isAnswered])).toEqual([
+      [404, true],
+      [404, true],
+      [404, false],
+      [200, true],
+    ])
+  })
+
   it('P6: tells a refused Sorts from a failure', async () => {
     simulator.behaviour.sorts = 'refused'
     const { changes: read } = source('assignment')

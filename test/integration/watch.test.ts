@@ -145,16 +145,14 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
   it('count requests by worker, so that they add up, and once however often they are noted', async () => {
     let now = Date.UTC(2026, 10, 1, 12, 0, 5)
     const [one, other] = [openRequestMinutes(() => now), openRequestMinutes(() => now)]
-    const asked = (of: typeof one, status: number | null, durationMs: number) =>
+    const asked = (of: typeof one, status: number | null, durationMs: number, isAnswered = status === 200) =>
       of.observer.requestDone({
-        service: 'assignment',
-        operation: 'listAssignments',
-        status,
-        durationMs,
-        bytes: 100,
+        ...{ service: 'assignment', operation: 'listAssignments' },
+        ...{ status, isAnswered, durationMs, bytes: 100 },
       })
     asked(one, 200, 3)
     asked(one, 429, 15)
+    asked(one, 404, 3, true)
     asked(other, null, 100_000)
     for (const [worker, minutes] of [
       ['one', one.take()],
@@ -174,10 +172,10 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
       {
         service: 'assignment',
         at: span.from,
-        requests: 5,
-        bytes: 500,
+        requests: 6,
+        bytes: 600,
         failures: { '429': 1, '5xx': 1, none: 1 },
-        latency: [2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+        latency: [3, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
       },
     ])
   })

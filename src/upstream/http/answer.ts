@@ -8,6 +8,7 @@ import { longestAskedMs } from '../../util/backoff.ts'
 import type { FieldOrder } from '../../wire/field-order.ts'
 import type { RecordPage } from '../../wire/record-page.ts'
 import { scanRecords } from '../../wire/scan.ts'
+import { pathParameterNames } from '../operations/request.ts'
 import type { Operation } from '../operations/table.ts'
 import { excerptOf, UpstreamError, type UpstreamErrorDetails } from './errors.ts'
 import { likelyLimit, readProblem } from './problem-details.ts'
@@ -127,6 +128,15 @@ export function statusError(request: HttpRequest, answer: HttpAnswer): UpstreamE
 
 /** With these, services answer to a page behind the last one, too. */
 const pagesMissing = new Set([204, 400, 404, 410, 416])
+const recordsMissing = new Set([404, 410])
+
+/** Whether the service answers what was asked: also that there is no such record, or no such page behind the first one. */
+export function isAnswered({ method, path }: Operation, { url }: HttpRequest, answer: HttpAnswer): boolean {
+  if (answer.status < 400) return true
+  if (method !== 'GET' || isMarkup(answer.bytes)) return false
+  if (pathParameterNames(path).some((name) => name !== 'rowVersion')) return recordsMissing.has(answer.status)
+  return Number(url.searchParams.get('Page')) > 1 && pagesMissing.has(answer.status)
+}
 
 const longestQuery = 500
 

@@ -299,6 +299,8 @@ export type RequestDone = {
   readonly operation: OperationName
   /** Null when no answer came. */
   readonly status: number | null
+  /** It answers what was asked, be it that there is no such record, or no such page. */
+  readonly isAnswered: boolean
   readonly durationMs: number
   readonly bytes: number
 }
