@@ -2,7 +2,7 @@
 // on: columns that do not fit are left out, the least important first.
 
 import type { Problem, ProblemKind } from '../problems/stream-problems.ts'
-import { careOf, type StreamState, type Tone } from '../problems/stream-state.ts'
+import { careOf, type StreamState, type Tone, verdictInWords } from '../problems/stream-state.ts'
 import type { StreamOverview } from '../store/queries/overview.ts'
 import {
   estimate,
@@ -127,7 +127,7 @@ export function statusLines(status: Status, out: Look, before: Status | null = n
   const width = Math.max(narrowest, out.columns() ?? Number.POSITIVE_INFINITY)
   const clock = `${status.now.toISOString().slice(11, 19)} UTC`
   return [
-    out.style('bold', out.plain(`${verdictInWords(status)} · ${clock}`)),
+    out.style('bold', out.plain(`${verdictOf(status)} · ${clock}`)),
     ...workerLine(status, out),
     '',
     ...tableLines(status, out, width, before),
@@ -137,20 +137,11 @@ export function statusLines(status: Status, out: Look, before: Status | null = n
   ]
 }
 
-/** The verdict in one line, for somebody who was woken at night. */
-export function verdictInWords({ lines, problems }: Pick<Status, 'lines' | 'problems'>): string {
-  const amount = (care: ReturnType<typeof careOf>) => problems.filter((one) => careOf(one) === care).length
-  const [needs, heals] = [amount('needs you'), amount('heals')]
-  const parts = [
-    needs > 0 && `${needs} ${needs === 1 ? 'thing needs' : 'things need'} you`,
-    heals > 0 && `${heals} ${heals === 1 ? 'heals by itself' : 'heal by themselves'}`,
-  ].filter(Boolean)
-  if (parts.length > 0) return parts.join(', ')
-  const loading = lines.filter(({ overview }) => overview.readThroughAt === null).length
-  if (loading > 0) return `First load: ${lines.length - loading} of ${lines.length} streams are complete`
-  if (lines.length > 0 && lines.every(({ overview }) => overview.paused)) return 'Every stream is paused'
-  return 'Everything is up to date'
-}
+export const verdictOf = ({ problems, lines }: Status): string =>
+  verdictInWords(
+    problems,
+    lines.map(({ overview }) => overview),
+  )
 
 function workerLine({ worker, now }: Status, out: Look): readonly string[] {
   if (worker === null || worker.isThere) return []

@@ -18,7 +18,7 @@ import { count, formatDuration } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { readMirror } from './mirror.ts'
-import { type Status, type StatusLine, statusLines, verdictInWords } from './status-table.ts'
+import { type Status, type StatusLine, statusLines, verdictOf } from './status-table.ts'
 import { watchStatus } from './status-watch.ts'
 
 export const status: Command = {
@@ -196,7 +196,7 @@ function statusJson(found: Status) {
   const { lines, problems, readings, worker, now } = found
   const general = problems.filter(({ stream }) => stream === null)
   return {
-    verdict: verdictInWords(found),
+    verdict: verdictOf(found),
     worker: worker && { running: worker.isThere, seen_at: worker.seenAt },
     problems: general.map(problemJson),
     streams: lines.map((line) =>

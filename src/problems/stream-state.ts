@@ -61,6 +61,36 @@ export function stateOfStream(
   return { tone, words, state: 'loading', reason: null }
 }
 
+const numbers = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten']
+const inWords = (amount: number): string => numbers[amount] ?? String(amount)
+const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+
+/** How everything stands in one line, for somebody who was woken at night: pages and terminal say the same. */
+export function verdictInWords(
+  problems: readonly Problem[],
+  streams: readonly Pick<StreamStanding, 'stream' | 'paused' | 'readThroughAt'>[],
+): string {
+  const [needs, heals, news] = (['needs you', 'heals', 'news'] as const).map(
+    (care) => problems.filter((one) => careOf(one) === care).length,
+  )
+  const parts = [
+    needs && `${inWords(needs)} ${needs === 1 ? 'thing needs' : 'things need'} you`,
+    heals && `${inWords(heals)} ${heals === 1 ? 'heals by itself' : 'heal by themselves'}`,
+    news && `${inWords(news)} ${news === 1 ? 'change' : 'changes'} to know about`,
+  ].filter(Boolean)
+  if (parts.length > 0) return capitalized(parts.join(', '))
+  if (streams.length === 0) return 'Nothing is mirrored yet'
+  const paused = streams.filter((one) => one.paused !== null)
+  if (paused.length === streams.length) return 'Every stream is paused'
+  const loaded = streams.filter(({ readThroughAt }) => readThroughAt !== null)
+  if (loaded.length < streams.length)
+    return `First load: ${loaded.length} of ${streams.length} streams are complete`
+  if (paused.length === 0) return 'Everything is up to date'
+  return paused.length === 1
+    ? `${paused[0]?.stream} is paused, everything else is up to date`
+    : `${capitalized(inWords(paused.length))} streams are paused, everything else is up to date`
+}
+
 /** The state as the history of minutes calls it. */
 export const minuteStateOf = ({ tone }: Pick<StreamState, 'tone'>) =>
   (

@@ -27,7 +27,7 @@ const routes = [
   ['retryQuarantine', '/quarantine/:target/retry', '/quarantine'],
   ['dropQuarantine', '/quarantine/:target/drop', '/quarantine'],
   ['testAlert', '/alerts/test', '/problems'],
-  ['endSessions', '/sessions/end', '/actions'],
+  ['endSessions', '/sessions/end', '/sign-in?to=/actions&ended=all'],
 ] as const satisfies readonly (readonly [ActionName, string, string])[]
 
 /** Of actions that can be done to one thing only. */

@@ -25,8 +25,10 @@ export const signInRoutes =
   (server) => {
     if (authentication === null || checkToken === null) return
     const show = (request: FastifyRequest, reply: FastifyReply, status: number, problem: string | null) => {
-      const { to = new URLSearchParams(request.url.split('?')[1]).get('to'), name = '' } = fieldsOf(request)
-      const body = signInForm({ to: destinationOf(to), name, problem })
+      const query = new URLSearchParams(request.url.split('?')[1])
+      const { to = query.get('to'), name = '' } = fieldsOf(request)
+      const isAfterEnd = query.get('ended') === 'all'
+      const body = signInForm({ to: destinationOf(to), name, problem, isAfterEnd })
       return sendPage(
         reply,
         layout({
@@ -85,14 +87,22 @@ function destinationOf(wanted: string | null): string {
 /** A name for the record is one line. */
 const printable = (name: string): string => name.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ').trim()
 
-type Asked = { readonly to: string; readonly name: string; readonly problem: string | null }
+type Asked = {
+  readonly to: string
+  readonly name: string
+  readonly problem: string | null
+  /** Somebody has just ended all sessions. */
+  readonly isAfterEnd: boolean
+}
 
 const signInForm = ({
   to,
   name,
   problem,
+  isAfterEnd,
 }: Asked): Html => html`<form class="card dialogue" method="post" action="/sign-in">
 <input type="hidden" name="to" value="${to}">
+${isAfterEnd && html`<p class="note" role="status">All sessions have ended, yours too. Whoever was signed in signs in again.</p>`}
 ${problem !== null && html`<p class="note bad" role="alert">${problem}</p>`}
 <label>Your name, for the record <input name="name" value="${name}" maxlength="${longestName}" autocomplete="name"></label>
 <label>Token <input name="token" type="password" required autofocus autocomplete="current-password"></label>

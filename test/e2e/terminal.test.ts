@@ -91,7 +91,7 @@ describe.skipIf(!hasPostgres)('the status for programs', () => {
       `update tidemark.stream set blocked_deletions = '{"missing": 3, "living": 20}' where name = 'assignment'`,
     )
     const { code, stdout } = await runTidemark(['status', '--check', '--json'], environment)
-    expect({ code, verdict: JSON.parse(stdout).verdict }).toEqual({ code: 1, verdict: '1 thing needs you' })
+    expect({ code, verdict: JSON.parse(stdout).verdict }).toEqual({ code: 1, verdict: 'One thing needs you' })
     expect((await runTidemark(['status'], environment)).code).toBe(0)
     expect(await runTidemark(['status', '--watch'], environment)).toMatchObject({
       code: 2,

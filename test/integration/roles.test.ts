@@ -195,7 +195,9 @@ describe.skipIf(!hasPostgres)('roles', () => {
     expect((await viewer?.submit('/sessions/end'))?.status).toBe(403)
     expect((await other?.get('/actions'))?.status).toBe(200)
     const ended = await operator?.submit('/sessions/end')
-    expect([ended?.status, ended?.headers.get('location')]).toEqual([303, '/actions'])
+    const next = ended?.headers.get('location') ?? ''
+    expect([ended?.status, next]).toEqual([303, '/sign-in?to=/actions&ended=all'])
+    expect(await (await operator?.get(next))?.text()).toContain('All sessions have ended, yours too.')
     for (const browsing of [operator, viewer, other])
       expect((await browsing?.get('/actions'))?.status).toBe(401)
     const [noted] = await rows(

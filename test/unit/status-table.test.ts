@@ -106,7 +106,7 @@ function look(columns: number | undefined, environment: Record<string, string> =
 describe('the status', () => {
   it('says first what needs somebody, then how each stream is, then what to do', () => {
     expect(statusLines(status, look(undefined))).toEqual([
-      '1 thing needs you, 1 heals by itself · 14:02:31 UTC',
+      'One thing needs you, one heals by itself · 14:02:31 UTC',
       '',
       '  STREAM           STATE               READ  SETTLED    DELETIONS     ROWS  ROWS/MIN',
       '● assignment       up to date           3 s   11 min  10 h 51 min   48,212        38',

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { Problem, ProblemKind } from '../../src/problems/stream-problems.ts'
-import { stateOfStream } from '../../src/problems/stream-state.ts'
+import { stateOfStream, verdictInWords } from '../../src/problems/stream-state.ts'
 
 const loaded = {
   stream: 'note',
@@ -60,5 +60,32 @@ describe('stateOfStream', () => {
     expect(stateWith([], begun)).toMatchObject({ state: 'loading', words: 'first load' })
     expect(stateWith([problem('failing')], begun)).toMatchObject({ state: 'loading', words: 'runs fail' })
     expect(stateWith([problem('access_lost')], begun)).toMatchObject({ state: 'stopped' })
+  })
+})
+
+describe('the verdict', () => {
+  const paused = { ...loaded, stream: 'assignment', paused: { at: '2026-01-01' } }
+  it('P18: calls nothing up to date that is paused', () => {
+    expect(verdictInWords([], [loaded])).toBe('Everything is up to date')
+    expect(verdictInWords([], [loaded, paused])).toBe('assignment is paused, everything else is up to date')
+    expect(verdictInWords([], [loaded, paused, paused])).toBe(
+      'Two streams are paused, everything else is up to date',
+    )
+    expect(verdictInWords([], [paused])).toBe('Every stream is paused')
+  })
+
+  it('counts what needs somebody before what only has to be known', () => {
+    const found = [
+      problem('schema_drift'),
+      problem('service_down', 'tracking'),
+      problem('failing'),
+      problem('stale'),
+    ]
+    expect(verdictInWords(found, [loaded, paused])).toBe(
+      'Two things need you, one heals by itself, one change to know about',
+    )
+    expect(verdictInWords([], [loaded, { ...loaded, readThroughAt: null }])).toBe(
+      'First load: 1 of 2 streams are complete',
+    )
   })
 })

@@ -1,16 +1,17 @@
 // What all pages have around them: navigation, search, who is signed in, and what came of the last action.
 
 import type { Problem } from '../../problems/stream-problems.ts'
+import { verdictInWords } from '../../problems/stream-state.ts'
 import type { Assets } from '../assets.ts'
 import { foreign, type Html, html, stamp } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot, StatusQueries } from '../status-queries.ts'
-import { needsCount, problemCards, verdict } from './problem-cards.ts'
+import { needsCount, problemCards } from './problem-cards.ts'
 
 /** The pieces of all pages that follow what happens, by their keys. */
 export const problemCells = (problems: readonly Problem[], snapshot: Snapshot) =>
   [
-    ['verdict', verdict(problems, snapshot)],
+    ['verdict', html`${verdictInWords(problems, snapshot.streams)}`],
     ['problem-badge', badge(problems)],
     ['problems', problemCards(problems, snapshot)],
   ] as const

@@ -1,4 +1,4 @@
-// Problems as the pages show them: the verdict that heads the overview, and a card for each with the one thing to press.
+// Problems as the pages show them: a card for each, with the one thing to press.
 
 import type { Problem } from '../../problems/stream-problems.ts'
 import { type Care, careOf } from '../../problems/stream-state.ts'
@@ -6,34 +6,8 @@ import { ageInWords, clock, foreign, type Html, html, state } from '../html.ts'
 import type { Snapshot } from '../status-queries.ts'
 import { addressOf } from './tables.ts'
 
-const countOf = (problems: readonly Problem[], care: Care): number =>
-  problems.filter((one) => careOf(one) === care).length
-
-export const needsCount = (problems: readonly Problem[]): number => countOf(problems, 'needs you')
-
-const numbers = ['No', 'One', 'Two', 'Three', 'Four', 'Five', 'Six', 'Seven', 'Eight', 'Nine', 'Ten']
-
-/** The verdict in one line, for somebody who was woken at night. */
-export function verdict(problems: readonly Problem[], { streams }: Pick<Snapshot, 'streams'>): Html {
-  const [needs, heals, news] = (['needs you', 'heals', 'news'] as const).map((care) =>
-    countOf(problems, care),
-  )
-  const parts = [
-    needs && (needs === 1 ? 'one thing needs you' : `${inWords(needs)} things need you`),
-    heals && (heals === 1 ? 'one heals by itself' : `${inWords(heals)} heal by themselves`),
-    news && (news === 1 ? 'one change to know about' : `${inWords(news)} changes to know about`),
-  ].filter(Boolean)
-  const text = parts.join(', ')
-  if (text !== '') return html`${text[0]?.toUpperCase()}${text.slice(1)}`
-  if (streams.length === 0) return html`Nothing is mirrored yet`
-  const waiting = streams.filter(({ readThroughAt }) => readThroughAt === null).length
-  if (waiting > 0) return html`Reading everything for the first time`
-  const paused = streams.filter((one) => one.paused !== null).length
-  if (paused === streams.length) return html`Every stream is paused`
-  return html`Everything is up to date`
-}
-
-const inWords = (amount: number): string => (numbers[amount] ?? String(amount)).toLowerCase()
+export const needsCount = (problems: readonly Problem[]): number =>
+  problems.filter((one) => careOf(one) === 'needs you').length
 
 export const problemCards = (
   problems: readonly Problem[],

@@ -1,14 +1,14 @@
 // `/problems`: what needs somebody, what heals by itself, and what is worth knowing, each with what to press.
 
 import { actionInWords } from '../../operator/action-words.ts'
-import { type Care, careOf } from '../../problems/stream-state.ts'
+import { type Care, careOf, verdictInWords } from '../../problems/stream-state.ts'
 import type { ClosedProblem } from '../../store/queries/problem-history.ts'
 import { actionForm } from '../action-forms.ts'
 import { clock, foreign, type Html, html, shortSpan } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 
 import { heading, type Page } from './layout.ts'
-import { problemCards, verdict } from './problem-cards.ts'
+import { problemCards } from './problem-cards.ts'
 import { type Column, plainTable } from './tables.ts'
 
 const parts = [
@@ -36,7 +36,7 @@ export const problemsPage: Page = {
     return {
       title: 'Problems',
       heading: heading({
-        title: verdict(problems, snapshot),
+        title: verdictInWords(problems, snapshot.streams),
         lead: 'A problem closes by itself when its cause is gone. News stays for a day.',
       }),
       body: html`${problems.length === 0 && html`<section class="card"><h2>No problems</h2><p>Nothing needs you. <a href="/">The overview</a> shows how far each stream is, <a href="/actions">Who did what</a> shows earlier decisions.</p></section>`}
