@@ -3,7 +3,7 @@
 
 import type { Problem, ProblemKind } from '../problems/stream-problems.ts'
 import { careOf, type StreamState, type Tone, verdictInWords } from '../problems/stream-state.ts'
-import type { StreamOverview } from '../store/queries/overview.ts'
+import { livingRows, type StreamOverview } from '../store/queries/overview.ts'
 import {
   estimate,
   outlookInWords,
@@ -88,16 +88,27 @@ const columns: readonly Column[] = [
     isNumber: true,
     rank: 4,
     isNews: true,
-    cell: ({ overview }) => (overview.rows === null ? '?' : count(overview.rows)),
+    cell: ({ overview }) => countOr(livingRows(overview) ?? overview.rows, '?'),
+  },
+  {
+    title: 'DELETED',
+    isNumber: true,
+    rank: 1,
+    isNews: true,
+    // Where they are not counted, they are in the column before.
+    cell: ({ overview }) => countOr(overview.deletedRows, 'incl.'),
   },
   {
     title: 'ROWS/MIN',
     isNumber: true,
     rank: 1,
     isNews: true,
-    cell: ({ rowsPerMinute }) => (rowsPerMinute === null ? '' : count(Math.round(rowsPerMinute))),
+    cell: ({ rowsPerMinute }) => countOr(rowsPerMinute && Math.round(rowsPerMinute), ''),
   },
 ]
+
+const countOr = (amount: number | null, otherwise: string): string =>
+  amount === null ? otherwise : count(amount)
 
 function stateCell({ state, load }: StatusLine): string {
   if (state.tone !== 'busy' || load?.share == null) return state.words

@@ -7,7 +7,7 @@ import { readProblems } from '../problems/find-problems.ts'
 import { notedPart } from '../problems/parts.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { careOf, stateOfStream } from '../problems/stream-state.ts'
-import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
+import { livingRows, readOverview, type StreamOverview } from '../store/queries/overview.ts'
 import { readProgress } from '../store/queries/progress.ts'
 import { readMinutes, readWorkers, type WorkerSeen } from '../store/queries/watch.ts'
 import { pickStreams, type Stream, streams } from '../streams/catalog.ts'
@@ -143,7 +143,7 @@ function paragraph(one: StreamOverview): string {
       'read through',
       one.readThroughAt && `${one.readThroughAt.toISOString()}, ${formatDuration(one.lagMs ?? 0)} ago`,
     ],
-    ['rows', one.rows ? `about ${count(one.rows)}` : null],
+    ['rows', one.rows ? rowsLine(one) : null],
     ['running', one.running.join(', ') || null],
     ['last run', one.lastRun && lastRun(one.lastRun)],
     ['last reconcile', one.lastReconcileAt?.toISOString() ?? null],
@@ -160,6 +160,13 @@ function paragraph(one: StreamOverview): string {
   ]
   const told = lines.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(15)}  ${value}`]))
   return [one.stream, ...(told.length > 0 ? told : ['  not read yet'])].join('\n')
+}
+
+function rowsLine(one: StreamOverview): string {
+  const living = livingRows(one)
+  return living === null
+    ? `about ${count(one.rows ?? 0)}, deleted ones included`
+    : `about ${count(living)}, and ${count(one.deletedRows ?? 0)} deleted`
 }
 
 const lastRun = ({
@@ -238,6 +245,8 @@ const streamJson = (
   read_through: one.readThroughAt,
   lag_seconds: one.lagMs === null ? null : one.lagMs / 1000,
   rows: one.rows,
+  living_rows: livingRows(one),
+  deleted_rows: one.deletedRows,
   running: one.running,
   last_run: one.lastRun,
   last_success_at: one.lastSuccessAt,

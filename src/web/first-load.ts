@@ -1,5 +1,6 @@
 // How far a first load is: a card of the overview while one goes on. Everything comes from what is recorded.
 
+import { livingRows } from '../store/queries/overview.ts'
 import {
   type Estimate,
   estimate,
@@ -52,8 +53,9 @@ export function firstLoadCell(seen: Seen): Html | null {
 ${
   complete.length > 0 &&
   html`<p class="small quiet">Complete: ${complete
-    .map(({ stream, rows }) => {
-      const span = took(stream)
+    .map((one) => {
+      const { stream } = one
+      const [span, rows] = [took(stream), livingRows(one)]
       return `${stream} (${rows === null ? 'not counted yet' : count(rows)}${span === '' ? '' : `, ${span}`})`
     })
     .join(' · ')}</p>`

@@ -3,6 +3,7 @@
 
 import type { Problem } from '../problems/stream-problems.ts'
 import { stateOfStream } from '../problems/stream-state.ts'
+import { livingRows } from '../store/queries/overview.ts'
 import { streams } from '../streams/catalog.ts'
 import { notSettledBecause } from '../streams/settling.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'
@@ -85,13 +86,22 @@ function shownOf(
     state: stateOf(stream, problems, at),
     gauge: html`${tideGauge(ages)}<span class="small quiet">${tideWords(ages, stream.settling?.when)}</span>`,
     rate: html`${bars(rates, { height: 26, label: `Rows changed per minute, last 30 minutes: ${words}` })}<span class="small quiet">${words}</span>`,
-    rows: stream.rows === null ? html`not counted yet` : html`${count(stream.rows)}`,
+    rows: rowsOf(stream),
     next: nextOf(stream, snapshot),
     'first-load': firstLoadOf(snapshot, stream.stream),
     read: moment(stream.readThroughAt, at),
     settled: moment(settledOf(stream), at, stream.settling?.when),
     deletions: moment(stream.deletionsKnownAt, at),
   }
+}
+
+/** Living rows, deleted ones apart. */
+function rowsOf(stream: StreamSnapshot): Html {
+  const { rows, deletedRows } = stream
+  if (rows === null) return html`not counted yet`
+  const living = livingRows(stream)
+  if (living === null) return html`${count(rows)}<small>deleted ones included</small>`
+  return html`${count(living)}${deletedRows !== 0 && html`<small>and ${count(deletedRows ?? 0)} deleted</small>`}`
 }
 
 const agesOf = (stream: StreamSnapshot, now: Date) => {

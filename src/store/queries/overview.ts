@@ -1,6 +1,6 @@
 // What there is to say about each stream: how complete it is, what ran last, and what needs a person.
 
-import type { ClientBase } from 'pg'
+import pg, { type ClientBase } from 'pg'
 import { relatedStreams } from '../../streams/catalog.ts'
 import { latestRunsSql } from './runs.ts'
 import { type BlockedDeletions, blockedDeletionsOf } from './symptoms.ts'
@@ -105,8 +105,10 @@ export type StreamOverview = {
   readonly firstReadThroughAt: Date | null
   /** Every record that had vanished by then has been noticed. */
   readonly deletionsKnownAt: Date | null
-  /** As Postgres has counted along, or estimates them after a crash of its own; null when it does not know yet. */
+  /** Deleted ones among them. As Postgres has counted along, or estimates them after a crash of its own; null when it does not know yet. */
   readonly rows: number | null
+  /** Null where they are not counted, because somebody dropped the index of them. */
+  readonly deletedRows: number | null
   readonly lastSuccessAt: Date | null
   readonly lastReconcileAt: Date | null
   readonly lastRun: LastRun | null
@@ -138,8 +140,17 @@ export type LastRun = {
   readonly note: string | null
 }
 
-type Found = Omit<StreamOverview, 'lagMs' | 'related' | 'blockedDeletions'> & {
+/** Null: it is not known how many there are, or how many of them are deleted. */
+export const livingRows = ({
+  rows,
+  deletedRows,
+}: Pick<StreamOverview, 'rows' | 'deletedRows'>): number | null =>
+  rows === null || deletedRows === null ? null : Math.max(0, rows - deletedRows)
+
+type Found = Omit<StreamOverview, 'lagMs' | 'related' | 'blockedDeletions' | 'deletedRows'> & {
   readonly lagMs: string | null
+  /** Of the index of deleted rows, as it was last analyzed; null where there is none. */
+  readonly deletedAtLast: number | null
   readonly blockedDeletions: unknown
 }
 
@@ -161,6 +172,12 @@ export async function readOverview(
          (select coalesce(nullif(pg_stat_get_live_tuples(oid), 0)::float8, nullif(reltuples, -1)::float8,
                           case when pg_relation_size(oid) = 0 then 0 end)
           from pg_class where oid = to_regclass(format('mirror.%I', stream.name))) end as rows,
+       (
+         select reltuples::float8 from pg_index
+         join pg_class on pg_class.oid = indexrelid
+         join pg_attribute on attrelid = indrelid and attname = '_deleted_at' and attnum = indkey[0]
+         where indrelid = to_regclass(format('mirror.%I', stream.name)) and indpred is not null and indisvalid limit 1
+       ) as "deletedAtLast",
        last_success_at as "lastSuccessAt",
        last_reconcile_at as "lastReconcileAt",
        last_run.line as "lastRun",
@@ -201,10 +218,37 @@ export async function readOverview(
     [streams],
   )
   const related = streams.includes('assignment') ? await readRelatedProgress(client) : null
-  return rows.map((row) => ({
+  const deleted = await countDeleted(client, rows)
+  return rows.map(({ deletedAtLast, ...row }) => ({
     ...row,
+    // A stream without a table has no rows.
+    deletedRows: row.rows === 0 ? 0 : (deleted.get(row.stream) ?? deletedAtLast),
     lagMs: row.lagMs === null ? null : Math.round(Number(row.lagMs)),
     blockedDeletions: blockedDeletionsOf(row.blockedDeletions),
     related: row.stream === 'assignment' ? related : null,
   }))
+}
+
+/** With more of them, the estimate of the last analyze does. */
+const mostDeletedCounted = 100_000
+const undefinedTable = '42P01'
+
+async function countDeleted(
+  client: Pick<ClientBase, 'query'>,
+  streams: readonly Pick<Found, 'stream' | 'deletedAtLast'>[],
+): Promise<ReadonlyMap<string, number>> {
+  const counted = streams.filter(({ deletedAtLast: last }) => last !== null && last <= mostDeletedCounted)
+  if (counted.length === 0) return new Map()
+  const counts = counted.map(
+    ({ stream }) =>
+      `select ${pg.escapeLiteral(stream)} as stream, count(*)::float8 as rows from mirror.${pg.escapeIdentifier(stream)} where _deleted_at is not null`,
+  )
+  try {
+    const { rows } = await client.query<{ stream: string; rows: number }>(counts.join(' union all '))
+    return new Map(rows.map(({ stream, rows: deleted }) => [stream, deleted]))
+  } catch (error) {
+    // Somebody dropped a table just now.
+    if (error instanceof Error && 'code' in error && error.code === undefinedTable) return new Map()
+    throw error
+  }
 }

@@ -67,6 +67,7 @@ async function create(
   await client.query(`
     create table ${table} (${column} ${key.type} primary key, ${definitions(ownColumns)});
     create index on ${table} (_synced_at);
+    create index on ${table} (_deleted_at) where _deleted_at is not null;
     ${closeNewSql(table)};
     comment on table ${table} is ${pg.escapeLiteral(`${stream.name}, with deleted rows and Tidemark’s own columns`)};
     comment on column ${table}.${column} is ${keyComment(key.field)};

@@ -213,6 +213,9 @@ async function completeTable(client: ClientBase, stream: MirroredStream, keyColu
   )
   if ((await client.query(hasKey, [table])).rowCount === 0)
     await client.query(
-      `alter table ${table} add primary key (${key}); create index if not exists ${pg.escapeIdentifier(`${stream.name}_synced_at_again`)} on ${table} (_synced_at)`,
+      `alter table ${table} add primary key (${key});
+       create index if not exists ${pg.escapeIdentifier(`${stream.name}_synced_at_again`)} on ${table} (_synced_at);
+       create index if not exists ${pg.escapeIdentifier(`${stream.name}_deleted_at_again`)} on ${table} (_deleted_at)
+         where _deleted_at is not null`,
     )
 }

@@ -1,6 +1,6 @@
 // `/streams/:name`: how current one stream is, what it is read by, and what was caught. Its other tabs are pages beside it.
 
-import type { StreamOverview } from '../../store/queries/overview.ts'
+import { livingRows, type StreamOverview } from '../../store/queries/overview.ts'
 import { kinds, streams } from '../../streams/catalog.ts'
 import { settingsOfStream } from '../../streams/settings.ts'
 import { formatDuration, plural } from '../../util/text.ts'
@@ -58,7 +58,7 @@ function current({ stream, kind, settling }: StreamSnapshot, cells: Cells): Html
 ${fact('Read through', cell('read'), 'every change that was visible upstream then is here')}
 ${fact('Settled through', cell('settled'), kind === 'list' ? 'each read compares the whole list' : 'commits that were late before this are here, too')}
 ${fact('Deletions known through', cell('deletions'), 'rows deleted upstream before this are marked')}
-${fact('Rows', cell('rows'), 'deleted ones included; an estimate of Postgres')}
+${fact('Rows', cell('rows'), 'as Postgres has counted along')}
 ${kind === 'changes' && fact('Position', cell('position'), 'every version up to this one has been read')}
 </dl>
 ${settling && html`<p class="small quiet"><b>Not settled yet.</b> ${settling.why}</p>`}
@@ -147,8 +147,8 @@ const readTab: Page = {
   place: '/',
   title: 'Read again',
   body: (context) =>
-    streamPage(context, '', async ({ stream: { stream, rows } }) => {
-      const takes = await reconcileTakes(context, stream, rows)
+    streamPage(context, '', async ({ stream: { stream, ...known } }) => {
+      const takes = await reconcileTakes(context, stream, livingRows(known))
       return orCommand(context.viewer, `tidemark reconcile ${stream}`, () =>
         hasPositions(stream)
           ? html`<div class="cols">${choice(

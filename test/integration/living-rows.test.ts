@@ -1,0 +1,47 @@
+// How many rows of a stream live, and how many are marked as deleted: what pages and `tidemark status` count.
+
+import { describe, expect, it } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { livingRows, readOverview } from '../../src/store/queries/overview.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { startTestWorker } from '../support/worker.ts'
+
+const soon = { timeout: 60_000, interval: 200 }
+
+describe.skipIf(!hasPostgres)('living rows', () => {
+  const database = createTestDatabase({ forEach: true })
+  const counted = async () => {
+    const [one] = await readOverview(database.pool, ['assignment'])
+    return one && [one.rows, one.deletedRows, livingRows(one)]
+  }
+
+  it('P18: are counted without those that are marked deleted, which stand beside them', async () => {
+    await using simulator = await startSimulator({ assignments: 40 })
+    const worker = await startTestWorker(simulator, database, { STREAMS: 'assignment' })
+    try {
+      await expect.poll(counted, soon).toEqual([40, 0, 40])
+      // Otherwise the next run would bring them back.
+      await database.pool.query(`update tidemark.stream set paused_at = now(), paused_by = 'a test'`)
+      await database.pool.query('update mirror.assignment set _deleted_at = now() where assignment_id <= 3')
+      await expect.poll(counted, soon).toEqual([40, 3, 37])
+      const page = await (await worker.get('/streams/assignment')).text()
+      expect(page).toMatch(/<span data-live="assignment\/rows">37<small>and 3 deleted<\/small><\/span>/)
+    } finally {
+      await worker.stop()
+    }
+  })
+
+  it('are not told apart where somebody dropped the index of deleted rows', async () => {
+    await using simulator = await startSimulator({ assignments: 5 })
+    const worker = await startTestWorker(simulator, database, { STREAMS: 'assignment' })
+    try {
+      await expect.poll(counted, soon).toEqual([5, 0, 5])
+      await database.pool.query('drop index mirror.assignment__deleted_at_idx')
+      expect(await counted()).toEqual([5, null, null])
+      await database.pool.query('drop table mirror.assignment cascade')
+      expect(await counted()).toEqual([0, 0, 0])
+    } finally {
+      await worker.stop()
+    }
+  })
+})
