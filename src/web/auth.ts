@@ -57,7 +57,9 @@ export function openAuthentication(tokens: Tokens, now?: () => number): Authenti
       const { role, name, csrfToken } = session
       const canAct = role === 'operator'
       const canSignIn = !canAct && tokens.operator !== null
-      return { canAct, role, name, canSignIn, csrfToken, message: sessions.takeMessage(session) }
+      // What came of an action is for the page that its form leads to, not for one that follows beside it.
+      const message = request.headers['x-follows'] === undefined ? sessions.takeMessage(session) : null
+      return { canAct, role, name, canSignIn, csrfToken, message }
     },
     sessionOf,
     roleOf: (given) => isToken.filter(([, isIt]) => isIt(given))[0]?.[0] ?? null,

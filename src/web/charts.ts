@@ -1,7 +1,7 @@
 // Charts as SVG from the server: they need no script, print, and say in a sentence what they show. Text is never scaled: positions are
 // in percent, heights in pixels.
 
-import { type Html, html, shortSpan } from './html.ts'
+import { type Html, html, shortSpan, span } from './html.ts'
 
 /** A line of a key: what a colour stands for. */
 export const swatch = (className: string, words: string): Html =>
@@ -64,12 +64,17 @@ export function tideGauge(ages: TideAges): Html {
 }
 
 /** The same without the picture. `settles`: when, where it is not settled yet. */
-export function tideWords({ read, settled, deletions }: TideAges, settles: string | null = null): string {
-  if (read === null) return 'not read through yet'
-  if (settled !== null && read === settled && read === deletions) return `all ${shortSpan(read)} ago`
-  const words = (ms: number | null, otherwise: string) => (ms === null ? otherwise : shortSpan(ms))
+export function tideWords(
+  { read, settled, deletions }: TideAges,
+  now: Date,
+  settles: string | null = null,
+): Html {
+  const words = (ms: number | null, otherwise: string) =>
+    ms === null ? otherwise : span(new Date(now.getTime() - ms), now)
+  if (read === null) return html`not read through yet`
+  if (settled !== null && read === settled && read === deletions) return html`all ${words(read, '')} ago`
   const later = settles === null ? 'not yet' : `not yet: ${settles}`
-  return `read ${shortSpan(read)} · settled ${words(settled, later)} · deletions ${words(deletions, 'not yet')}`
+  return html`read ${words(read, '')} · settled ${words(settled, later)} · deletions ${words(deletions, 'not yet')}`
 }
 
 function tideSentence({ read, settled, deletions }: TideAges): string {

@@ -82,7 +82,11 @@ export function clock(moment: Date, now: Date): Html {
 
 /** How long ago a moment was, in words; the tooltip has the exact moment. */
 export const age = (moment: Date, now: Date): Html =>
-  html`<time datetime="${moment.toISOString()}" title="${stamp(moment)}">${momentInWords(moment, now)}</time>`
+  html`<time datetime="${moment.toISOString()}" title="${stamp(moment)}" data-age="words">${momentInWords(moment, now)}</time>`
+
+/** The same as short as a table needs it, without `ago`. The script lets both go on. */
+export const span = (moment: Date, now: Date): Html =>
+  html`<time datetime="${moment.toISOString()}" data-age="span">${shortSpan(now.getTime() - moment.getTime())}</time>`
 
 /** Text of the upstream, cut to a length and kept from changing the direction of what stands around it. */
 export function foreign(text: string, most = 200): Html {

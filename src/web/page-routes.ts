@@ -124,7 +124,7 @@ export const pageRoutes =
     } = options
     // Logged once: every open page asks again every few seconds.
     let isLogged = false
-    for (const { path, place = path, title, isLive, isSearch = false, body } of pages) {
+    for (const { path, place = path, title, isLive = false, showsTime, isSearch = false, body } of pages) {
       const config = { place: isSearch ? 'search' : 'page' } as const
       server.get<{ Params: Record<string, string> }>(path, { config }, async (request, reply) => {
         if (path === notFoundPage.path && !wantsHtml(request)) return reply.callNotFound()
@@ -137,7 +137,9 @@ export const pageRoutes =
             assets,
             isDemo,
             problems,
-            asOf: isLive ? null : now,
+            isLive,
+            now,
+            asOf: showsTime ? null : now,
             ...shown,
             ...more,
           })

@@ -18,6 +18,7 @@ import {
   kindInWords,
   runState,
   shortSpan,
+  span,
   spanInWords,
   state,
   time,
@@ -84,7 +85,7 @@ function shownOf(
   const words = rates.every((one) => one === 0) ? 'no changes' : `${count(now)} rows in the last minute`
   return {
     state: stateOf(stream, problems, at),
-    gauge: html`${tideGauge(ages)}<span class="small quiet">${tideWords(ages, stream.settling?.when)}</span>`,
+    gauge: html`${tideGauge(ages)}<span class="small quiet">${tideWords(ages, at, stream.settling?.when)}</span>`,
     rate: html`${bars(rates, { height: 26, label: `Rows changed per minute, last 30 minutes: ${words}` })}<span class="small quiet">${words}</span>`,
     rows: rowsOf(stream),
     next: nextOf(stream, snapshot),
@@ -121,7 +122,7 @@ const settledOf = ({ kind, readThroughAt, settledThroughAt }: StreamSnapshot): D
 const moment = (at: Date | null, now: Date, otherwise?: string): Html =>
   at === null
     ? html`not yet${otherwise && html`<small>${otherwise}</small>`}`
-    : html`${clock(at, now)}<small>${shortSpan(now.getTime() - at.getTime())} ago</small>`
+    : html`${clock(at, now)}<small>${span(at, now)} ago</small>`
 
 function nextOf(
   { stream, paused, readThroughAt, running }: StreamSnapshot,

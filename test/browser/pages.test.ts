@@ -109,11 +109,55 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     const { port } = new URL(worker.url)
     await worker.stop()
     await expect.poll(() => page.locator('[data-connection]').innerText(), inTime).toBe('reconnecting')
+    // What it shows is old: it is grey, and its ages go on.
+    const isOld = () => page.evaluate<boolean>(`document.body.classList.contains('old')`)
+    const age = async () =>
+      Number.parseInt(await page.locator('[data-live="assignment/read"] [data-age]').innerText(), 10)
+    expect(await isOld()).toBe(true)
+    const first = await age()
+    await expect.poll(age, inTime).toBeGreaterThan(first)
     const between = await position()
     simulator.source.change('assignment', 8)
     worker = await start(port)
     await untilLive(page)
+    expect(await isOld()).toBe(false)
     await expect.poll(position, inTime).not.toBe(between)
+  })
+
+  it('P18: is called live where it follows what happens, and nowhere else', async () => {
+    const page = await browser.open()
+    const word = () => page.locator('[data-connection]').textContent()
+    for (const path of ['/dictionary', '/checkpoints', '/streams/assignment/settings', '/find?q=7']) {
+      await page.goto(worker.url + path)
+      await untilLive(page)
+      expect([path, await word()]).toEqual([path, ''])
+    }
+    for (const path of [
+      '/runs',
+      '/problems',
+      '/workers',
+      '/upstream',
+      '/quarantine',
+      '/backfills',
+      '/runs/20',
+    ]) {
+      await page.goto(worker.url + path)
+      const asOf = () => page.locator('[data-as-of]').innerText()
+      const first = await asOf()
+      await expect.poll(asOf, inTime).not.toBe(first)
+      expect([path, await word()]).toEqual([path, 'live'])
+    }
+  })
+
+  it('shows a run that begins while one looks, and keeps what somebody typed', async () => {
+    const page = await browser.open()
+    await page.goto(`${worker.url}/runs`)
+    await page.getByLabel('Outcome').selectOption('failed')
+    const newest = () => page.getByRole('rowheader').first().innerText()
+    const first = await newest()
+    simulator.source.change('assignment', 9)
+    await expect.poll(newest, inTime).not.toBe(first)
+    expect(await page.getByLabel('Outcome').inputValue()).toBe('failed')
   })
 
   it('leaves focus and selected text alone while it follows', async () => {

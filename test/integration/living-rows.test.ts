@@ -31,6 +31,21 @@ describe.skipIf(!hasPostgres)('living rows', () => {
     }
   })
 
+  it('are not told apart while somebody holds the table, and nobody waits for that', async () => {
+    await using simulator = await startSimulator({ assignments: 5 })
+    const worker = await startTestWorker(simulator, database, { STREAMS: 'assignment' })
+    const client = await database.pool.connect()
+    try {
+      await expect.poll(counted, soon).toEqual([5, 0, 5])
+      await client.query('begin; lock table mirror.assignment')
+      expect(await counted()).toEqual([5, null, null])
+    } finally {
+      await client.query('rollback')
+      client.release()
+      await worker.stop()
+    }
+  })
+
   it('are not told apart where somebody dropped the index of deleted rows', async () => {
     await using simulator = await startSimulator({ assignments: 5 })
     const worker = await startTestWorker(simulator, database, { STREAMS: 'assignment' })

@@ -278,7 +278,6 @@ describe('GET /events', () => {
       'lead',
       'verdict',
       'problem-badge',
-      'problems',
     ])
     expect(await keys()).toEqual([])
     seconds = 6

@@ -107,9 +107,9 @@ export function createTestBrowser(): TestBrowser {
 /** Leaving a page, or stopping the worker, breaks its events off. */
 const isEvents = (url: string): boolean => url.endsWith('/events')
 
-/** The page hears from the worker. */
+/** The page hears from the worker. Only one that follows what happens shows the word. */
 export const untilLive = (page: Page): Promise<unknown> =>
-  page.locator('[data-connection="live"]').waitFor({ timeout: 15_000 })
+  page.locator('[data-connection="live"]').waitFor({ state: 'attached', timeout: 15_000 })
 
 const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 

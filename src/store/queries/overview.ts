@@ -1,6 +1,6 @@
 // What there is to say about each stream: how complete it is, what ran last, and what needs a person.
 
-import pg, { type ClientBase } from 'pg'
+import pg, { type ClientBase, type QueryResult } from 'pg'
 import { relatedStreams } from '../../streams/catalog.ts'
 import { latestRunsSql } from './runs.ts'
 import { type BlockedDeletions, blockedDeletionsOf } from './symptoms.ts'
@@ -107,7 +107,7 @@ export type StreamOverview = {
   readonly deletionsKnownAt: Date | null
   /** Deleted ones among them. As Postgres has counted along, or estimates them after a crash of its own; null when it does not know yet. */
   readonly rows: number | null
-  /** Null where they are not counted, because somebody dropped the index of them. */
+  /** Null where they cannot be counted now: somebody dropped their index, or holds the table. */
   readonly deletedRows: number | null
   readonly lastSuccessAt: Date | null
   readonly lastReconcileAt: Date | null
@@ -219,10 +219,10 @@ export async function readOverview(
   )
   const related = streams.includes('assignment') ? await readRelatedProgress(client) : null
   const deleted = await countDeleted(client, rows)
-  return rows.map(({ deletedAtLast, ...row }) => ({
+  return rows.map(({ deletedAtLast: _, ...row }) => ({
     ...row,
     // A stream without a table has no rows.
-    deletedRows: row.rows === 0 ? 0 : (deleted.get(row.stream) ?? deletedAtLast),
+    deletedRows: row.rows === 0 ? 0 : (deleted.get(row.stream) ?? null),
     lagMs: row.lagMs === null ? null : Math.round(Number(row.lagMs)),
     blockedDeletions: blockedDeletionsOf(row.blockedDeletions),
     related: row.stream === 'assignment' ? related : null,
@@ -231,24 +231,30 @@ export async function readOverview(
 
 /** With more of them, the estimate of the last analyze does. */
 const mostDeletedCounted = 100_000
-const undefinedTable = '42P01'
+/** Somebody holds the table, such as with an ALTER TABLE, or dropped it just now. */
+const unavailable = ['55P03', '42P01']
 
 async function countDeleted(
   client: Pick<ClientBase, 'query'>,
   streams: readonly Pick<Found, 'stream' | 'deletedAtLast'>[],
-): Promise<ReadonlyMap<string, number>> {
-  const counted = streams.filter(({ deletedAtLast: last }) => last !== null && last <= mostDeletedCounted)
-  if (counted.length === 0) return new Map()
+): Promise<ReadonlyMap<string, number | null>> {
+  const known = new Map(streams.map(({ stream, deletedAtLast }) => [stream, deletedAtLast]))
+  const counted = [...known].flatMap(([stream, last]) =>
+    last !== null && last <= mostDeletedCounted ? stream : [],
+  )
+  if (counted.length === 0) return known
+  for (const stream of counted) known.set(stream, null)
   const counts = counted.map(
-    ({ stream }) =>
+    (stream) =>
       `select ${pg.escapeLiteral(stream)} as stream, count(*)::float8 as rows from mirror.${pg.escapeIdentifier(stream)} where _deleted_at is not null`,
   )
   try {
-    const { rows } = await client.query<{ stream: string; rows: number }>(counts.join(' union all '))
-    return new Map(rows.map(({ stream, rows: deleted }) => [stream, deleted]))
+    const [, { rows }] = (await client.query(
+      `select set_config('lock_timeout', '100ms', true); ${counts.join(' union all ')}`,
+    )) as unknown as [unknown, QueryResult<{ stream: string; rows: number }>]
+    for (const { stream, rows: deleted } of rows) known.set(stream, deleted)
   } catch (error) {
-    // Somebody dropped a table just now.
-    if (error instanceof Error && 'code' in error && error.code === undefinedTable) return new Map()
-    throw error
+    if (!(error instanceof Error && 'code' in error && unavailable.includes(String(error.code)))) throw error
   }
+  return known
 }

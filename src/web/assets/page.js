@@ -2,13 +2,17 @@
 // Pages are complete without it.
 
 const connection = document.querySelector('[data-connection]')
+const followed = document.querySelector('[data-follows]')
 let source = null
 
+/** A page that follows nothing calls itself neither live nor cut off. */
 function say(state) {
-  if (connection.textContent === state) return
-  connection.textContent = state
+  if (connection.dataset.connection === state) return
   connection.dataset.connection = state
+  if (!followed) return
+  connection.textContent = state
   connection.classList.toggle('off', state !== 'live')
+  document.body.classList.toggle('old', state !== 'live')
 }
 
 /** What came and is not shown yet. */
@@ -20,7 +24,9 @@ function show({ cells, isWhole }) {
       if (!(place.dataset.live in cells)) waiting.set(place.dataset.live, '')
   for (const [key, markup] of Object.entries(cells)) waiting.set(key, markup)
   showWaiting()
+  heardMs = performance.now()
   say('live')
+  follow()
 }
 
 /** Text that somebody has selected stays until they let it go. */
@@ -37,6 +43,8 @@ function showWaiting() {
     }
   }
 }
+
+const shownByScript = '[data-copy], [data-copy-from]'
 
 /** Changes what differs alone: focus, what is opened and how far it is scrolled stay. Elements with an id are told apart by it. */
 function become(place, { childNodes, children }) {
@@ -55,10 +63,14 @@ function become(place, { childNodes, children }) {
       if (known.nodeValue !== node.nodeValue) known.nodeValue = node.nodeValue
       continue
     }
+    const key = known.dataset?.live
     for (const { name } of [...known.attributes])
       if (name !== 'open' && !node.hasAttribute(name)) known.removeAttribute(name)
     for (const { name, value } of node.attributes)
-      if (known.getAttribute(name) !== value) known.setAttribute(name, value)
+      if (known.getAttribute(name) !== value && !(name === 'hidden' && known.matches(shownByScript)))
+        known.setAttribute(name, value)
+    // Its content comes by itself, and may be newer.
+    if (key !== undefined && key === node.dataset.live) continue
     become(known, node)
   }
   while (at) at = removed(at)
@@ -74,17 +86,97 @@ document.addEventListener('selectionchange', () => {
   if (waiting.size > 0 && getSelection().isCollapsed) showWaiting()
 })
 
+// What is not sent: the page asks for itself again while it hears from the worker, less often where that takes longer.
+const followEveryMs = 3_000
+let nextMs = 0
+
+async function follow() {
+  const beganMs = performance.now()
+  const selection = getSelection()
+  if (!followed || beganMs < nextMs) return
+  if (!selection.isCollapsed && selection.containsNode(followed, true)) return
+  nextMs = Number.POSITIVE_INFINITY
+  try {
+    const answer = await fetch(location.href, { headers: { accept: 'text/html', 'x-follows': 'yes' } })
+    // The session has ended.
+    if (answer.redirected) location.reload()
+    if (answer.ok) showPage(new DOMParser().parseFromString(await answer.text(), 'text/html'))
+  } catch {
+    // The events say so.
+  }
+  nextMs = performance.now() + Math.max(followEveryMs, 20 * (performance.now() - beganMs))
+}
+
+function showPage(fresh) {
+  for (const part of ['[data-follows]', '[data-as-of]']) {
+    const [place, now] = [document.querySelector(part), fresh.querySelector(part)]
+    if (place && now) become(place, now)
+  }
+}
+
+// Ages go on by the clock of the worker, whether or not anything comes.
+const aheadMs = new Date(document.body.dataset.now) - Date.now()
+const units = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1_000],
+]
+
+function inWords(ms) {
+  const [unit, size] = units.find((one) => Math.abs(ms) >= one[1]) ?? []
+  if (!unit) return ms < 0 ? 'any moment' : 'just now'
+  const amount = Math.floor(Math.abs(ms) / size)
+  const words = `${amount} ${unit}${amount === 1 ? '' : 's'}`
+  return ms < 0 ? `in ${words}` : `${words} ago`
+}
+
+function inShort(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1_000))
+  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3_600)]
+  if (minutes < 1) return `${seconds} s`
+  if (hours < 1)
+    return minutes >= 10 || seconds % 60 === 0 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`
+  if (hours < 24) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
+  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`
+}
+
+const silentMs = 10_000
+let heardMs = performance.now()
+
+setInterval(() => {
+  const selection = getSelection()
+  for (const one of document.querySelectorAll('[data-age]')) {
+    const ms = Date.now() + aheadMs - new Date(one.dateTime)
+    const words = one.dataset.age === 'span' ? inShort(ms) : inWords(ms)
+    const isHeld = !selection.isCollapsed && selection.containsNode(one, true)
+    if (one.textContent !== words && !isHeld) one.textContent = words
+  }
+  if (!source || performance.now() - heardMs < silentMs) return
+  // A worker that hangs closes no connection.
+  if (connection.dataset.connection !== 'waiting for the database') say('reconnecting')
+  listen()
+}, 1_000)
+
 function listen() {
   source?.close()
+  source = null
+  heardMs = performance.now()
+  nextMs = 0
   // Nothing on this page follows what happens.
   if (!document.querySelector('[data-live]') || document.visibilityState !== 'visible') return
   source = new EventSource('/events')
   source.addEventListener('update', ({ data }) => show(JSON.parse(data)))
-  source.addEventListener('away', () => say('waiting for the database'))
+  source.addEventListener('away', () => {
+    heardMs = performance.now()
+    say('waiting for the database')
+  })
   source.addEventListener('error', () => {
     say('reconnecting')
     // Refused: the browser does not come back by itself.
-    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 5_000)
+    if (source.readyState !== EventSource.CLOSED) return
+    follow()
+    setTimeout(listen, 5_000)
   })
 }
 

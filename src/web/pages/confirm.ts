@@ -18,6 +18,7 @@ import { chosen, field } from './tables.ts'
 export const backfillPage: Page = {
   path: '/backfills',
   title: 'Backfills',
+  isLive: true,
   async body(context) {
     const { statusQueries, viewer, query } = context
     const known = statusQueries.streams.filter(hasPositions)

@@ -6,14 +6,13 @@ import type { Assets } from '../assets.ts'
 import { foreign, type Html, html, stamp } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot, StatusQueries } from '../status-queries.ts'
-import { needsCount, problemCards } from './problem-cards.ts'
+import { needsCount } from './problem-cards.ts'
 
 /** The pieces of all pages that follow what happens, by their keys. */
 export const problemCells = (problems: readonly Problem[], snapshot: Snapshot) =>
   [
     ['verdict', html`${verdictInWords(problems, snapshot.streams)}`],
     ['problem-badge', badge(problems)],
-    ['problems', problemCards(problems, snapshot)],
   ] as const
 
 const badge = (problems: readonly Problem[]): Html | null => {
@@ -38,6 +37,9 @@ type Layout = {
   readonly isDemo?: boolean
   /** The reader may not see any other page, at least not yet: the page has no navigation. */
   readonly isAlone?: boolean
+  /** While it is open, it shows what happens. */
+  readonly isLive?: boolean
+  readonly now?: Date
   /** The page loads itself again after this long. */
   readonly reloadSeconds?: number
 }
@@ -77,13 +79,15 @@ ${page.reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="$
 <link rel="icon" href="${icon}">
 ${styles.map((name) => html`<link rel="stylesheet" href="${page.assets.urlOf(name)}">\n`)}<script defer src="${page.assets.urlOf('page.js')}"></script>
 </head>
-<body>
+<body data-now="${(page.now ?? new Date()).toISOString()}">
 <a class="skip" href="#main">Skip to the content</a>
 ${top(page)}
 <main id="main" tabindex="-1">
 ${page.viewer?.message && html`<p class="message ${page.viewer.message.isGood ? 'good' : 'bad'}" role="status">${foreign(page.viewer.message.text, 600)}</p>`}
+<div class="follows"${page.isLive && html` data-follows`}>
 ${page.heading ?? heading({ title: page.title })}
 ${page.body}
+</div>
 </main>
 ${!page.isAlone && foot(page)}
 </body>
@@ -93,7 +97,7 @@ ${!page.isAlone && foot(page)}
 const foot = ({
   asOf,
   viewer,
-}: Layout): Html => html`<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${asOf && html`<span>As of ${stamp(asOf)}</span>`}${viewer && whoIs(viewer)}<button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
+}: Layout): Html => html`<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${asOf && html`<span data-as-of>As of ${stamp(asOf)}</span>`}${viewer && whoIs(viewer)}<button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
 ${keysDialog}`
 
 const top = (page: Layout): Html => html`<header class="top">
@@ -172,8 +176,10 @@ export type Page = {
   /** The path of the page's place in the navigation; left out: its own path. */
   readonly place?: string
   readonly title: string
-  /** The page shows the time of its content by itself, and follows what changes. */
+  /** While it is open, it shows what happens. */
   readonly isLive?: true
+  /** It shows the time of its content by itself. */
+  readonly showsTime?: true
   /** It may keep the database busy for seconds. */
   readonly isSearch?: true
   body(context: PageContext): Promise<Html | Shown>

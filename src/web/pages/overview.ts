@@ -7,12 +7,14 @@ import { clock, foreign, type Html, html } from '../html.ts'
 import type { Happening, Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { type Cells, cellsOf, live } from '../stream-cells.ts'
 import { heading, type Page, problemCells } from './layout.ts'
+import { problemCards } from './problem-cards.ts'
 import { recordAddress } from './rows.ts'
 
 export const overviewPage: Page = {
   path: '/',
   title: 'Overview',
   isLive: true,
+  showsTime: true,
   async body(context) {
     const day = dayUntil(context.now, 1)
     const [snapshot, problems, states, late] = await Promise.all([
@@ -28,7 +30,7 @@ export const overviewPage: Page = {
         title: html`<span role="status">${live(cells, 'verdict')}</span>`,
         lead: live(cells, 'lead'),
       }),
-      body: html`<section class="card problems" aria-labelledby="problems"><h2 id="problems">Problems</h2><div data-live="problems">${cells.get('problems')}</div></section>
+      body: html`<section class="card problems" aria-labelledby="problems"><h2 id="problems">Problems</h2>${problemCards(problems, snapshot)}</section>
 ${firstLoadCard(snapshot)}
 ${streamsCard(snapshot, cells)}
 <div class="cols"><section class="card c8">${stateTimeline(context.statusQueries.streams, states, day)}</section>${whatHappened(late, context.now)}</div>

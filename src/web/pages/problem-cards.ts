@@ -2,7 +2,7 @@
 
 import type { Problem } from '../../problems/stream-problems.ts'
 import { type Care, careOf } from '../../problems/stream-state.ts'
-import { ageInWords, clock, foreign, type Html, html, state } from '../html.ts'
+import { age, clock, foreign, type Html, html, state } from '../html.ts'
 import type { Snapshot } from '../status-queries.ts'
 import { addressOf } from './tables.ts'
 
@@ -29,7 +29,7 @@ const card = (problem: Problem, { at: now, runbooksUrl }: Pick<Snapshot, 'at' | 
   return html`<article class="problem" id="problem-${key.replaceAll(/[^\w:-]/g, '-')}"><div><h3>${state(tones[careOf(problem)], foreign(title, 300))}</h3>
 ${rest !== '' && html`<p>${foreign(rest, 500)}</p>`}
 <p class="small">${withCode(whatToDo)}</p>
-<p class="small quiet">${since && html`since ${clock(since, now)} UTC, ${ageInWords(now.getTime() - since.getTime())} · `}More: ${runbookLink(runbook, runbooksUrl)}</p></div>
+<p class="small quiet">${since && html`since ${clock(since, now)} UTC, ${age(since, now)} · `}More: ${runbookLink(runbook, runbooksUrl)}</p></div>
 <div class="bar"><a class="btn${problem.kind === 'deletions_blocked' && ' go'}" href="${address}">${words}</a></div></article>`
 }
 

@@ -20,6 +20,7 @@ const parts = [
 export const problemsPage: Page = {
   path: '/problems',
   title: 'Problems',
+  isLive: true,
   async body({ statusQueries, viewer, problems: known, now }) {
     const [problems, snapshot, over] = await Promise.all([
       known,

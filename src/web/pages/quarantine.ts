@@ -15,6 +15,7 @@ export const quarantinePage: Page = {
   path: '/quarantine',
   place: '/problems',
   title: 'Quarantine',
+  isLive: true,
   async body({ statusQueries, viewer, query, now }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
     const after = idIn(query, 'after') ?? '0'

@@ -16,6 +16,7 @@ export const runPage: Page = {
   path: '/runs/:id',
   place: '/runs',
   title: 'Run',
+  isLive: true,
   async body({ statusQueries, params, viewer, now }) {
     const id = /^\d{1,18}$/.test(params.id ?? '') ? (params.id ?? '') : null
     const run = id === null ? null : await statusQueries.run(id)

@@ -13,6 +13,7 @@ const pageSize = 50
 export const runsPage: Page = {
   path: '/runs',
   title: 'Runs',
+  isLive: true,
   async body(context) {
     const { statusQueries, query, now } = context
     // The timeline shows the last hour, so pages of older runs leave it out.

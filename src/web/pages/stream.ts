@@ -27,6 +27,7 @@ const overviewTab: Page = {
   place: '/',
   title: 'Stream',
   isLive: true,
+  showsTime: true,
   body: (context) =>
     streamPage(
       context,
@@ -205,15 +206,20 @@ const tab = (
   path: Tab,
   title: string,
   list: (context: PageContext, stream: string) => Promise<Html>,
+  more: Pick<Page, 'isLive'> = {},
 ): Page => ({
   path: `/streams/:name${path}`,
   place: '/',
   title,
+  ...more,
   body: (context) => streamPage(context, path, ({ stream: { stream } }) => list(context, stream)),
 })
 
-const runsTab = tab('/runs', 'Runs', (context, stream) =>
-  runsList(context, `/streams/${stream}/runs`, stream),
+const runsTab = tab(
+  '/runs',
+  'Runs',
+  (context, stream) => runsList(context, `/streams/${stream}/runs`, stream),
+  { isLive: true },
 )
 const fieldsTab = tab('/fields', 'Fields', (context, stream) =>
   fieldList(context, `/streams/${stream}/fields`, stream),

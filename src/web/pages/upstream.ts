@@ -19,6 +19,7 @@ import { type Column, plainTable } from './tables.ts'
 export const upstreamPage: Page = {
   path: '/upstream',
   title: 'Upstream',
+  isLive: true,
   async body({ statusQueries, viewer, now, ...context }) {
     const [fine, coarse] = [dayUntil(now, 5), dayUntil(now, 15)]
     const [lines, problems, snapshot, answers, failed] = await Promise.all([

@@ -14,6 +14,7 @@ const hourMs = 3_600_000
 export const workersPage: Page = {
   path: '/workers',
   title: 'Workers',
+  isLive: true,
   async body(context) {
     const { statusQueries, now } = context
     const [workers, runs, counts, snapshot] = await Promise.all([
@@ -95,6 +96,7 @@ export const queuePage: Page = {
   path: '/queue',
   place: '/workers',
   title: 'Queue',
+  isLive: true,
   async body(context) {
     const { statusQueries } = context
     const [counts, snapshot] = await Promise.all([statusQueries.queueCounts(), statusQueries.snapshot()])
