@@ -250,12 +250,15 @@ function problemLines({ problems, waits, now }: Status, out: Look, width: number
     )
     return wait && wait.until > now ? ` Next try in ${shortAge(wait.until.getTime() - now.getTime())}.` : ''
   }
+  const indented = (text: string) =>
+    text === '' ? [] : folded(out.plain(text), width - 4).map((line) => `    ${line}`)
   const order = ['needs you', 'heals', 'news']
   const lines = problems
     .toSorted((a, b) => order.indexOf(careOf(a)) - order.indexOf(careOf(b)))
     .flatMap((problem) => [
       ...marked(out, markOfCare[careOf(problem)], problem.what + nextTry(problem), width),
-      ...folded(out.plain(problem.whatToDo), width - 4).map((line) => `    ${line}`),
+      ...indented(problem.seen ? `What was seen last: ${problem.seen}` : ''),
+      ...indented(problem.whatToDo),
     ])
   return lines.length === 0 ? [] : ['', ...lines]
 }

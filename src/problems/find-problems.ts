@@ -139,7 +139,7 @@ function serviceDown(part: Part, symptoms: readonly StreamSymptoms[], now: Date)
   const service = part.name
   const isLong = since !== null && now.getTime() - since.getTime() > outageMs
   return problemOf('service_down', null, service, {
-    ...{ since, isLong },
+    ...{ since, isLong, seen: part.reason },
     what: `The ${service} service of the upstream does not work. Tidemark keeps trying; until it works again, the rows of its streams get older.`,
     whatToDo: isLong
       ? 'See what the service answers, and tell the operator of the upstream: `tidemark probe`.'

@@ -56,13 +56,15 @@ type Known = {
 
 type Options = {
   readonly log: Logger
+  /** A part works again that did not; `since` when. */
+  readonly onReturn?: (part: Pick<Part, 'name' | 'kind' | 'since'>) => void
   /** A clock that nobody can set. */
   readonly nowMs?: () => number
 }
 
 export function openParts(
   given: readonly GivenPart[],
-  { log, nowMs = () => performance.now() }: Options,
+  { log, onReturn, nowMs = () => performance.now() }: Options,
 ): Parts {
   const openedMs = nowMs()
   const known = new Map<string, Known>(
@@ -91,7 +93,9 @@ export function openParts(
     const [before, since] = [part.state, part.since]
     Object.assign(part, { state, since: new Date(), sinceMs: nowMs() })
     tell(log, part, nowMs(), { before, lastedMs: part.since.getTime() - since.getTime() })
-    if (state === 'works' && before === 'down') part.given.onReturn?.()
+    if (state !== 'works' || before !== 'down') return
+    part.given.onReturn?.()
+    onReturn?.({ ...part.given, since })
   }
   const change = (name: string, changes: Partial<Pick<Known, 'workedMs' | 'failure'>>) => {
     const part = known.get(name)

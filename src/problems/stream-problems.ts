@@ -92,13 +92,15 @@ export type Problem = {
   readonly quietUntil?: Date | null
   /** What happened, and what it means for the rows. */
   readonly what: string
+  /** What a service that does not work was seen to answer: for people who may see text of the upstream. */
+  readonly seen?: string | null
   /** With commands between backticks. */
   readonly whatToDo: string
   /** The page that explains it. */
   readonly runbook: string
 }
 
-type Words = Pick<Problem, 'since' | 'isLong' | 'quietUntil' | 'what' | 'whatToDo'>
+type Words = Pick<Problem, 'since' | 'isLong' | 'quietUntil' | 'what' | 'seen' | 'whatToDo'>
 
 /** `subject` distinguishes it from others of its kind. */
 export const problemOf = (

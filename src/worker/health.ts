@@ -4,12 +4,14 @@
 import type { Config } from '../config/load.ts'
 import { lastSlot, type Schedule } from '../config/parsers.ts'
 import { configuredStreams } from '../configured.ts'
+import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
 import type { Receiver } from '../problems/alert-body.ts'
 import { runAlertLoop, sendTest } from '../problems/alert-loop.ts'
 import { problemsOfParts } from '../problems/find-problems.ts'
-import { type GivenPart, isDiskFull, openParts, type Parts } from '../problems/parts.ts'
+import { type GivenPart, isDiskFull, openParts, type Part, type Parts, titleOf } from '../problems/parts.ts'
 import { withAlertBook } from '../store/admin/alert-book.ts'
+import { noteEnd } from '../store/admin/problem-history.ts'
 import { queueRhythmMs } from './queue/canary.ts'
 import type { Jobs } from './queue/jobs.ts'
 import type { Mirror } from './start.ts'
@@ -49,11 +51,13 @@ type Options = {
   readonly jobs: () => Jobs | null
   readonly pauses: Pick<Pauses, 'readForMs'>
   readonly log: Logger
+  /** Where it is noted that a part works again; null before Postgres is open. */
+  readonly pool: () => Pool | null
   /** A clock that nobody can set. */
   readonly nowMs?: () => number
 }
 
-export function openWorkerParts({ config, jobs, pauses, ...options }: Options): Parts {
+export function openWorkerParts({ config, jobs, pauses, pool, ...options }: Options): Parts {
   const services = Map.groupBy(configuredStreams(config), ({ service }) => service)
   const outageOf = (part: string) => jobs()?.breaker.outageOf(part) ?? null
   const given: GivenPart[] = [
@@ -93,7 +97,18 @@ export function openWorkerParts({ config, jobs, pauses, ...options }: Options): 
       ? []
       : [{ name: receiverName, kind: 'receiver', longestSilenceMs: () => null } as const]),
   ]
-  return openParts(given, options)
+  return openParts(given, { ...options, onReturn: (part) => noteReturn(pool(), part, options.log) })
+}
+
+/** What happened is told when it is over, also of an outage that nobody could note. */
+function noteReturn(pool: Pool | null, part: Pick<Part, 'name' | 'kind' | 'since'>, log: Logger): void {
+  const { name, kind, since } = part
+  if (pool === null || kind === 'receiver') return
+  const what = `${titleOf(part).replace(/^the/, 'The')} did not work.`
+  const problem = kind === 'service' ? 'service_down' : 'part_down'
+  noteEnd(pool, { key: `${problem}:${name}`, kind: problem, what, since }).catch((error) =>
+    log.debug({ err: error, part: name }, 'it could not be noted that a part works again'),
+  )
 }
 
 /** What other workers ask is known by the minute only. */

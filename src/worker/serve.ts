@@ -75,7 +75,10 @@ export async function serve(options: {
     get streams() {
       return configuredStreams(config)
     },
-    parts: openWorkerParts({ config, jobs: () => state.live?.jobs ?? null, pauses, log }),
+    parts: openWorkerParts({
+      ...{ config, jobs: () => state.live?.jobs ?? null, pauses, log },
+      pool: () => state.context?.database.pool ?? null,
+    }),
     tasks: openBackgroundTasks({ log }),
     mirror: null,
     context: null,

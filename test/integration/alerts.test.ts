@@ -252,7 +252,9 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     answer.status = 500
     await using simulator = await startSimulator()
     const config = loadConfig(environmentFor(simulator, database, { ALERT_WEBHOOK_URL: url }))
-    const parts = openWorkerParts({ config, jobs: () => null, pauses: openPauses(), log: quietLog })
+    const parts = openWorkerParts({
+      ...{ config, jobs: () => null, pool: () => null, pauses: openPauses(), log: quietLog },
+    })
     const isUp = () => parts.list().find(({ name }) => name === 'alerts')?.isUp
     const sendTest = testAlertOf(config, parts) ?? (async () => '')
     parts.worked('database')

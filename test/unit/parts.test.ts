@@ -184,6 +184,7 @@ describe('a service whose streams are paused', () => {
     const parts = openWorkerParts({
       config,
       jobs: () => null,
+      pool: () => null,
       pauses,
       log: openLog({ level: 'info', stream: new PassThrough() }),
       nowMs: clock,

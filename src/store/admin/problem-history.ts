@@ -33,6 +33,20 @@ export async function noteProblems(client: Queryable, seen: readonly SeenProblem
   )
 }
 
+/** At once, and not when nobody has seen it for a while; also if nobody could note that it began. */
+export async function noteEnd(client: Queryable, ended: Omit<SeenProblem, 'stream'>): Promise<void> {
+  const { key, kind, what, since } = ended
+  await client.query(
+    `with closed as (
+       update tidemark.problem_history set ended_at = now(), seen_at = now() where key = $1 and ended_at is null returning id
+     )
+     insert into tidemark.problem_history (key, kind, what, since, seen_at, ended_at)
+     select $1, $2, $3, $4, now(), now() where not exists (select from closed)
+       and not exists (select from tidemark.problem_history where key = $1 and ended_at > $4)`,
+    [key, kind, what, since],
+  )
+}
+
 export async function forgetOldProblems(client: Queryable): Promise<void> {
   await client.query(`delete from tidemark.problem_history where ended_at < now() - interval '${keptFor}'`)
 }

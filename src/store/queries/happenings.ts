@@ -2,11 +2,13 @@
 // Read-only.
 
 import type { ClientBase } from 'pg'
+import { formatDuration } from '../../util/text.ts'
 import { latestRunsSql } from './runs.ts'
 
 export type Happening = {
   readonly at: Date
-  readonly stream: string
+  /** Null when it is not about one. */
+  readonly stream: string | null
   readonly tone: '' | 'warn' | 'bad'
   readonly text: string
   /** The key of the row that it is about. */
@@ -63,5 +65,40 @@ export async function readHappenings(
      where at > now() - interval '7 days' order by at desc limit ${most}`,
     [streams],
   )
-  return rows
+  const all = [...rows, ...(await readReturns(client, streams))]
+  return all.toSorted((a, b) => b.at.getTime() - a.at.getTime()).slice(0, most)
+}
+
+type Return = {
+  readonly at: Date
+  readonly key: string
+  readonly lastedMs: number
+  readonly isReadSince: boolean
+}
+
+/** Outages that are over. Nothing was missed when every stream that is read has been read through a later moment. */
+async function readReturns(
+  client: Pick<ClientBase, 'query'>,
+  streams: readonly string[],
+): Promise<readonly Happening[]> {
+  const { rows } = await client.query<Return>(
+    `select ended_at as at, key, extract(epoch from ended_at - since)::float8 * 1000 as "lastedMs",
+       not exists (
+         select from tidemark.stream where name = any ($1) and paused_at is null and coalesce(read_through_at < ended_at, true)
+       ) as "isReadSince"
+     from tidemark.problem_history
+     where ended_at > now() - interval '7 days' and (kind = 'service_down' or key in ('part_down:database', 'part_down:queue'))
+     order by ended_at desc limit ${most}`,
+    [streams],
+  )
+  return rows.map(({ at, key, lastedMs, isReadSince }) => ({
+    ...{ at, stream: null, tone: '', key: null, runId: null },
+    text: `${nameOf(key)} works again after ${formatDuration(lastedMs)}; ${isReadSince ? 'nothing was missed' : 'what changed meanwhile is read now'}`,
+  }))
+}
+
+const nameOf = (key: string): string => {
+  const name = key.slice(key.indexOf(':') + 1)
+  if (!key.startsWith('part_down:')) return `The ${name} service`
+  return name === 'database' ? 'Postgres' : 'The queue'
 }

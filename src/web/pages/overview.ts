@@ -30,7 +30,7 @@ export const overviewPage: Page = {
         title: html`<span role="status">${live(cells, 'verdict')}</span>`,
         lead: live(cells, 'lead'),
       }),
-      body: html`<section class="card problems" aria-labelledby="problems"><h2 id="problems">Problems</h2>${problemCards(problems, snapshot)}</section>
+      body: html`<section class="card problems" aria-labelledby="problems"><h2 id="problems">Problems</h2>${problemCards(problems, snapshot, context.viewer)}</section>
 ${firstLoadCard(snapshot)}
 ${streamsCard(snapshot, cells)}
 <div class="cols"><section class="card c8">${stateTimeline(context.statusQueries.streams, states, day)}</section>${whatHappened(late, context.now)}</div>
@@ -54,11 +54,16 @@ const whatHappened = (happenings: readonly Happening[], now: Date): Html =>
   html`<section class="card c4" aria-labelledby="happened"><h2 id="happened">What happened</h2>${
     happenings.length === 0
       ? html`<p class="quiet">Nothing out of the ordinary in 7 days.</p>`
-      : html`<ol class="story">${happenings.map(
-          (one) =>
-            html`<li${one.tone !== '' && html` class="${one.tone}"`}><span>${foreign(one.text, 200)}${one.key !== null && html` <a href="${recordAddress(one.stream, one.key)}">${one.stream} ${foreign(one.key, 40)}</a>`}${one.runId !== null && html` (<a href="/runs/${one.runId}">run ${one.runId}</a>)`}</span><span class="small quiet">${clock(one.at, now)}${one.key === null && html` · <a href="/streams/${one.stream}">${one.stream}</a>`}</span></li>`,
-        )}</ol>`
+      : html`<ol class="story">${happenings.map((one) => happened(one, now))}</ol>`
   }<p class="small"><a href="/runs?outcome=changed">Runs</a> · <a href="/actions">Who did what</a></p></section>`
+
+const happened = ({ tone, text, stream, key, runId, at }: Happening, now: Date): Html =>
+  html`<li${tone !== '' && html` class="${tone}"`}>
+<span>${foreign(text, 200)}
+${stream !== null && key !== null && html`<a href="${recordAddress(stream, key)}">${stream} ${foreign(key, 40)}</a>`}
+${runId !== null && html`(<a href="/runs/${runId}">run ${runId}</a>)`}</span>
+<span class="small quiet">${clock(at, now)}
+${stream !== null && key === null && html`· <a href="/streams/${stream}">${stream}</a>`}</span></li>`
 
 function row({ stream, kind }: StreamSnapshot, cells: Cells): Html {
   const cell = (name: string) => live(cells, `${stream}/${name}`)

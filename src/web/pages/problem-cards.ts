@@ -3,17 +3,19 @@
 import type { Problem } from '../../problems/stream-problems.ts'
 import { type Care, careOf } from '../../problems/stream-state.ts'
 import { age, clock, foreign, type Html, html, state } from '../html.ts'
+import type { Viewer } from '../sessions.ts'
 import type { Snapshot } from '../status-queries.ts'
 import { addressOf } from './tables.ts'
 
 export const needsCount = (problems: readonly Problem[]): number =>
   problems.filter((one) => careOf(one) === 'needs you').length
 
-export const problemCards = (
-  problems: readonly Problem[],
-  snapshot: Pick<Snapshot, 'at' | 'runbooksUrl'>,
-): Html | null =>
-  problems.length === 0 ? null : html`<div>${inOrder(problems).map((one) => card(one, snapshot))}</div>`
+export const problemCards = (problems: readonly Problem[], snapshot: Shown, viewer: Viewer): Html | null =>
+  problems.length === 0
+    ? null
+    : html`<div>${inOrder(problems).map((one) => card(one, snapshot, viewer))}</div>`
+
+type Shown = Pick<Snapshot, 'at' | 'runbooksUrl'>
 
 const order: readonly Care[] = ['needs you', 'heals', 'news']
 
@@ -22,16 +24,23 @@ const inOrder = (problems: readonly Problem[]): readonly Problem[] =>
 
 const tones = { 'needs you': 'bad', heals: 'warn', news: 'idle' } as const
 
-const card = (problem: Problem, { at: now, runbooksUrl }: Pick<Snapshot, 'at' | 'runbooksUrl'>): Html => {
-  const { key, what, whatToDo, runbook, since } = problem
+const card = (problem: Problem, { at: now, runbooksUrl }: Shown, viewer: Viewer): Html => {
+  const { key, what, seen = null, whatToDo, runbook, since } = problem
   const { title, rest } = headOf(what)
   const [address, words] = placeOf(problem)
   return html`<article class="problem" id="problem-${key.replaceAll(/[^\w:-]/g, '-')}"><div><h3>${state(tones[careOf(problem)], foreign(title, 300))}</h3>
 ${rest !== '' && html`<p>${foreign(rest, 500)}</p>`}
+${seen !== null && seenInWords(seen, viewer)}
 <p class="small">${withCode(whatToDo)}</p>
 <p class="small quiet">${since && html`since ${clock(since, now)} UTC, ${age(since, now)} · `}More: ${runbookLink(runbook, runbooksUrl)}</p></div>
 <div class="bar"><a class="btn${problem.kind === 'deletions_blocked' && ' go'}" href="${address}">${words}</a></div></article>`
 }
+
+/** Text of the upstream is for people who signed in, where people can. */
+const seenInWords = (seen: string, { role, canSignIn }: Viewer): Html =>
+  role === null && canSignIn
+    ? html`<p class="small"><a href="/sign-in">Sign in</a> to see what it answered.</p>`
+    : html`<p class="small">What was seen last: ${foreign(seen, 500)}</p>`
 
 const runbookLink = (path: string, runbooksUrl: string | null): Html =>
   runbooksUrl === null

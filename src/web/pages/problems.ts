@@ -31,7 +31,7 @@ export const problemsPage: Page = {
       const own = problems.filter((one) => careOf(one) === care)
       return own.length === 0
         ? null
-        : html`<section class="card" aria-label="${title}"><h2>${title}</h2>${problemCards(own, snapshot)}</section>`
+        : html`<section class="card" aria-label="${title}"><h2>${title}</h2>${problemCards(own, snapshot, viewer)}</section>`
     }
     const quarantined = snapshot.streams.filter((one) => one.quarantined > 0)
     return {

@@ -1,0 +1,67 @@
+// What people are told of an outage: on its card what the upstream answered, and when it is over that it is.
+
+import { describe, expect, it } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { noteEnd, noteProblems } from '../../src/store/admin/problem-history.ts'
+import { readHappenings } from '../../src/store/queries/happenings.ts'
+import { openBrowsing } from '../support/browsing.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { adminToken, startTestWorker } from '../support/worker.ts'
+
+const soon = { timeout: 90_000, interval: 200 }
+
+describe.skipIf(!hasPostgres)('an outage', () => {
+  const database = createTestDatabase({ forEach: true })
+
+  it('shows what the upstream answers to those who signed in, and is told when it is over', async () => {
+    await using simulator = await startSimulator({ assignments: 5 })
+    const worker = await startTestWorker(simulator, database, {
+      STREAMS: 'assignment',
+      SCHEDULE_ASSIGNMENT: '1s',
+    })
+    const stranger = openBrowsing(worker.url)
+    const operator = openBrowsing(worker.url)
+    const shown = async (browsing: typeof operator) => await (await browsing.get('/')).text()
+    try {
+      await operator.signIn(adminToken)
+      await expect.poll(() => shown(operator), soon).toContain('Everything is up to date')
+      const mend = simulator.faults.add({ kind: 503 })
+      await expect.poll(() => shown(operator), soon).toMatch(/What was seen last: <bdi>.*status 503/)
+      expect(await shown(stranger)).toContain('to see what it answered')
+      expect(await shown(stranger)).not.toContain('status 503')
+      mend()
+      await expect
+        .poll(() => shown(operator), soon)
+        .toMatch(/The assignment service works again after [\d.]+ (s|m)[^;]*; nothing was missed/)
+    } finally {
+      await worker.stop()
+    }
+  })
+
+  it('P18: of Postgres or the queue is told too, and nothing was missed only once all was read since', async () => {
+    const { pool } = database
+    const texts = async () => (await readHappenings(pool, ['assignment'])).map(({ text }) => text)
+    const read = (when: string) =>
+      pool.query(
+        `insert into tidemark.stream (name, read_through_at) values ('assignment', ${when})
+         on conflict (name) do update set read_through_at = excluded.read_through_at`,
+      )
+    const ended = (name: string, seconds: number) => ({
+      ...{ key: `part_down:${name}`, kind: 'part_down', what: `${name} did not work.` },
+      since: new Date(Date.now() - seconds * 1_000),
+    })
+    await read(`now() - interval '1 minute'`)
+    await noteEnd(pool, ended('database', 23))
+    expect(await texts()).toEqual(['Postgres works again after 23 s; what changed meanwhile is read now'])
+    await read('now()')
+    // One that was noted while it lasted is told once.
+    await noteProblems(pool, [{ ...ended('queue', 40), stream: null }])
+    await noteEnd(pool, ended('queue', 12))
+    await noteEnd(pool, ended('queue', 12))
+    await read('clock_timestamp()')
+    expect(await texts()).toEqual([
+      'The queue works again after 40 s; nothing was missed',
+      'Postgres works again after 23 s; nothing was missed',
+    ])
+  })
+})
