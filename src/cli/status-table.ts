@@ -2,7 +2,13 @@
 // on: columns that do not fit are left out, the least important first.
 
 import type { Problem, ProblemKind } from '../problems/stream-problems.ts'
-import { careOf, type StreamState, type Tone, verdictInWords } from '../problems/stream-state.ts'
+import {
+  careOf,
+  type StreamState,
+  type Tone,
+  unexplainedInWords,
+  verdictInWords,
+} from '../problems/stream-state.ts'
 import { livingRows, type StreamOverview } from '../store/queries/overview.ts'
 import {
   estimate,
@@ -144,6 +150,7 @@ export function statusLines(status: Status, out: Look, before: Status | null = n
     ...tableLines(status, out, width, before),
     ...readingLines(status, out, width),
     ...settlingLines(status, out, width),
+    ...unexplainedLines(status, out, width),
     ...problemLines(status, out, width),
   ]
 }
@@ -240,6 +247,14 @@ function settlingLines({ lines }: Status, out: Look, width: number): readonly st
   const why = waiting.length === 1 ? first.settling.why : notSettledBecause
   return ['', ...marked(out, 'idle', `Not settled yet: ${named}. ${why}`, width)]
 }
+
+/** Lines that explain why an age of DELETIONS grows. */
+const unexplainedLines = ({ lines }: Status, out: Look, width: number): readonly string[] =>
+  lines.flatMap(({ overview: { stream, unexplained, blockedDeletions, paused } }) =>
+    unexplained === null || blockedDeletions !== null || paused !== null
+      ? []
+      : ['', ...marked(out, 'idle', `${stream}: ${unexplainedInWords(unexplained)}`, width)],
+  )
 
 const isOfService: readonly ProblemKind[] = ['service_down', 'told_to_wait']
 

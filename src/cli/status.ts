@@ -265,6 +265,7 @@ const streamJson = (
   missed_rows: one.missedRows,
   unfinished_backfills: one.unfinishedBackfills,
   blocked_deletions: one.blockedDeletions,
+  unexplained_differences: one.unexplained,
   problems: problems.map(problemJson),
   paused: one.paused,
 })

@@ -1,8 +1,10 @@
 // In which state a stream is, in a few words: the same on pages, in the terminal and in the history of minutes. Pure.
 
 import type { NotedState } from '../store/admin/watch.ts'
+import type { Unexplained } from '../store/queries/symptoms.ts'
 import type { StreamStanding } from '../store/queries/watch.ts'
 import type { ServiceName } from '../streams/catalog.ts'
+import { count } from '../util/text.ts'
 import { isNews, type Problem, type ProblemKind } from './stream-problems.ts'
 
 /** Who does something about a problem: a person, Tidemark itself, or nobody, because it only has to be known. */
@@ -40,7 +42,7 @@ const byProblem: readonly (readonly [kind: ProblemKind, Standing])[] = [
 ]
 
 export function stateOfStream(
-  { stream, paused: pause, readThroughAt, running }: StreamStanding,
+  { stream, paused: pause, readThroughAt, running, unexplained = null }: StreamStanding,
   service: ServiceName,
   problems: readonly Problem[],
 ): StreamState {
@@ -55,10 +57,24 @@ export function stateOfStream(
     const state = isLoaded || standing.state === 'stopped' ? standing.state : 'loading'
     return { ...standing, state, reason: cause.what }
   }
-  if (isLoaded) return { tone: 'ok', words: 'up to date', state: 'live', reason: null }
+  if (isLoaded)
+    return {
+      tone: 'ok',
+      words: 'up to date',
+      state: 'live',
+      reason: unexplained && unexplainedInWords(unexplained),
+    }
   const begun = running.length > 0
   const [tone, words] = begun ? (['busy', 'first load'] as const) : (['todo', 'not read yet'] as const)
   return { tone, words, state: 'loading', reason: null }
+}
+
+/** Why deletions are not known through a later time, although nothing is wrong with the stream. */
+export function unexplainedInWords({ since, differences }: Unexplained): string {
+  const [many, are] =
+    differences === 1 ? ['One difference', 'is'] : [`${count(differences)} differences`, 'are']
+  const until = differences === 1 ? 'it is' : 'they are'
+  return `${many} between the list of the upstream and the rows here ${are} being looked for since ${new Date(since).toISOString()}. Until ${until} explained, deletions are known only through an earlier time.`
 }
 
 const numbers = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten']

@@ -205,6 +205,7 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
       mirror.knownThrough(looked < at ? looked : at)
     },
     ranksAgree: async () => mirror.ranksAgree(startedAt),
+    ranksDiffer: async () => {},
   }
 }
 

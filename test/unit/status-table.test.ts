@@ -32,6 +32,7 @@ const overview = (stream: string, more: Partial<StreamOverview> = {}): StreamOve
   quarantined: 0,
   rescued: 0,
   deletedRows: 12,
+  unexplained: null,
   missedRows: 0,
   unfinishedBackfills: 0,
   related: null,

@@ -3,7 +3,7 @@
 import pg, { type ClientBase, type QueryResult } from 'pg'
 import { relatedStreams } from '../../streams/catalog.ts'
 import { latestRunsSql } from './runs.ts'
-import { type BlockedDeletions, blockedDeletionsOf } from './symptoms.ts'
+import { type BlockedDeletions, blockedDeletionsOf, isUnexplainedSql, type Unexplained } from './symptoms.ts'
 
 // How far the reading of related records has come. Counts only.
 export type RelatedProgress = {
@@ -127,6 +127,8 @@ export type StreamOverview = {
   readonly related: RelatedProgress | null
   /** Until an operator approves or rejects them. */
   readonly blockedDeletions: BlockedDeletions | null
+  /** Differences that no look has explained: deletions stay known through a time before. */
+  readonly unexplained: Unexplained | null
   /** By an operator; null: it is read as usual. */
   readonly paused: { readonly at: string; readonly by: string; readonly reason: string | null } | null
 }
@@ -204,6 +206,7 @@ export async function readOverview(
          where asked.stream = stream.name and asked.status in ('waiting', 'running')
        )::int as "unfinishedBackfills",
        blocked_deletions as "blockedDeletions",
+       case when ${isUnexplainedSql} then unexplained end as unexplained,
        case when paused_at is not null
          then jsonb_build_object('at', paused_at, 'by', paused_by, 'reason', pause_reason) end as paused
      from unnest($1::text[]) with ordinality as wanted (name, place)

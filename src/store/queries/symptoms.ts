@@ -17,6 +17,13 @@ export type BlockedDeletions = {
 }
 export type Rejection = { readonly at: Date | null; readonly by: string; readonly reason: string | null }
 
+/** Differences between the list and the rows that no look has explained yet. */
+export type Unexplained = { readonly since: string; readonly differences: number }
+
+/** Of a line of `stream`: whether deletions are not known through a later time because of them. */
+export const isUnexplainedSql =
+  "coalesce(deletions_known_at < (unexplained ->> 'since')::timestamptz, unexplained is not null)"
+
 /** Null when nothing is blocked. */
 export function blockedDeletionsOf(stored: unknown): BlockedDeletions | null {
   if (stored === null || stored === undefined) return null

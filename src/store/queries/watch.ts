@@ -1,6 +1,7 @@
 // What workers noted for those who watch: which of them there are, and what was in the minutes and hours before. Read-only.
 
 import type { ClientBase } from 'pg'
+import { isUnexplainedSql, type Unexplained } from './symptoms.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
 
@@ -55,6 +56,8 @@ export type StreamStanding = {
   readonly paused: { readonly at: string } | null
   readonly readThroughAt: Date | null
   readonly running: readonly string[]
+  /** Null or left out: none. */
+  readonly unexplained?: Unexplained | null
 }
 
 export async function readStandings(
@@ -64,6 +67,7 @@ export async function readStandings(
   const { rows } = await client.query<StreamStanding>(
     `select name as stream, read_through_at as "readThroughAt",
        case when paused_at is not null then jsonb_build_object('at', paused_at) end as paused,
+       case when ${isUnexplainedSql} then unexplained end as unexplained,
        array(select kind from tidemark.run where run.stream = name and status = 'running') as running
      from tidemark.stream where name = any ($1)`,
     [streams],

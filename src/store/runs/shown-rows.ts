@@ -4,6 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import { type Gone, provenByParts, type ShownRows, type Slice } from '../../sync/ports/audits.ts'
 import { markedWithinDaySql } from '../queries/evidence.ts'
+import { isUnexplainedSql } from '../queries/symptoms.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { isOlderSql, markAbsent, noteThere } from './absences.ts'
 import { storeBlockedDeletions } from './blocked-deletions.ts'
@@ -191,6 +192,40 @@ export async function markedBefore({ session, stream }: RunParts): Promise<numbe
   return rows[0]?.marked ?? 0
 }
 
+/** The half of ShownRows that keeps what ranks say. */
+function ranksOf(parts: RunParts): Pick<ShownRows, 'ranksAgree' | 'ranksDiffer'> {
+  const { session, stream } = parts
+  const { client } = session
+  return {
+    async ranksAgree() {
+      await session.fenced(() =>
+        client.query(
+          `update tidemark.stream
+           set deletions_known_at = greatest(deletions_known_at, ranks_agreed_at), ranks_agreed_at = $2
+           where name = $1 and (ranks_agreed_at is null or last_lookback_at >= ranks_agreed_at)`,
+          [stream.name, parts.startedAt],
+        ),
+      )
+      await session.fenced(() =>
+        client.query(
+          'update tidemark.stream set unexplained = null where name = $1 and unexplained is not null',
+          [stream.name],
+        ),
+      )
+    },
+    async ranksDiffer(differences) {
+      await session.fenced(() =>
+        client.query(
+          `update tidemark.stream set unexplained = jsonb_build_object(
+             'since', case when ${isUnexplainedSql} then (unexplained ->> 'since')::timestamptz else $2 end, 'differences', $3::int
+           ) where name = $1`,
+          [stream.name, parts.startedAt, differences],
+        ),
+      )
+    },
+  }
+}
+
 export function shownRowsOf(parts: RunParts): ShownRows {
   const { session, stream } = parts
   const { client } = session
@@ -223,7 +258,7 @@ export function shownRowsOf(parts: RunParts): ShownRows {
       parts.onMarked(marked)
       return marked
     },
-    ...{ ...blockingOf(parts), ...lookedAgainOf(parts) },
+    ...{ ...blockingOf(parts), ...lookedAgainOf(parts), ...ranksOf(parts) },
     async sweep() {
       const { rows } = await session.alone(() =>
         client.query<{ swept_key: string | null; began: Date | null }>(
@@ -255,16 +290,6 @@ export function shownRowsOf(parts: RunParts): ShownRows {
              select min(there_at) from tidemark.suspect where suspect.stream = name
            ))) where name = $1`,
           [stream.name, at],
-        ),
-      )
-    },
-    async ranksAgree() {
-      await session.fenced(() =>
-        client.query(
-          `update tidemark.stream
-           set deletions_known_at = greatest(deletions_known_at, ranks_agreed_at), ranks_agreed_at = $2
-           where name = $1 and (ranks_agreed_at is null or last_lookback_at >= ranks_agreed_at)`,
-          [stream.name, parts.startedAt],
         ),
       )
     },

@@ -80,6 +80,11 @@ export const streamTable = tidemark.table('stream', {
    * since the stream was read from the beginning.
    */
   ranksAgreedAt: at('ranks_agreed_at'),
+  /**
+   * Differences between the list and the rows that no look has explained, as `{since, differences}`. Over when ranks agree, or when the
+   * sweep has been everywhere since.
+   */
+  unexplained: jsonb('unexplained'),
   /** The key that the current round of the sweep has reached. */
   sweptKey: text('swept_key'),
   /** When that round began; empty: of some records in it, it is not known whether they are there. */

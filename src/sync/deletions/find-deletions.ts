@@ -193,6 +193,7 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked>
     return nothingSettled
   }
   if (unexplained === 0) await run.shown.ranksAgree()
+  else await run.shown.ranksDiffer(unexplained)
   await run.shown.block(null)
   const evidence = `${plural(found.compared, 'place')} of the list compared: each held our row, or what vanished explains it`
   await believe(search, learnt('ranks', 'trusted', evidence))

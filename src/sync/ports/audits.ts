@@ -123,6 +123,8 @@ export type ShownRows = {
    * it counts only when a look-back that reached all the way, which brings the late one, has gone by, and they still are as many.
    */
   ranksAgree(): Promise<void>
+  /** The list and the rows differ in so many places, and no look has told why. */
+  ranksDiffer(differences: number): Promise<void>
 }
 
 export type Reconciliation = {

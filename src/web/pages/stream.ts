@@ -1,5 +1,6 @@
 // `/streams/:name`: how current one stream is, what it is read by, and what was caught. Its other tabs are pages beside it.
 
+import { unexplainedInWords } from '../../problems/stream-state.ts'
 import { livingRows, type StreamOverview } from '../../store/queries/overview.ts'
 import { kinds, streams } from '../../streams/catalog.ts'
 import { settingsOfStream } from '../../streams/settings.ts'
@@ -51,7 +52,8 @@ const firstLoad = ({ stream }: StreamSnapshot, cells: Cells): Html | null =>
 const fact = (title: string, value: Html | string | null, meaning?: string): Html =>
   html`<div><dt>${title}</dt><dd>${value}${meaning && html`<small>${meaning}</small>`}</dd></div>`
 
-function current({ stream, kind, settling }: StreamSnapshot, cells: Cells): Html {
+function current({ stream, kind, settling, unexplained, ...held }: StreamSnapshot, cells: Cells): Html {
+  const isSearching = unexplained !== null && held.blockedDeletions === null && held.paused === null
   const cell = (name: string) => live(cells, `${stream}/${name}`)
   return html`<section class="card" aria-labelledby="current"><div class="bar spread"><h2 id="current">How current is it?</h2>${tideKey}</div>
 <div>${tideAxis}${cell('gauge')}</div>
@@ -63,6 +65,7 @@ ${fact('Rows', cell('rows'), 'as Postgres has counted along')}
 ${kind === 'changes' && fact('Position', cell('position'), 'every version up to this one has been read')}
 </dl>
 ${settling && html`<p class="small quiet"><b>Not settled yet.</b> ${settling.why}</p>`}
+${isSearching && html`<p class="small quiet"><b>Deletions.</b> ${unexplainedInWords(unexplained)}</p>`}
 ${timesMeaning}</section>`
 }
 

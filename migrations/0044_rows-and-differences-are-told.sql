@@ -1,3 +1,4 @@
+ALTER TABLE "tidemark"."stream" ADD COLUMN "unexplained" jsonb;--> statement-breakpoint
 -- Deleted rows are counted by an index of their own. Without it, as on a table that belongs to another role, they are not counted.
 DO $$
 declare

@@ -1,0 +1,54 @@
+// A difference between the list and the rows that no look explains is told, as long as deletions are not known through a later time.
+
+import { describe, expect, it } from 'vitest'
+import { stateOfStream } from '../../src/problems/stream-state.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { readOverview } from '../../src/store/queries/overview.ts'
+import { readStandings } from '../../src/store/queries/watch.ts'
+import { pickStream, streams } from '../../src/streams/catalog.ts'
+import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
+import { openTestContext } from '../support/context.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+
+const assignment = pickStream('assignment', streams)
+const { signal } = new AbortController()
+
+describe.skipIf(!hasPostgres)('a difference that no look explains', () => {
+  const database = createTestDatabase()
+
+  it('P18: is told with its time, until a look explains it', async () => {
+    await using upstream = await startSimulator({ assignments: 60 })
+    await using context = await openTestContext(database, upstream)
+    await context.read(assignment, 'incremental', { signal })
+    if (assignment.kind !== 'changes') throw new Error('assignments are read by row version')
+    const given = context.contextOf(assignment)
+    let isHidden = true
+    const source: typeof given.source = {
+      ...given.source,
+      lookup: async (key, until) =>
+        isHidden && key === '17' ? 'unclear' : ((await given.source.lookup?.(key, until)) ?? 'unclear'),
+    }
+    const told = async () => {
+      await findDeletions({ ...given, source, signal })
+      const [overview] = await readOverview(database.pool, ['assignment'])
+      const [standing] = await readStandings(database.pool, ['assignment'])
+      return {
+        unexplained: overview?.unexplained,
+        ...(standing && stateOfStream(standing, 'assignment', [])),
+      }
+    }
+    expect(await told()).toMatchObject({ unexplained: null, reason: null })
+    upstream.source.remove('assignment', 17)
+    const first = await told()
+    expect(first).toMatchObject({
+      ...{ state: 'live', unexplained: { differences: 1 } },
+      reason: expect.stringMatching(
+        /^One difference between the list of the upstream and the rows here is being looked for since 20\S+Z\. Until it is explained, deletions are known only/,
+      ),
+    })
+    // Since when it was first seen.
+    expect((await told()).unexplained).toEqual(first.unexplained)
+    isHidden = false
+    expect(await told()).toMatchObject({ unexplained: null, reason: null })
+  })
+})
