@@ -15,7 +15,6 @@ import {
 import { asChangesStream } from '../operator/positions.ts'
 import { requestBackfill } from '../store/admin/requests.ts'
 import { listBackfills, readBackfill } from '../store/queries/backfills.ts'
-import { readProgress } from '../store/queries/progress.ts'
 import { type ChangesStream, pickStream, streams } from '../streams/catalog.ts'
 import { runNextBackfill } from '../sync/changes/backfill.ts'
 import type { Backfill } from '../sync/ports/store.ts'
@@ -23,7 +22,7 @@ import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
 import { type Call, type Command, json, operator } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
-import { showProgress } from './live-progress.ts'
+import { showReading } from './live-progress.ts'
 import { readMirror } from './mirror.ts'
 import { fitted, fittedTable } from './output.ts'
 import { act, recordedHere } from './recorded.ts'
@@ -124,15 +123,13 @@ async function work(
   { id }: Pick<Backfill, 'id'>,
 ): Promise<ExitCode> {
   const { pool } = context.database
-  const progress = showProgress({
-    terminal: stderr,
-    title: `backfill ${id}`,
-    read: async () => {
-      const readings = await readProgress(pool, [stream.name])
-      return readings.find(({ reading }) => reading === 'backfill') ?? null
+  const progress = showReading(
+    { terminal: stderr, pool, stream: stream.name },
+    {
+      ...{ reading: 'backfill', title: `backfill ${id}` },
+      hint: 'Ctrl-C stops it here; the next worker continues it',
     },
-    hint: 'Ctrl-C stops it here; the next worker continues it',
-  })
+  )
   try {
     for (;;) {
       const outcome = await runNextBackfill({

@@ -1,6 +1,8 @@
 // How far a reading is, while a verb waits for it: on a terminal a block that is written over, elsewhere a line every ten seconds. It says
 // what is recorded, so that it is the same wherever one looks.
 
+import type { Pool } from 'pg'
+import { readProgress } from '../store/queries/progress.ts'
 import {
   estimate,
   leftInWords,
@@ -20,6 +22,19 @@ const lineEveryMs = 10_000
 const quietMs = 400
 
 export type LiveProgress = { end(): void }
+
+/** Of what a verb reads of a stream; `reading` left out: whatever it is. */
+export const showReading = (
+  { terminal, pool, stream }: { readonly terminal: Output; readonly pool: Pool; readonly stream: string },
+  { reading, ...more }: { readonly reading?: string; readonly title?: string; readonly hint?: string } = {},
+): LiveProgress =>
+  showProgress({
+    ...{ terminal, title: stream, ...more },
+    async read() {
+      const readings = await readProgress(pool, [stream])
+      return readings.find((one) => reading === undefined || one.reading === reading) ?? null
+    },
+  })
 
 export function showProgress(options: {
   readonly terminal: Output

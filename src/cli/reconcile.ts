@@ -4,12 +4,11 @@ import { loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
 import { type ReconcileOnce, reconcileOnce, reconcileSentence } from '../operator/reconcile.ts'
-import { readProgress } from '../store/queries/progress.ts'
 import { pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
-import { showProgress } from './live-progress.ts'
+import { showReading } from './live-progress.ts'
 import { act } from './recorded.ts'
 
 export const reconcile: Command = {
@@ -45,14 +44,8 @@ async function run(call: Call): Promise<ExitCode> {
   const results: TimedReconcile[] = []
   for (const stream of wanted) {
     if (signal.aborted) break
-    const progress = showProgress({
-      terminal: stderr,
-      title: stream.name,
-      read: async () => {
-        const readings = await readProgress(context.database.pool, [stream.name])
-        return readings.find(({ reading }) => reading === 'reconcile') ?? null
-      },
-    })
+    const seen = { terminal: stderr, pool: context.database.pool, stream: stream.name }
+    const progress = showReading(seen, { reading: 'reconcile' })
     const result = await timed(() => reconcileOnce(context, stream, { approved: 0, signal, log })).finally(
       progress.end,
     )

@@ -12,6 +12,7 @@ import {
 import { livingRows, type StreamOverview } from '../store/queries/overview.ts'
 import {
   estimate,
+  isTold,
   outlookInWords,
   percent,
   type ReadingProgress,
@@ -222,9 +223,7 @@ function columnsThatFit(widths: readonly number[], width: number): readonly numb
 }
 
 function readingLines({ readings, now }: Status, out: Look, width: number): readonly string[] {
-  // Other readings that have no rows yet are not shown: most of them only look for something and find nothing.
-  const shown = readings.filter(({ reading, rows }) => reading === 'first load' || rows > 0)
-  const lines = shown.flatMap((reading) => {
+  const lines = readings.filter(isTold).flatMap((reading) => {
     const seen = estimate(reading, now)
     const facts = [
       rowsInWords(reading),

@@ -4,14 +4,13 @@ import { type Config, loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext, type ReadOptions, type ScheduledKind, type SyncContext } from '../context.ts'
 import { readLookbackState } from '../store/queries/due.ts'
-import { readProgress } from '../store/queries/progress.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
-import { showProgress } from './live-progress.ts'
+import { showReading } from './live-progress.ts'
 
 export const sync: Command = {
   name: 'sync',
@@ -81,11 +80,7 @@ async function syncOne(
 ): Promise<Result> {
   const startedAt = performance.now()
   const { pool } = context.database
-  const progress = showProgress({
-    terminal: stderr,
-    title: stream.name,
-    read: async () => (await readProgress(pool, [stream.name]))[0] ?? null,
-  })
+  const progress = showReading({ terminal: stderr, pool, stream: stream.name })
   let position: string | null = null
   const hooks: ReadOptions = {
     signal,

@@ -10,6 +10,7 @@ import { messageOf, UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json, wholeNumber } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
+import { showReading } from './live-progress.ts'
 import { fitted, type Output } from './output.ts'
 import { recordedHere } from './recorded.ts'
 
@@ -37,7 +38,7 @@ export const verify: Command = {
 type Result = VerifyOutcome & { readonly durationMs: number }
 
 async function run(call: Call): Promise<ExitCode> {
-  const { environment, positionals, values, log, signal, stdout } = call
+  const { environment, positionals, values, log, signal, stdout, stderr } = call
   const sample = wholeNumber(values, 'sample', { least: 1 })
   const repair = values.repair === true
   if (repair && sample !== null)
@@ -60,8 +61,12 @@ async function run(call: Call): Promise<ExitCode> {
           onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
         })
       const { pool } = context.database
+      const progress = showReading({ terminal: stderr, pool, stream: stream.name }, { reading: 'verify' })
       const action = { action: 'repair', target: stream.name } as const
-      const outcome = repair ? await recordedHere({ pool, log }, action, verify, inShort) : await verify()
+      const outcome = await (repair
+        ? recordedHere({ pool, log }, action, verify, inShort)
+        : verify()
+      ).finally(progress.end)
       if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the verification failed')
       const result = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
       results.push(result)

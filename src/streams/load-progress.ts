@@ -36,6 +36,14 @@ export type ReadingProgress = {
 /** A range, as shares of all versions from where the reading began up to where it goes. */
 export type UnreadPart = readonly [from: number, to: number]
 
+/** Most others only look for something, and find nothing. */
+export const isTold = ({ reading, rows }: Pick<ReadingProgress, 'reading' | 'rows'>): boolean =>
+  reading === 'first load' || rows > 0
+
+/** These list records and compare them; others store what they read. */
+const listing: readonly string[] = ['reconcile', 'verify', 'deletions']
+export const isListing = ({ reading }: Pick<ReadingProgress, 'reading'>): boolean => listing.includes(reading)
+
 export type Estimate = {
   /** From 0 to 1; null: nobody knows how many there are. Never falls. */
   readonly share: number | null

@@ -1,9 +1,11 @@
-// How far a first load is: a card of the overview while one goes on. Everything comes from what is recorded.
+// How far readings are that go on: the first load on the overview, others where they are listed. Everything comes from what is recorded.
 
 import { livingRows } from '../store/queries/overview.ts'
 import {
   type Estimate,
   estimate,
+  isListing,
+  isTold,
   leftInWords,
   outlookInWords,
   percent,
@@ -14,7 +16,7 @@ import {
 } from '../streams/load-progress.ts'
 import { plural } from '../util/text.ts'
 import { bars } from './charts.ts'
-import { clock, count, foreign, type Html, html, shortSpan, state } from './html.ts'
+import { clock, count, foreign, type Html, html, kindInWords, shortSpan, state } from './html.ts'
 import type { Snapshot } from './status-queries.ts'
 
 type Seen = Pick<Snapshot, 'at' | 'streams' | 'loads'>
@@ -75,23 +77,37 @@ function outlook(loading: readonly ReadingProgress[], at: Date): string {
   return `${loading.length === 1 ? 'The other one' : 'The others'} will be in ${leftInWords(left).replace(/^about /, 'about ')}.`
 }
 
+/** What reads now, one beside the other; null: nothing, or nothing that can be told. */
+export function runningNow(readings: readonly ReadingProgress[], at: Date): Html | null {
+  const told = readings.filter(isTold)
+  return told.length === 0
+    ? null
+    : html`<section class="card" aria-labelledby="running"><h2 id="running">Running now</h2>
+<div class="cols">${told.map((one) => html`<div class="c6">${loadOf(one, at)}</div>`)}</div></section>`
+}
+
 function loadOf(load: ReadingProgress, at: Date): Html {
   const found = estimate(load, at)
-  const { stream, rows, requests, bytes, total, totalAt, totalRequests } = load
-  const words = found.share === null ? 'first load' : `about ${percent(found.share)} %`
-  const counted =
-    totalAt === null
-      ? 'not counted'
-      : html`counted at ${clock(totalAt, at)} in ${count(totalRequests ?? 0)} requests`
+  const { stream, reading, rows, requests, bytes, total, share } = { ...load, share: found.share }
+  const name = reading === 'first load' ? stream : `${kindInWords(reading)} of ${stream}`
+  const words = share === null ? reading === 'first load' && 'first load' : `about ${percent(share)} %`
   const left = total === null ? null : Math.max(0, total - rows)
-  return html`<figure><figcaption><span>${stream}: ${words}</span> <small>${rowsInWords(load)}, ${counted}</small></figcaption>
-${found.share !== null && bar(stream, found.share)}</figure>
+  return html`<figure><figcaption><span>${name}${words && `: ${words}`}</span> <small>${rowsInWords(load)}, ${countedInWords(load, at)}</small></figcaption>
+${share !== null && bar(stream, share)}</figure>
 ${load.unread && ranges(stream, load.unread)}
-<dl class="facts"><div><dt>Read</dt><dd>${count(rows)} rows<small>${plural(requests, 'request')}, ${megabytes(bytes)}</small></dd></div>
+<dl class="facts">
+<div><dt>Read</dt><dd>${count(rows)} rows<small>${plural(requests, 'request')}, ${megabytes(bytes)}</small></dd></div>
 <div><dt>Speed</dt><dd>${found.rowsPerSecond === null ? 'not known yet' : `${count(found.rowsPerSecond)} rows/s`}<small>last 30 s</small></dd></div>
-<div><dt>Left</dt><dd>${found.left ? leftInWords(found.left) : found.isCatchingUp ? 'catching up' : 'not known yet'}<small>${left === null ? '' : `${count(left)} rows`}</small></dd></div></dl>
+<div><dt>Left</dt><dd>${found.left ? leftInWords(found.left) : found.isCatchingUp ? 'catching up' : 'not known yet'}<small>${left === null ? '' : `${count(left)} rows`}</small></dd></div>
+</dl>
 ${found.stalled && html`<p>${state('warn', foreign(outlookInWords(found, at) ?? '', 300))}</p>`}
 ${pace(load)}`
+}
+
+function countedInWords({ totalAt, totalRequests }: ReadingProgress, at: Date): Html | string {
+  if (totalAt === null) return 'not counted'
+  if (!totalRequests) return 'by the rows here'
+  return html`counted at ${clock(totalAt, at)} in ${count(totalRequests)} requests`
 }
 
 const bar = (stream: string, share: number): Html => {
@@ -107,11 +123,12 @@ function ranges(stream: string, unread: readonly UnreadPart[]): Html {
 }
 
 /** Rows between two marks, which are five seconds apart. */
-function pace({ stream, marks }: ReadingProgress): Html | null {
+function pace({ stream, marks, ...load }: ReadingProgress): Html | null {
   const rows = marks.slice(1).map(([, now], index) => Math.max(0, now - (marks[index]?.[1] ?? 0)))
   if (rows.length < 3) return null
-  const label = `Rows of ${stream} stored every five seconds, ${count(Math.max(...rows))} at most`
-  return html`<figure><figcaption><span class="small">Rows stored</span> <small>rows per 5 s, ${count(Math.max(...rows))} at most</small></figcaption>${bars(rows, { height: 40, label })}</figure>`
+  const done = isListing(load) ? 'compared' : 'stored'
+  const label = `Rows of ${stream} ${done} every five seconds, ${count(Math.max(...rows))} at most`
+  return html`<figure><figcaption><span class="small">Rows ${done}</span> <small>rows per 5 s, ${count(Math.max(...rows))} at most</small></figcaption>${bars(rows, { height: 40, label })}</figure>`
 }
 
 const megabytes = (bytes: number): string =>

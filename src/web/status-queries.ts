@@ -28,7 +28,7 @@ import { type Happening, readHappenings } from '../store/queries/happenings.ts'
 import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
 import { type Checkpoint, readCheckpoints } from '../store/queries/positions.ts'
 import { type ClosedProblem, readClosedProblems } from '../store/queries/problem-history.ts'
-import { readFirstLoads } from '../store/queries/progress.ts'
+import { readFirstLoads, readProgress } from '../store/queries/progress.ts'
 import {
   countQuarantine,
   newestInQuarantine,
@@ -119,6 +119,8 @@ export type StatusQueries = {
   ): Promise<readonly RunLine[]>
   /** The runs of the last hour. */
   runSpans(streams: readonly string[]): Promise<readonly RunSpan[]>
+  /** How far what reads now has come; null: of all streams. */
+  readings(stream: string | null): Promise<readonly ReadingProgress[]>
   checkpoints(page: Parameters<typeof readCheckpoints>[1]): Promise<readonly Checkpoint[]>
   backfills(stream: string | null): Promise<readonly BackfillLine[]>
   /** The oldest first, those after an id. */
@@ -197,6 +199,7 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
     settings: given.settings,
     runs: (filter, page) => readRuns(pool, filter, page),
     runSpans: (wanted) => readRunSpans(pool, wanted),
+    readings: (stream) => readProgress(pool, stream === null ? names : [stream]),
     checkpoints: (page) => readCheckpoints(pool, page),
     backfills: (stream) => listBackfills(pool, stream),
     quarantine: (stream, page) => readQuarantine(pool, { stream, id: null }, page),

@@ -19,6 +19,7 @@ export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQuer
   problems: async () => [],
   runs: async () => [],
   runSpans: async () => [],
+  readings: async () => [],
   staleAfterMs: 900_000,
   checkpoints: async () => [],
   backfills: async () => [],

@@ -97,7 +97,7 @@ const checkpointColumns = (now: Date, viewer: Viewer): readonly Column<Checkpoin
 const backfillColumns = (now: Date, viewer: Viewer): readonly Column<BackfillLine>[] => [
   { title: 'Backfill', cell: ({ id }) => id, isNumber: true },
   { title: 'Stream', cell: ({ stream }) => stream },
-  { title: 'State', cell: state },
+  { title: 'State', cell: ({ status }) => runState(status) },
   { title: 'From', cell: ({ from }) => String(from), isNumber: true },
   { title: 'To', cell: ({ to }) => String(to), isNumber: true },
   { title: 'Rows read', cell: ({ rowsRead }) => count(rowsRead), isNumber: true },
@@ -121,10 +121,3 @@ const fromHere = ({ stream, id }: Checkpoint): Html =>
 
 const cancel = ({ id, status }: BackfillLine, viewer: Viewer): Html | null =>
   status === 'waiting' || status === 'running' ? cancelForm(viewer, id) : null
-
-function state({ status, from, to, position }: BackfillLine): Html {
-  const span = to - from
-  const isUnderWay = (status === 'running' || status === 'waiting') && span > 0n
-  const done = isUnderWay ? Number(((position - from) * 100n) / span) : null
-  return html`${runState(status)}${done !== null && html` <progress max="100" value="${done}" aria-label="how far it is">${done} %</progress>`}`
-}

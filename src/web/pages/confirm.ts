@@ -6,6 +6,7 @@ import { isLookedUpByKey, streams } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
+import { runningNow } from '../first-load.ts'
 import { count, foreign, type Html, html, state, time } from '../html.ts'
 import { missingRowsChart } from '../missing-rows.ts'
 import type { Viewer } from '../sessions.ts'
@@ -26,6 +27,7 @@ export const backfillPage: Page = {
     const fields = Object.fromEntries(
       [...query].map(([name, value]) => [name, value.trim()] as const).filter(([, value]) => value !== ''),
     )
+    const readings = await statusQueries.readings(null)
     const isAsked = stream !== null && places.some(([name]) => fields[name] !== undefined)
     return {
       title: 'Backfills',
@@ -33,7 +35,11 @@ export const backfillPage: Page = {
         title: 'Read a part of the past again',
         lead: 'A backfill runs beside the ordinary runs. It never moves the position, and leaves rows that are newer as they are.',
       }),
-      body: html`${await backfillList(context, null)}
+      body: html`${runningNow(
+        readings.filter(({ reading }) => reading === 'backfill'),
+        context.now,
+      )}
+${await backfillList(context, null)}
 ${
   viewer.canAct
     ? html`<form class="card dialogue" method="get" action="/backfills"><h2>New backfill</h2>

@@ -5,6 +5,7 @@ import { runLog } from '../../streams/run-log.ts'
 import { blockStep, type RunStep } from '../../streams/run-steps.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
+import { runningNow } from '../first-load.ts'
 import { clock, count, foreign, type Html, html, kindInWords, runState, shortSpan, state } from '../html.ts'
 import { missingRowsChart } from '../missing-rows.ts'
 import { stepsFigure } from '../run-steps.ts'
@@ -29,6 +30,11 @@ export const runPage: Page = {
       }
     const isBlocked = run.steps?.at(-1)?.what === blockStep
     const evidence = isBlocked ? await statusQueries.deletionEvidence(run.stream) : null
+    const readings = run.status === 'running' ? await statusQueries.readings(run.stream) : []
+    const ofKind = readings.filter(
+      ({ reading }) =>
+        reading === run.kind || (reading === 'first load' && ['incremental', 'list'].includes(run.kind)),
+    )
     const spread = evidence?.runId === run.id ? evidence.spread : null
     return {
       title: `Run ${run.id}`,
@@ -42,7 +48,8 @@ export const runPage: Page = {
         lead: html`${isBlocked ? state('bad', 'done, deletions blocked') : runState(run.status)} <span class="quiet">· ${when(run, now)} on ${foreign(run.host, 60)} (${run.pid})</span>`,
         bar: html`${spread && html`<a class="btn go" href="/approve?stream=${run.stream}">Review deletions…</a>`}${again(run, viewer)}`,
       }),
-      body: html`${said(run, isBlocked)}
+      body: html`${runningNow(ofKind, now)}
+${said(run, isBlocked)}
 ${numbers(run)}
 ${run.steps !== null && run.steps.length > 0 && stepsCard(run, run.steps)}
 ${spread && html`<section class="card">${missingRowsChart(spread)}</section>`}

@@ -3,6 +3,7 @@
 import { type RunLine, runOutcomes } from '../../store/queries/runs.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { formatDuration, plural } from '../../util/text.ts'
+import { runningNow } from '../first-load.ts'
 import { age, count, foreign, type Html, html, kindInWords, runState } from '../html.ts'
 import { runTimeline } from '../run-timeline.ts'
 import type { Page, PageContext } from './layout.ts'
@@ -17,8 +18,11 @@ export const runsPage: Page = {
   async body(context) {
     const { statusQueries, query, now } = context
     // The timeline shows the last hour, so pages of older runs leave it out.
-    const spans = query.has('before') ? null : await statusQueries.runSpans(statusQueries.streams)
-    return html`${spans && html`<section class="card">${runTimeline(spans, { by: ({ stream }) => stream, now })}</section>`}
+    const [spans, readings] = query.has('before')
+      ? [null, []]
+      : await Promise.all([statusQueries.runSpans(statusQueries.streams), statusQueries.readings(null)])
+    return html`${runningNow(readings, now)}
+${spans && html`<section class="card">${runTimeline(spans, { by: ({ stream }) => stream, now })}</section>`}
 ${await runsList(context, '/runs', null)}`
   },
 }

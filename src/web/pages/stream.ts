@@ -7,6 +7,7 @@ import { settingsOfStream } from '../../streams/settings.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
+import { runningNow } from '../first-load.ts'
 import { dayUntil, lagChart, rowsChart } from '../history-charts.ts'
 import { type Html, html, kindInWords } from '../html.ts'
 import { runTimeline } from '../run-timeline.ts'
@@ -34,6 +35,7 @@ const overviewTab: Page = {
       context,
       '',
       async ({ stream, snapshot, cells }) => html`${firstLoad(stream, cells)}
+${runningNow(await otherReadings(context, stream.stream), context.now)}
 ${current(stream, cells)}
 ${attention(stream, context.viewer)}
 ${await lastDay(context, stream.stream)}
@@ -42,6 +44,10 @@ ${caught(stream, cells)}
 <p class="as-of small quiet">As of ${live(cells, 'as-of')}</p>`,
     ),
 }
+
+/** The first load has a card of its own. */
+const otherReadings = async ({ statusQueries }: PageContext, stream: string) =>
+  (await statusQueries.readings(stream)).filter(({ reading }) => reading !== 'first load')
 
 /** While it goes on. */
 const firstLoad = ({ stream }: StreamSnapshot, cells: Cells): Html | null =>
