@@ -18,7 +18,6 @@ export const hashBytes = 16
 const beforeHash = '\\\\x'
 // To Postgres `now` is when the transaction began.
 const flagCells = { deleted: '\tnow\tsource\t', living: `\t${copyNull}\t${copyNull}\t` } as const
-const emptyCellBytes = `\t${copyNull}`.length
 const chunkBytes = 262_144
 /** A chunk as long as this, of a row with a file for example, is not kept for reuse: what is read next needs that memory (P10). */
 const longChunkBytes = 4 * chunkBytes
@@ -115,55 +114,51 @@ export function addText(
   isDeleted: boolean,
 ): void {
   const { text } = copyRows
-  const start = beginText(text, cells.textEnd + 1, digest, isDeleted)
+  const prefix = prefixOf(digest, isDeleted)
+  makeRoom(text, prefix.length + cells.textEnd + 1)
+  const start = text.end + text.last.write(prefix, text.end, 'latin1')
   const end = start + cells.text.copy(text.last, start, 0, cells.textEnd)
   text.last[end] = newLine
   note(copyRows, row, text, end + 1, digest, isDeleted)
 }
 
 /**
- * The same for a line that is a string. `emptyCells`: how many null cells it ends with, which are no part of its hash. `hashed`: the
- * text to make the hash from instead.
+ * The same of cells that are strings. Each is written straight to its place: one with a file would otherwise be in memory twice (P10).
+ * `hashed`: the cells to make the hash from instead.
  */
-export function addLine(
-  copyRows: CopyRows,
-  row: Row,
-  cells: string,
-  emptyCells: number,
-  isDeleted: boolean,
-  hashed: string | null = null,
-): void {
-  const { text } = copyRows
-  const bytes = Buffer.from(cells)
-  const digest = hash('sha1', hashed ?? withoutEmptyEnd(bytes, emptyCells), 'binary')
-  const start = beginText(text, bytes.length + 1, digest, isDeleted)
-  const end = start + bytes.copy(text.last, start)
-  text.last[end] = newLine
-  note(copyRows, row, text, end + 1, digest, isDeleted)
-}
-
-/** The same for cells that are too long to be joined first: each is written straight to its place (P10). */
-export function addLongCells(
+export function addCells(
   copyRows: CopyRows,
   row: Row,
   cells: readonly string[],
-  emptyCells: number,
   isDeleted: boolean,
+  hashed: readonly string[] | null,
 ): void {
   const { text } = copyRows
   const prefixBytes = prefixOf(noDigest, isDeleted).length
-  makeRoom(text, prefixBytes + cells.reduce((bytes, cell) => bytes + Buffer.byteLength(cell) + 1, 0))
+  makeRoom(text, prefixBytes + cells.reduce((bytes, cell) => bytes + mostBytesOf(cell) + 1, 0))
   const start = text.end + prefixBytes
   let end = start
-  for (const [index, cell] of cells.entries()) {
+  let hashedEnd = start
+  for (let index = 0; index < cells.length; index++) {
+    const cell = cells[index] as string
     if (index > 0) text.last[end++] = tab
     end += text.last.write(cell, end)
+    if (index === 0 || cell !== copyNull) hashedEnd = end
   }
-  const digest = hash('sha1', withoutEmptyEnd(text.last.subarray(start, end), emptyCells), 'binary')
+  const digest = hash('sha1', hashed ? lineOf(hashed) : text.last.subarray(start, hashedEnd), 'binary')
   text.last.write(prefixOf(digest, isDeleted), text.end, 'latin1')
   text.last[end] = newLine
   note(copyRows, row, text, end + 1, digest, isDeleted)
 }
+
+/** Columns that came later are null in older rows; leaving them out keeps the hashes of those rows. */
+const lineOf = ([rescued = copyNull, ...cells]: readonly string[]): string =>
+  [rescued, ...cells.slice(0, cells.findLastIndex((cell) => cell !== copyNull) + 1)].join('\t')
+
+/** Of a short cell it is not worth counting. */
+const mostBytesOf = (cell: string): number =>
+  cell.length < shortCell ? 3 * cell.length : Buffer.byteLength(cell)
+const shortCell = 1_000
 
 function note(
   copyRows: CopyRows,
@@ -195,12 +190,6 @@ export function addHash(
   return index
 }
 
-function beginText(text: Chunks, room: number, digest: string, isDeleted: boolean): number {
-  const prefix = prefixOf(digest, isDeleted)
-  makeRoom(text, prefix.length + room)
-  return text.end + text.last.write(prefix, text.end, 'latin1')
-}
-
 /** Drops everything that was added, and reuses its memory. */
 export function forgetRows({ binary, text, rows }: CopyRows): void {
   rows.length = 0
@@ -224,9 +213,6 @@ export function encodedRows({ binary, text, rows, places, hashes, deletions }: C
     release: () => releaseChunks([binary, text], all),
   }
 }
-
-const withoutEmptyEnd = (line: Buffer, emptyCells: number): Buffer =>
-  line.subarray(0, line.length - emptyCells * emptyCellBytes)
 
 const prefixOf = (digest: string, isDeleted: boolean): string =>
   `${beforeHash}${hexOf(digest)}${isDeleted ? flagCells.deleted : flagCells.living}`

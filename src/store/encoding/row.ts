@@ -18,7 +18,7 @@ import { fitsNumeric, numberText } from '../types/numeric.ts'
 import { type ColumnType, columnTypes, commonType, keyCheck, typeOf } from '../types/table.ts'
 import { escapeCopy } from '../types/text.ts'
 import { zoneSuffix } from '../types/timestamptz.ts'
-import { addLine, addLongCells, type CopyRows, hashAndFlagColumns } from './copy-rows.ts'
+import { addCells, type CopyRows, hashAndFlagColumns } from './copy-rows.ts'
 
 // Where the fields of a record go. Records of one stream mostly carry the same fields in the same order, so the answer
 // is worked out once for each order and found again by comparing names.
@@ -214,45 +214,25 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   const repeated = record[repeatedFields]
   if (repeated) noteRepeated(notes, repeated)
   const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
-  if (encoder.isVolatile === null && isLong(cells)) {
-    const all = [rescuedCellOf(rescued, repeated), ...cells]
-    addLongCells(rows, row, all, emptyCells(cells), isDeleted)
-    // Cleared at once, so that long values are not kept until the next row comes (P10).
-    cells.fill(copyNull)
-    return
-  }
-  const line = lineOf(rescued, repeated, cells)
-  const hashed = encoder.isVolatile && lastingText(encoder, encoder.isVolatile, rescued, repeated)
-  addLine(rows, row, line, emptyCells(cells), isDeleted, hashed)
-}
-
-function lineOf(rescued: Rescued | null, repeated: JsonObject | undefined, cells: readonly string[]): string {
-  return `${rescuedCellOf(rescued, repeated)}\t${joinCells(cells)}`
+  const all = [rescuedCellOf(rescued, repeated), ...cells]
+  addCells(rows, row, all, isDeleted, lastingCells(encoder, rescued, repeated))
+  // Cleared at once, so that long values are not kept until the next row comes (P10).
+  cells.fill(copyNull)
 }
 
 const rescuedCellOf = (rescued: Rescued | null, repeated: JsonObject | undefined): string =>
   rescued || repeated ? escapeCopy(rescuedText(rescued ?? [], repeated)) : copyNull
 
-/** A cell as long as this, of a file for example, is not joined with the others: it would be in memory twice. */
-const longCell = 65_536
-
-function isLong(cells: readonly string[]): boolean {
-  for (let index = 0; index < cells.length; index++)
-    if ((cells[index] as string).length >= longCell) return true
-  return false
-}
-
-/** The line that the hash is made from: volatile fields are left out of it, as if they were empty (P16). */
-function lastingText(
-  { tableSchema, cells }: RowEncoder,
-  isVolatile: readonly boolean[],
+/** The cells that the hash is made from: volatile fields are left out of it, as if they were empty (P16). Null: all of them. */
+function lastingCells(
+  { tableSchema, cells, isVolatile }: RowEncoder,
   rescued: Rescued | null,
   repeated: JsonObject | undefined,
-): string {
-  const lasting = cells.map((cell, column) => (isVolatile[column] ? copyNull : cell))
+): readonly string[] | null {
+  if (isVolatile === null) return null
   const kept = rescued?.filter(([field]) => !tableSchema.volatile.has(foldName(field))) ?? []
-  const used = lasting.length - emptyCells(lasting)
-  return lineOf(kept.length > 0 ? kept : null, repeated, lasting.slice(0, used))
+  const lasting = cells.map((cell, column) => (isVolatile[column] ? copyNull : cell))
+  return [rescuedCellOf(kept.length > 0 ? kept : null, repeated), ...lasting]
 }
 
 /** Fills the cells; returns what fits none of them. */
@@ -300,20 +280,6 @@ function placeValues(
 function versionCell({ versionIndexes, cells }: RowEncoder): string | undefined {
   for (const index of versionIndexes) if (cells[index] !== copyNull) return cells[index]
   return undefined
-}
-
-/** Three times as fast as Array.join. */
-function joinCells(cells: readonly string[]): string {
-  let text = cells[0] ?? copyNull
-  for (let index = 1; index < cells.length; index++) text += `\t${cells[index]}`
-  return text
-}
-
-/** Columns that came later are null in older rows; leaving them out keeps the hashes of those rows. */
-function emptyCells(cells: readonly string[]): number {
-  let used = cells.length
-  while (used > 0 && cells[used - 1] === copyNull) used--
-  return cells.length - used
 }
 
 function countValue({ nonNull }: PageNotes, column: number): void {

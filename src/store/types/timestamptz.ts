@@ -23,7 +23,10 @@ const isDayOf = (year: number, month: number, day: number): boolean =>
 const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
 
 /** Cut, never rounded. */
-export const cutToMicroseconds = (instant: string): string => instant.replace(/(\.\d{6})\d+/, '$1')
+export const cutToMicroseconds = (instant: string): string =>
+  instant.length <= withMicroseconds ? instant : instant.replace(/(\.\d{6})\d+/, '$1')
+
+const withMicroseconds = '2024-05-06T07:08:09.123456'.length
 
 const hasOffset = /(?:Z|[+-]\d\d:?\d\d)$/
 const saysUtc = /(?:UTC|Utc|_utc)$/
