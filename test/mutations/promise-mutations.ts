@@ -84,7 +84,7 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P5',
     name: 'news among rows of which only hashes are known is taken for written',
     file: 'src/store/writing/commit-page.ts',
-    find: '  if (encoded.areOnlyHashes) throw new RowsWanted()\n',
+    find: "  if (encoded.areOnlyHashes) throw new TryAgain('rows wanted')\n",
     replace: '',
   },
   {
@@ -109,7 +109,7 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P2',
     name: 'a page does not wait for the commit of the page before it',
     file: 'src/store/writing/page-writer.ts',
-    find: '      if (!way.isAlone && !(await previous.isTried.promise)) throw new TurnLost()\n      await previous.written\n',
+    find: "      if (!way.isAlone && !(await previous.isTried.promise)) throw new TryAgain('turn lost')\n      await previous.written\n",
     replace: '',
   },
   {
@@ -197,7 +197,7 @@ export const promiseMutations: readonly Mutation[] = [
     file: 'src/store/writing/page-writer.ts',
     find: 'writer.newRows.wereRefused()\n',
     replace:
-      'writer.newRows.wereRefused()\n        return await commitNoRows(writer, { ...task, page: { ...task.page, rows: [], rejected: [] } })\n',
+      'writer.newRows.wereRefused()\n          return await commitNoRows(writer, { ...task, page: { ...task.page, rows: [], rejected: [] } })\n',
   },
   {
     ...firstReading,

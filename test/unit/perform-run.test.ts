@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { readIncremental } from '../../src/sync/changes/incremental.ts'
-import { openPipeline } from '../../src/sync/perform-run.ts'
+import { openPipeline } from '../../src/sync/pipeline.ts'
 import type { Source } from '../../src/sync/ports/source.ts'
 import { modelStore } from '../support/model-store.ts'
 import { modelStream, modelUpstream } from '../support/model-upstream.ts'
@@ -82,7 +82,7 @@ describe('a run', () => {
 describe('the writes that are under way', () => {
   /** How many of each size are under way together at most. */
   async function most(megabytes: number): Promise<number> {
-    const writes = openPipeline(2)
+    const writes = openPipeline()
     let [underWay, together] = [0, 0]
     for (let page = 0; page < 4; page++)
       await writes.start(

@@ -10,7 +10,7 @@ import {
   readInRanges,
 } from '../../src/sync/changes/read-ranges.ts'
 import type { Ask } from '../../src/sync/changes/state.ts'
-import { openPipeline } from '../../src/sync/perform-run.ts'
+import { openPipeline } from '../../src/sync/pipeline.ts'
 import { openRoom } from '../../src/util/room.ts'
 
 const megabyte = 1024 * 1024
@@ -50,7 +50,7 @@ function harness(also: Partial<RangesContext> & { readonly bytes?: number } = {}
   const { bytes = 1_000, ...others } = also
   const seen = { atOnce: 0, mostAtOnce: 0, held: 0, mostHeld: 0, requests: 0 }
   const written: { readonly keys: readonly string[]; readonly progress: RangesProgress }[] = []
-  const writes = openPipeline(2)
+  const writes = openPipeline()
   const context: RangesContext = {
     readers: 12,
     room: openRoom(),

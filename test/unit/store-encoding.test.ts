@@ -7,7 +7,7 @@ import { createPageEncoder } from '../../src/store/encoding/page.ts'
 import { foldName } from '../../src/store/schema/column-names.ts'
 import type { TableSchema } from '../../src/store/schema/table-schema.ts'
 import type { ColumnType } from '../../src/store/types/table.ts'
-import { startDictionary } from '../../src/store/writing/quarantine.ts'
+import { startDictionary } from '../../src/store/writing/dictionary.ts'
 import { readRecords } from '../../src/streams/record.ts'
 import { streamOf } from '../support/streams.ts'
 

@@ -3,19 +3,13 @@
 
 import type { ClientBase, Pool } from 'pg'
 import type { Logger } from '../../log.ts'
-import {
-  type MirroredStream,
-  type RunKind,
-  type ServiceName,
-  type Stream,
-  versionedBy,
-} from '../../streams/catalog.ts'
+import { type RunKind, type ServiceName, type Stream, versionedBy } from '../../streams/catalog.ts'
 import type { Busy, Position, Run, RunCore, RunEnd, RunRoles } from '../../sync/ports/store.ts'
 import type { RelatedOptions } from '../queries/due.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
 import type { PositionStore } from '../writing/commit-page.ts'
 import type { MergeReturns } from '../writing/merge-sql.ts'
-import { openWriters, startPageWriter, type WriterOptions, type Writers } from '../writing/page-writer.ts'
+import { openWriters, type Writers } from '../writing/writers.ts'
 import {
   giveBackLease,
   keepSpeaking,
@@ -200,26 +194,19 @@ function openRunWriters(
   totals: RunTotals,
   recorder: RunRecorder,
 ): Writers {
-  const { pool, stream, timeZone, runId, log, needs } = options
-  const onCommit: WriterOptions['onCommit'] = ({ written, newlyQuarantined, position }) => {
-    for (const count of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
-      totals[count] += written[count]
-    totals.newlyQuarantined += newlyQuarantined
-    if (position !== null && position > totals.position) totals.position = position
-  }
-  return openWriters((table: MirroredStream, keyField, onTally) =>
-    startPageWriter({
-      ...{ pool, positions, timeZone, runId, log, keyField },
-      stream: table,
-      returns: needs.returns,
-      connections: table.name === stream.name ? options.connections : 1,
-      onCommit(outcome) {
-        onCommit(outcome)
-        recorder.committed(table.name, outcome)
-        if (outcome.tally) onTally(outcome.tally)
-      },
-    }),
-  )
+  return openWriters({
+    ...options,
+    positions,
+    returns: options.needs.returns,
+    onCommit(table, outcome) {
+      const { written, newlyQuarantined, position } = outcome
+      for (const count of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
+        totals[count] += written[count]
+      totals.newlyQuarantined += newlyQuarantined
+      if (position !== null && position > totals.position) totals.position = position
+      recorder.committed(table, outcome)
+    },
+  })
 }
 
 type Ending = {

@@ -1,5 +1,14 @@
-// The two ways a page is committed: quickly, and carefully when the table must change first or Postgres refuses some of
-// the page. Either way it is one transaction (P1) whose last statement moves the position and proves the lease (P2).
+// The two ways a page is committed: quickly, and carefully when the table must change first or Postgres refuses some of the page. Either way
+// it is one transaction (P1) whose last statement moves the position and proves the lease (P2).
+//
+// | a page is ...                         | when                                            | falls to                    |
+// |---------------------------------------|-------------------------------------------------|-----------------------------|
+// | copied straight into its table        | the page before was all new                     | probed, staged and merged   |
+// | probed, then copied straight          | the probe finds that all its news are new rows  | probed, staged and merged   |
+// | probed, then its news staged, merged  | otherwise                                       | carefully                   |
+// | staged and merged whole               | differences are asked for, damage included (P16)| carefully                   |
+// | written carefully: halved until what  | columns lack, or Postgres refuses its content   | quarantine, for what is     |
+// | is refused stands alone               |                                                 | refused                     |
 
 import type { ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
@@ -88,24 +97,26 @@ export type CommitContext = {
   readonly log: Logger
 }
 
-/** The page before has to be tried again, and locks that this page holds could block it. Nothing was kept of the attempt. */
-export class TurnLost extends Error {
-  override readonly name = 'TurnLost'
-}
+/** Why a page is tried once more, in another way. */
+export type WhyAgain =
+  /** The page before has to be tried again, and locks that this page holds could block it. */
+  | 'turn lost'
+  /** The columns of the table changed since the page was encoded. */
+  | 'table changed'
+  /** It was to be copied straight into the table, and has to be merged after all: some rows are there already, or were left out. */
+  | 'insert refused'
+  /** Some rows have to be written, but only their hashes were made. */
+  | 'rows wanted'
 
-/** The columns of the table changed since the page was encoded. Nothing was kept of the attempt. */
-export class TableChanged extends Error {
-  override readonly name = 'TableChanged'
-}
+/** Nothing was kept of the attempt. */
+export class TryAgain extends Error {
+  override readonly name = 'TryAgain'
+  readonly why: WhyAgain
 
-/** A page that was to be copied straight into the table has to be merged after all. Nothing was kept of the attempt. */
-export class InsertRefused extends Error {
-  override readonly name = 'InsertRefused'
-}
-
-/** Some rows of the page have to be written, but only their hashes were made. Nothing was kept of the attempt. */
-export class RowsWanted extends Error {
-  override readonly name = 'RowsWanted'
+  constructor(why: WhyAgain, options?: ErrorOptions) {
+    super(why, options)
+    this.why = why
+  }
 }
 
 /**
@@ -119,7 +130,7 @@ export type Turn = {
   mayCopy(): Promise<void>
   /** Says that this page has copied all of its rows straight into the table. */
   hasCopied(): void
-  /** Waits until the page before is committed. Rejects with `TurnLost` if that failed, and with `TableChanged` if the table is another now. */
+  /** Waits until the page before is committed. Rejects with `TryAgain` if that failed, or if the table is another now. */
   take(): Promise<void>
 }
 
@@ -171,9 +182,7 @@ async function writeQuickly(
   const insert = async (copies: Copies, count: number, before: string) => {
     await turn.mayCopy()
     await insertRows(client, tableSchema, { copies, count }, before).catch((cause) => {
-      throw isAboutInserting(cause)
-        ? new InsertRefused('some rows are there already, or were left out', { cause })
-        : cause
+      throw isAboutInserting(cause) ? new TryAgain('insert refused', { cause }) : cause
     })
     turn.hasCopied()
   }
@@ -198,7 +207,7 @@ async function writeQuickly(
   const news = await probeRows(client, tableSchema, encoded, page.readAtMs)
   const { indexes } = news
   if (indexes.length === 0) return nothingMerged
-  if (encoded.areOnlyHashes) throw new RowsWanted()
+  if (encoded.areOnlyHashes) throw new TryAgain('rows wanted')
   if (mayInsert && news.areAllNew) {
     await insert(encoded.only(indexes), indexes.length, '')
     return { ...nothingMerged, inserted: indexes.length }
@@ -255,10 +264,10 @@ async function grow(
 ): Promise<Table> {
   await limitLockWaits(client)
   await positions.hold(client)
-  if (!(await growTable(client, table.tableSchema, growth, log))) throw new TableChanged()
+  if (!(await growTable(client, table.tableSchema, growth, log))) throw new TryAgain('table changed')
   await client.query('set local lock_timeout = 0')
   const tableSchema = await readTableSchema(client, table.tableSchema.stream)
-  if (!tableSchema) throw new TableChanged()
+  if (!tableSchema) throw new TryAgain('table changed')
   // The column could not be changed because something depends on it. Remember that, instead of trying again with every page.
   for (const column of tableSchema.columns)
     if (column.type === 'bigint' && growth.widen.has(column.name)) settledColumns.add(column.name)
@@ -295,7 +304,8 @@ async function end(
     },
   })
   // Another program changed the columns meanwhile: this page may lack a column that it would have to fill or clear.
-  if (columnsVersion !== null && columnsVersion !== advanced.columnsVersion) throw new TableChanged()
+  if (columnsVersion !== null && columnsVersion !== advanced.columnsVersion)
+    throw new TryAgain('table changed')
   await client.query('commit')
   return { ...merged, quarantined, newlyQuarantined, position: advanced.position }
 }

@@ -1,9 +1,8 @@
-// Writes the pages of one run, two at a time: while one is merged, the next is already copied into its staging table. Where few
-// connections are left, it writes one at a time, and keeps no connection between two pages.
+// Writes the pages of one run, two at a time (src/sync/pipeline.ts hands it no more): while one is merged, the next is already copied into its
+// staging table. Where few connections are left, it writes one at a time, and keeps no connection between two pages.
 // Merges and commits keep the order of the calls, and a page that fails takes every later one with it (P1, P6).
 
 import type { ClientBase, Pool } from 'pg'
-import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Records, Row } from '../../streams/record.ts'
 import type { Unread, Written } from '../../sync/ports/store.ts'
 import { type EncodedPage, rowsToWrite, type Tally } from '../encoding/page.ts'
@@ -15,15 +14,12 @@ import {
   commitCarefully,
   commitQuickly,
   commitWithoutRows,
-  InsertRefused,
   type Page,
-  RowsWanted,
-  TableChanged,
+  TryAgain,
   type Turn,
-  TurnLost,
+  type WhyAgain,
 } from './commit-page.ts'
 import { expectNewRows, type NewRows } from './new-rows.ts'
-import { type Dictionary, startDictionary } from './quarantine.ts'
 import { isAboutContent, isDeadlock } from './stage-page.ts'
 import { openTable, type Table } from './table.ts'
 
@@ -33,7 +29,7 @@ export type PageWriter = {
   settled(): Promise<void>
   close(): void
 }
-type Outcome = {
+export type Outcome = {
   readonly written: Written
   readonly tally: Tally | null
   readonly newlyQuarantined: number
@@ -59,7 +55,6 @@ type Writer = {
   table: Promise<Table> | null
   pageCount: number
   last: OnItsWay
-  beforeLast: Promise<unknown>
 }
 /** The moments of a page that the page behind it waits for. All of them are over when the page is. */
 type OnItsWay = {
@@ -72,9 +67,8 @@ type OnItsWay = {
   readonly written: Promise<unknown>
 }
 type Slot = { connection: Connection | null; free: Promise<unknown> }
-/** What a page waits for: room in memory, its connection, and the commit of the page before it. */
+/** What a page waits for: its connection, and the commit of the page before it. */
 type Order = {
-  readonly room: Promise<unknown>
   readonly slot: Slot
   readonly slotFree: Promise<unknown>
   readonly previous: OnItsWay
@@ -100,7 +94,6 @@ export function startPageWriter(options: WriterOptions): PageWriter {
     table: null,
     pageCount: 0,
     last: { ...newOnItsWay(), written: Promise.resolve() },
-    beforeLast: Promise.resolve(),
   }
   settle(writer.last, true)
   return {
@@ -140,7 +133,6 @@ function enqueue(writer: Writer, records: Records, reached: Pick<Page, 'to' | 'u
     ...reached,
   }
   const order: Order = {
-    room: writer.beforeLast,
     slot,
     slotFree: slot.free,
     previous: writer.last,
@@ -153,14 +145,12 @@ function enqueue(writer: Writer, records: Records, reached: Pick<Page, 'to' | 'u
     () => settle(order.own, true),
     () => settle(order.own, false),
   )
-  writer.beforeLast = writer.last.written
   writer.last = { ...order.own, written }
   slot.free = written.catch(() => {})
   return written
 }
 
 async function writeInOrder(writer: Writer, page: Page, rowCount: number, order: Order): Promise<Written> {
-  await order.room
   await order.previous.isEncoded.promise
   // The page is encoded before its connection is free, so that this program works while Postgres does.
   const onlyHashes = writer.options.returns !== 'differences' && writer.newRows.noneIsExpected()
@@ -243,34 +233,43 @@ async function commitRows(writer: Writer, task: Task, first: Prepared): Promise<
     } catch (error) {
       // Makes the page behind roll back what it has begun, and wait until this page is written.
       own.isTried.resolve(false)
-      if (error instanceof TurnLost) {
-        await previous.written
-        way.isAlone = true
-        continue
+      switch (whyAgain(error, way)) {
+        case 'turn lost':
+          await previous.written
+          way.isAlone = true
+          break
+        case 'insert refused':
+          writer.newRows.wereRefused()
+          way.mustMerge = true
+          break
+        case 'rows wanted':
+          writer.newRows.wereWanted()
+          prepared = await prepare(writer, task.page.rows)
+          break
+        case 'table changed':
+          // If `writer.table` is another one by now, the page before has changed the table and put it there. If not, another program did.
+          if ((await writer.table) === prepared.table) writer.table = null
+          prepared = await prepare(writer, task.page.rows)
+          way.isApart = false
+          break
+        case 'content refused':
+          way.isApart = true
+          break
+        case 'deadlock':
+          if (deadlocksLeft-- === 0) throw error
+          break
+        default:
+          throw error
       }
-      if (error instanceof InsertRefused) {
-        writer.newRows.wereRefused()
-        way.mustMerge = true
-        continue
-      }
-      if (error instanceof RowsWanted) {
-        writer.newRows.wereWanted()
-        prepared = await prepare(writer, task.page.rows)
-        continue
-      }
-      // A writer that is not Tidemark has locked rows in another order than that of their keys.
-      if (isDeadlock(error) && deadlocksLeft-- > 0) continue
-      if (isAboutContent(error) && !way.isApart) {
-        way.isApart = true
-        continue
-      }
-      if (!(error instanceof TableChanged)) throw error
-      // If `writer.table` is another one by now, the page before has changed the table and put it there. If not, another program did.
-      if ((await writer.table) === prepared.table) writer.table = null
-      prepared = await prepare(writer, task.page.rows)
-      way.isApart = false
     }
   }
+}
+
+function whyAgain(error: unknown, way: Way): WhyAgain | 'content refused' | 'deadlock' | null {
+  if (error instanceof TryAgain) return error.why
+  // A writer that is not Tidemark has locked rows in another order than that of their keys.
+  if (isDeadlock(error)) return 'deadlock'
+  return isAboutContent(error) && !way.isApart ? 'content refused' : null
 }
 
 /** How a page is tried. */
@@ -288,7 +287,7 @@ async function commitOnce(writer: Writer, task: Task, prepared: Prepared, way: W
   if (way.isApart || growth) {
     await order.previous.written
     way.isAlone = true
-    if ((await writer.table) !== table) throw new TableChanged()
+    if ((await writer.table) !== table) throw new TryAgain('table changed')
     return await commitWithCare(writer, task, prepared, growth)
   }
   order.own.isQuick.resolve()
@@ -307,16 +306,16 @@ function turnOf(writer: Writer, { previous, own }: Order, table: Table, way: Way
   /** Waits for the moment, and rejects as soon as it is certain that the page before has to be tried again. */
   const orLost = async (moment: Promise<unknown>) => {
     const lost = previous.isTried.promise.then((isCommitted) => isCommitted || way.isAlone)
-    if (!(await Promise.race([lost, moment.then(() => true)]))) throw new TurnLost()
+    if (!(await Promise.race([lost, moment.then(() => true)]))) throw new TryAgain('turn lost')
   }
   return {
     mayRead: () => orLost(previous.isQuick.promise),
     mayCopy: () => orLost(previous.hasCopied.promise),
     hasCopied: () => own.hasCopied.resolve(),
     async take() {
-      if (!way.isAlone && !(await previous.isTried.promise)) throw new TurnLost()
+      if (!way.isAlone && !(await previous.isTried.promise)) throw new TryAgain('turn lost')
       await previous.written
-      if ((await writer.table) !== table) throw new TableChanged()
+      if ((await writer.table) !== table) throw new TryAgain('table changed')
     },
   }
 }
@@ -331,42 +330,4 @@ async function commitWithCare(
   const grown = await commitCarefully(client, options, page, { table, growth, settledColumns })
   if (growth) writer.table = Promise.resolve(grown.table)
   return { committed: grown.committed, encoded: grown.encoded ?? encoded }
-}
-
-// The page writers of one run, one for each table that it writes, and the counts for each table's dictionary, which are stored at the end.
-export type Writers = {
-  /** Opened when it is first asked for. */
-  of(table: MirroredStream, keyField: () => string | null): PageWriter
-  settled(): Promise<void>
-  close(): void
-  flushDictionaries(client: Pick<ClientBase, 'query'>): Promise<void>
-}
-
-export function openWriters(
-  start: (
-    table: MirroredStream,
-    keyField: () => string | null,
-    onTally: (tally: Tally) => void,
-  ) => PageWriter,
-): Writers {
-  const opened = new Map<string, { readonly writer: PageWriter; readonly dictionary: Dictionary }>()
-  return {
-    of(table, keyField) {
-      const known = opened.get(table.name)
-      if (known) return known.writer
-      const dictionary = startDictionary()
-      const writer = start(table, keyField, dictionary.count)
-      opened.set(table.name, { writer, dictionary })
-      return writer
-    },
-    async settled() {
-      for (const { writer } of opened.values()) await writer.settled()
-    },
-    close() {
-      for (const { writer } of opened.values()) writer.close()
-    },
-    async flushDictionaries(client) {
-      for (const [name, { dictionary }] of opened) await dictionary.flush(client, name)
-    },
-  }
 }

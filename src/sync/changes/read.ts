@@ -30,7 +30,8 @@
 import { type Records, readRecords } from '../../streams/record.ts'
 import { openRoom } from '../../util/room.ts'
 import { knownBeliefs } from '../capabilities.ts'
-import { openPipeline, type Progress, type ReadingContext } from '../perform-run.ts'
+import type { Progress, ReadingContext } from '../perform-run.ts'
+import { openPipeline } from '../pipeline.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run } from '../ports/store.ts'
 import { type Asking, nothing, openAsking } from './asking.ts'
@@ -76,7 +77,6 @@ class ContractBreach extends Error {
 
 const contractBreach = (what: string) => new ContractBreach(`The upstream broke its contract: ${what}`)
 
-const pagesInFlight = 2
 async function readChanges(
   context: ReadChangesContext,
   options: ReadingOptions,
@@ -223,7 +223,7 @@ function openCommits(
   { run, movesPosition, onTakenBack, now, onWritten }: ReadChangesContext,
   { from }: Pick<ReadingOptions, 'from'>,
 ) {
-  const writes = openPipeline(pagesInFlight)
+  const writes = openPipeline()
   let committed = from
 
   async function add(records: Records, { reading, effects }: Transition, bytes = 0) {

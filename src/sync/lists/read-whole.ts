@@ -4,7 +4,8 @@
 import { fingerprint, type Records } from '../../streams/record.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { learnt } from '../capabilities.ts'
-import { confirmEmpty, openPipeline } from '../perform-run.ts'
+import { confirmEmpty } from '../confirm-empty.ts'
+import { openPipeline } from '../pipeline.ts'
 import type { Source } from '../ports/source.ts'
 import type { RunProgress, SeenKeys } from '../ports/store.ts'
 import { highest } from '../versions.ts'
@@ -41,7 +42,6 @@ export type Listed = {
   readonly lacks?: string
 }
 
-const pagesInFlight = 2
 const maxPasses = 6
 
 /** The records of a page may be used only until `eachPage` is through: then their memory is given back. */
@@ -50,7 +50,7 @@ export async function listWhole(
   eachPage: (page: Records) => Promise<void>,
 ): Promise<Listed> {
   const { source, run, signal } = context
-  const pages = openPipeline(pagesInFlight)
+  const pages = openPipeline()
   let received = 0
   // Page 1 begins the listing: what later pages showed must not be noted before it.
   let lastSeen: Promise<void> = Promise.resolve()

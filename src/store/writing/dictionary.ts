@@ -1,0 +1,124 @@
+// The data dictionary: how often each field came, came empty, or was rescued. Counted in memory while a run lasts, added
+// to the table once at its end.
+
+import type { ClientBase } from 'pg'
+import { mostUnplaced } from '../../streams/field-types.ts'
+import type { Tally } from '../encoding/page.ts'
+import { foldName, printable } from '../schema/column-names.ts'
+import { maxColumns } from '../schema/table-schema.ts'
+
+type FieldCounts = { nonNull: number; rescued: number }
+
+export type Dictionary = {
+  count(tally: Tally): void
+  flush(client: Pick<ClientBase, 'query'>, stream: string): Promise<void>
+}
+
+export function startDictionary(): Dictionary {
+  const fields = new Map<string, FieldCounts>()
+  const newFields = new Map<string, string>()
+  let records = 0
+
+  const countsOf = (field: string): FieldCounts => {
+    const folded = foldName(field)
+    const counts = fields.get(folded) ?? { nonNull: 0, rescued: 0 }
+    fields.set(folded, counts)
+    return counts
+  }
+
+  return {
+    count(tally) {
+      records += tally.records
+      for (const field of tally.newFields) newFields.set(foldName(field), field)
+      for (const folded of newFields.keys()) countsOf(folded)
+      for (const [field, nonNull] of tally.nonNull) countsOf(field).nonNull += nonNull
+      for (const [field, rescued] of tally.rescued) {
+        // An upstream may make up a name for every record (P10).
+        if (fields.size >= mostCounted && !fields.has(foldName(field))) continue
+        const counts = countsOf(field)
+        counts.rescued += rescued
+        counts.nonNull += rescued
+      }
+    },
+    async flush(client, stream) {
+      if (records === 0) return
+      await noteEmptyFields(client, stream, newFields)
+      newFields.clear()
+      const entries = [...fields]
+      await client.query(
+        `with counted as (
+           select * from unnest($3::text[], $4::bigint[], $5::bigint[]) as counted (folded, non_null, rescued)
+         ), otherwise as (
+           select string_agg(source_name, ', ' order by source_name) filter (where place <= ${mostNamed}) as fields, count(*) as number
+           from (
+             select source_name, row_number() over (order by source_name) as place
+             from counted join tidemark.field using (folded) join tidemark.belief using (stream)
+             where stream = $1 and name = 'contract' and non_null > 0
+               and (described_as is null or counted.rescued > 0 or widened_at > tested_at)
+           ) as named
+         ), fallen as (
+           -- What the upstream says about itself no longer holds.
+           update tidemark.belief
+           set value = 'otherwise', previous_value = value, changed_at = now(), tested_at = now(),
+               evidence = case number when 1 then '1 field that came is' else number || ' fields that came are' end
+                 || ' not as described: ' || fields
+           from otherwise where stream = $1 and name = 'contract' and value = 'as described' and number > 0
+         )
+         update tidemark.field as known
+         set records_seen = known.records_seen + $2, nulls_seen = known.nulls_seen + greatest($2 - counted.non_null, 0),
+             rescued = known.rescued + counted.rescued,
+             rescued_since = case when counted.rescued > 0 then coalesce(known.rescued_since, now()) else known.rescued_since end,
+             last_seen_at = case when counted.non_null > 0 then now() else known.last_seen_at end,
+             -- One that the upstream describes has its column before it ever came.
+             first_seen_at = case
+               when counted.non_null > 0 and known.records_seen = known.nulls_seen and known.described_as is not null then now()
+               else known.first_seen_at
+             end
+         from counted where known.stream = $1 and known.folded = counted.folded`,
+        [
+          stream,
+          records,
+          entries.map(([folded]) => folded),
+          entries.map(([, counts]) => counts.nonNull),
+          entries.map(([, counts]) => counts.rescued),
+        ],
+      )
+      await forgetFields(client, stream)
+      fields.clear()
+      records = 0
+    },
+  }
+}
+
+const mostCounted = 10_000
+/** Names that are remembered for a stream: its columns, fields without a column, and fields that were only ever null (P10). */
+const mostFields = maxColumns + mostUnplaced
+/** In the evidence of a belief. */
+const mostNamed = 5
+
+/** Notes fields that came but were only ever null, and so have no column. When the first value comes, the field is not new any more. */
+async function noteEmptyFields(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+  fields: ReadonlyMap<string, string>,
+): Promise<void> {
+  if (fields.size === 0) return
+  await client.query(
+    `insert into tidemark.field (stream, folded, source_name)
+     select $1, folded, source_name from unnest($2::text[], $3::text[]) as came (folded, source_name)
+     limit greatest(0, ${mostFields} - (select count(*) from tidemark.field where stream = $1))
+     on conflict (stream, folded) do nothing`,
+    [stream, [...fields.keys()], [...fields.values()].map(printable)],
+  )
+}
+
+/** The values of a field that is forgotten are rescued as before. */
+async function forgetFields(client: Pick<ClientBase, 'query'>, stream: string): Promise<void> {
+  await client.query(
+    `delete from tidemark.field where stream = $1 and column_name is null and folded in (
+       select folded from tidemark.field where stream = $1
+       order by column_name is null, volatile_since is null, note is null, first_seen_at, folded offset ${mostFields}
+     )`,
+    [stream],
+  )
+}

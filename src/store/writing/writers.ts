@@ -1,0 +1,49 @@
+// The page writers of one run, one for each table that it writes, and the counts for each table's dictionary, which are stored at the end.
+
+import type { ClientBase } from 'pg'
+import type { MirroredStream } from '../../streams/catalog.ts'
+import { type Dictionary, startDictionary } from './dictionary.ts'
+import { type Outcome, type PageWriter, startPageWriter, type WriterOptions } from './page-writer.ts'
+
+export type Writers = {
+  /** Opened when it is first asked for. */
+  of(table: MirroredStream, keyField: () => string | null): PageWriter
+  settled(): Promise<void>
+  close(): void
+  flushDictionaries(client: Pick<ClientBase, 'query'>): Promise<void>
+}
+
+export function openWriters(
+  options: Omit<WriterOptions, 'keyField' | 'onCommit'> & {
+    readonly onCommit: (table: string, outcome: Outcome) => void
+  },
+): Writers {
+  const opened = new Map<string, { readonly writer: PageWriter; readonly dictionary: Dictionary }>()
+  return {
+    of(table, keyField) {
+      const known = opened.get(table.name)
+      if (known) return known.writer
+      const dictionary = startDictionary()
+      const writer = startPageWriter({
+        ...options,
+        ...{ stream: table, keyField },
+        connections: table.name === options.stream.name ? options.connections : 1,
+        onCommit(outcome) {
+          options.onCommit(table.name, outcome)
+          if (outcome.tally) dictionary.count(outcome.tally)
+        },
+      })
+      opened.set(table.name, { writer, dictionary })
+      return writer
+    },
+    async settled() {
+      for (const { writer } of opened.values()) await writer.settled()
+    },
+    close() {
+      for (const { writer } of opened.values()) writer.close()
+    },
+    async flushDictionaries(client) {
+      for (const [name, { dictionary }] of opened) await dictionary.flush(client, name)
+    },
+  }
+}
