@@ -3,7 +3,7 @@
 import { ownValue } from '../json/json.ts'
 import { type Found, findOperation } from '../upstream/operations/find.ts'
 import type { AnyRequest } from '../upstream/operations/request.ts'
-import { operationNames } from '../upstream/operations/table.ts'
+import { allOperations } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
 import type { Call, Command } from './command.ts'
 import { checkAsDescribed, describedOperation, readDescriptions, unchecked } from './described.ts'
@@ -49,7 +49,7 @@ export const api: Command = {
     const { found, query } = await whatIsAsked(call)
     const request = await requestOf(call, found, query)
     await checkAsDescribed(call, found.operation, request)
-    return await callUpstream(call, found.name, request)
+    return await callUpstream(call, found.operation, request)
   },
 }
 
@@ -114,7 +114,7 @@ async function requestOf(call: Call, found: Found, query: URLSearchParams): Prom
 const texts = (value: Call['values'][string]): readonly string[] =>
   Array.isArray(value) ? value : typeof value === 'string' ? [value] : []
 
-const isOfTable = ({ name }: Found): boolean => operationNames.includes(name)
+const isOfTable = ({ operation }: Found): boolean => allOperations.includes(operation)
 
 /** The values of a query by name. A name that is there several times has a list. */
 function valuesOf(query: URLSearchParams, known: readonly string[]): Record<string, string | string[]> {

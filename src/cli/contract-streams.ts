@@ -7,7 +7,6 @@ import { openConfiguredUpstream } from '../configured.ts'
 import { type ListOffered, listsOffered } from '../openapi/lists.ts'
 import { storedDescriptions } from '../openapi/stored.ts'
 import type { Upstream } from '../upstream/client.ts'
-import type { OperationName } from '../upstream/operations/table.ts'
 import { count } from '../util/text.ts'
 import { isRecordPage } from '../wire/record-page.ts'
 import type { Call } from './command.ts'
@@ -52,7 +51,7 @@ const mostPages = 2 ** 30
 async function guessSize(upstream: Upstream, path: string, signal: AbortSignal): Promise<Size> {
   const recordsAt = async (page: number) => {
     const request = { query: { Page: page, PageSize: 1 } }
-    const { body } = await upstream.callForRecords(`GET ${path}` as OperationName, request as never, signal)
+    const { body } = await upstream.callForRecords(`GET ${path}`, request, signal)
     return isRecordPage(body) || Array.isArray(body) ? body.length : null
   }
   try {

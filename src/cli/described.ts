@@ -11,7 +11,7 @@ import { openDatabase } from '../store/server/connect.ts'
 import type { ServiceName } from '../streams/catalog.ts'
 import { type Found, matchPath } from '../upstream/operations/find.ts'
 import type { AnyRequest } from '../upstream/operations/request.ts'
-import { describeOperation, type Method, type Operation } from '../upstream/operations/table.ts'
+import type { Method, Operation } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
 import type { Call, Option } from './command.ts'
 import { embeddedUrl } from './upstream-call.ts'
@@ -55,8 +55,7 @@ export function describedOperation(
   })
   const [best] = found.toSorted((a, b) => Object.keys(a.values).length - Object.keys(b.values).length)
   if (!best) return null
-  const operation = operationOf(best.one, service)
-  return { name: describeOperation(operation), operation, path: best.values }
+  return { operation: operationOf(best.one, service), path: best.values }
 }
 
 const bodies = { json: 'any json', form: 'any form', multipart: 'multipart' } as const
@@ -66,7 +65,7 @@ const operationOf = (
   service: ServiceName,
 ): Operation => ({
   method: method as Method,
-  ...{ path, service, success: 200 },
+  ...{ name: `${method} ${path}`, path, service, success: 200 },
   body: bodyIs !== undefined ? bodies[bodyIs] : takes === null ? 'none' : 'any json',
   query: Object.fromEntries(
     parameters.filter((one) => one.in === 'query').map(({ name }) => [name, 'text' as const]),

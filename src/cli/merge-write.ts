@@ -5,14 +5,13 @@ import { type Json, type JsonObject, ownValue } from '../json/json.ts'
 import { isObject } from '../streams/record.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
-import type { AnyRequest, RequestOf } from '../upstream/operations/request.ts'
-import type { OperationName } from '../upstream/operations/table.ts'
+import type { Operation, OperationName } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
 
 type Look = { readonly field: string; readonly operation: OperationName; readonly parameter: string }
 
 /** How the record that a PUT names is read: by the first of these fields that its body has. */
-const looks: Partial<Record<OperationName, readonly Look[]>> = {
+const looks: Readonly<Record<string, readonly Look[]>> = {
   updateAssignment: [
     { field: 'assignmentId', operation: 'getAssignment', parameter: 'assignmentId' },
     { field: 'assignmentIdext', operation: 'getAssignmentByIdExt', parameter: 'assignmentIdExt' },
@@ -31,7 +30,7 @@ const looks: Partial<Record<OperationName, readonly Look[]>> = {
 }
 
 /** Whether it replaces a record that can be read first. */
-export const replacesRecord = (name: OperationName): boolean => looks[name] !== undefined
+export const replacesRecord = ({ name }: Operation): boolean => Object.hasOwn(looks, name)
 
 export const replaceWarning =
   'This PUT replaces the whole record: what the body leaves out is emptied, and without sysDeleted a deleted record comes back. --merge changes only what is given; --dry-run shows what would change.'
@@ -49,7 +48,7 @@ export type Planned = {
 }
 type Writing = {
   readonly upstream: Upstream
-  readonly name: OperationName
+  readonly operation: Operation
   readonly body: JsonObject
   readonly isMerge: boolean
   readonly signal: AbortSignal
@@ -57,7 +56,7 @@ type Writing = {
 
 /** Reads the record, and changes nothing. */
 export async function planWrite(writing: Writing): Promise<Planned> {
-  const { name, body, isMerge } = writing
+  const { operation, body, isMerge } = writing
   const current = await readCurrent(writing)
   const given = versionOf(body)
   const stored = versionOf(current)
@@ -66,7 +65,7 @@ export async function planWrite(writing: Writing): Promise<Planned> {
       `The record has version ${stored} by now, and the body was made from version ${given}. Read it again and repeat the change.`,
     )
   const sent = isMerge ? merged(current, body) : body
-  return { body: sent, changes: changesOf(current, sent, name) }
+  return { body: sent, changes: changesOf(current, sent, waysOf(operation)) }
 }
 
 /** Reads the record once more, just before the write, and rejects if somebody has changed it meanwhile. */
@@ -78,13 +77,15 @@ export async function checkUnchanged(writing: Writing, { body }: Planned): Promi
     )
 }
 
-async function readCurrent({ upstream, name, body, signal }: Writing): Promise<JsonObject> {
-  const ways = looks[name] ?? []
+const waysOf = ({ name }: Operation): readonly Look[] => looks[name] ?? []
+
+async function readCurrent({ upstream, operation: write, body, signal }: Writing): Promise<JsonObject> {
+  const ways = waysOf(write)
   for (const { field, operation, parameter } of ways) {
     const value = fieldOf(body, field)
     if (value === undefined || value === null || value === '') continue
-    const request: AnyRequest = { path: { [parameter]: JSON.isRawJSON(value) ? value.rawJSON : value } }
-    const { body: current } = await upstream.call(operation, request as RequestOf<OperationName>, signal)
+    const request = { path: { [parameter]: JSON.isRawJSON(value) ? value.rawJSON : value } }
+    const { body: current } = await upstream.call(operation, request, signal)
     if (isObject(current ?? undefined)) return current as JsonObject
     throw new UpstreamError({
       code: 'UPSTREAM_SHAPE',
@@ -106,8 +107,8 @@ function merged(current: JsonObject, given: JsonObject): JsonObject {
 /** Fields that the upstream sets by itself whenever a record is written. */
 const setByItself = /^(?:sysRowVersion|rowVersion|sys(?:Created|Updated)(?:By|DateUTC))$/i
 
-function changesOf(current: JsonObject, sent: JsonObject, name: OperationName): Planned['changes'] {
-  const keys = new Set((looks[name] ?? []).map(({ field }) => field.toLowerCase()))
+function changesOf(current: JsonObject, sent: JsonObject, ways: readonly Look[]): Planned['changes'] {
+  const keys = new Set(ways.map(({ field }) => field.toLowerCase()))
   const names = [
     ...Object.keys(current),
     ...Object.keys(sent).filter((one) => spelledAs(current, one) === null),

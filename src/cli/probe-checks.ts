@@ -18,8 +18,6 @@ import { readRecords } from '../streams/record.ts'
 import { withPageEnds } from '../sync/lists/page-ends.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
-import type { RequestOf } from '../upstream/operations/request.ts'
-import type { OperationName } from '../upstream/operations/table.ts'
 import { openSource } from '../upstream/stream-source.ts'
 import { messageOf } from '../util/errors.ts'
 import { redisInfoProblem } from '../util/redis-url.ts'
@@ -182,18 +180,14 @@ async function probeExtended(upstream: Upstream, stream: Stream, signal: AbortSi
 
 /** The upstream's time, from a second request like the first, because a list does not carry it. Null if that request fails. */
 async function dateOf(upstream: Upstream, stream: Stream, signal: AbortSignal): Promise<Date | null> {
+  // Lists without pages come whole; they are short.
+  const query = stream.kind === 'changes' ? { Page: 1, PageSize: 1 } : {}
   try {
-    return (await upstream.call(stream.list as OperationName, firstPage(stream), signal)).date
+    return (await upstream.call(stream.list, { query }, signal)).date
   } catch {
     return null
   }
 }
-
-/** Lists without pages come whole; they are short. */
-const firstPage = (stream: Stream): RequestOf<OperationName> =>
-  (stream.kind === 'changes'
-    ? { query: { Page: 1, PageSize: 1 } }
-    : { query: {} }) as RequestOf<OperationName>
 
 const mostSkewMs = 30_000
 

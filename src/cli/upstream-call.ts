@@ -17,8 +17,8 @@ import { isObject } from '../streams/record.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
 import { ParameterError } from '../upstream/operations/parameters.ts'
-import { type AnyRequest, prepareRequest, type RequestOf } from '../upstream/operations/request.ts'
-import { type Operation, type OperationName, operationNamed } from '../upstream/operations/table.ts'
+import { type AnyRequest, prepareRequest } from '../upstream/operations/request.ts'
+import type { Operation } from '../upstream/operations/table.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { visible } from '../util/text.ts'
 import { openDriver } from '../worker/queue/driver.ts'
@@ -31,14 +31,14 @@ import { recordedHere } from './recorded.ts'
 const embeddedUrlFile = '.tidemark/url'
 
 /** The stream that shows what a write changed. */
-function affectedStream(operation: OperationName): string {
-  if (operation.includes('Webhook')) return 'webhook_subscription'
-  return operation.includes('Note') ? 'assignment_note' : 'assignment'
+function affectedStream({ name }: Operation): string {
+  if (name.includes('Webhook')) return 'webhook_subscription'
+  return name.includes('Note') ? 'assignment_note' : 'assignment'
 }
 
 export async function requestRunAfterWrite(
   { config, log }: { readonly config: Config; readonly log: Logger },
-  operation: OperationName,
+  operation: Operation,
   assignment: NamedAssignment | null,
 ): Promise<void> {
   const stream = affectedStream(operation)
@@ -95,10 +95,9 @@ export async function embeddedUrl(): Promise<string | null> {
 
 // One call of the upstream for a person: what it answers is printed as its own JSON, with every digit, less what is known to
 // be secret (P9). A write is followed by a run request.
-export async function callUpstream(call: Call, name: OperationName, request: AnyRequest): Promise<ExitCode> {
-  const operation = operationNamed(name)
+export async function callUpstream(call: Call, operation: Operation, request: AnyRequest): Promise<ExitCode> {
   checkBeforeSending(operation, request)
-  checkOptions(call, name, operation)
+  checkOptions(call, operation)
   const { log, signal } = call
   const config = loadConfig(call.environment)
   const upstream = openConfiguredUpstream({ config, log }, operation.service)
@@ -106,11 +105,11 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
     throw new UsageError(`${operation.path} belongs to the tracking service: set TRACKING_BASE_URL.`)
   const isWrite = operation.method !== 'GET'
   const wants = { isMerge: call.values.merge === true, isDryRun: call.values['dry-run'] === true }
-  const requestRun = () => requestRunAfterWrite({ config, log }, name, assignmentOf(request))
+  const requestRun = () => requestRunAfterWrite({ config, log }, operation, assignmentOf(request))
   try {
-    const toSend = await planned(call, upstream, { name, operation, request, ...wants })
+    const toSend = await planned(call, upstream, { operation, request, ...wants })
     if (toSend === null) return exitCodes.done
-    const send = () => upstream.call(name, toSend as RequestOf<OperationName>, signal)
+    const send = () => upstream.call(operation, toSend, signal)
     const { body, status } = isWrite
       ? await recordedWrite({ config, log }, operation, toSend, send)
       : await send()
@@ -168,15 +167,15 @@ async function recordedWrite<Answer extends { readonly status: number }>(
 const mayHaveWritten = ({ method, status, mayHaveArrived }: UpstreamError): boolean =>
   method !== 'GET' && mayHaveArrived && (status === null || status < 400 || status >= 500)
 
-function checkOptions({ values }: Call, name: OperationName, { method, path }: Operation): void {
+function checkOptions({ values }: Call, operation: Operation): void {
+  const { method, path } = operation
   if (values['dry-run'] === true && method === 'GET')
     throw new UsageError('--dry-run is for requests that write; a GET changes nothing.')
-  if (values.merge === true && !replacesRecord(name))
+  if (values.merge === true && !replacesRecord(operation))
     throw new UsageError(`--merge is for a PUT that replaces a record; ${method} ${path} is not one.`)
 }
 
 type Wanted = {
-  readonly name: OperationName
   readonly operation: Operation
   readonly request: AnyRequest
   readonly isMerge: boolean
@@ -187,17 +186,17 @@ type Wanted = {
 async function planned(
   { stdout, log, signal }: Call,
   upstream: Upstream,
-  { name, operation, request, isMerge, isDryRun }: Wanted,
+  { operation, request, isMerge, isDryRun }: Wanted,
 ): Promise<AnyRequest | null> {
   const given = request.body as Json | undefined
-  if (!replacesRecord(name) || !isObject(given) || !(isMerge || isDryRun)) {
-    if (replacesRecord(name)) log.warn(replaceWarning)
+  if (!replacesRecord(operation) || !isObject(given) || !(isMerge || isDryRun)) {
+    if (replacesRecord(operation)) log.warn(replaceWarning)
     if (!isDryRun) return request
     const { target, body } = prepareRequest(operation, request)
     stdout.json({ would: `${operation.method} ${target}`, body: given ?? body })
     return null
   }
-  const writing = { upstream, name, body: given, isMerge, signal }
+  const writing = { upstream, operation, body: given, isMerge, signal }
   const plan = await planWrite(writing)
   if (isDryRun) {
     if (!isMerge) log.warn(replaceWarning)

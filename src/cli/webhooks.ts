@@ -2,7 +2,7 @@
 // to say, so it is given as JSON and shown as JSON.
 
 import { isObject } from '../streams/record.ts'
-import { type OperationName, operationNamed } from '../upstream/operations/table.ts'
+import { type OperationName, operations } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
 import type { Call, Command } from './command.ts'
 import { checkAsDescribed, unchecked } from './described.ts'
@@ -40,7 +40,8 @@ async function run(call: Call): Promise<ExitCode> {
   const [word, argument, ...more] = call.positionals
   if (word === undefined)
     throw new UsageError(`\`tidemark webhooks\` needs one of ${Object.keys(actions).join(', ')}.`)
-  const { operation, takes } = findAction('webhooks', actions, word)
+  const { operation: name, takes } = findAction('webhooks', actions, word)
+  const operation = operations[name]
   if (takes === 'nothing' ? argument !== undefined : argument === undefined || more.length > 0)
     throw new UsageError(`\`tidemark webhooks ${word}\` takes ${needs[takes]}.`)
   if (argument === undefined) return await callUpstream(call, operation, {})
@@ -49,7 +50,7 @@ async function run(call: Call): Promise<ExitCode> {
   const body = await readJsonFile(`webhooks ${word}`, argument)
   if (!isObject(body))
     throw new UsageError(`webhooks ${word}: ${argument} must hold one subscription as a JSON object.`)
-  await checkAsDescribed(call, operationNamed(operation), { body })
+  await checkAsDescribed(call, operation, { body })
   return await callUpstream(call, operation, { body })
 }
 

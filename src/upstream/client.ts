@@ -29,13 +29,8 @@ import {
   type Transport,
   type UpstreamObserver,
 } from './http/transport.ts'
-import {
-  type AnyRequest,
-  type PreparedRequest,
-  prepareRequest,
-  type RequestOf,
-} from './operations/request.ts'
-import { type Operation, type OperationName, operationNamed } from './operations/table.ts'
+import { type AnyRequest, type PreparedRequest, prepareRequest } from './operations/request.ts'
+import { type Operation, operationNamed } from './operations/table.ts'
 
 export type UpstreamOptions = {
   readonly service: ServiceName
@@ -74,16 +69,17 @@ export type Upstream = {
   readonly service: ServiceName
   /** The base URL, without a slash at its end. */
   readonly baseUrl: string
-  call<Name extends OperationName>(
-    name: Name,
-    request: RequestOf<Name>,
+  /** One of the table by its name, or any other. */
+  call(
+    operation: Operation | string,
+    request: AnyRequest,
     signal: AbortSignal,
     how?: { readonly largestBytes?: number },
   ): Promise<UpstreamAnswer>
   /** The same, but the records of a list are only found in its bytes, and not parsed. */
-  callForRecords<Name extends OperationName>(
-    name: Name,
-    request: RequestOf<Name>,
+  callForRecords(
+    operation: Operation | string,
+    request: AnyRequest,
     signal: AbortSignal,
     how?: HowToCall,
   ): Promise<UpstreamAnswer<Json | RecordPage>>
@@ -130,8 +126,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   const parts: Parts = { service, baseUrl, clientGuid, transport, pacing, signIn, observer, clock }
 
   const call = <Body>(asked: Asked, read: ReadAnswer<Body>, signal: AbortSignal) => {
-    const { name, operation } = asked
-    const isWrite = operation.method !== 'GET'
+    const { name, method } = asked.operation
+    const isWrite = method !== 'GET'
     return retry(() => ask(parts, asked, read, signal), {
       delayMs(failure, attempt) {
         if (isAboutTooMany(failure)) crowd.wereTooMany()
@@ -161,12 +157,12 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     service,
     baseUrl,
     askOnce: (url, how, signal) => askOnce(parts, url, how, signal),
-    call: async (name, request, signal, how = {}) =>
-      await call({ ...prepare(service, name, request as AnyRequest), ...how }, readAnswer, signal),
-    async callForRecords(name, request, signal, how = {}) {
+    call: async (operation, request, signal, how = {}) =>
+      await call({ ...prepare(service, operation, request), ...how }, readAnswer, signal),
+    async callForRecords(operation, request, signal, how = {}) {
       const largestBytes = options.maxResponseBytes ?? mostListBytes
-      const asked = { ...prepare(service, name, request as AnyRequest, how), largestBytes }
-      const asking = () => call(asked, recordsOf(name), signal)
+      const asked = { ...prepare(service, operation, request, how), largestBytes }
+      const asking = () => call(asked, recordsOf(asked.operation.name), signal)
       return await (asked.givesWay ? crowd.add(asking) : asking())
     },
     close() {
@@ -177,8 +173,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
 }
 
 /** The records of an operation mostly have the same fields in the same order. */
-function openRecordsReaders(): (name: OperationName) => ReadAnswer<Json | RecordPage> {
-  const readers = new Map<OperationName, ReadAnswer<Json | RecordPage>>()
+function openRecordsReaders(): (name: string) => ReadAnswer<Json | RecordPage> {
+  const readers = new Map<string, ReadAnswer<Json | RecordPage>>()
   return (name) => {
     const reader = readers.get(name) ?? recordsReader(newFieldOrder())
     readers.set(name, reader)
@@ -201,7 +197,6 @@ type Parts = {
 }
 
 type Asked = {
-  readonly name: OperationName
   readonly operation: Operation
   readonly prepared: PreparedRequest
   readonly allowance: SignInAllowance
@@ -214,16 +209,18 @@ type Asked = {
 
 function prepare(
   service: ServiceName,
-  name: OperationName,
+  given: Operation | string,
   request: AnyRequest,
   { mostBytes, givesWay = false }: HowToCall = {},
 ): Asked {
-  const operation = operationNamed(name)
+  const operation = typeof given === 'string' ? operationNamed(given) : given
   if (operation.service !== service)
-    throw new Error(`${name} is an operation of the ${operation.service} service, not of ${service}`)
+    throw new Error(
+      `${operation.name} is an operation of the ${operation.service} service, not of ${service}`,
+    )
   const prepared = prepareRequest(operation, request)
   const allowance = { left: 2 }
-  return { name, operation, prepared, allowance, mostBytes, givesWay, wasRejected: false, wasChecked: false }
+  return { operation, prepared, allowance, mostBytes, givesWay, wasRejected: false, wasChecked: false }
 }
 
 /** One request, repeated once with a new token when its token is rejected. */
@@ -285,14 +282,14 @@ async function askOnce(
 
 async function exchange(
   { service, transport, observer, clock }: Parts,
-  { name, operation }: Asked,
+  { operation }: Asked,
   request: HttpRequest,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
   const startedMs = clock.now()
   const observe = (answer: HttpAnswer | null) =>
     observer.requestDone?.({
-      ...{ service, operation: name, status: answer?.status ?? null, bytes: answer?.bytes.length ?? 0 },
+      ...{ service, operation: operation.name, status: answer?.status ?? null, bytes: answer?.bytes.length ?? 0 },
       isAnswered: answer !== null && isAnswered(operation, request, answer),
       durationMs: clock.now() - startedMs,
     })

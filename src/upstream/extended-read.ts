@@ -8,10 +8,9 @@ import { systemClock } from '../util/waiting.ts'
 import type { Upstream, UpstreamAnswer } from './client.ts'
 import { UpstreamError } from './http/errors.ts'
 import { openRateLimit } from './http/pacing.ts'
-import type { RequestOf } from './operations/request.ts'
 import { lookupAfter } from './stream-source.ts'
 
-type Flags = NonNullable<RequestOf<'getExtendedAssignment'>['query']>
+type Flags = Readonly<Record<string, boolean>>
 
 const share = 0.5
 

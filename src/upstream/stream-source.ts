@@ -11,8 +11,8 @@ import type { Upstream, UpstreamAnswer } from './client.ts'
 import { isListLeftOut, toldTotal, wrappedList } from './envelopes.ts'
 import { UpstreamError } from './http/errors.ts'
 import { ParameterError } from './operations/parameters.ts'
-import { type AnyRequest, pathParameterNames, type RequestOf } from './operations/request.ts'
-import { type Operation, type OperationName, operationNamed } from './operations/table.ts'
+import { type AnyRequest, pathParameterNames } from './operations/request.ts'
+import { type Operation, operationNamed } from './operations/table.ts'
 
 /** As much as a record of a list may have. */
 const mostRecordBytes = ofAnswers.recordBytes
@@ -24,25 +24,19 @@ export function openSource(
   sortField: string | null = null,
   pageLength = openPageLength(),
 ): Source {
-  const list = named(stream.list)
-  const lookup = stream.lookup === null ? null : named(stream.lookup)
+  const list = operationNamed(stream.list)
+  const lookup = stream.lookup === null ? null : operationNamed(stream.lookup)
   /** Asks for a page. Its size is limited where an upstream that does not know a name would answer with everything. */
   const askPage = async (
-    operation: Named,
+    operation: Operation,
     request: AnyRequest,
     signal: AbortSignal,
     { pageSize, givesWay }: { readonly pageSize: number; readonly givesWay?: boolean | undefined },
   ) => {
     const isNaming = request.query?.Sorts !== undefined || request.query?.Filters !== undefined
     const mostBytes = isNaming ? pageLength.mostBytes(pageSize) : undefined
-    const asked = request as RequestOf<OperationName>
-    const answer = listOf(
-      operation,
-      await upstream.callForRecords(operation.name, asked, signal, {
-        mostBytes,
-        givesWay,
-      }),
-    )
+    const asked = await upstream.callForRecords(operation, request, signal, { mostBytes, givesWay })
+    const answer = listOf(operation, asked)
     pageLength.note(answer)
     return answer
   }
@@ -52,7 +46,7 @@ export function openSource(
     async changes({ since, page, pageSize, sorts, below = null, givesWay }, signal) {
       if (stream.kind !== 'changes')
         throw new Error(`the stream ${stream.name} cannot be read by row version`)
-      const changes = named(stream.changes)
+      const changes = operationNamed(stream.changes)
       const sorted = sorts !== null &&
         sortField !== null && { Sorts: sorts === 'ascending' ? sortField : `-${sortField}` }
       const filtered = below !== null && sortField !== null && { Filters: `${sortField}<${below}` }
@@ -81,12 +75,12 @@ export function openSource(
     lookup: lookup === null ? filteredLookup(upstream, stream, list) : lookedUp(lookup),
   }
 
-  function lookedUp(lookup: Named): NonNullable<Source['lookup']> {
+  function lookedUp(lookup: Operation): NonNullable<Source['lookup']> {
     return async (key, signal) => {
-      const [parameter = ''] = pathParameterNames(lookup.operation.path)
+      const [parameter = ''] = pathParameterNames(lookup.path)
       try {
-        const request = { path: { [parameter]: key } } as unknown as RequestOf<OperationName>
-        const { body } = await upstream.call(lookup.name, request, signal, { largestBytes: mostRecordBytes })
+        const request = { path: { [parameter]: key } }
+        const { body } = await upstream.call(lookup, request, signal, { largestBytes: mostRecordBytes })
         return foundRecord(body, key, stream)
       } catch (error) {
         return lookupAfter(error)
@@ -99,14 +93,12 @@ export function openSource(
  * Looks up a record by filtering its list, for an added stream that offers no other look. A record that the list lacks is called gone
  * only if the opposite condition shows something: a filter that is ignored, or shows nothing to anybody, proves nothing (P7, P11).
  */
-function filteredLookup(upstream: Upstream, stream: Stream, list: Named): Source['lookup'] {
+function filteredLookup(upstream: Upstream, stream: Stream, list: Operation): Source['lookup'] {
   const [field] = stream.keyFields
   if (!stream.isAdded || stream.kind !== 'changes' || field === undefined) return null
   const ask = async (condition: string, signal: AbortSignal) => {
-    const request = {
-      query: { Filters: condition, Page: 1, PageSize: 2 },
-    } as unknown as RequestOf<OperationName>
-    return listOf(list, await upstream.callForRecords(list.name, request, signal)).records
+    const request = { query: { Filters: condition, Page: 1, PageSize: 2 } }
+    return listOf(list, await upstream.callForRecords(list, request, signal)).records
   }
   return async (key, signal) => {
     try {
@@ -125,13 +117,7 @@ function filteredLookup(upstream: Upstream, stream: Stream, list: Named): Source
   }
 }
 
-type Named = { readonly name: OperationName; readonly operation: Operation }
-
-function named(name: string): Named {
-  return { name: name as OperationName, operation: operationNamed(name) }
-}
-
-function pageQuery(list: Named, page: number, pageSize: number): Readonly<Record<string, number>> {
+function pageQuery(list: Operation, page: number, pageSize: number): Readonly<Record<string, number>> {
   const sizeName = pageSizeName(list)
   return sizeName === null ? {} : { Page: page, [sizeName]: pageSize }
 }
@@ -141,8 +127,8 @@ const keyQuery = ({ field, after, order }: NonNullable<ListRequest['byKey']>) =>
   ...(after !== null && { Filters: `${field}>${after}` }),
 })
 
-const pageSizeName = ({ operation }: Named): string | null =>
-  Object.keys(operation.query).find((name) => name.toLowerCase() === 'pagesize') ?? null
+const pageSizeName = ({ query }: Operation): string | null =>
+  Object.keys(query).find((name) => name.toLowerCase() === 'pagesize') ?? null
 
 /** The upstream refuses the parameters, or does not know them. Errors about rights, or that pass by themselves, do not count. */
 const refusesParameters = (error: unknown): error is UpstreamError =>
@@ -168,7 +154,7 @@ function openPageLength() {
 }
 
 /** Explains an error of a list that only STREAMS names: mostly its path is wrong. */
-function asAdded({ name }: Stream, { operation }: Named, error: unknown): unknown {
+function asAdded({ name }: Stream, operation: Operation, error: unknown): unknown {
   const isOther =
     error instanceof UpstreamError &&
     (error.code === 'UPSTREAM_SHAPE' || [404, 405].includes(error.status ?? 0))
@@ -185,7 +171,7 @@ function asAdded({ name }: Stream, { operation }: Named, error: unknown): unknow
   })
 }
 
-function listOf({ operation }: Named, answer: UpstreamAnswer<Json | RecordPage>): Answer {
+function listOf(operation: Operation, answer: UpstreamAnswer<Json | RecordPage>): Answer {
   const { body, bytes, status, headers } = answer
   if (isRecordPage(body)) return { records: body, bytes, total: toldTotal(null, headers) }
   const records = Array.isArray(body) ? body : wrappedList(body)

@@ -6,6 +6,7 @@ import { requestRunAfterWrite } from '../../src/cli/upstream-call.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { pauseStream, resumeStream } from '../../src/store/admin/streams.ts'
 import { readOverview } from '../../src/store/queries/overview.ts'
+import { operations } from '../../src/upstream/operations/table.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { adminToken, startTestWorker } from '../support/worker.ts'
@@ -59,7 +60,7 @@ describe.skipIf(!hasPostgres)('a paused stream', () => {
       // Ticks, webhooks and writes pass it by, while its neighbour is read.
       const [before, neighbour] = [await polls('assignment'), await polls('assignment_note')]
       await worker.post('/hooks/a-webhook-secret-of-the-tests')
-      await requestRunAfterWrite({ config: worker.config, log: quietLog }, 'createAssignment', null)
+      await requestRunAfterWrite({ config: worker.config, log: quietLog }, operations.createAssignment, null)
       await expect.poll(() => polls('assignment_note'), inTime).toBeGreaterThan(neighbour + 2)
       expect([await polls('assignment'), await rows()]).toEqual([before, read])
       expect(await worker.metric('tidemark_paused{stream="assignment"}')).toBe(1)

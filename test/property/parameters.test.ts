@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { findOperation } from '../../src/upstream/operations/find.ts'
 import { ParameterError } from '../../src/upstream/operations/parameters.ts'
 import { prepareRequest } from '../../src/upstream/operations/request.ts'
-import { operationNames, operations } from '../../src/upstream/operations/table.ts'
+import { allOperations, operations } from '../../src/upstream/operations/table.ts'
 
 const bounds = {
   uint8: [0n, 255n],
@@ -213,11 +213,10 @@ describe('findOperation', () => {
     const segment = fc.string({ unit: 'grapheme', minLength: 1 }).filter((text) => !/^\.{1,2}$/.test(text))
     fc.assert(
       fc.property(
-        fc.constantFrom(...operationNames),
+        fc.constantFrom(...allOperations),
         segment,
         fc.nat({ max: 2 ** 31 - 1 }),
-        (name, text, id) => {
-          const operation = operations[name]
+        (operation, text, id) => {
           const values = { assignmentId: id, employeeId: id, assignmentNoteId: id, rowVersion: id }
           const texts = { assignmentIdExt: text, assignmentNoteIdExt: text, webhookSubscriptionId: text }
           const names = [...operation.path.matchAll(/\{(\w+)\}/g)].flatMap(([, found]) => found ?? [])
@@ -234,7 +233,7 @@ describe('findOperation', () => {
           // A word of the paths themselves is not taken for an external id.
           if ('nearest' in found)
             expect(text).toMatch(/^(?:id|idext|api|subscription|extended|neworchanged|webhooks)$/i)
-          else expect(found).toMatchObject({ name, path: expected })
+          else expect(found).toMatchObject({ operation, path: expected })
         },
       ),
       { numRuns: 2000 },

@@ -3,81 +3,43 @@ import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { findOperation } from '../../src/upstream/operations/find.ts'
 import { type AnyRequest, pathParameterNames, prepareRequest } from '../../src/upstream/operations/request.ts'
 import {
-  type Operation,
+  allOperations,
   type OperationName,
-  operationNames,
   operations,
   pathParameters,
 } from '../../src/upstream/operations/table.ts'
 
-/** The interface's own list: method, path, query, body, success. */
-const described = `
-GET /api/Assignment paged none 200
-POST /api/Assignment - json 201
-PUT /api/Assignment - json 204
-GET /api/Assignment/Id/{assignmentId} - none 200
-DELETE /api/Assignment/Id/{assignmentId} - none 204
-GET /api/Assignment/IdExt/{assignmentIdExt} - none 200
-DELETE /api/Assignment/{assignmentIdExt} - none 204
-GET /api/Assignment/neworchanged/{rowVersion} paged none 200
-GET /api/Assignment/extended/Id/{assignmentId} flags none 200
-POST /api/Assignment/Id/{assignmentId}/attachment - form 201
-POST /api/Assignment/IdExt/{assignmentIdExt}/attachment - form 201
-POST /api/Assignment/Id/{assignmentId}/assignmentProduct - json 201
-POST /api/Assignment/IdExt/{assignmentIdExt}/assignmentProduct - json 201
-POST /api/Assignment/Id/{assignmentId}/assignmentService - json 201
-POST /api/Assignment/IdExt/{assignmentIdExt}/assignmentService - json 201
-POST /api/Assignment/Id/{assignmentId}/assignmentQualityControl - json 201
-POST /api/Assignment/IdExt/{assignmentIdExt}/assignmentQualityControl - json 201
-PUT /api/Assignment/{assignmentId}/participant/add/{employeeId} - none 200
-PUT /api/Assignment/{assignmentId}/participant/remove/{employeeId} - none 200
-GET /api/AssignmentNote paged none 200
-POST /api/AssignmentNote - json 201
-PUT /api/AssignmentNote - json 204
-GET /api/AssignmentNote/Id/{assignmentNoteId} - none 200
-GET /api/AssignmentNote/IdExt/{assignmentNoteIdExt} - none 200
-GET /api/AssignmentNote/neworchanged/{rowVersion} paged none 200
-DELETE /api/AssignmentNote/{assignmentNoteIdExt} - none 204
-GET /api/AssignmentObject paged none 200
-GET /api/Webhooks - none 200
-GET /api/Webhooks/subscription - none 200
-POST /api/Webhooks/subscription - json 201
-PUT /api/Webhooks/subscription - json 204
-GET /api/Webhooks/subscription/{webhookSubscriptionId} - none 200
-DELETE /api/Webhooks/Id/{webhookSubscriptionId} - none 204
-GET /api/TrackerObject tracker none 200`
-
-const queries: Readonly<Record<string, readonly string[]>> = {
-  '-': [],
-  paged: ['Filters', 'Sorts', 'Page', 'PageSize'],
-  tracker: ['Page', 'Pagesize'],
-  flags: ['Customer', 'Employee', 'AssignmentProduct', 'AssignmentService', 'AssignmentQualityControl']
-    .concat(['Attachment', 'AttachmentFileData', 'AssignmentNote', 'AssignmentObject'])
-    .map((group) => `Include${group}`),
-}
+const includes = [
+  'Customer',
+  'Employee',
+  'AssignmentProduct',
+  'AssignmentService',
+  'AssignmentQualityControl',
+]
+  .concat(['Attachment', 'AttachmentFileData', 'AssignmentNote', 'AssignmentObject'])
+  .map((group) => `Include${group}`)
 
 const prepare = (name: OperationName, request: AnyRequest) => prepareRequest(operations[name], request)
 
 describe('the table of operations', () => {
-  it('holds every row of the interface, and nothing else', () => {
-    const rows = described.trim().split('\n')
-    const table = operationNames.map((name) => {
-      const { method, path, query, body, success }: Operation = operations[name]
-      const names = Object.keys(query).sort().join()
-      const [kind] = Object.entries(queries).find(([, known]) => [...known].sort().join() === names) ?? []
-      return `${method} ${path} ${kind} ${body} ${success}`
-    })
-    expect(table.toSorted()).toEqual(rows.toSorted())
+  it('names the parameters of the interface, whose operations are in the test of exchanges', () => {
+    for (const { name, query, path } of allOperations) {
+      const isPaged = /^list(?:Changed)?Assignment/.test(name)
+      const wanted = isPaged
+        ? ['Filters', 'Sorts', 'Page', 'PageSize']
+        : { listTrackerObjects: ['Page', 'Pagesize'], getExtendedAssignment: includes }[name]
+      expect(Object.keys(query), path).toEqual(wanted ?? [])
+    }
   })
 
   it('says of each parameter of a path what it may be', () => {
-    const named = operationNames.flatMap((name) => pathParameterNames(operations[name].path))
+    const named = allOperations.flatMap(({ path }) => pathParameterNames(path))
     expect([...new Set(named)].toSorted()).toEqual(Object.keys(pathParameters).toSorted())
   })
 
   it('asks the tracking service only for its trackers', () => {
-    const tracking = operationNames.filter((name) => operations[name].service === 'tracking')
-    expect(tracking).toEqual(['listTrackerObjects'])
+    const tracking = allOperations.filter(({ service }) => service === 'tracking')
+    expect(tracking).toEqual([operations.listTrackerObjects])
   })
 
   it('knows what the streams are read by, on their own service', () => {
@@ -175,11 +137,7 @@ describe('the attachment form', () => {
 
   it.each<[object, string]>([
     [{ AttachmentIdext: 'x'.repeat(51) }, 'AttachmentIdext must have at most 50 characters, but has 51'],
-    [{ AttachmentIdtext: 'x'.repeat(51) }, 'AttachmentIdtext must have at most 50 characters'],
-    [{ Description: 'x'.repeat(101) }, 'Description must have at most 100 characters'],
-    [{ FileName: 'x'.repeat(251) }, 'FileName must have at most 250 characters'],
     [{ AttachmentType: 256 }, 'AttachmentType must be a whole number from 0 to 255, not 256'],
-    [{ EdokStatus: '-1' }, 'EdokStatus must be a whole number from 0 to 255'],
     [{ OwnerId: 2 ** 31 }, 'OwnerId must be a whole number from -2147483648 to 2147483647'],
     [{ SysRowVersion: '9223372036854775808' }, 'SysRowVersion must be a whole number'],
     [{ FileSize: '1.0' }, 'FileSize must be a whole number'],
@@ -208,16 +166,13 @@ describe('findOperation', () => {
   const find = (method: string, path: string) => findOperation(method, path)
 
   it.each<[string, string, OperationName, object]>([
-    ['GET', '/api/Assignment', 'listAssignments', {}],
     ['GET', '/api/assignment/id/5', 'getAssignment', { assignmentId: '5' }],
     ['DELETE', '/api/Assignment/WO-5', 'deleteAssignmentByIdExt', { assignmentIdExt: 'WO-5' }],
     ['GET', '/api/Assignment/IdExt/a%2Fb', 'getAssignmentByIdExt', { assignmentIdExt: 'a/b' }],
-    ['GET', '/api/Assignment/extended/Id/5', 'getExtendedAssignment', { assignmentId: '5' }],
-    ['PUT', '/api/Assignment/5/participant/add/7', 'addParticipant', { assignmentId: '5', employeeId: '7' }],
     ['GET', '/api/Webhooks/subscription', 'listWebhookSubscriptions', {}],
     ['GET', '/api/Webhooks/subscription/x', 'getWebhookSubscription', { webhookSubscriptionId: 'x' }],
   ])('%s %s is %s', (method, path, name, values) => {
-    expect(find(method, path)).toMatchObject({ name, path: values })
+    expect(find(method, path)).toMatchObject({ operation: operations[name], path: values })
   })
 
   it.each<[string, string, string]>([
@@ -238,11 +193,4 @@ describe('findOperation', () => {
       expect(find('DELETE', path)).toHaveProperty('nearest')
     },
   )
-
-  it('offers every operation under the path it prints', () => {
-    for (const name of operationNames) {
-      const { method, path } = operations[name]
-      expect(find(method, path.replaceAll(/\{\w+\}/g, '5')), path).toMatchObject({ name })
-    }
-  })
 })

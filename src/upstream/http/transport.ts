@@ -8,7 +8,7 @@ import { openAgents, type Proxies, proxyOf } from '../../util/proxies.ts'
 import { inMegabytes } from '../../util/text.ts'
 import type { Clock } from '../../util/waiting.ts'
 import { freeBytes, openSpareBytes, type SpareBytes } from '../../wire/spare-bytes.ts'
-import type { Method, OperationName } from '../operations/table.ts'
+import type { Method } from '../operations/table.ts'
 import { type AnswerMemory, answerMemory, type Share } from './answer-memory.ts'
 import {
   type NetworkFailure,
@@ -296,7 +296,7 @@ function failureOf(error: RequestError): NetworkFailure {
 // What the client reports while it works, for metrics. It keeps no counts itself.
 export type RequestDone = {
   readonly service: ServiceName
-  readonly operation: OperationName
+  readonly operation: string
   /** Null when no answer came. */
   readonly status: number | null
   /** It answers what was asked, be it that there is no such record, or no such page. */
@@ -306,7 +306,7 @@ export type RequestDone = {
 }
 export type RetryPlanned = {
   readonly service: ServiceName
-  readonly operation: OperationName
+  readonly operation: string
   /** How many requests were made so far. */
   readonly attempt: number
   readonly delayMs: number

@@ -1,10 +1,9 @@
 // Finds the operation that a method and a path with concrete values mean, for a person who typed them.
 
 import { nearest } from '../../util/text.ts'
-import { type Operation, type OperationName, operationNames, operations, pathParameters } from './table.ts'
+import { allOperations, type Operation, pathParameters } from './table.ts'
 
 export type Found = {
-  readonly name: OperationName
   readonly operation: Operation
   readonly path: Readonly<Record<string, string>>
 }
@@ -23,10 +22,9 @@ export function findOperation(method: string, path: string): Found | NotFound {
 
 function operationsAt(path: string): readonly Found[] {
   const wanted = path.split('/')
-  return operationNames.flatMap((name) => {
-    const operation: Operation = operations[name]
+  return allOperations.flatMap((operation) => {
     const values = matchPath(operation.path.split('/'), wanted, canBe)
-    return values ? [{ name, operation, path: values }] : []
+    return values ? [{ operation, path: values }] : []
   })
 }
 
@@ -62,7 +60,7 @@ function decoded(text: string): string | null {
 
 /** Words of the paths themselves: whoever writes `DELETE /api/Assignment/Id` forgot the id. */
 const reserved = new Set(
-  operationNames.flatMap((name) => operations[name].path.split('/')).map((part) => part.toLowerCase()),
+  allOperations.flatMap(({ path }) => path.split('/')).map((part) => part.toLowerCase()),
 )
 
 function canBe(name: string, value: string): boolean {
@@ -73,9 +71,7 @@ function canBe(name: string, value: string): boolean {
 /** First what that path offers under another method, then what this method offers nearby, then anything nearby. */
 function nearestTo(method: string, path: string, others: readonly Found[]): readonly string[] {
   const here = others.map(({ operation }) => shown(operation))
-  const known = new Map(
-    operationNames.map((name) => [comparable(shown(operations[name])), shown(operations[name])]),
-  )
+  const known = new Map(allOperations.map(shown).map((line) => [comparable(line), line]))
   const wanted = comparable(`${method} ${path}`)
   const sameMethod = [...known.keys()].filter((line) => line.startsWith(`${method} `))
   const near = [...nearest(wanted, sameMethod, 2), ...nearest(wanted, [...known.keys()], 3)]

@@ -1,7 +1,6 @@
 // What a parameter may be. Checked before anything is sent; an error names the parameter and its bound.
 
-import type { ExactNumber } from '../../json/json.ts'
-import { attachmentFields, type Field, type FormKind } from '../../streams/field-types.ts'
+import { attachmentFields, type Field } from '../../streams/field-types.ts'
 import { int64, isUuid } from '../../streams/record.ts'
 import { nearest } from '../../util/text.ts'
 
@@ -17,15 +16,8 @@ const integers = {
   pageNumber: { min: 1n, max: 2n ** 31n - 1n },
 } as const satisfies Record<string, IntegerBound>
 
-export type IntegerKind = keyof typeof integers
+type IntegerKind = keyof typeof integers
 export type ParameterKind = IntegerKind | 'boolean' | 'text' | 'segment'
-
-export type IntegerValue = number | bigint | string | ExactNumber
-export type ParameterValue<Kind extends ParameterKind> = Kind extends IntegerKind
-  ? IntegerValue
-  : Kind extends 'boolean'
-    ? boolean | 'true' | 'false'
-    : string
 
 const digits = /^-?(?:0|[1-9]\d*)$/
 
@@ -85,17 +77,8 @@ export function shown(value: unknown): string {
 
 // The form that attaches a file: its fields, each with its type and bound. Which of them the upstream requires is not
 // known, so none is required here.
-type FieldValue<Kind extends FormKind> = Kind extends 'uint8' | 'int32' | 'int64'
-  ? IntegerValue
-  : Kind extends 'boolean'
-    ? boolean | 'true' | 'false'
-    : string
-type Fields = typeof attachmentFields
-/** A field that is null or missing is not sent. */
-export type AttachmentForm = { readonly [Name in keyof Fields]?: FieldValue<Fields[Name]['kind']> | null }
-
-/** The form as it is sent. */
-export function attachmentFormText(form: { readonly [field: string]: unknown }): string {
+/** The form as it is sent, without fields that are null. */
+export function attachmentFormText(form: object): string {
   const fields: { readonly [name: string]: Field } = attachmentFields
   const encoded = new URLSearchParams()
   for (const [name, value] of Object.entries(form)) {

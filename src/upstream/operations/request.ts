@@ -3,42 +3,10 @@
 
 import type { Json, JsonObject } from '../../json/json.ts'
 import { isObject } from '../../streams/record.ts'
-import {
-  type AttachmentForm,
-  attachmentFormText,
-  ParameterError,
-  type ParameterKind,
-  type ParameterValue,
-  parameterText,
-  shown,
-} from './parameters.ts'
-import { type Operation, type OperationName, type operations, pathParameters } from './table.ts'
+import { attachmentFormText, ParameterError, type ParameterKind, parameterText, shown } from './parameters.ts'
+import { type Operation, pathParameters } from './table.ts'
 
-type Table = typeof operations
-type PathNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
-  ? Name | PathNames<Rest>
-  : never
-type ValuesOf<Kinds extends Readonly<Record<string, ParameterKind>>> = {
-  readonly [Name in keyof Kinds]: ParameterValue<Kinds[Name]>
-}
-type PathValues<Name extends OperationName> = ValuesOf<
-  Pick<typeof pathParameters, PathNames<Table[Name]['path']> & keyof typeof pathParameters>
->
-type WithPath<Name extends OperationName> =
-  PathNames<Table[Name]['path']> extends never
-    ? { readonly path?: undefined }
-    : { readonly path: PathValues<Name> }
-type WithBody<Name extends OperationName> = Table[Name]['body'] extends 'json'
-  ? { readonly body: JsonObject }
-  : Table[Name]['body'] extends 'form'
-    ? { readonly body: AttachmentForm }
-    : { readonly body?: undefined }
-
-/** What an operation has to be given: its parameters and its body. */
-export type RequestOf<Name extends OperationName> = WithPath<Name> &
-  WithBody<Name> & { readonly query?: Partial<ValuesOf<Table[Name]['query']>> }
-
-/** The same for an operation that is only known at run time. */
+/** What an operation is given: its parameters and its body. They are checked before anything is sent. */
 export type AnyRequest = {
   readonly path?: Readonly<Record<string, unknown>> | undefined
   readonly query?: Readonly<Record<string, unknown>> | undefined
@@ -70,7 +38,7 @@ export function prepareRequest(operation: Operation, request: AnyRequest): Prepa
       return {
         target,
         contentType: formType,
-        body: attachmentFormText((request.body ?? {}) as AttachmentForm),
+        body: attachmentFormText(request.body ?? {}),
       }
     case 'any json':
       if (request.body === undefined)

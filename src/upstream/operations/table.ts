@@ -7,6 +7,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 /** `json` is an object, `form` that of attachments; `any json` and `any form` are what a description says. */
 type BodyKind = 'none' | 'json' | 'form' | 'any json' | 'any form' | 'multipart'
 export type Operation = {
+  /** Also of metrics. One that no table has is named by its method and path. */
+  readonly name: string
   readonly method: Method
   /** Parameters in braces; their types are in `pathParameters`. */
   readonly path: string
@@ -39,100 +41,77 @@ const includeFlags = {
   IncludeAssignmentObject: 'boolean',
 } as const
 
+type Row = Omit<Operation, 'name'>
 const assignment = { service: 'assignment', query: {}, body: 'none' } as const
-const get = { ...assignment, method: 'GET', success: 200 } as const
-const getPaged = { ...get, query: paged } as const
-const post = { ...assignment, method: 'POST', body: 'json', success: 201 } as const
-const put = { ...assignment, method: 'PUT', body: 'json', success: 204 } as const
-const remove = { ...assignment, method: 'DELETE', success: 204 } as const
-const postForm = { ...post, body: 'form' } as const
-const putNothing = { ...assignment, method: 'PUT', success: 200 } as const
+const get = (path: string, query: Row['query'] = {}): Row => ({
+  ...{ ...assignment, method: 'GET', path, query, success: 200 },
+})
+const post = (path: string, body: BodyKind = 'json'): Row => ({
+  ...{ ...assignment, method: 'POST', path, body, success: 201 },
+})
+const put = (path: string): Row => ({ ...assignment, method: 'PUT', path, body: 'json', success: 204 })
+const putNothing = (path: string): Row => ({ ...assignment, method: 'PUT', path, success: 200 })
+const remove = (path: string): Row => ({ ...assignment, method: 'DELETE', path, success: 204 })
 
-export const operations = {
-  listAssignments: { ...getPaged, path: '/api/Assignment' },
-  createAssignment: { ...post, path: '/api/Assignment' },
-  updateAssignment: { ...put, path: '/api/Assignment' },
-  getAssignment: { ...get, path: '/api/Assignment/Id/{assignmentId}' },
-  deleteAssignment: { ...remove, path: '/api/Assignment/Id/{assignmentId}' },
-  getAssignmentByIdExt: { ...get, path: '/api/Assignment/IdExt/{assignmentIdExt}' },
-  deleteAssignmentByIdExt: { ...remove, path: '/api/Assignment/{assignmentIdExt}' },
-  listChangedAssignments: { ...getPaged, path: '/api/Assignment/neworchanged/{rowVersion}' },
-  getExtendedAssignment: {
-    ...get,
-    path: '/api/Assignment/extended/Id/{assignmentId}',
-    query: includeFlags,
-  },
-  addAttachment: { ...postForm, path: '/api/Assignment/Id/{assignmentId}/attachment' },
-  addAttachmentByIdExt: { ...postForm, path: '/api/Assignment/IdExt/{assignmentIdExt}/attachment' },
-  addAssignmentProduct: { ...post, path: '/api/Assignment/Id/{assignmentId}/assignmentProduct' },
-  addAssignmentProductByIdExt: {
-    ...post,
-    path: '/api/Assignment/IdExt/{assignmentIdExt}/assignmentProduct',
-  },
-  addAssignmentService: { ...post, path: '/api/Assignment/Id/{assignmentId}/assignmentService' },
-  addAssignmentServiceByIdExt: {
-    ...post,
-    path: '/api/Assignment/IdExt/{assignmentIdExt}/assignmentService',
-  },
-  addAssignmentQualityControl: {
-    ...post,
-    path: '/api/Assignment/Id/{assignmentId}/assignmentQualityControl',
-  },
-  addAssignmentQualityControlByIdExt: {
-    ...post,
-    path: '/api/Assignment/IdExt/{assignmentIdExt}/assignmentQualityControl',
-  },
-  addParticipant: { ...putNothing, path: '/api/Assignment/{assignmentId}/participant/add/{employeeId}' },
-  removeParticipant: {
-    ...putNothing,
-    path: '/api/Assignment/{assignmentId}/participant/remove/{employeeId}',
-  },
+const rows = {
+  listAssignments: get('/api/Assignment', paged),
+  createAssignment: post('/api/Assignment'),
+  updateAssignment: put('/api/Assignment'),
+  getAssignment: get('/api/Assignment/Id/{assignmentId}'),
+  deleteAssignment: remove('/api/Assignment/Id/{assignmentId}'),
+  getAssignmentByIdExt: get('/api/Assignment/IdExt/{assignmentIdExt}'),
+  deleteAssignmentByIdExt: remove('/api/Assignment/{assignmentIdExt}'),
+  listChangedAssignments: get('/api/Assignment/neworchanged/{rowVersion}', paged),
+  getExtendedAssignment: get('/api/Assignment/extended/Id/{assignmentId}', includeFlags),
+  addAttachment: post('/api/Assignment/Id/{assignmentId}/attachment', 'form'),
+  addAttachmentByIdExt: post('/api/Assignment/IdExt/{assignmentIdExt}/attachment', 'form'),
+  addAssignmentProduct: post('/api/Assignment/Id/{assignmentId}/assignmentProduct'),
+  addAssignmentProductByIdExt: post('/api/Assignment/IdExt/{assignmentIdExt}/assignmentProduct'),
+  addAssignmentService: post('/api/Assignment/Id/{assignmentId}/assignmentService'),
+  addAssignmentServiceByIdExt: post('/api/Assignment/IdExt/{assignmentIdExt}/assignmentService'),
+  addAssignmentQualityControl: post('/api/Assignment/Id/{assignmentId}/assignmentQualityControl'),
+  addAssignmentQualityControlByIdExt: post(
+    '/api/Assignment/IdExt/{assignmentIdExt}/assignmentQualityControl',
+  ),
+  addParticipant: putNothing('/api/Assignment/{assignmentId}/participant/add/{employeeId}'),
+  removeParticipant: putNothing('/api/Assignment/{assignmentId}/participant/remove/{employeeId}'),
 
-  listAssignmentNotes: { ...getPaged, path: '/api/AssignmentNote' },
-  createAssignmentNote: { ...post, path: '/api/AssignmentNote' },
-  updateAssignmentNote: { ...put, path: '/api/AssignmentNote' },
-  getAssignmentNote: { ...get, path: '/api/AssignmentNote/Id/{assignmentNoteId}' },
-  getAssignmentNoteByIdExt: { ...get, path: '/api/AssignmentNote/IdExt/{assignmentNoteIdExt}' },
-  listChangedAssignmentNotes: { ...getPaged, path: '/api/AssignmentNote/neworchanged/{rowVersion}' },
-  deleteAssignmentNoteByIdExt: { ...remove, path: '/api/AssignmentNote/{assignmentNoteIdExt}' },
+  listAssignmentNotes: get('/api/AssignmentNote', paged),
+  createAssignmentNote: post('/api/AssignmentNote'),
+  updateAssignmentNote: put('/api/AssignmentNote'),
+  getAssignmentNote: get('/api/AssignmentNote/Id/{assignmentNoteId}'),
+  getAssignmentNoteByIdExt: get('/api/AssignmentNote/IdExt/{assignmentNoteIdExt}'),
+  listChangedAssignmentNotes: get('/api/AssignmentNote/neworchanged/{rowVersion}', paged),
+  deleteAssignmentNoteByIdExt: remove('/api/AssignmentNote/{assignmentNoteIdExt}'),
 
-  listAssignmentObjects: { ...getPaged, path: '/api/AssignmentObject' },
+  listAssignmentObjects: get('/api/AssignmentObject', paged),
 
-  listWebhookDefinitions: { ...get, path: '/api/Webhooks' },
-  listWebhookSubscriptions: { ...get, path: '/api/Webhooks/subscription' },
-  createWebhookSubscription: { ...post, path: '/api/Webhooks/subscription' },
-  updateWebhookSubscription: { ...put, path: '/api/Webhooks/subscription' },
-  getWebhookSubscription: { ...get, path: '/api/Webhooks/subscription/{webhookSubscriptionId}' },
-  deleteWebhookSubscription: { ...remove, path: '/api/Webhooks/Id/{webhookSubscriptionId}' },
+  listWebhookDefinitions: get('/api/Webhooks'),
+  listWebhookSubscriptions: get('/api/Webhooks/subscription'),
+  createWebhookSubscription: post('/api/Webhooks/subscription'),
+  updateWebhookSubscription: put('/api/Webhooks/subscription'),
+  getWebhookSubscription: get('/api/Webhooks/subscription/{webhookSubscriptionId}'),
+  deleteWebhookSubscription: remove('/api/Webhooks/Id/{webhookSubscriptionId}'),
 
   // `Pagesize`: this service spells it so.
   listTrackerObjects: {
-    ...get,
-    path: '/api/TrackerObject',
+    ...get('/api/TrackerObject', { Page: 'pageNumber', Pagesize: 'pageNumber' }),
     service: 'tracking',
-    query: { Page: 'pageNumber', Pagesize: 'pageNumber' },
   },
-} as const satisfies Record<string, Operation>
+} as const satisfies Record<string, Row>
 
-const describedOperations = new Map<string, Operation>()
+export type OperationName = keyof typeof rows
 
-/** One that only the upstream's description of itself names. Returns its name. */
-export function describeOperation(operation: Operation): OperationName {
-  const name = `${operation.method} ${operation.path}`
-  describedOperations.set(name, operation)
-  return name as OperationName
-}
+export const operations = Object.fromEntries(
+  Object.entries(rows).map(([name, row]) => [name, { name, ...row }]),
+) as Readonly<Record<OperationName, Operation>>
+
+export const allOperations: readonly Operation[] = Object.values(operations)
 
 /** An operation of the table, or a list that the settings name: `GET /api/Customer`. */
 export function operationNamed(name: string): Operation {
   if (Object.hasOwn(operations, name)) return operations[name as OperationName]
-  const described = describedOperations.get(name)
-  if (described) return described
   const [, path] = /^GET (\/\S+)$/.exec(name) ?? []
   if (path === undefined) throw new Error(`the table of operations has no ${name}`)
-  return path.includes('{') && !path.includes('/neworchanged/') ? { ...get, path } : { ...getPaged, path }
+  return { name, ...get(path, path.includes('{') && !path.includes('/neworchanged/') ? {} : paged) }
 }
-
-export type OperationName = keyof typeof operations
-
-export const operationNames = Object.keys(operations) as readonly OperationName[]
