@@ -1,20 +1,19 @@
 // `tidemark init`: asks for what is needed to mirror an upstream, tries each answer out, and writes .env. Keys are never shown.
 
 import { resolve } from 'node:path'
-import { type Environment, loadConfig, loadProxies } from '../config/load.ts'
-import { variables } from '../config/variables.ts'
-import { configuredStreams } from '../configured.ts'
+import { type Environment, loadConfig } from '../config/load.ts'
 import { keepSecret } from '../log.ts'
-import type { ServiceName } from '../streams/catalog.ts'
 import { openQuestions, type Questions } from './ask.ts'
 import type { Call, Command } from './command.ts'
 import { writeDotEnv } from './dot-env.ts'
-import { type ExitCode, worst } from './exit.ts'
+import type { ExitCode } from './exit.ts'
+import { worst } from './exit.ts'
+import { placeholders, type Question, questionsFor, type Tried, tokenMade } from './init-questions.ts'
+import { fitted } from './output.ts'
 import { expectNoWords } from './parse.ts'
 import { everyCheck, markOfCheck } from './probe.ts'
 import type { Check } from './probe-beliefs.ts'
-import { exitCodeOfCheck, probePostgres, probeService } from './probe-checks.ts'
-import { probeHost } from './probe-hosts.ts'
+import { exitCodeOfCheck } from './probe-checks.ts'
 
 export const init: Command = {
   name: 'init',
@@ -27,138 +26,146 @@ export const init: Command = {
 }
 
 const file = '.env'
-
-/** Tries out an answer. All checks have to pass before the next question. */
-type Try = (settings: Environment, call: Call) => Promise<readonly Check[]>
-type Step = {
-  readonly names: readonly Asked[]
-  readonly isTried: Try
-  /** If the first answer is empty, nothing is tried, and the rest of the step is not asked. */
-  readonly mayBeEmpty?: boolean
-}
-type Asked = { readonly name: string; readonly text: string }
-
-const steps: readonly Step[] = [
-  {
-    names: [{ name: 'ASSIGNMENT_BASE_URL', text: 'Assignment service URL' }],
-    isTried: (settings) => probeHost(settings.ASSIGNMENT_BASE_URL ?? '', loadProxies(settings)),
-  },
-  {
-    names: [{ name: 'AUTH_URL', text: 'Identity provider URL' }],
-    isTried: (settings) => probeHost(settings.AUTH_URL ?? '', loadProxies(settings)),
-  },
-  {
-    names: [
-      { name: 'CLIENT_GUID', text: 'Client GUID' },
-      { name: 'SUBJECT_ID', text: 'Subject ID' },
-      { name: 'API_KEY', text: 'API key' },
-    ],
-    isTried: (settings, call) => tryService(settings, call, 'assignment'),
-  },
-  {
-    names: [{ name: 'TRACKING_BASE_URL', text: 'Tracking service URL' }],
-    isTried: (settings, call) => tryService(settings, call, 'tracking'),
-    mayBeEmpty: true,
-  },
-  {
-    names: [{ name: 'DATABASE_URL', text: 'Postgres URL' }],
-    isTried: (settings, { log }) => probePostgres(loadConfig(settings), log),
-    mayBeEmpty: true,
-  },
-]
-const whenEmpty: Readonly<Record<string, string>> = {
-  TRACKING_BASE_URL: 'empty: none',
-  DATABASE_URL: 'empty: Tidemark starts one',
-}
+const back = '<'
+const empties = '-'
 
 async function run(call: Call): Promise<ExitCode> {
   expectNoWords('init', call)
   const { stdout, environment, signal } = call
-  const questions = openQuestions(stdout, signal)
-  const answers: Record<string, string> = {}
+  // What nobody is asked for has to be right already.
+  loadConfig({ ...environment, ...placeholders(environment) })
+  const asking: Asking = { call, asked: openQuestions(stdout, signal), answers: {} }
+  stdout.say(
+    fitted(
+      `Enter keeps the answer in brackets. ${back} goes back to the question before, ${empties} empties an optional answer.`,
+      stdout,
+    ),
+  )
   try {
-    for (const step of steps) await answer(step, { call, questions, answers, known: environment })
+    await answerAll(asking)
   } finally {
-    questions.close()
+    asking.asked.close()
   }
-  writeDotEnv(resolve(file), answers)
+  writeDotEnv(resolve(file), asking.answers)
+  return await conclude(call, asking.answers)
+}
+
+async function conclude(call: Call, answers: Environment): Promise<ExitCode> {
+  const { stdout, environment } = call
   const checks: Check[] = []
-  const settings = { ...environment, ...answers }
-  for await (const check of everyCheck({ ...call, environment: settings })) checks.push(check)
+  for await (const check of everyCheck({ ...call, environment: { ...environment, ...answers } }))
+    checks.push(check)
   const wrong = checks.filter(({ isFine }) => !isFine)
   for (const check of wrong) say(call, check)
   stdout.write(`${stdout.mark(wrong.length === 0 ? 'good' : 'warning')} `)
   stdout.say(
     `wrote ${file}, readable by you alone; ${checks.length - wrong.length} of ${checks.length} checks passed`,
   )
-  stdout.say(wrong.length === 0 ? 'Next: tidemark serve' : 'Next: mend that, then tidemark probe')
+  stdout.say(wrong.length === 0 ? 'Next: npm start' : 'Next: mend that, then npx tidemark probe')
   return worst(checks.map(exitCodeOfCheck))
 }
 
 type Asking = {
   readonly call: Call
-  readonly questions: Questions
+  readonly asked: Questions
   readonly answers: Record<string, string>
-  readonly known: Environment
 }
 
-/** Asks until what was answered works. */
-async function answer(step: Step, asking: Asking): Promise<void> {
-  const { call, answers, known } = asking
+/** Goes through the questions, back and forth, until all are answered and nobody wants to change one any more. */
+async function answerAll(asking: Asking): Promise<void> {
+  const { call, answers } = asking
+  let at = 0
+  let isReview = false
   for (;;) {
-    const isEmpty = await askAll(step, asking)
-    if (isEmpty) return
-    const checks = await step.isTried({ ...known, ...answers }, call)
-    for (const check of checks) say(call, check)
-    if (checks.every(({ isFine }) => isFine)) return
-  }
-}
-
-/** Asks all questions of a step. Returns whether the first was left empty, which ends the step. */
-async function askAll({ names, mayBeEmpty = false }: Step, asking: Asking): Promise<boolean> {
-  const { call, questions, answers, known } = asking
-  for (const { name, text } of names) {
-    const variable = variables[name]
-    for (;;) {
-      const isSecret = variable?.secret === true
-      const hint = whenEmpty[name] ? ` (${whenEmpty[name]})` : ''
-      const typed = await questions.ask({
-        ...{ text: `${text}${hint}`, isSecret },
-        known: answers[name] ?? known[name] ?? null,
-      })
-      if (isSecret && typed !== '') keepSecret(typed)
-      if (typed === '' && mayBeEmpty) {
-        answers[name] = ''
-        return true
-      }
-      const parsed = variable?.schema.safeParse(typed === '' ? undefined : typed)
-      answers[name] = typed
-      if (parsed?.success !== false) break
-      const issue = parsed.error.issues[0]?.message ?? 'is not usable'
-      say(call, { name: text, isFine: false, says: typed === '' ? 'is needed' : issue })
+    const settings = { ...call.environment, ...answers }
+    const questions = questionsFor(settings)
+    const question = questions[at]
+    if (question === undefined) {
+      const chosen = await review(asking, questions)
+      if (chosen === null) return
+      isReview = true
+      at = chosen
+      continue
     }
+    const typed = await answer(question, asking)
+    if (typed === back) {
+      if (at === 0) say(call, { name: question.text, isFine: false, says: 'is the first question' })
+      at = Math.max(0, at - 1)
+      continue
+    }
+    const tried = await tryOut(question, asking)
+    for (const check of tried.checks) say(call, check)
+    const { suggested } = tried
+    if (suggested) answers[suggested.name] = suggested.value
+    const again = tried.isAgreed === false || tried.checks.some(({ isFine }) => !isFine)
+    const from = suggested?.name ?? question.triedFrom
+    if (again) at = from === undefined ? at : questions.findIndex(({ name }) => name === from)
+    else at = isReview && isLastOfItsKind(question) ? Number.POSITIVE_INFINITY : at + 1
   }
-  return false
 }
 
-/** Signs in, and looks whether each stream can be read. */
-async function tryService(
-  settings: Environment,
-  call: Call,
-  service: ServiceName,
-): Promise<readonly Check[]> {
-  const config = loadConfig({ STREAMS: '', ...settings, DATABASE_URL: '' })
-  const streams = configuredStreams(config)
-  const checks: Check[] = []
-  const { log, signal } = call
-  for await (const check of probeService({ config, streams, mirror: null, log, signal }, service)) {
-    const [kind] = check.name.split(' ')
-    if (kind === 'sign-in' || kind === 'stream' || kind === 'clock') checks.push(check)
-  }
-  return checks
+/** The next question is about something else. */
+const isLastOfItsKind = ({ tries, whenEmpty }: Question) => tries !== undefined || whenEmpty !== undefined
+
+async function tryOut(question: Question, { call, asked, answers }: Asking): Promise<Tried> {
+  const settings = { ...call.environment, ...answers }
+  const isLeftOut = question.whenEmpty !== undefined && answers[question.name] === ''
+  if (!question.tries || isLeftOut) return { checks: [] }
+  const tried = await question.tries(settings, call)
+  if (tried.doubt === undefined) return tried
+  for (const check of tried.checks) say(call, check)
+  const yes = await asked.ask({ text: `${tried.doubt} Is that right? (yes, or Enter to change the answers)` })
+  return { ...tried, checks: [], isAgreed: /^y(?:es)?$/i.test(yes) }
 }
+
+/** Asks until the answer has the right form. */
+async function answer(question: Question, { call, asked, answers }: Asking): Promise<string> {
+  const { name, text, isSecret, whenEmpty, schema } = question
+  for (;;) {
+    const known = answers[name] ?? call.environment[name]?.trim() ?? ''
+    const hint = whenEmpty === undefined ? '' : ` (${known === '' ? 'empty' : empties}: ${whenEmpty})`
+    const typed = await asked.ask({ text: `${text}${hint}`, isSecret, known })
+    if (typed === back) return back
+    const value = tokenMade(name, typed) ?? (typed === empties && whenEmpty !== undefined ? '' : typed)
+    if (value !== typed && value !== '')
+      say(call, { name: text, isFine: true, says: `made; it will be in ${file} as ${name}` })
+    if (isSecret && value !== '') keepSecret(value)
+    if (value === '' && whenEmpty !== undefined) {
+      answers[name] = ''
+      return ''
+    }
+    const parsed = schema.safeParse(value === '' ? undefined : value)
+    if (!isSecret || parsed.success) answers[name] = value
+    if (parsed.success) return value
+    const issue = parsed.error.issues[0]?.message ?? 'is not usable'
+    say(call, { name: text, isFine: false, says: value === '' ? 'is needed' : issue })
+  }
+}
+
+/** Null: all is as it should be. */
+async function review(
+  { call, asked, answers }: Asking,
+  questions: readonly Question[],
+): Promise<number | null> {
+  const { stdout } = call
+  for (const [index, { name, isSecret, whenEmpty }] of questions.entries()) {
+    const value = answers[name] ?? ''
+    const shown = value === '' ? `(${whenEmpty})` : isSecret ? '••••••••' : value
+    stdout.say(`  ${String(index + 1).padStart(2)}  ${name.padEnd(nameWidth)}  ${shown}`)
+  }
+  for (;;) {
+    const typed = await asked.ask({ text: `Write ${file}? (Enter writes it; a number changes that answer)` })
+    if (typed === '') return null
+    if (typed === back) return questions.length - 1
+    const chosen = Number(typed)
+    if (/^\d+$/.test(typed) && chosen >= 1 && chosen <= questions.length) return chosen - 1
+    say(call, { name: typed, isFine: false, says: `is no number from 1 to ${questions.length}` })
+  }
+}
+
+const nameWidth = 19
 
 function say({ stdout }: Pick<Call, 'stdout'>, check: Check): void {
   stdout.write(`  ${stdout.mark(markOfCheck(check))} `)
-  stdout.say(`${check.name}: ${check.says}`)
+  stdout.say(fitted(`${check.name}: ${check.says}`, stdout))
 }

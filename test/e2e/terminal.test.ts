@@ -1,5 +1,6 @@
 // The real program on a terminal: what it shows while it works, and what it asks.
 
+import { randomUUID } from 'node:crypto'
 import { chmodSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseEnv, stripVTControlCharacters } from 'node:util'
@@ -108,16 +109,25 @@ describe.skipIf(!hasTerminal)('tidemark init', () => {
     const file = join(directory, '.env')
     writeFileSync(file, '# mine\nLOG_LEVEL=warn\nAPI_KEY=an-old-key-of-the-tests\n')
     chmodSync(file, 0o644)
-    const init = onTerminal(['init'], 100, {}, directory)
+    const init = onTerminal(['init'], 400, {}, directory)
     const shown = () => stripVTControlCharacters(init.shown())
-    const answer = async (question: string, text: string) => {
-      await expect.poll(() => shown().trimEnd().endsWith(question), soon).toBe(true)
+    let answered = 0
+    const answer = async (question: string | RegExp, text: string) => {
+      const isAsked = () => {
+        const asked = shown().slice(answered).trimEnd()
+        return typeof question === 'string' ? asked.endsWith(question) : question.test(asked)
+      }
+      await expect.poll(isAsked, soon).toBe(true)
+      answered = shown().length
       init.type(`${text}\r`)
     }
     await answer('Assignment service URL', 'not a url')
     await expect.poll(shown, soon).toMatch(/✗ Assignment service URL: .+/)
-    await answer('Assignment service URL   (not a url)', simulator.assignmentUrl)
-    await expect.poll(shown, soon).toContain('✓ tcp 127.0.0.1')
+    await answer('Assignment service URL   (not a url)', `${simulator.assignmentUrl}/api/Assignment`)
+    await expect.poll(shown, soon).toContain('nothing is there (404). The service answers below')
+    // Enter takes what was suggested.
+    await answer(`(${simulator.assignmentUrl})`, '')
+    await expect.poll(shown, soon).toContain('✓ path /assignment/api/Assignment: answers 401')
     await answer('Identity provider URL', simulator.authUrl)
     await answer('Client GUID', credentials.clientGuid)
     await answer('Subject ID', credentials.subjectId)
@@ -128,16 +138,32 @@ describe.skipIf(!hasTerminal)('tidemark init', () => {
     await answer('API key                  (as it is)', credentials.apiKey)
     await expect.poll(shown, soon).toContain('✓ stream assignment: readable')
     await answer('Tracking service URL (empty: none)', '')
+    await answer('Time zone of its times (empty: UTC)', 'Europe/Oslo')
+    await answer('Postgres URL (empty: Tidemark starts one)', '<')
+    await answer('Time zone of its times (-: UTC) (Europe/Oslo)', '-')
     await answer('Postgres URL (empty: Tidemark starts one)', '')
+    await answer('Token of operators, or new (empty: nobody can act)', 'new')
+    await answer('Chat webhook for alerts (empty: no alerts)', '')
+    await answer('a number changes that answer)', '3')
+    await answer(`Client GUID              (${credentials.clientGuid})`, randomUUID())
+    await answer(`Subject ID               (${credentials.subjectId})`, '')
+    await answer('API key                  (as it is)', '')
+    // A wrong GUID shows empty lists, so somebody has to say whether that is right.
+    await answer('(yes, or Enter to change the answers)', '')
+    await answer(/Client GUID +\(.{36}\)$/, credentials.clientGuid)
+    await answer(`Subject ID               (${credentials.subjectId})`, '')
+    await answer('API key                  (as it is)', '')
+    await answer('a number changes that answer)', '')
     expect(await init.ended).toBe(0)
-    expect(shown()).toMatch(
-      /wrote \.env, readable by you alone; (\d+) of \1 checks passed\s+Next: tidemark serve/,
-    )
+    expect(shown()).toMatch(/wrote \.env, readable by you alone; (\d+) of \1 checks passed\s+Next: npm start/)
     for (const key of [credentials.apiKey, 'a-wrong-key-of-the-tests', 'an-old-key-of-the-tests'])
       expect(init.shown()).not.toContain(key)
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(readFileSync(file, 'utf8')).toMatch(/^# mine\nLOG_LEVEL=warn\n/)
-    expect(parseEnv(readFileSync(file, 'utf8'))).toEqual({
+    const written = parseEnv(readFileSync(file, 'utf8'))
+    expect(init.shown()).not.toContain(written.ADMIN_TOKEN)
+    expect(written).toEqual({
+      ADMIN_TOKEN: expect.stringMatching(/^[\w-]{32}$/),
       LOG_LEVEL: 'warn',
       ASSIGNMENT_BASE_URL: simulator.assignmentUrl,
       AUTH_URL: simulator.authUrl,

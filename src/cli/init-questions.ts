@@ -1,0 +1,240 @@
+// What `tidemark init` asks for, in order, and how each answer is tried out.
+
+import { randomBytes } from 'node:crypto'
+import { ConfigError } from '../config/environment.ts'
+import { type Environment, loadConfig, loadProxies } from '../config/load.ts'
+import { refusePlaintext } from '../config/plaintext.ts'
+import type { Variable } from '../config/variable.ts'
+import { variables } from '../config/variables.ts'
+import { configuredStreams } from '../configured.ts'
+import { sendTest } from '../problems/alert-loop.ts'
+import { expectRole } from '../store/schema/bi-role.ts'
+import { openDatabase } from '../store/server/connect.ts'
+import { type ServiceName, streams } from '../streams/catalog.ts'
+import { messageOf } from '../util/errors.ts'
+import type { Call } from './command.ts'
+import type { Check } from './probe-beliefs.ts'
+import { probePostgres, probeService } from './probe-checks.ts'
+import { probeHost } from './probe-hosts.ts'
+import { placesNear, probePath, type Service } from './probe-paths.ts'
+
+export type Tried = {
+  readonly checks: readonly Check[]
+  /** A better answer to one of the questions, which is asked again. */
+  readonly suggested?: { readonly name: string; readonly value: string } | null
+  /** What may be meant so, and may be a mistake: somebody has to say which. */
+  readonly doubt?: string
+  /** What was said to that. */
+  readonly isAgreed?: boolean
+}
+type Try = (settings: Environment, call: Call) => Promise<Tried>
+type Asked = {
+  readonly name: string
+  readonly text: string
+  /** It may be left empty: what holds then. */
+  readonly whenEmpty?: string
+  /** All checks have to pass before the next question. */
+  readonly tries?: Try
+  /** The first of the questions whose answers are tried together. */
+  readonly triedFrom?: string
+  readonly isAsked?: (settings: Environment) => boolean
+}
+export type Question = Asked & { readonly isSecret: boolean; readonly schema: Variable['schema'] }
+
+const asked: readonly Asked[] = [
+  {
+    name: 'ASSIGNMENT_BASE_URL',
+    text: 'Assignment service URL',
+    tries: tryPlace('ASSIGNMENT_BASE_URL', 'assignment'),
+  },
+  { name: 'AUTH_URL', text: 'Identity provider URL', tries: tryPlace('AUTH_URL', 'identity') },
+  { name: 'CLIENT_GUID', text: 'Client GUID' },
+  { name: 'SUBJECT_ID', text: 'Subject ID' },
+  {
+    name: 'API_KEY',
+    text: 'API key',
+    triedFrom: 'CLIENT_GUID',
+    tries: asChecks((settings, call) => tryService(settings, call, 'assignment')),
+  },
+  {
+    name: 'TRACKING_BASE_URL',
+    text: 'Tracking service URL',
+    whenEmpty: 'none',
+    tries: asChecks(async (settings, call) => {
+      const place = await tryPlace('TRACKING_BASE_URL', 'tracking')(settings, call)
+      if (place.checks.some(({ isFine }) => !isFine)) return place
+      const service = await tryService(settings, call, 'tracking')
+      return { ...service, checks: [...place.checks, ...service.checks] }
+    }),
+  },
+  { name: 'SOURCE_TIMEZONE', text: 'Time zone of its times', whenEmpty: 'UTC' },
+  {
+    name: 'DATABASE_URL',
+    text: 'Postgres URL',
+    whenEmpty: 'Tidemark starts one',
+    tries: asChecks(async (settings, { log }) => ({
+      checks: await probePostgres(loadConfig({ ...settings, BI_ROLE: '' }), log),
+    })),
+  },
+  {
+    name: 'BI_ROLE',
+    text: 'Role of BI tools',
+    whenEmpty: 'none',
+    // The embedded one has no roles before it was started.
+    isAsked: ({ DATABASE_URL = '', BI_ROLE = '' }) => DATABASE_URL !== '' || BI_ROLE !== '',
+    tries: tryRole,
+  },
+  {
+    name: 'ADMIN_TOKEN',
+    text: 'Token of operators, or new',
+    whenEmpty: 'nobody can act',
+  },
+  {
+    name: 'ALERT_WEBHOOK_URL',
+    text: 'Chat webhook for alerts',
+    whenEmpty: 'no alerts',
+    tries: asChecks(tryAlerts),
+  },
+]
+
+/** Those that are asked with these answers. What a file holds is not asked for. */
+export const questionsFor = (settings: Environment): readonly Question[] =>
+  asked.flatMap((question) => {
+    const variable = variables[question.name]
+    if (!variable || settings[`${question.name}_FILE`]?.trim() || question.isAsked?.(settings) === false)
+      return []
+    return [{ ...question, isSecret: variable.secret === true, schema: variable.schema }]
+  })
+
+/** Answers of the right form, to find out what is wrong with all other settings. */
+export function placeholders(environment: Environment): Environment {
+  const needed: Environment = {
+    ASSIGNMENT_BASE_URL: 'https://upstream.invalid',
+    AUTH_URL: 'https://identity.invalid',
+    CLIENT_GUID: '00000000-0000-0000-0000-000000000000',
+    SUBJECT_ID: '-',
+    API_KEY: '-',
+  }
+  return Object.fromEntries(questionsFor(environment).map(({ name }) => [name, needed[name] ?? '']))
+}
+
+/** A token, if one is to be made. */
+export const tokenMade = (name: string, typed: string): string | null =>
+  name === 'ADMIN_TOKEN' && typed.toLowerCase() === 'new' ? randomBytes(24).toString('base64url') : null
+
+/** What is wrong with the settings is about the answer too: all others were right before. */
+function asChecks(tries: Try): Try {
+  return async (settings, call) => {
+    try {
+      return await tries(settings, call)
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      return {
+        checks: error.message
+          .split('\n')
+          .map((says) => ({ name: 'configuration', isFine: false, says: says.trim() })),
+      }
+    }
+  }
+}
+
+/** Whether the host can be reached, and whether the service is at this path. */
+function tryPlace(name: 'ASSIGNMENT_BASE_URL' | 'AUTH_URL' | 'TRACKING_BASE_URL', service: Service): Try {
+  return asChecks(async (settings, { signal }) => {
+    const url = (settings[name] ?? '').trim().replace(/\/+$/, '')
+    const proxies = loadProxies(settings)
+    const refused: string[] = []
+    const member = (
+      { assignment: 'assignmentBaseUrl', identity: 'authUrl', tracking: 'trackingBaseUrl' } as const
+    )[service]
+    refusePlaintext(
+      {
+        allowPlaintext: settings.ALLOW_PLAINTEXT?.trim() === 'true',
+        databaseUrl: null,
+        proxies,
+        [member]: url,
+      },
+      (problem) => refused.push(problem),
+    )
+    if (refused.length > 0)
+      return { checks: refused.map((says) => ({ name: 'configuration', isFine: false, says })) }
+    const host = await probeHost(url, proxies)
+    if (host.some(({ isFine }) => !isFine)) return { checks: host }
+    const { check, better } = await probePath(url, service, proxies, signal)
+    return { checks: [...host, check], suggested: better === null ? null : { name, value: better } }
+  })
+}
+
+/** Signs in, and looks whether each stream can be read, and whether there is anything. */
+async function tryService(settings: Environment, call: Call, service: ServiceName): Promise<Tried> {
+  const checks = await signIn(settings, call, service)
+  const isThere = (some: readonly Check[]) => some.every(({ isFine }) => isFine)
+  const name = service === 'assignment' ? 'ASSIGNMENT_BASE_URL' : 'TRACKING_BASE_URL'
+  const hasSignedIn = checks.some((check) => check.name.startsWith('sign-in') && check.isFine)
+  if (hasSignedIn && checks.every((check) => !check.name.startsWith('stream') || !check.isFine))
+    // The service may ask for a sign-in wherever it is asked, so that a wrong path shows only now.
+    for (const value of placesNear(settings[name] ?? '', service))
+      if (isThere(await signIn({ ...settings, [name]: value }, call, service))) {
+        const says = `Its streams can be read below ${value}.`
+        return { checks: [...checks, { name: 'path', isFine: false, says }], suggested: { name, value } }
+      }
+  const main = checks.filter(({ name: what }) =>
+    streams.some(
+      (one) => what === `stream ${one.name}` && (service === 'tracking' || one.kind === 'changes'),
+    ),
+  )
+  const isEmpty = isThere(checks) && main.length > 0 && main.every(({ isWarning }) => isWarning)
+  const why =
+    service === 'assignment' ? 'a wrong client GUID looks the same' : 'a user without rights looks the same'
+  return isEmpty ? { checks, doubt: `Everything is empty; ${why}.` } : { checks }
+}
+
+async function signIn(settings: Environment, call: Call, service: ServiceName): Promise<readonly Check[]> {
+  const config = loadConfig({ STREAMS: '', ...settings, DATABASE_URL: '' })
+  const checks: Check[] = []
+  const { log, signal } = call
+  const probed = { config, streams: configuredStreams(config), mirror: null, log, signal }
+  for await (const check of probeService(probed, service)) {
+    const [kind] = check.name.split(' ')
+    if (kind === 'sign-in' || kind === 'stream' || kind === 'clock') checks.push(check)
+  }
+  return checks
+}
+
+async function tryRole(
+  { DATABASE_URL: url = '', BI_ROLE: role = '' }: Environment,
+  { log }: Call,
+): Promise<Tried> {
+  const name = 'postgres BI role'
+  if (url === '')
+    return {
+      checks: [
+        { name, isFine: true, isUntold: true, says: 'not looked for: the embedded one is not started' },
+      ],
+    }
+  try {
+    const database = await openDatabase({ url, log })
+    try {
+      await expectRole(database.pool, role)
+      return { checks: [{ name, isFine: true, says: `${role} is there` }] }
+    } finally {
+      await database.close()
+    }
+  } catch (error) {
+    return { checks: [{ name, isFine: false, says: messageOf(error) }] }
+  }
+}
+
+async function tryAlerts(settings: Environment, { signal }: Call): Promise<Tried> {
+  const config = loadConfig({ ...settings, DATABASE_URL: '' })
+  const { alertWebhookUrl: url, alertFormat: format, consoleUrl, runbooksUrl, proxies } = config
+  if (url === null) return { checks: [] }
+  const name = 'alerts'
+  try {
+    const says = await sendTest({ url, proxies, format, consoleUrl, runbooksUrl }, new Date(), signal)
+    return { checks: [{ name, isFine: true, says }] }
+  } catch (error) {
+    signal.throwIfAborted()
+    return { checks: [{ name, isFine: false, says: messageOf(error) }] }
+  }
+}
