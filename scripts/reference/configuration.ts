@@ -8,7 +8,7 @@ import { code, generatedBy, sentence, table } from './markdown.ts'
 
 export function configurationPage(): string {
   return [
-    generatedBy('src/config/variables.ts'),
+    generatedBy('src/config/*-variables.ts'),
     `# Configuration
 
 Settings are environment variables. Tidemark also reads a file \`.env\` in the working directory; the environment wins over the

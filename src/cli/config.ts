@@ -53,7 +53,7 @@ function problemsOf(environment: Call['environment']): readonly string[] {
     loadConfig(environment)
     return []
   } catch (error) {
-    if (error instanceof ConfigError) return error.message.split('\n').map((line) => line.trim())
+    if (error instanceof ConfigError) return error.problems
     throw error
   }
 }

@@ -1,7 +1,7 @@
 // What `tidemark init` asks for, in order, and how each answer is tried out.
 
 import { randomBytes } from 'node:crypto'
-import { ConfigError } from '../config/environment.ts'
+import { ConfigError, readVariable } from '../config/environment.ts'
 import { type Environment, loadConfig, loadProxies } from '../config/load.ts'
 import { refusePlaintext } from '../config/plaintext.ts'
 import type { Variable } from '../config/variable.ts'
@@ -39,7 +39,15 @@ type Asked = {
   readonly triedFrom?: string
   readonly isAsked?: (settings: Environment) => boolean
 }
-export type Question = Asked & { readonly isSecret: boolean; readonly schema: Variable['schema'] }
+export type Question = Asked & {
+  readonly isSecret: boolean
+  readonly schema: Variable['schema']
+  /** The file that NAME_FILE names: it holds the answer, and nobody is asked. */
+  readonly file: string | null
+}
+
+/** Wherever it is held. */
+const textIn = (settings: Environment, name: string): string => readVariable(settings, name, []) ?? ''
 
 const asked: readonly Asked[] = [
   {
@@ -81,7 +89,7 @@ const asked: readonly Asked[] = [
     text: 'Role of BI tools',
     whenEmpty: 'none',
     // The embedded one has no roles before it was started.
-    isAsked: ({ DATABASE_URL = '', BI_ROLE = '' }) => DATABASE_URL !== '' || BI_ROLE !== '',
+    isAsked: (settings) => ['DATABASE_URL', 'BI_ROLE'].some((name) => textIn(settings, name) !== ''),
     tries: tryRole,
   },
   {
@@ -97,13 +105,13 @@ const asked: readonly Asked[] = [
   },
 ]
 
-/** Those that are asked with these answers. What a file holds is not asked for. */
+/** Those that are asked with these answers. */
 export const questionsFor = (settings: Environment): readonly Question[] =>
   asked.flatMap((question) => {
     const variable = variables[question.name]
-    if (!variable || settings[`${question.name}_FILE`]?.trim() || question.isAsked?.(settings) === false)
-      return []
-    return [{ ...question, isSecret: variable.secret === true, schema: variable.schema }]
+    if (!variable || question.isAsked?.(settings) === false) return []
+    const file = settings[`${question.name}_FILE`]?.trim() || null
+    return [{ ...question, file, isSecret: variable.secret === true, schema: variable.schema }]
   })
 
 /** Answers of the right form, to find out what is wrong with all other settings. */
@@ -115,12 +123,16 @@ export function placeholders(environment: Environment): Environment {
     SUBJECT_ID: '-',
     API_KEY: '-',
   }
-  return Object.fromEntries(questionsFor(environment).map(({ name }) => [name, needed[name] ?? '']))
+  const typed = questionsFor(environment).filter(({ file }) => file === null)
+  return Object.fromEntries(typed.map(({ name }) => [name, needed[name] ?? '']))
 }
 
 /** A token, if one is to be made. */
 export const tokenMade = (name: string, typed: string): string | null =>
   name === 'ADMIN_TOKEN' && typed.toLowerCase() === 'new' ? randomBytes(24).toString('base64url') : null
+
+const unusable = (problems: readonly string[]): readonly Check[] =>
+  problems.map((says) => ({ name: 'configuration', isFine: false, says }))
 
 /** What is wrong with the settings is about the answer too: all others were right before. */
 function asChecks(tries: Try): Try {
@@ -129,11 +141,7 @@ function asChecks(tries: Try): Try {
       return await tries(settings, call)
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
-      return {
-        checks: error.message
-          .split('\n')
-          .map((says) => ({ name: 'configuration', isFine: false, says: says.trim() })),
-      }
+      return { checks: unusable(error.problems) }
     }
   }
 }
@@ -141,7 +149,7 @@ function asChecks(tries: Try): Try {
 /** Whether the host can be reached, and whether the service is at this path. */
 function tryPlace(name: 'ASSIGNMENT_BASE_URL' | 'AUTH_URL' | 'TRACKING_BASE_URL', service: Service): Try {
   return asChecks(async (settings, { signal }) => {
-    const url = (settings[name] ?? '').trim().replace(/\/+$/, '')
+    const url = textIn(settings, name).replace(/\/+$/, '')
     const proxies = loadProxies(settings)
     const refused: string[] = []
     const member = (
@@ -156,8 +164,7 @@ function tryPlace(name: 'ASSIGNMENT_BASE_URL' | 'AUTH_URL' | 'TRACKING_BASE_URL'
       },
       (problem) => refused.push(problem),
     )
-    if (refused.length > 0)
-      return { checks: refused.map((says) => ({ name: 'configuration', isFine: false, says })) }
+    if (refused.length > 0) return { checks: unusable(refused) }
     const host = await probeHost(url, proxies)
     if (host.some(({ isFine }) => !isFine)) return { checks: host }
     const { check, better } = await probePath(url, service, proxies, signal)
@@ -173,7 +180,7 @@ async function tryService(settings: Environment, call: Call, service: ServiceNam
   const hasSignedIn = checks.some((check) => check.name.startsWith('sign-in') && check.isFine)
   if (hasSignedIn && checks.every((check) => !check.name.startsWith('stream') || !check.isFine))
     // The service may ask for a sign-in wherever it is asked, so that a wrong path shows only now.
-    for (const value of placesNear(settings[name] ?? '', service))
+    for (const value of placesNear(textIn(settings, name), service))
       if (isThere(await signIn({ ...settings, [name]: value }, call, service))) {
         const says = `Its streams can be read below ${value}.`
         return { checks: [...checks, { name: 'path', isFine: false, says }], suggested: { name, value } }
@@ -201,10 +208,8 @@ async function signIn(settings: Environment, call: Call, service: ServiceName): 
   return checks
 }
 
-async function tryRole(
-  { DATABASE_URL: url = '', BI_ROLE: role = '' }: Environment,
-  { log }: Call,
-): Promise<Tried> {
+async function tryRole(settings: Environment, { log }: Call): Promise<Tried> {
+  const [url, role] = [textIn(settings, 'DATABASE_URL'), textIn(settings, 'BI_ROLE')]
   const name = 'postgres BI role'
   if (url === '')
     return {

@@ -89,8 +89,9 @@ async function answerAll(asking: Asking): Promise<void> {
     }
     const typed = await answer(question, asking)
     if (typed === back) {
-      if (at === 0) say(call, { name: question.text, isFine: false, says: 'is the first question' })
-      at = Math.max(0, at - 1)
+      const before = questions.findLastIndex(({ file: held }, index) => index < at && held === null)
+      if (before < 0) say(call, { name: question.text, isFine: false, says: 'is the first question' })
+      at = Math.max(0, before)
       continue
     }
     const tried = await tryOut(question, asking)
@@ -120,7 +121,11 @@ async function tryOut(question: Question, { call, asked, answers }: Asking): Pro
 
 /** Asks until the answer has the right form. */
 async function answer(question: Question, { call, asked, answers }: Asking): Promise<string> {
-  const { name, text, isSecret, whenEmpty, schema } = question
+  const { name, text, isSecret, whenEmpty, schema, file: held } = question
+  if (held !== null) {
+    say(call, { name: text, isFine: true, says: `is in ${held}` })
+    return ''
+  }
   for (;;) {
     const known = answers[name] ?? call.environment[name]?.trim() ?? ''
     const hint = whenEmpty === undefined ? '' : ` (${known === '' ? 'empty' : empties}: ${whenEmpty})`
@@ -148,9 +153,10 @@ async function review(
   questions: readonly Question[],
 ): Promise<number | null> {
   const { stdout } = call
-  for (const [index, { name, isSecret, whenEmpty }] of questions.entries()) {
+  for (const [index, { name, isSecret, whenEmpty, file: held }] of questions.entries()) {
     const value = answers[name] ?? ''
-    const shown = value === '' ? `(${whenEmpty})` : isSecret ? '••••••••' : value
+    const shown =
+      held !== null ? `in ${held}` : value === '' ? `(${whenEmpty})` : isSecret ? '••••••••' : value
     stdout.say(`  ${String(index + 1).padStart(2)}  ${name.padEnd(nameWidth)}  ${shown}`)
   }
   for (;;) {

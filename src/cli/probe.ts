@@ -83,8 +83,7 @@ export async function* everyCheck({
     yield { name: 'configuration', isFine: true, says: 'complete' }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    for (const problem of error.message.split('\n'))
-      yield { name: 'configuration', isFine: false, says: problem.trim() }
+    for (const says of error.problems) yield { name: 'configuration', isFine: false, says }
     return
   }
   yield* await probePostgres(config, log)

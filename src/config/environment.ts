@@ -8,6 +8,9 @@ export type Environment = Readonly<Record<string, string | undefined>>
 /** What is wrong with the configuration, one line a variable. Exit 2. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
+  get problems(): readonly string[] {
+    return this.message.split('\n').map((line) => line.trim())
+  }
 }
 
 /** The variables of this process, with those of a `.env` file in the working directory beneath them; null: without it. */

@@ -1,7 +1,16 @@
 // The variables of the copy: Postgres, its roles, and what every command needs.
 
 import { z } from 'zod'
-import { biSchemas, fieldTimezones, flag, optionalText, postgresUrl, roleName, timeZone } from './parsers.ts'
+import {
+  biSchemas,
+  fieldTimezones,
+  flag,
+  optionalText,
+  orNull,
+  postgresUrl,
+  roleName,
+  timeZone,
+} from './parsers.ts'
 import type { Variable } from './variable.ts'
 
 export const mirrorVariables = {
@@ -11,7 +20,7 @@ export const mirrorVariables = {
     fallback: 'an embedded Postgres in `.tidemark/`',
     form: '`postgres://user:password@host:5432/database`, with several hosts `…@one:5432,two:5432/…`, by a socket `postgres://user@/database?host=/var/run/postgresql`',
     secret: true,
-    schema: postgresUrl.optional().transform((value) => value ?? null),
+    schema: orNull(postgresUrl),
   },
   SOURCE_TIMEZONE: {
     describe: 'time zone of date-times that the upstream sends without an offset',

@@ -12,7 +12,22 @@ import { formatDuration, parseDuration } from '../util/text.ts'
 export type Schedule = { readonly everyMs: number } | { readonly cron: string }
 
 export const text = z.string()
-export const optionalText = text.optional().transform((value) => value ?? null)
+/** Null: it is not set. */
+export const orNull = <Schema extends z.ZodType>(schema: Schema) =>
+  schema.optional().transform((value) => value ?? null)
+export const optionalText = orNull(text)
+/** The parts of a list, which may be empty. */
+const listed = (value: string): readonly string[] =>
+  value
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean)
+
+export const longEnough = (least: number) =>
+  optionalText.refine(
+    (secret) => secret === null || secret.length >= least,
+    `must have at least ${least} characters`,
+  )
 
 export const url = (protocols: RegExp, example: string) =>
   text.refine((value) => URL.canParse(value) && protocols.test(new URL(value).protocol), {
@@ -117,10 +132,7 @@ export const flag = text
   .transform((value) => value === 'true')
 
 export const nameList = text.default('').transform((value, context): readonly string[] => {
-  const names = value
-    .split(',')
-    .map((name) => name.trim())
-    .filter(Boolean)
+  const names = listed(value)
   if (names.every((name) => /^[\w.-]+$/.test(name))) return names
   context.addIssue('must be a comma-separated list of names without port, such as mirror.example')
   return z.NEVER
@@ -128,10 +140,7 @@ export const nameList = text.default('').transform((value, context): readonly st
 
 /** Addresses and networks. One of prefix 0 would believe everybody. */
 export const networkList = text.default('').transform((value, context): readonly string[] => {
-  const networks = value
-    .split(',')
-    .map((one) => one.trim())
-    .filter(Boolean)
+  const networks = listed(value)
   const isNetwork = (one: string) => {
     const [, address = '', prefix] = /^([\da-f:.]+)(?:\/(\d{1,3}))?$/i.exec(one) ?? []
     const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0
@@ -169,10 +178,7 @@ function someOf(
   context: z.RefinementCtx,
   otherwise = '',
 ): readonly string[] {
-  const names = value
-    .split(',')
-    .map((name) => name.trim())
-    .filter(Boolean)
+  const names = listed(value)
   if (names.length > 0 && names.every((name) => known.includes(name))) return names
   context.addIssue(`must be ${otherwise}a comma-separated list out of ${known.join(', ')}`)
   return z.NEVER
@@ -193,10 +199,7 @@ export const addedIn = (value: string | undefined): readonly AddedStream[] =>
 /** Null, as without the setting: every stream of the table whose service is configured, and those that are added. */
 export const streamList = text.optional().transform((value, context): readonly string[] | null => {
   if (value === undefined) return null
-  const names = value
-    .split(',')
-    .map((name) => name.trim())
-    .filter(Boolean)
+  const names = listed(value)
   const problem = entryProblem(names)
   if (problem === null)
     return names.includes('all') ? null : [...new Set(names.map((part) => part.split('=')[0] ?? part))]
@@ -232,14 +235,10 @@ const streamsOfAll = (): readonly string[] => streamNames().filter((name) => nam
 
 /** For how long the past of rows is kept, by stream; without a time for ever. `all` stands for those that are not named. */
 export const histories = text.default('').transform((value, context): Readonly<Record<string, number>> => {
-  const entries = value
-    .split(',')
-    .map((part) => part.trim())
-    .filter(Boolean)
-    .map((part): [string, number] => {
-      const [, name = '', time] = /^(\w+)(?:\s*=\s*(.*))?$/.exec(part) ?? []
-      return [name, time === undefined ? Number.POSITIVE_INFINITY : (parseDuration(time) ?? 0)]
-    })
+  const entries = listed(value).map((part): [string, number] => {
+    const [, name = '', time] = /^(\w+)(?:\s*=\s*(.*))?$/.exec(part) ?? []
+    return [name, time === undefined ? Number.POSITIVE_INFINITY : (parseDuration(time) ?? 0)]
+  })
   const names = [...streamNames(), 'all']
   const kept = new Map(entries)
   const ofAll = kept.get('all')
@@ -318,10 +317,7 @@ export const fieldList = optionalText.transform((value) => {
 /** Zones by stream, then by field in lower case. */
 export const fieldTimezones = text.default('').transform((value, context) => {
   const zones = byName<Record<string, string>>([])
-  for (const part of value
-    .split(',')
-    .map((one) => one.trim())
-    .filter(Boolean)) {
+  for (const part of listed(value)) {
     const [, stream = '', field = '', zone = ''] = /^([a-z_]+)\.([^=\s]+)=(\S+)$/.exec(part) ?? []
     if (!streamNames().includes(stream) || !isZoneOfTimes(zone)) {
       context.addIssue(

@@ -9,6 +9,7 @@ import {
   flag,
   histories,
   integer,
+  orNull,
   relatedList,
   required,
   streamList,
@@ -54,7 +55,7 @@ export const upstreamVariables = {
     describe: 'base URL of the tracking service, which lists vehicles',
     fallback: 'vehicles are not copied',
     form: 'URL',
-    schema: baseUrl.optional().transform((value) => value ?? null),
+    schema: orNull(baseUrl),
   },
   TRACKING_AUTH_URL: {
     needs: 'TRACKING_BASE_URL',

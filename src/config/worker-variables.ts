@@ -7,10 +7,12 @@ import {
   hasOnlyOptions,
   httpUrl,
   integer,
+  longEnough,
   nameList,
   namesNobody,
   networkList,
   optionalText,
+  orNull,
   quietHours,
   redisUrl,
   schedule,
@@ -25,13 +27,12 @@ export const workerVariables = {
     fallback: 'the queue is in Postgres too',
     form: '`redis://host:6379`, or `rediss://…` with TLS',
     secret: true,
-    schema: redisUrl
-      .refine(hasOnlyOptions('family', 'db'), {
+    schema: orNull(
+      redisUrl.refine(hasOnlyOptions('family', 'db'), {
         error:
           'has options that Tidemark does not know. TLS is what rediss:// means, and its certificate is always verified (EXTRA_CA_FILE adds an authority)',
-      })
-      .optional()
-      .transform((value) => value ?? null),
+      }),
+    ),
   },
   SCHEDULE_RECONCILE: {
     describe:
@@ -79,20 +80,14 @@ export const workerVariables = {
     fallback: 'nobody can act',
     form: '16 characters or more',
     secret: true,
-    schema: optionalText.refine(
-      (token) => token === null || token.length >= 16,
-      'must have at least 16 characters',
-    ),
+    schema: longEnough(16),
   },
   VIEWER_TOKEN: {
     describe: 'token for viewers, who can look but not act; once it is set, all pages require a sign-in',
     fallback: 'on an address of this machine alone, pages need no sign-in',
     form: '16 characters or more',
     secret: true,
-    schema: optionalText.refine(
-      (token) => token === null || token.length >= 16,
-      'must have at least 16 characters',
-    ),
+    schema: longEnough(16),
   },
   WEBHOOK_SECRET: {
     describe: 'last part of the path that receives webhooks',
@@ -111,10 +106,7 @@ export const workerVariables = {
     fallback: 'derived from `WEBHOOK_SECRET`; the worker gives it to the upstream when it subscribes',
     form: 'text of 8 characters or more',
     secret: true,
-    schema: optionalText.refine(
-      (secret) => secret === null || secret.length >= 8,
-      'must have at least 8 characters',
-    ),
+    schema: longEnough(8),
   },
   WEBHOOK_REQUIRE_SIGNATURE: {
     needs: 'WEBHOOK_SECRET',
@@ -144,22 +136,18 @@ export const workerVariables = {
     fallback: 'no alerts are sent',
     form: 'URL',
     secret: true,
-    schema: url(/^https?:$/, 'https://hooks.slack.com/services/…')
-      .refine(namesNobody, {
+    schema: orNull(
+      url(/^https?:$/, 'https://hooks.slack.com/services/…').refine(namesNobody, {
         error: 'must be a URL without user and password: no request can be sent to one with them',
-      })
-      .optional()
-      .transform((value) => value ?? null),
+      }),
+    ),
   },
   ALERT_FORMAT: {
     needs: 'ALERT_WEBHOOK_URL',
     describe: 'form of the messages: `json` is plain JSON for programs',
     fallback: 'by the address: `teams` for hosts of Microsoft, else `slack`',
     form: '`slack`, `teams` or `json`',
-    schema: z
-      .enum(['slack', 'teams', 'json'], { error: 'must be slack, teams or json' })
-      .optional()
-      .transform((value) => value ?? null),
+    schema: orNull(z.enum(['slack', 'teams', 'json'], { error: 'must be slack, teams or json' })),
   },
   ALERT_QUIET_HOURS: {
     needs: 'ALERT_WEBHOOK_URL',
@@ -172,19 +160,19 @@ export const workerVariables = {
     describe: 'address of the console, for links in alerts',
     fallback: 'alerts have no links to it',
     form: 'URL',
-    schema: httpUrl.optional().transform((value) => value ?? null),
+    schema: orNull(httpUrl),
   },
   RUNBOOKS_URL: {
     describe: 'address where the pages of `docs/operations` can be read, for links in alerts',
     fallback: 'alerts name the page by its path',
     form: 'URL',
-    schema: httpUrl.optional().transform((value) => value ?? null),
+    schema: orNull(httpUrl),
   },
   PUBLIC_URL: {
     describe:
       'address where the upstream reaches this worker; with it the worker subscribes itself to webhooks',
     fallback: 'it subscribes to nothing',
     form: 'URL',
-    schema: httpUrl.optional().transform((value) => value ?? null),
+    schema: orNull(httpUrl),
   },
 } as const satisfies Record<string, Variable>
