@@ -193,7 +193,12 @@ async function tryService(settings: Environment, call: Call, service: ServiceNam
   const isEmpty = isThere(checks) && main.length > 0 && main.every(({ isWarning }) => isWarning)
   const why =
     service === 'assignment' ? 'a wrong client GUID looks the same' : 'a user without rights looks the same'
-  return isEmpty ? { checks, doubt: `Everything is empty; ${why}.` } : { checks }
+  return isEmpty
+    ? {
+        checks,
+        doubt: `Nothing is in ${main.map(({ name: what }) => what.replace('stream ', '')).join(', ')}; ${why}.`,
+      }
+    : { checks }
 }
 
 async function signIn(settings: Environment, call: Call, service: ServiceName): Promise<readonly Check[]> {

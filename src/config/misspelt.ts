@@ -1,7 +1,7 @@
 // Finds variables whose names are near to one of Tidemark and are none: otherwise they would be ignored in silence.
 
 import { editDistance, nearest } from '../util/text.ts'
-import type { Environment } from './environment.ts'
+import { type Environment, readDotEnv } from './environment.ts'
 import { streamVariables, variablesOfStreams } from './stream-variables.ts'
 import { variables } from './variables.ts'
 
@@ -15,13 +15,17 @@ export const isKnown = (name: string, known = knownNames()): boolean =>
   (/_proxy$/.test(name) && known.includes(name.toUpperCase()))
 
 /** For whoever calls a command; those of single streams are told with all else that is wrong. */
-export const misspeltWarnings = (environment: Environment): readonly string[] =>
-  misspeltIn(environment, null).map(
+export const misspeltWarnings = (environment: Environment, dotEnv = readDotEnv()): readonly string[] =>
+  misspeltIn(environment, null, dotEnv).map(
     ({ name, meant }) => `${name} is set, and is no setting of Tidemark: did you mean ${meant}?`,
   )
 
 /** Those that begin so, such as `SCHEDULE_`; without a prefix, those that are not meant for a single stream. */
-export function misspeltIn(environment: Environment, prefix: string | null): readonly Misspelt[] {
+export function misspeltIn(
+  environment: Environment,
+  prefix: string | null,
+  dotEnv: Environment = {},
+): readonly Misspelt[] {
   const known = knownNames()
   const isOfPrefix = (name: string) =>
     prefix === null ? !prefixes.some((one) => name.startsWith(one)) : name.startsWith(prefix)
@@ -30,13 +34,14 @@ export function misspeltIn(environment: Environment, prefix: string | null): rea
     const [, bare = '', file = ''] = /^(.*?)(_FILE)?$/.exec(name) ?? []
     const meant = prefix === null ? nearestName(bare, known) : nearestOf(prefix, bare, known)
     const isSet = meant !== null && [meant, `${meant}_FILE`].some((one) => environment[one]?.trim())
-    // A variable of another program may be near to one that is set as well: APP_KEY to API_KEY.
-    return meant === null || (prefix === null && isSet) ? [] : [{ name, meant: `${meant}${file}` }]
+    // A variable of another program may be near to one that is set as well, such as APP_KEY to API_KEY; what is in .env is for Tidemark.
+    const isOfOthers = isSet && prefix === null && dotEnv[name] === undefined
+    return meant === null || isOfOthers ? [] : [{ name, meant: `${meant}${file}` }]
   })
 }
 
-export const everyMisspelt = (environment: Environment): readonly Misspelt[] =>
-  [null, ...prefixes].flatMap((prefix) => misspeltIn(environment, prefix))
+export const everyMisspelt = (environment: Environment, dotEnv: Environment): readonly Misspelt[] =>
+  [null, ...prefixes].flatMap((prefix) => misspeltIn(environment, prefix, dotEnv))
 
 const knownNames = (): readonly string[] => [...Object.keys(variables), ...Object.keys(variablesOfStreams())]
 

@@ -72,7 +72,7 @@ function unknownIn(
   dotEnv: Environment,
   originOf: (name: string) => Origin | null,
 ): readonly UnknownSetting[] {
-  const misspelt = everyMisspelt(environment)
+  const misspelt = everyMisspelt(environment, dotEnv)
   const names = [...misspelt.map(({ name }) => name), ...Object.keys(dotEnv)]
   return [...new Set(names)].flatMap((name) => {
     const meant = misspelt.find((one) => one.name === name)?.meant ?? null

@@ -94,7 +94,9 @@ describe('settings', () => {
       `${name} is set, and is no setting of Tidemark: did you mean ${meant}?`,
     ])
     expect(misspeltWarnings({ [name]: ' ' })).toEqual([])
-    expect(misspeltWarnings({ [name]: 'x', [meant]: 'y' })).toEqual([])
+    const both = { [name]: 'x', [meant]: 'y' }
+    expect(misspeltWarnings(both, {})).toEqual([])
+    expect(misspeltWarnings(both, { [name]: 'x' })).toHaveLength(1)
   })
 
   it.each([
