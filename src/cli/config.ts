@@ -3,6 +3,7 @@
 import { ConfigError } from '../config/environment.ts'
 import { loadConfig } from '../config/load.ts'
 import { readSettings } from '../config/settings.ts'
+import { redact } from '../log.ts'
 import { remarkOn, type Setting, sourceInWords, unknownInWords } from '../streams/settings.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
@@ -53,7 +54,7 @@ function problemsOf(environment: Call['environment']): readonly string[] {
     loadConfig(environment)
     return []
   } catch (error) {
-    if (error instanceof ConfigError) return error.problems
+    if (error instanceof ConfigError) return error.problems.map(redact)
     throw error
   }
 }

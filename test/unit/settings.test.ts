@@ -4,6 +4,7 @@ import { mkdtempDisposableSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { config } from '../../src/cli/config.ts'
 import type { Environment } from '../../src/config/environment.ts'
 import { misspeltWarnings } from '../../src/config/misspelt.ts'
 import { readSettings } from '../../src/config/settings.ts'
@@ -11,6 +12,7 @@ import { remarkOn, settingsOfStream, sourceInWords, unknownInWords } from '../..
 import { markupOf } from '../../src/web/html.ts'
 import { settingsPage } from '../../src/web/pages/settings.ts'
 import { statusQueriesWith } from '../support/status-queries.ts'
+import { callCommand } from '../support/verbs.ts'
 
 const read = (dotEnv: Environment, more: Environment = {}) => readSettings({ ...dotEnv, ...more }, dotEnv)()
 const settingOf = (name: string, dotEnv: Environment, more: Environment = {}) => {
@@ -104,6 +106,24 @@ describe('settings', () => {
     ...['TEST_DATABASE_URL', 'https_proxy', 'API_KEY_FILE', 'EXTRA_CA_FILE', 'PAGER', 'LOGNAME', 'TZ'],
   ])('leave %s alone', (name) => {
     expect(misspeltWarnings({ [name]: 'x' })).toEqual([])
+  })
+
+  it('are printed by `tidemark config`, which ends with 2 when they cannot be used', async () => {
+    const environment = { API_KEY: 'canary-of-settings', PAGE_SIZE: '0', LOGLEVEL: 'debug' }
+    const shown = await callCommand(config, ['--json'], environment)
+    expect(shown.code).toBe(2)
+    expect(shown.stdout).not.toContain('canary-of-settings')
+    const { settings, unknown, problems } = JSON.parse(shown.stdout)
+    expect(settings.length).toBeGreaterThan(60)
+    expect(settings).toContainEqual(
+      expect.objectContaining({ name: 'LOOKBACK', value: null, default: '10m', source: 'default' }),
+    )
+    expect(settings).toContainEqual(expect.objectContaining({ name: 'API_KEY', secret: true }))
+    expect(unknown).toMatchObject([{ name: 'LOGLEVEL', did_you_mean: 'LOG_LEVEL' }])
+    expect(problems).toContain('PAGE_SIZE must be a whole number from 1 to 100000')
+    const text = await callCommand(config, ['--set'], environment)
+    expect(text.stdout).toMatch(/^API_KEY +\S.* \*{8}$/m)
+    expect(text.stdout).not.toContain('LOOKBACK')
   })
 
   it('of a stream are its own and those of all, on a page without markup of others', async () => {
