@@ -449,6 +449,14 @@ export const promiseMutations: readonly Mutation[] = [
   },
   {
     promise: 'P9',
+    test: 'test/unit/settings.test.ts',
+    name: 'the settings show the part of a password that a sign in it makes look like a port',
+    file: 'src/config/settings.ts',
+    find: "host === '' || (isNobody && text.includes('@'))",
+    replace: "host === ''",
+  },
+  {
+    promise: 'P9',
     test: 'test/unit/config.test.ts',
     name: 'plain text may go to every host that has a name',
     file: 'src/util/private-hosts.ts',
