@@ -9,12 +9,21 @@ function readerDiagram(): string {
   const arrows = declaredStates.flatMap(({ name, rules }) => {
     const labels = new Map<string, string[]>()
     for (const rule of rules) labels.set(rule.to, [...(labels.get(rule.to) ?? []), rule.name])
-    return [...labels].map(([to, names]) => `  ${name ?? 'any'} --> ${to}: ${names.join('<br/>')}`)
+    return [...labels].map(
+      ([to, names]) => `  ${idOf(name ?? 'any')} --> ${idOf(to)}: ${names.join('<br/>')}`,
+    )
   })
+  const titles = declaredStates.flatMap(({ name }) =>
+    name === null || idOf(name) === name ? [] : [`  state "${name}" as ${idOf(name)}`],
+  )
   const ends = declaredStates.flatMap(({ name, rules }) => (rules.length === 0 ? [`  ${name} --> [*]`] : []))
-  const lines = ['stateDiagram-v2', '  state "any state" as any', '  [*] --> ahead', ...arrows, ...ends]
+  const begins = ['  [*] --> next_page', '  [*] --> end_']
+  const lines = ['stateDiagram-v2', '  state "any state" as any', ...titles, ...begins, ...arrows, ...ends]
   return `\`\`\`mermaid\n${lines.join('\n')}\n\`\`\`\n`
 }
+
+/** Mermaid takes no hyphen in the name of a state, and `end` is a word of its own. */
+const idOf = (name: string): string => (name === 'end' ? 'end_' : name.replaceAll('-', '_'))
 
 function readerTable(): string {
   const rows = declaredStates.map(({ name, asks, rules }) => {

@@ -4,6 +4,7 @@
 import { describe, expect, it } from 'vitest'
 import { readIncremental } from '../../src/sync/changes/incremental.ts'
 import type { ChangesRequest } from '../../src/sync/ports/source.ts'
+import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { modelStore } from '../support/model-store.ts'
 import { modelStream, modelUpstream } from '../support/model-upstream.ts'
 import { ordinaryWorld, type World } from '../support/model-worlds.ts'
@@ -33,6 +34,8 @@ function openMirror(world: Partial<World>, seed: number, pageSize = 30) {
     if (outcome.error) throw outcome.error
     return outcome
   }
+  const reconcile = () =>
+    reconcileStream({ ...context, lookbackFloorMs: 1, lookupsPerMinute: 60, approved: 0 })
   const stale = () =>
     upstream.visible().filter(({ id, version }) => store.rows.get(String(id))?.version !== version)
   return {
@@ -40,6 +43,7 @@ function openMirror(world: Partial<World>, seed: number, pageSize = 30) {
     store,
     requests,
     poll,
+    reconcile,
     stale,
     change: (count: number) => times(count, () => upstream.change(random)),
   }
@@ -106,4 +110,30 @@ describe('the end of a reading', () => {
       if (isComplete) expect(stale()).toEqual([])
     },
   )
+})
+
+describe('versions that are sorted as text', () => {
+  const longer = Array.from({ length: 2_000 }, (_, index) => 1_005 + 3 * index)
+  const mirrorOf = (versions: readonly number[]) => {
+    const mirror = openMirror({ sorts: 'as text' }, 1, 50)
+    for (const [index, version] of versions.entries())
+      mirror.upstream.put({ id: index + 1, version: BigInt(version), deleted: false })
+    return mirror
+  }
+
+  it('are noticed where shorter ones stand at an end', async () => {
+    const { poll, stale } = mirrorOf([83, ...longer])
+    expect((await poll()).isComplete).toBe(true)
+    expect(stale()).toEqual([])
+  })
+
+  it('hide shorter ones in the middle, which the reconcile brings and tells', async () => {
+    const { poll, reconcile, stale } = mirrorOf([41, ...longer])
+    await poll()
+    expect(stale()).toMatchObject([{ version: 41n }])
+    const { findings, note } = await reconcile()
+    expect(findings.missedRows).toBe(1)
+    expect(note).toContain('1 missed row')
+    expect(stale()).toEqual([])
+  })
 })

@@ -34,7 +34,7 @@ describe('what is generated', () => {
   })
 
   it('holds the states of the reader and the faults of every promise', () => {
-    expect(textOf('docs/how-it-works/reading.md')).toContain('  proof --> ahead: sorting proven')
+    expect(textOf('docs/how-it-works/reading.md')).toContain('  proof --> next_page: sorting proven')
     expect(textOf('docs/how-it-works/proof.md')).toContain('| P10 | each idle poll has a line of its own |')
   })
 
