@@ -17,11 +17,10 @@ export type SeenPage = {
 
 type PassEnd = {
   readonly pageNumber: number
-  /** How many rows the set held then, when pages held no more than was asked for. */
+  /** How many rows the set held then. */
   readonly total: number
-  /** How often a page had a successor, and how long each was taken to be. */
-  readonly turns: number
-  readonly pageSize: number
+  /** How long its pages were; null: there was only one. */
+  readonly pageSize: number | null
   /** The highest version seen by then. */
   readonly highest: bigint | null
 }
@@ -39,7 +38,6 @@ export type Listing = {
   /** Within the pass. */
   readonly page: number
   readonly pageSize: number
-  readonly turns: number
   readonly total: number
   /** Records on the pages of this pass. */
   readonly received: number
@@ -49,12 +47,8 @@ export type Listing = {
   readonly doubtful: SeenPage | null
   /** Behind a last page that was not full, the record that would come next has been asked for. */
   readonly looksBehind: boolean
-  /** The longest page that held more than was asked for: pages are at least as long as that. */
-  readonly ownSize: number
   /** A page that was not full had a successor, so an empty one need not be the end. */
   readonly hasGaps: boolean
-  /** Pages differ in length from pass to pass, and nobody knows why: a pass may count fewer rows than there are. */
-  readonly cutsDiffer: boolean
   readonly ends: readonly PassEnd[]
   /** Ends of passes around which the keys are still to be counted, the newest first. */
   readonly uncounted: readonly PassEnd[]
@@ -96,16 +90,13 @@ export function beginListing(options: {
     pageNumber: 1,
     page: 1,
     pageSize: options.askedSize,
-    turns: 0,
     total: 0,
     received: 0,
     highest: null,
     lastPage: null,
     doubtful: null,
     looksBehind: false,
-    ownSize: 0,
     hasGaps: false,
-    cutsDiffer: false,
     ends: [],
     uncounted: [],
   })
@@ -171,9 +162,7 @@ const sawBehind = (listing: Listing, page: SeenPage): ListingMove =>
   goBehindEmptyPage(page.received > 0 ? missSome(listing) : listing)
 
 const goBehindEmptyPage = (listing: Listing): ListingMove =>
-  listing.hasGaps
-    ? askPage({ ...turnPage(listing), lastPage: { received: 0, rows: [] }, turns: listing.turns + 1 })
-    : endPass(listing)
+  listing.hasGaps ? askPage({ ...turnPage(listing), lastPage: { received: 0, rows: [] } }) : endPass(listing)
 
 /** The set held more than the pass has counted. */
 const missSome = (listing: Listing): Listing => ({
@@ -192,30 +181,24 @@ function withPage(listing: Listing, page: SeenPage): Listing {
   const { lastPage, pageSize } = listing
   // A page that was not full and yet had a successor: rows came in between and were not seen, or are left out of pages.
   const missed = lastPage ? Math.max(0, pageSize - lastPage.received) : 0
-  const cutsDiffer = listing.cutsDiffer || (lastPage !== null && isCutOtherwise(listing))
   return {
     ...listing,
     // Where a cap shortens pages, the upstream may still skip by the size that was asked for. So go on by the size received.
     pageSize: lastPage ? pageSize : page.received,
-    turns: lastPage ? listing.turns + 1 : 0,
     total: listing.total + wantedKeys(page, listing.ceiling).length + missed,
     received: listing.received + page.received,
     highest: highestOf(listing.highest, page, listing.ceiling),
     lastPage: page,
-    ownSize: page.received > pageSize ? Math.max(listing.ownSize, page.received) : listing.ownSize,
-    hasGaps: listing.hasGaps || missed > 0 || cutsDiffer,
-    cutsDiffer,
+    hasGaps: listing.hasGaps || missed > 0,
   }
 }
-
-/** An earlier pass had several pages as well, of another length, and the longest page known does not explain it. */
-const isCutOtherwise = ({ ends, pageSize, ownSize }: Listing): boolean =>
-  ends.some((end) => end.turns > 0 && Math.max(end.pageSize, ownSize) !== Math.max(pageSize, ownSize))
 
 /** The answer to a `count` step: how many keys were seen both by the end of that pass and again after it. */
 export function sawCount(listing: Listing, seenAround: number): ListingMove {
   const [asked, next] = listing.uncounted
-  if (asked && isProven(listing, asked, seenAround)) return { listing, step: complete(asked.highest) }
+  const sinceThen = listing.ends.slice(asked ? listing.ends.indexOf(asked) : 0)
+  if (asked && seenAround >= asked.total && areAlike(sinceThen))
+    return { listing, step: complete(asked.highest) }
   if (!next) return nextPass(listing)
   return {
     listing: { ...listing, uncounted: listing.uncounted.slice(1) },
@@ -223,14 +206,9 @@ export function sawCount(listing: Listing, seenAround: number): ListingMove {
   }
 }
 
-/** Where a pass may count too few, the one that counted most is believed, unless more than that were seen. */
-const isProven = ({ ends, cutsDiffer, ownSize }: Listing, end: PassEnd, seenAround: number): boolean =>
-  cutsDiffer
-    ? seenAround === Math.max(...ends.map((each) => rowsThen(each, ownSize)))
-    : seenAround >= rowsThen(end, ownSize)
-
-const rowsThen = ({ total, turns, pageSize }: PassEnd, ownSize: number): number =>
-  total + turns * Math.max(0, ownSize - pageSize)
+/** Where pages were now so long, now so, and nobody knows why, a pass may have counted fewer rows than there are. */
+const areAlike = (ends: readonly PassEnd[]): boolean =>
+  new Set(ends.flatMap(({ pageSize }) => pageSize ?? [])).size < 2
 
 /** Goes on after `passed`. */
 export function nextPass(listing: Listing): ListingMove {
@@ -241,7 +219,6 @@ export function nextPass(listing: Listing): ListingMove {
     pageNumber: listing.pageNumber + 1,
     page: 1,
     pageSize: listing.askedSize,
-    turns: 0,
     total: 0,
     received: 0,
     lastPage: null,
@@ -259,9 +236,10 @@ export function wantedKeys(page: SeenPage, ceiling: bigint | null): readonly str
 function endPass(listing: Listing): ListingMove {
   const uncounted = listing.ends.toReversed()
   const [newest] = uncounted
-  const { pageNumber, turns, pageSize, highest } = listing
+  const { pageNumber, received, highest } = listing
+  const pageSize = received > listing.pageSize ? listing.pageSize : null
   const total = Math.max(listing.total, leastTotal(listing))
-  const end: PassEnd = { pageNumber, total, turns, pageSize, highest }
+  const end: PassEnd = { pageNumber, total, pageSize, highest }
   // A pass that saw nothing would be proven by any count.
   const ended: Listing = {
     ...listing,

@@ -147,7 +147,7 @@ function whyUncertain({ hasGaps, pass, ends }: Listing, { kind }: ListingStep): 
     ? `pages were not full in ${pass} passes although others followed: rows came in between, or the upstream leaves some out (of shorter pages perhaps none: PAGE_SIZE)`
     : first !== null && last !== null && last > first
       ? `newer versions came up in ${pass} passes (the highest rose from ${first} to ${last}): the source changed, or its pages come in another order each time`
-      : `the pages did not add up in ${pass} passes, although nothing newer came: their order is drawn anew each time, or records are left out`
+      : `the pages did not add up in ${pass} passes, although nothing newer came: their order is drawn anew each time, they differ in length, or records are left out`
   return `${why}: what was shown is read, the position waits for a quiet moment`
 }
 
