@@ -289,7 +289,12 @@ async function exchange(
   const startedMs = clock.now()
   const observe = (answer: HttpAnswer | null) =>
     observer.requestDone?.({
-      ...{ service, operation: operation.name, status: answer?.status ?? null, bytes: answer?.bytes.length ?? 0 },
+      ...{
+        service,
+        operation: operation.name,
+        status: answer?.status ?? null,
+        bytes: answer?.bytes.length ?? 0,
+      },
       isAnswered: answer !== null && isAnswered(operation, request, answer),
       durationMs: clock.now() - startedMs,
     })

@@ -24,6 +24,11 @@ function contextOf(context: SyncContext) {
   return { ...context.contextOf(assignment), signal }
 }
 const search = (context: SyncContext) => findDeletions(contextOf(context))
+/** What changed, and the recent past. Returns what the look-back brought. */
+async function readAgain(context: SyncContext) {
+  await context.read(assignment, 'incremental', { signal })
+  return await context.read(assignment, 'lookback', { signal })
+}
 const reconcile = (context: SyncContext, approved: number) =>
   reconcileStream({ ...contextOf(context), approved })
 
@@ -74,7 +79,7 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     const before = new Date()
     expect(await search(context)).toMatchObject({ status: 'done', note: null, isComplete: true })
     expect(await gone()).toEqual([])
-    await context.read(assignment, 'lookback', { signal })
+    await readAgain(context)
     await search(context)
     expect((await knownThrough())?.getTime()).toBeGreaterThanOrEqual(before.getTime() - 1_000)
     upstream.source.remove('assignment', 17)
@@ -91,7 +96,7 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     // A sweep of one page comes nowhere near the records of this test, and each look-back reaches all the way.
     await using context = await openTestContext(database, upstream, { PAGE_SIZE: '50', LOOKBACK: '2m' })
     await context.read(assignment, 'incremental', { signal })
-    const lookBack = () => context.read(assignment, 'lookback', { signal })
+    const lookBack = () => readAgain(context)
     await search(context)
     await lookBack()
     await search(context)
@@ -111,12 +116,51 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect((await knownThrough())?.getTime()).toBeGreaterThan(vanishedAt.getTime())
   })
 
+  it('are known only when no two records in turn can have hidden one in the count (P18)', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '50', LOOKBACK: '2m' })
+    await context.read(assignment, 'incremental', { signal })
+    const isLate = (id: number) =>
+      writeAsTidemark(database.pool, `delete from mirror.assignment where assignment_id = ${id}`)
+    await search(context)
+    await readAgain(context)
+    const vanishedAt = new Date()
+    upstream.source.remove('assignment', 640)
+    for (const id of [500, 510, 520]) {
+      await isLate(id)
+      expect(await search(context)).toMatchObject({ note: null })
+      expect(((await knownThrough()) ?? vanishedAt).getTime()).toBeLessThanOrEqual(vanishedAt.getTime())
+      expect(await readAgain(context)).toMatchObject({ tally: { inserted: 1 } })
+    }
+    expect(await search(context)).toMatchObject({ note: '1 gone' })
+    for (let reading = 0; reading < 2; reading++) {
+      await readAgain(context)
+      await search(context)
+    }
+    expect((await knownThrough())?.getTime()).toBeGreaterThan(vanishedAt.getTime())
+  })
+
+  it('are known by their count only while polls read everything (P18)', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '50', LOOKBACK: '2m' })
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    for (let reading = 0; reading < 2; reading++) {
+      await context.read(assignment, 'lookback', { signal })
+      await search(context)
+    }
+    expect(await knownThrough()).toBeNull()
+    await readAgain(context)
+    await search(context)
+    expect(await knownThrough()).not.toBeNull()
+  })
+
   it('are not hidden by a record that cannot be a row, and one of these may vanish as well', async () => {
     await using upstream = await startSimulator({ assignments: 900 })
     // A sweep of one page comes nowhere near the records of this test.
     await using context = await openTestContext(database, upstream, { PAGE_SIZE: '50', LOOKBACK: '2m' })
     await context.read(assignment, 'incremental', { signal })
-    const lookBack = () => context.read(assignment, 'lookback', { signal })
+    const lookBack = () => readAgain(context)
     await search(context)
     await lookBack()
     await search(context)
@@ -150,7 +194,7 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     await using upstream = await startSimulator({ assignments: 900 })
     await using context = await openTestContext(database, upstream, { PAGE_SIZE: '50', LOOKBACK: '10m' })
     await context.read(assignment, 'incremental', { signal })
-    const lookBack = () => context.read(assignment, 'lookback', { signal })
+    const lookBack = () => readAgain(context)
     await lookBack()
     const began = new Date()
     await search(context)

@@ -271,14 +271,7 @@ describe('GET /events', () => {
       const [, data] = (await next(events)) ?? []
       return Object.keys(JSON.parse(data ?? '{}').cells)
     }
-    expect(await keys()).toEqual([
-      'as-of',
-      'first-load',
-      'settling',
-      'lead',
-      'verdict',
-      'problem-badge',
-    ])
+    expect(await keys()).toEqual(['as-of', 'first-load', 'settling', 'lead', 'verdict', 'problem-badge'])
     expect(await keys()).toEqual([])
     seconds = 6
     await expect.poll(keys).toEqual(['as-of'])

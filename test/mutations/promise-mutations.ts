@@ -754,6 +754,22 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'now() >= ranks_agreed_at',
   },
   {
+    ...vanished,
+    promise: 'P18',
+    name: 'deletions are known by a count although polls do not read everything',
+    file: 'src/store/runs/shown-rows.ts',
+    find: 'read_through_at >= ranks_agreed_at',
+    replace: 'now() >= ranks_agreed_at',
+  },
+  {
+    ...vanished,
+    promise: 'P18',
+    name: 'deletions are known by two counts although another record came late before each of them',
+    file: 'src/store/runs/shown-rows.ts',
+    find: 'case when not ${hasHiddenSince(keyed)} then ranks_agreed_at end',
+    replace: 'case when ${hasHiddenSince(keyed)} is not null then ranks_agreed_at end',
+  },
+  {
     promise: 'P7',
     test: 'test/integration/store-rekey.test.ts',
     name: 'a key that was deleted is lost when another column becomes the key',

@@ -10,7 +10,14 @@ import type { RunOutcome } from '../../src/sync/perform-run.ts'
 import { forgetGone, watch, withOtherTiming } from '../support/model-checks.ts'
 import { type ModelStore, modelStore } from '../support/model-store.ts'
 import { modelStream, modelUpstream, NoPage } from '../support/model-upstream.ts'
-import { hidingWorlds, openWorlds, ordinaryWorld, veiledWorlds, type World } from '../support/model-worlds.ts'
+import {
+  cannotBeReadWhole,
+  hidingWorlds,
+  openWorlds,
+  ordinaryWorld,
+  veiledWorlds,
+  type World,
+} from '../support/model-worlds.ts'
 import { seededRandom } from '../support/random.ts'
 import { worldSeed } from '../support/worlds.ts'
 
@@ -250,8 +257,3 @@ const isBlind = ({ hides }: World, store: ModelStore): boolean => {
 
 /** A service to which no record is a 404 looks, while it has none, like one whose route was removed. */
 const saysNothing = ({ error }: RunOutcome): boolean => error instanceof NoPage
-
-const cannotBeReadWhole = ({ hides, cap, capVaries, capArithmetic, paging }: World) =>
-  hides === 'most' ||
-  paging === 'first page again' ||
-  (cap !== null && capVaries && capArithmetic === 'requested')

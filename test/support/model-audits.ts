@@ -20,8 +20,13 @@ export type AuditedRows = {
   readonly now: () => Date
   /** Keys that lists hide although their records are there, with the time of the last look. */
   readonly hidden: Map<string, Date>
-  /** What an operator would be asked about: deletions that were blocked. */
-  block(isBlocked: boolean): void
+  /** Keys of records that could not be rows. */
+  readonly quarantined: Set<string>
+  /** When rows were marked, each as often as rows were. */
+  readonly marks: Date[]
+  /** What an operator is asked about: deletions that were blocked, by the keys that are missing. */
+  blocked(): { readonly missing: string; readonly isRejected: boolean } | null
+  block(missing: string | null): void
   /** Every record that had vanished by then is marked. */
   knownThrough(at: Date): void
   ranksAgree(at: Date): void
@@ -31,7 +36,7 @@ export type AuditedRows = {
 const living = (rows: AuditedRows['rows']) => [...rows.values()].filter(({ gone }) => gone === null)
 
 function mark(
-  { rows, tick, hidden }: AuditedRows,
+  { rows, tick, hidden, marks }: AuditedRows,
   gone: readonly Gone[],
   begun: number,
   startedAt: Date,
@@ -40,7 +45,10 @@ function mark(
   for (const { key } of gone) {
     const row = rows.get(key)
     if (!row || row.gone === 'absent' || row.writtenAt > begun) continue
-    if (row.gone === null) marked += 1
+    if (row.gone === null) {
+      marked += 1
+      marks.push(startedAt)
+    }
     hidden.delete(key)
     rows.set(key, { ...row, gone: 'absent', writtenAt: tick(), markedAt: startedAt })
   }
@@ -57,7 +65,13 @@ export function modelAbsentRows(
   let gathered: string[] = []
   const noted: Gone[] = []
   return {
-    markedBySource: async () => ({ shown: 0, hidden: [] }),
+    async markedBySource(limit) {
+      const marked = [...mirror.rows.values()].filter(
+        ({ gone, writtenAt }) => gone === 'source' && writtenAt <= begun,
+      )
+      const lacking = marked.filter(({ key }) => !isSeen(key)).map(({ key }) => key)
+      return { shown: marked.length - lacking.length, hidden: lacking.sort().reverse().slice(0, limit) }
+    },
     async gather() {
       for (const key of mirror.hidden.keys()) if (isSeen(key)) mirror.hidden.delete(key)
       const alive = living(mirror.rows)
@@ -65,7 +79,8 @@ export function modelAbsentRows(
         .filter(({ key, writtenAt }) => !isSeen(key) && writtenAt <= begun)
         .map(({ key }) => key)
         .sort()
-      return { living: alive.length, missing: gathered.length, seen: seenCount() }
+      const fingerprint = gathered.join()
+      return { living: alive.length, missing: gathered.length, seen: seenCount(), fingerprint }
     },
     some: async (limit) => gathered.slice(0, limit),
     keys: async (after, limit) => gathered.filter((key) => after === null || key > after).slice(0, limit),
@@ -116,12 +131,15 @@ export function differenceOf({ rows }: Pick<AuditedRows, 'rows'>, row: Row): Dif
 }
 
 export const modelReconciliation = (mirror: AuditedRows, guardAgain: () => void): Reconciliation => ({
-  markedBefore: async () => 0,
-  block: async (shortfall) => mirror.block(shortfall !== null),
+  markedBefore: async () => markedWithinDay(mirror),
+  block: async (shortfall) => mirror.block(shortfall && (shortfall.fingerprint ?? '')),
   recordMissedRows: async (rows) => mirror.missed(rows),
   guardAgain: async () => guardAgain(),
-  isRejected: async () => false,
-  noteApproved: async () => {},
+  isRejected: async ({ fingerprint }) =>
+    mirror.blocked()?.isRejected === true && mirror.blocked()?.missing === fingerprint,
+  async noteApproved() {
+    mirror.marks.length = 0
+  },
   compare: async (page) => page.rows.flatMap((row) => differenceOf(mirror, row) ?? []),
   noteMended: async () => {},
   cure: async () => {},
@@ -129,6 +147,9 @@ export const modelReconciliation = (mirror: AuditedRows, guardAgain: () => void)
   volatileFields: async () => [],
   noteSteady: async () => [],
 })
+
+const markedWithinDay = ({ marks, now }: AuditedRows): number =>
+  marks.filter((at) => at.getTime() > now().getTime() - 86_400_000).length
 
 export type Sweep = { after: bigint | null; beganAt: Date | null; readonly suspects: Set<string> }
 
@@ -138,6 +159,11 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
     [...mirror.rows.values()]
       .filter(({ gone }) => gone === null || (withDeleted && gone === 'source'))
       .sort((a, b) => Number(a.key) - Number(b.key))
+  /** What the list shows as well: records that cannot be rows. */
+  const listed = (withDeleted: boolean) =>
+    [...new Set([...shown(withDeleted).map(({ key }) => key), ...mirror.quarantined])]
+      .map(BigInt)
+      .sort((a, b) => (a < b ? -1 : Number(a > b)))
   const missing = ({ after, to, listed, withDeleted }: Slice) =>
     shown(withDeleted)
       .filter(({ writtenAt }) => writtenAt <= begun)
@@ -147,11 +173,8 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
         ({ key, number }) => !listed.includes(number) && !mirror.hidden.has(key) && !sweep.suspects.has(key),
       )
   return {
-    count: async (withDeleted) => shown(withDeleted).length,
-    async keyAt(rank, withDeleted) {
-      const row = shown(withDeleted)[rank - 1]
-      return row ? BigInt(row.key) : null
-    },
+    count: async (withDeleted) => listed(withDeleted).length,
+    keyAt: async (rank, withDeleted) => listed(withDeleted)[rank - 1] ?? null,
     async countMissing(slice) {
       for (const key of slice.listed) {
         mirror.hidden.delete(String(key))
@@ -187,13 +210,19 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
       return row ? BigInt(row.key) : null
     },
     async markGone(gone) {
-      for (const { key } of gone) sweep.suspects.delete(key)
+      for (const { key } of gone) {
+        sweep.suspects.delete(key)
+        mirror.quarantined.delete(key)
+      }
       return mark(mirror, gone, begun, startedAt)
     },
     clock: async () => mirror.now().toISOString(),
-    block: async (shortfall) => mirror.block(shortfall !== null),
+    // What a reconcile blocked or a person rejected stands.
+    async block(shortfall) {
+      if (!shortfall || !mirror.blocked()) mirror.block(shortfall && '')
+    },
     wantReconcile: async () => {},
-    beforehand: async () => ({ isBlocked: false, marked: 0 }),
+    beforehand: async () => ({ isBlocked: mirror.blocked() !== null, marked: markedWithinDay(mirror) }),
     sweep: async () => ({ ...sweep }),
     async moveSweep(after) {
       if (after === null) sweep.beganAt = startedAt

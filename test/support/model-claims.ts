@@ -57,34 +57,6 @@ export function differences(store: ModelStore, { truth }: LyingUpstream, world: 
   ]
 }
 
-/**
- * Where no record is unknown, marked by mistake, or shown twice, what vanished before `deletions_known_through` is marked. A vanished one and an unknown
- * one may hide each other for a while: that is not promised. Nor that an answer is not old: what it shows vanished since.
- */
-export async function watchDeletions<Outcome>(
-  store: ModelStore,
-  { truth, told, goneSince, mostAgeMs }: LyingUpstream,
-  world: World,
-  run: () => Promise<Outcome>,
-): Promise<Outcome> {
-  const lacksAny = () =>
-    truth.all().some(({ id, deleted }) => {
-      const row = store.rows.get(String(id))
-      return !row || (row.gone === 'absent' && !(deleted && hidesMarked(world)))
-    })
-  const before = store.deletionsKnownThrough()
-  const lacked = lacksAny() || told.size > 0
-  const outcome = await run()
-  const known = store.deletionsKnownThrough()
-  if (lacked || lacksAny() || known === null || known === before) return outcome
-  const alive = [...store.rows.values()].filter(({ key, gone }) => {
-    const since = goneSince(Number(key))
-    return gone === null && since !== null && since.getTime() + mostAgeMs <= known.getTime()
-  })
-  expect(alive, 'deletions are known, and rows of vanished records live').toEqual([])
-  return outcome
-}
-
 /** What has not changed since a reconcile began is here as it is there when it ends, or it tells that something is not (P13, P16). */
 export async function watchReconcile<Outcome extends RunOutcome>(
   store: ModelStore,

@@ -55,6 +55,9 @@ export const lieKinds = [
   'a record changes in silence',
   'many records vanish',
   'a transaction stays open',
+  /** In the list they cancel each other: as many records as before. */
+  'one vanishes when a new one is committed late',
+  'some records are malformed',
 ] as const
 export type LieKind = (typeof lieKinds)[number]
 
@@ -87,6 +90,7 @@ const brief: Partial<Record<LieKind, Partial<World>>> = {
   'sorting switches paging off': { sorts: 'switches paging off' },
   'paging is ignored': { paging: 'ignored' },
   'the cap is small': { cap: 4 },
+  'some records are malformed': { spoils: true },
 }
 
 export type LyingUpstream = {
@@ -96,6 +100,8 @@ export type LyingUpstream = {
   readonly told: ReadonlySet<LieKind>
   /** Of each record, since when it has been there in its version. */
   visibleSince(id: number): Date
+  /** Whether a higher version had been there before that. */
+  isLate(id: number): boolean
   goneSince(id: number): Date | null
   /** How old its answers are at most while it lies. */
   readonly mostAgeMs: number
@@ -183,6 +189,7 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
       const ids = truth.all().map(({ id }) => id)
       return truth.takeAway(ids.filter(() => random.chance(share)))
     },
+    'one vanishes when a new one is committed late': () => truth.holdNew(random),
     'lists stand still': () => standStill('list'),
     'changes stand still': () => standStill('changes'),
     'reads stand still': () => standStill('record'),
@@ -279,6 +286,7 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
     truth,
     told,
     visibleSince: past.since,
+    isLate: past.isLate,
     goneSince: past.goneSince,
     mostAgeMs: mostAgeOf(lies),
     change() {
@@ -308,18 +316,21 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
 /** What there was at which time. */
 function openPast(truth: ModelUpstream, now: () => Date, keepsStates: boolean) {
   const states: { readonly at: Date; readonly rows: ReadonlyMap<number, ModelRow> }[] = []
-  const since = new Map<number, { readonly row: ModelRow; readonly at: Date }>()
+  const since = new Map<number, { readonly row: ModelRow; readonly at: Date; readonly isLate: boolean }>()
+  let highest = -1n
   const gone = new Map<number, Date>()
 
   function note(): void {
     const all = truth.all()
     const at = now()
     const there = new Set<number>()
+    const before = highest
     for (const row of all) {
       const { id } = row
       there.add(id)
       gone.delete(id)
-      if (since.get(id)?.row !== row) since.set(id, { row, at })
+      if (since.get(id)?.row !== row) since.set(id, { row, at, isLate: row.version <= before })
+      if (row.version > highest) highest = row.version
     }
     for (const id of since.keys())
       if (!there.has(id) && !gone.has(id)) {
@@ -331,6 +342,7 @@ function openPast(truth: ModelUpstream, now: () => Date, keepsStates: boolean) {
   return {
     note,
     since: (id: number) => since.get(id)?.at ?? now(),
+    isLate: (id: number) => since.get(id)?.isLate ?? false,
     goneSince: (id: number) => gone.get(id) ?? null,
     at: (time: Date) => () => states.findLast(({ at }) => at <= time)?.rows ?? states[0]?.rows ?? new Map(),
   }

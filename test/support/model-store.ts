@@ -2,7 +2,7 @@
 // alone. It can be made to fail before or after any write.
 
 import type { RunKind } from '../../src/streams/catalog.ts'
-import { isFlaggedDeleted, type Records, type Row } from '../../src/streams/record.ts'
+import { isFlaggedDeleted, isObject, keyReader, type Records, type Row } from '../../src/streams/record.ts'
 import type {
   Belief,
   CommitAlso,
@@ -30,6 +30,7 @@ export type StoredRow = Row & {
   /** Why it is marked as deleted. */
   readonly gone: 'source' | 'absent' | null
   readonly writtenAt: number
+  readonly firstSeenAt: Date
   /** When the run began that found its record gone. */
   readonly markedAt?: Date
 }
@@ -42,11 +43,25 @@ export type ModelStore = Store & {
   onWrite: (moment: 'before' | 'after') => void
   /** Called when a run ends; throws when that cannot be written down. */
   onFinish: (end: RunEnd, kind: RunKind) => void
+  /** Called when that is written down. */
+  onFinished: (kind: RunKind) => void
   retreats: number
   epochs: number
   /** Deletions wait for an operator. */
   readonly isBlocked: () => boolean
-  readonly deletionsKnownThrough: () => Date | null
+  /** A person keeps the rows of deletions that are blocked; false: takes that back. */
+  reject(isRejected: boolean): void
+  /** As `tidemark.freshness` says it. */
+  readonly freshness: () => Freshness
+}
+export type Freshness = {
+  readonly readThroughVersion: bigint
+  readonly readThroughTime: Date | null
+  readonly settledThroughVersion: bigint | null
+  readonly settledThroughTime: Date | null
+  readonly deletionsKnownThrough: Date | null
+  /** When the last look-back began that reached all the way. */
+  readonly lookedBackAt: Date | null
 }
 
 export function modelStore(now: () => Date, knownVersionField: string | null = 'RowVersion'): ModelStore {
@@ -57,8 +72,9 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
   /** The one that rows and positions go by, also while it is doubted. */
   let lastVersionField = knownVersionField
   let inconclusiveRuns = 0
-  let isBlocked = false
-  let deletionsKnownThrough: Date | null = null
+  let blocked: { readonly missing: string; readonly isRejected: boolean } | null = null
+  const fresh: { -readonly [Name in keyof Freshness]: Freshness[Name] } = { ...nothingRead }
+  let hiddenSince: Date | null = null
   let ranksAgreedAt: Date | null = null
   let ticks = 0
   const pins = new Map<string, Pin>()
@@ -69,16 +85,21 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     rows,
     now,
     tick: () => ++ticks,
+    quarantined: new Set(),
     hidden: new Map(),
-    block: (are) => {
-      isBlocked = are
+    marks: [],
+    blocked: () => blocked,
+    block: (missing) => {
+      const isKept = blocked?.isRejected === true && blocked.missing === missing
+      blocked = missing === null ? null : { missing, isRejected: isKept }
     },
     knownThrough: (at) => {
-      if (!deletionsKnownThrough || at > deletionsKnownThrough) deletionsKnownThrough = at
+      fresh.deletionsKnownThrough = latest(fresh.deletionsKnownThrough, at)
     },
     ranksAgree: (at) => {
-      if (ranksAgreedAt && !(lastLookbackAt && lastLookbackAt >= ranksAgreedAt)) return
-      if (ranksAgreedAt) mirror.knownThrough(ranksAgreedAt)
+      const isSince = (read: Date | null) => !ranksAgreedAt || (read !== null && read >= ranksAgreedAt)
+      if (!isSince(lastLookbackAt) || !isSince(fresh.readThroughTime)) return
+      if (ranksAgreedAt && !cameAmong(ranksAgreedAt)) mirror.knownThrough(ranksAgreedAt)
       ranksAgreedAt = at
     },
     missed() {},
@@ -111,10 +132,14 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     unread: () => unread,
     onWrite: () => {},
     onFinish: () => {},
+    onFinished: () => {},
     retreats: 0,
     epochs: 0,
-    isBlocked: () => isBlocked,
-    deletionsKnownThrough: () => deletionsKnownThrough,
+    isBlocked: () => blocked !== null,
+    reject(isRejected) {
+      if (blocked) blocked = { ...blocked, isRejected }
+    },
+    freshness: () => ({ ...fresh, readThroughVersion: position, lookedBackAt: lastLookbackAt }),
     openRun: async <Kind extends RunKind>(kind: Kind) => openRun(kind) as unknown as Run<Kind>,
     nextBackfill: async () => null,
     history: {
@@ -135,6 +160,13 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     return distrusted.has(key) || writtenAt <= unguardedBefore
   }
 
+  /** Whether a row came since then below one that was there. */
+  function cameAmong(then: Date): boolean {
+    const isNew = ({ firstSeenAt }: StoredRow) => firstSeenAt >= then
+    const highest = Math.max(...[...rows.values()].filter((row) => !isNew(row)).map(({ key }) => Number(key)))
+    return [...rows.values()].some((row) => isNew(row) && Number(row.key) < highest)
+  }
+
   function beginEpoch(): void {
     unguardedBefore = ticks
     inconclusiveRuns = 0
@@ -143,7 +175,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     checkpoints.length = 0
     beliefs = []
     pins.clear()
-    deletionsKnownThrough = null
+    Object.assign(fresh, nothingRead)
     ranksAgreedAt = null
     Object.assign(sweep, { after: null, beganAt: null })
     store.epochs += 1
@@ -160,6 +192,10 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
 
   function commit(kind: RunKind, page: Records, to: bigint | null, also: CommitAlso = {}): Written {
     store.onWrite('before')
+    for (const { record } of page.rejected) {
+      const key = isObject(record) ? keyOf(record) : null
+      if (key !== null) mirror.quarantined.add(key)
+    }
     const arrivals = []
     for (const row of page.rows) {
       const known = rows.get(row.key)
@@ -170,7 +206,9 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
       }
       const wasRewound = known !== undefined && known.writtenAt <= unguardedBefore
       const wasDistrusted = distrusted.delete(row.key)
-      rows.set(row.key, { ...row, gone: isFlaggedDeleted(row.record) ? 'source' : null, writtenAt: ++ticks })
+      const gone = isFlaggedDeleted(row.record) ? 'source' : null
+      if (known?.gone === 'absent' && gone === null) ranksAgreedAt = null
+      rows.set(row.key, { ...row, gone, writtenAt: ++ticks, firstSeenAt: known?.firstSeenAt ?? now() })
       arrivals.push({
         key: row.key,
         version: row.version,
@@ -204,6 +242,21 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     }
   }
 
+  /** As the ledger has it. */
+  function noteFreshness(end: RunEnd, kind: RunKind, startedAt: Date): void {
+    if (end.isHidden === true) {
+      const seen = latest(lastLookbackAt, checkpoints.at(-1)?.reachedAt ?? null)
+      fresh.readThroughTime = earliest(fresh.readThroughTime, seen)
+    } else if (kind === 'incremental' && end.isComplete && !hiddenSince) fresh.readThroughTime = startedAt
+    if (end.isHidden !== undefined) hiddenSince = end.isHidden ? (hiddenSince ?? now()) : null
+    if (end.settled) {
+      const { version, at } = end.settled
+      if (version > (fresh.settledThroughVersion ?? -1n)) fresh.settledThroughVersion = version
+      fresh.settledThroughTime = latest(fresh.settledThroughTime, at)
+    }
+    if (end.knowsDeletions) mirror.knownThrough(startedAt)
+  }
+
   function openRun(kind: RunKind): ModelRun {
     const startedAt = now()
     const begun = ++ticks
@@ -233,6 +286,9 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
           unread = null
           beliefs = beliefs.map((belief) => ({ ...belief, restsFrom: null }))
           if (position <= to) return
+          fresh.readThroughTime =
+            checkpoints.findLast((one) => one.position <= to && one.reachedAt <= (fresh.readThroughTime ?? 0))
+              ?.reachedAt ?? null
           position = to
           checkpoints.push({ position, reachedAt: now() })
           store.retreats += 1
@@ -268,6 +324,8 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
           position = 0n
           unread = null
           checkpoints.length = 0
+          if (beginsAnew)
+            Object.assign(fresh, { ...nothingRead, deletionsKnownThrough: fresh.deletionsKnownThrough })
           beliefs = beliefs.filter(({ name }) => !lostWithVersionField.includes(name))
           return beginsAnew
         },
@@ -287,14 +345,31 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
       progress: { asked() {}, step() {} },
       async finish(end) {
         store.onFinish(end, kind)
+        if (end.status !== 'failed') noteFreshness(end, kind, startedAt)
         if (end.status === 'done') lastRuns.set(kind, now())
         if (kind === 'lookback' && end.isComplete) lastLookbackAt = startedAt
         if (end.status === 'inconclusive') inconclusiveRuns += 1
         else if (kind === 'incremental' && end.isComplete) inconclusiveRuns = 0
+        store.onFinished(kind)
       },
     }
   }
 }
+
+const nothingRead: Freshness = {
+  readThroughVersion: 0n,
+  readThroughTime: null,
+  settledThroughVersion: null,
+  settledThroughTime: null,
+  deletionsKnownThrough: null,
+  lookedBackAt: null,
+}
+
+/** As Postgres compares: what is not known does not count. */
+const latest = (a: Date | null, b: Date | null): Date | null => (!a || (b && b > a) ? b : a)
+const earliest = (a: Date | null, b: Date | null): Date | null => (!a || (b && b < a) ? b : a)
+
+const keyOf = keyReader(['Id'])
 
 /** Of the kinds that the model can do. */
 type ModelRun = Run<'incremental' | 'lookback'> & RunRoles['reconcile'] & RunRoles['deletions']

@@ -55,6 +55,8 @@ export type ModelUpstream = Source & {
   write(count: number): void
   /** Writes a row in a transaction that stays open until all is settled. */
   hold(random: Random): void
+  /** Inserts a row in a transaction that stays open; when that is called it is committed, and the row before it or another one vanishes. */
+  holdNew(random: Random): () => void
   /** All that is written and not visible yet becomes visible. */
   settle(): void
   restore(rows: readonly ModelRow[], keepsCounter?: boolean): void
@@ -177,6 +179,18 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
       if (rows.size === 0) return
       const row = existing()
       if (!isHeld(row)) held.push({ ...row, version: nextVersion() })
+    },
+    holdNew(random) {
+      const row = { id: ++lastId, version: nextVersion(), deleted: false }
+      const back = restores
+      return () => {
+        if (restores !== back) return
+        const others = [...rows.values()].filter((one) => !isHeld(one))
+        const beside = others.find(({ id }) => id === row.id - 1)
+        const gone = beside && random.chance(0.5) ? beside : others[random.integer(others.length)]
+        if (gone) rows.delete(gone.id)
+        show(row)
+      }
     },
     settle() {
       show(...held.splice(0))

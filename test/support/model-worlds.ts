@@ -194,6 +194,8 @@ export const oddWorlds: fc.Arbitrary<World> = fc
     // Where pages are of another size than asked for, or lists have no order of keys, nothing shows what such a cut leaves out.
     cutBeforeSort:
       world.paging === 'works' && !world.hides && odd.byKey === 'honoured' ? odd.cutBeforeSort : null,
+    // A page that shows a record again must be the first one there.
+    twins: odd.twins && world.dialect !== 'first-page',
     // What neworchanged omits the list alone shows, if all of the list can be read.
     omits: odd.omits && !(/again/.test(world.paging) && world.cap !== null),
   }))
@@ -206,3 +208,9 @@ const longPages = (world: World): World => ({
   capVaries: false,
   paging: /again/.test(world.paging) ? 'works' : world.paging,
 })
+
+/** What no page shows nobody can read, and not everywhere is it told. */
+export const cannotBeReadWhole = ({ hides, cap, capVaries, capArithmetic, paging }: World): boolean =>
+  hides === 'most' ||
+  paging === 'first page again' ||
+  (cap !== null && capVaries && capArithmetic === 'requested')

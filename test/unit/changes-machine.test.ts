@@ -333,6 +333,13 @@ describe('reading changes', () => {
     })
   })
 
+  it('takes no full page for all there is where answers are cut before they are sorted (P6, P18)', () => {
+    const begun = start({ ...options, pageSize: 10, largestAnswer: 40, isCut: true })
+    const versions = [11, 12, 13, 14, 15, 16, 17, 18, 19, 20]
+    expect(asked(answer(begun, ...versions))).toMatchObject({ since: 10n, below: 16n })
+    expect(answer(begun, ...versions.slice(0, 9)).action).toMatchObject({ kind: 'end', isComplete: true })
+  })
+
   it('takes a short page of old rows for no end of a range', () => {
     expect(asked(answer(start({ ...options, until: 13n }), 10))).toMatchObject({ since: 11n })
   })

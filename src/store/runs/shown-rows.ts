@@ -198,20 +198,23 @@ function ranksOf(parts: RunParts): Pick<ShownRows, 'ranksAgree' | 'ranksDiffer'>
   const { client } = session
   return {
     async ranksAgree() {
-      await session.fenced(() =>
-        client.query(
+      await session.fencedAfterWrites(async () => {
+        const keyed = keyedBy(await readTableSchema(client, stream))
+        if (keyed === null) return
+        await client.query(
           `update tidemark.stream
-           set deletions_known_at = greatest(deletions_known_at, ranks_agreed_at), ranks_agreed_at = $2
-           where name = $1 and (ranks_agreed_at is null or last_lookback_at >= ranks_agreed_at)`,
+           set deletions_known_at = greatest(deletions_known_at, case when not ${hasHiddenSince(keyed)} then ranks_agreed_at end),
+             ranks_agreed_at = $2
+           where name = $1 and (
+             ranks_agreed_at is null or (last_lookback_at >= ranks_agreed_at and read_through_at >= ranks_agreed_at)
+           )`,
           [stream.name, parts.startedAt],
-        ),
-      )
-      await session.fenced(() =>
-        client.query(
+        )
+        await client.query(
           'update tidemark.stream set unexplained = null where name = $1 and unexplained is not null',
           [stream.name],
-        ),
-      )
+        )
+      })
     },
     async ranksDiffer(differences) {
       await session.fenced(() =>
@@ -346,6 +349,14 @@ const keyedBy = (tableSchema: TableSchema | null): Keyed | null =>
         key: pg.escapeIdentifier(tableSchema.key.name),
       }
     : null
+
+/**
+ * Whether a row came since then among those that were there: the list may have shown its record already, and that hid a vanished one. Another
+ * record may hide it now.
+ */
+const hasHiddenSince = ({ table, key }: Keyed): string => `exists (
+  select from ${table} where _synced_at >= ranks_agreed_at and _first_seen_at >= ranks_agreed_at
+    and ${key} < (select ${key} from ${table} where _first_seen_at < ranks_agreed_at order by ${key} desc limit 1))`
 
 /** The keys of records that the list shows and that are no rows: those in quarantine. $1 is the stream. */
 const setAside = ({ table, key }: Keyed, withDeleted: boolean): string => `

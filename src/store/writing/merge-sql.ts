@@ -103,6 +103,11 @@ export function mergeSql(tableSchema: TableSchema, returns: MergeReturns): strin
       delete from tidemark.suspect using merged
       where suspect.stream = ${pg.escapeLiteral(tableSchema.stream.name)} and suspect.key = merged.key
         and merged.is_living
+      returning evidence
+    ), revived as (
+      -- The list showed it before, and that may have hidden a vanished one when records were counted.
+      update tidemark.stream set ranks_agreed_at = null
+      where name = ${pg.escapeLiteral(tableSchema.stream.name)} and exists (select from living where evidence is not null)
     )${keeping}
     ${outcome}`
 }

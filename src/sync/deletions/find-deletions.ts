@@ -115,6 +115,8 @@ async function showsDeleted(search: Search): Promise<boolean> {
 
 /** Whether the N-th record of the list can be asked for: an upstream that shows its last page for ever has a record in every place. */
 async function ranksOf(search: Search): Promise<string> {
+  // Two records of one key have two places, and are one row.
+  if (usable(search.run.state.beliefs, 'keys_unique', search.now())?.value === 'no') return 'not trusted'
   const known = usable(search.run.state.beliefs, 'ranks', search.now())
   return known ? known.value : await testRanks(search)
 }

@@ -176,9 +176,9 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
   ],
 })
 
-/** At most half as long as the longest answer that came: then no cap cut it. */
-const isSmall = ({ largestAnswer }: Reading, { received }: SeenPage): boolean =>
-  received <= Math.max(1, largestAnswer >> 1)
+/** Shorter than was asked for, and at most half as long as the longest answer that came: then nothing cut it. */
+const isSmall = ({ largestAnswer }: Reading, { received, pageSize }: ObservedPage): boolean =>
+  received < pageSize && received <= Math.max(1, largestAnswer >> 1)
 
 /** An upper bound that leaves about half of the versions on the page; null where the page shows only one. */
 function narrower({ since, versions }: ObservedPage): bigint | null {
