@@ -174,6 +174,7 @@ describe('names', () => {
       ...['NAME', 'TZ', 'CI', 'TEST_DATABASE_URL', 'TEST_REDIS_URL', 'POSTGRES_PASSWORD', 'POSTGRES_PORT'],
       'REDIS_PASSWORD',
       ...['SOAK_MINUTES', 'SOAK_BACKEND', 'SOAK_SEED', 'WORLDS', 'SEED'],
+      ...['CARDS_WORLDS', 'CARDS_ASSIGNMENTS', 'CARDS_LENGTHS'],
       ...['COPY', 'HTTP', 'POST', 'UID', 'UTC', 'CET', 'NO_COLOR'],
     ]
     const known = new Set([...Object.keys(variables).map((name) => name.replace(/_FILE$/, '')), ...others])

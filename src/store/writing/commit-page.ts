@@ -15,7 +15,6 @@ import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Rejected, Row } from '../../streams/record.ts'
 import type { RunEnd, Unread } from '../../sync/ports/store.ts'
-import type { Copies } from '../encoding/copy-rows.ts'
 import type { EncodedPage } from '../encoding/page.ts'
 import { type Growth, growTable } from '../schema/grow-table.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
@@ -26,6 +25,7 @@ import { quarantine } from './quarantine.ts'
 import {
   beginSql,
   insertRows,
+  insertStaged,
   isAboutInserting,
   type Merged,
   mergeApart,
@@ -151,8 +151,8 @@ export async function commitQuickly(
   },
 ): Promise<Committed> {
   const { table, encoded, turn } = asked
-  return await orRollBack(client, async () => {
-    const merged = await writeQuickly(client, context, page, asked)
+  return await orRollBack(client, context, async (begin) => {
+    const merged = await writeQuickly(client, context, page, { ...asked, begin })
     // P1, P2: the position goes last, behind the commit that it rests on.
     await turn.take()
     return await end(client, context, page, {
@@ -165,7 +165,7 @@ export async function commitQuickly(
 
 async function writeQuickly(
   client: ClientBase,
-  { returns, timeZone }: CommitContext,
+  { returns }: CommitContext,
   page: Page,
   {
     table: { tableSchema },
@@ -174,26 +174,27 @@ async function writeQuickly(
     isAllNew,
     sharesRows,
     mustMerge,
-  }: Parameters<typeof commitQuickly>[3],
+    begin,
+  }: Parameters<typeof commitQuickly>[3] & { readonly begin: () => string },
 ): Promise<Merged> {
   const mayInsert =
     !mustMerge && !encoded.areOnlyHashes && returns === 'counts' && tableSchema.history === null
-  const begin = `${beginSql(timeZone)}; `
-  const insert = async (copies: Copies, count: number, before: string) => {
+  const insert = async (rows: readonly Row[], inserting: () => Promise<void>) => {
     await turn.mayCopy()
-    await insertRows(client, tableSchema, { copies, count }, before).catch((cause) => {
+    await inserting().catch((cause) => {
       throw isAboutInserting(cause) ? new TryAgain('insert refused', { cause }) : cause
     })
     turn.hasCopied()
+    return { ...nothingMerged, inserted: rows.length }
   }
   if (mayInsert && isAllNew()) {
-    await insert(encoded.all, encoded.rows.length, begin)
-    return { ...nothingMerged, inserted: encoded.rows.length }
+    const { all: copies, rows } = encoded
+    return await insert(rows, () => insertRows(client, tableSchema, { copies, rows }, begin()))
   }
   await prepareStaging(client, tableSchema)
   if (returns === 'differences') {
     // A row that somebody changed here without a trace shows only when it is compared with the whole record (P16).
-    await stageRows(client, encoded.all, begin)
+    await stageRows(client, encoded.all, begin())
     await turn.take()
     return await mergePage(client, tableSchema, {
       returns,
@@ -203,14 +204,16 @@ async function writeQuickly(
   }
   await turn.mayRead()
   if (sharesRows()) await turn.take()
-  await client.query(begin)
+  await client.query(begin())
   const news = await probeRows(client, tableSchema, encoded, page.readAtMs)
   const { indexes } = news
   if (indexes.length === 0) return nothingMerged
   if (encoded.areOnlyHashes) throw new TryAgain('rows wanted')
   if (mayInsert && news.areAllNew) {
-    await insert(encoded.only(indexes), indexes.length, '')
-    return { ...nothingMerged, inserted: indexes.length }
+    const rows = indexes.map((index) => encoded.rows[index] as Row)
+    return await insert(rows, () =>
+      insertStaged(client, tableSchema, { copies: encoded.only(indexes), rows }),
+    )
   }
   await stageRows(client, encoded.only(indexes), '')
   await turn.take()
@@ -223,8 +226,8 @@ export async function commitWithoutRows(
   context: CommitContext,
   page: Page,
 ): Promise<Committed> {
-  return await orRollBack(client, async () => {
-    await client.query(beginSql(context.timeZone))
+  return await orRollBack(client, context, async (begin) => {
+    await client.query(begin())
     return await end(client, context, page, { merged: nothingMerged, rejected: [], columnsVersion: null })
   })
 }
@@ -240,8 +243,8 @@ export async function commitCarefully(
   { table, growth, settledColumns }: { table: Table; growth: Growth | null; settledColumns: Set<string> },
 ): Promise<{ readonly committed: Committed; readonly table: Table; readonly encoded: EncodedPage | null }> {
   return await retryOnLockTimeout(client, `mirror.${context.stream.name}`, 'change the columns of', () =>
-    orRollBack(client, async () => {
-      await client.query(beginSql(context.timeZone))
+    orRollBack(client, context, async (begin) => {
+      await client.query(begin())
       const changed = growth ? await grow(client, context, { table, growth, settledColumns }) : table
       await prepareStaging(client, changed.tableSchema, false)
       const { returns } = context
@@ -310,12 +313,21 @@ async function end(
   return { ...merged, quarantined, newlyQuarantined, position: advanced.position }
 }
 
-async function orRollBack<Result>(client: ClientBase, work: () => Promise<Result>): Promise<Result> {
+/** `begin` is what begins the transaction. Until it is asked for there is nothing to roll back. */
+async function orRollBack<Result>(
+  client: ClientBase,
+  { timeZone }: Pick<CommitContext, 'timeZone'>,
+  work: (begin: () => string) => Promise<Result>,
+): Promise<Result> {
+  let hasBegun = false
   try {
-    return await work()
+    return await work(() => {
+      hasBegun = true
+      return `${beginSql(timeZone)}; `
+    })
   } catch (error) {
     // When the connection is gone, so is the transaction; the first error is the one to tell.
-    await client.query('rollback').catch(() => {})
+    if (hasBegun) await client.query('rollback').catch(() => {})
     throw error
   }
 }

@@ -27,11 +27,29 @@ export const emptyStagingSql = `delete from ${stagingTable}`
 export const stageSql = `copy ${stagingTable} from stdin`
 
 /**
- * Copies rows straight into the table, which takes two thirds of the work where all rows are new. If one of them is there after all, or
- * another writer commits it meanwhile, the unique key refuses the page (P3).
+ * Copies rows straight into the table, which takes two thirds of the work where all rows are new. After `expectNewSql`, which belongs into
+ * the same message, it takes none if one of them is there after all, without an error in the log of Postgres. If another writer commits one
+ * at that very moment, the unique key refuses the page (P3).
  */
 export const insertSql = (tableSchema: TableSchema): string =>
-  `copy ${qualified(tableSchema.stream)} (${[...Object.keys(leadingColumns), ...columnNames(tableSchema)].join(', ')}) from stdin`
+  `copy ${qualified(tableSchema.stream)} (${insertedColumns(tableSchema)}) from stdin`
+export const insertConditionSql = `where current_setting('tidemark.are_new')::boolean`
+
+/** Instead, for rows that were staged: leaves out those that another writer has just brought. */
+export const insertStagedSql = (tableSchema: TableSchema): string => `
+  insert into ${qualified(tableSchema.stream)} (${insertedColumns(tableSchema)})
+  select ${insertedColumns(tableSchema)} from ${stagingTable} order by ${pg.escapeIdentifier(tableSchema.key.name)} on conflict do nothing`
+
+const insertedColumns = (tableSchema: TableSchema): string =>
+  [...Object.keys(leadingColumns), ...columnNames(tableSchema)].join(', ')
+
+export function expectNewSql({ stream, key }: TableSchema, keys: readonly string[]): string {
+  const quoted = keys.map((one) => (key.type === 'bigint' ? one : `"${one.replaceAll(/["\\]/g, '\\$&')}"`))
+  const name = pg.escapeIdentifier(key.name)
+  return `select set_config('tidemark.are_new', (not exists (
+    select from unnest(${pg.escapeLiteral(`{${quoted.join(',')}}`)}::${key.type}[]) as page (key) join ${qualified(stream)} as mine on mine.${name} = page.key
+  ))::text, true); `
+}
 
 const columnNames = ({ columns }: TableSchema): string[] =>
   columns.map(({ name }) => pg.escapeIdentifier(name))

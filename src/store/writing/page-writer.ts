@@ -295,7 +295,7 @@ async function commitOnce(writer: Writer, task: Task, prepared: Prepared, way: W
     table,
     encoded,
     turn: turnOf(writer, order, table, way),
-    isAllNew: () => order.repeatedCount === 0 && writer.newRows.areExpected(),
+    isAllNew: () => order.repeatedCount === 0 && writer.newRows.areExpected() && !order.sharesRows(),
     sharesRows: order.sharesRows,
     mustMerge: way.mustMerge,
   })

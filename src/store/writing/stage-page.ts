@@ -12,7 +12,10 @@ import { writerSql } from '../server/session.ts'
 import { toDifference } from './difference-sql.ts'
 import {
   emptyStagingSql,
+  expectNewSql,
+  insertConditionSql,
   insertSql,
+  insertStagedSql,
   leftOutSql,
   type MergedArrival,
   type MergedCounts,
@@ -46,22 +49,37 @@ class RowsLeftOut extends Error {
   }
 }
 
-/** Returns how many rows Postgres took. `before` begins a transaction, or is empty. */
+/** What stands around a COPY in its message. */
+type Around = {
+  /** Begins a transaction, or is empty. */
+  readonly before?: string
+  /** Which rows it takes. */
+  readonly condition?: string
+  /** What follows when all rows are copied. */
+  readonly after?: string
+}
+
+/** Returns how many rows Postgres took; with `after`, how many that statement wrote. */
 async function copyIn(
   client: ClientBase,
-  before: string,
   copySql: string,
   { binary, text }: Copies,
+  { before = '', condition = '', after = '' }: Around,
 ): Promise<number> {
-  let statements = before
+  const copies: (readonly [string, readonly Buffer[]])[] = []
+  if (binary.length > 0)
+    copies.push([`${copySql} with (format binary)`, [binaryHeader, ...binary, binaryEnd]])
+  if (text.length > 0 || binary.length === 0) copies.push([copySql, text])
   let taken = 0
-  if (binary.length > 0) {
-    const chunks = [binaryHeader, ...binary, binaryEnd]
-    taken += await copyChunks(client, `${statements}${copySql} with (format binary)`, chunks)
-    statements = ''
+  for (const [index, [statement, chunks]] of copies.entries()) {
+    const last = index === copies.length - 1 ? after : ''
+    const count = await copyChunks(
+      client,
+      `${index === 0 ? before : ''}${statement} ${condition}; ${last}`,
+      chunks,
+    )
+    taken = last === '' ? taken + count : count
   }
-  if (text.length > 0 || binary.length === 0)
-    taken += await copyChunks(client, `${statements}${copySql}`, text)
   return taken
 }
 
@@ -81,8 +99,11 @@ function copyChunks(client: ClientBase, statements: string, chunks: readonly Buf
         stream.uncork()
       },
       handleCopyInResponse() {},
+      handleRowDescription() {},
+      handleDataRow() {},
       handleCommandComplete({ text }) {
-        if (text.startsWith('COPY ')) taken = Number(text.slice('COPY '.length))
+        const [, count] = /^(?:COPY|INSERT 0) (\d+)$/.exec(text) ?? []
+        if (count !== undefined) taken = Number(count)
       },
       handleReadyForQuery: () => resolve(taken),
       handleError: reject,
@@ -94,6 +115,8 @@ function copyChunks(client: ClientBase, statements: string, chunks: readonly Buf
 /** What the driver calls on a query of our own. */
 type CopyEvents = {
   handleCopyInResponse(): void
+  handleRowDescription(): void
+  handleDataRow(): void
   handleCommandComplete(done: { readonly text: string }): void
   handleReadyForQuery(): void
   handleError(error: Error): void
@@ -118,7 +141,7 @@ const stagingOf = new WeakMap<ClientBase, string>()
 
 /** `before` begins the transaction, or is empty. */
 export async function stageRows(client: ClientBase, copies: Copies, before: string): Promise<void> {
-  await copyIn(client, before, stageSql, copies)
+  await copyIn(client, stageSql, copies, { before })
 }
 
 /** Begins the transaction. Date-times without an offset are read in `timeZone`. */
@@ -129,18 +152,38 @@ export async function stagePage(
   timeZone: string,
 ): Promise<void> {
   await prepareStaging(client, tableSchema)
-  await copyIn(client, `${beginSql(timeZone)}; `, stageSql, copies)
+  await copyIn(client, stageSql, copies, { before: `${beginSql(timeZone)}; ` })
 }
 
-/** Instead of staging and merging, for so many rows that are all new. `before` begins the transaction, or is empty. */
+/** Rows that are all new, as it seems. */
+export type NewRowsOf = { readonly copies: Copies; readonly rows: readonly Row[] }
+
+/** Instead of staging and merging. `before` begins the transaction. */
 export async function insertRows(
   client: ClientBase,
   tableSchema: TableSchema,
-  { copies, count }: { readonly copies: Copies; readonly count: number },
-  before: string,
+  { copies, rows }: NewRowsOf,
+  begin: string,
 ): Promise<void> {
-  const taken = await copyIn(client, before, insertSql(tableSchema), copies)
-  if (taken < count) throw new RowsLeftOut(tableSchema)
+  const before = `${begin}${expectNewSql(
+    tableSchema,
+    rows.map(({ key }) => key),
+  )}`
+  const taken = await copyIn(client, insertSql(tableSchema), copies, {
+    before,
+    condition: insertConditionSql,
+  })
+  if (taken < rows.length) throw new RowsLeftOut(tableSchema)
+}
+
+/** The same within a transaction that has begun and found the rows to be new: in one message, too, and without an error where another writer brings one of them meanwhile. */
+export async function insertStaged(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  { copies, rows }: NewRowsOf,
+): Promise<void> {
+  const taken = await copyIn(client, stageSql, copies, { after: insertStagedSql(tableSchema) })
+  if (taken < rows.length) throw new RowsLeftOut(tableSchema)
 }
 
 // A program that is frozen in the middle of a page holds its rows, and the row of its lease, no longer than this. A page that waits
@@ -287,7 +330,7 @@ async function mergeIfTaken(client: ClientBase, into: Into, page: EncodedPage): 
   const { tableSchema, returns, readAtMs } = into
   await client.query(`savepoint part; ${emptyStagingSql}`)
   try {
-    await copyIn(client, '', stageSql, page.encoded.all)
+    await copyIn(client, stageSql, page.encoded.all, {})
     const merged = await mergePage(client, tableSchema, {
       returns,
       readAtMs,
