@@ -84,7 +84,11 @@ export function clock(moment: Date, now: Date): Html {
 export const age = (moment: Date, now: Date): Html =>
   html`<time datetime="${moment.toISOString()}" title="${stamp(moment)}" data-age="words">${momentInWords(moment, now)}</time>`
 
-/** The same as short as a table needs it, without `ago`. The script lets both go on. */
+/** When something is next done: what is due is done now. */
+export const until = (moment: Date, now: Date): Html =>
+  html`<time datetime="${moment.toISOString()}" title="${stamp(moment)}" data-age="next">${moment <= now ? 'now' : momentInWords(moment, now)}</time>`
+
+/** An age as short as a table needs it, without `ago`. The script lets all of these go on. */
 export const span = (moment: Date, now: Date): Html =>
   html`<time datetime="${moment.toISOString()}" data-age="span">${shortSpan(now.getTime() - moment.getTime())}</time>`
 

@@ -22,6 +22,7 @@ import {
   spanInWords,
   state,
   time,
+  until,
 } from './html.ts'
 import { addressOf } from './pages/tables.ts'
 import type { Snapshot, StreamSnapshot } from './status-queries.ts'
@@ -49,7 +50,7 @@ export function cellsOf(snapshot: Snapshot, problems: readonly Problem[]): Cells
       html`${runState(status)} <span class="quiet small">${age(finishedAt ?? startedAt, snapshot.at)}</span>`,
     )
   for (const { stream, kind, at } of snapshot.nextRuns)
-    cells.set(`${stream}/${kind}/next`, age(at, snapshot.at))
+    cells.set(`${stream}/${kind}/next`, until(at, snapshot.at))
   return cells
 }
 
@@ -101,8 +102,8 @@ function rowsOf(stream: StreamSnapshot): Html {
   const { rows, deletedRows } = stream
   if (rows === null) return html`not counted yet`
   const living = livingRows(stream)
-  if (living === null) return html`${count(rows)}<small>deleted ones included</small>`
-  return html`${count(living)}${deletedRows !== 0 && html`<small>and ${count(deletedRows ?? 0)} deleted</small>`}`
+  if (living === null) return html`${count(rows)} <small>deleted ones included</small>`
+  return html`${count(living)}${deletedRows !== 0 && html` <small>and ${count(deletedRows ?? 0)} deleted</small>`}`
 }
 
 const agesOf = (stream: StreamSnapshot, now: Date) => {

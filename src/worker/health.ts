@@ -100,10 +100,13 @@ export function openWorkerParts({ config, jobs, pauses, pool, ...options }: Opti
   return openParts(given, { ...options, onReturn: (part) => noteReturn(pool(), part, options.log) })
 }
 
+const shortestOutageMs = 1_000
+
 /** What happened is told when it is over, also of an outage that nobody could note. */
 function noteReturn(pool: Pool | null, part: Pick<Part, 'name' | 'kind' | 'since'>, log: Logger): void {
   const { name, kind, since } = part
-  if (pool === null || kind === 'receiver') return
+  // Nobody saw one that was over at once: it was this worker that stood still.
+  if (pool === null || kind === 'receiver' || Date.now() - since.getTime() < shortestOutageMs) return
   const what = `${titleOf(part).replace(/^the/, 'The')} did not work.`
   const problem = kind === 'service' ? 'service_down' : 'part_down'
   noteEnd(pool, { key: `${problem}:${name}`, kind: problem, what, since }).catch((error) =>

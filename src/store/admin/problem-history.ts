@@ -14,6 +14,7 @@ export type SeenProblem = {
 
 /** Three looks long nobody saw it: workers look every 15 seconds, and not all see the same. */
 const goneFor = '50 seconds'
+const outages = ['service_down', 'part_down']
 const keptFor = '90 days'
 
 export async function noteProblems(client: Queryable, seen: readonly SeenProblem[]): Promise<void> {
@@ -22,10 +23,14 @@ export async function noteProblems(client: Queryable, seen: readonly SeenProblem
       `insert into tidemark.problem_history as known (key, kind, stream, what, since, seen_at)
        select key, kind, stream, what, coalesce(since, now()), now()
        from jsonb_to_recordset($1) as seen (key text, kind text, stream text, what text, since timestamptz)
+       -- Who looked before the end of an outage did not see another one.
+       where not (kind = any ($2) and exists (
+         select from tidemark.problem_history as over where over.key = seen.key and over.ended_at > seen.since
+       ))
        order by key
        on conflict (key) where ended_at is null
        do update set what = excluded.what, since = least(known.since, excluded.since), seen_at = now()`,
-      [JSON.stringify(seen)],
+      [JSON.stringify(seen), outages],
     )
   await client.query(
     `update tidemark.problem_history set ended_at = seen_at

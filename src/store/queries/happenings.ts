@@ -76,7 +76,7 @@ type Return = {
   readonly isReadSince: boolean
 }
 
-/** Outages that are over. Nothing was missed when every stream that is read has been read through a later moment. */
+/** Outages that are over. Nothing was missed when all changes have been read through a later moment; a list is read whole the next time. */
 async function readReturns(
   client: Pick<ClientBase, 'query'>,
   streams: readonly string[],
@@ -84,7 +84,7 @@ async function readReturns(
   const { rows } = await client.query<Return>(
     `select ended_at as at, key, extract(epoch from ended_at - since)::float8 * 1000 as "lastedMs",
        not exists (
-         select from tidemark.stream where name = any ($1) and paused_at is null and coalesce(read_through_at < ended_at, true)
+         select from tidemark.stream where name = any ($1) and position > 0 and paused_at is null and coalesce(read_through_at < ended_at, true)
        ) as "isReadSince"
      from tidemark.problem_history
      where ended_at > now() - interval '7 days' and (kind = 'service_down' or key in ('part_down:database', 'part_down:queue'))
@@ -93,7 +93,7 @@ async function readReturns(
   )
   return rows.map(({ at, key, lastedMs, isReadSince }) => ({
     ...{ at, stream: null, tone: '', key: null, runId: null },
-    text: `${nameOf(key)} works again after ${formatDuration(lastedMs)}; ${isReadSince ? 'nothing was missed' : 'what changed meanwhile is read now'}`,
+    text: `${nameOf(key)} works again after ${formatDuration(lastedMs)}; ${isReadSince ? 'nothing was missed' : 'what changed meanwhile comes with the next runs'}`,
   }))
 }
 

@@ -173,6 +173,10 @@ export async function insertRows(
     before,
     condition: insertConditionSql,
   })
+  expectAll(taken, rows, tableSchema)
+}
+
+function expectAll(taken: number, rows: readonly Row[], tableSchema: TableSchema): void {
   if (taken < rows.length) throw new RowsLeftOut(tableSchema)
 }
 
@@ -183,7 +187,7 @@ export async function insertStaged(
   { copies, rows }: NewRowsOf,
 ): Promise<void> {
   const taken = await copyIn(client, stageSql, copies, { after: insertStagedSql(tableSchema) })
-  if (taken < rows.length) throw new RowsLeftOut(tableSchema)
+  expectAll(taken, rows, tableSchema)
 }
 
 // A program that is frozen in the middle of a page holds its rows, and the row of its lease, no longer than this. A page that waits

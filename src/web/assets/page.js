@@ -3,12 +3,19 @@
 
 const connection = document.querySelector('[data-connection]')
 const followed = document.querySelector('[data-follows]')
+const followEveryMs = 3_000
+const longestRestMs = 20_000
+const silentMs = 10_000
 let source = null
+let isAsking = false
+let nextMs = 0
 
 /** A page that follows nothing calls itself neither live nor cut off. */
 function say(state) {
   if (connection.dataset.connection === state) return
   connection.dataset.connection = state
+  // What was missed meanwhile is asked for at once.
+  if (!isAsking) nextMs = 0
   if (!followed) return
   connection.textContent = state
   connection.classList.toggle('off', state !== 'live')
@@ -87,24 +94,26 @@ document.addEventListener('selectionchange', () => {
 })
 
 // What is not sent: the page asks for itself again while it hears from the worker, less often where that takes longer.
-const followEveryMs = 3_000
-let nextMs = 0
-
 async function follow() {
   const beganMs = performance.now()
   const selection = getSelection()
-  if (!followed || beganMs < nextMs) return
+  if (!followed || isAsking || beganMs < nextMs) return
   if (!selection.isCollapsed && selection.containsNode(followed, true)) return
-  nextMs = Number.POSITIVE_INFINITY
+  isAsking = true
   try {
-    const answer = await fetch(location.href, { headers: { accept: 'text/html', 'x-follows': 'yes' } })
+    const answer = await fetch(location.href, {
+      headers: { accept: 'text/html', 'x-follows': 'yes' },
+      signal: AbortSignal.timeout(silentMs),
+    })
     // The session has ended.
     if (answer.redirected) location.reload()
     if (answer.ok) showPage(new DOMParser().parseFromString(await answer.text(), 'text/html'))
   } catch {
     // The events say so.
   }
-  nextMs = performance.now() + Math.max(followEveryMs, 20 * (performance.now() - beganMs))
+  isAsking = false
+  const tookMs = performance.now() - beganMs
+  nextMs = performance.now() + Math.min(longestRestMs, Math.max(followEveryMs, 20 * tookMs))
 }
 
 function showPage(fresh) {
@@ -141,14 +150,15 @@ function inShort(ms) {
   return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`
 }
 
-const silentMs = 10_000
+const wordsOf = { words: inWords, span: inShort, next: (ms) => (ms < 0 ? inWords(ms) : 'now') }
+
 let heardMs = performance.now()
 
 setInterval(() => {
   const selection = getSelection()
   for (const one of document.querySelectorAll('[data-age]')) {
     const ms = Date.now() + aheadMs - new Date(one.dateTime)
-    const words = one.dataset.age === 'span' ? inShort(ms) : inWords(ms)
+    const words = wordsOf[one.dataset.age](ms)
     const isHeld = !selection.isCollapsed && selection.containsNode(one, true)
     if (one.textContent !== words && !isHeld) one.textContent = words
   }

@@ -4,7 +4,7 @@ import type { WorkerSeen } from '../../store/queries/watch.ts'
 import { streams } from '../../streams/catalog.ts'
 import type { Setting } from '../../streams/settings.ts'
 import { formatDuration, parseDuration, plural } from '../../util/text.ts'
-import { age, count, foreign, type Html, html, kindInWords, shortSpan, state } from '../html.ts'
+import { age, count, foreign, type Html, html, kindInWords, shortSpan, state, until } from '../html.ts'
 import type { NextRun, Snapshot } from '../status-queries.ts'
 import { heading, type Page, type PageContext } from './layout.ts'
 import { plainTable } from './tables.ts'
@@ -142,7 +142,7 @@ function next(
   return plainTable({
     caption: html`<span class="hidden">What runs next</span>`,
     columns: [
-      { title: 'When', cell: ({ at }) => age(at, now) },
+      { title: 'When', cell: ({ at }) => until(at, now) },
       {
         title: 'What',
         cell: ({ stream, kind }) => html`${kindInWords(kind)} of <a href="/streams/${stream}">${stream}</a>`,
