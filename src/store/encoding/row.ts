@@ -20,26 +20,6 @@ import { escapeCopy } from '../types/text.ts'
 import { zoneSuffix } from '../types/timestamptz.ts'
 import { addCells, type CopyRows, hashAndFlagColumns } from './copy-rows.ts'
 
-// Where the fields of a record go. Records of one stream mostly carry the same fields in the same order, so the answer
-// is worked out once for each order and found again by comparing names.
-/** In place of a column: the field has none and gets none. */
-const noColumn = -1
-/** In place of a column: the table does not know the field yet. */
-const unknownField = -2
-
-export type RecordPlan = {
-  readonly fields: readonly string[]
-  /** For each field, the index of its column. */
-  readonly columns: Int32Array
-  /** Each field has a column to itself, or none; those of the row version have one. */
-  readonly isPlain: boolean
-  /** The field by which the source itself says that a record is deleted. */
-  readonly deletionFlag: string | null
-}
-
-// An upstream may make up a field name for every record; what was planned for such names is forgotten again (P10).
-const maxPlans = 200
-
 /** Names of fields that came and that the table does not know; those with a value get a column. No more than `mostNewFields` (P10). */
 export type NewFields = Set<string>
 const mostNewFields = 500
@@ -48,52 +28,37 @@ export function noteNewField(newFields: NewFields, tableSchema: TableSchema, fie
   if (newFields.size < mostNewFields && !getsNoColumn(tableSchema, field)) newFields.add(field)
 }
 
-function createPlanner(tableSchema: TableSchema, newFields: NewFields): (record: JsonObject) => RecordPlan {
+/** Where the values of a field go. */
+type FieldPlace = {
+  /** The index of its column. */
+  readonly column: number
+  readonly isVersion: boolean
+  /** By this field the source itself says that a record is deleted. */
+  readonly isDeletionFlag: boolean
+}
+/** In place of a column: the field has none and gets none. */
+const noColumn = -1
+/** In place of a column: the table does not know the field yet. */
+const unknownField = -2
+
+// An upstream may make up a field name for every record; what is known of such names is forgotten again (P10).
+const mostPlaces = 10_000
+
+function createFinder(tableSchema: TableSchema, newFields: NewFields): (field: string) => FieldPlace {
   const columnOf = new Map(tableSchema.columns.map((column, index) => [foldName(column.field), index]))
   const versionNames = new Set(versionFields(tableSchema.stream))
-  const plans = new Map<string, RecordPlan>()
-  let last: RecordPlan = makePlan([])
-
-  function makePlan(fields: readonly string[]): RecordPlan {
-    const folded = fields.map(foldName)
-    const places = fields.map(
-      (field, index) =>
-        columnOf.get(folded[index] ?? '') ?? (getsNoColumn(tableSchema, field) ? noColumn : unknownField),
-    )
-    for (const [index, field] of fields.entries())
-      if (places[index] === unknownField) noteNewField(newFields, tableSchema, field)
-    const columns = places.filter((place) => place >= 0)
-    const isPlain =
-      new Set(columns).size === columns.length &&
-      folded.every((name, index) => !versionNames.has(name) || (places[index] ?? noColumn) >= 0)
-    const flag = folded.indexOf(deletionFlag)
-    return {
-      fields,
-      columns: Int32Array.from(places),
-      isPlain,
-      deletionFlag: flag < 0 ? null : (fields[flag] ?? null),
-    }
+  const places = new Map<string, FieldPlace>()
+  return (field) => {
+    const known = places.get(field)
+    if (known) return known
+    const folded = foldName(field)
+    const column = columnOf.get(folded) ?? (getsNoColumn(tableSchema, field) ? noColumn : unknownField)
+    if (column === unknownField) noteNewField(newFields, tableSchema, field)
+    if (places.size >= mostPlaces) places.clear()
+    const place = { column, isVersion: versionNames.has(folded), isDeletionFlag: folded === deletionFlag }
+    places.set(field, place)
+    return place
   }
-
-  return (record) => {
-    const fields = Object.keys(record)
-    if (isSame(fields, last.fields)) return last
-    const order = fields.join('\0')
-    let plan = plans.get(order)
-    if (!plan || !isSame(fields, plan.fields)) {
-      if (plans.size >= maxPlans) plans.clear()
-      plan = makePlan(fields)
-      plans.set(order, plan)
-    }
-    last = plan
-    return plan
-  }
-}
-
-function isSame(fields: readonly string[], others: readonly string[]): boolean {
-  if (fields.length !== others.length) return false
-  for (let index = 0; index < fields.length; index++) if (fields[index] !== others[index]) return false
-  return true
 }
 
 /** What the rows of one page showed. */
@@ -124,7 +89,7 @@ const noVersionColumn = 'the table has no column for its row version'
 /** What is known of the table, and the cells of the line in hand. */
 type RowEncoder = {
   readonly tableSchema: TableSchema
-  readonly planOf: (record: JsonObject) => RecordPlan
+  readonly placeOf: (field: string) => FieldPlace
   readonly fitsKey: (key: string) => boolean
   readonly keyIndex: number
   readonly versionIndexes: readonly number[]
@@ -162,7 +127,7 @@ function prepareEncoder(
   const zones = new Map(Object.entries(stream.fieldZones ?? {}))
   return {
     tableSchema,
-    planOf: createPlanner(tableSchema, newFields),
+    placeOf: createFinder(tableSchema, newFields),
     fitsKey: keyCheck(key.type),
     keyIndex,
     versionIndexes,
@@ -204,16 +169,14 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   }
   // Read once: for a row that was found in the bytes of its page, each access parses the record again.
   const { record } = row
-  const plan = encoder.planOf(record)
-  const rescued = placeValues(encoder, plan, { key: row.key, record }, notes)
+  const { rescued, isDeleted, isVersionRescued } = placeValues(encoder, row.key, record, notes)
   if (notes.waitsForGrowth && hasGrowth(notes)) return
-  if (!plan.isPlain && row.version !== null && versionCell(encoder) !== String(row.version)) {
+  if (isVersionRescued && row.version !== null && versionCell(encoder) !== String(row.version)) {
     noteRejected(record, notes, versionIndexes.length > 0 ? otherVersions : noVersionColumn)
     return
   }
   const repeated = record[repeatedFields]
   if (repeated) noteRepeated(notes, repeated)
-  const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
   const all = [rescuedCellOf(rescued, repeated), ...cells]
   addCells(rows, row, all, isDeleted, lastingCells(encoder, rescued, repeated))
   // Cleared at once, so that long values are not kept until the next row comes (P10).
@@ -235,32 +198,41 @@ function lastingCells(
   return [rescuedCellOf(kept.length > 0 ? kept : null, repeated), ...lasting]
 }
 
-/** Fills the cells; returns what fits none of them. */
-function placeValues(
-  encoder: RowEncoder,
-  plan: RecordPlan,
-  { key, record }: Pick<Row, 'key' | 'record'>,
-  notes: PageNotes,
-): Rescued | null {
-  const { cells, keyIndex, encodeColumn, canWiden, canRetype, knownTypes } = encoder
+type Placed = {
+  /** What fits none of the cells. */
+  readonly rescued: Rescued | null
+  /** A value of a row version is among that: another field of that name was there first, or it has no column. */
+  readonly isVersionRescued: boolean
+  /** The source itself says so. */
+  readonly isDeleted: boolean
+}
+
+/** Fills the cells. */
+function placeValues(encoder: RowEncoder, key: string, record: JsonObject, notes: PageNotes): Placed {
+  const { cells, placeOf, keyIndex, encodeColumn, canWiden, canRetype, knownTypes } = encoder
   const { columns } = encoder.tableSchema
+  const fields = Object.keys(record)
   // One call for all of them: three times as fast as asking by name.
   const values = Object.values(record)
   let rescued: Rescued | null = null
+  let isVersionRescued = false
+  let flag: Json | undefined
   cells.fill(copyNull)
   cells[keyIndex] = escapeCopy(key)
   countValue(notes, keyIndex)
 
-  for (let index = 0; index < plan.fields.length; index++) {
-    const value = values[index]
-    if (value === null || value === undefined) continue
-    const column = plan.columns[index] ?? unknownField
+  for (let index = 0; index < fields.length; index++) {
+    const field = fields[index] as string
+    const value = values[index] as Json
+    const { column, isVersion, isDeletionFlag } = placeOf(field)
+    if (isDeletionFlag && flag === undefined) flag = value
+    if (value === null) continue
     if (column === keyIndex) {
       if (isKey(value, key)) continue
     } else if (column >= 0) {
       const cell = encodeColumn[column]?.(value) ?? null
       // A field that differs only in case was there first when the cell is taken.
-      if (cell !== null && (plan.isPlain || cells[column] === copyNull)) {
+      if (cell !== null && cells[column] === copyNull) {
         cells[column] = cell
         countValue(notes, column)
         continue
@@ -268,13 +240,13 @@ function placeValues(
       if (canWiden[column] && isWiderNumber(value)) notes.widen.add(columns[column]?.name ?? '')
       else if (canRetype[column]) noteRetype(notes, column, value)
     }
-    const field = plan.fields[index] ?? ''
     if (column === unknownField) noteField(notes, knownTypes, field, value)
     rescued ??= []
     rescued.push([field, value])
     notes.rescued.set(field, (notes.rescued.get(field) ?? 0) + 1)
+    isVersionRescued ||= isVersion
   }
-  return rescued
+  return { rescued, isVersionRescued, isDeleted: saysDeleted(flag) }
 }
 
 function versionCell({ versionIndexes, cells }: RowEncoder): string | undefined {
