@@ -10,7 +10,7 @@ import type { TableSchema } from '../schema/table-schema.ts'
 import { type ColumnType, commonType } from '../types/table.ts'
 import { type CopyRows, type EncodedRows, encodedRows, forgetRows, openCopyRows } from './copy-rows.ts'
 import { createPlainRowEncoder, type EncodePlainRow, type LocalTimes } from './plain-row.ts'
-import { createRowEncoder, hasGrowth, type NewFields, type PageNotes } from './row.ts'
+import { createRowEncoder, hasGrowth, mostGrowth, type NewFields, type PageNotes } from './row.ts'
 
 /** What a page showed of each field, for the data dictionary. */
 export type Tally = {
@@ -37,7 +37,7 @@ export type EncodeOptions = {
   readonly isAllText?: boolean
   /**
    * If the table lacks something, only find out what: the rows are encoded once more when the table has it, so they are not kept, and
-   * not all of them are parsed.
+   * not all of them are parsed. Only what the table lacks is certain then, not how often each field came.
    */
   readonly waitsForGrowth?: boolean
   /** The rows are probably in the table already: make only their hashes, and encode a row in full only where that cannot be done. */
@@ -67,15 +67,13 @@ export function createPageEncoder(
     from: number,
     notes: PageNotes,
     copyRows: CopyRows,
-    { isAllText, onlyHashes, grown }: EncodeOptions & { readonly grown: GrownTable | null },
+    { isAllText, encodePlain }: { readonly isAllText: boolean; readonly encodePlain: EncodePlainRow },
   ): number {
     const end = Math.min(rows.length, from + someRows)
-    const encodeAsIs = onlyHashes ? hashPlainRow : encodePlainRow
-    const [encodePlain, plainNotes] = grown ? [grown.encodePlainRow, grown.notes] : [encodeAsIs, notes]
     let parsed = 0
     for (let next = from; next < end; next++) {
       const row = rows[next] as Row
-      if (isAllText || !encodePlain(row, plainNotes, copyRows)) {
+      if (isAllText || !encodePlain(row, notes, copyRows)) {
         encodeRow(row, notes, copyRows)
         parsed++
       }
@@ -84,7 +82,8 @@ export function createPageEncoder(
   }
   return async (rows, { isAllText = false, waitsForGrowth = false, onlyHashes = false } = {}) => {
     const notes: PageNotes = {
-      nonNull: new Int32Array(tableSchema.columns.length),
+      // With room for the columns that it may get.
+      nonNull: new Int32Array(tableSchema.columns.length + (waitsForGrowth ? mostGrowth : 0)),
       rescued: new Map(),
       fields: new Map(),
       widen: new Set(),
@@ -93,20 +92,25 @@ export function createPageEncoder(
       waitsForGrowth,
     }
     const copyRows = openCopyRows(rows.length, spare)
-    let grown: GrownTable | null = null
+    let encodePlain = onlyHashes ? hashPlainRow : encodePlainRow
+    let known: readonly NewField[] = []
     let sinceBreath = 0
     for (let next = 0; next < rows.length; next += someRows) {
       if (sinceBreath >= rowsWithoutABreath) {
         await breathe()
         sinceBreath = 0
       }
-      const parsed = encodeSome(rows, next, notes, copyRows, { isAllText, onlyHashes, grown })
+      const parsed = encodeSome(rows, next, notes, copyRows, { isAllText, encodePlain })
       sinceBreath += parsed + someRows * plainRowShare
       if (!waitsForGrowth || !hasGrowth(notes)) continue
       forgetRows(copyRows)
-      grown = grownTable(tableSchema, localTimes, newFields, notes, grown)
+      const fields = [...notes.fields.values()]
+      // Compared by identity: a field whose type has changed is a new object.
+      if (fields.length === known.length && fields.every((field, at) => field === known[at])) continue
+      known = fields
+      // A row that is plain for the table as it will be needs nothing else, so it need not be parsed.
+      encodePlain = createPlainRowEncoder(withColumns(tableSchema, fields), localTimes, newFields)
     }
-    if (grown) countPlainRows(tableSchema, grown, notes)
     return {
       encoded: encodedRows(copyRows),
       growth: growthOf(notes, tableSchema),
@@ -124,53 +128,16 @@ export function createPageEncoder(
   }
 }
 
-/** The table as it will be with what was noted so far. A row that is plain for it needs nothing else, so it need not be parsed. */
-type GrownTable = {
-  readonly encodePlainRow: EncodePlainRow
-  /** By column of the grown table, how often these rows had a value. */
-  readonly notes: PageNotes
-  readonly fields: readonly NewField[]
-}
 type NewField = PageNotes['fields'] extends ReadonlyMap<string, infer Field> ? Field : never
 
-function grownTable(
-  tableSchema: TableSchema,
-  localTimes: LocalTimes,
-  newFields: NewFields,
-  notes: PageNotes,
-  last: GrownTable | null,
-): GrownTable {
-  const fields = [...notes.fields.values()]
-  // Compared by identity: a field whose type has changed is a new object.
-  if (last && fields.length === last.fields.length && fields.every((field, at) => field === last.fields[at]))
-    return last
-  const columns = [
+/** Those that there are stand first. */
+const withColumns = (tableSchema: TableSchema, fields: readonly NewField[]): TableSchema => ({
+  ...tableSchema,
+  columns: [
     ...tableSchema.columns,
     ...fields.map(({ field, type }) => ({ field, type, name: columnName(field) })),
-  ]
-  // Counts go on: the columns of before stand first, and new ones come last.
-  const nonNull = new Int32Array(columns.length)
-  nonNull.set(last?.notes.nonNull ?? [])
-  return {
-    encodePlainRow: createPlainRowEncoder({ ...tableSchema, columns }, localTimes, newFields),
-    notes: { ...notes, nonNull },
-    fields,
-  }
-}
-
-/** Adds the counts of plain rows as if they had been encoded for the table as it is now. */
-function countPlainRows(
-  { columns }: TableSchema,
-  { notes: counted, fields }: GrownTable,
-  notes: PageNotes,
-): void {
-  for (const [index, count] of counted.nonNull.entries())
-    if (index < columns.length) notes.nonNull[index] = (notes.nonNull[index] ?? 0) + count
-    else if (count > 0) {
-      const field = fields[index - columns.length]?.field ?? ''
-      notes.rescued.set(field, (notes.rescued.get(field) ?? 0) + count)
-    }
-}
+  ],
+})
 
 function growthOf({ fields, widen, retype, nonNull }: PageNotes, { columns }: TableSchema): Growth | null {
   const other = [...retype].flatMap(([column, asked]): (readonly [number, ColumnType])[] => {

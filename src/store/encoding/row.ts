@@ -63,7 +63,7 @@ function createFinder(tableSchema: TableSchema, newFields: NewFields): (field: s
 
 /** What the rows of one page showed. */
 export type PageNotes = {
-  /** How often each column had a value. */
+  /** How often each column had a value; there may be more places than columns. */
   readonly nonNull: Int32Array
   /** How many values of each field fitted no column. */
   readonly rescued: Map<string, number>
@@ -266,7 +266,7 @@ function isKey(value: Json, key: string): boolean {
 }
 
 /** Of one page: as many fields as a table can have and as are remembered besides. */
-const mostGrowth = maxColumns + mostUnplaced
+export const mostGrowth = maxColumns + mostUnplaced
 
 const isWiderNumber = (value: Json): boolean => {
   const text = numberText(value)
