@@ -1,9 +1,18 @@
 // What the upstream says about itself, as text, as Markdown and as JSON.
 
+import { changeText } from '../openapi/changes.ts'
 import { type DescribedField, type RecordType, saidOf } from '../openapi/description.ts'
 import { type Difference, differenceInWords } from '../openapi/differences.ts'
-import type { StoredDescription, UnusableDescription } from '../openapi/stored.ts'
-import { plural } from '../util/text.ts'
+import type { ListOffered } from '../openapi/lists.ts'
+import type { ChangeLine, StoredDescription, UnusableDescription } from '../openapi/stored.ts'
+import { count, plural } from '../util/text.ts'
+import type { Call } from './command.ts'
+import { markdownTable, oneLine } from './markdown.ts'
+import { alignedTable } from './output.ts'
+
+/** At least `from` and fewer than `below`; `below` null: the end cannot be told. */
+export type Size = { readonly from: number; readonly below: number | null } | null
+export type Sized = ListOffered & { readonly records: Size }
 
 /** What was read, and whose records it describes. */
 export type Shown = {
@@ -16,13 +25,23 @@ export type Shown = {
   readonly isNamed: boolean
 }
 
-/** One line, whatever the upstream wrote. */
-const oneLine = (text: string): string =>
-  text
-    .toWellFormed()
-    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
-    .replaceAll(/\p{Cf}/gu, '')
-    .trim()
+export const formats = ['text', 'markdown', 'json'] as const
+export type Format = (typeof formats)[number]
+
+/** What is printed, in each format. */
+type Told = {
+  readonly json: unknown
+  /** Said instead of text where there is nothing to tell. */
+  readonly none: string | null
+  readonly text: readonly string[]
+  readonly markdown: readonly string[]
+}
+
+export function tell({ stdout }: Call, format: Format, { json, none, ...told }: Told): void {
+  if (format === 'json') stdout.json(json)
+  else if (none !== null) stdout.say(none)
+  else stdout.write(`${told[format].join('\n')}\n`)
+}
 
 const described = ({ streams, types }: Shown): readonly (readonly [string, RecordType])[] =>
   streams.flatMap((name) => {
@@ -41,14 +60,24 @@ function serviceLine({ service, location, description, lastReadAt }: StoredDescr
 const unusableLine = ({ service, problem }: Shown['unusable'][number]): string =>
   `${service} service: ${oneLine(problem)}`
 
-export function asText(shown: Shown): string {
+const nothingRead =
+  'The upstream has not described itself here: `tidemark probe` says whether it does, `tidemark migrate` reads it.'
+
+export const descriptionTold = (shown: Shown): Told => ({
+  json: asJson(shown),
+  none: shown.descriptions.length === 0 && shown.unusable.length === 0 ? nothingRead : null,
+  text: asText(shown),
+  markdown: asMarkdown(shown),
+})
+
+function asText(shown: Shown): readonly string[] {
   const width = Math.max(10, ...shown.streams.map((name) => name.length))
   const lines = described(shown).flatMap(([stream, type]) => [
     `  ${stream.padEnd(width)}  ${type.name}, ${plural(type.fields.length, 'field')}`,
     ...(shown.isNamed ? fieldLines(type.fields) : []),
   ])
   const others = shown.streams.filter((name) => !shown.types.has(name))
-  return `${[
+  return [
     ...shown.descriptions.map(serviceLine),
     ...shown.unusable.map(unusableLine),
     ...lines,
@@ -56,7 +85,7 @@ export function asText(shown: Shown): string {
     ...shown.descriptions.flatMap(({ description }) =>
       description.remarks.map((remark) => `! ${oneLine(remark)}`),
     ),
-  ].join('\n')}\n`
+  ]
 }
 
 function fieldLines(fields: readonly DescribedField[]): readonly string[] {
@@ -70,29 +99,20 @@ function fieldLines(fields: readonly DescribedField[]): readonly string[] {
 /** Escapes a cell, so that nothing in it is Markdown. */
 const cell = (text: string): string => oneLine(text).replaceAll(/[\\`*{}[\]<>#+!|~&]/g, '\\$&')
 
-const table = (rows: readonly (readonly string[])[]): readonly string[] =>
-  rows.map((cells) => `| ${cells.join(' | ')} |`)
-
-export function asMarkdown(shown: Shown): string {
+function asMarkdown(shown: Shown): readonly string[] {
+  const head = [...shown.descriptions.map(serviceLine), ...shown.unusable.map(unusableLine)]
   const parts = described(shown).flatMap(([stream, { name, describe, fields }]) => [
-    `## ${stream}`,
-    '',
-    `${cell(name)}${describe === null ? '' : `: ${cell(describe)}`}`,
-    '',
-    ...table([
+    ...[`## ${stream}`, '', `${cell(name)}${describe === null ? '' : `: ${cell(describe)}`}`, ''],
+    ...markdownTable(
       ['field', 'what it is', 'what it means'],
-      ['---', '---', '---'],
-      ...fields.map((field) => [cell(field.name), cell(saidOf(field)), cell(field.describe ?? '')]),
-    ]),
+      fields.map((field) => [cell(field.name), cell(saidOf(field)), cell(field.describe ?? '')]),
+    ),
     '',
   ])
-  const head = [...shown.descriptions.map(serviceLine), ...shown.unusable.map(unusableLine)].map(
-    (line) => `- ${cell(line)}`,
-  )
-  return `${[...head, '', ...parts].join('\n')}\n`
+  return [...head.map((line) => `- ${cell(line)}`), '', ...parts]
 }
 
-export const asJson = (shown: Shown) => ({
+const asJson = (shown: Shown) => ({
   services: shown.descriptions.map(({ service, location, description, firstReadAt, lastReadAt }) => ({
     ...{
       service,
@@ -119,12 +139,49 @@ const fieldAsJson = ({ name, says, isNullable, isRequired, bounds, values, descr
 
 const differenceText = (one: Difference): string => oneLine(differenceInWords(one))
 
-export const differencesAsText = (differences: readonly Difference[]): string =>
-  `${differences.map((one) => `${one.stream}.${oneLine(one.field)}: ${differenceText(one)}`).join('\n')}\n`
-
-export const differencesAsMarkdown = (differences: readonly Difference[]): string =>
-  `${table([
+export const differencesTold = (differences: readonly Difference[]): Told => ({
+  json: { differences },
+  none: differences.length === 0 ? 'All records match the description.' : null,
+  text: differences.map((one) => `${one.stream}.${oneLine(one.field)}: ${differenceText(one)}`),
+  markdown: markdownTable(
     ['stream', 'field', 'difference'],
-    ['---', '---', '---'],
-    ...differences.map((one) => [one.stream, cell(one.field), cell(differenceText(one))]),
-  ]).join('\n')}\n`
+    differences.map((one) => [one.stream, cell(one.field), cell(differenceText(one))]),
+  ),
+})
+
+export function historyTold(changes: readonly ChangeLine[], plain: (text: string) => string): Told {
+  const lines = changes.map((change) => {
+    const stream = change.stream === null ? '' : ` ${change.stream}:`
+    return plain(`${moment(change.foundAt)}${stream} ${changeText(change)}`)
+  })
+  return {
+    json: { changes },
+    none: changes.length === 0 ? 'The description has not changed so far.' : null,
+    text: lines,
+    markdown: lines.map((line) => `- ${line}`),
+  }
+}
+
+export function listsTold(lists: readonly Sized[]): Told {
+  const rows = lists.map(({ path, type, hasChanges, stream, setting, records }) => [
+    path,
+    type,
+    hasChanges ? 'changes' : 'whole list',
+    sizeText(records),
+    stream === null ? (setting === null ? '' : `STREAMS=…,${setting}`) : `mirrored as ${stream}`,
+  ])
+  const head = ['list', 'records', 'read by', 'about how many', 'to mirror it']
+  return {
+    json: { lists },
+    none: lists.length === 0 ? 'The description of the upstream names no list: `tidemark contract`.' : null,
+    text: [alignedTable(head, rows)],
+    markdown: markdownTable(head, rows),
+  }
+}
+
+function sizeText(size: Size): string {
+  if (size === null) return 'size not known'
+  const { from, below } = size
+  if (below === null) return `${count(from)} or more`
+  return below - from <= 1 ? count(from) : `${count(from)} to ${count(below - 1)}`
+}

@@ -4,31 +4,27 @@
 import { ConfigError } from '../config/environment.ts'
 import { type Config, loadConfig } from '../config/load.ts'
 import { openConfiguredUpstream } from '../configured.ts'
-import { type ListOffered, listsOffered } from '../openapi/lists.ts'
+import { listsOffered } from '../openapi/lists.ts'
 import { storedDescriptions } from '../openapi/stored.ts'
 import type { Upstream } from '../upstream/client.ts'
-import { count } from '../util/text.ts'
 import { isRecordPage } from '../wire/record-page.ts'
 import type { Call } from './command.ts'
+import { type Format, listsTold, type Size, type Sized, tell } from './contract-formats.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
-import { alignedTable } from './output.ts'
 
-export async function showLists(call: Call, format: string): Promise<ExitCode> {
-  const { stdout, signal, environment, log } = call
+export async function showLists(call: Call, format: Format): Promise<ExitCode> {
+  const { signal, environment, log } = call
   const config = configOrNull(environment)
   return await readMirror(call, async (pool) => {
     const [stored] = await storedDescriptions(pool)
     const lists = stored ? listsOffered(stored.description, config?.related ?? []) : []
     const upstream = config && openConfiguredUpstream({ config, log }, 'assignment')
     try {
-      const sized = []
+      const sized: Sized[] = []
       for (const one of lists)
         sized.push({ ...one, records: upstream ? await guessSize(upstream, one.path, signal) : null })
-      if (format === 'json') stdout.json({ lists: sized })
-      else if (sized.length === 0)
-        stdout.say('The description of the upstream names no list: `tidemark contract`.')
-      else stdout.write(asTable(sized, format === 'markdown'))
+      tell(call, format, listsTold(sized))
     } finally {
       upstream?.close()
     }
@@ -44,8 +40,6 @@ function configOrNull(environment: Call['environment']): Config | null {
   }
 }
 
-/** At least `from` and fewer than `below`; `below` null: the end cannot be told. */
-type Size = { readonly from: number; readonly below: number | null } | null
 const mostPages = 2 ** 30
 
 async function guessSize(upstream: Upstream, path: string, signal: AbortSignal): Promise<Size> {
@@ -66,27 +60,4 @@ async function guessSize(upstream: Upstream, path: string, signal: AbortSignal):
     if (signal.aborted) throw error
     return null
   }
-}
-
-function sizeText(size: Size): string {
-  if (size === null) return 'size not known'
-  const { from, below } = size
-  if (below === null) return `${count(from)} or more`
-  return below - from <= 1 ? count(from) : `${count(from)} to ${count(below - 1)}`
-}
-
-type Sized = ListOffered & { readonly records: Size }
-
-function asTable(lists: readonly Sized[], isMarkdown: boolean): string {
-  const rows = lists.map(({ path, type, hasChanges, stream, setting, records }) => [
-    path,
-    type,
-    hasChanges ? 'changes' : 'whole list',
-    sizeText(records),
-    stream === null ? (setting === null ? '' : `STREAMS=…,${setting}`) : `mirrored as ${stream}`,
-  ])
-  const head = ['list', 'records', 'read by', 'about how many', 'to mirror it']
-  if (isMarkdown)
-    return `${[head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')}\n`
-  return `${alignedTable(head, rows)}\n`
 }

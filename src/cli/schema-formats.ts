@@ -5,6 +5,7 @@ import { ownValue } from '../json/json.ts'
 import type { ColumnMap, ViewMap } from '../store/queries/dictionary.ts'
 import type { Holding, LikelyReference, Reference } from '../store/queries/references.ts'
 import { count } from '../util/text.ts'
+import { markdownTable, oneLine } from './markdown.ts'
 
 // What there is to say about a column, in one line, whatever the upstream called its field.
 const ownColumns: Readonly<Record<string, string>> = {
@@ -12,14 +13,6 @@ const ownColumns: Readonly<Record<string, string>> = {
   _observed_at: 'when the row was first seen like this',
   _deleted_at: 'when the row was found to be deleted',
 }
-
-/** Removes characters that end a line, turn the direction of text, or cannot be seen. */
-const oneLine = (text: string): string =>
-  text
-    .toWellFormed()
-    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
-    .replaceAll(/\p{Cf}|[\ufffe\uffff]/gu, '')
-    .trim()
 
 function describeColumn(column: ColumnMap): string {
   const { name, field, nullShare, firstSeenAt, rescued, note, description = null } = column
@@ -114,8 +107,8 @@ export function asMarkdown(views: readonly ViewMap[], references: readonly Refer
           .join(', ')
         return [cell(column.name), column.type, role, cell(describeColumn(column))]
       })
-      const table = [['column', 'type', 'role', 'what it holds'], ['---', '---', '---', '---'], ...rows]
-      const lines = [`## bi.${name}`, '', ...table.map((cells) => `| ${cells.join(' | ')} |`), '']
+      const table = markdownTable(['column', 'type', 'role', 'what it holds'], rows)
+      const lines = [`## bi.${name}`, '', ...table, '']
       const others = unplaced.map(
         ({ field, note }) => `- ${cell(oneLine(field))}: ${cell(oneLine(note ?? 'only ever empty'))}`,
       )

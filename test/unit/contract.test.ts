@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { asMarkdown } from '../../src/cli/contract-formats.ts'
+import { descriptionTold } from '../../src/cli/contract-formats.ts'
 import { describedOperation } from '../../src/cli/described.ts'
 import { descriptionChanges } from '../../src/openapi/changes.ts'
 import { describedStreams } from '../../src/openapi/described-streams.ts'
@@ -425,8 +425,10 @@ describe('what is shown', () => {
     const unusable = [
       { service: 'assignment', problem: '/a.json cannot be used: it is no JSON', since: null },
     ]
-    const shown = asMarkdown({ descriptions: [], unusable, types: new Map(), streams: [], isNamed: false })
-    expect(shown).toContain('- assignment service: /a.json cannot be used: it is no JSON')
+    const shown = { descriptions: [], unusable, types: new Map(), streams: [], isNamed: false }
+    expect(descriptionTold(shown).markdown).toContain(
+      '- assignment service: /a.json cannot be used: it is no JSON',
+    )
   })
 })
 
