@@ -224,62 +224,25 @@ export function addedStream(
       }
 }
 
-const keysOf = (name: string) => [`${name}Id`, 'Id', 'UID']
+const related = (
+  name: string,
+  group: string,
+  belongsTo: RelatedStream['belongsTo'],
+  more: Pick<RelatedStream, 'fieldKinds' | 'bulkField'> = {},
+): RelatedStream => ({
+  ...{ name, kind: 'related', group, belongsTo },
+  ...{ keyFields: [`${group}Id`, 'Id', 'UID'], ...more },
+})
 
-export const relatedStreams = [
-  {
-    name: 'customer',
-    kind: 'related',
-    group: 'Customer',
-    belongsTo: 'many',
-    keyFields: keysOf('Customer'),
-  },
-  {
-    name: 'employee',
-    kind: 'related',
-    group: 'Employee',
-    belongsTo: 'many',
-    keyFields: keysOf('Employee'),
-  },
-  {
-    name: 'assignment_product',
-    kind: 'related',
-    group: 'AssignmentProduct',
-    belongsTo: 'one',
-    keyFields: keysOf('AssignmentProduct'),
-  },
-  {
-    name: 'assignment_service',
-    kind: 'related',
-    group: 'AssignmentService',
-    belongsTo: 'one',
-    keyFields: keysOf('AssignmentService'),
-  },
-  {
-    name: 'assignment_quality_control',
-    kind: 'related',
-    group: 'AssignmentQualityControl',
-    belongsTo: 'one',
-    keyFields: keysOf('AssignmentQualityControl'),
-  },
-  {
-    name: 'attachment',
-    kind: 'related',
-    group: 'Attachment',
-    belongsTo: 'one',
-    keyFields: keysOf('Attachment'),
-    fieldKinds: attachmentFields,
-  },
-  {
-    name: 'attachment_data',
-    kind: 'related',
-    group: 'Attachment',
-    belongsTo: 'one',
-    keyFields: keysOf('Attachment'),
-    fieldKinds: attachmentFields,
-    bulkField: 'FileData',
-  },
-] as const satisfies readonly RelatedStream[]
+export const relatedStreams: readonly RelatedStream[] = [
+  related('customer', 'Customer', 'many'),
+  related('employee', 'Employee', 'many'),
+  related('assignment_product', 'AssignmentProduct', 'one'),
+  related('assignment_service', 'AssignmentService', 'one'),
+  related('assignment_quality_control', 'AssignmentQualityControl', 'one'),
+  related('attachment', 'Attachment', 'one', { fieldKinds: attachmentFields }),
+  related('attachment_data', 'Attachment', 'one', { fieldKinds: attachmentFields, bulkField: 'FileData' }),
+]
 
 /** The group by whose setting the key is chosen: the bytes of attachments share that of attachments. */
 export const keyOwner = ({ group }: Pick<RelatedStream, 'group'>): RelatedStream => {

@@ -19,7 +19,7 @@ import {
   recordsReader,
 } from './http/answer.ts'
 import type { AnswerMemory } from './http/answer-memory.ts'
-import { retryDelay, UpstreamError } from './http/errors.ts'
+import { errorOf, retryDelay, UpstreamError } from './http/errors.ts'
 import { openCrowd, openPacing, type Pacing } from './http/pacing.ts'
 import { challengeText, readProblem } from './http/problem-details.ts'
 import {
@@ -327,16 +327,11 @@ function httpRequest(
   }
 }
 
-function unauthorized(service: ServiceName, { method, url }: HttpRequest, answer: HttpAnswer): UpstreamError {
+function unauthorized(service: ServiceName, request: HttpRequest, answer: HttpAnswer): UpstreamError {
   const said = readProblem(answer.bytes)
   const reason = challengeText(answer.headers['www-authenticate'])
-  return new UpstreamError({
-    code: 'UPSTREAM_UNAUTHORIZED',
-    method,
-    path: url.pathname,
-    status: 401,
-    retryable: true,
-    mayHaveArrived: false,
+  return errorOf(request, {
+    ...{ code: 'UPSTREAM_UNAUTHORIZED', status: 401, retryable: true, mayHaveArrived: false },
     problem: `the ${service} service rejects the token${reason === null ? '' : ` (${reason})`}, and also the one of a second sign-in. Check that its base URL and AUTH_URL belong to the same system (production or stage).`,
     said,
     body: beginningOf(answer.bytes),

@@ -3,7 +3,7 @@
 
 import { type BackoffPolicy, backoff, delayAfter, leftUntil } from '../../util/backoff.ts'
 import { untilAborted } from '../../util/waiting.ts'
-import { UpstreamError } from '../http/errors.ts'
+import { errorOf, UpstreamError } from '../http/errors.ts'
 import type { SignInDone } from '../http/transport.ts'
 import type { TokenAnswer } from './token-answer.ts'
 import { requestToken, type SignInOptions, tokenUrl } from './token-request.ts'
@@ -168,13 +168,10 @@ function newToken({ token, endsAtMs }: TokenAnswer, isSame: boolean, nowMs: numb
 }
 
 const repeatedError = ({ service, authUrl }: SignInOptions, notBefore: Date): UpstreamError =>
-  new UpstreamError({
-    code: 'UPSTREAM_TOKEN_REPEATED',
-    method: 'POST',
-    path: tokenUrl(authUrl).pathname,
-    status: 401,
-    retryable: true,
-    mayHaveArrived: false,
-    notBefore,
-    problem: `the ${service} service rejects its token, and the identity provider hands out the same one again from its cache. Tidemark signs in again at ${notBefore.toISOString()}.`,
-  })
+  errorOf(
+    { method: 'POST', url: tokenUrl(authUrl) },
+    {
+      ...{ code: 'UPSTREAM_TOKEN_REPEATED', status: 401, retryable: true, mayHaveArrived: false, notBefore },
+      problem: `the ${service} service rejects its token, and the identity provider hands out the same one again from its cache. Tidemark signs in again at ${notBefore.toISOString()}.`,
+    },
+  )

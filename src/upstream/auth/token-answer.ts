@@ -18,40 +18,12 @@ export type ReceivedAnswer = {
 type Fields = { readonly [field: string]: unknown }
 
 const tokenFields = [
-  'accesstoken',
-  'bearertoken',
-  'token',
-  'jwt',
-  'jwttoken',
-  'bearer',
-  'authtoken',
-  'authenticationtoken',
-  'authorizationtoken',
-  'securitytoken',
-  'sessiontoken',
-  'apitoken',
-  'tokenvalue',
-  'tokenstring',
-  'idtoken',
+  ...'accesstoken bearertoken token jwt jwttoken bearer authtoken authenticationtoken'.split(' '),
+  ...'authorizationtoken securitytoken sessiontoken apitoken tokenvalue tokenstring idtoken'.split(' '),
 ]
 const endFields = [
-  'expiresin',
-  'expiresinseconds',
-  'expiresat',
-  'expireson',
-  'expires',
-  'expiresutc',
-  'expiration',
-  'expirationtime',
-  'expirationdate',
-  'expiry',
-  'expirydate',
-  'validto',
-  'validuntil',
-  'lifetime',
-  'tokenlifetime',
-  'ttl',
-  'exp',
+  ...'expiresin expiresinseconds expiresat expireson expires expiresutc expiration expirationtime'.split(' '),
+  ...'expirationdate expiry expirydate validto validuntil lifetime tokenlifetime ttl exp'.split(' '),
 ]
 
 export function readTokenAnswer(answer: ReceivedAnswer): TokenAnswer | NoToken {

@@ -5,7 +5,7 @@ import type { ServiceName } from '../../streams/catalog.ts'
 import { type RetryPolicy, retry } from '../../util/backoff.ts'
 import type { Clock } from '../../util/waiting.ts'
 import { statusError } from '../http/answer.ts'
-import { retryDelay, UpstreamError, type UpstreamErrorDetails } from '../http/errors.ts'
+import { errorOf, retryDelay, UpstreamError, type UpstreamErrorDetails } from '../http/errors.ts'
 import type { HttpRequest, Transport, UpstreamObserver } from '../http/transport.ts'
 import { readTokenAnswer, type TokenAnswer } from './token-answer.ts'
 
@@ -83,10 +83,7 @@ function refusedOrPassing(service: ServiceName, request: HttpRequest, error: Ups
   if (error.retryable || error.code === 'UPSTREAM_REDIRECT') return error
   const prefix = service === 'tracking' ? 'TRACKING_' : ''
   return signInError(request, {
-    status: error.status,
-    excerpt: error.excerpt,
-    said: error.said,
-    body: error.body,
+    ...{ status: error.status, excerpt: error.excerpt, said: error.said, body: error.body },
     problem: `the identity provider refuses the sign-in of the ${service} service (status ${error.status}). Check ${prefix}SUBJECT_ID, ${prefix}API_KEY and ${prefix}AUTH_URL. Production and stage have different ones.`,
   })
 }
@@ -95,12 +92,8 @@ function refusedOrPassing(service: ServiceName, request: HttpRequest, error: Ups
 const passingError = (service: ServiceName, cause: UpstreamError): UpstreamError =>
   new UpstreamError({
     code: cause.code === 'UPSTREAM_ASKS_LATER' ? 'UPSTREAM_SIGN_IN_ASKS_LATER' : 'UPSTREAM_SIGN_IN_AWAY',
-    method: cause.method,
-    path: cause.path,
-    status: cause.status,
-    retryable: true,
-    mayHaveArrived: false,
-    notBefore: cause.notBefore,
+    ...{ method: cause.method, path: cause.path, status: cause.status, notBefore: cause.notBefore },
+    ...{ retryable: true, mayHaveArrived: false },
     problem: `the sign-in of the ${service} service failed: ${cause.problem}`,
     cause,
   })
@@ -108,11 +101,4 @@ const passingError = (service: ServiceName, cause: UpstreamError): UpstreamError
 const signInError = (
   request: HttpRequest,
   details: Pick<UpstreamErrorDetails, 'status' | 'problem' | 'excerpt' | 'said' | 'body'>,
-): UpstreamError =>
-  new UpstreamError({
-    ...details,
-    code: 'UPSTREAM_SIGN_IN',
-    method: request.method,
-    path: request.url.pathname,
-    retryable: false,
-  })
+): UpstreamError => errorOf(request, { ...details, code: 'UPSTREAM_SIGN_IN', retryable: false })

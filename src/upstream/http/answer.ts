@@ -10,7 +10,7 @@ import type { RecordPage } from '../../wire/record-page.ts'
 import { scanRecords } from '../../wire/scan.ts'
 import { pathParameterNames } from '../operations/request.ts'
 import type { Operation } from '../operations/table.ts'
-import { excerptOf, UpstreamError, type UpstreamErrorDetails } from './errors.ts'
+import { errorOf, excerptOf, type UpstreamError } from './errors.ts'
 import { likelyLimit, readProblem } from './problem-details.ts'
 import type { HttpAnswer, HttpRequest } from './transport.ts'
 
@@ -225,23 +225,12 @@ function isJsonType(type: string): boolean {
   )
 }
 
-function unusable(
+const unusable = (
   request: HttpRequest,
-  answer: HttpAnswer,
-  details: Pick<
-    UpstreamErrorDetails,
-    'code' | 'retryable' | 'problem' | 'notBefore' | 'said' | 'noPage' | 'cause'
-  >,
-): UpstreamError {
-  return new UpstreamError({
-    ...details,
-    method: request.method,
-    path: request.url.pathname,
-    status: answer.status,
-    excerpt: excerptOf(answer.bytes),
-    body: beginningOf(answer.bytes),
-  })
-}
+  { status, bytes }: HttpAnswer,
+  details: Parameters<typeof errorOf>[1],
+): UpstreamError =>
+  errorOf(request, { ...details, status, excerpt: excerptOf(bytes), body: beginningOf(bytes) })
 
 const mostKeptBytes = 1_048_576
 

@@ -109,6 +109,14 @@ export class UpstreamError extends Error {
   }
 }
 
+type Asked = { readonly method: string; readonly url: URL }
+
+/** What went wrong with a request. */
+export const errorOf = (
+  { method, url }: Asked,
+  details: Omit<UpstreamErrorDetails, 'method' | 'path'>,
+): UpstreamError => new UpstreamError({ ...details, method, path: url.pathname })
+
 const window = 65_536
 const longest = 200
 

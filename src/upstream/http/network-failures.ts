@@ -3,7 +3,7 @@
 
 import { count, inMegabytes } from '../../util/text.ts'
 import type { Method } from '../operations/table.ts'
-import { UpstreamError, type UpstreamErrorCode } from './errors.ts'
+import { errorOf, type UpstreamError, type UpstreamErrorCode } from './errors.ts'
 
 export type NetworkFailure = {
   readonly code: string
@@ -36,11 +36,9 @@ export function networkError(request: Asked, failure: NetworkFailure): UpstreamE
   const { url, proxy = null } = request
   const meaning = (proxy && meaningWithProxy(proxy, url.host, failure)) ?? meaningOf(url.host, failure)
   const sent = meaning.mayHaveArrived ? sentText(request, failure) : ''
-  return new UpstreamError({
+  return errorOf(request, {
     ...meaning,
     problem: `${meaning.problem}${sent}`,
-    method: request.method,
-    path: request.url.pathname,
     cause: Object.assign(new Error(message), { code }),
   })
 }
@@ -57,34 +55,29 @@ function sentText({ body }: Asked, { phase, sentBytes = 0 }: NetworkFailure): st
 const suspiciousBytes = 1_000_000
 
 /** `what` is too much, in words. */
-export function tooLargeError({ method, url }: Asked, what: string): UpstreamError {
+export function tooLargeError(request: Asked, what: string): UpstreamError {
   const advice = /one record/.test(what)
     ? 'A smaller PAGE_SIZE does not help: ask who runs the upstream what this record is.'
-    : url.searchParams.has('PageSize')
+    : request.url.searchParams.has('PageSize')
       ? 'Set a smaller PAGE_SIZE.'
       : 'Tidemark reads no more than that at a time: ask who runs the upstream what it sends there.'
-  return new UpstreamError({
-    ...{ code: 'UPSTREAM_TOO_LARGE', method, path: url.pathname, retryable: false },
-    problem: `${what}. ${advice}`,
-  })
+  return errorOf(request, { code: 'UPSTREAM_TOO_LARGE', retryable: false, problem: `${what}. ${advice}` })
 }
 
-export const noRoomError = ({ method, url }: Asked, bytes: number, mostBytes: number): UpstreamError =>
-  new UpstreamError({
-    ...{ code: 'UPSTREAM_NO_ROOM', method, path: url.pathname, retryable: true },
+export const noRoomError = (request: Asked, bytes: number, mostBytes: number): UpstreamError =>
+  errorOf(request, {
+    ...{ code: 'UPSTREAM_NO_ROOM', retryable: true },
     problem: `the answer has ${inMegabytes(bytes)} or more, and together with other answers at the same time that is more than the ${inMegabytes(mostBytes)} that Tidemark keeps for all of them. It is asked for again. If this stays, set a smaller PAGE_SIZE, or give Tidemark more memory.`,
   })
 
 export const unpagedError = (request: Asked, mostBytes: number): UpstreamError =>
-  new UpstreamError({
-    code: 'UPSTREAM_UNPAGED',
-    method: request.method,
-    path: request.url.pathname,
-    retryable: false,
+  errorOf(request, {
+    ...{ code: 'UPSTREAM_UNPAGED', retryable: false },
     problem: `more than ${mostBytes} bytes came for PageSize=${request.url.searchParams.get('PageSize')}, as if everything there is: the upstream does not know what Sorts or Filters names, and leaves paging out. Reading went no further.`,
   })
 
-const beforeSending = { retryable: true, mayHaveArrived: false } as const
+const beforeSending = { code: 'UPSTREAM_UNREACHABLE', retryable: true, mayHaveArrived: false } as const
+const underWay = { retryable: true, mayHaveArrived: true } as const
 const connectPhases = new Set(['lookup', 'connect', 'secureConnect'])
 
 /** Null: the proxy is not to blame. */
@@ -95,9 +88,9 @@ function meaningWithProxy(proxy: URL, host: string, { code, message }: NetworkFa
   const refusal = status && `answers ${status}${proxyAdvice[status] ?? '. Its own log says why'}.`
   const what = refusal ?? (isTunnel ? 'does not answer in time.' : `cannot be reached (${code}).`)
   return {
-    code: isTunnel && !status ? 'UPSTREAM_TIMEOUT' : 'UPSTREAM_UNREACHABLE',
-    problem: `the proxy ${proxy.host}, through which ${host} is asked, ${what} Check HTTPS_PROXY and HTTP_PROXY, or name the host in NO_PROXY.`,
     ...beforeSending,
+    ...(isTunnel && !status && { code: 'UPSTREAM_TIMEOUT' }),
+    problem: `the proxy ${proxy.host}, through which ${host} is asked, ${what} Check HTTPS_PROXY and HTTP_PROXY, or name the host in NO_PROXY.`,
   }
 }
 
@@ -111,47 +104,33 @@ const proxyAdvice: Readonly<Record<string, string>> = {
 
 function meaningOf(host: string, { code, phase, timedOutAt }: NetworkFailure): Meaning {
   if (timedOutAt && connectPhases.has(timedOutAt))
-    return { code: 'UPSTREAM_TIMEOUT', problem: `no connection to ${host} in time.`, ...beforeSending }
+    return { ...beforeSending, code: 'UPSTREAM_TIMEOUT', problem: `no connection to ${host} in time.` }
   if (timedOutAt || code === 'ETIMEDOUT')
     return {
-      code: 'UPSTREAM_TIMEOUT',
+      ...{ ...underWay, code: 'UPSTREAM_TIMEOUT' },
       problem: `no complete answer in time. If answers are slow, raise REQUEST_TIMEOUT or set a smaller PAGE_SIZE.`,
-      retryable: true,
-      mayHaveArrived: true,
     }
   if (isAboutCertificates(code))
     return {
-      code: 'UPSTREAM_UNREACHABLE',
+      ...{ ...beforeSending, retryable: false },
       problem: `the TLS certificate of ${host} is not accepted (${code}). Check the URL, or name the certificate of its authority in EXTRA_CA_FILE.`,
-      retryable: false,
-      mayHaveArrived: false,
     }
   if (code === 'EPROTO')
     return {
-      code: 'UPSTREAM_UNREACHABLE',
+      ...{ ...beforeSending, retryable: false },
       problem: `${host} does not speak TLS on this port. Check whether the URL should begin with http:// or have another port.`,
-      retryable: false,
-      mayHaveArrived: false,
     }
   const known = unreachable[code]
-  if (known)
-    return {
-      code: 'UPSTREAM_UNREACHABLE',
-      problem: `${known.replace('HOST', host)} (${code}).`,
-      ...beforeSending,
-    }
+  if (known) return { ...beforeSending, problem: `${known.replace('HOST', host)} (${code}).` }
   if (code.startsWith('Z_') || code.startsWith('ERR_BROTLI') || phase === 'body')
     return {
+      ...underWay,
       code: 'UPSTREAM_TRUNCATED',
       problem: `the answer was cut off or damaged (${code}).`,
-      retryable: true,
-      mayHaveArrived: true,
     }
   return {
-    code: 'UPSTREAM_UNREACHABLE',
+    ...{ ...underWay, code: 'UPSTREAM_UNREACHABLE' },
     problem: `the connection to ${host} broke before an answer came (${code}).`,
-    retryable: true,
-    mayHaveArrived: true,
   }
 }
 

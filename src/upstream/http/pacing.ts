@@ -5,7 +5,7 @@ import type { ServiceName } from '../../streams/catalog.ts'
 import { leftUntil } from '../../util/backoff.ts'
 import { type Clock, untilAborted } from '../../util/waiting.ts'
 import { errorThatAsksToWait } from './answer.ts'
-import { UpstreamError } from './errors.ts'
+import { errorOf, type UpstreamError } from './errors.ts'
 import type { HttpAnswer, HttpRequest, UpstreamObserver } from './transport.ts'
 
 // The budget of requests a second of one service (P10): a token bucket that holds one token, so that there is always the
@@ -177,14 +177,8 @@ export function openPacing(options: PacingOptions): Pacing {
   }
 }
 
-const notSentError = ({ method, url }: HttpRequest, failure: UpstreamError): UpstreamError =>
-  new UpstreamError({
-    code: failure.code,
-    method,
-    path: url.pathname,
-    status: failure.status,
-    retryable: true,
-    mayHaveArrived: false,
-    notBefore: failure.notBefore,
-    problem: `not sent, because of an earlier answer: ${failure.problem}`,
+const notSentError = (request: HttpRequest, { code, status, notBefore, problem }: UpstreamError) =>
+  errorOf(request, {
+    ...{ code, status, notBefore, retryable: true, mayHaveArrived: false },
+    problem: `not sent, because of an earlier answer: ${problem}`,
   })
