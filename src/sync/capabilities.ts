@@ -4,11 +4,11 @@
 import { type BeliefName, confirmedEveryMs, expiryOf, isConfirmed } from '../streams/beliefs.ts'
 import type { Belief } from './ports/store.ts'
 
-export type Learnt = { readonly name: string; readonly value: string; readonly evidence: string }
+export type Detected = { readonly name: string; readonly value: string; readonly evidence: string }
 
 export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
 
-export const learnt = (name: BeliefName, value: string, evidence: string): Learnt => ({
+export const detected = (name: BeliefName, value: string, evidence: string): Detected => ({
   name,
   value,
   evidence,
@@ -22,7 +22,11 @@ export function usable(beliefs: readonly Belief[], name: BeliefName, now: Date):
 }
 
 /** Those that are worth writing down: the value is another than the known one, or was not confirmed for an hour. */
-export function news(beliefs: readonly Belief[], seen: readonly Learnt[], now: Date): readonly Belief[] {
+export function toRecord(
+  beliefs: readonly Belief[],
+  seen: readonly Detected[],
+  now: Date,
+): readonly Belief[] {
   return seen.flatMap(({ name, value, evidence }) => {
     const known = beliefs.find((belief) => belief.name === name)
     return isConfirmed(known, value, now) ? [] : [{ name, value, evidence, testedAt: now }]
@@ -35,7 +39,7 @@ type Known = {
   readonly sorting: Sorting
   readonly largestAnswer: number
   /** The upstream cuts answers before it sorts them. */
-  readonly isCut?: boolean
+  readonly cutsBeforeSort?: boolean
 }
 
 export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
@@ -44,7 +48,7 @@ export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
   return {
     sorting: asSorting(usable(beliefs, 'sorting', now)?.value),
     largestAnswer: Number(usable(beliefs, 'largest_answer', now)?.value ?? 0),
-    isCut: usable(beliefs, 'sorted_before_cut', now)?.value === 'no',
+    cutsBeforeSort: usable(beliefs, 'sorted_before_cut', now)?.value === 'no',
   }
 }
 
@@ -61,7 +65,7 @@ export function largestAnswerBelief(beliefs: readonly Belief[], received: number
     (received === knownValue && known !== undefined && ageMs(known, now) >= confirmedEveryMs)
   if (received === 0 || !isNews) return null
   return {
-    ...learnt('largest_answer', String(received), `one answer held ${received} records`),
+    ...detected('largest_answer', String(received), `one answer held ${received} records`),
     testedAt: now,
   }
 }

@@ -4,7 +4,7 @@
 import type { ChangesStream, RunKind, Stream } from '../streams/catalog.ts'
 import { errorOf } from '../util/errors.ts'
 import type { Room } from '../util/room.ts'
-import { news } from './capabilities.ts'
+import { toRecord } from './capabilities.ts'
 import { withPageEnds } from './lists/page-ends.ts'
 import type { DifferenceCounts } from './ports/audits.ts'
 import type { Answer, Refusal, Source } from './ports/source.ts'
@@ -88,7 +88,7 @@ export async function performRun<Kind extends RunKind>(
   try {
     const ends = withPageEnds(countingSource(context.source, tally, run.progress))
     reading = await read(countingRun(run, tally), ends.source)
-    await run.findings.learn(news(run.state.beliefs, ends.learnt(), now()))
+    await run.findings.learn(toRecord(run.state.beliefs, ends.detected(), now()))
   } catch (cause) {
     // Only the abort itself counts as stopped. Any other error is a failure, even while the run is told to stop.
     if (signal.aborted && cause === signal.reason) {

@@ -95,7 +95,7 @@ export type HowToCall = {
   /** Left out: only the size of any answer is bounded. */
   readonly mostBytes?: number | undefined
   /** One of many that are asked for together: others go first. */
-  readonly givesWay?: boolean | undefined
+  readonly lowPriority?: boolean | undefined
 }
 
 /** Of answers that are parsed as a whole, which takes several times their bytes (P10). */
@@ -163,7 +163,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
       const largestBytes = options.maxResponseBytes ?? mostListBytes
       const asked = { ...prepare(service, operation, request, how), largestBytes }
       const asking = () => call(asked, recordsOf(asked.operation.name), signal)
-      return await (asked.givesWay ? crowd.add(asking) : asking())
+      return await (asked.lowPriority ? crowd.add(asking) : asking())
     },
     close() {
       closing.abort(new Error('the client was closed'))
@@ -202,7 +202,7 @@ type Asked = {
   readonly allowance: SignInAllowance
   readonly mostBytes: number | undefined
   readonly largestBytes?: number
-  readonly givesWay: boolean
+  readonly lowPriority: boolean
   wasRejected: boolean
   wasChecked: boolean
 }
@@ -211,7 +211,7 @@ function prepare(
   service: ServiceName,
   given: Operation | string,
   request: AnyRequest,
-  { mostBytes, givesWay = false }: HowToCall = {},
+  { mostBytes, lowPriority = false }: HowToCall = {},
 ): Asked {
   const operation = typeof given === 'string' ? operationNamed(given) : given
   if (operation.service !== service)
@@ -220,7 +220,7 @@ function prepare(
     )
   const prepared = prepareRequest(operation, request)
   const allowance = { left: 2 }
-  return { operation, prepared, allowance, mostBytes, givesWay, wasRejected: false, wasChecked: false }
+  return { operation, prepared, allowance, mostBytes, lowPriority, wasRejected: false, wasChecked: false }
 }
 
 /** One request, repeated once with a new token when its token is rejected. */
@@ -235,7 +235,7 @@ async function ask<Body>(
   for (;;) {
     const token = await signIn.token(allowance, signal)
     const request = httpRequest(parts, asked, token)
-    const answer = await pacing.send(request, signal, asked.givesWay, () =>
+    const answer = await pacing.send(request, signal, asked.lowPriority, () =>
       exchange(parts, asked, request, signal),
     )
     const bytes = answer.bytes.length

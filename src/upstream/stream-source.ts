@@ -31,11 +31,11 @@ export function openSource(
     operation: Operation,
     request: AnyRequest,
     signal: AbortSignal,
-    { pageSize, givesWay }: { readonly pageSize: number; readonly givesWay?: boolean | undefined },
+    { pageSize, lowPriority }: { readonly pageSize: number; readonly lowPriority?: boolean | undefined },
   ) => {
     const isNaming = request.query?.Sorts !== undefined || request.query?.Filters !== undefined
     const mostBytes = isNaming ? pageLength.mostBytes(pageSize) : undefined
-    const asked = await upstream.callForRecords(operation, request, signal, { mostBytes, givesWay })
+    const asked = await upstream.callForRecords(operation, request, signal, { mostBytes, lowPriority })
     const answer = listOf(operation, asked)
     pageLength.note(answer)
     return answer
@@ -43,7 +43,7 @@ export function openSource(
 
   return {
     sortedBy: (field) => openSource(upstream, stream, field, pageLength),
-    async changes({ since, page, pageSize, sorts, below = null, givesWay }, signal) {
+    async changes({ since, page, pageSize, sorts, below = null, lowPriority }, signal) {
       if (stream.kind !== 'changes')
         throw new Error(`the stream ${stream.name} cannot be read by row version`)
       const changes = operationNamed(stream.changes)
@@ -52,7 +52,10 @@ export function openSource(
       const filtered = below !== null && sortField !== null && { Filters: `${sortField}<${below}` }
       const query = { Page: page, PageSize: pageSize, ...sorted, ...filtered }
       try {
-        return await askPage(changes, { path: { rowVersion: since }, query }, signal, { pageSize, givesWay })
+        return await askPage(changes, { path: { rowVersion: since }, query }, signal, {
+          pageSize,
+          lowPriority,
+        })
       } catch (error) {
         if (sorts === null || !refusesParameters(error)) throw error
         const { status, problem } = error

@@ -28,9 +28,9 @@ export const readingMutations: readonly Mutation[] = [
     ...reading,
     name: 'sorting is believed without a proof',
     file: 'src/sync/changes/machine.ts',
-    find: '  const { from, until, pageSize, sorting, largestAnswer, anchor, isCut = false } = options\n',
+    find: '  const { from, until, pageSize, sorting, largestAnswer, anchor, cutsBeforeSort = false } = options\n',
     replace:
-      "  const { from, until, pageSize, largestAnswer, anchor, isCut = false } = options\n  const sorting = options.sorting === 'unknown' ? 'proven' : options.sorting\n",
+      "  const { from, until, pageSize, largestAnswer, anchor, cutsBeforeSort = false } = options\n  const sorting = options.sorting === 'unknown' ? 'proven' : options.sorting\n",
   },
   {
     ...decisions,
@@ -362,8 +362,8 @@ export const readingMutations: readonly Mutation[] = [
     test: 'test/unit/upstream-policy.test.ts',
     name: 'a load takes every turn before others',
     file: 'src/upstream/http/pacing.ts',
-    find: 'givesWay ? takeLateTurn(signal) : takeTurn(signal)',
-    replace: 'givesWay ? takeTurn(signal) : takeLateTurn(signal)',
+    find: 'lowPriority ? takeLateTurn(signal) : takeTurn(signal)',
+    replace: 'lowPriority ? takeTurn(signal) : takeLateTurn(signal)',
   },
   {
     promise: 'P14',

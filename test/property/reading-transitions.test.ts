@@ -153,7 +153,7 @@ it('takes the declared ways and no others, and each of them somewhere', async ()
                 unread: random.chance(0.3) ? unreadAmong(random, last?.position ?? 0n) : null,
               },
             }),
-            isCut: last?.isCut ?? false,
+            cutsBeforeSort: last?.cutsBeforeSort ?? false,
           }
           const reading = await walk({ upstream, random, oddChance, onTransition }, options)
           if (until === null) last = reading

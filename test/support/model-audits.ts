@@ -282,7 +282,7 @@ export function modelPinnedRecords(
         else if (isReleased) pins.delete(one.key)
         else pins.set(one.key, one)
     },
-    async distrust(fallen) {
+    async invalidateRows(fallen) {
       for (const { key, version } of fallen) if (rows.get(key)?.version === version) distrusted.add(key)
     },
     beginEpoch: async () => beginEpoch(),

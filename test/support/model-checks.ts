@@ -13,7 +13,7 @@ export function withOtherTiming(upstream: Source, random: Random): Source {
     sortedBy: () => withOtherTiming(upstream, random),
     async changes(request, signal) {
       const answer = await upstream.changes(request, signal)
-      for (let turns = request.givesWay ? random.integer(12) : 0; turns > 0; turns--) await null
+      for (let turns = request.lowPriority ? random.integer(12) : 0; turns > 0; turns--) await null
       return answer
     },
   }

@@ -329,7 +329,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
           beliefs = beliefs.filter(({ name }) => !lostWithVersionField.includes(name))
           return beginsAnew
         },
-        async doubt(name) {
+        async invalidate(name) {
           if (name === 'version_field') versionField = null
           beliefs = beliefs.filter((belief) => belief.name !== name)
         },

@@ -149,7 +149,7 @@ describe('reading changes', () => {
     const ranges = answer(look, 1000)
     const wanted = { upTo: 999n, ranges: [{ above: 15n, upTo: 999n }] }
     expect(ranges.action).toMatchObject({ kind: 'ranges', unread: wanted })
-    expect(ranges.effects.learnt).toMatchObject([{ name: 'first_top', value: '1000' }])
+    expect(ranges.effects.detected).toMatchObject([{ name: 'first_top', value: '1000' }])
     // A range that somebody asked for has an end of its own.
     expect(answer(start({ ...options, pageSize: 6, load, until: 500n }), ...page).action).toMatchObject({
       kind: 'ranges',
@@ -192,7 +192,7 @@ describe('reading changes', () => {
       fell: { how: 'out of order', why: '7 behind 8' },
     })
     expect(fallen.reading).toMatchObject({ position: 10n, sorting: 'ignored', unread: null })
-    expect(fallen.effects).toMatchObject({ retreat: '7 behind 8', learnt: [{ value: 'ignored' }] })
+    expect(fallen.effects).toMatchObject({ retreat: '7 behind 8', detected: [{ value: 'ignored' }] })
     const refused = next(ranges.reading, {
       kind: 'ranges',
       unread,
@@ -314,9 +314,9 @@ describe('reading changes', () => {
     expect(cut).toMatchObject({
       effects: {
         retreat: expect.stringContaining('without record other'),
-        learnt: [{ name: 'sorted_before_cut', value: 'no' }],
+        detected: [{ name: 'sorted_before_cut', value: 'no' }],
       },
-      reading: { position: 10n, isCut: true },
+      reading: { position: 10n, cutsBeforeSort: true },
     })
     const narrow = answer(cut, ...ten)
     expect(asked(narrow)).toMatchObject({ since: 10n, below: 16n })
@@ -334,7 +334,7 @@ describe('reading changes', () => {
   })
 
   it('takes no full page for all there is where answers are cut before they are sorted (P6, P18)', () => {
-    const begun = start({ ...options, pageSize: 10, largestAnswer: 40, isCut: true })
+    const begun = start({ ...options, pageSize: 10, largestAnswer: 40, cutsBeforeSort: true })
     const versions = [11, 12, 13, 14, 15, 16, 17, 18, 19, 20]
     expect(asked(answer(begun, ...versions))).toMatchObject({ since: 10n, below: 16n })
     expect(answer(begun, ...versions.slice(0, 9)).action).toMatchObject({ kind: 'end', isComplete: true })
@@ -368,7 +368,7 @@ describe('reading changes', () => {
     const back = answer(second, 13, 20, 14)
     expect(back.effects.retreat).toEqual(expect.stringContaining('14 behind 20'))
     expect(back.reading).toMatchObject({ position: 10n, sorting: 'ignored' })
-    expect(back.effects.learnt).toMatchObject([{ name: 'sorting', value: 'ignored' }])
+    expect(back.effects.detected).toMatchObject([{ name: 'sorting', value: 'ignored' }])
     expect(asked(back)).toEqual({ since: 10n, page: 1, pageSize: 30, sorts: 'ascending' })
   })
 
@@ -489,7 +489,7 @@ describe('reading changes', () => {
     expect(answer(begun, 11, 14, 12, 13)).toMatchObject({
       action: { kind: 'end', isComplete: true },
       reading: { position: 14n },
-      effects: { learnt: [{ name: 'paging', value: 'ignored' }] },
+      effects: { detected: [{ name: 'paging', value: 'ignored' }] },
     })
   })
 
@@ -499,7 +499,7 @@ describe('reading changes', () => {
       let transition = start({ ...options, ...given, sorting: 'unknown', pageSize: 20 })
       for (const versions of [ascending, [90], [11], ascending, [90]])
         transition = answer(transition, ...versions)
-      return transition.effects.learnt.filter(({ name }) => name === 'first_top')
+      return transition.effects.detected.filter(({ name }) => name === 'first_top')
     }
     expect(prove({ from: 0n })).toMatchObject([{ value: '90' }])
     expect(prove({ from: 0n, until: 50n })).toEqual([])

@@ -63,7 +63,7 @@ function serviceOf(service: Service) {
   const ends = withPageEnds(source)
   const list = async (page: number, pageSize = 20) => {
     const answer = await ends.source.list({ page, pageSize }, neverAborted)
-    return { received: answer.records.length, requests, end: ends.learnt()[0]?.value }
+    return { received: answer.records.length, requests, end: ends.detected()[0]?.value }
   }
   const changes = async (request: Partial<ChangesRequest>): Promise<number | Refusal> => {
     const asked = { since: 0n, page: 1, pageSize: 20, sorts: null, ...request }

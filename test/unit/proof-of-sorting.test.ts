@@ -1,7 +1,7 @@
 // How long what was learnt about the upstream is relied on, and when it is written down again.
 
 import { describe, expect, it } from 'vitest'
-import { knownBeliefs, largestAnswerBelief, learnt, news, usable } from '../../src/sync/capabilities.ts'
+import { detected, knownBeliefs, largestAnswerBelief, toRecord, usable } from '../../src/sync/capabilities.ts'
 
 const now = new Date('2026-03-02T12:00:00Z')
 const belief = (name: string, value: string, ageHours: number) => ({
@@ -22,12 +22,12 @@ describe('what was learnt', () => {
   })
 
   it('is written down when it is another one, was doubted, or is known for an hour, and at no other poll (P10)', () => {
-    const seen = [learnt('ranks', 'trusted', 'one place compared')]
-    expect(news([], seen, now)).toMatchObject([{ value: 'trusted', testedAt: now }])
-    expect(news([belief('ranks', 'not trusted', 0)], seen, now)).toHaveLength(1)
-    expect(news([{ ...belief('ranks', 'trusted', 0), expiresAt: now }], seen, now)).toHaveLength(1)
-    expect(news([belief('ranks', 'trusted', 1)], seen, now)).toHaveLength(1)
-    expect(news([belief('ranks', 'trusted', 0.9)], seen, now)).toEqual([])
+    const seen = [detected('ranks', 'trusted', 'one place compared')]
+    expect(toRecord([], seen, now)).toMatchObject([{ value: 'trusted', testedAt: now }])
+    expect(toRecord([belief('ranks', 'not trusted', 0)], seen, now)).toHaveLength(1)
+    expect(toRecord([{ ...belief('ranks', 'trusted', 0), expiresAt: now }], seen, now)).toHaveLength(1)
+    expect(toRecord([belief('ranks', 'trusted', 1)], seen, now)).toHaveLength(1)
+    expect(toRecord([belief('ranks', 'trusted', 0.9)], seen, now)).toEqual([])
   })
 
   it('that paging is ignored keeps the questions of the proof from being asked', () => {

@@ -247,8 +247,8 @@ describe('the budget', () => {
   it('P10: lets others pass before those that give way, of which one is next at any time', async () => {
     const limit = openRateLimit({ requestsPerSecond: 1, clock: handClock() })
     const order: string[] = []
-    const take = (name: string, givesWay: boolean) =>
-      limit.take(signal, givesWay).then(() => order.push(name))
+    const take = (name: string, lowPriority: boolean) =>
+      limit.take(signal, lowPriority).then(() => order.push(name))
     const load = ['load 1', 'load 2', 'load 3', 'load 4'].map((name) => take(name, true))
     await load[0]
     await Promise.all([...load, take('poll', false)])

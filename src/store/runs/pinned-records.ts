@@ -83,7 +83,7 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
     note: async (looked) => {
       if (looked.length > 0) await fenced(() => note(client, stream, looked))
     },
-    distrust: (pins) =>
+    invalidateRows: (pins) =>
       withTable(undefined, async ({ tableSchema, table, key, version }) => {
         await client.query(
           `update ${table} as mine set _hash = ${distrustedHash}

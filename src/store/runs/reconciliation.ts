@@ -198,7 +198,7 @@ export function verificationOf(parts: RunParts): Verification {
       ),
     suspects: (after, limit) =>
       afterWrites(async () => (hasSuspects ? await keysAfter(client, suspectTable, after, limit) : [])),
-    distrust: (found) => fencedAfterWrites(() => distrust(parts, found)),
+    invalidateRows: (found) => fencedAfterWrites(() => invalidateRows(parts, found)),
     randomKeys: (limit) => afterWrites(() => randomKeys(parts, limit)),
     currentPosition: () => afterWrites(() => livePosition(client, stream.name)),
   }
@@ -223,9 +223,9 @@ async function takeConfirmed(client: ClientBase, found: readonly Difference[]): 
   return new Set(rows.map(({ key }) => key))
 }
 
-async function distrust(
+async function invalidateRows(
   { session, stream }: RunParts,
-  found: Parameters<Verification['distrust']>[0],
+  found: Parameters<Verification['invalidateRows']>[0],
 ): Promise<void> {
   const { client } = session
   const tableSchema = await readTableSchema(client, stream)

@@ -36,7 +36,7 @@ export function openFindings(
       onVersionField(field)
       return beginsAnew
     },
-    async doubt(name, evidence) {
+    async invalidate(name, evidence) {
       await fenced(() =>
         client.query(
           'update tidemark.belief set expires_at = now(), evidence = $3 where stream = $1 and name = $2',

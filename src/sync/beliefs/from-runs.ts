@@ -1,13 +1,13 @@
 // What runs learn about beliefs in passing, and record: after looks at pinned records, after a look-back, after a reconcile.
 
 import { formatDuration, plural } from '../../util/text.ts'
-import { type Learnt, learnt, news } from '../capabilities.ts'
+import { type Detected, detected, toRecord } from '../capabilities.ts'
 import type { LateArrival, RunCore } from '../ports/store.ts'
 
 type Recording = Pick<RunCore, 'state' | 'findings'>
 
-const record = (run: Recording, seen: readonly Learnt[], now: Date): Promise<void> =>
-  run.findings.learn(news(run.state.beliefs, seen, now))
+const record = (run: Recording, seen: readonly Detected[], now: Date): Promise<void> =>
+  run.findings.learn(toRecord(run.state.beliefs, seen, now))
 
 /** After a look-back that reached all the way: was anything later than it is long? */
 export function recordLateness(
@@ -23,7 +23,7 @@ export function recordLateness(
     late.length === 0
       ? 'nothing late'
       : `${plural(late.length, 'late row')}, the worst by ${formatDuration(worstMs)},`
-  return record(run, [learnt('lateness', holds ? 'holds' : 'later', `${found} in ${reach}`)], now)
+  return record(run, [detected('lateness', holds ? 'holds' : 'later', `${found} in ${reach}`)], now)
 }
 
 type LookedAt<Look> = {
@@ -48,8 +48,8 @@ export async function recordPinned<Look>(run: Recording, seen: LookedAt<Look>, n
   await record(
     run,
     [
-      learnt('versions_rise', first === null ? 'yes' : 'no', evidence),
-      learnt('same_upstream', isOther ? 'no' : 'yes', evidence),
+      detected('versions_rise', first === null ? 'yes' : 'no', evidence),
+      detected('same_upstream', isOther ? 'no' : 'yes', evidence),
     ],
     now,
   )
@@ -78,12 +78,12 @@ export function recordComparison(run: Recording, compared: Compared, now: Date):
     run,
     [
       ...(isSame && isCertain
-        ? [learnt('list_shows_changes', 'yes', `a reconcile of ${records} found both the same`)]
+        ? [detected('list_shows_changes', 'yes', `a reconcile of ${records} found both the same`)]
         : []),
-      ...(isSame ? [] : [learnt('list_shows_changes', 'no', differing)]),
+      ...(isSame ? [] : [detected('list_shows_changes', 'no', differing)]),
       ...(listed > 0
         ? [
-            learnt(
+            detected(
               'keys_unique',
               twins === 0 ? 'yes' : 'no',
               `${twins === 0 ? 'no key' : plural(twins, 'key')} twice in answers with ${records}`,
@@ -92,7 +92,7 @@ export function recordComparison(run: Recording, compared: Compared, now: Date):
         : []),
       ...(missedRows > 0
         ? [
-            learnt(
+            detected(
               'lateness',
               'later',
               `a reconcile found ${plural(missedRows, 'row')} that no look-back had brought`,

@@ -1,7 +1,7 @@
 // The probe as a run: tests what is believed of a changes stream and records it. It reads no rows into the mirror and moves no position;
 // a belief that falls takes back what rested on it all the same.
 
-import type { Learnt } from '../capabilities.ts'
+import type { Detected } from '../capabilities.ts'
 import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Run, Store } from '../ports/store.ts'
 import { type KnownRow, testBeliefs } from './test-beliefs.ts'
@@ -21,7 +21,7 @@ export async function knownRows(
 export function probeStream(context: Omit<ReadingContext, 'pageSize'>): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'probe' }, async (run, source) => {
     const rows = await knownRows(context.store, context.stream.name)
-    const seen: Learnt[] = []
+    const seen: Detected[] = []
     run.progress.step('Test what is believed of the upstream')
     // Only the incremental run decides which field the version is: positions are numbers of it.
     for await (const { name, value, evidence } of testBeliefs({ ...context, source, rows }))
@@ -33,10 +33,10 @@ export function probeStream(context: Omit<ReadingContext, 'pageSize'>): Promise<
 /** Records what was tested outside of a run, by somebody who asked. */
 export const recordTested = (
   context: Omit<ReadingContext, 'pageSize'>,
-  seen: readonly Learnt[],
+  seen: readonly Detected[],
 ): Promise<RunOutcome> => performRun({ ...context, kind: 'probe' }, (run) => record(run, seen, context.now()))
 
-async function record(run: Run<'probe'>, seen: readonly Learnt[], now: Date) {
+async function record(run: Run<'probe'>, seen: readonly Detected[], now: Date) {
   await run.findings.learn(seen.map((one) => ({ ...one, testedAt: now })))
   const changed = seen.flatMap(({ name, value, evidence }) => {
     const known = run.state.beliefs.find((belief) => belief.name === name)

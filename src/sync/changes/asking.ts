@@ -81,7 +81,7 @@ export function openAsking(context: AskingContext): Asking {
 /** `givesWay` decides only which request goes first, not what is answered: it is not compared. */
 const isSame = (one: Ask, other: Ask): boolean =>
   one.isOnlyLook === other.isOnlyLook &&
-  isDeepStrictEqual({ ...one.request, givesWay: true }, { ...other.request, givesWay: true })
+  isDeepStrictEqual({ ...one.request, lowPriority: true }, { ...other.request, lowPriority: true })
 
 /** The event that the rules judge, and the records to write: none where the answer is only looked at. */
 async function fetchAnswer(

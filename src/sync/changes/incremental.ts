@@ -1,6 +1,6 @@
 // The incremental run of a changes stream: everything above the position, which moves as far as it is proven complete.
 
-import { type Learnt, largestAnswerBelief, learnt, news } from '../capabilities.ts'
+import { type Detected, detected, largestAnswerBelief, toRecord } from '../capabilities.ts'
 import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Run, StreamState } from '../ports/store.ts'
 import { pinFallen } from './pinned-records.ts'
@@ -26,7 +26,7 @@ export function readIncremental(context: ReadingContext): Promise<RunOutcome> {
       },
     )
     const largest = largestAnswerBelief(beliefs, reading.largestAnswer, context.now())
-    const confirmed = news(beliefs, fieldConfirmed(run.state, from, reading.highestServed), context.now())
+    const confirmed = toRecord(beliefs, fieldConfirmed(run.state, from, reading.highestServed), context.now())
     await run.findings.learn([...confirmed, ...(largest ? [largest] : [])])
     const isNothing = reading.isComplete && reading.highestServed === null && anchors.length === 0
     if (isNothing && (await context.store.history.hasRows(context.stream.name)))
@@ -40,11 +40,11 @@ const fieldConfirmed = (
   { versionField }: Pick<StreamState, 'versionField'>,
   from: bigint,
   highest: bigint | null,
-): readonly Learnt[] =>
+): readonly Detected[] =>
   versionField === null || highest === null
     ? []
     : [
-        learnt(
+        detected(
           'version_field',
           versionField,
           `asked for changes from version ${from} on, neworchanged served none below it, up to ${highest}`,

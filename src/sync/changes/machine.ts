@@ -113,7 +113,7 @@ export const declaredStates: readonly {
 ]
 
 export function start(options: ReadingOptions): Transition {
-  const { from, until, pageSize, sorting, largestAnswer, anchor, isCut = false } = options
+  const { from, until, pageSize, sorting, largestAnswer, anchor, cutsBeforeSort = false } = options
   const reading: Reading<'next-page'> = {
     options,
     position: from,
@@ -124,7 +124,7 @@ export function start(options: ReadingOptions): Transition {
     goal: null,
     anchor,
     anchorsTried: 0,
-    isCut,
+    cutsBeforeSort,
     sharesVersions: false,
     fullPages: 0,
     blindSteps: 0,
@@ -172,7 +172,7 @@ const transition = (taken: string | null, { reading, effects }: Move): Transitio
   reading,
   rule: taken,
   action: actionIn(reading.state.name, reading),
-  effects: { seen: null, retreat: null, learnt: [], isLeftOut: false, isKept: false, ...effects },
+  effects: { seen: null, retreat: null, detected: [], isLeftOut: false, isKept: false, ...effects },
 })
 
 function isOver(_reading: Reading, event: Event): never {

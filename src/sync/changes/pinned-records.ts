@@ -311,7 +311,7 @@ async function act(context: Context, looks: readonly Seen[]): Promise<PinnedOutc
   }
   const keys = new Set(verdict.fallen.map(({ key }) => key))
   const fallen = looks.filter(({ key }) => keys.has(key))
-  await run.pinned.distrust(fallen)
+  await run.pinned.invalidateRows(fallen)
   await write(context, fallen)
   return { ...nothing, note: `${plural(fallen.length, 'row')} mended: ${describe(first)}` }
 }

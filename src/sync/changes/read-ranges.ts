@@ -321,7 +321,7 @@ async function see(shared: Shared, mine: Reader, { event, records, onDone }: See
 }
 
 function whatFell({ reading, effects: { retreat } }: Transition, event: Event): RangesEnd['fell'] {
-  if (retreat !== null) return { how: reading.isCut ? 'cut' : 'out of order', why: retreat }
+  if (retreat !== null) return { how: reading.cutsBeforeSort ? 'cut' : 'out of order', why: retreat }
   if (event.kind !== 'refused') return null
   return { how: 'refused', why: event.why ?? `status ${event.status}` }
 }

@@ -70,12 +70,12 @@ export type ReadOutcome = Omit<Progress, 'share'> & {
 }
 
 /** The upstream does not do what `neworchanged` promises; it is not asked again in this run. */
-class ContractBreach extends Error {
-  override readonly name = 'ContractBreach'
+class FeedBroken extends Error {
+  override readonly name = 'FeedBroken'
   readonly code = 'UPSTREAM_CONTRACT'
 }
 
-const contractBreach = (what: string) => new ContractBreach(`The upstream broke its contract: ${what}`)
+const feedBroken = (what: string) => new FeedBroken(`The upstream broke its contract: ${what}`)
 
 async function readChanges(
   context: ReadChangesContext,
@@ -98,7 +98,7 @@ async function readChanges(
           transition = next(reading, await lookAtAnchor(context, action.anchor))
           break
         case 'breach':
-          throw contractBreach(action.what)
+          throw feedBroken(action.what)
         case 'count': {
           await commits.settled()
           transition = next(reading, {
@@ -173,7 +173,7 @@ const rangesContextOf = (
   room: context.room ?? openRoom(),
   largestBytes,
   fetch: (ask, signal) =>
-    asking.askAmongOthers({ ...ask, request: { ...ask.request, givesWay: true } }, signal),
+    asking.askAmongOthers({ ...ask, request: { ...ask.request, lowPriority: true } }, signal),
   write: (page) => commits.addOfRange(page, reading.highestServed),
   onIdle() {
     const likely = foreseen(reading)
@@ -183,7 +183,7 @@ const rangesContextOf = (
     await commits.settled()
     return await context.run.seen.countAround(page)
   },
-  breach: contractBreach,
+  breach: feedBroken,
   shouldYield: () => context.shouldYield?.() ?? false,
   signal: context.signal,
 })
@@ -227,7 +227,7 @@ function openCommits(
   let committed = from
 
   async function add(records: Records, { reading, effects }: Transition, bytes = 0) {
-    const { seen, retreat, learnt, isLeftOut } = effects
+    const { seen, retreat, detected, isLeftOut } = effects
     if (isLeftOut) return records.release?.()
     if (retreat !== null && movesPosition) {
       await writes.settled()
@@ -235,7 +235,8 @@ function openCommits(
       committed = reading.position
       onTakenBack?.(retreat, reading.position)
     }
-    if (learnt.length > 0) await run.findings.learn(learnt.map((belief) => ({ ...belief, testedAt: now() })))
+    if (detected.length > 0)
+      await run.findings.learn(detected.map((belief) => ({ ...belief, testedAt: now() })))
     const position = risingTo(reading.position)
     if (records.rows.length === 0 && records.rejected.length === 0 && position === null)
       return records.release?.()
@@ -319,7 +320,7 @@ export async function readRange(
     )
   } catch (error) {
     // It served records below what was asked for: perhaps `neworchanged` answers to another field.
-    if (error instanceof ContractBreach) await run.findings.doubt('version_field', error.message)
+    if (error instanceof FeedBroken) await run.findings.invalidate('version_field', error.message)
     throw error
   } finally {
     early.stop()

@@ -1,7 +1,7 @@
 // What the reader of changes knows at any moment, the words in which it talks to the loop around it, and what it sees in an answer.
 // Pure, and nothing is decided here: the rules in states/ alone say what comes next.
 
-import type { Learnt, Sorting } from '../capabilities.ts'
+import type { Detected, Sorting } from '../capabilities.ts'
 import type { Listing, ListingQuestion, SeenPage } from '../lists/listing.ts'
 import type { ChangesRequest } from '../ports/source.ts'
 import type { Unread } from '../ports/store.ts'
@@ -28,7 +28,7 @@ export type ReadingOptions = {
   /** Versions of the rows that can serve as the anchor, the highest first. */
   readonly known?: readonly bigint[]
   /** The upstream cuts answers before it sorts them: only a small one is whole. */
-  readonly isCut?: boolean
+  readonly cutsBeforeSort?: boolean
   /** An answer of this upstream was seen to keep to the size that was asked for. */
   readonly keepsPageSize?: boolean
   /** Left out: all is read from below, one page after the other. */
@@ -144,7 +144,7 @@ export type Reading<Name extends StateName = StateName> = {
   /** How many anchors were gone, or how often one was asked for again. */
   readonly anchorsTried: number
   /** The upstream cuts answers before it sorts them. */
-  readonly isCut: boolean
+  readonly cutsBeforeSort: boolean
   /** Some rows share one version. */
   readonly sharesVersions: boolean
   /** How many full pages came. */
@@ -210,7 +210,7 @@ export type Effects = {
   readonly seen: { readonly pageNumber: number; readonly keys: readonly string[] } | null
   /** The position returns to that of the reading, because the order that it relied on does not hold. The reason, in words. */
   readonly retreat: string | null
-  readonly learnt: readonly Learnt[]
+  readonly detected: readonly Detected[]
   /** Nothing of the answer is written: it lacked a known record, or held only what is stored already. */
   readonly isLeftOut: boolean
   /** The answer is put aside, and judged when the same question comes again. */

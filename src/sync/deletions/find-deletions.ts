@@ -7,7 +7,7 @@ import type { JsonObject } from '../../json/json.ts'
 import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, keyReader, readRecords, toInt64 } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
-import { type Learnt, learnt, news, usable } from '../capabilities.ts'
+import { type Detected, detected, toRecord, usable } from '../capabilities.ts'
 import { KeyOrderBroken, keyListing } from '../lists/by-key.ts'
 import { keyOrderOf } from '../lists/key-order.ts'
 import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
@@ -53,7 +53,7 @@ export function findDeletions(context: ReadingContext): Promise<RunOutcome> {
       return { ...reading, wantsReconcile: search.wantsReconcile }
     } catch (error) {
       if (!(error instanceof KeyOrderBroken)) throw error
-      await believe(search, learnt('key_order', 'ignored', error.message))
+      await believe(search, detected('key_order', 'ignored', error.message))
       return done(
         'the list is not sorted and filtered by key: vanished records are found by the next reconcile',
       )
@@ -92,8 +92,8 @@ async function findAll(search: Search): Promise<RunReading> {
   return done(parts.filter(Boolean).join('; ') || null)
 }
 
-const believe = ({ run, now }: Pick<Search, 'run' | 'now'>, belief: Learnt): Promise<void> =>
-  run.findings.learn(news(run.state.beliefs, [belief], now()))
+const believe = ({ run, now }: Pick<Search, 'run' | 'now'>, belief: Detected): Promise<void> =>
+  run.findings.learn(toRecord(run.state.beliefs, [belief], now()))
 
 // ── what the list does ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,7 +109,7 @@ async function showsDeleted(search: Search): Promise<boolean> {
   const { keys } = await keyListing(search).ask({ after: key - 1n, page: 1, pageSize: 1 })
   const isShown = keys[0] === key
   const evidence = `asked for what is behind key ${key - 1n}, of a record that is marked deleted, it served ${keys[0] ?? 'nothing'}`
-  await believe(search, learnt('list_shows_deleted', isShown ? 'yes' : 'no', evidence))
+  await believe(search, detected('list_shows_deleted', isShown ? 'yes' : 'no', evidence))
   return isShown
 }
 
@@ -125,7 +125,7 @@ async function testRanks(search: Search): Promise<string> {
   const { records } = await askRank(search, farBehind)
   const value = records.length === 0 ? 'trusted' : 'not trusted'
   const evidence = `asked for record ${farBehind} of the list, it served ${records.length}`
-  await believe(search, learnt('ranks', value, evidence))
+  await believe(search, detected('ranks', value, evidence))
   return value
 }
 
@@ -191,14 +191,14 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked>
   // A record that ranks called vanished and that is there: rights may hide it from lists, or pages may have gaps.
   if (looked.alive > 0) {
     const evidence = `${looked.alive} of ${found.vanished.length} records that the ranks called vanished are there`
-    await believe(search, learnt('ranks', 'not trusted', evidence))
+    await believe(search, detected('ranks', 'not trusted', evidence))
     return nothingSettled
   }
   if (unexplained === 0) await run.shown.ranksAgree()
   else await run.shown.ranksDiffer(unexplained)
   await run.shown.block(null)
   const evidence = `${plural(found.compared, 'place')} of the list compared: each held our row, or what vanished explains it`
-  await believe(search, learnt('ranks', 'trusted', evidence))
+  await believe(search, detected('ranks', 'trusted', evidence))
   return { isSettled: unexplained === 0, blocked: null }
 }
 
@@ -232,5 +232,5 @@ async function decideBySize(search: Search, sides: RankSides): Promise<string | 
 /** A record that the user may not see counts in ranks, but its place in the list is empty: so ranks call rows vanished that are there. */
 function distrustRanks(search: Search): Promise<void> {
   const evidence = `the ranks told of more than ${mostAtOnce} differences, and the list itself of ${search.missing}`
-  return believe(search, learnt('ranks', 'not trusted', evidence))
+  return believe(search, detected('ranks', 'not trusted', evidence))
 }

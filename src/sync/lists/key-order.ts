@@ -1,7 +1,7 @@
 // Whether a list can be filtered and sorted by key, as a run may rely on it: known from an earlier run, or found out now.
 
 import { messageOf } from '../../util/errors.ts'
-import { learnt, news, usable } from '../capabilities.ts'
+import { detected, toRecord, usable } from '../capabilities.ts'
 import type { Source } from '../ports/source.ts'
 import type { RunCore } from '../ports/store.ts'
 import { KeyOrderBroken, type KeyOrderProof, keyListing, proveKeyOrder } from './by-key.ts'
@@ -26,10 +26,10 @@ export async function keyOrderOf(context: {
   run.progress.step('Test whether the list can be read by key')
   const { filters, order } = await testKeyOrder(context)
   const decided = [
-    learnt('filters', filters.value, filters.evidence),
-    learnt('key_order', order.value, order.evidence),
+    detected('filters', filters.value, filters.evidence),
+    detected('key_order', order.value, order.evidence),
   ].filter(({ value }) => value !== 'undecided')
-  await run.findings.learn(news(run.state.beliefs, decided, now()))
+  await run.findings.learn(toRecord(run.state.beliefs, decided, now()))
   return { order: order.value, filters: filters.value }
 }
 

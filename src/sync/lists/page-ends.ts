@@ -8,7 +8,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { plural } from '../../util/text.ts'
 import { isRecordPage, type RecordList } from '../../wire/record-page.ts'
-import { type Learnt, learnt } from '../capabilities.ts'
+import { type Detected, detected } from '../capabilities.ts'
 import {
   type Answer,
   type ChangesRequest,
@@ -21,7 +21,7 @@ import {
 export type PageEnds = {
   readonly source: Source
   /** How this upstream ends a list, if that was seen. */
-  learnt(): readonly Learnt[]
+  detected(): readonly Detected[]
 }
 
 type Found = { value: string; evidence: string } | null
@@ -35,7 +35,7 @@ export function withPageEnds(source: Source): PageEnds {
   const note: Note = { found: null, first: null }
   return {
     source: ending(source, note),
-    learnt: () => (note.found ? [learnt('page_end', note.found.value, note.found.evidence)] : []),
+    detected: () => (note.found ? [detected('page_end', note.found.value, note.found.evidence)] : []),
   }
 }
 
@@ -250,7 +250,7 @@ async function isFirstAgain<Request extends Paged, Result extends Answer | Refus
 }
 
 const questionOf = (request: Paged): string =>
-  JSON.stringify({ ...request, page: null, pageSize: null, givesWay: null }, (_, value) =>
+  JSON.stringify({ ...request, page: null, pageSize: null, lowPriority: null }, (_, value) =>
     typeof value === 'bigint' ? String(value) : value,
   )
 

@@ -3,7 +3,7 @@
 
 import { fingerprint, type Records } from '../../streams/record.ts'
 import type { RecordList } from '../../wire/record-page.ts'
-import { learnt } from '../capabilities.ts'
+import { detected } from '../capabilities.ts'
 import { confirmEmpty } from '../confirm-empty.ts'
 import { openPipeline } from '../pipeline.ts'
 import type { Source } from '../ports/source.ts'
@@ -138,7 +138,7 @@ export async function listEverything(
   } catch (error) {
     if (!(error instanceof KeyOrderBroken)) throw error
     await context.run.findings.learn([
-      { ...learnt('key_order', 'ignored', error.message), testedAt: context.now() },
+      { ...detected('key_order', 'ignored', error.message), testedAt: context.now() },
     ])
     return await listPages({ ...context, mayFilter }, eachPage)
   }

@@ -180,7 +180,7 @@ export type Verification = {
   confirm(found: readonly Difference[]): Promise<ReadonlySet<string>>
   suspects(after: string | null, limit: number): Promise<readonly string[]>
   /** These rows are known to be wrong: the next record that comes replaces them, whatever its version. Not what was written meanwhile. */
-  distrust(found: readonly Pick<Difference, 'key' | 'mirrored'>[]): Promise<void>
+  invalidateRows(found: readonly Pick<Difference, 'key' | 'mirrored'>[]): Promise<void>
   randomKeys(limit: number): Promise<readonly string[]>
   /** The live position as it is now. */
   currentPosition(): Promise<bigint>

@@ -13,7 +13,7 @@ export type ChangesRequest = {
   readonly pageSize: number
   readonly sorts: SortOrder | null
   /** This is one of many requests: where requests are rationed, others go first. */
-  readonly givesWay?: boolean
+  readonly lowPriority?: boolean
   /** Only versions below this one; left out or null: all. */
   readonly below?: bigint | null
 }

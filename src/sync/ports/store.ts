@@ -214,7 +214,7 @@ export type RunFindings = {
   /** From here on this field is the row version. Where positions were of another one, the stream begins anew: answers true. */
   setVersionField(field: string, evidence: string): Promise<boolean>
   /** The belief is not relied on until it is tested again. */
-  doubt(name: string, evidence: string): Promise<void>
+  invalidate(name: string, evidence: string): Promise<void>
   recordLateArrivals(arrivals: readonly LateArrival[]): Promise<void>
   /** `from`: what it was before. If another run has made it longer meanwhile, it is not made shorter. */
   setLookback(lookbackMs: number, reason: string, from: number | null): Promise<void>
@@ -281,7 +281,7 @@ export type PinnedRecords = {
   /** What looks at them showed; those that are released are pinned no more. */
   note(looked: readonly (Pin & { readonly isReleased: boolean })[]): Promise<void>
   /** The next record that comes replaces these rows, whatever its version, unless they changed since. */
-  distrust(pins: readonly Pin[]): Promise<void>
+  invalidateRows(pins: readonly Pin[]): Promise<void>
   /** Everything is read again: what is shown from now on replaces what is stored, whatever the versions. Runs in progress end. */
   beginEpoch(found: WentBack): Promise<void>
   /**

@@ -3,7 +3,7 @@
 
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
-import { learnt, usable } from '../capabilities.ts'
+import { detected, usable } from '../capabilities.ts'
 import type { Arrival } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
 import type { PositionHistory, Run } from '../ports/store.ts'
@@ -31,7 +31,7 @@ export async function lookForCut(context: Missed, missed: readonly Arrival[]): P
   for (const { key, version } of missed.slice(0, mostAsked)) {
     const evidence = version === null ? null : await leftOut(sorted, key, version)
     if (evidence === null) continue
-    await run.findings.learn([{ ...learnt('sorted_before_cut', 'no', evidence), testedAt: now() }])
+    await run.findings.learn([{ ...detected('sorted_before_cut', 'no', evidence), testedAt: now() }])
     return
   }
 }

@@ -8,7 +8,7 @@ import { withoutTwins } from '../../streams/twins.ts'
 import { count, plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { recordComparison } from '../beliefs/from-runs.ts'
-import { learnt, news } from '../capabilities.ts'
+import { detected, toRecord } from '../capabilities.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
 import { openShownKeys } from '../deletions/shown-keys.ts'
 import { listEverything } from '../lists/read-whole.ts'
@@ -200,7 +200,7 @@ async function learnWhetherListShowsDeleted(
 ): Promise<void> {
   const { shown, hidden } = await run.absent.markedBySource(markedLookedAt)
   const learn = (value: string, evidence: string) =>
-    run.findings.learn(news(run.state.beliefs, [learnt('list_shows_deleted', value, evidence)], now()))
+    run.findings.learn(toRecord(run.state.beliefs, [detected('list_shows_deleted', value, evidence)], now()))
   if (shown > 0)
     return await learn(
       'yes',

@@ -145,7 +145,7 @@ async function nameConfirmed(inspection: Inspection, page: Records): Promise<voi
   for (const difference of named) tell(inspection, difference)
   if (!context.repair) return
   const wrong: Records = { ...page, rows: page.rows.filter(({ key }) => confirmed.has(key)), rejected: [] }
-  await run.verification.distrust(named)
+  await run.verification.invalidateRows(named)
   await run.pages.commit(wrong, null)
   findings.repaired += named.length - (await run.verification.compare(wrong)).length
 }
@@ -275,7 +275,7 @@ async function inspect(inspection: Inspection, key: string, isLiving: boolean): 
       // Volatile: the record kept its version, and yet the two looks differ.
       tell(inspection, now, now.version === now.mirrored && now.record !== before.record)
       if (!repair) return
-      await run.verification.distrust([now])
+      await run.verification.invalidateRows([now])
       await run.pages.commit(page, null)
       if ((await run.verification.compare(page)).length === 0) findings.repaired += 1
       return

@@ -12,7 +12,7 @@ import type { HttpAnswer, HttpRequest, UpstreamObserver } from './transport.ts'
 // same time at least from one request to the next.
 export type RateLimit = {
   /** Waits for a token and returns how long that took. Requests that give way wait one at a time: so at most one is ahead of any other. */
-  take(signal: AbortSignal, givesWay?: boolean): Promise<number>
+  take(signal: AbortSignal, lowPriority?: boolean): Promise<number>
 }
 
 export function openRateLimit(options: {
@@ -49,9 +49,9 @@ export function openRateLimit(options: {
   }
 
   return {
-    async take(signal, givesWay = false) {
+    async take(signal, lowPriority = false) {
       const askedMs = clock.now()
-      await (givesWay ? takeLateTurn(signal) : takeTurn(signal))
+      await (lowPriority ? takeLateTurn(signal) : takeTurn(signal))
       return clock.now() - askedMs
     },
   }
@@ -116,7 +116,7 @@ export type Pacing = {
   send(
     request: HttpRequest,
     signal: AbortSignal,
-    givesWay: boolean,
+    lowPriority: boolean,
     send: () => Promise<HttpAnswer>,
   ): Promise<HttpAnswer>
 }
@@ -131,9 +131,9 @@ export function openPacing(options: PacingOptions): Pacing {
   const leftOfPause = (): number => (pause === null ? 0 : leftUntil(pause.untilMs, clock.now()))
 
   /** Comes back when the request may be sent, with what to call when its answer is there. */
-  async function waitForTurn(request: HttpRequest, signal: AbortSignal, givesWay: boolean) {
+  async function waitForTurn(request: HttpRequest, signal: AbortSignal, lowPriority: boolean) {
     for (;;) {
-      const waitedMs = await limit.take(signal, givesWay)
+      const waitedMs = await limit.take(signal, lowPriority)
       if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
       const leftMs = leftOfPause()
       if (pause && leftMs > longestMs) throw notSentError(request, pause.failure)
@@ -164,8 +164,8 @@ export function openPacing(options: PacingOptions): Pacing {
   }
 
   return {
-    async send(request, signal, givesWay, send) {
-      const ended = await waitForTurn(request, signal, givesWay)
+    async send(request, signal, lowPriority, send) {
+      const ended = await waitForTurn(request, signal, lowPriority)
       try {
         const answer = await send()
         heed(errorThatAsksToWait(request, answer))

@@ -1,6 +1,6 @@
 // Where rules of the reader lead: to which state, with which position, and with which note. And what several states ask or see alike.
 
-import { learnt } from '../../capabilities.ts'
+import { detected } from '../../capabilities.ts'
 import { beginListing, type SeenPage } from '../../lists/listing.ts'
 import type { SortOrder } from '../../ports/source.ts'
 import { isAscending, outOfOrder } from '../../versions.ts'
@@ -20,10 +20,11 @@ export const lowest = (cursor: bigint, anchor: Anchor | null): bigint =>
 const maxTiePasses = 24
 
 /** Whether answers from the other end, the newest first, are believed. */
-export const confirmsEnd = ({ sorting, isCut }: Reading): boolean => sorting === 'proven' && !isCut
+export const confirmsEnd = ({ sorting, cutsBeforeSort }: Reading): boolean =>
+  sorting === 'proven' && !cutsBeforeSort
 
-export const maySort = ({ sorting, isCut }: Reading): boolean =>
-  !isCut && (sorting === 'proven' || sorting === 'unknown')
+export const maySort = ({ sorting, cutsBeforeSort }: Reading): boolean =>
+  !cutsBeforeSort && (sorting === 'proven' || sorting === 'unknown')
 
 /** No row is stored, and no record was ever shown. */
 export const isNothingKnown = ({ options, cursor, highestServed }: Reading): boolean =>
@@ -32,8 +33,8 @@ export const isNothingKnown = ({ options, cursor, highestServed }: Reading): boo
 export const isOutOfOrder = (versions: readonly bigint[]): string | false =>
   !isAscending(versions) && outOfOrder(versions)
 
-export const isCertain = ({ position, cursor, anchor, lacked, isCut }: Reading): boolean =>
-  position === cursor && anchor === null && lacked === null && !isCut
+export const isCertain = ({ position, cursor, anchor, lacked, cutsBeforeSort }: Reading): boolean =>
+  position === cursor && anchor === null && lacked === null && !cutsBeforeSort
 
 /**
  * Whether a page without anything new need not be written, because its records are rows already. A record that cannot be a row has to
@@ -86,7 +87,7 @@ export const askEnd = (reading: Reading, behind: ObservedPage | null, page = 1):
 /** The upstream refuses `Sorts`: nothing holds any more that was concluded from the order of its answers. */
 export const sortsRefused = (reading: Reading, why: string): Move<'next-page'> => ({
   reading: nextPage({ ...reading, sorting: 'refused', unread: null }),
-  effects: { learnt: [learnt('sorting', 'refused', why)] },
+  effects: { detected: [detected('sorting', 'refused', why)] },
 })
 
 export const prove = (reading: Reading, since: bigint, answers: readonly SeenPage[]): Reading<'proof'> => ({
@@ -122,17 +123,17 @@ export function takeBack(reading: Reading, evidence: string): Move<'passes'> {
       { ...reading, position: restsFrom, cursor: restsFrom, sorting: 'ignored', unread: null },
       restsFrom,
     ),
-    effects: { retreat: evidence, learnt: [learnt('sorting', 'ignored', evidence)] },
+    effects: { retreat: evidence, detected: [detected('sorting', 'ignored', evidence)] },
   }
 }
 
 /** Only small answers are whole, so nothing holds that was concluded from the order of larger ones. */
 export function takeCutBack(before: Reading, evidence: string): Move<'next-page'> {
   const { from, restsFrom = from } = before.options
-  const reading = { ...before, position: restsFrom, cursor: restsFrom, isCut: true, unread: null }
+  const reading = { ...before, position: restsFrom, cursor: restsFrom, cutsBeforeSort: true, unread: null }
   return {
     reading: inRange(reading, restsFrom, null),
-    effects: { retreat: evidence, learnt: [learnt('sorted_before_cut', 'no', evidence)] },
+    effects: { retreat: evidence, detected: [detected('sorted_before_cut', 'no', evidence)] },
   }
 }
 

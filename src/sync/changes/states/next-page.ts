@@ -47,13 +47,13 @@ const inRanges: readonly Rule<SeenNextPage>[] = [
   rule(
     'too much to be whole',
     'next-page',
-    ({ reading, page }) => reading.isCut && !isSmall(reading, page) && (narrower(page) ?? false),
+    ({ reading, page }) => reading.cutsBeforeSort && !isSmall(reading, page) && (narrower(page) ?? false),
     ({ reading, page }, below) => ({ reading: inRange(reading, page.since, below) }),
   ),
   rule(
     'one version is too much to be whole',
     'done',
-    ({ reading, page }) => reading.isCut && !isSmall(reading, page),
+    ({ reading, page }) => reading.cutsBeforeSort && !isSmall(reading, page),
     ({ reading }) => giveUp(reading, 'too many rows share one version'),
   ),
 ]
@@ -74,7 +74,7 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
     rule(
       'a whole range',
       'next-page',
-      ({ reading }) => reading.isCut && reading.state.below !== null,
+      ({ reading }) => reading.cutsBeforeSort && reading.state.below !== null,
       ({ reading, page }) => {
         const { upTo, below } = nextRange(reading, page)
         return { reading: inRange(advance(reading, upTo), upTo, below) }
@@ -83,7 +83,7 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
     rule(
       'whole to the end',
       'done',
-      ({ reading }) => reading.isCut,
+      ({ reading }) => reading.cutsBeforeSort,
       ({ reading, page }) => ({
         ...finish(advance(reading, page.last)),
         effects: { isLeftOut: !page.isNew },
@@ -219,11 +219,14 @@ function seeNextPage(reading: Reading<'next-page'>, answer: SeenPage): SeenNextP
 }
 
 /** The anchor, if the answer should show it and does not: the answer is empty, begins above the anchor, or is whole. */
-function whatIsLacking({ reading: { anchor, sorting, state, isCut }, page }: SeenNextPage): Anchor | false {
+function whatIsLacking({
+  reading: { anchor, sorting, state, cutsBeforeSort },
+  page,
+}: SeenNextPage): Anchor | false {
   if (anchor === null || page.since >= anchor.version) return false
   if (state.below !== null && state.below <= anchor.version) return false
   // The anchor has its place on a later page; the user's rights may have shortened this one. It has to come before the reading ends.
-  if (page.isNew && page.last < anchor.version && !isCut) return false
+  if (page.isNew && page.last < anchor.version && !cutsBeforeSort) return false
   // Where numbers are sorted as text, 100 comes before 97.
   const beginsBehind =
     sorting === 'proven' &&

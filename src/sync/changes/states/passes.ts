@@ -1,7 +1,7 @@
 // Where nothing sorts, or one version fills a page: page after page, in passes, until a count proves that all was seen. listing.ts knows
 // whether the passes have shown everything, this says up to which version.
 
-import { learnt } from '../../capabilities.ts'
+import { detected } from '../../capabilities.ts'
 import {
   type Listing,
   type ListingStep,
@@ -42,7 +42,7 @@ function see(reading: Reading<'passes' | 'one-version'>, event: Event): SeenList
     upTo: readUpTo(reading, listing, step),
     effects: {
       seen: page && { pageNumber: before.pageNumber, keys: wantedKeys(page, before.ceiling) },
-      learnt: step.kind === 'complete' && step.ignoresPaging ? [pagingIgnored(before)] : [],
+      detected: step.kind === 'complete' && step.ignoresPaging ? [pagingIgnored(before)] : [],
     },
   }
 }
@@ -152,7 +152,7 @@ function whyUncertain({ hasGaps, pass, ends }: Listing, { kind }: ListingStep): 
 }
 
 const pagingIgnored = ({ askedSize }: Listing) =>
-  learnt(
+  detected(
     'paging',
     'ignored',
     `asked for ${askedSize} records it served more, and the same on a page far behind`,

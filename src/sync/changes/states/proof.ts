@@ -1,6 +1,6 @@
 // Does the upstream sort, and numbers as numbers?
 
-import { learnt } from '../../capabilities.ts'
+import { detected } from '../../capabilities.ts'
 import type { SeenPage } from '../../lists/listing.ts'
 import { highest, outOfOrder } from '../../versions.ts'
 import { judge, proofQuestions, type SortingVerdict } from '../proof-of-sorting.ts'
@@ -74,8 +74,8 @@ export const proofRow = row<'proof', SeenProof>({
         state: { name: 'ranges', ...rangesTo(reading.cursor, far) },
       },
       effects: {
-        learnt: [
-          learnt('sorting', 'proven', verdict?.evidence ?? ''),
+        detected: [
+          detected('sorting', 'proven', verdict?.evidence ?? ''),
           ...topAtBeginning({ ...reading, goal: far.upTo + 1n }),
         ],
       },
@@ -86,7 +86,7 @@ export const proofRow = row<'proof', SeenProof>({
       ({ verdict }) => verdict?.sorting === 'proven' && verdict,
       ({ reading }, { evidence }) => ({
         reading: nextPage({ ...reading, sorting: 'proven' }),
-        effects: { learnt: [learnt('sorting', 'proven', evidence), ...firstTop(reading)] },
+        effects: { detected: [detected('sorting', 'proven', evidence), ...firstTop(reading)] },
       }),
     ),
     rule(
@@ -99,7 +99,9 @@ export const proofRow = row<'proof', SeenProof>({
     otherwise('sorting not proven', 'next-page', ({ reading, verdict }) => ({
       reading: nextPage({ ...reading, sorting: 'ignored' }),
       effects:
-        verdict?.sorting === 'ignored' ? { learnt: [learnt('sorting', 'ignored', verdict.evidence)] } : {},
+        verdict?.sorting === 'ignored'
+          ? { detected: [detected('sorting', 'ignored', verdict.evidence)] }
+          : {},
     })),
   ],
 })
@@ -158,7 +160,7 @@ const mostHiddenEnds = 8
 /** The highest version when the first load began. What existed then is not late, whenever the position gets there. */
 const firstTop = ({ options, highestServed }: Reading) =>
   options.from === 0n && options.until === null && highestServed !== null
-    ? [learnt('first_top', String(highestServed), 'the highest version served when the first load began')]
+    ? [detected('first_top', String(highestServed), 'the highest version served when the first load began')]
     : []
 
 /** The questions of the proof have shown the highest version, and how closely versions lie where reading begins. */

@@ -1,6 +1,6 @@
 // Pages that came sorted, behind which there is more: on to the next one, or, where much is above, in ranges side by side.
 
-import { type Learnt, learnt } from '../../capabilities.ts'
+import { type Detected, detected } from '../../capabilities.ts'
 import type { Unread } from '../../ports/store.ts'
 import { densityOf, type Far, isFar, readThrough, unreadAbove } from '../ranges.ts'
 import { type Move, otherwise, type Rule, row, rule } from '../rules.ts'
@@ -49,7 +49,7 @@ export const muchIsAbove = rule<SeenSorted, 'ranges', Far>(
   (seen) => mayReadRanges(seen) && isMuchAbove(seen),
   (seen, far) => ({
     ...readRanges(seen, rangesTo(belowLast(seen).cursor, far)),
-    effects: { learnt: topAtBeginning(seen.reading) },
+    effects: { detected: topAtBeginning(seen.reading) },
   }),
 )
 
@@ -146,10 +146,10 @@ export const leastRows = ({ options: { load }, largestAnswer }: Reading): number
   (load?.leastPages ?? 0) * largestAnswer
 
 /** The highest version when this reading in ranges began. What existed then is not late, whenever the position gets there. */
-export function topAtBeginning({ options, goal, highestServed }: Reading): Learnt[] {
+export function topAtBeginning({ options, goal, highestServed }: Reading): Detected[] {
   const highestKnown = goal ?? highestServed
   return options.until === null && highestKnown !== null
-    ? [learnt('first_top', String(highestKnown), 'the highest version when reading in ranges began')]
+    ? [detected('first_top', String(highestKnown), 'the highest version when reading in ranges began')]
     : []
 }
 
