@@ -43,7 +43,7 @@ export const workerVariables = {
   },
   SCHEDULE_DELETIONS: {
     describe:
-      'how often Tidemark searches for records that vanished from the upstream; one small request per stream if none did',
+      'how often Tidemark searches for records that vanished from the upstream; three small requests per stream if none did',
     fallback: '`60s`',
     form: 'duration or cron expression',
     schema: schedule('60s'),

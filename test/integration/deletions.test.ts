@@ -88,7 +88,7 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(note).toBe('2 gone')
     expect(tally.requests).toBeLessThan(35)
     expect(await gone()).toEqual(['17 absent', '640 absent'])
-    expect((await search(context)).tally.requests).toBe(2)
+    expect((await search(context)).tally.requests).toBe(3)
   })
 
   it('are known only when no record that became visible late can have hidden one in the count', async () => {
@@ -106,7 +106,9 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     await writeAsTidemark(database.pool, 'delete from mirror.assignment where assignment_id = 500')
     const vanishedAt = new Date()
     upstream.source.remove('assignment', 640)
-    expect(await search(context)).toMatchObject({ note: null })
+    // Compares the first place besides the last, not one between the two.
+    const now = () => new Date(Math.floor(Date.now() / 899_000) * 899_000)
+    expect(await findDeletions({ ...contextOf(context), now })).toMatchObject({ note: null })
     expect(await knownThrough()).toEqual(known)
     expect(await lookBack()).toMatchObject({ tally: { inserted: 1 } })
     expect(await search(context)).toMatchObject({ note: '1 gone' })
@@ -180,10 +182,10 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     await lookBack()
     await search(context)
     expect((await knownThrough())?.getTime()).toBeGreaterThan(vanishedAt.getTime())
-    expect((await search(context)).tally.requests).toBe(2)
+    expect((await search(context)).tally.requests).toBe(3)
     upstream.source.remove('assignment', broken.id)
     await search(context)
-    expect((await search(context)).tally.requests).toBe(2)
+    expect((await search(context)).tally.requests).toBe(3)
     const { rows } = await database.pool.query(
       `select drop_reason from tidemark.quarantine where stream = 'assignment' and dropped_at is not null`,
     )

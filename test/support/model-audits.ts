@@ -204,7 +204,6 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
       }
     },
     markedByParts: async () => [],
-    confirmGone: async () => {},
     async someDeleted() {
       const row = [...mirror.rows.values()].find(({ gone }) => gone === 'source')
       return row ? BigInt(row.key) : null

@@ -107,9 +107,7 @@ function suspectsOf(parts: RunParts): Pick<ShownRows, 'suspect' | 'countSuspects
 }
 
 /** The half of ShownRows that tells which records are looked at again. */
-function lookedAgainOf(
-  parts: RunParts,
-): Pick<ShownRows, 'hiddenKeys' | 'noteThere' | 'markedByParts' | 'confirmGone'> {
+function lookedAgainOf(parts: RunParts): Pick<ShownRows, 'hiddenKeys' | 'noteThere' | 'markedByParts'> {
   const { session, stream } = parts
   const { client } = session
   return {
@@ -131,15 +129,6 @@ function lookedAgainOf(
         ),
       )
       return rows.map(({ key }) => BigInt(key))
-    },
-    async confirmGone(gone) {
-      await session.fenced(() =>
-        client.query(
-          `update tidemark.suspect set evidence = told.evidence from unnest($2::text[], $3::text[]) as told (key, evidence)
-           where stream = $1 and suspect.key = told.key`,
-          [stream.name, gone.map(({ key }) => key), gone.map(({ evidence }) => evidence)],
-        ),
-      )
     },
   }
 }
@@ -234,34 +223,7 @@ export function shownRowsOf(parts: RunParts): ShownRows {
   const { client } = session
   return {
     ...{ ...shownKeysOf(parts), ...suspectsOf(parts) },
-    async clock() {
-      const { rows } = await session.alone(() =>
-        client.query<{ at: string }>('select clock_timestamp()::text as at'),
-      )
-      return rows[0]?.at ?? 'now'
-    },
-    async markGone(gone, askedAt) {
-      const marked = await session.fencedAfterWrites(async () => {
-        const tableSchema = await readTableSchema(client, stream)
-        if (!tableSchema) return 0
-        await noteRemoved(client, tableSchema, gone)
-        return await markAbsent(client, tableSchema, {
-          from: 'unnest($1::text[], $2::text[]) as absent (key, evidence)',
-          where: `absent.key = mine.${pg.escapeIdentifier(tableSchema.key.name)}::text and ${isOlderSql('$3')}`,
-          values: [
-            gone.map(({ key }) => key),
-            gone.map(({ evidence }) => evidence),
-            parts.startedAt,
-            askedAt,
-          ],
-          at: '$4::timestamptz',
-          evidence: 'absent.evidence',
-        })
-      })
-      parts.onMarked(marked)
-      return marked
-    },
-    ...{ ...blockingOf(parts), ...lookedAgainOf(parts), ...ranksOf(parts) },
+    ...{ ...blockingOf(parts), ...lookedAgainOf(parts), ...ranksOf(parts), ...markingOf(parts) },
     async sweep() {
       const { rows } = await session.alone(() =>
         client.query<{ swept_key: string | null; began: Date | null }>(
@@ -297,6 +259,52 @@ export function shownRowsOf(parts: RunParts): ShownRows {
       )
     },
   }
+}
+
+/** The half of ShownRows that marks. */
+function markingOf(parts: RunParts): Pick<ShownRows, 'clock' | 'markGone'> {
+  const { session, stream } = parts
+  const { client } = session
+  return {
+    async clock() {
+      const { rows } = await session.alone(() =>
+        client.query<{ at: string }>('select clock_timestamp()::text as at'),
+      )
+      return rows[0]?.at ?? 'now'
+    },
+    async markGone(gone, askedAt) {
+      const marked = await session.fencedAfterWrites(async () => {
+        const tableSchema = await readTableSchema(client, stream)
+        if (!tableSchema) return 0
+        await noteRemoved(client, tableSchema, gone)
+        const count = await markAbsent(client, tableSchema, {
+          from: 'unnest($1::text[], $2::text[]) as absent (key, evidence)',
+          where: `absent.key = mine.${pg.escapeIdentifier(tableSchema.key.name)}::text and ${isOlderSql('$3')}`,
+          values: [
+            gone.map(({ key }) => key),
+            gone.map(({ evidence }) => evidence),
+            parts.startedAt,
+            askedAt,
+          ],
+          at: '$4::timestamptz',
+          evidence: 'absent.evidence',
+        })
+        await keepEvidence(client, stream.name, gone)
+        return count
+      })
+      parts.onMarked(marked)
+      return marked
+    },
+  }
+}
+
+/** Also of rows that were marked before. */
+async function keepEvidence(client: ClientBase, stream: string, gone: readonly Gone[]): Promise<void> {
+  await client.query(
+    `update tidemark.suspect set evidence = told.evidence from unnest($2::text[], $3::text[]) as told (key, evidence)
+     where stream = $1 and suspect.key = told.key`,
+    [stream, gone.map(({ key }) => key), gone.map(({ evidence }) => evidence)],
+  )
 }
 
 /** Records that the source had marked as deleted, and those in quarantine, that are gone now: no list shows them any more. */

@@ -12,7 +12,7 @@ import { KeyOrderBroken, keyListing } from '../lists/by-key.ts'
 import { keyOrderOf } from '../lists/key-order.ts'
 import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
 import { countListed, probeRanks, type RankSides } from './rank-probe.ts'
-import { leaveToReconcile, lookAt, mostAtOnce, type Search, tooMany, whileBlocked } from './search.ts'
+import { decide, lookAt, mostAtOnce, type Search } from './search.ts'
 import { openShownKeys } from './shown-keys.ts'
 import { sweep } from './sweep.ts'
 
@@ -168,23 +168,25 @@ async function rankSides(search: Search, withDeleted: boolean): Promise<RankSide
 }
 
 async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked> {
-  const { run, before, stream } = search
+  const { run } = search
   run.progress.step('Search for vanished records by rank')
   const sides = await rankSides(search, withDeleted)
   const tooManyByRank = await decideBySize(search, sides)
   if (tooManyByRank !== null) return { isSettled: false, blocked: tooManyByRank }
-  const found = await probeRanks(sides, mostAtOnce)
+  const found = await probeRanks(
+    sides,
+    mostAtOnce,
+    1 + (Math.floor(search.now().getTime() / 1_000) % Math.max(1, sides.count)),
+  )
   // Behind its last place the list showed a record again. Either it has no end, which is tested now, or a record came in between just now.
   if (found.repeats) {
     await testRanks(search)
     return nothingSettled
   }
-  // There are too many differences for this: whether they are real, the sweep finds out.
-  if (!found.isWhole) return { ...nothingSettled, isOverwhelmed: true }
-  const blocked =
-    found.vanished.length > 0 && before.isBlocked
-      ? whileBlocked(stream.name)
-      : await tooMany(search, found.vanished.length)
+  // There are too many differences for this, or they cancel each other: whether they are real, the sweep finds out.
+  if (!found.isWhole)
+    return { ...nothingSettled, isOverwhelmed: found.vanished.length + found.unknown.length > 0 }
+  const blocked = await decide(search, found.vanished.length)
   if (blocked !== null) return { isSettled: false, blocked }
   const looked = await lookAt(search, found.vanished)
   const unexplained = looked.unclear + (await fetchUnknown(search, found.unknown))
@@ -225,8 +227,7 @@ async function decideBySize(search: Search, sides: RankSides): Promise<string | 
   const missing = sides.count - (await countListed(sides))
   // Rows that the source had marked as deleted before may be among them: that they go is no news.
   const ofLiving = missing - Math.max(0, sides.count - search.living)
-  if (ofLiving <= mostAtOnce) return null
-  return (await tooMany(search, ofLiving)) ?? (await leaveToReconcile(search, ofLiving))
+  return await decide(search, ofLiving)
 }
 
 /** A record that the user may not see counts in ranks, but its place in the list is empty: so ranks call rows vanished that are there. */

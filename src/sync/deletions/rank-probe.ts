@@ -1,8 +1,8 @@
 // The rank probe: finds vanished records with few small requests. It asks the upstream's list, sorted by key, for its N-th record. If that
 // is our N-th row, the list has as many records below it as we have rows, and nothing has vanished. If it is another, halving finds the
 // place. Behind our last row the list may show nothing, or newer records. If it shows its last page again in every place behind, ranks
-// tell nothing. One vanished and one unknown record below N cancel each other, so the sweep never stops altogether. Pure but for its
-// questions.
+// tell nothing. One vanished and one unknown record below N cancel each other, so another place is compared each time, and the sweep never
+// stops altogether. Pure but for its questions.
 
 export type RankSides = {
   /** How many of our rows the list shows. */
@@ -20,7 +20,7 @@ export type RankFindings = {
   readonly unknown: readonly bigint[]
   /** In the place behind our last row, the list showed that row's key again, or a lower one. */
   readonly repeats: boolean
-  /** Every difference up to the highest of our keys is explained; false: there are more than `mostFound`, or the list repeats itself. */
+  /** Every difference up to the highest of our keys is explained; false: there are more than `mostFound`, some cancel each other, or the list repeats itself. */
   readonly isWhole: boolean
   /** How many places were asked for. */
   readonly compared: number
@@ -53,7 +53,8 @@ export async function countListed({ count, ours, theirs }: RankSides): Promise<n
   return upTo
 }
 
-export async function probeRanks(sides: RankSides, mostFound: number): Promise<RankFindings> {
+/** `spot` is a place anywhere: a record that vanished and one that is missing here differ in all places between them, and in none behind. */
+export async function probeRanks(sides: RankSides, mostFound: number, spot: number): Promise<RankFindings> {
   const vanished: bigint[] = []
   let compared = 0
   const unknown: bigint[] = []
@@ -72,6 +73,8 @@ export async function probeRanks(sides: RankSides, mostFound: number): Promise<R
   while (vanished.length + unknown.length < mostFound) {
     const last = sides.count === 0 ? null : await compare(sides.count)
     if (last === null || last.isSame) {
+      const isNew = sides.count > 0 && vanished.length + unknown.length === 0
+      if (isNew && !(await compare(spot)).isSame) break
       const highest = last?.ours ?? null
       const behind = highest === null ? null : await sides.theirs(placeOf(sides.count, highest) + 1)
       if (behind === null || highest === null)

@@ -29,28 +29,25 @@ export type Search = ReadingContext & {
   wantsReconcile: boolean
 }
 
-/** Too many at once prove nothing, even if each of them is gone when asked for (P7). Returns why nothing is marked; null: they are few. */
-export async function tooMany(search: Search, missing: number): Promise<string | null> {
+/**
+ * What becomes of so many missing rows, before any of them is marked (P7): nothing while a person has to decide, and these may be among
+ * them; too many at once prove nothing, even if each of them is gone when asked for; many are left to a reconcile. Returns why nothing is
+ * marked; null: they are few.
+ */
+export async function decide(search: Search, missing: number): Promise<string | null> {
   const { run, stream, living, before } = search
+  if (missing <= 0) return null
+  const review = `To review ${before.isBlocked ? 'the deletions' : 'them'}: tidemark deletions list ${stream.name}`
+  if (before.isBlocked) return `blocked: nothing is marked until somebody has decided. ${review}`
   const shortfall = { living, missing, seen: Math.max(0, living - missing) }
-  if (missing === 0 || !isDoubtfulWith(shortfall, before.marked)) return null
-  await run.shown.block(shortfall)
-  await wantReconcile(search)
-  return `blocked: the list lacks ${count(missing)} of ${count(living)} rows. To review them: tidemark deletions list ${stream.name}`
-}
-
-export const whileBlocked = (stream: string): string =>
-  `blocked: nothing is marked until somebody has decided. To review the deletions: tidemark deletions list ${stream}`
-
-export async function leaveToReconcile(search: Search, missing: number): Promise<string> {
-  if (search.before.isBlocked) return whileBlocked(search.stream.name)
-  await wantReconcile(search)
-  return `the list lacks ${plural(missing, 'row')} or more; none was marked, a reconcile compares the whole list first`
-}
-
-async function wantReconcile(search: Search): Promise<void> {
+  const isDoubtful = isDoubtfulWith(shortfall, before.marked)
+  if (!isDoubtful && missing <= mostAtOnce) return null
+  if (isDoubtful) await run.shown.block(shortfall)
   search.wantsReconcile = true
-  await search.run.shown.wantReconcile()
+  await run.shown.wantReconcile()
+  return isDoubtful
+    ? `blocked: the list lacks ${count(missing)} of ${count(living)} rows. ${review}`
+    : `the list lacks ${plural(missing, 'row')} or more; none was marked, a reconcile compares the whole list first`
 }
 
 // ── suspects ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -83,9 +80,6 @@ export async function lookAt(search: Search, keys: readonly bigint[]): Promise<L
     await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
   await run.shown.noteThere(there)
   const areGone = gone.length > 0 && (found.length > 0 || (await search.listed.areThere(signal)))
-  if (areGone) {
-    search.marked += await run.shown.markGone(gone, askedAt)
-    await run.shown.confirmGone(gone)
-  }
+  if (areGone) search.marked += await run.shown.markGone(gone, askedAt)
   return { alive: there.length, unclear: keys.length - found.length - (areGone ? gone.length : 0) }
 }

@@ -6,7 +6,7 @@ import type { RecordList } from '../../wire/record-page.ts'
 import { keyListing, listByKey } from '../lists/by-key.ts'
 import type { Slice } from '../ports/audits.ts'
 import { batches } from '../reconcile/prove-gone.ts'
-import { leaveToReconcile, lookAt, mostAtOnce, type Search, tooMany } from './search.ts'
+import { decide, lookAt, type Search } from './search.ts'
 
 /** So many pages of the list are compared in one run. */
 const mostPages = 25
@@ -84,16 +84,14 @@ async function bringWhatIsNew(search: Search, records: RecordList): Promise<void
 async function compareSlice(search: Search, slice: Slice): Promise<string | null> {
   const { run } = search
   // The list showed nothing at all, which proves nothing: all rows count as missing.
-  if (slice.after === null && slice.to === null) return await tooMany(search, search.living)
+  if (slice.after === null && slice.to === null) return await decide(search, search.living)
   const missing = await run.shown.countMissing(slice)
   if (missing.all === 0) return null
   // Rows that the source had marked as deleted before do not count: that they go is no news.
   search.missing += missing.living
-  // A person has to decide about blocked deletions, and these rows may be among them.
-  if (search.missing > mostAtOnce || search.before.isBlocked)
-    return await leaveToReconcile(search, search.missing)
-  await run.shown.suspect(slice)
-  return await tooMany(search, search.missing)
+  const blocked = await decide(search, search.missing)
+  if (blocked === null) await run.shown.suspect(slice)
+  return blocked
 }
 
 /** Returns of how many it was not told whether they are there. */

@@ -98,11 +98,9 @@ export type ShownRows = {
   noteThere(keys: readonly string[]): Promise<void>
   /** Keys of rows that a reconcile marked as gone by parts of the list, without a look at each, those marked longest ago first. */
   markedByParts(limit: number): Promise<readonly bigint[]>
-  /** A look at each of these said that it is gone. */
-  confirmGone(gone: readonly Gone[]): Promise<void>
   /** The key of a row that the source marks as deleted. */
   someDeleted(): Promise<bigint | null>
-  /** Marks rows whose records were looked at and are gone; not one that was written since the run began (P7). */
+  /** Marks rows whose records were looked at and are gone; not one that was written since the run began (P7). Keeps the evidence. */
   markGone(gone: readonly Gone[], askedAt: string): Promise<number>
   /** The time by the clock of the database: read before records are asked for. */
   clock(): Promise<string>
