@@ -309,8 +309,8 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P5',
     name: 'nobody looks whether a trigger has dropped new rows',
     file: 'src/store/writing/stage-page.ts',
-    find: 'if (taken < rows.length) throw',
-    replace: 'if (taken < 0) throw',
+    find: '  if (taken < keys.length) throw new RowsLeftOut(tableSchema)\n',
+    replace: '',
   },
   {
     test: 'test/property/beliefs.test.ts',

@@ -15,6 +15,7 @@ import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Rejected, Row } from '../../streams/record.ts'
 import type { RunEnd, Unread } from '../../sync/ports/store.ts'
+import type { Copies } from '../encoding/copy-rows.ts'
 import type { EncodedPage } from '../encoding/page.ts'
 import { type Growth, growTable } from '../schema/grow-table.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
@@ -25,7 +26,6 @@ import { quarantine } from './quarantine.ts'
 import {
   beginSql,
   insertRows,
-  insertStaged,
   isAboutInserting,
   type Merged,
   mergeApart,
@@ -179,18 +179,15 @@ async function writeQuickly(
 ): Promise<Merged> {
   const mayInsert =
     !mustMerge && !encoded.areOnlyHashes && returns === 'counts' && tableSchema.history === null
-  const insert = async (rows: readonly Row[], inserting: () => Promise<void>) => {
+  const insert = async (copies: Copies, rows: readonly Row[], beginning: () => string | null) => {
     await turn.mayCopy()
-    await inserting().catch((cause) => {
+    await insertRows(client, tableSchema, { copies, rows }, beginning()).catch((cause) => {
       throw isAboutInserting(cause) ? new TryAgain('insert refused', { cause }) : cause
     })
     turn.hasCopied()
     return { ...nothingMerged, inserted: rows.length }
   }
-  if (mayInsert && isAllNew()) {
-    const { all: copies, rows } = encoded
-    return await insert(rows, () => insertRows(client, tableSchema, { copies, rows }, begin()))
-  }
+  if (mayInsert && isAllNew()) return await insert(encoded.all, encoded.rows, begin)
   await prepareStaging(client, tableSchema)
   if (returns === 'differences') {
     // A row that somebody changed here without a trace shows only when it is compared with the whole record (P16).
@@ -211,9 +208,7 @@ async function writeQuickly(
   if (encoded.areOnlyHashes) throw new TryAgain('rows wanted')
   if (mayInsert && news.areAllNew) {
     const rows = indexes.map((index) => encoded.rows[index] as Row)
-    return await insert(rows, () =>
-      insertStaged(client, tableSchema, { copies: encoded.only(indexes), rows }),
-    )
+    return await insert(encoded.only(indexes), rows, () => null)
   }
   await stageRows(client, encoded.only(indexes), '')
   await turn.take()

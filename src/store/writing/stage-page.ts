@@ -155,39 +155,25 @@ export async function stagePage(
   await copyIn(client, stageSql, copies, { before: `${beginSql(timeZone)}; ` })
 }
 
-/** Rows that are all new, as it seems. */
-export type NewRowsOf = { readonly copies: Copies; readonly rows: readonly Row[] }
-
-/** Instead of staging and merging. `before` begins the transaction. */
+/**
+ * Instead of staging and merging, for rows that are all new, as it seems. `begin` begins the transaction; null: one has begun, and found them
+ * to be new. Then they are staged and inserted in one message, without an error where another writer brings one of them meanwhile.
+ */
 export async function insertRows(
   client: ClientBase,
   tableSchema: TableSchema,
-  { copies, rows }: NewRowsOf,
-  begin: string,
+  { copies, rows }: { readonly copies: Copies; readonly rows: readonly Row[] },
+  begin: string | null,
 ): Promise<void> {
-  const before = `${begin}${expectNewSql(
-    tableSchema,
-    rows.map(({ key }) => key),
-  )}`
-  const taken = await copyIn(client, insertSql(tableSchema), copies, {
-    before,
-    condition: insertConditionSql,
-  })
-  expectAll(taken, rows, tableSchema)
-}
-
-function expectAll(taken: number, rows: readonly Row[], tableSchema: TableSchema): void {
-  if (taken < rows.length) throw new RowsLeftOut(tableSchema)
-}
-
-/** The same within a transaction that has begun and found the rows to be new: in one message, too, and without an error where another writer brings one of them meanwhile. */
-export async function insertStaged(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  { copies, rows }: NewRowsOf,
-): Promise<void> {
-  const taken = await copyIn(client, stageSql, copies, { after: insertStagedSql(tableSchema) })
-  expectAll(taken, rows, tableSchema)
+  const keys = rows.map(({ key }) => key)
+  const taken =
+    begin === null
+      ? await copyIn(client, stageSql, copies, { after: insertStagedSql(tableSchema) })
+      : await copyIn(client, insertSql(tableSchema), copies, {
+          before: `${begin}${expectNewSql(tableSchema, keys)}`,
+          condition: insertConditionSql,
+        })
+  if (taken < keys.length) throw new RowsLeftOut(tableSchema)
 }
 
 // A program that is frozen in the middle of a page holds its rows, and the row of its lease, no longer than this. A page that waits
