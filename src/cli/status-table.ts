@@ -156,11 +156,12 @@ export function statusLines(status: Status, out: Look, before: Status | null = n
   ]
 }
 
-export const verdictOf = ({ problems, lines }: Status): string =>
-  verdictInWords(
-    problems,
-    lines.map(({ overview }) => overview),
-  )
+/** Nothing stays up to date without a worker. */
+export function verdictOf({ problems, lines, worker }: Status): string {
+  const streams = lines.map(({ overview }) => overview)
+  const words = verdictInWords(problems, streams)
+  return worker?.isThere === false && words.endsWith('up to date') ? 'No worker is running' : words
+}
 
 function workerLine({ worker, now }: Status, out: Look): readonly string[] {
   if (worker === null || worker.isThere) return []

@@ -92,7 +92,8 @@ export function createTestBrowser(): TestBrowser {
           breaker.push(`error on the console: ${message.text()}`)
       })
       page.on('requestfailed', (request) => {
-        if (!isEvents(request.url())) breaker.push(`failed: ${request.url()} ${request.failure()?.errorText}`)
+        if (!isEvents(request.url()) && request.resourceType() !== 'fetch')
+          breaker.push(`failed: ${request.url()} ${request.failure()?.errorText}`)
       })
       page.on('request', (request) => {
         const { origin, protocol } = new URL(request.url())
@@ -104,7 +105,7 @@ export function createTestBrowser(): TestBrowser {
   }
 }
 
-/** Leaving a page, or stopping the worker, breaks its events off. */
+/** Leaving a page, or stopping the worker, breaks off its events, and the page that it asks for again. */
 const isEvents = (url: string): boolean => url.endsWith('/events')
 
 /** The page hears from the worker. Only one that follows what happens shows the word. */

@@ -167,6 +167,8 @@ describe('the status', () => {
       },
       look(undefined),
     )
+    const loaded = { ...status, problems: [], worker: { isThere: false, seenAt: ago(300) } }
+    expect(statusLines(loaded, look(undefined))[0]).toBe('No worker is running · 14:02:31 UTC')
     expect(lines[0]).toBe('First load: 0 of 1 streams are complete · 14:02:31 UTC')
     expect(lines[1]).toBe('No worker has run for 5 min, so nothing is read. Start one: tidemark serve')
     expect(lines.join('\n')).toContain('◐ assignment  first load 62 %')
