@@ -30,7 +30,6 @@ import {
   type Merged,
   mergeApart,
   mergePage,
-  mergeWhole,
   nothingMerged,
   prepareStaging,
   stageRows,
@@ -245,9 +244,7 @@ export async function commitCarefully(
       const { returns } = context
       const into = { ...changed, returns, readAtMs: page.readAtMs }
       const encoded = growth && (await changed.encode(page.rows))
-      const merged = encoded
-        ? await mergeWhole(client, into, page.rows, encoded)
-        : await mergeApart(client, into, page.rows)
+      const merged = await mergeApart(client, into, page.rows, encoded)
       const columnsVersion = changed.tableSchema.version
       const committed = await end(client, context, page, { merged, rejected: merged.refused, columnsVersion })
       return { committed, table: changed, encoded }

@@ -266,31 +266,26 @@ type Into = {
 }
 
 /**
- * Merges rows of which Postgres may refuse some for their content. Those are found and set apart, and the rest is written (P5). Within a
- * transaction that has begun. `encoded`: the rows in that form.
+ * Merges rows of which Postgres may refuse some for their content. Those are found and set apart, and the rest is written (P5): the rows that
+ * a trigger left out are taken out, and otherwise the rows are halved until those that are refused stand alone. Within a transaction that has
+ * begun. `encoded`: the rows in that form, which is tried first; null: as text, of which Postgres says best what it refuses.
  */
-export async function mergeWhole(
+export async function mergeApart(
   client: ClientBase,
   into: Into,
   rows: readonly Row[],
-  encoded: EncodedPage,
+  encoded: EncodedPage | null,
 ): Promise<Separated> {
-  return (await mergeIfTaken(client, into, encoded)).merged ?? (await mergeApart(client, into, rows))
-}
-
-/** Takes out the rows that a trigger left out, and otherwise halves the rows until those that are refused stand alone. */
-export async function mergeApart(client: ClientBase, into: Into, rows: readonly Row[]): Promise<Separated> {
   if (rows.length === 0) return { ...nothingMerged, refused: [] }
-  const { merged, refusal } = await mergeIfTaken(client, into, await into.encode(rows, { isAllText: true }))
+  const page = encoded ?? (await into.encode(rows, { isAllText: true }))
+  const { merged, refusal } = await mergeIfTaken(client, into, page)
   if (merged) return merged
+  if (encoded) return await mergeApart(client, into, rows, null)
   const isLeftOut = ({ key }: Row) => refusal instanceof RowsLeftOut && refusal.keys.has(key)
   const leftOut = rows.filter(isLeftOut)
   if (leftOut.length > 0) {
-    const others = await mergeApart(
-      client,
-      into,
-      rows.filter((row) => !isLeftOut(row)),
-    )
+    const left = rows.filter((row) => !isLeftOut(row))
+    const others = await mergeApart(client, into, left, null)
     const refused = leftOut.map(({ record }) => ({ record, reason: refusal.message }))
     return { ...others, refused: [...others.refused, ...refused] }
   }
@@ -301,8 +296,8 @@ export async function mergeApart(client: ClientBase, into: Into, rows: readonly 
       refused: [{ record: only.record, reason: `Postgres refused it: ${refusal.message}` }],
     }
   const middle = rows.length >> 1
-  const first = await mergeApart(client, into, rows.slice(0, middle))
-  const second = await mergeApart(client, into, rows.slice(middle))
+  const first = await mergeApart(client, into, rows.slice(0, middle), null)
+  const second = await mergeApart(client, into, rows.slice(middle), null)
   return {
     inserted: first.inserted + second.inserted,
     updated: first.updated + second.updated,
