@@ -131,11 +131,12 @@ type Played = { readonly marked: readonly number[]; readonly wrong: string | nul
 
 /** Ends when all that vanished is marked and deletions are known through the last press. Only then does the next order begin. */
 async function playOrder({ simulator, pool, press, approve }: World, order: Order): Promise<Played> {
-  const backup = new Set(simulator.source.ids('assignment'))
+  const before = simulator.source.ids('assignment')
+  const known = new Set(before)
   const vanished = new Map<number, number>()
   const marked: number[] = []
   const pressed = new AbortController()
-  const watching = watchVanished({ simulator, pool, backup, vanished, marked }, pressed.signal)
+  const watching = watchVanished({ simulator, pool, known, vanished, marked }, pressed.signal)
   for (const [index, card] of order.cards.entries()) {
     if (index > 0) await wait(order.gapMs)
     await press(card)
@@ -145,41 +146,46 @@ async function playOrder({ simulator, pool, press, approve }: World, order: Orde
   for (;;) {
     await wait(500)
     const sinceMs = Date.now() - lastAt.getTime()
-    if (order.cards.includes('delete-many')) await approve()
-    const known = await knownThrough(pool)
+    // When others are missing by now, it is tried again.
+    if (order.cards.includes('delete-many')) await approve().catch(() => {})
+    const through = await knownThrough(pool)
     const isMarked = [...vanished.values()].every((at) => at > lastAt.getTime() + pressedMs)
-    if (isMarked && known !== null && known > lastAt && sinceMs > hiddenMs + 1_000) break
+    if (isMarked && through !== null && through > lastAt && sinceMs > hiddenMs + 1_000) break
     const oldest = Math.min(...vanished.values())
     const isLate = !order.cards.includes('delete-many') && Date.now() - oldest > markedWithinMs
     if (isLate)
       wrong ??= `${[...vanished.keys()].slice(0, 5).join(', ')} vanished, and not marked within ${inSeconds(markedWithinMs)}`
     if (sinceMs < settledWithinMs) continue
-    wrong ??= `deletions known through ${known?.toISOString()}, pressed at ${lastAt.toISOString()}`
+    wrong ??= `deletions known through ${through?.toISOString()}, pressed at ${lastAt.toISOString()}`
     break
   }
   const knownMs = Date.now() - lastAt.getTime()
   pressed.abort()
   await watching
+  // The next order needs them.
+  for (const id of before)
+    if (simulator.source.versionOf('assignment', id) === null)
+      simulator.source.insert('assignment', null, { id })
   return { marked, wrong, knownMs }
 }
 
 type Watched = Pick<World, 'simulator' | 'pool'> & {
-  readonly backup: Set<number>
+  readonly known: Set<number>
   readonly vanished: Map<number, number>
   readonly marked: number[]
 }
 
 /** Four times a second: which records are gone, and which of their rows are marked. */
-async function watchVanished({ simulator, pool, backup, vanished, marked }: Watched, signal: AbortSignal) {
+async function watchVanished({ simulator, pool, known, vanished, marked }: Watched, signal: AbortSignal) {
   while (!signal.aborted) {
     const there = new Set(simulator.source.ids('assignment'))
     for (const id of there) {
-      backup.add(id)
+      known.add(id)
       vanished.delete(id)
     }
-    for (const id of backup) {
+    for (const id of known) {
       if (there.has(id)) continue
-      backup.delete(id)
+      known.delete(id)
       vanished.set(id, Date.now())
     }
     const { rows } = await pool.query<{ id: string }>(
