@@ -78,9 +78,18 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
     expect(await freshness()).toEqual([{ state: 'stopped', share: 1, reason: 'no right' }])
     await stands(`paused_at = now(), pause_reason = 'a move'`)
     expect(await freshness()).toEqual([{ state: 'paused', share: 1, reason: 'a move' }])
-    await stands(`paused_at = null, last_success_at = now() - interval '2 hours'`)
+    // A run may end well although it reads nothing to the end.
+    await stands(`paused_at = null, last_success_at = now(), read_through_at = now() - interval '2 hours'`)
     await database.pool.query(`update tidemark.standing set seen_at = now() - interval '6 minutes'`)
     expect(await freshness()).toEqual([{ state: 'behind', share: 1, reason: 'No worker is running.' }])
+    await stands(`read_through_at = now(), blocked_deletions = '{"missing": 7, "living": 9}'`)
+    expect(await freshness()).toEqual([{ state: 'live', share: 1, reason: 'Deletions wait for a decision.' }])
+    // In a new epoch everything is read again, and the load before says nothing of that.
+    await database.pool.query(
+      `update tidemark.progress set is_complete = true, share = 1 where stream = 'note'`,
+    )
+    await stands('read_through_at = null')
+    expect(await freshness()).toEqual([{ state: 'loading', share: null, reason: null }])
   })
 
   it('add rows up, take the worst ages, and tell when no worker looked', async () => {

@@ -12,7 +12,7 @@ import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { differences, watchClaims, watchReconcile } from './model-claims.ts'
 import { openTruth } from './model-freshness.ts'
 import { lyingUpstream, someLies } from './model-lies.ts'
-import { modelStore } from './model-store.ts'
+import { modelStore, type ObservedStore } from './model-store.ts'
 import { type ModelUpstream, modelStream } from './model-upstream.ts'
 import { oddWorlds } from './model-worlds.ts'
 import { seededRandom } from './random.ts'
@@ -34,33 +34,52 @@ const quietRounds = 12
 const mostRequests = 8_000
 const lookbackFloorMs = 60_000
 
-/** How the mirror is wrong in the end, and what runs told of that. Throws when what they said was not true. */
-export async function readLyingWorld({
-  world,
-  lies,
-  seed,
-  pageSize: smallPageSize,
-  ...plan
-}: LyingWorld): Promise<{ readonly wrong: readonly string[]; readonly told: readonly string[] }> {
-  const random = seededRandom(seed)
-  const pageSize = world.hides ? smallPageSize + 25 : smallPageSize
+/** What is read into, and its time: of the world, and of its runs. */
+type Mirror = {
+  readonly store: ObservedStore
+  readonly now: () => Date
+  readonly nowOfRuns: () => Date
+  pass(ms: number): void | Promise<void>
+  /** What an answer takes. */
+  answers(): void
+  /** What is shown besides, in words where it is false. */
+  readonly falseBesides?: () => readonly string[]
+}
+
+function inMemory(): Mirror {
   let timeMs = 0
   const now = () => new Date(timeMs)
+  const pass = (ms: number) => {
+    timeMs += ms
+  }
+  return { store: modelStore(now, null), now, nowOfRuns: now, pass, answers: () => pass(1_000) }
+}
+
+/** How the mirror is wrong in the end, and what runs told of that. Throws when what they said was not true. */
+export async function readLyingWorld(
+  { world, lies, seed, pageSize: smallPageSize, ...plan }: LyingWorld,
+  mirror = inMemory(),
+): Promise<{ readonly wrong: readonly string[]; readonly told: readonly string[] }> {
+  const random = seededRandom(seed)
+  const pageSize = world.hides ? smallPageSize + 25 : smallPageSize
+  const { store, now } = mirror
   const upstream = lyingUpstream({ world, lies, random, now })
-  const store = modelStore(now, null)
   const context = {
     store,
     source: upstream.source,
     stream: modelStream,
     pageSize,
-    now,
+    now: mirror.nowOfRuns,
     signal: new AbortController().signal,
     lookbackFloorMs,
     approved: 0,
   }
   const claims = watchClaims(store, upstream, { world, lies })
   const falseClaims = openTruth(upstream, { world, lies })
-  store.onFinished = (kind) => expect(falseClaims(store), `false after a run of ${kind}`).toEqual([])
+  store.onFinished = (kind) => {
+    const found = [...falseClaims(store), ...(mirror.falseBesides?.() ?? [])]
+    expect(found, `false after a run of ${kind}`).toEqual([])
+  }
   const operator = seededRandom(seed + 1)
   for (let change = 0; change < plan.initialChanges; change++) upstream.change()
   let changesLeft = 300
@@ -72,7 +91,7 @@ export async function readLyingWorld({
     }
   }
   upstream.truth.onRequest = () => {
-    timeMs += 1_000
+    mirror.answers()
     requests += 1
     if (requests > mostRequests) throw new Error('asks without end')
     perhapsChange(plan.changeChance)
@@ -80,9 +99,7 @@ export async function readLyingWorld({
   // So few that many missing ones are proven slice by slice.
   const slowLooks = {
     lookupsPerMinute: 1 + random.integer(8),
-    wait: async (ms: number) => {
-      timeMs += ms
-    },
+    wait: async (ms: number) => mirror.pass(ms),
   }
   const kinds = {
     incremental: () => readIncremental(context),
@@ -93,16 +110,16 @@ export async function readLyingWorld({
   }
   for (let round = 0; round < rounds; round++) {
     upstream.beginRound(round)
-    timeMs += random.integer(random.chance(0.2) ? 900_000 : 40_000)
+    await mirror.pass(random.integer(random.chance(0.2) ? 900_000 : 40_000))
     perhapsChange(0.6)
     await kinds.incremental()
     if (random.chance(0.5)) await kinds.lookback()
     if (random.chance(0.5)) await kinds.deletions()
     if (random.chance(0.2)) await kinds.reconcile()
     // A person keeps the rows of deletions that are blocked, or has them looked for again.
-    if (operator.chance(0.3)) store.reject(operator.chance(0.6))
+    if (operator.chance(0.3)) await store.reject(operator.chance(0.6))
   }
-  store.reject(false)
+  await store.reject(false)
   upstream.beQuiet()
   changesLeft = 0
   upstream.truth.settle()
@@ -110,7 +127,7 @@ export async function readLyingWorld({
   let told: readonly string[] = []
   let wrong = differences(store, upstream, world)
   for (let round = 0; round < quietRounds; round++) {
-    timeMs += 120_000
+    await mirror.pass(120_000)
     const outcomes: RunOutcome[] = [
       await kinds.incremental(),
       await kinds.lookback(),

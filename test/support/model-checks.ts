@@ -25,10 +25,15 @@ export function forgetGone(store: ModelStore, upstream: { all(): readonly { read
   for (const key of [...store.rows.keys()]) if (!there.has(key)) store.rows.delete(key)
 }
 
-type Watched = { visible(): readonly { id: number; version: bigint }[]; beginRun(): void }
+type Watched = {
+  visible(): readonly { id: number; version: bigint }[]
+  beginRun(): void
+  /** Rows whose version became visible after a higher one was. */
+  readonly late?: ReadonlySet<number>
+}
 
 /**
- * Checks P6 after every write, for what the run has moved the position past or counts as read above it, against what was visible when
+ * What a poll that is called complete claims, by the time through which all is read, is checked when it ends (P18). Checks P6 after every write, for what the run has moved the position past or counts as read above it, against what was visible when
  * it began. What counted as read by then was checked in the run that read it: what became visible there since is late.
  */
 export function watch(
@@ -48,6 +53,16 @@ export function watch(
     upstream.beginRun()
     return openRun(kind, stream)
   }
+  const isHere = ({ id, version }: { id: number; version: bigint }) =>
+    (store.rows.get(String(id))?.version ?? -1n) >= version
+  store.onFinish = ({ isComplete, status }, kind) => {
+    if (kind !== 'incremental' || !isComplete || status !== 'done' || isBlind()) return
+    const current = new Map(upstream.visible().map((row) => [row.id, row.version]))
+    const lost = readThen.visible.filter(
+      (row) => current.get(row.id) === row.version && !upstream.late?.has(row.id) && !isHere(row),
+    )
+    expect(lost, 'read through, and not here').toEqual([])
+  }
   store.onWrite = (moment) => {
     const position = store.position()
     const unread = store.unread()
@@ -58,7 +73,7 @@ export function watch(
           countsAsRead(version, { position, unread }) &&
           !countsAsRead(version, readThen) &&
           current.get(id) === version &&
-          !((store.rows.get(String(id))?.version ?? -1n) >= version),
+          !isHere({ id, version }),
       )
       expect(lost, `lost at or below position ${position}`).toEqual([])
     }

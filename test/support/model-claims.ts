@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import type { RunOutcome } from '../../src/sync/perform-run.ts'
 import type { RunEnd } from '../../src/sync/ports/store.ts'
 import type { Lie, LieKind, LyingUpstream } from './model-lies.ts'
-import type { ModelStore } from './model-store.ts'
+import type { ObservedStore } from './model-store.ts'
 import { type ModelRow, versionIn, versionNameOf } from './model-upstream.ts'
 import type { World } from './model-worlds.ts'
 
@@ -37,7 +37,7 @@ const goesBack: readonly LieKind[] = [
 const hidesMarked = ({ showsMarked }: World): boolean => showsMarked !== 'everywhere'
 
 /** How the mirror differs from what is there; records that no list shows, that cannot be rows, or that share a key, aside. */
-export function differences(store: ModelStore, { truth }: LyingUpstream, world: World): readonly string[] {
+export function differences(store: ObservedStore, { truth }: LyingUpstream, world: World): readonly string[] {
   const there = new Map(truth.all().map((row) => [String(row.id), row]))
   return [
     ...truth.visible().flatMap(({ id, version, deleted, text = 0 }) => {
@@ -59,7 +59,7 @@ export function differences(store: ModelStore, { truth }: LyingUpstream, world: 
 
 /** What has not changed since a reconcile began is here as it is there when it ends, or it tells that something is not (P13, P16). */
 export async function watchReconcile<Outcome extends RunOutcome>(
-  store: ModelStore,
+  store: ObservedStore,
   { truth, told, visibleSince, goneSince }: LyingUpstream,
   began: Date,
   run: () => Promise<Outcome>,
@@ -88,7 +88,7 @@ export async function watchReconcile<Outcome extends RunOutcome>(
 
 /** What runs say of the whole stream is checked when they say it. */
 export function watchClaims(
-  store: ModelStore,
+  store: ObservedStore,
   upstream: LyingUpstream,
   { world, lies }: { readonly world: World; readonly lies: readonly Lie[] },
 ) {

@@ -34,25 +34,28 @@ export type StoredRow = Row & {
   /** When the run began that found its record gone. */
   readonly markedAt?: Date
 }
-export type ModelStore = Store & {
+/** A store of which is known what it holds when a run has ended. */
+export type ObservedStore = Store & {
   readonly rows: Map<string, StoredRow>
   readonly position: () => bigint
-  readonly state: () => StreamState
-  readonly unread: () => Unread | null
-  /** Called before and after each write; throws to crash there. */
-  onWrite: (moment: 'before' | 'after') => void
   /** Called when a run ends; throws when that cannot be written down. */
   onFinish: (end: RunEnd, kind: RunKind) => void
   /** Called when that is written down. */
   onFinished: (kind: RunKind) => void
-  retreats: number
-  epochs: number
   /** Deletions wait for an operator. */
   readonly isBlocked: () => boolean
   /** A person keeps the rows of deletions that are blocked; false: takes that back. */
-  reject(isRejected: boolean): void
+  reject(isRejected: boolean): void | Promise<void>
   /** As `tidemark.freshness` says it. */
   readonly freshness: () => Freshness
+}
+export type ModelStore = ObservedStore & {
+  readonly state: () => StreamState
+  readonly unread: () => Unread | null
+  /** Called before and after each write; throws to crash there. */
+  onWrite: (moment: 'before' | 'after') => void
+  retreats: number
+  epochs: number
 }
 export type Freshness = {
   readonly readThroughVersion: bigint

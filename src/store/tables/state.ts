@@ -230,7 +230,7 @@ export const grantedTable = tidemark.table(
 
 /**
  * How far each stream has been read, for BI to join. What a worker noted counts for five minutes, or until the first load is over; without
- * a worker, a stream that was not read for an hour is behind.
+ * a worker, a stream that was not read through for an hour is behind.
  */
 export const freshnessView = tidemark
   .view('freshness', {
@@ -248,8 +248,8 @@ export const freshnessView = tidemark
   })
   .as(
     sql`select name as stream, nullif(position, 0) as read_through_version, read_through_at as read_through_time, last_success_at, last_reconcile_at, settled_through_version, settled_through_at as settled_through_time, deletions_known_at as deletions_known_through,
-  case when paused_at is not null then 'paused' when seen.state <> 'paused' and (seen.state <> 'loading' or read_through_at is null) then seen.state when read_through_at is null then (select 'loading' from tidemark.progress where progress.stream = name and reading = 'first load') when last_success_at > now() - interval '1 hour' then 'live' else 'behind' end as state,
-  case when read_through_at is not null then 1::real else (select share from tidemark.progress where progress.stream = name and reading = 'first load') end as loaded_share,
-  case when paused_at is not null then pause_reason when seen.state <> 'loading' or read_through_at is null and seen.stream is not null then seen.reason when read_through_at is null or last_success_at > now() - interval '1 hour' then null else 'No worker is running.' end as reason
+  case when paused_at is not null then 'paused' when seen.state <> 'paused' and (seen.state <> 'loading' or read_through_at is null) then seen.state when read_through_at is null then (select 'loading' from tidemark.progress where progress.stream = name and reading = 'first load') when read_through_at > now() - interval '1 hour' then 'live' else 'behind' end as state,
+  case when read_through_at is not null then 1::real else (select share from tidemark.progress where progress.stream = name and reading = 'first load' and not is_complete) end as loaded_share,
+  case when paused_at is not null then pause_reason when seen.state <> 'loading' or read_through_at is null and seen.stream is not null then seen.reason when read_through_at is null then null when read_through_at <= now() - interval '1 hour' then 'No worker is running.' when blocked_deletions is not null then 'Deletions wait for a decision.' end as reason
   from tidemark.stream left join tidemark.standing as seen on seen.stream = name and seen.seen_at > now() - interval '5 minutes'`,
   )
