@@ -36,7 +36,7 @@ export const showReading = (
     },
   })
 
-export function showProgress(options: {
+function showProgress(options: {
   readonly terminal: Output
   /** What is read, as the line calls it. */
   readonly title: string
