@@ -18,7 +18,6 @@ import type { Values, Variable } from './variable.ts'
 import { workerVariables } from './worker-variables.ts'
 
 export type { Environment } from './environment.ts'
-export type { Schedule } from './parsers.ts'
 
 export type MirrorConfig = Values<typeof mirrorVariables>
 type UpstreamValues = Values<typeof upstreamVariables>
