@@ -98,7 +98,7 @@ export function lineOf(progress: ReadingProgress, title: string, now: Date): str
     ...(seen.rowsPerSecond === null ? [] : [`${Math.round(seen.rowsPerSecond)}/s`]),
     ...(progress.unread === null ? [] : [`ranges=${progress.unread.length}`]),
   ]
-  if (seen.stalled || seen.isCatchingUp) return [...parts, outlookInWords(seen, now)].join(' ')
+  if (seen.stalled || seen.closing) return [...parts, outlookInWords(seen, now)].join(' ')
   if (!seen.left) return parts.join(' ')
   const left = leftInWords(seen.left)
     .replaceAll('–', '-')

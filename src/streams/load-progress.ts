@@ -47,8 +47,8 @@ export const isListing = ({ reading }: Pick<ReadingProgress, 'reading'>): boolea
 export type Estimate = {
   /** From 0 to 1; null: nobody knows how many there are. Never falls. */
   readonly share: number | null
-  /** Nearly all is read; what is left is what was made or changed meanwhile. */
-  readonly isCatchingUp: boolean
+  /** What it does when nearly all is read, in words; null before. */
+  readonly closing: string | null
   readonly rowsPerSecond: number | null
   /** Null: it cannot be said yet. `mostMs` null: it may take any time. */
   readonly left: { readonly leastMs: number; readonly mostMs: number | null } | null
@@ -81,7 +81,7 @@ export function estimate(progress: ReadingProgress, now: Date): Estimate {
   const isLeftUnknown = total === null || isComplete || isCatchingUp || stalled !== null
   return {
     share: isComplete ? 1 : share,
-    isCatchingUp,
+    closing: isCatchingUp ? closingInWords(progress) : null,
     rowsPerSecond: stalled ? 0 : rowsPerSecond,
     left: isLeftUnknown ? null : timeLeft(total - rows, rowsBy, beganMs, nowMs),
     stalled,
@@ -138,8 +138,21 @@ const firstSentence = (text: string): string => text.split(/(?<=\.)\s+(?=[A-Z])/
 export const percent = (share: number): number => (share >= 1 ? 100 : Math.min(99, Math.floor(share * 100)))
 
 /** `37,412 of about 60,005`. */
-export const rowsInWords = ({ rows, total }: Pick<ReadingProgress, 'rows' | 'total'>): string =>
-  total === null ? `${count(rows)} rows` : `${count(rows)} of about ${count(Math.max(total, rows))}`
+export function rowsInWords(progress: Pick<ReadingProgress, 'reading' | 'rows' | 'total'>): string {
+  const { rows, total } = progress
+  if (total === null) return `${count(rows)} rows`
+  if (isAgain(progress)) return `${count(rows)} records of about ${count(total)} rows`
+  return `${count(rows)} of about ${count(Math.max(total, rows))}`
+}
+
+/** A comparison lists again what moved, or differed, and counts it once more. */
+const isAgain = (progress: Pick<ReadingProgress, 'reading' | 'rows' | 'total'>): boolean =>
+  isListing(progress) && progress.total !== null && progress.rows > progress.total
+
+function closingInWords(progress: ReadingProgress): string {
+  if (!isListing(progress)) return 'catching up'
+  return isAgain(progress) ? 'listing again what may differ' : 'nearly all is listed'
+}
 
 /** `35–45 s`, `2–2.5 min`, `about 3 h`: two digits at most, the least rounded down and the most up. */
 export function leftInWords({ leastMs, mostMs }: NonNullable<Estimate['left']>): string {
@@ -174,6 +187,6 @@ export const rangesInWords = (unread: readonly UnreadPart[]): string =>
 /** What follows the rows and the rate: how long still, or why nobody can say. */
 export function outlookInWords(found: Estimate, now: Date): string | null {
   if (found.stalled) return stalledInWords(found.stalled, now)
-  if (found.isCatchingUp) return 'catching up'
+  if (found.closing !== null) return found.closing
   return found.left && `${leftInWords(found.left)} left`
 }

@@ -77,9 +77,14 @@ function outlook(loading: readonly ReadingProgress[], at: Date): string {
   return `${loading.length === 1 ? 'The other one' : 'The others'} will be in ${leftInWords(left).replace(/^about /, 'about ')}.`
 }
 
+/** Others that come every few seconds are over before somebody has read of them. */
+const shortestShownMs = 10_000
+
 /** What reads now, one beside the other; null: nothing, or nothing that can be told. */
 export function runningNow(readings: readonly ReadingProgress[], at: Date): Html | null {
-  const told = readings.filter(isTold)
+  const isLong = ({ total, beganAt }: ReadingProgress) =>
+    total !== null || at.getTime() - beganAt.getTime() >= shortestShownMs
+  const told = readings.filter((one) => isTold(one) && isLong(one))
   return told.length === 0
     ? null
     : html`<section class="card" aria-labelledby="running"><h2 id="running">Running now</h2>
@@ -96,9 +101,9 @@ function loadOf(load: ReadingProgress, at: Date): Html {
 ${share !== null && bar(stream, share)}</figure>
 ${load.unread && ranges(stream, load.unread)}
 <dl class="facts">
-<div><dt>Read</dt><dd>${count(rows)} rows<small>${plural(requests, 'request')}, ${megabytes(bytes)}</small></dd></div>
+<div><dt>Read</dt><dd>${count(rows)} ${isListing(load) ? 'records' : 'rows'}<small>${plural(requests, 'request')}, ${megabytes(bytes)}</small></dd></div>
 <div><dt>Speed</dt><dd>${found.rowsPerSecond === null ? 'not known yet' : `${count(found.rowsPerSecond)} rows/s`}<small>last 30 s</small></dd></div>
-<div><dt>Left</dt><dd>${found.left ? leftInWords(found.left) : found.isCatchingUp ? 'catching up' : 'not known yet'}<small>${left === null ? '' : `${count(left)} rows`}</small></dd></div>
+<div><dt>Left</dt><dd>${found.left ? leftInWords(found.left) : (found.closing ?? 'not known yet')}<small>${left === null ? '' : `${count(left)} rows`}</small></dd></div>
 </dl>
 ${found.stalled && html`<p>${state('warn', foreign(outlookInWords(found, at) ?? '', 300))}</p>`}
 ${pace(load)}`

@@ -113,9 +113,9 @@ describe('the estimate of a reading', () => {
   })
 
   it('never says that more is read than there is', () => {
-    expect(rowsInWords({ rows: 37_412, total: 60_005 })).toBe('37,412 of about 60,005')
-    expect(rowsInWords({ rows: 60_100, total: 60_005 })).toBe('60,100 of about 60,100')
-    expect(rowsInWords({ rows: 5, total: null })).toBe('5 rows')
+    expect(rowsInWords({ reading: 'first load', rows: 37_412, total: 60_005 })).toBe('37,412 of about 60,005')
+    expect(rowsInWords({ reading: 'first load', rows: 60_100, total: 60_005 })).toBe('60,100 of about 60,100')
+    expect(rowsInWords({ reading: 'first load', rows: 5, total: null })).toBe('5 rows')
   })
 })
 
@@ -150,5 +150,17 @@ describe('the card of a first load', () => {
     expect(shown).toContain('x="75.00%" width="0.20%"')
     expect(shownOf([[0.5, 1]])).toContain('1 range of versions is left')
     expect(shownOf(null)).not.toContain('ranges')
+  })
+})
+
+describe('a comparison', () => {
+  it('P18: says that it lists again, and not that there are more rows', () => {
+    const more = { reading: 'verify', total: 60_000, share: 0.999 }
+    const words = (rows: number) => {
+      const seen = progress(100, (second) => (rows * second) / 100, more)
+      return [rowsInWords(seen), outlookInWords(estimate(seen, at(100)), at(100))]
+    }
+    expect(words(59_900)).toEqual(['59,900 of about 60,000', 'nearly all is listed'])
+    expect(words(327_227)).toEqual(['327,227 records of about 60,000 rows', 'listing again what may differ'])
   })
 })
