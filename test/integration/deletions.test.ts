@@ -11,7 +11,7 @@ import { pickStream, streams } from '../../src/streams/catalog.ts'
 import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { whatFollows } from '../../src/worker/scheduled-runs.ts'
-import { openTestContext } from '../support/context.ts'
+import { beliefOf, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { writeAsTidemark } from '../support/own-writes.ts'
 import { differences } from '../support/same-as-source.ts'
@@ -155,6 +155,18 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     await readAgain(context)
     await search(context)
     expect(await knownThrough()).not.toBeNull()
+  })
+
+  it('are not known by a count where two records have one key: they have two places (P18)', async () => {
+    await using upstream = await startSimulator({ assignments: 60 })
+    await using context = await openTestContext(database, upstream)
+    await context.read(assignment, 'incremental', { signal })
+    await database.pool.query(
+      `insert into tidemark.belief (stream, name, value, evidence, first_at, tested_at, rule)
+       values ('assignment', 'keys_unique', 'no', 'one answer held two records with key 9', now(), now(), 1)`,
+    )
+    await search(context)
+    expect(await beliefOf(database.pool, 'ranks')).toBeUndefined()
   })
 
   it('are not hidden by a record that cannot be a row, and one of these may vanish as well', async () => {

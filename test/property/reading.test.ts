@@ -189,6 +189,7 @@ describe('reading', () => {
                   if (random.chance(crashChance)) throw new Crash('killed here')
                 },
                 () => isBlind(world, store),
+                !cannotBeReadWhole(world) && !world.capVaries,
               )
               wasEmpty = upstream.all().length === 0
               const outcome = await readIncremental(context)
@@ -205,6 +206,7 @@ describe('reading', () => {
               upstream,
               () => {},
               () => isBlind(world, store),
+              !cannotBeReadWhole(world) && !world.capVaries,
             )
             const missing = () =>
               upstream

@@ -41,6 +41,8 @@ export function watch(
   upstream: Watched,
   chaos: () => void,
   isBlind: () => boolean = () => false,
+  /** False: not everywhere is it told that something is not shown. */
+  isToldWhole = true,
 ): void {
   const readThen = { position: store.position(), unread: store.unread(), visible: upstream.visible() }
   const { openRun } = store
@@ -56,7 +58,7 @@ export function watch(
   const isHere = ({ id, version }: { id: number; version: bigint }) =>
     (store.rows.get(String(id))?.version ?? -1n) >= version
   store.onFinish = ({ isComplete, status }, kind) => {
-    if (kind !== 'incremental' || !isComplete || status !== 'done' || isBlind()) return
+    if (kind !== 'incremental' || !isComplete || status !== 'done' || isBlind() || !isToldWhole) return
     const current = new Map(upstream.visible().map((row) => [row.id, row.version]))
     const lost = readThen.visible.filter(
       (row) => current.get(row.id) === row.version && !upstream.late?.has(row.id) && !isHere(row),

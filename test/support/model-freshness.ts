@@ -2,8 +2,31 @@
 // which it is said (P18).
 
 import type { Lie, LieKind, LyingUpstream } from './model-lies.ts'
-import type { Freshness, StoredRow } from './model-store.ts'
+import type { StoredRow } from './model-store.ts'
 import { cannotBeReadWhole, type World } from './model-worlds.ts'
+
+export type Freshness = {
+  readonly readThroughVersion: bigint
+  readonly readThroughTime: Date | null
+  readonly settledThroughVersion: bigint | null
+  readonly settledThroughTime: Date | null
+  readonly deletionsKnownThrough: Date | null
+  /** When the last look-back began that reached all the way. */
+  readonly lookedBackAt: Date | null
+}
+
+export const nothingRead: Freshness = {
+  readThroughVersion: 0n,
+  readThroughTime: null,
+  settledThroughVersion: null,
+  settledThroughTime: null,
+  deletionsKnownThrough: null,
+  lookedBackAt: null,
+}
+
+/** As Postgres compares: what is not known does not count. */
+export const latest = (a: Date | null, b: Date | null): Date | null => (!a || (b && b > a) ? b : a)
+export const earliest = (a: Date | null, b: Date | null): Date | null => (!a || (b && b < a) ? b : a)
 
 type Mirror = {
   readonly rows: ReadonlyMap<string, Pick<StoredRow, 'version' | 'gone' | 'record'>>

@@ -25,6 +25,7 @@ import {
   modelShownRows,
   type Sweep,
 } from './model-audits.ts'
+import { earliest, type Freshness, latest, nothingRead } from './model-freshness.ts'
 
 export type StoredRow = Row & {
   /** Why it is marked as deleted. */
@@ -57,16 +58,6 @@ export type ModelStore = ObservedStore & {
   retreats: number
   epochs: number
 }
-export type Freshness = {
-  readonly readThroughVersion: bigint
-  readonly readThroughTime: Date | null
-  readonly settledThroughVersion: bigint | null
-  readonly settledThroughTime: Date | null
-  readonly deletionsKnownThrough: Date | null
-  /** When the last look-back began that reached all the way. */
-  readonly lookedBackAt: Date | null
-}
-
 export function modelStore(now: () => Date, knownVersionField: string | null = 'RowVersion'): ModelStore {
   const rows = new Map<string, StoredRow>()
   const checkpoints: { position: bigint; reachedAt: Date }[] = []
@@ -358,19 +349,6 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     }
   }
 }
-
-const nothingRead: Freshness = {
-  readThroughVersion: 0n,
-  readThroughTime: null,
-  settledThroughVersion: null,
-  settledThroughTime: null,
-  deletionsKnownThrough: null,
-  lookedBackAt: null,
-}
-
-/** As Postgres compares: what is not known does not count. */
-const latest = (a: Date | null, b: Date | null): Date | null => (!a || (b && b > a) ? b : a)
-const earliest = (a: Date | null, b: Date | null): Date | null => (!a || (b && b < a) ? b : a)
 
 const keyOf = keyReader(['Id'])
 

@@ -10,7 +10,8 @@ import { openStore } from '../../src/store/runs/open-store.ts'
 import type { RunKind } from '../../src/streams/catalog.ts'
 import type { Run, RunEnd } from '../../src/sync/ports/store.ts'
 import { quietLog, type TestDatabase } from './database.ts'
-import type { Freshness, ObservedStore, StoredRow } from './model-store.ts'
+import { type Freshness, nothingRead } from './model-freshness.ts'
+import type { ObservedStore, StoredRow } from './model-store.ts'
 import { modelStream, versionIn, versionNameOf } from './model-upstream.ts'
 import type { World } from './model-worlds.ts'
 
@@ -168,10 +169,7 @@ export async function openPostgresMirror(
   }
 }
 
-const nothing: Shown = {
-  ...{ readThroughVersion: 0n, readThroughTime: null, settledThroughVersion: null, settledThroughTime: null },
-  ...{ deletionsKnownThrough: null, lookedBackAt: null, state: null, reason: null, loadedShare: null },
-}
+const nothing: Shown = { ...nothingRead, state: null, reason: null, loadedShare: null }
 
 const shownSql = `
   select coalesce(read_through_version, 0)::text as "readThroughVersion", read_through_time as "readThroughTime",

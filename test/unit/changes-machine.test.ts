@@ -333,6 +333,12 @@ describe('reading changes', () => {
     })
   })
 
+  it('does not take one empty answer for an empty upstream where nothing sorts (P11, P18)', () => {
+    const begun = start({ ...options, from: 0n, sorting: 'refused' })
+    expect(begun.action).toMatchObject({ kind: 'ask', mayBeNothing: false })
+    expect(start({ ...options, sorting: 'refused' }).action).toMatchObject({ mayBeNothing: true })
+  })
+
   it('takes no full page for all there is where answers are cut before they are sorted (P6, P18)', () => {
     const begun = start({ ...options, pageSize: 10, largestAnswer: 40, cutsBeforeSort: true })
     const versions = [11, 12, 13, 14, 15, 16, 17, 18, 19, 20]

@@ -64,7 +64,9 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
     const { since, pageSize, below } = reading.state
     const request = { since, page: 1, pageSize, sorts: sortsOf(reading), ...(below !== null && { below }) }
     const beside = askedBeside(reading)
-    return ask(request, { mayBeNothing: mayBeAtEnd(reading), mayYield: true, beside })
+    // Where nothing is known, and no question for the newest record follows, one empty answer may be a mistake.
+    const isOnlyQuestion = isNothingKnown(reading) && !maySort(reading)
+    return ask(request, { mayBeNothing: mayBeAtEnd(reading) && !isOnlyQuestion, mayYield: true, beside })
   },
   see: (reading, event) => seeNextPage(reading, pageOf(event)),
   rules: [
