@@ -4,7 +4,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { parse as parseYaml } from 'yaml'
 import type { DescriptionPlace } from '../config/parsers.ts'
-import { expectBounded } from '../json/bounds.ts'
+import { expectBounded, JsonError } from '../json/bounds.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { UpstreamError, type UpstreamErrorCode } from '../upstream/http/errors.ts'
 import type { HttpAnswer } from '../upstream/http/transport.ts'
@@ -95,6 +95,7 @@ async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): 
   return { found: 'no answer', why }
 }
 
+const tooDeep = 'it is nested too deeply'
 const holdsTooMuch = 'it holds more than any description does'
 const tooMuch: Partial<Record<UpstreamErrorCode, string>> = {
   UPSTREAM_UNPAGED: `it is larger than ${mostBytes / 1024 / 1024} MB`,
@@ -147,23 +148,12 @@ type From = { readonly at: string; readonly basePath: string }
 async function readBytes({ at, basePath }: From, bytes: Buffer, isYaml: boolean): Promise<Finding> {
   try {
     const read = parseDescription(bytes, isYaml || /\.ya?ml$/i.test(at))
-    return {
-      found: 'description',
-      at,
-      document: documentText(read),
-      description: await readDescription(read, basePath),
-    }
+    const document = JSON.stringify(read)
+    return { found: 'description', at, document, description: await readDescription(read, basePath) }
   } catch (error) {
+    if (error instanceof RangeError) return { found: 'unusable', at, why: tooDeep }
     if (!(error instanceof DescriptionError)) throw error
     return { found: 'unusable', at, why: error.message }
-  }
-}
-
-function documentText(read: unknown): string {
-  try {
-    return JSON.stringify(read)
-  } catch (cause) {
-    throw new DescriptionError('it is nested too deeply', { cause })
   }
 }
 
@@ -171,7 +161,8 @@ function parseDescription(bytes: Buffer, isYaml: boolean): unknown {
   try {
     expectBounded(bytes)
   } catch (cause) {
-    throw new DescriptionError(holdsTooMuch, { cause })
+    const isDeep = cause instanceof JsonError && cause.problem === 'nested too deep'
+    throw new DescriptionError(isDeep ? tooDeep : holdsTooMuch, { cause })
   }
   const text = bytes.toString('utf8').replace(/^\ufeff/, '')
   try {

@@ -28,7 +28,7 @@ export async function makeTable(client: ClientBase, one: Described, log: Logger)
   for (let attempt = 0; attempt < mostAttempts; attempt++) if (await addColumns(client, one, log)) break
   await withoutWaiting(client, one.stream, 'describe', async () => {
     await noteFields(client, one)
-    await describeColumns(client, one)
+    await describe(client, one)
   })
 }
 
@@ -144,47 +144,53 @@ export async function noteReferences(
 }
 
 type Commented = {
+  readonly relation: string
   readonly name: string
   readonly field: string
   readonly description: string | null
   readonly allowed_values: readonly string[] | null
   readonly refers_to: string | null
-  readonly of_table: string | null
-  /** Null also where the view does not show the column. */
-  readonly of_view: string | null
-  readonly is_in_view: boolean
+  readonly comment: string | null
 }
 
-/** Comments on the table and on its view. Words that somebody else put there stay. */
-async function describeColumns(client: ClientBase, { stream, type }: Described): Promise<void> {
-  const view = `bi.${pg.escapeIdentifier(viewOf(stream).name)}`
-  const table = qualified(stream)
-  const { rows } = await client.query<Commented>(
-    `select column_name as name, source_name as field, description, allowed_values, refers_to,
-       col_description(mine.attrelid, mine.attnum) as of_table,
-       col_description(shown.attrelid, shown.attnum) as of_view, shown.attnum is not null as is_in_view
-     from tidemark.field
-     join pg_attribute as mine on mine.attrelid = to_regclass($2) and mine.attname = column_name and not mine.attisdropped
-     left join pg_attribute as shown
-       on shown.attrelid = (select oid from pg_class where oid = to_regclass($3) and relkind = 'v') and shown.attname = column_name
-     where stream = $1`,
-    [stream.name, table, view],
+/** The table and its view, where they are what their names say, and nobody else's. */
+const ownRelations = `(values ($1::text, 'rp'), ($2::text, 'v')) as own (relation, kinds)
+  join pg_class on oid = to_regclass(relation) and strpos(kinds, relkind::text) > 0`
+
+/** Comments on the table, on its view, and on the columns of both. Words that somebody else put there stay. */
+async function describe(client: ClientBase, { stream, type }: Described): Promise<void> {
+  const relations = [qualified(stream), `bi.${pg.escapeIdentifier(viewOf(stream).name)}`]
+  const { rows: columns } = await client.query<Commented>(
+    `select relation, column_name as name, source_name as field, description, allowed_values, refers_to,
+       col_description(attrelid, attnum) as comment
+     from ${ownRelations}
+     join pg_attribute on attrelid = oid and not attisdropped
+     join tidemark.field on stream = $3 and column_name = attname`,
+    [...relations, stream.name],
   )
-  const statements = rows.flatMap((column) => {
+  const statements = columns.flatMap((column) => {
+    const { relation, name, field, comment } = column
     const wanted = commentOf(column)
-    const name = pg.escapeIdentifier(column.name)
-    const place = (where: string, now: string | null) =>
-      now === wanted || !isOurs(now, column)
-        ? []
-        : [`comment on column ${where}.${name} is ${pg.escapeLiteral(wanted)}`]
-    return [...place(table, column.of_table), ...(column.is_in_view ? place(view, column.of_view) : [])]
+    const isOurs = comment === null || comment === `field ${field}` || comment.startsWith(`field ${field}: `)
+    return isOurs && comment !== wanted
+      ? [`comment on column ${relation}.${pg.escapeIdentifier(name)} is ${pg.escapeLiteral(wanted)}`]
+      : []
   })
-  statements.push(...(await relationComments(client, { stream, type }, view)))
+  const { rows } = await client.query<{ kind: string; relation: string; words: string | null }>(
+    `select case relkind when 'v' then 'view' else 'table' end as kind, relation,
+       obj_description(oid, 'pg_class') as words
+     from ${ownRelations}`,
+    relations,
+  )
+  for (const { kind, relation, words } of type.describe === null ? [] : rows) {
+    const [own = ''] = (words ?? '').split(': “')
+    const wanted = `${own}: “${printable(type.describe ?? '').slice(0, longestComment)}”`
+    const isOurs = own === viewOf(stream).describe || own.startsWith(`${stream.name}, with deleted rows`)
+    if (isOurs && words !== wanted)
+      statements.push(`comment on ${kind} ${relation} is ${pg.escapeLiteral(wanted)}`)
+  }
   if (statements.length > 0) await client.query(statements.join(';\n'))
 }
-
-const isOurs = (comment: string | null, { field }: Commented): boolean =>
-  comment === null || comment === `field ${field}` || comment.startsWith(`field ${field}: `)
 
 const longestComment = 2_000
 
@@ -195,26 +201,4 @@ function commentOf({ field, description, allowed_values: allowed, refers_to: to 
   const words = [description, values, reference].filter((part) => part !== null).join(' ')
   const comment = words === '' ? `field ${field}` : `field ${field}: ${words}`
   return comment.length > longestComment ? `${comment.slice(0, longestComment - 1)}…` : comment
-}
-
-/** Comments on tables and views: what Tidemark says of them, followed by what the description says of the records. */
-async function relationComments(
-  client: ClientBase,
-  { stream, type }: Pick<Described, 'stream' | 'type'>,
-  view: string,
-): Promise<readonly string[]> {
-  if (type.describe === null) return []
-  const { rows } = await client.query<{ kind: string; relation: string; words: string }>(
-    `select case relkind when 'v' then 'view' else 'table' end as kind, relation, obj_description(oid, 'pg_class') as words
-     from unnest($1::text[]) as relation join pg_class on oid = to_regclass(relation) where relkind in ('r', 'p', 'v')`,
-    [[qualified(stream), view]],
-  )
-  return rows.flatMap(({ kind, relation, words }) => {
-    const [own = ''] = (words ?? '').split(': “')
-    const wanted = `${own}: “${printable(type.describe ?? '').slice(0, longestComment)}”`
-    const isTidemarks = own === viewOf(stream).describe || own.startsWith(`${stream.name}, with deleted rows`)
-    return words === wanted || !isTidemarks
-      ? []
-      : [`comment on ${kind} ${relation} is ${pg.escapeLiteral(wanted)}`]
-  })
 }

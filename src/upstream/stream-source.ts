@@ -185,12 +185,12 @@ function listOf(operation: Operation, answer: UpstreamAnswer<Json | RecordPage>)
     path: operation.path,
     status,
     retryable: false,
-    problem: `the answer should be a list, or an object with one list in it, but is ${tableSchemaOf(body)}.`,
+    problem: `the answer should be a list, or an object with one list in it, but is ${shapeOf(body)}.`,
     noPage: body === null || isListLeftOut(body) ? 'null' : null,
   })
 }
 
-function tableSchemaOf(body: Json | null): string {
+function shapeOf(body: Json | null): string {
   if (!isObject(body)) return body === null ? 'null' : `a ${typeof body}`
   const fields = Object.entries(body).map(
     ([field, value]) => `${field.slice(0, 60)} (${Array.isArray(value) ? 'a list' : typeof value})`,

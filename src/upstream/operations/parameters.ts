@@ -105,13 +105,13 @@ function fieldText(name: string, { kind, maxLength }: Field, value: unknown): st
       return booleanText(name, value)
     default: {
       const text = plainText(name, value, maxLength)
-      if (kind === 'text' || tableSchemas[kind].fits(text)) return text
-      throw new ParameterError(`${name} must be ${tableSchemas[kind].is}, not ${shown(value)}`)
+      if (kind === 'text' || textShapes[kind].fits(text)) return text
+      throw new ParameterError(`${name} must be ${textShapes[kind].is}, not ${shown(value)}`)
     }
   }
 }
 
-const tableSchemas = {
+const textShapes = {
   base64: {
     is: 'base64: A–Z, a–z, 0–9, + and / in groups of four, the last filled up with =',
     fits: (text: string) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text),
