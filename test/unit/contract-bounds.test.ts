@@ -38,6 +38,17 @@ describe('a description', { timeout: 60_000 }, () => {
         },
       },
     ],
+    [
+      'ways through types that each have ten of the next',
+      {
+        components: {
+          schemas: many(60, (at) => [
+            `T${at}`,
+            { properties: many(10, (n) => [`f${n}`, { $ref: `#/components/schemas/T${at + 1}` }]) },
+          ]),
+        },
+      },
+    ],
     ['tags', { tags: names.map((name) => ({ name })) }],
     [
       'parameters',
