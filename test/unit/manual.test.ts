@@ -173,7 +173,7 @@ describe('names', () => {
     const others = [
       ...['NAME', 'TZ', 'CI', 'TEST_DATABASE_URL', 'TEST_REDIS_URL', 'POSTGRES_PASSWORD', 'POSTGRES_PORT'],
       'REDIS_PASSWORD',
-      ...['SOAK_MINUTES', 'SOAK_BACKEND', 'SOAK_SEED', 'WORLDS', 'SEED'],
+      ...['SOAK_MINUTES', 'SOAK_BACKEND', 'SOAK_SEED', 'WORLDS', 'SEED', 'FRESHNESS_WORLDS'],
       ...['CARDS_WORLDS', 'CARDS_ASSIGNMENTS', 'CARDS_LENGTHS'],
       ...['COPY', 'HTTP', 'POST', 'UID', 'UTC', 'CET', 'NO_COLOR'],
     ]
