@@ -190,13 +190,6 @@ export function addHash(
   return index
 }
 
-/** Drops everything that was added, and reuses its memory. */
-export function forgetRows({ binary, text, rows }: CopyRows): void {
-  rows.length = 0
-  forgetChunks(binary)
-  forgetChunks(text)
-}
-
 export function encodedRows({ binary, text, rows, places, hashes, deletions }: CopyRows): EncodedRows {
   const all = { binary: allOf(binary), text: allOf(text) }
   const only = (indexes: readonly number[]) => ({
@@ -231,14 +224,6 @@ function beginChunk(chunks: Chunks, bytes: number): void {
   if (chunks.last.length > 0) chunks.full.push(chunks.last.subarray(0, chunks.end))
   chunks.last = chunks.spare.take(Math.max(chunkBytes, bytes))
   chunks.taken.push(chunks.last)
-  chunks.end = 0
-}
-
-/** All but the last, which is begun anew. */
-function forgetChunks(chunks: Chunks): void {
-  for (const chunk of chunks.taken.splice(0)) if (chunk !== chunks.last) chunks.spare.giveBack(chunk)
-  if (chunks.last.length > 0) chunks.taken.push(chunks.last)
-  chunks.full.length = 0
   chunks.end = 0
 }
 

@@ -8,7 +8,7 @@ import { columnName } from '../schema/column-names.ts'
 import type { Growth } from '../schema/grow-table.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
 import { type ColumnType, commonType } from '../types/table.ts'
-import { type CopyRows, type EncodedRows, encodedRows, forgetRows, openCopyRows } from './copy-rows.ts'
+import { type CopyRows, type EncodedRows, encodedRows, openCopyRows } from './copy-rows.ts'
 import { createPlainRowEncoder, type EncodePlainRow, type LocalTimes } from './plain-row.ts'
 import { createRowEncoder, hasGrowth, mostGrowth, type NewFields, type PageNotes } from './row.ts'
 
@@ -91,7 +91,7 @@ export function createPageEncoder(
       rejected: [],
       waitsForGrowth,
     }
-    const copyRows = openCopyRows(rows.length, spare)
+    let copyRows = openCopyRows(rows.length, spare)
     let encodePlain = onlyHashes ? hashPlainRow : encodePlainRow
     let known: readonly NewField[] = []
     let sinceBreath = 0
@@ -103,7 +103,8 @@ export function createPageEncoder(
       const parsed = encodeSome(rows, next, notes, copyRows, { isAllText, encodePlain })
       sinceBreath += parsed + someRows * plainRowShare
       if (!waitsForGrowth || !hasGrowth(notes)) continue
-      forgetRows(copyRows)
+      encodedRows(copyRows).release()
+      copyRows = openCopyRows(someRows, spare)
       const fields = [...notes.fields.values()]
       // Compared by identity: a field whose type has changed is a new object.
       if (fields.length === known.length && fields.every((field, at) => field === known[at])) continue

@@ -6,7 +6,6 @@ import type { ClientBase, Pool } from 'pg'
 import type { Records, Row } from '../../streams/record.ts'
 import type { Unread, Written } from '../../sync/ports/store.ts'
 import { type EncodedPage, rowsToWrite, type Tally } from '../encoding/page.ts'
-import type { Growth } from '../schema/grow-table.ts'
 import { type Connection, isCrowded, takeConnection } from '../server/session.ts'
 import {
   type CommitContext,
@@ -288,7 +287,10 @@ async function commitOnce(writer: Writer, task: Task, prepared: Prepared, way: W
     await order.previous.written
     way.isAlone = true
     if ((await writer.table) !== table) throw new TryAgain('table changed')
-    return await commitWithCare(writer, task, prepared, growth)
+    const { settledColumns } = writer
+    const grown = await commitCarefully(client, writer.options, page, { table, growth, settledColumns })
+    if (growth) writer.table = Promise.resolve(grown.table)
+    return { committed: grown.committed, encoded: grown.encoded ?? encoded }
   }
   order.own.isQuick.resolve()
   const committed = await commitQuickly(client, writer.options, page, {
@@ -318,16 +320,4 @@ function turnOf(writer: Writer, { previous, own }: Order, table: Table, way: Way
       if ((await writer.table) !== table) throw new TryAgain('table changed')
     },
   }
-}
-
-async function commitWithCare(
-  writer: Writer,
-  { client, page }: Task,
-  { table, encoded }: Prepared,
-  growth: Growth | null,
-): Promise<Result> {
-  const { options, settledColumns } = writer
-  const grown = await commitCarefully(client, options, page, { table, growth, settledColumns })
-  if (growth) writer.table = Promise.resolve(grown.table)
-  return { committed: grown.committed, encoded: grown.encoded ?? encoded }
 }
