@@ -3,10 +3,6 @@
 
 declare global {
   interface JSON {
-    parse(
-      text: string,
-      reviver: (this: unknown, name: string, value: Json, context: { readonly source?: string }) => Json,
-    ): Json
     rawJSON(text: string): ExactNumber
     isRawJSON(value: unknown): value is ExactNumber
   }

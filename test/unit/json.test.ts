@@ -143,6 +143,19 @@ describe('what cannot be read', () => {
       expect(failure(Buffer.from(text)).message, text).toContain('cut off')
   })
 
+  it.each([
+    '{1.50:2}',
+    '{"a":01.50}',
+    '[1.50 2.50]',
+    '{"a"1.50}',
+    '{"a":1.50"b":2}',
+    '1.50 1.50',
+    '[-]',
+    '[1.50',
+  ])('is a number that JSON.stringify would write in another way, where no such may stand: %s', (text) => {
+    expect(failure(Buffer.from(text)).problem).toBe('not JSON')
+  })
+
   it('is nested deeper than anything that walks it could bear', () => {
     const deep = (levels: number) => Buffer.from(`${'[{"a":'.repeat(levels)}1${'}]'.repeat(levels)}`)
     expect(failure(deep(100_000)).problem).toBe('nested too deep')
