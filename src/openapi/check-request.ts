@@ -28,18 +28,22 @@ export type CheckedRequest = {
   readonly query?: Readonly<Record<string, unknown>>
 }
 
-const bounds = { uint8: [0, 255], int16: [-32_768, 32_767], int32: [-2_147_483_648, 2_147_483_647] } as const
+const integer = (least: number, most: number) => ({
+  type: 'number' as const,
+  validate: (value: number) => value >= least && value <= most,
+  says: `from ${least} to ${most}`,
+})
 
 /** Formats that are checked. All others are left to the upstream. */
 const formats = {
-  ...Object.fromEntries(
-    Object.entries(bounds).map(([name, [least, most]]) => [
-      name,
-      { type: 'number' as const, validate: (value: number) => value >= least && value <= most },
-    ]),
-  ),
-  uuid: isUuid,
-  'date-time': (text: string) => !Number.isNaN(Date.parse(text)),
+  uint8: integer(0, 255),
+  int16: integer(-32_768, 32_767),
+  int32: integer(-2_147_483_648, 2_147_483_647),
+  uuid: { validate: isUuid, says: 'a UUID such as 123e4567-e89b-12d3-a456-426614174000' },
+  'date-time': {
+    validate: (text: string) => !Number.isNaN(Date.parse(text)),
+    says: 'a date-time such as 2026-01-31T12:00:00Z',
+  },
 }
 
 /** Returns the complaints. None if all is as described, or nothing is described, or the description cannot be read. */
@@ -161,45 +165,26 @@ function complaintOf(error: ErrorObject): string {
 /** A rule in words. */
 function ruleOf({ keyword, params, message = 'is not as described' }: ErrorObject): string {
   const { limit, type, format, pattern, allowedValues } = params as Readonly<Record<string, unknown>>
-  switch (keyword) {
-    case 'type':
-      return `must be ${[type].flat().map(typeInWords).join(' or ')}`
-    case 'enum':
-      return `must be one of ${schemasIn(allowedValues).map(String).join(', ')}`
-    case 'minimum':
-      return `must be at least ${limit}`
-    case 'maximum':
-      return `must be at most ${limit}`
-    case 'minLength':
-      return `must have at least ${limit} characters`
-    case 'maxLength':
-      return `must have at most ${limit} characters`
-    case 'pattern':
-      return matchesNumbersOnly(String(pattern)) ? 'must be a number' : message
-    case 'format':
-      return formatInWords(String(format)) ?? message
-    default:
-      return message
-  }
+  const limited = ownValue(limitsInWords, keyword)
+  if (limited !== undefined) return `must ${limited.replace('N', String(limit))}`
+  if (keyword === 'type') return `must be ${[type].flat().map(typeInWords).join(' or ')}`
+  if (keyword === 'enum') return `must be one of ${schemasIn(allowedValues).map(String).join(', ')}`
+  if (keyword === 'pattern' && matchesNumbersOnly(String(pattern))) return 'must be a number'
+  const known = keyword === 'format' && ownValue(formats, String(format))
+  return known ? `must be ${known.says}` : message
 }
 
+const limitsInWords: Readonly<Record<string, string>> = {
+  minimum: 'be at least N',
+  maximum: 'be at most N',
+  minLength: 'have at least N characters',
+  maxLength: 'have at most N characters',
+}
 const typesInWords: Readonly<Record<string, string>> = {
-  string: 'a text',
-  integer: 'a whole number',
-  number: 'a number',
-  boolean: 'true or false',
-  object: 'an object',
-  array: 'a list',
+  ...{ string: 'a text', integer: 'a whole number', number: 'a number', boolean: 'true or false' },
+  ...{ object: 'an object', array: 'a list' },
 }
 const typeInWords = (type: unknown): string => ownValue(typesInWords, String(type)) ?? String(type)
-
-function formatInWords(format: string): string | null {
-  if (format === 'uuid') return 'must be a UUID such as 123e4567-e89b-12d3-a456-426614174000'
-  if (format === 'date-time') return 'must be a date-time such as 2026-01-31T12:00:00Z'
-  if (!Object.hasOwn(bounds, format)) return null
-  const [least, most] = bounds[format as keyof typeof bounds]
-  return `must be from ${least} to ${most}`
-}
 
 const wholeNumber = /^-?(?:0|[1-9]\d{0,14})$/
 
