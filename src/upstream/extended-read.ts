@@ -1,7 +1,7 @@
 // The extended read of an assignment: asks for as much as is wanted, lets more urgent requests go first, and is slower than the budget
 // allows, so that other requests of the service always have their share (P10).
 
-import type { RelatedStream } from '../streams/catalog.ts'
+import { type RelatedStream, relatedStreams } from '../streams/catalog.ts'
 import { assignmentIn, isObject, toInt64 } from '../streams/record.ts'
 import type { Lookup, Source } from '../sync/ports/source.ts'
 import { systemClock } from '../util/waiting.ts'
@@ -107,21 +107,14 @@ async function plainLook(upstream: Upstream, assignmentId: string, signal: Abort
 }
 
 /** Every group is asked for or declined by its flag, because nobody knows what the upstream does without one. */
-function flagsFor(streams: readonly RelatedStream[]): Flags {
-  const wants = (group: string) => streams.some((stream) => stream.group === group)
-  return {
-    IncludeCustomer: wants('Customer'),
-    IncludeEmployee: wants('Employee'),
-    IncludeAssignmentProduct: wants('AssignmentProduct'),
-    IncludeAssignmentService: wants('AssignmentService'),
-    IncludeAssignmentQualityControl: wants('AssignmentQualityControl'),
-    IncludeAttachment: wants('Attachment'),
-    IncludeAttachmentFileData: streams.some(({ bulkField }) => bulkField === 'FileData'),
-    // These are streams of their own.
-    IncludeAssignmentNote: false,
-    IncludeAssignmentObject: false,
-  }
-}
+const flagsFor = (streams: readonly RelatedStream[]): Flags => ({
+  ...Object.fromEntries(relatedStreams.map(({ group }) => [`Include${group}`, false])),
+  ...Object.fromEntries(streams.map(({ group }) => [`Include${group}`, true])),
+  IncludeAttachmentFileData: streams.some(({ bulkField }) => bulkField === 'FileData'),
+  // These are streams of their own.
+  IncludeAssignmentNote: false,
+  IncludeAssignmentObject: false,
+})
 
 /** If the key of the assignment is there, it has to be the one that was asked for (P11). */
 function extendedRecord({ body, bytes }: UpstreamAnswer, assignmentId: string): Lookup {
