@@ -26,9 +26,13 @@ export async function placeBeside(card: string, simulator: Simulator, pool: Pool
   return `${lower} and ${upper} are gone, ${above} and ${below} stand between them`
 }
 
-async function untilRows(pool: Pool, ids: readonly number[]): Promise<void> {
+/** They live here as well. */
+export async function untilRows(pool: Pool, ids: readonly number[]): Promise<void> {
   for (;;) {
-    const { rows } = await pool.query(`select from mirror.assignment where assignment_id = any ($1)`, [ids])
+    const { rows } = await pool.query(
+      `select from mirror.assignment where assignment_id = any ($1) and _deleted_at is null`,
+      [ids],
+    )
     if (rows.length === ids.length) return
     await wait(500)
   }

@@ -16,7 +16,7 @@ import { pickStream, streams } from '../../src/streams/catalog.ts'
 import { newOneTimeKey } from '../../src/web/demo.ts'
 import { serve } from '../../src/worker/serve.ts'
 import { startServices } from '../support/services.ts'
-import { placeBeside } from './beside.ts'
+import { placeBeside, untilRows } from './beside.ts'
 import { watchTruth } from './truth.ts'
 
 const firstThree = ['late-commit', 'vanish', 'bad-record']
@@ -108,7 +108,7 @@ async function playWorld(url: string, index: number): Promise<Ended> {
       const name = `${order.cards.join(', ')}${order.gapMs > 0 ? `, ${inSeconds(order.gapMs)} apart` : ''}`
       if (played.wrong !== null) late.push(`${name}: ${played.wrong}`)
       line(
-        `${truth.lies.size > 0 || played.wrong !== null ? 'WRONG' : 'fine '}  ${name}: marked after ${played.marked.map(inSeconds).join(', ') || 'none vanished'}; deletions known after ${inSeconds(played.knownMs)}`,
+        `${truth.lies.size > 0 || played.wrong !== null ? 'WRONG' : 'fine '}  ${name}: ${toldMarked(played.marked)}; deletions known after ${inSeconds(played.knownMs)}`,
       )
     }
     ending.abort()
@@ -162,10 +162,14 @@ async function playOrder({ simulator, pool, press, approve }: World, order: Orde
   const knownMs = Date.now() - lastAt.getTime()
   pressed.abort()
   await watching
-  // The next order needs them.
-  for (const id of before)
-    if (simulator.source.versionOf('assignment', id) === null)
-      simulator.source.insert('assignment', null, { id })
+  // The next order needs them, and their rows.
+  const brought: number[] = []
+  for (const id of before) {
+    if (simulator.source.versionOf('assignment', id) !== null) continue
+    simulator.source.insert('assignment', null, { id })
+    brought.push(id)
+  }
+  await untilRows(pool, brought)
   return { marked, wrong, knownMs }
 }
 
@@ -230,6 +234,11 @@ async function blockedRows(pool: pg.Pool): Promise<number | null> {
     `select (blocked_deletions ->> 'missing')::int as rows from tidemark.stream where name = 'assignment'`,
   )
   return rows[0]?.rows ?? null
+}
+
+function toldMarked(marked: readonly number[]): string {
+  if (marked.length === 0) return 'none vanished'
+  return `${marked.length === 1 ? 'marked after' : `${marked.length} marked within`} ${inSeconds(Math.max(...marked))}`
 }
 
 function inSeconds(ms: number): string {
