@@ -26,9 +26,9 @@ export async function placeBeside(card: string, simulator: Simulator, pool: Pool
   return `${lower} and ${upper} are gone, ${above} and ${below} stand between them`
 }
 
-/** They live here as well. */
+/** They live here as well; or the demo's own changes took one of them away meanwhile. */
 export async function untilRows(pool: Pool, ids: readonly number[]): Promise<void> {
-  for (;;) {
+  for (let waitedMs = 0; waitedMs < 60_000; waitedMs += 500) {
     const { rows } = await pool.query(
       `select from mirror.assignment where assignment_id = any ($1) and _deleted_at is null`,
       [ids],
