@@ -5,7 +5,7 @@ import { type ActionChain, type ActionLine, checkActions, readActions } from '..
 import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
-import { type Call, type Command, json, textOf, wholeNumber } from './command.ts'
+import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { fitted, wrapped } from './output.ts'
@@ -15,12 +15,8 @@ export const actions: Command = {
   summary: 'show who did what, newest first: pauses, rewinds, approvals and so on',
   usage: '[stream | verify [--kept HASH]] [--limit N] [--json]',
   options: {
-    limit: { type: 'string', value: 'N', describe: 'at most this many (20)' },
-    kept: {
-      type: 'string',
-      value: 'HASH',
-      describe: 'a hash that an earlier verify printed; it must still be there',
-    },
+    limit: option('N', 'at most this many (20)'),
+    kept: option('HASH', 'a hash that an earlier verify printed; it must still be there'),
     json,
   },
   examples: ['tidemark actions', 'tidemark actions assignment --limit 5', 'tidemark actions verify'],

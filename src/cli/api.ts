@@ -5,7 +5,7 @@ import { type Found, findOperation } from '../upstream/operations/find.ts'
 import type { AnyRequest } from '../upstream/operations/request.ts'
 import { allOperations } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
-import type { Call, Command } from './command.ts'
+import { type Call, type Command, flag, option } from './command.ts'
 import { checkAsDescribed, describedOperation, readDescriptions, unchecked } from './described.ts'
 import { callUpstream, readFormFields, readJsonFile } from './upstream-call.ts'
 
@@ -15,28 +15,15 @@ export const api: Command = {
   usage:
     '<METHOD> <path> [--query NAME=VALUE]… [--body FILE] [--form FILE | --form NAME=VALUE]… [--merge] [--dry-run] [--unchecked]',
   options: {
-    query: {
-      type: 'string',
-      multiple: true,
-      value: 'NAME=VALUE',
-      describe: 'a query parameter',
-    },
-    body: { type: 'string', value: 'FILE', describe: 'the JSON to send; - reads it from standard input' },
-    form: {
-      type: 'string',
-      multiple: true,
-      value: 'FILE|NAME=VALUE',
-      describe:
-        'fields of the attachment form: a JSON file, or one by one; FileData=@FILE reads a file, its name and its size',
-    },
-    merge: {
-      type: 'boolean',
-      describe: 'with PUT of a record: read it first, and change only the fields that are given',
-    },
-    'dry-run': {
-      type: 'boolean',
-      describe: 'write nothing; print what would be sent, and what it would change',
-    },
+    query: option('NAME=VALUE', 'a query parameter', { multiple: true }),
+    body: option('FILE', 'the JSON to send; - reads it from standard input'),
+    form: option(
+      'FILE|NAME=VALUE',
+      'fields of the attachment form: a JSON file, or one by one; FileData=@FILE reads a file, its name and its size',
+      { multiple: true },
+    ),
+    merge: flag('with PUT of a record: read it first, and change only the fields that are given'),
+    'dry-run': flag('write nothing; print what would be sent, and what it would change'),
     unchecked,
   },
   examples: [

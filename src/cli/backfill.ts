@@ -20,7 +20,7 @@ import { runNextBackfill } from '../sync/changes/backfill.ts'
 import type { Backfill } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
-import { type Call, type Command, json, operator } from './command.ts'
+import { type Call, type Command, flag, json, operator, option } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { showReading } from './live-progress.ts'
 import { readMirror } from './mirror.ts'
@@ -33,25 +33,13 @@ export const backfill: Command = {
   usage:
     '<stream> [--from-version N | --from-checkpoint ID | --at TIME] [--to-version N] [--dry-run] [--json] | --list [stream] | --cancel ID',
   options: {
-    'from-version': { type: 'string', value: 'N', describe: 'everything above this row version' },
-    'from-checkpoint': {
-      type: 'string',
-      value: 'ID',
-      describe: 'from a checkpoint that `tidemark checkpoints` lists',
-    },
-    at: {
-      type: 'string',
-      value: 'TIME',
-      describe: 'from the position at this time, e.g. 2025-01-31T14:30:00Z',
-    },
-    'to-version': {
-      type: 'string',
-      value: 'N',
-      describe: 'up to this row version (the current position)',
-    },
-    'dry-run': { type: 'boolean', describe: 'only estimate what it would take' },
-    list: { type: 'boolean', describe: 'list the backfills' },
-    cancel: { type: 'string', value: 'ID', describe: 'cancel one; what it has written stays' },
+    'from-version': option('N', 'everything above this row version'),
+    'from-checkpoint': option('ID', 'from a checkpoint that `tidemark checkpoints` lists'),
+    at: option('TIME', 'from the position at this time, e.g. 2025-01-31T14:30:00Z'),
+    'to-version': option('N', 'up to this row version (the current position)'),
+    'dry-run': flag('only estimate what it would take'),
+    list: flag('list the backfills'),
+    cancel: option('ID', 'cancel one; what it has written stays'),
     json,
   },
   examples: [

@@ -4,7 +4,7 @@ import { asChangesStream } from '../operator/positions.ts'
 import { readCheckpoints } from '../store/queries/positions.ts'
 import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, json, wholeNumber } from './command.ts'
+import { type Call, type Command, json, option, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { fittedTable } from './output.ts'
@@ -14,7 +14,7 @@ export const checkpoints: Command = {
   summary: 'list the positions that were reached, newest first',
   usage: '[stream] [--limit N] [--json]',
   options: {
-    limit: { type: 'string', value: 'N', describe: 'at most this many (100)' },
+    limit: option('N', 'at most this many (100)'),
     json,
   },
   examples: [

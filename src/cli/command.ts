@@ -42,8 +42,16 @@ export type Command = {
   run(call: Call): Promise<ExitCode>
 }
 
+export const flag = (describe: string): Option => ({ type: 'boolean', describe })
+
+/** An option with a value, which the help calls by this name. */
+export const option = (value: string, describe: string, more: Pick<Option, 'multiple'> = {}): Option => ({
+  ...{ type: 'string', value, describe },
+  ...more,
+})
+
 /** The option that most verbs have. */
-export const json: Option = { type: 'boolean', describe: 'print one JSON document' }
+export const json: Option = flag('print one JSON document')
 
 /** Who gives the order, for what is recorded with it. */
 export const operator = (): string => `${osUser()}@${hostname()}`

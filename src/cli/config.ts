@@ -5,7 +5,7 @@ import { loadConfig } from '../config/load.ts'
 import { readSettings } from '../config/settings.ts'
 import { redact } from '../log.ts'
 import { remarkOn, type Setting, sourceInWords, unknownInWords } from '../streams/settings.ts'
-import { type Call, type Command, json } from './command.ts'
+import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { fitted, fittedTable } from './output.ts'
 import { expectNoWords } from './parse.ts'
@@ -15,7 +15,7 @@ export const config: Command = {
   summary: 'show every setting, where it comes from, and names that are unknown',
   usage: '[--set] [--json]',
   options: {
-    set: { type: 'boolean', describe: 'only what is set' },
+    set: flag('only what is set'),
     json,
   },
   examples: ['tidemark config', 'tidemark config --set', 'tidemark config --json'],

@@ -5,7 +5,7 @@ import { differencesOf, isContradiction, readFieldsBeside } from '../openapi/dif
 import { readDescriptionChanges, readUnusableDescriptions, storedDescriptions } from '../openapi/stored.ts'
 import { pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, json } from './command.ts'
+import { type Call, type Command, flag, json, option } from './command.ts'
 import {
   descriptionTold,
   differencesTold,
@@ -23,12 +23,10 @@ export const contract: Command = {
   summary: 'show the description that the upstream publishes, and where its records differ from it',
   usage: '[history | streams | stream…] [--diff] [--format text|markdown|json] [--json]',
   options: {
-    diff: {
-      type: 'boolean',
-      describe:
-        'compare with the records: fields without a value, fields that are not described, other types',
-    },
-    format: { type: 'string', value: 'FORMAT', describe: 'text (the default), markdown or json' },
+    diff: flag(
+      'compare with the records: fields without a value, fields that are not described, other types',
+    ),
+    format: option('FORMAT', 'text (the default), markdown or json'),
     json,
   },
   examples: [

@@ -15,13 +15,14 @@ import { reconcileOnce } from '../operator/reconcile.ts'
 import { bucketNames, type DeletionEvidence, readDeletionEvidence } from '../store/queries/evidence.ts'
 import { isLookedUpByKey, pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { count, plural } from '../util/text.ts'
-import { type Call, type Command, json, textOf, wholeNumber } from './command.ts'
+import { count, plural, snakeCased } from '../util/text.ts'
+import { type Call, type Command, flag, json, option, textOf, wholeNumber } from './command.ts'
+import { timed } from './each-stream.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { fitted, wrapped } from './output.ts'
 import { findAction } from './parse.ts'
-import { reconcileExitCode, reconcileJson, reconcileText, timed } from './reconcile.ts'
+import { reconcileExitCode, reconcileJson, reconcileText } from './reconcile.ts'
 import { act, recordedHere } from './recorded.ts'
 
 export const deletions: Command = {
@@ -31,12 +32,9 @@ export const deletions: Command = {
   usage:
     '[list [stream…] | approve <stream> --rows N [--reason TEXT] | reject <stream> [--reason TEXT] [--restore] | undo <stream>] [--json]',
   options: {
-    rows: { type: 'string', value: 'N', describe: 'approve: the number of rows that `list` showed' },
-    reason: { type: 'string', value: 'TEXT', describe: 'approve, reject: the reason; it is recorded' },
-    restore: {
-      type: 'boolean',
-      describe: 'reject: rows that were marked as deleted within the last day live again, too',
-    },
+    rows: option('N', 'approve: the number of rows that `list` showed'),
+    reason: option('TEXT', 'approve, reject: the reason; it is recorded'),
+    restore: flag('reject: rows that were marked as deleted within the last day live again, too'),
     json,
   },
   examples: [
@@ -207,22 +205,12 @@ function evidenceLines(
 
 const partsTold = 8
 
-const evidenceJson = ({
-  samples,
-  looked,
-  lookedAt,
-  spread,
-  mostInARun,
-  markedWithinDay,
-}: DeletionEvidence) => ({
-  samples,
-  looked,
-  looked_at: lookedAt,
+const evidenceJson = ({ spread, markedWithinDay, runId: _run, ...evidence }: DeletionEvidence) => ({
+  ...snakeCased(evidence),
   spread: spread && {
     column: spread.column,
     unit: spread.unit,
     buckets: spread.buckets.map(([from, missing, rows]) => ({ from, missing, rows })),
   },
-  most_in_a_run: mostInARun,
   marked_by_searches: markedWithinDay,
 })

@@ -17,7 +17,7 @@ import { UsageError } from '../util/errors.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { type Demo, newOneTimeKey } from '../web/demo.ts'
 import { serve } from '../worker/serve.ts'
-import { type Call, type Command, wholeNumber } from './command.ts'
+import { type Call, type Command, flag, option, wholeNumber } from './command.ts'
 import { hiddenMs, openDemo } from './demo-incidents.ts'
 import { chooseState, type DemoState, forgetState, keepState } from './demo-state.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
@@ -30,11 +30,11 @@ export const demo: Command = {
   summary: 'try everything with a simulated upstream and a Postgres of its own',
   usage: '[--port N] [--assignments N] [--churn N] [--continue|--new]',
   options: {
-    port: { type: 'string', value: 'N', describe: 'port of the console (HTTP_PORT, or 8080)' },
-    assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (60000)' },
-    churn: { type: 'string', value: 'N', describe: 'how many of them change per second (5)' },
-    continue: { type: 'boolean', describe: 'continue the demo that ended in this directory' },
-    new: { type: 'boolean', describe: 'start a new demo, without asking' },
+    port: option('N', 'port of the console (HTTP_PORT, or 8080)'),
+    assignments: option('N', 'how many assignments there are (60000)'),
+    churn: option('N', 'how many of them change per second (5)'),
+    continue: flag('continue the demo that ended in this directory'),
+    new: flag('start a new demo, without asking'),
   },
   examples: ['tidemark demo', 'tidemark demo --assignments 100000 --churn 50', 'tidemark demo --continue'],
   ignoresDemo: true,

@@ -13,7 +13,7 @@ import { type Found, matchPath } from '../upstream/operations/find.ts'
 import type { AnyRequest } from '../upstream/operations/request.ts'
 import type { Method, Operation } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
-import type { Call, Option } from './command.ts'
+import { type Call, flag, type Option } from './command.ts'
 import { embeddedUrl } from './upstream-call.ts'
 
 /** Empty if no description was read, none is to be used, or the mirror cannot be asked. */
@@ -72,10 +72,7 @@ const operationOf = (
   ),
 })
 
-export const unchecked: Option = {
-  type: 'boolean',
-  describe: 'send it even if it does not match the description of the upstream',
-}
+export const unchecked: Option = flag('send it even if it does not match the description of the upstream')
 
 /** Throws a `UsageError` that names each field and the rule it breaks. */
 export async function checkAsDescribed(

@@ -23,7 +23,7 @@ import { type MirroredStream, pickStream } from '../streams/catalog.ts'
 import { isComposite, isObject, keyParts, typedKey } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
 import { formatDuration, plural, visible } from '../util/text.ts'
-import { type Call, type Command, json } from './command.ts'
+import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
 import { fitted } from './output.ts'
 
@@ -31,7 +31,7 @@ export const explain: Command = {
   name: 'explain',
   summary: 'show the history of one row, and compare it with the upstream now',
   usage: '<stream> <key> [--values] [--json]',
-  options: { values: { type: 'boolean', describe: 'also show the values of the row' }, json },
+  options: { values: flag('also show the values of the row'), json },
   examples: ['tidemark explain assignment 4711', 'tidemark explain customer 12'],
   run,
 }

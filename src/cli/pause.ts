@@ -2,7 +2,7 @@
 
 import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Command, json, textOf } from './command.ts'
+import { type Command, json, option, textOf } from './command.ts'
 import { act } from './recorded.ts'
 
 export const pause: Command = {
@@ -10,7 +10,7 @@ export const pause: Command = {
   summary: 'stop reading a stream until it is resumed',
   usage: '<stream> [--reason TEXT] [--json]',
   options: {
-    reason: { type: 'string', value: 'TEXT', describe: 'the reason; `tidemark status` shows it' },
+    reason: option('TEXT', 'the reason; `tidemark status` shows it'),
     json,
   },
   examples: ['tidemark pause assignment --reason "the upstream is being upgraded"'],

@@ -13,8 +13,9 @@ import { type QuarantineEntry, readQuarantine } from '../store/queries/quarantin
 import { relatedStreams, streams } from '../streams/catalog.ts'
 import type { RetryOutcome } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'
-import { nearest } from '../util/text.ts'
-import { type Call, type Command, json, textOf, wholeNumber } from './command.ts'
+import { nearest, snakeCased } from '../util/text.ts'
+import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
+import { runJson } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, worst } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { fitted, fittedTable } from './output.ts'
@@ -26,8 +27,8 @@ export const quarantine: Command = {
   summary: 'list, retry or drop records that cannot be stored as rows',
   usage: '[list|show|retry|drop] [stream|id] [--reason TEXT] [--limit N] [--json]',
   options: {
-    reason: { type: 'string', value: 'TEXT', describe: 'drop: the reason; it is kept with the record' },
-    limit: { type: 'string', value: 'N', describe: 'list: at most this many (100)' },
+    reason: option('TEXT', 'drop: the reason; it is kept with the record'),
+    limit: option('N', 'list: at most this many (100)'),
     json,
   },
   examples: [
@@ -127,21 +128,12 @@ async function retry(call: Call, target: string | undefined): Promise<ExitCode> 
   return worst(outcomes.map(exitCodeOfRun))
 }
 
-const retryJson = ({ stream, status, runId, findings, note, error }: RetryOutcome) => ({
-  stream,
-  status,
-  run: runId,
-  ...findings,
-  note,
-  error: error?.message ?? null,
-})
+const retryJson = ({ findings, ...outcome }: RetryOutcome) => {
+  const { complete: _, ...told } = runJson(outcome)
+  return { ...told, ...findings }
+}
 
-const asJson = (entry: QuarantineEntry) => ({
-  id: entry.id,
-  stream: entry.stream,
-  reason: entry.reason,
-  record: entry.text,
-  first_seen_at: entry.firstSeenAt,
-  last_seen_at: entry.lastSeenAt,
-  times_seen: entry.timesSeen,
+const asJson = ({ text, repeatedText: _, ...entry }: QuarantineEntry) => ({
+  ...snakeCased(entry),
+  record: text,
 })

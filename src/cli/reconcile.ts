@@ -6,9 +6,10 @@ import { openContext } from '../context.ts'
 import { type ReconcileOnce, reconcileOnce, reconcileSentence } from '../operator/reconcile.ts'
 import { pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, json } from './command.ts'
-import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
-import { showReading } from './live-progress.ts'
+import { snakeCased } from '../util/text.ts'
+import { type Call, type Command, json, option } from './command.ts'
+import { readEach, runJson, type Timed } from './each-stream.ts'
+import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { act } from './recorded.ts'
 
 export const reconcile: Command = {
@@ -16,11 +17,7 @@ export const reconcile: Command = {
   summary: 'compare streams with the whole list of the upstream, and correct the rows that differ',
   usage: '[stream…] [--json] | --acknowledge <stream>',
   options: {
-    acknowledge: {
-      type: 'string',
-      value: 'STREAM',
-      describe: 'confirm that you have seen the rows that only a reconcile found',
-    },
+    acknowledge: option('STREAM', 'confirm that you have seen the rows that only a reconcile found'),
     json,
   },
   examples: [
@@ -32,7 +29,7 @@ export const reconcile: Command = {
 }
 
 async function run(call: Call): Promise<ExitCode> {
-  const { environment, positionals, values, log, signal, stdout, stderr } = call
+  const { environment, positionals, values, log, signal, stdout } = call
   if (values.acknowledge !== undefined) return await acknowledge(call, String(values.acknowledge))
   const config = loadConfig(environment)
   const known = configuredStreams(config)
@@ -41,28 +38,14 @@ async function run(call: Call): Promise<ExitCode> {
     ({ kind }) => kind === 'changes' || positionals.length > 0,
   )
   await using context = await openContext({ config, log })
-  const results: TimedReconcile[] = []
-  for (const stream of wanted) {
-    if (signal.aborted) break
-    const seen = { terminal: stderr, pool: context.database.pool, stream: stream.name }
-    const progress = showReading(seen, { reading: 'reconcile' })
-    const result = await timed(() => reconcileOnce(context, stream, { approved: 0, signal, log })).finally(
-      progress.end,
-    )
-    results.push(result)
-    if (!values.json) stdout.say(reconcileText(result))
-  }
+  const { results, code } = await readEach<ReconcileOnce>(call, context, wanted, {
+    reading: 'reconcile',
+    read: (stream) => reconcileOnce(context, stream, { approved: 0, signal, log }),
+    tell: (result) => values.json || stdout.say(reconcileText(result)),
+    codeOf: reconcileExitCode,
+  })
   if (values.json) stdout.json({ streams: results.map(reconcileJson) })
-  const codes = results.map(reconcileExitCode)
-  return worst(results.length < wanted.length ? [...codes, exitCodes.interrupted] : codes)
-}
-
-export type TimedReconcile = ReconcileOnce & { readonly durationMs: number }
-
-export async function timed(work: () => Promise<ReconcileOnce>): Promise<TimedReconcile> {
-  const startedAt = performance.now()
-  const outcome = await work()
-  return { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
+  return code
 }
 
 /** Blocked deletions wait for a person; and a list that kept changing proved nothing. */
@@ -83,7 +66,7 @@ async function acknowledge(call: Call, name: string): Promise<ExitCode> {
 
 const mostKeys = 20
 
-export function reconcileText(result: TimedReconcile): string {
+export function reconcileText(result: Timed<ReconcileOnce>): string {
   const { stream, findings } = result
   if (!findings || findings.missedRows === 0) return reconcileSentence(result)
   const keys = findings.samples.slice(0, mostKeys).map(({ key }) => key)
@@ -95,40 +78,18 @@ export function reconcileText(result: TimedReconcile): string {
   ].join('\n')
 }
 
-export const reconcileJson = ({
-  stream,
-  status,
-  runId,
-  findings,
-  tally,
-  note,
-  error,
-  isComplete,
-  durationMs,
-}: TimedReconcile) => ({
-  stream,
-  status,
-  run: runId,
-  complete: isComplete,
-  inserted: tally.inserted,
-  updated: tally.updated,
-  unchanged: tally.unchanged,
-  quarantined: tally.quarantined,
-  misfit_values: tally.rescued,
-  requests: tally.requests,
-  bytes: tally.bytes,
-  ...(findings && {
-    missed_rows: findings.missedRows,
-    missed_keys: findings.samples.map(({ key }) => key),
-    late: findings.late,
-    by_cause: findings.differences,
-    missing: findings.missing,
-    marked: findings.marked,
-    alive: findings.alive,
-    unclear: findings.unclear,
-    blocked: findings.blocked && { missing: findings.blocked.missing, living: findings.blocked.living },
-  }),
-  duration_ms: durationMs,
-  note,
-  error: error?.message ?? null,
-})
+export function reconcileJson(result: Timed<ReconcileOnce>) {
+  const { findings, durationMs } = result
+  const { rescued, ...tally } = result.tally
+  const { samples = [], differences, blocked, ...counts } = findings ?? {}
+  return {
+    ...{ ...runJson(result), ...tally, misfit_values: rescued },
+    ...(findings && {
+      ...snakeCased(counts),
+      missed_keys: samples.map(({ key }) => key),
+      by_cause: differences,
+      blocked: blocked && { missing: blocked.missing, living: blocked.living },
+    }),
+    duration_ms: durationMs,
+  }
+}

@@ -4,7 +4,7 @@ import { asChangesStream } from '../operator/positions.ts'
 import { rewindTargetIn } from '../operator/rewind.ts'
 import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, json, textOf } from './command.ts'
+import { type Call, type Command, flag, json, option, textOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { act } from './recorded.ts'
 
@@ -13,19 +13,11 @@ export const rewind: Command = {
   summary: 'move the position of a stream back and read again from there',
   usage: '<stream> (--to-version N | --to-checkpoint ID | --to-time TIME) --reason TEXT [--force] [--json]',
   options: {
-    'to-version': { type: 'string', value: 'N', describe: 'to this row version' },
-    'to-checkpoint': {
-      type: 'string',
-      value: 'ID',
-      describe: 'to a checkpoint that `tidemark checkpoints` lists',
-    },
-    'to-time': {
-      type: 'string',
-      value: 'TIME',
-      describe: 'to the position at this time, e.g. 2025-01-31T14:30:00Z',
-    },
-    reason: { type: 'string', value: 'TEXT', describe: 'the reason; it is kept with the checkpoint' },
-    force: { type: 'boolean', describe: 'allow a move forward, which skips versions that were never read' },
+    'to-version': option('N', 'to this row version'),
+    'to-checkpoint': option('ID', 'to a checkpoint that `tidemark checkpoints` lists'),
+    'to-time': option('TIME', 'to the position at this time, e.g. 2025-01-31T14:30:00Z'),
+    reason: option('TEXT', 'the reason; it is kept with the checkpoint'),
+    force: flag('allow a move forward, which skips versions that were never read'),
     json,
   },
   examples: [

@@ -6,7 +6,7 @@ import { kinds, pickStream, relatedStreams, streams } from '../streams/catalog.t
 import { runLog } from '../streams/run-log.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
-import { type Call, type Command, json, textOf, wholeNumber } from './command.ts'
+import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { fittedTable, wrapped } from './output.ts'
@@ -16,13 +16,9 @@ export const runs: Command = {
   summary: 'list the runs, newest first; show what one of them did',
   usage: '[list [stream] [--kind KIND] [--outcome OUTCOME] [--limit N] | show ID] [--json]',
   options: {
-    kind: { type: 'string', value: 'KIND', describe: `only these: ${kinds.join(', ')}` },
-    outcome: {
-      type: 'string',
-      value: 'OUTCOME',
-      describe: `only these: ${runOutcomes.join(', ')} (changed: whatever wrote a row)`,
-    },
-    limit: { type: 'string', value: 'N', describe: 'list: at most this many (20)' },
+    kind: option('KIND', `only these: ${kinds.join(', ')}`),
+    outcome: option('OUTCOME', `only these: ${runOutcomes.join(', ')} (changed: whatever wrote a row)`),
+    limit: option('N', 'list: at most this many (20)'),
     json,
   },
   examples: ['tidemark runs', 'tidemark runs list assignment --outcome failed', 'tidemark runs show 4711'],

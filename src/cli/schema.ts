@@ -5,7 +5,7 @@ import { readSchemaMap, type ViewMap } from '../store/queries/dictionary.ts'
 import { confirmedReferences, type Reference, whatHolds } from '../store/queries/references.ts'
 import { type MirroredStream, pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, json } from './command.ts'
+import { type Call, type Command, json, option } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { asDbtSources, asMarkdown, asMermaid } from './schema-formats.ts'
@@ -27,7 +27,7 @@ export const schema: Command = {
   summary: 'describe the tables: as a dictionary, a diagram, or sources for dbt',
   usage: '[stream…] [--format markdown|mermaid|dbt] [--json]',
   options: {
-    format: { type: 'string', value: 'FORMAT', describe: 'markdown (the default), mermaid or dbt' },
+    format: option('FORMAT', 'markdown (the default), mermaid or dbt'),
     json,
   },
   examples: [

@@ -6,58 +6,39 @@ import { type Fault, faultSyntax, mildMix, readFault } from '../simulator/faults
 import { type MalformedKind, malformedKinds } from '../simulator/malformed-records.ts'
 import { introduction, startSimulator } from '../simulator/simulator.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, type Option, type Values, wholeNumber } from './command.ts'
+import { type Call, type Command, flag, type Option, option, type Values, wholeNumber } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { expectNoWords } from './parse.ts'
 
 const options: Record<string, Option> = {
-  port: { type: 'string', value: 'N', describe: 'port to listen on; 0 picks a free one (8090)' },
-  host: { type: 'string', value: 'ADDRESS', describe: 'address to listen on (127.0.0.1)' },
-  seed: { type: 'string', value: 'N', describe: 'the same seed serves the same records (1)' },
-  look: {
-    type: 'string',
-    value: looks.join('|'),
-    describe:
-      'recorded has the fields and the behaviour of a service that was recorded; plain has others, and its own defaults for many options below (recorded)',
-  },
-  assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (1000)' },
-  notes: { type: 'string', value: 'N', describe: 'how many assignment notes there are (2000)' },
-  trackers: { type: 'string', value: 'N', describe: 'how many vehicles there are (20)' },
-  objects: { type: 'string', value: 'N', describe: 'how many assignment objects there are (100)' },
-  churn: {
-    type: 'string',
-    value: 'N',
-    describe: 'how many records change per second; vehicles move too (0: nothing changes)',
-  },
-  'client-guid': { type: 'string', value: 'GUID', describe: 'CLIENT_GUID of the client that has data' },
-  'other-client': {
-    type: 'string',
-    value: 'GUID',
-    describe: 'another client, with a tenth as many records',
-  },
-  'subject-id': { type: 'string', value: 'TEXT', describe: 'SUBJECT_ID that may sign in' },
-  'api-key': { type: 'string', value: 'TEXT', describe: 'API_KEY of that subject' },
-  'first-row-version': { type: 'string', value: 'N', describe: 'the first row version (1)' },
-  malformed: {
-    type: 'string',
-    value: 'all|KIND,…',
-    describe: `add assignments that are malformed: ${malformedKinds.join(', ')}, invalid-utf8 (not in all)`,
-  },
+  port: option('N', 'port to listen on; 0 picks a free one (8090)'),
+  host: option('ADDRESS', 'address to listen on (127.0.0.1)'),
+  seed: option('N', 'the same seed serves the same records (1)'),
+  look: option(
+    looks.join('|'),
+    'recorded has the fields and the behaviour of a service that was recorded; plain has others, and its own defaults for many options below (recorded)',
+  ),
+  assignments: option('N', 'how many assignments there are (1000)'),
+  notes: option('N', 'how many assignment notes there are (2000)'),
+  trackers: option('N', 'how many vehicles there are (20)'),
+  objects: option('N', 'how many assignment objects there are (100)'),
+  churn: option('N', 'how many records change per second; vehicles move too (0: nothing changes)'),
+  'client-guid': option('GUID', 'CLIENT_GUID of the client that has data'),
+  'other-client': option('GUID', 'another client, with a tenth as many records'),
+  'subject-id': option('TEXT', 'SUBJECT_ID that may sign in'),
+  'api-key': option('TEXT', 'API_KEY of that subject'),
+  'first-row-version': option('N', 'the first row version (1)'),
+  malformed: option(
+    'all|KIND,…',
+    `add assignments that are malformed: ${malformedKinds.join(', ')}, invalid-utf8 (not in all)`,
+  ),
   fault: { type: 'string', value: 'FAULT', multiple: true, describe: faultSyntax },
-  faults: {
-    type: 'string',
-    value: 'all',
-    describe: 'a mix of all faults, in about one request of twenty',
-  },
-  'restore-backup-after': {
-    type: 'string',
-    value: 'SECONDS',
-    describe: 'after this many seconds, go back to the data of the start, like a restored backup',
-  },
-  'restore-keeps-counter': {
-    type: 'boolean',
-    describe: 'row versions then go on from where they were, instead of falling',
-  },
+  faults: option('all', 'a mix of all faults, in about one request of twenty'),
+  'restore-backup-after': option(
+    'SECONDS',
+    'after this many seconds, go back to the data of the start, like a restored backup',
+  ),
+  'restore-keeps-counter': flag('row versions then go on from where they were, instead of falling'),
   ...Object.fromEntries(
     switchOptions.map(({ option, isFlag, value, describe }) => [
       option,

@@ -8,7 +8,8 @@ import { type Agreement, compareSource, isSameSource } from '../operator/sources
 import { adoptSource } from '../store/admin/streams.ts'
 import { otherSources, otherSourceText, readSources } from '../store/queries/sources.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, json, operator, textOf } from './command.ts'
+import { snakeCased } from '../util/text.ts'
+import { type Call, type Command, json, operator, option, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { expectNoWords, findAction } from './parse.ts'
@@ -19,11 +20,7 @@ export const source: Command = {
   summary: 'show which upstream this database belongs to; accept a new address of it',
   usage: '[adopt --reason TEXT] [--json]',
   options: {
-    reason: {
-      type: 'string',
-      value: 'TEXT',
-      describe: 'adopt: why the address or the client changed; it is recorded',
-    },
+    reason: option('TEXT', 'adopt: why the address or the client changed; it is recorded'),
     json,
   },
   examples: [
@@ -48,10 +45,7 @@ async function show(call: Call, words: readonly string[]): Promise<ExitCode> {
   const { values, stdout } = call
   return await readMirror(call, async (pool) => {
     const sources = await readSources(pool)
-    if (values.json)
-      stdout.json({
-        sources: sources.map(({ service, baseUrl, account }) => ({ service, base_url: baseUrl, account })),
-      })
+    if (values.json) stdout.json({ sources: sources.map(snakeCased) })
     else if (sources.length === 0) stdout.say('There is no data yet.')
     else
       for (const { service, baseUrl, account } of sources) stdout.say(`${service}: ${baseUrl} (${account})`)
@@ -82,12 +76,7 @@ async function adopt(call: Call, words: readonly string[]): Promise<ExitCode> {
     )
     adopted.push({ ...other.wanted, compared: agreements })
   }
-  if (values.json)
-    stdout.json({
-      adopted: adopted.map(({ service, baseUrl, account, compared }) => ({
-        ...{ service, base_url: baseUrl, account, compared },
-      })),
-    })
+  if (values.json) stdout.json({ adopted: adopted.map(snakeCased) })
   else if (adopted.length === 0)
     stdout.say('The settings already name the upstream that this database belongs to. Nothing was changed.')
   else

@@ -11,7 +11,7 @@ import { csvLine } from '../util/csv.ts'
 import { UsageError } from '../util/errors.ts'
 import { addressIn, type PostgresUrl, readPostgresUrl } from '../util/postgres-url.ts'
 import { formatDuration, plural, visible } from '../util/text.ts'
-import { type Call, type Command, json } from './command.ts'
+import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { fitted } from './output.ts'
@@ -24,12 +24,10 @@ export const sql: Command = {
   summary: 'run a read-only SQL query on the mirror',
   usage: '["QUERY"] [--csv [--raw] | --json]',
   options: {
-    csv: {
-      type: 'boolean',
-      describe:
-        'print comma-separated values, with a header; texts that a spreadsheet would run get an apostrophe in front',
-    },
-    raw: { type: 'boolean', describe: 'with --csv, for programs: every text as it is' },
+    csv: flag(
+      'print comma-separated values, with a header; texts that a spreadsheet would run get an apostrophe in front',
+    ),
+    raw: flag('with --csv, for programs: every text as it is'),
     json,
   },
   examples: [

@@ -14,8 +14,8 @@ import { pickStreams, type Stream, streams } from '../streams/catalog.ts'
 import { estimate } from '../streams/load-progress.ts'
 import { settlingOf } from '../streams/settling.ts'
 import { UsageError } from '../util/errors.ts'
-import { count, formatDuration } from '../util/text.ts'
-import { type Call, type Command, json } from './command.ts'
+import { count, formatDuration, snakeCased } from '../util/text.ts'
+import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { type Status, type StatusLine, statusLines, verdictOf } from './status-table.ts'
@@ -26,8 +26,8 @@ export const status: Command = {
   summary: 'show how current each stream is, and what needs your attention',
   usage: '[stream…] [--watch | --check] [--json]',
   options: {
-    watch: { type: 'boolean', describe: 'keep it on the screen and update it, until q' },
-    check: { type: 'boolean', describe: 'exit with status 1 if something needs your attention' },
+    watch: flag('keep it on the screen and update it, until q'),
+    check: flag('exit with status 1 if something needs your attention'),
     json,
   },
   examples: ['tidemark status', 'tidemark status assignment --json', 'tidemark status --check'],
@@ -232,47 +232,18 @@ function statusJson(found: Status) {
   }
 }
 
-const streamJson = (
-  { overview: one, state, settledAt, rowsPerMinute }: StatusLine,
-  problems: readonly Problem[],
-) => ({
-  state: state.words,
-  settled_through: settledAt,
-  deletions_known_through: one.deletionsKnownAt,
-  rows_per_minute: rowsPerMinute,
-  stream: one.stream,
-  position: one.position,
-  read_through: one.readThroughAt,
-  lag_seconds: one.lagMs === null ? null : one.lagMs / 1000,
-  rows: one.rows,
-  living_rows: livingRows(one),
-  deleted_rows: one.deletedRows,
-  running: one.running,
-  last_run: one.lastRun,
-  last_success_at: one.lastSuccessAt,
-  last_reconcile_at: one.lastReconcileAt,
-  lookback_seconds: one.lookbackMs === null ? null : one.lookbackMs / 1000,
-  lookback_reason: one.lookbackReason,
-  related: one.related && {
-    read: one.related.read,
-    waiting: one.related.waiting,
-    set_aside: one.related.setAside,
-    quarantined: one.related.quarantined,
-  },
-  late_arrivals: one.lateArrivals,
-  quarantined: one.quarantined,
-  misfit_values: one.rescued,
-  missed_rows: one.missedRows,
-  unfinished_backfills: one.unfinishedBackfills,
-  blocked_deletions: one.blockedDeletions,
-  unexplained_differences: one.unexplained,
-  problems: problems.map(problemJson),
-  paused: one.paused,
-})
+function streamJson({ overview, state, settledAt, rowsPerMinute }: StatusLine, problems: readonly Problem[]) {
+  const { readThroughAt, settledThroughAt: _, firstReadThroughAt: __, deletionsKnownAt, ...more } = overview
+  const { lagMs, lookbackMs, related, rescued, unexplained, ...rest } = more
+  return {
+    ...{ ...snakeCased(rest), state: state.words, rows_per_minute: rowsPerMinute },
+    ...{ read_through: readThroughAt, settled_through: settledAt, deletions_known_through: deletionsKnownAt },
+    lag_seconds: lagMs === null ? null : lagMs / 1000,
+    lookback_seconds: lookbackMs === null ? null : lookbackMs / 1000,
+    living_rows: livingRows(overview),
+    related: related && snakeCased(related),
+    ...{ misfit_values: rescued, unexplained_differences: unexplained, problems: problems.map(problemJson) },
+  }
+}
 
-const problemJson = ({ kind, since, what, whatToDo }: Problem) => ({
-  kind,
-  since,
-  what,
-  what_to_do: whatToDo,
-})
+const problemJson = ({ kind, since, what, whatToDo }: Problem) => snakeCased({ kind, since, what, whatToDo })

@@ -8,21 +8,19 @@ import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
-import { type Call, type Command, json } from './command.ts'
-import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
-import { showReading } from './live-progress.ts'
+import { type Call, type Command, json, option } from './command.ts'
+import { readEach, runJson, type Timed } from './each-stream.ts'
+import { type ExitCode, exitCodeOfRun } from './exit.ts'
 
 export const sync: Command = {
   name: 'sync',
   summary: 'read streams once, then exit',
   usage: '[stream…] [--kind incremental|lookback|related] [--json]',
   options: {
-    kind: {
-      type: 'string',
-      value: 'KIND',
-      describe:
-        'incremental (new changes, the default), lookback (the recent past again) or related (records of changed assignments)',
-    },
+    kind: option(
+      'KIND',
+      'incremental (new changes, the default), lookback (the recent past again) or related (records of changed assignments)',
+    ),
     json,
   },
   examples: ['tidemark sync', 'tidemark sync assignment assignment_note', 'tidemark sync --kind lookback'],
@@ -37,7 +35,7 @@ const canRead: Readonly<Record<SyncedKind, (name: string, kind: Stream['kind']) 
   related: (name) => name === 'assignment',
 }
 
-type Result = RunOutcome & { readonly durationMs: number; readonly position: string | null }
+type Synced = RunOutcome & { readonly position: string | null }
 
 async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
@@ -45,16 +43,13 @@ async function run(call: Call): Promise<ExitCode> {
   const config = loadConfig(environment)
   const streams = wantedStreams(call, kind, config)
   await using context = await openContext({ config, log })
-  const results: Result[] = []
-  for (const stream of streams) {
-    if (signal.aborted) break
-    const result = await syncOne(call, context, stream, kind)
-    results.push(result)
-    if (!values.json) stdout.say(sentence(stream, result))
-  }
+  const { results, code } = await readEach<Synced>(call, context, streams, {
+    read: (stream) => syncOne(context, stream, kind, signal),
+    tell: (result) => values.json || stdout.say(sentence(result)),
+    codeOf: exitCodeOfRun,
+  })
   if (values.json) stdout.json({ streams: results.map(asJson) })
-  const codes = results.map(exitCodeOfRun)
-  return worst(results.length < streams.length ? [...codes, exitCodes.interrupted] : codes)
+  return code
 }
 
 function wantedStreams({ positionals }: Call, kind: SyncedKind, config: Config): readonly Stream[] {
@@ -73,14 +68,11 @@ function wantedStreams({ positionals }: Call, kind: SyncedKind, config: Config):
 }
 
 async function syncOne(
-  { signal, log, stderr }: Call,
   context: SyncContext,
   stream: Stream,
   kind: SyncedKind,
-): Promise<Result> {
-  const startedAt = performance.now()
-  const { pool } = context.database
-  const progress = showReading({ terminal: stderr, pool, stream: stream.name })
+  signal: AbortSignal,
+): Promise<Synced> {
   let position: string | null = null
   const hooks: ReadOptions = {
     signal,
@@ -90,15 +82,8 @@ async function syncOne(
   }
   const outcome = await (kind === 'related'
     ? drainRelated(context, hooks)
-    : context.read(stream, kind, { ...hooks, reach: 'whole' })
-  ).finally(progress.end)
-  if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the run failed')
-  return {
-    ...outcome,
-    note: outcome.note ?? (await whyNothing(context, stream, outcome)),
-    durationMs: Math.round(performance.now() - startedAt),
-    position,
-  }
+    : context.read(stream, kind, { ...hooks, reach: 'whole' }))
+  return { ...outcome, note: outcome.note ?? (await whyNothing(context, stream, outcome)), position }
 }
 
 /** Explains why nothing came: a newcomer would take an upstream that shows nothing for one that was read. */
@@ -128,45 +113,27 @@ function kindOf(value: Call['values'][string]): SyncedKind {
   throw new UsageError(`--kind must be incremental, lookback or related, not "${value}".`)
 }
 
-function sentence(stream: Stream, { status, tally, note, error, durationMs, position }: Result): string {
+function sentence({ stream, kind, status, tally, note, error, durationMs, position }: Timed<Synced>): string {
   const { inserted, updated, unchanged, rescued, quarantined, requests } = tally
   const parts = [
     `${count(inserted)} new, ${count(updated)} changed, ${count(unchanged)} unchanged`,
     ...(rescued > 0 ? [plural(rescued, 'misfit value')] : []),
     ...(quarantined > 0 ? [`${plural(quarantined, 'record')} in quarantine`] : []),
-    ...(stream.kind === 'changes' && position !== null ? [`position ${position}`] : []),
+    ...(kind !== 'list' && position !== null ? [`position ${position}`] : []),
     plural(requests, 'request'),
     formatDuration(durationMs),
   ]
-  if (status === 'skipped') return `${stream.name}: skipped, because it is being read already (${note}).`
+  if (status === 'skipped') return `${stream}: skipped, because it is being read already (${note}).`
   if (status === 'failed')
     return [
-      `${stream.name}: failed. ${error?.message ?? 'No reason was given.'}`,
+      `${stream}: failed. ${error?.message ?? 'No reason was given.'}`,
       ...(inserted + updated + unchanged > 0 ? [`  Stored before that: ${parts.join(', ')}`] : []),
     ].join('\n')
-  return `${stream.name}: ${status}, ${parts.join(', ')}${note ? `; ${note}` : ''}`
+  return `${stream}: ${status}, ${parts.join(', ')}${note ? `; ${note}` : ''}`
 }
 
-const asJson = ({
-  stream,
-  kind,
-  status,
-  runId,
-  note,
-  error,
-  tally,
-  position,
-  durationMs,
-  isComplete,
-}: Result) => ({
-  stream,
-  kind,
-  status,
-  run: runId,
-  position,
-  complete: isComplete,
-  ...tally,
-  duration_ms: durationMs,
-  note,
-  error: error?.message ?? null,
+const asJson = (result: Timed<Synced>) => ({
+  ...{ ...runJson(result), kind: result.kind, position: result.position },
+  ...result.tally,
+  duration_ms: result.durationMs,
 })

@@ -7,10 +7,10 @@ import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { Cause, Difference } from '../sync/ports/audits.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/reconcile/verify.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
-import { count, formatDuration, plural } from '../util/text.ts'
-import { type Call, type Command, json, wholeNumber } from './command.ts'
-import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
-import { showReading } from './live-progress.ts'
+import { count, formatDuration, plural, snakeCased } from '../util/text.ts'
+import { type Call, type Command, flag, json, option, wholeNumber } from './command.ts'
+import { readEach, runJson, type Timed } from './each-stream.ts'
+import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { fitted, type Output } from './output.ts'
 import { recordedHere } from './recorded.ts'
 
@@ -19,12 +19,8 @@ export const verify: Command = {
   summary: 'list the rows that differ from the upstream; with --repair, correct them',
   usage: '[stream…] [--repair | --sample N] [--json]',
   options: {
-    repair: { type: 'boolean', describe: 'correct the rows that differ' },
-    sample: {
-      type: 'string',
-      value: 'N',
-      describe: 'compare N random rows, each by its id, instead of all',
-    },
+    repair: flag('correct the rows that differ'),
+    sample: option('N', 'compare N random rows, each by its id, instead of all'),
     json,
   },
   examples: [
@@ -35,10 +31,10 @@ export const verify: Command = {
   run,
 }
 
-type Result = VerifyOutcome & { readonly durationMs: number }
+type Result = Timed<VerifyOutcome>
 
 async function run(call: Call): Promise<ExitCode> {
-  const { environment, positionals, values, log, signal, stdout, stderr } = call
+  const { environment, positionals, values, log, signal, stdout } = call
   const sample = wholeNumber(values, 'sample', { least: 1 })
   const repair = values.repair === true
   if (repair && sample !== null)
@@ -47,38 +43,28 @@ async function run(call: Call): Promise<ExitCode> {
   const streams = wantedStreams(positionals, configuredStreams(config), sample)
   await using context = await openContext({ config, log })
   const print = values.json ? jsonPrinter(stdout) : linePrinter(stdout)
-  const results: Result[] = []
+  const { pool } = context.database
+  const verify = (stream: Stream) =>
+    verifyStream({
+      ...context.contextOf<Stream>(stream),
+      ...{ signal, repair, sample },
+      onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
+    })
+  const repairing = (stream: Stream) =>
+    recordedHere({ pool, log }, { action: 'repair', target: stream.name }, () => verify(stream), inShort)
   try {
-    for (const stream of streams) {
-      if (signal.aborted) break
-      const startedAt = performance.now()
-      const verify = () =>
-        verifyStream({
-          ...context.contextOf<Stream>(stream),
-          signal,
-          repair,
-          sample,
-          onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
-        })
-      const { pool } = context.database
-      const progress = showReading({ terminal: stderr, pool, stream: stream.name }, { reading: 'verify' })
-      const action = { action: 'repair', target: stream.name } as const
-      const outcome = await (repair
-        ? recordedHere({ pool, log }, action, verify, inShort)
-        : verify()
-      ).finally(progress.end)
-      if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the verification failed')
-      const result = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
-      results.push(result)
-      print.result(result)
-    }
+    const { code } = await readEach<VerifyOutcome>(call, context, streams, {
+      reading: 'verify',
+      read: repair ? repairing : verify,
+      tell: print.result,
+      codeOf: exitCodeOfVerification,
+    })
+    print.end(null)
+    return code
   } catch (error) {
     print.end(messageOf(error))
     throw error
   }
-  print.end(null)
-  const codes = results.map(exitCodeOfVerification)
-  return worst(results.length < streams.length ? [...codes, exitCodes.interrupted] : codes)
 }
 
 /** For the record of what people did. */
@@ -134,15 +120,7 @@ function jsonPrinter(stdout: Output): Printer {
   let before = '{"differences":[\n'
   return {
     difference(stream, { key, kind, columns, version, mirrored }, cause) {
-      const told = {
-        stream,
-        key,
-        kind,
-        cause,
-        columns,
-        version: version?.toString() ?? null,
-        mirrored: mirrored?.toString() ?? null,
-      }
+      const told = snakeCased({ stream, key, kind, cause, columns, version, mirrored })
       stdout.write(`${before}${JSON.stringify(told)}`)
       before = ',\n'
     },
@@ -187,20 +165,12 @@ function sentence({ stream, status, findings, note, error, tally, durationMs }: 
   return `${stream}: ${note} (${parts.join(', ')})`
 }
 
-const asJson = ({ stream, status, runId, findings, note, error, tally, durationMs }: Result) => ({
-  stream,
-  status,
-  run: runId,
-  // False when rows that may differ could not be looked for.
-  complete: status === 'done' && findings.isWhole,
-  compared: findings.compared,
-  differences: findings.differences,
-  by_cause: findings.byCause,
-  changed_since_poll: findings.changedSincePoll,
-  repaired: findings.repaired,
-  unclear: findings.unclear,
-  requests: tally.requests,
-  duration_ms: durationMs,
-  note,
-  error: error?.message ?? null,
-})
+/** `complete` is false when rows that may differ could not be looked for. */
+const asJson = (result: Result) => {
+  const { status, findings, tally, durationMs } = result
+  const { isWhole, ...counts } = findings
+  return {
+    ...{ ...runJson(result), complete: status === 'done' && isWhole },
+    ...{ ...snakeCased(counts), requests: tally.requests, duration_ms: durationMs },
+  }
+}

@@ -6,7 +6,7 @@ import { countBetween, livePosition } from '../store/queries/positions.ts'
 import { type ChangesStream, pickStream } from '../streams/catalog.ts'
 import type { Backfill } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
-import { count, formatDuration, plural } from '../util/text.ts'
+import { count, formatDuration, plural, snakeCased } from '../util/text.ts'
 import { type Asked, asChangesStream, findPosition, readPositionOptions, rowVersionIn } from './positions.ts'
 
 type WantedSpan = {
@@ -73,21 +73,7 @@ export async function planAskedBackfill(
 }
 
 // What a backfill would take, from what the mirror holds and how fast earlier readings were. Asks the upstream nothing.
-type BackfillPlan = {
-  readonly stream: string
-  readonly from: string
-  readonly to: string
-  readonly rows: number
-  readonly requests: number
-  readonly expected_ms: number | null
-}
-
-export async function planBackfill(
-  pool: Pool,
-  stream: ChangesStream,
-  { from, to }: { readonly from: bigint; readonly to: bigint },
-  pageSize: number,
-): Promise<{ readonly text: string; readonly json: BackfillPlan }> {
+export async function planBackfill(pool: Pool, stream: ChangesStream, { from, to }: Span, pageSize: number) {
   const rows = await countBetween(pool, stream, from, to)
   const { msPerRow, largestAnswer } = await estimateBackfill(pool, stream.name)
   // Where the upstream caps pages, a page holds no more than the largest answer so far.
@@ -101,12 +87,8 @@ export async function planBackfill(
   return {
     text: `${stream.name}: the mirror holds ${count(rows)} rows from ${from} to ${to}; rows it lacks are not in this count. The backfill needs about ${count(requests)} requests. ${time} Nothing was read yet.`,
     json: {
-      stream: stream.name,
-      from: from.toString(),
-      to: to.toString(),
-      rows,
-      requests,
-      expected_ms: expectedMs,
+      ...{ stream: stream.name, from: from.toString(), to: to.toString() },
+      ...{ rows, requests, expected_ms: expectedMs },
     },
   }
 }
@@ -122,22 +104,4 @@ export function backfillSentence(backfill: Backfill): string {
   return `${stream}: backfill ${id} ${span} ${why} (${counts}). \`tidemark backfill ${stream}\` goes on from there.`
 }
 
-export const backfillJson = (backfill: Backfill) => ({
-  id: backfill.id,
-  stream: backfill.stream,
-  status: backfill.status,
-  from: backfill.from.toString(),
-  to: backfill.to.toString(),
-  position: backfill.position.toString(),
-  rows_read: backfill.rowsRead,
-  inserted: backfill.inserted,
-  updated: backfill.updated,
-  quarantined: backfill.quarantined,
-  attempts: backfill.attempts,
-  requested_at: backfill.requestedAt,
-  requested_by: backfill.requestedBy,
-  started_at: backfill.startedAt,
-  finished_at: backfill.finishedAt,
-  error: backfill.error,
-  note: backfill.note,
-})
+export const backfillJson = (backfill: Backfill) => snakeCased(backfill)

@@ -31,7 +31,6 @@ export async function reconcileOnce(
       { stream: stream.name, missedRows, keys: samples.slice(0, 100).map(({ key }) => key) },
       `the reconcile of ${stream.name} found rows that no other run had brought`,
     )
-  if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the reconcile failed')
   return outcome
 }
 

@@ -66,5 +66,14 @@ const unseen = /[^\P{Cc}\n\t]|\p{Cf}|[\p{Zl}\p{Zp}]/gu
 export const visible = (text: string): string =>
   text.replaceAll(unseen, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 
+/** The fields of an object under the names that documents have for them: `rowsRead` is `rows_read`. */
+export const snakeCased = (value: object): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [
+      name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      typeof one === 'bigint' ? one.toString() : one,
+    ]),
+  )
+
 /** What a message says, as a sentence that others may follow. */
 export const sentence = (message: string): string => (/[.!?…]$/.test(message) ? message : `${message}.`)
