@@ -74,7 +74,8 @@ async function adopt(call: Call, words: readonly string[]): Promise<ExitCode> {
       () => adoptSource(pool, other.wanted, { by: operator(), reason }),
       () => `The rows here are now those of ${other.wanted.baseUrl} (${other.wanted.account}).`,
     )
-    adopted.push({ ...other.wanted, compared: agreements })
+    const { service, baseUrl, account } = other.wanted
+    adopted.push({ service, baseUrl, account, compared: agreements })
   }
   if (values.json) stdout.json({ adopted: adopted.map(snakeCased) })
   else if (adopted.length === 0)
