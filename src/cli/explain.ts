@@ -5,24 +5,23 @@ import { loadConfig } from '../config/load.ts'
 import { mirroredStreams } from '../configured.ts'
 import { openContext, type SyncContext } from '../context.ts'
 import { parseJson } from '../json/parse.ts'
-import { askForRelated, type RelatedSays } from '../operator/related-record.ts'
-import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
-import { readOverview } from '../store/queries/overview.ts'
-import { type RowChange, readRowChanges } from '../store/queries/row-changes.ts'
+import { askForRelated } from '../operator/related-record.ts'
 import {
-  type KeyEvents,
-  type KeyNotes,
-  type RowStory,
-  readKeyEvents,
-  readKeyNotes,
-  readRow,
-  type StoryTable,
-  storyTable,
-} from '../store/queries/row-story.ts'
+  answerInWords,
+  eventsOf,
+  forgottenInWords,
+  type KeyStory,
+  type Part,
+  readKeyStory,
+  type Says,
+  settledInWords,
+} from '../operator/row-story.ts'
+import { askUpstream } from '../operator/upstream-record.ts'
+import { type RowStory, type StoryTable, storyTable } from '../store/queries/row-story.ts'
 import { type MirroredStream, pickStream } from '../streams/catalog.ts'
 import { isComposite, isObject, keyParts, typedKey } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
-import { formatDuration, plural, visible } from '../util/text.ts'
+import { snakeCased, visible } from '../util/text.ts'
 import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
 import { fitted } from './output.ts'
@@ -40,37 +39,25 @@ async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
   const asked = whatIsAsked(call)
   const config = loadConfig(environment)
-  const wanted = pickStream(asked.stream, mirroredStreams(config))
+  const stream = pickStream(asked.stream, mirroredStreams(config))
   await using context = await openContext({ config, log, migrates: false })
-  const table = await storyTable(context.database.pool, wanted)
-  const key = meantKey(wanted, table, asked.key)
-  const row = table && (await readRow(context.database.pool, table, key))
-  const notes = await readNotes(context, wanted, key, row)
-  const events = table && row ? await readKeyEvents(context.database.pool, table, key) : nothingNoted
-  const changes = table ? await readRowChanges(context.database.pool, table, key, mostChanges) : []
-  const settledAt = await settledTime(context, wanted)
-  const upstream = await askAbout(context, wanted, { table, key, row }, signal)
+  const { pool } = context.database
+  const table = await storyTable(pool, stream)
+  const key = meantKey(stream, table, asked.key)
+  const known = await readKeyStory(pool, stream, table, key)
+  const upstream = await askAbout(context, stream, { table, key, row: known.row }, signal)
   if (signal.aborted) throw new Interrupted('Interrupted.')
-  const story = { stream: wanted, key, row, notes, events, changes, settledAt, upstream }
+  const story = { ...known, key, upstream }
   if (values.json) stdout.json(asJson(story))
   else stdout.say(fitted(asText(story, values.values === true), stdout))
   if (upstream.says === 'failed') return exitCodeOf(upstream.error)
   return upstream.says === 'unclear' ? exitCodes.upstream : exitCodes.done
 }
 
-/** At most so many changes are shown, the newest; `bi.<stream>_history` has all. */
-const mostChanges = 20
-
-type Says = UpstreamSays | RelatedSays | { readonly says: 'never seen' }
-
 async function askAbout(
   context: SyncContext,
   stream: MirroredStream,
-  {
-    table,
-    key,
-    row,
-  }: { readonly table: StoryTable | null; readonly key: string; readonly row: RowStory | null },
+  { table, key, row }: Pick<Story, 'key' | 'row'> & { readonly table: StoryTable | null },
   signal: AbortSignal,
 ): Promise<Says> {
   if (stream.kind === 'related') {
@@ -105,137 +92,48 @@ function meantKey(stream: MirroredStream, table: StoryTable | null, typed: strin
 
 const keyKinds: Readonly<Record<string, string>> = { bigint: 'a whole number', uuid: 'a UUID' }
 
-async function readNotes(
-  { database }: SyncContext,
-  stream: MirroredStream,
-  key: string,
-  row: RowStory | null,
-): Promise<KeyNotes> {
-  const notes = await readKeyNotes(database.pool, stream.name, key)
-  // The record came back, so the note that it was missing does not hold any more.
-  const livesAgain = row !== null && row.deletedAt === null && notes.evidence !== null
-  return livesAgain ? { ...notes, missingSince: null, evidence: null } : notes
-}
-
-const nothingNoted: KeyEvents = { differences: [], quarantine: [], related: [] }
-
-/** Up to when nothing late is expected any more; a list is compared whole whenever it is read. */
-async function settledTime({ database }: SyncContext, { name, kind }: MirroredStream): Promise<Date | null> {
-  if (kind === 'related') return null
-  const [overview] = await readOverview(database.pool, [name])
-  return (kind === 'list' ? overview?.readThroughAt : overview?.settledThroughAt) ?? null
-}
-
-type Story = {
-  readonly stream: MirroredStream
-  readonly key: string
-  readonly row: RowStory | null
-  readonly notes: KeyNotes
-  readonly events: KeyEvents
-  /** Where the past of the row is kept. */
-  readonly changes: readonly RowChange[]
-  readonly settledAt: Date | null
-  readonly upstream: Says
-}
+type Story = KeyStory & { readonly key: string; readonly upstream: Says }
 
 /** What happened to the row, the newest first; above that, what the upstream says now. */
 function asText(story: Story, withValues: boolean): string {
-  const { stream, key, row } = story
-  const events = eventsOf(story).toSorted((a, b) => b.at.getTime() - a.at.getTime())
+  const { stream, key, row, settledAt, upstream } = story
   const now = new Date()
-  const times = events.map(({ at }) => clockOf(at, now))
-  const width = Math.max(0, ...times.map((time) => time.length))
+  const events = eventsOf(story).map(({ at, title, parts }) => ({
+    time: clockOf(at, now),
+    title: `${title[0]?.toLowerCase()}${title.slice(1)}`,
+    text: parts.map(inWords).join(''),
+  }))
+  const width = Math.max(0, ...events.map(({ time }) => time.length))
   const titleWidth = Math.max(0, ...events.map(({ title }) => title.length))
-  const lines = events.map(({ title, text }, index) =>
-    `  ${(times[index] ?? '').padEnd(width)}  ${title.padEnd(titleWidth)}  ${text}`.trimEnd(),
-  )
-  const standing = standingOf(story)
+  const answer = answerInWords(upstream, row, stream.name)
+  const isSteady = row === null || row.deletedAt !== null || stream.kind === 'related'
+  const standing = answer.next ?? (isSteady ? null : settledInWords(row, settledAt))
+  const forgotten = forgottenInWords(story)
   const fields = row === null ? [] : valueLines(row)
-  const hint = withValues || row === null ? null : `  --values shows all ${fields.length} values.`
+  const hint = withValues ? '' : `  --values shows all ${fields.length} values.`
   return [
-    `${stream.name} ${key}: ${inUpstream(story)}`,
+    `${stream.name} ${key}: ${answer.says}`,
     '',
     ...(row === null ? ['  The mirror holds no such row.'] : []),
-    ...lines,
-    ...(hasForgotten(story)
-      ? [`  What it was before is not kept. HISTORY=${stream.name} keeps it from then on.`]
-      : []),
+    ...events.map(({ time, title, text }) =>
+      `  ${time.padEnd(width)}  ${title.padEnd(titleWidth)}  ${text}`.trimEnd(),
+    ),
+    ...(forgotten === null ? [] : [`  ${forgotten}`]),
     ...(standing === null ? [] : ['', `  ${standing}`]),
     ...(withValues && fields.length > 0 ? ['', '  values', ...fields] : []),
-    ...(hint === null ? [] : ['', `  Times are UTC.${hint}`]),
+    ...(row === null ? [] : ['', `  Times are UTC.${hint}`]),
   ].join('\n')
 }
 
-/** It changed, and nothing says from what. */
-const hasForgotten = ({ row, changes }: Story): boolean =>
-  row !== null && changes.length === 0 && row.firstSeenAt.getTime() !== row.syncedAt.getTime()
-
-/** Whether the row can still become another, and what to do where it is not as the upstream has it. */
-function standingOf({ stream, row, settledAt, upstream }: Story): string | null {
-  if (row === null || row.deletedAt !== null || stream.kind === 'related') return null
-  const reconcile = `\`tidemark reconcile ${stream.name}\``
-  if (upstream.says === 'gone')
-    return `The row here is not marked as deleted yet: the search for deletions does it, or ${reconcile} now.`
-  if (upstream.says === 'found' && upstream.difference !== null)
-    return `The next run brings what is newer. If the row stays as it is: ${reconcile} corrects it and tells the cause.`
-  return settledAt !== null && settledAt >= row.syncedAt
-    ? 'Settled: late commits since then were looked for, in two ways.'
-    : 'Not settled yet: Tidemark reads it once more, with the look-back and in the list.'
-}
-
-type Event = { readonly at: Date; readonly title: string; readonly text: string }
-
-function eventsOf({ row, notes, events, changes }: Story): readonly Event[] {
-  const isFirst = row !== null && row.firstSeenAt.getTime() === row.syncedAt.getTime()
-  return [
-    ...(row === null ? [] : [{ at: row.firstSeenAt, title: 'first came', text: isFirst ? inRuns(row) : '' }]),
-    ...(row === null || isFirst ? [] : [{ at: row.syncedAt, title: 'last changed', text: inRuns(row) }]),
-    ...(row?.deletedAt
-      ? [
-          {
-            at: row.deletedAt,
-            title: 'marked deleted',
-            text: reasons[row.deletedReason ?? ''] ?? `${row.deletedReason}`,
-          },
-        ]
-      : []),
-    ...(notes.missingSince === null
-      ? []
-      : [{ at: notes.missingSince, title: 'absent', text: notes.evidence ?? 'missing from the last list' }]),
-    ...notes.lateArrivals.map(({ version, lateMs, foundAt }) => ({
-      at: new Date(foundAt),
-      title: 'late commit caught',
-      text: `version ${version}, ${formatDuration(lateMs)} late`,
-    })),
-    ...notes.missedRows.map(({ run, foundAt }) => ({
-      at: new Date(foundAt),
-      title: 'missed',
-      text: `found only by a reconcile, run ${run}`,
-    })),
-    ...events.differences.map(({ cause, fields, foundAt, runId }) => ({
-      at: foundAt,
-      title: `differed: ${cause}`,
-      text: `${fields.length > 0 ? `${fields.slice(0, 8).join(', ')}, ` : ''}run ${runId}`,
-    })),
-    ...changes.map(({ at, fields, fieldCount, isDeleted, isBack }) => ({
-      at: new Date(at),
-      title: isDeleted ? 'was deleted' : isBack ? 'came back' : 'changed',
-      text: fieldChanges(fields, fieldCount),
-    })),
-    ...events.quarantine.map(({ id, reason, firstSeenAt, droppedAt }) => ({
-      at: firstSeenAt,
-      title: 'went into quarantine',
-      text: `${reason}, entry ${id}${droppedAt === null ? '' : ', taken out'}`,
-    })),
-  ]
-}
-
-function fieldChanges(fields: RowChange['fields'], fieldCount: number): string {
+function inWords(part: Part): string {
+  if (typeof part === 'string') return part
+  if ('run' in part) return `run ${part.run}${part.kind === undefined ? '' : ` (${part.kind})`}`
+  if ('columns' in part) return part.columns
+  if ('said' in part) return part.said
+  if ('entry' in part) return `entry ${part.entry}`
   const shown = (value: string | null) => (value === null ? 'nothing' : value === '' ? '""' : visible(value))
-  const told = fields.map(({ column, before, after }) => `${column}: ${shown(before)} → ${shown(after)}`)
-  return [...told, ...(fieldCount > fields.length ? [`and ${fieldCount - fields.length} more`] : [])].join(
-    '; ',
-  )
+  const { column, before, after } = part.change
+  return `${column}: ${shown(before)} → ${shown(after)}`
 }
 
 /** To the second of today, else the day and the minute. */
@@ -254,70 +152,27 @@ function valueLines(row: RowStory): readonly string[] {
 }
 
 const ownColumns = new Set(['_first_seen_at', '_synced_at', '_deleted_at', '_deleted_reason', '_hash'])
-const reasons: Readonly<Record<string, string>> = {
-  source: 'the upstream says that it is deleted',
-  absent: 'it is gone from the upstream',
-}
-
-function inRuns({ runs }: RowStory): string {
-  if (runs.length === 0) return 'by a run that is no longer recorded, or by hand'
-  const names = runs.map(({ id, kind }) => `run ${id} (${kind})`)
-  return names.length === 1 ? `by ${names[0]}` : `by one of ${names.join(', ')}, which wrote at the same time`
-}
-
-function inUpstream({ upstream }: Pick<Story, 'upstream'>): string {
-  if (upstream.says === 'failed') return `the upstream could not be asked: ${upstream.error.message}`
-  if (upstream.says === 'gone') return 'the upstream has no such record'
-  if (upstream.says === 'never seen') return 'the upstream has no such record, and none was ever seen here'
-  if (upstream.says === 'shown') return `the upstream shows it with assignment ${upstream.assignment}`
-  if (upstream.says === 'not shown')
-    return `the upstream does not show it with ${upstream.assignments.map((id) => `assignment ${id}`).join(', ')} any more`
-  if (upstream.says === 'left out')
-    return `it is not known whether the upstream still shows it with assignment ${upstream.assignment}: ${upstream.problem}`
-  if (upstream.says === 'of no assignment')
-    return 'the upstream was not asked: no assignment is known to have it'
-  if (upstream.says === 'unclear') return 'the upstream gave no clear answer; try again'
-  if (upstream.says !== 'found') return `the upstream: ${upstream.says}`
-  const { difference } = upstream
-  if (!difference) return `agrees with the upstream (${plural(Object.keys(upstream.record).length, 'field')})`
-  if (difference.kind === 'missing') return `the upstream has it, version ${difference.version}`
-  return `the upstream has version ${difference.version}, the mirror ${difference.mirrored}; these differ: ${difference.columns.join(', ')}`
-}
 
 const asJson = ({ stream, key, row, notes, changes, upstream }: Story) => ({
-  stream: stream.name,
-  key,
+  ...{ stream: stream.name, key },
   mirror: row && {
-    first_seen_at: row.firstSeenAt,
-    synced_at: row.syncedAt,
-    deleted_at: row.deletedAt,
-    deleted_reason: row.deletedReason,
-    runs: row.runs.map((one) => ({
-      id: one.id,
-      kind: one.kind,
-      started_at: one.startedAt,
-      finished_at: one.finishedAt,
-    })),
+    ...snakeCased({ ...row, text: undefined }),
+    runs: row.runs.map(snakeCased),
     row: parseJson(Buffer.from(row.text)),
   },
   absence: notes.missingSince && { since: notes.missingSince, evidence: notes.evidence },
   late_arrivals: notes.lateArrivals,
   missed_rows: notes.missedRows,
   changes: changes.map(({ at, fields, fieldCount }) => ({
-    at: new Date(at),
-    fields,
-    field_count: fieldCount,
+    ...{ at: new Date(at), fields, field_count: fieldCount },
   })),
-  upstream:
-    upstream.says === 'found'
-      ? {
-          says: 'found',
-          version: upstream.difference?.version?.toString() ?? null,
-          equal: upstream.difference === null,
-          different: upstream.difference?.columns ?? [],
-          record: upstream.record,
-        }
-      : upstream.says === 'failed'
-        ? { says: 'failed', error: upstream.error.message }
-        : upstream,
+  upstream: answerJson(upstream),
 })
+
+function answerJson(upstream: Says) {
+  if (upstream.says === 'failed') return { says: 'failed', error: upstream.error.message }
+  if (upstream.says !== 'found') return upstream
+  const { says, record, difference } = upstream
+  const version = difference?.version?.toString() ?? null
+  return { says, version, equal: difference === null, different: difference?.columns ?? [], record }
+}

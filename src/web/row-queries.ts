@@ -2,17 +2,8 @@
 
 import type { Json } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
-import { readOverview } from '../store/queries/overview.ts'
-import { type RowChange, readRowChanges } from '../store/queries/row-changes.ts'
-import {
-  type KeyEvents,
-  type KeyNotes,
-  type RowStory,
-  readKeyEvents,
-  readKeyNotes,
-  readRow,
-  storyTable,
-} from '../store/queries/row-story.ts'
+import { type Client, type KeyStory, readKeyStory } from '../operator/row-story.ts'
+import { type RowStory, storyTable } from '../store/queries/row-story.ts'
 import {
   numberTypes,
   type RowCursor,
@@ -53,15 +44,10 @@ export type RowsAsked = {
 }
 
 /** One row, and what was noted about its key. */
-export type RecordShown = {
+export type RecordShown = Omit<KeyStory, 'row'> & {
   readonly row: (RowStory & { readonly values: Readonly<Record<string, Json>> }) | null
-  readonly notes: KeyNotes
-  readonly events: KeyEvents
-  /** The newest first; none where no past is kept. */
-  readonly changes: readonly RowChange[]
   /** The field of the upstream behind each column. */
   readonly fieldOf: Readonly<Record<string, string>>
-  readonly settledAt: Date | null
   /** The upstream can be asked for this one. */
   readonly canCompare: boolean
 }
@@ -75,7 +61,7 @@ export type FoundIn = {
 }
 
 export async function readRows(
-  pool: Parameters<typeof readOverview>[0],
+  pool: Client,
   streams: readonly Stream[],
   name: string,
   { search, columns: wanted, choose, ...range }: RowsAsked,
@@ -102,11 +88,8 @@ export async function readRows(
   }
 }
 
-const changesShown = 10
-const nothingNoted: KeyEvents = { differences: [], quarantine: [], related: [] }
-
 export async function readRecord(
-  pool: Parameters<typeof readOverview>[0],
+  pool: Client,
   streams: readonly Stream[],
   name: string,
   key: string,
@@ -116,21 +99,12 @@ export async function readRecord(
   if (!mirrored || key.includes('\0')) return null
   const table = await storyTable(pool, mirrored)
   const isKey = table?.takesKey(key) === true
-  const [row, notes, events, changes, overview] = await Promise.all([
-    isKey ? readRow(pool, table, key) : null,
-    readKeyNotes(pool, name, key),
-    isKey ? readKeyEvents(pool, table, key) : nothingNoted,
-    isKey ? readRowChanges(pool, table, key, changesShown) : [],
-    stream ? readOverview(pool, [name]) : [],
-  ])
-  const values = row && parseJson(Buffer.from(row.text))
+  const story = await readKeyStory(pool, mirrored, isKey ? table : null, key)
+  const values = story.row && parseJson(Buffer.from(story.row.text))
   return {
-    row: row && { ...row, values: isObject(values) ? values : {} },
-    notes,
-    events,
-    changes,
+    ...story,
+    row: story.row && { ...story.row, values: isObject(values) ? values : {} },
     fieldOf: Object.fromEntries(table?.tableSchema.columns.map((one) => [one.name, one.field]) ?? []),
-    settledAt: (stream?.kind === 'list' ? overview[0]?.readThroughAt : overview[0]?.settledThroughAt) ?? null,
     canCompare: stream?.lookup != null && isKey,
   }
 }
@@ -140,7 +114,7 @@ const rowsFound = 5
 const findMs = 1_500
 
 export async function findInAll(
-  pool: Parameters<typeof readOverview>[0],
+  pool: Client,
   streams: readonly Stream[],
   text: string,
 ): Promise<readonly FoundIn[]> {

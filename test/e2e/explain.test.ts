@@ -67,7 +67,7 @@ describe.skipIf(!hasPostgres)('explain', () => {
       await runTidemark(['sync', 'assignment'], environment)
     }
     const { stdout } = await runTidemark(['explain', 'assignment', '3', '--values'], environment)
-    expect(stdout).toMatch(/changed {2,}.*subject: the first (?:→|->) the second/)
+    expect(stdout).toMatch(/last changed here {2,}by run.*subject: the first (?:→|->) the second/)
     const { rows } = await database.pool.query<{ name: string }>(
       `select attname as name from pg_attribute where attrelid = 'mirror.assignment'::regclass and attnum > 0
        and attname not like '\\_%' order by attnum`,

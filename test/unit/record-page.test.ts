@@ -10,6 +10,7 @@ import { statusQueriesWith } from '../support/status-queries.ts'
 const now = new Date('2026-01-02T03:04:05Z')
 const ago = (minutes: number) => new Date(now.getTime() - minutes * 60_000)
 const record: RecordShown = {
+  stream: { name: 'tracker_object', kind: 'list' },
   row: {
     firstSeenAt: ago(90),
     syncedAt: ago(5),
