@@ -137,24 +137,18 @@ const buttons: Readonly<Record<string, (state: State) => string | Promise<string
     const { source } = state.simulator
     const gone = source.ids('assignment').filter((id) => id % 10 < 3)
     for (const id of gone) source.remove('assignment', id, 'hard')
-    state.harder = {
-      words: `${count(gone.length)} work orders are gone upstream`,
-      at: new Date(),
-      endedAt: new Date(),
-    }
+    state.harder = overAtOnce(`${count(gone.length)} work orders are gone upstream`)
     return `${state.harder.words}. So many at once are mostly a mistake of the upstream: Tidemark marks none of them as deleted, and asks you.`
   },
   'old-backup'(state) {
     const { simulator, backup } = state
     simulator.source.restoreBackup(backup)
-    state.harder = {
-      words: 'The upstream is as it was when the demo began, row versions too',
-      at: new Date(),
-      endedAt: new Date(),
-    }
+    state.harder = overAtOnce('The upstream is as it was when the demo began, row versions too')
     return `${state.harder.words}. Tidemark looks twice, minutes apart, before it believes that, and then reads everything again.`
   },
 }
+
+const overAtOnce = (words: string) => ({ words, at: new Date(), endedAt: new Date() })
 
 function faulty(state: State, words: string, begin: () => () => void): string {
   if (state.harder && state.harder.endedAt === null)
@@ -177,18 +171,22 @@ async function show(state: State): Promise<DemoShown> {
     ? 'Let three things go wrong; each of them loses rows in most tools.'
     : 'They are being loaded for the first time; wait until that is complete.'
   const lead = `This is a simulated field-service system with ${orders} work orders. ${next}`
-  return {
-    lead,
-    cards: [
-      await lateCard(state),
-      await vanishedCard(state),
-      await badCard(state),
-      harderCard(state),
-      proofCard(state),
-      queryCard,
-    ],
-  }
+  const asked = [await lateCard(state), await vanishedCard(state), await badCard(state)]
+  return { lead, cards: [...asked, harderCard(state), proofCard(state), queryCard] }
 }
+
+/** As the first of these that is so. */
+function standing(
+  ...ways: readonly (readonly [unknown, DemoCard['tone'], string])[]
+): Pick<DemoCard, 'tone' | 'words'> {
+  const [, tone, words] = ways.find(([isSo]) => isSo) ?? [true, 'todo', 'not tried yet']
+  return { tone, words }
+}
+
+/** Those that were taken. */
+const stepsOf = (
+  ...steps: readonly (readonly [isTaken: unknown, text: string, at: Date | null | undefined])[]
+): readonly DemoStep[] => steps.flatMap(([isTaken, text, at = null]) => (isTaken ? [{ text, at }] : []))
 
 /** Whether the record has been changed once more: such a change waits for the late commit, and then both become visible at once. */
 function hasAnotherVersion({ id, version, shownAt }: Late, { source }: Simulator): boolean {
@@ -197,41 +195,33 @@ function hasAnotherVersion({ id, version, shownAt }: Late, { source }: Simulator
 }
 
 async function lateCard({ late, context, simulator }: State): Promise<DemoCard> {
-  const { rows } = await context.database.pool.query<{ found_at: Date; late_ms: string }>(
-    `select found_at, late_ms from tidemark.late_arrival
+  const { rows } = await context.database.pool.query<{ found_at: Date }>(
+    `select found_at from tidemark.late_arrival
      where stream = 'assignment' and key = $1 and version = $2 order by id limit 1`,
     [String(late?.id ?? 0), String(late?.version ?? 0)],
   )
-  const found = rows[0] ?? null
-  const isOvertaken = late !== null && !found && hasAnotherVersion(late, simulator)
-  const steps: DemoStep[] = []
-  if (late) steps.push({ text: `Work order ${late.id} changed, still hidden`, at: late.at })
-  if (isOvertaken)
-    steps.push({
-      text: 'Changed again or deleted before Tidemark looked back, so nothing is left to look back for. Try again',
-      at: null,
-    })
-  else if (late?.shownAt) steps.push({ text: 'Visible now; ordinary reading is past it', at: late.shownAt })
-  if (late?.shownAt && found) {
-    const tookMs = found.found_at.getTime() - late.shownAt.getTime()
-    steps.push({
-      text: `Look-back found and stored it, ${formatDuration(tookMs)} after it showed`,
-      at: found.found_at,
-    })
-  }
+  const foundAt = rows[0]?.found_at
+  const isOvertaken = late !== null && !foundAt && hasAnotherVersion(late, simulator)
+  const shownAt = late?.shownAt
+  const took = shownAt && foundAt ? formatDuration(foundAt.getTime() - shownAt.getTime()) : null
+  const overtaken =
+    'Changed again or deleted before Tidemark looked back, so nothing is left to look back for. Try again'
   return {
     title: '1. A late commit',
     isThird: true,
     lead: `A record gets its row version now and becomes visible ${hiddenMs / 1000} s later, when the mirror has passed that version.`,
-    ...(late === null
-      ? { tone: 'todo', words: 'not tried yet' }
-      : found
-        ? { tone: 'ok', words: 'caught' }
-        : isOvertaken
-          ? { tone: 'todo', words: 'changed again' }
-          : { tone: 'busy', words: late.shownAt ? 'passed over' : 'hidden' }),
-    steps,
-    links: found && late ? [[`/records/assignment/${late.id}`, 'The row’s story']] : [],
+    ...standing(
+      [foundAt, 'ok', 'caught'],
+      [isOvertaken, 'todo', 'changed again'],
+      [late, 'busy', shownAt ? 'passed over' : 'hidden'],
+    ),
+    steps: stepsOf(
+      [late, `Work order ${late?.id} changed, still hidden`, late?.at],
+      [isOvertaken, overtaken, null],
+      [shownAt && !isOvertaken, 'Visible now; ordinary reading is past it', shownAt],
+      [took, `Look-back found and stored it, ${took} after it showed`, foundAt],
+    ),
+    links: foundAt && late ? [[`/records/assignment/${late.id}`, 'The row’s story']] : [],
     buttons: [{ name: 'late-commit', words: late ? 'Again' : 'Break it', isMain: !late || isOvertaken }],
   }
 }
@@ -243,28 +233,22 @@ async function vanishedCard({ vanished, context }: State): Promise<DemoCard> {
     [vanished?.id ?? 0],
   )
   const goneAt = vanished ? (rows[0]?.gone_at ?? null) : null
-  const steps: DemoStep[] = []
-  if (vanished) steps.push({ text: `Work order ${vanished.id} is gone upstream`, at: vanished.at })
-  if (vanished && !goneAt)
-    steps.push(
-      rows[0]?.known
-        ? { text: 'The mirror still has it. Deletions are known through', at: rows[0].known }
-        : { text: 'The mirror still has it. Deletions are not known before the first reconcile', at: null },
-    )
-  if (goneAt) steps.push({ text: 'Noticed, proven, and marked as deleted', at: goneAt })
+  const known = rows[0]?.known
+  const isHere = vanished && !goneAt
   return {
     title: '2. A vanished record',
     isThird: true,
     lead: 'The upstream deletes a record and tells nobody: no version, no webhook. Tidemark looks for such records every minute; a reconcile finds it at once.',
-    ...(vanished === null
-      ? { tone: 'todo', words: 'not tried yet' }
-      : goneAt
-        ? { tone: 'ok', words: 'marked' }
-        : { tone: 'busy', words: 'your turn' }),
-    steps,
+    ...standing([goneAt, 'ok', 'marked'], [vanished, 'busy', 'your turn']),
+    steps: stepsOf(
+      [vanished, `Work order ${vanished?.id} is gone upstream`, vanished?.at],
+      [isHere && known, 'The mirror still has it. Deletions are known through', known],
+      [isHere && !known, 'The mirror still has it. Deletions are not known before the first reconcile', null],
+      [goneAt, 'Noticed, proven, and marked as deleted', goneAt],
+    ),
     links: vanished ? [[`/records/assignment/${vanished.id}`, 'The row’s story']] : [],
     buttons: [
-      ...(vanished && !goneAt ? [{ name: 'reconcile', words: 'Reconcile now', isMain: true }] : []),
+      ...(isHere ? [{ name: 'reconcile', words: 'Reconcile now', isMain: true }] : []),
       { name: 'vanish', words: vanished ? 'Again' : 'Break it', isMain: !vanished },
     ],
   }
@@ -281,24 +265,17 @@ async function badCard({ bad, context }: State): Promise<DemoCard> {
   )
   const { open = null, stored = false } = rows[0] ?? {}
   const isClosed = bad !== null && open === null && stored
-  const steps: DemoStep[] = []
-  if (bad)
-    steps.push({ text: `${goodOnes} good work orders and one without a row version, ${bad.id}`, at: bad.at })
-  if (open) steps.push({ text: 'Put aside whole; the good ones are stored, and nothing waits', at: open })
-  if (bad?.mendedAt) steps.push({ text: 'Corrected upstream', at: bad.mendedAt })
-  if (isClosed) steps.push({ text: 'It is a row now, and out of the quarantine', at: null })
   return {
     title: '3. A bad record',
     isThird: true,
     lead: `The upstream sends a work order that cannot be a row, among ${goodOnes} good ones.`,
-    ...(bad === null
-      ? { tone: 'todo', words: 'not tried yet' }
-      : isClosed
-        ? { tone: 'ok', words: 'closed' }
-        : open
-          ? { tone: 'warn', words: 'in quarantine' }
-          : { tone: 'busy', words: 'on its way' }),
-    steps,
+    ...standing([isClosed, 'ok', 'closed'], [open, 'warn', 'in quarantine'], [bad, 'busy', 'on its way']),
+    steps: stepsOf(
+      [bad, `${goodOnes} good work orders and one without a row version, ${bad?.id}`, bad?.at],
+      [open, 'Put aside whole; the good ones are stored, and nothing waits', open],
+      [bad?.mendedAt, 'Corrected upstream', bad?.mendedAt],
+      [isClosed, 'It is a row now, and out of the quarantine', null],
+    ),
     links: open ? [['/quarantine?stream=assignment', 'Look at it, try again']] : [],
     buttons: [
       ...(bad && !bad.mendedAt ? [{ name: 'mend', words: 'Correct it upstream', isMain: true }] : []),
@@ -310,17 +287,8 @@ async function badCard({ bad, context }: State): Promise<DemoCard> {
 const harderCard = ({ harder }: State): DemoCard => ({
   title: 'Something harder',
   lead: 'Watch on the console what Tidemark does about it. Afterwards, the proof below shows whether a row was lost.',
-  ...(harder === null
-    ? { tone: 'todo', words: 'not tried yet' }
-    : harder.endedAt
-      ? { tone: 'ok', words: 'over' }
-      : { tone: 'busy', words: 'goes on' }),
-  steps: harder
-    ? [
-        { text: harder.words, at: harder.at },
-        ...(harder.endedAt ? [{ text: 'Over', at: harder.endedAt }] : []),
-      ]
-    : [],
+  ...standing([harder?.endedAt, 'ok', 'over'], [harder, 'busy', 'goes on']),
+  steps: stepsOf([harder, `${harder?.words}`, harder?.at], [harder?.endedAt, 'Over', harder?.endedAt]),
   links: [['/problems', 'Problems']],
   buttons: [
     { name: 'outage', words: 'Upstream down for 30 s' },
@@ -332,27 +300,22 @@ const harderCard = ({ harder }: State): DemoCard => ({
 })
 
 function proofCard({ proof, provingSince, proofError }: State): DemoCard {
-  const words = proof && (proof.total === 0 ? 'no difference' : plural(proof.total, 'difference'))
-  const steps: DemoStep[] = proof
-    ? [
-        {
-          text: `${count(proof.compared)} records were compared with the upstream, value by value`,
-          at: proof.at,
-        },
-        ...proof.differences.map((text) => ({ text, at: null })),
-      ]
-    : []
+  const differing = proof?.total === 0 ? 'no difference' : plural(proof?.total ?? 0, 'difference')
+  const compared = `${count(proof?.compared ?? 0)} records were compared with the upstream, value by value`
   return {
     title: 'Proof',
     lead: 'Compares every record of the simulated upstream with its row, value by value. For your own upstream, run tidemark verify.',
-    ...(provingSince
-      ? { tone: 'busy', words: 'comparing' }
-      : proofError
-        ? { tone: 'bad', words: 'could not be compared' }
-        : proof
-          ? { tone: proof.total === 0 ? 'ok' : 'warn', words: words ?? '' }
-          : { tone: 'todo', words: 'not compared yet' }),
-    steps: proofError ? [{ text: proofError, at: null }] : steps,
+    ...standing(
+      [provingSince, 'busy', 'comparing'],
+      [proofError, 'bad', 'could not be compared'],
+      [proof, proof?.total === 0 ? 'ok' : 'warn', differing],
+      [true, 'todo', 'not compared yet'],
+    ),
+    steps: stepsOf(
+      [proofError, `${proofError}`, null],
+      [proof && !proofError, compared, proof?.at],
+      ...(proofError ? [] : (proof?.differences ?? [])).map((text) => [true, text, null] as const),
+    ),
     links: [],
     buttons: [{ name: 'prove', words: proof ? 'Compare again' : 'Compare', isMain: !proof }],
   }

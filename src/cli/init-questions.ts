@@ -10,10 +10,9 @@ import { configuredStreams } from '../configured.ts'
 import { sendTest } from '../problems/alert-loop.ts'
 import { expectRole } from '../store/schema/bi-role.ts'
 import { openDatabase } from '../store/server/connect.ts'
-import { type ServiceName, streams } from '../streams/catalog.ts'
-import { messageOf } from '../util/errors.ts'
+import { type ServiceName, type Stream, streams } from '../streams/catalog.ts'
+import { areFine, type Check, good, wrong } from './check.ts'
 import type { Call } from './command.ts'
-import type { Check } from './probe-beliefs.ts'
 import { probePostgres, probeService } from './probe-checks.ts'
 import { probeHost } from './probe-hosts.ts'
 import { placesNear, probePath, type Service } from './probe-paths.ts'
@@ -49,13 +48,15 @@ export type Question = Asked & {
 /** Wherever it is held. */
 const textIn = (settings: Environment, name: string): string => readVariable(settings, name, []) ?? ''
 
+const places = {
+  assignment: { name: 'ASSIGNMENT_BASE_URL', member: 'assignmentBaseUrl' },
+  identity: { name: 'AUTH_URL', member: 'authUrl' },
+  tracking: { name: 'TRACKING_BASE_URL', member: 'trackingBaseUrl' },
+} as const
+
 const asked: readonly Asked[] = [
-  {
-    name: 'ASSIGNMENT_BASE_URL',
-    text: 'Assignment service URL',
-    tries: tryPlace('ASSIGNMENT_BASE_URL', 'assignment'),
-  },
-  { name: 'AUTH_URL', text: 'Identity provider URL', tries: tryPlace('AUTH_URL', 'identity') },
+  { name: 'ASSIGNMENT_BASE_URL', text: 'Assignment service URL', tries: tryPlace('assignment') },
+  { name: 'AUTH_URL', text: 'Identity provider URL', tries: tryPlace('identity') },
   { name: 'CLIENT_GUID', text: 'Client GUID' },
   { name: 'SUBJECT_ID', text: 'Subject ID' },
   {
@@ -69,8 +70,8 @@ const asked: readonly Asked[] = [
     text: 'Tracking service URL',
     whenEmpty: 'none',
     tries: asChecks(async (settings, call) => {
-      const place = await tryPlace('TRACKING_BASE_URL', 'tracking')(settings, call)
-      if (place.checks.some(({ isFine }) => !isFine)) return place
+      const place = await tryPlace('tracking')(settings, call)
+      if (!areFine(place.checks)) return place
       const service = await tryService(settings, call, 'tracking')
       return { ...service, checks: [...place.checks, ...service.checks] }
     }),
@@ -92,11 +93,7 @@ const asked: readonly Asked[] = [
     isAsked: (settings) => ['DATABASE_URL', 'BI_ROLE'].some((name) => textIn(settings, name) !== ''),
     tries: tryRole,
   },
-  {
-    name: 'ADMIN_TOKEN',
-    text: 'Token of operators, or new',
-    whenEmpty: 'nobody can act',
-  },
+  { name: 'ADMIN_TOKEN', text: 'Token of operators, or new', whenEmpty: 'nobody can act' },
   {
     name: 'ALERT_WEBHOOK_URL',
     text: 'Chat webhook for alerts',
@@ -131,8 +128,9 @@ export function placeholders(environment: Environment): Environment {
 export const tokenMade = (name: string, typed: string): string | null =>
   name === 'ADMIN_TOKEN' && typed.toLowerCase() === 'new' ? randomBytes(24).toString('base64url') : null
 
-const unusable = (problems: readonly string[]): readonly Check[] =>
-  problems.map((says) => ({ name: 'configuration', isFine: false, says }))
+const unusable = (problems: readonly string[]): Tried => ({
+  checks: problems.map((problem) => wrong('configuration', problem)),
+})
 
 /** What is wrong with the settings is about the answer too: all others were right before. */
 function asChecks(tries: Try): Try {
@@ -141,32 +139,24 @@ function asChecks(tries: Try): Try {
       return await tries(settings, call)
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
-      return { checks: unusable(error.problems) }
+      return unusable(error.problems)
     }
   }
 }
 
 /** Whether the host can be reached, and whether the service is at this path. */
-function tryPlace(name: 'ASSIGNMENT_BASE_URL' | 'AUTH_URL' | 'TRACKING_BASE_URL', service: Service): Try {
+function tryPlace(service: Service): Try {
+  const { name, member } = places[service]
   return asChecks(async (settings, { signal }) => {
     const url = textIn(settings, name).replace(/\/+$/, '')
     const proxies = loadProxies(settings)
     const refused: string[] = []
-    const member = (
-      { assignment: 'assignmentBaseUrl', identity: 'authUrl', tracking: 'trackingBaseUrl' } as const
-    )[service]
-    refusePlaintext(
-      {
-        allowPlaintext: settings.ALLOW_PLAINTEXT?.trim() === 'true',
-        databaseUrl: null,
-        proxies,
-        [member]: url,
-      },
-      (problem) => refused.push(problem),
-    )
-    if (refused.length > 0) return { checks: unusable(refused) }
+    const allowPlaintext = settings.ALLOW_PLAINTEXT?.trim() === 'true'
+    const checked = { allowPlaintext, databaseUrl: null, proxies, [member]: url }
+    refusePlaintext(checked, (problem) => refused.push(problem))
+    if (refused.length > 0) return unusable(refused)
     const host = await probeHost(url, proxies)
-    if (host.some(({ isFine }) => !isFine)) return { checks: host }
+    if (!areFine(host)) return { checks: host }
     const { check, better } = await probePath(url, service, proxies, signal)
     return { checks: [...host, check], suggested: better === null ? null : { name, value: better } }
   })
@@ -175,30 +165,24 @@ function tryPlace(name: 'ASSIGNMENT_BASE_URL' | 'AUTH_URL' | 'TRACKING_BASE_URL'
 /** Signs in, and looks whether each stream can be read, and whether there is anything. */
 async function tryService(settings: Environment, call: Call, service: ServiceName): Promise<Tried> {
   const checks = await signIn(settings, call, service)
-  const isThere = (some: readonly Check[]) => some.every(({ isFine }) => isFine)
-  const name = service === 'assignment' ? 'ASSIGNMENT_BASE_URL' : 'TRACKING_BASE_URL'
+  const { name } = places[service]
   const hasSignedIn = checks.some((check) => check.name.startsWith('sign-in') && check.isFine)
   if (hasSignedIn && checks.every((check) => !check.name.startsWith('stream') || !check.isFine))
     // The service may ask for a sign-in wherever it is asked, so that a wrong path shows only now.
     for (const value of placesNear(textIn(settings, name), service))
-      if (isThere(await signIn({ ...settings, [name]: value }, call, service))) {
-        const says = `Its streams can be read below ${value}.`
-        return { checks: [...checks, { name: 'path', isFine: false, says }], suggested: { name, value } }
+      if (areFine(await signIn({ ...settings, [name]: value }, call, service))) {
+        const path = wrong('path', `Its streams can be read below ${value}.`)
+        return { checks: [...checks, path], suggested: { name, value } }
       }
-  const main = checks.filter(({ name: what }) =>
-    streams.some(
-      (one) => what === `stream ${one.name}` && (service === 'tracking' || one.kind === 'changes'),
-    ),
-  )
-  const isEmpty = isThere(checks) && main.length > 0 && main.every(({ isWarning }) => isWarning)
-  const why =
-    service === 'assignment' ? 'a wrong client GUID looks the same' : 'a user without rights looks the same'
-  return isEmpty
-    ? {
-        checks,
-        doubt: `Nothing is in ${main.map(({ name: what }) => what.replace('stream ', '')).join(', ')}; ${why}.`,
-      }
-    : { checks }
+  const main = streams
+    .filter(({ kind }) => service === 'tracking' || kind === 'changes')
+    .filter((stream) => checks.some((check) => check.name === `stream ${stream.name}`))
+  const hasNone = ({ name: stream }: Stream) =>
+    checks.some((check) => check.name === `stream ${stream}` && check.isWarning === true)
+  if (!areFine(checks) || main.length === 0 || !main.every(hasNone)) return { checks }
+  const why = service === 'assignment' ? 'a wrong client GUID' : 'a user without rights'
+  const names = main.map((stream) => stream.name).join(', ')
+  return { checks, doubt: `Nothing is in ${names}; ${why} looks the same.` }
 }
 
 async function signIn(settings: Environment, call: Call, service: ServiceName): Promise<readonly Check[]> {
@@ -216,22 +200,18 @@ async function signIn(settings: Environment, call: Call, service: ServiceName): 
 async function tryRole(settings: Environment, { log }: Call): Promise<Tried> {
   const [url, role] = [textIn(settings, 'DATABASE_URL'), textIn(settings, 'BI_ROLE')]
   const name = 'postgres BI role'
-  if (url === '')
-    return {
-      checks: [
-        { name, isFine: true, isUntold: true, says: 'not looked for: the embedded one is not started' },
-      ],
-    }
+  const notStarted = 'not looked for: the embedded one is not started'
+  if (url === '') return { checks: [{ ...good(name, notStarted), isUntold: true }] }
   try {
     const database = await openDatabase({ url, log })
     try {
       await expectRole(database.pool, role)
-      return { checks: [{ name, isFine: true, says: `${role} is there` }] }
+      return { checks: [good(name, `${role} is there`)] }
     } finally {
       await database.close()
     }
   } catch (error) {
-    return { checks: [{ name, isFine: false, says: messageOf(error) }] }
+    return { checks: [wrong(name, error)] }
   }
 }
 
@@ -239,12 +219,11 @@ async function tryAlerts(settings: Environment, { signal }: Call): Promise<Tried
   const config = loadConfig({ ...settings, DATABASE_URL: '' })
   const { alertWebhookUrl: url, alertFormat: format, consoleUrl, runbooksUrl, proxies } = config
   if (url === null) return { checks: [] }
-  const name = 'alerts'
   try {
     const says = await sendTest({ url, proxies, format, consoleUrl, runbooksUrl }, new Date(), signal)
-    return { checks: [{ name, isFine: true, says }] }
+    return { checks: [good('alerts', says)] }
   } catch (error) {
     signal.throwIfAborted()
-    return { checks: [{ name, isFine: false, says: messageOf(error) }] }
+    return { checks: [wrong('alerts', error)] }
   }
 }

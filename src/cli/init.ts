@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { type Environment, loadConfig } from '../config/load.ts'
 import { keepSecret } from '../log.ts'
 import { openQuestions, type Questions } from './ask.ts'
+import { areFine, type Check, exitCodeOfCheck, good, markOfCheck, wrong } from './check.ts'
 import type { Call, Command } from './command.ts'
 import { writeDotEnv } from './dot-env.ts'
 import type { ExitCode } from './exit.ts'
@@ -11,9 +12,7 @@ import { worst } from './exit.ts'
 import { placeholders, type Question, questionsFor, type Tried, tokenMade } from './init-questions.ts'
 import { fitted } from './output.ts'
 import { expectNoWords } from './parse.ts'
-import { everyCheck, markOfCheck } from './probe.ts'
-import type { Check } from './probe-beliefs.ts'
-import { exitCodeOfCheck } from './probe-checks.ts'
+import { everyCheck } from './probe.ts'
 
 export const init: Command = {
   name: 'init',
@@ -35,12 +34,8 @@ async function run(call: Call): Promise<ExitCode> {
   // What nobody is asked for has to be right already.
   loadConfig({ ...environment, ...placeholders(environment) })
   const asking: Asking = { call, asked: openQuestions(stdout, signal), answers: {} }
-  stdout.say(
-    fitted(
-      `Enter keeps the answer in brackets. ${back} goes back to the question before, ${empties} empties an optional answer.`,
-      stdout,
-    ),
-  )
+  const keys = `${back} goes back to the question before, ${empties} empties an optional answer.`
+  stdout.say(fitted(`Enter keeps the answer in brackets. ${keys}`, stdout))
   try {
     await answerAll(asking)
   } finally {
@@ -55,13 +50,12 @@ async function conclude(call: Call, answers: Environment): Promise<ExitCode> {
   const checks: Check[] = []
   for await (const check of everyCheck({ ...call, environment: { ...environment, ...answers } }))
     checks.push(check)
-  const wrong = checks.filter(({ isFine }) => !isFine)
-  for (const check of wrong) say(call, check)
-  stdout.write(`${stdout.mark(wrong.length === 0 ? 'good' : 'warning')} `)
-  stdout.say(
-    `wrote ${file}, readable by you alone; ${checks.length - wrong.length} of ${checks.length} checks passed`,
-  )
-  stdout.say(wrong.length === 0 ? 'Next: npm start' : 'Next: mend that, then npx tidemark probe')
+  const failed = checks.filter(({ isFine }) => !isFine)
+  for (const check of failed) say(call, check)
+  stdout.write(`${stdout.mark(failed.length === 0 ? 'good' : 'warning')} `)
+  const passed = `${checks.length - failed.length} of ${checks.length} checks passed`
+  stdout.say(`wrote ${file}, readable by you alone; ${passed}`)
+  stdout.say(failed.length === 0 ? 'Next: npm start' : 'Next: mend that, then npx tidemark probe')
   return worst(checks.map(exitCodeOfCheck))
 }
 
@@ -90,7 +84,7 @@ async function answerAll(asking: Asking): Promise<void> {
     const typed = await answer(question, asking)
     if (typed === back) {
       const before = questions.findLastIndex(({ file: held }, index) => index < at && held === null)
-      if (before < 0) say(call, { name: question.text, isFine: false, says: 'is the first question' })
+      if (before < 0) say(call, wrong(question.text, 'is the first question'))
       at = Math.max(0, before)
       continue
     }
@@ -98,7 +92,7 @@ async function answerAll(asking: Asking): Promise<void> {
     for (const check of tried.checks) say(call, check)
     const { suggested } = tried
     if (suggested) answers[suggested.name] = suggested.value
-    const again = tried.isAgreed === false || tried.checks.some(({ isFine }) => !isFine)
+    const again = tried.isAgreed === false || !areFine(tried.checks)
     const from = suggested?.name ?? question.triedFrom
     if (again) at = from === undefined ? at : questions.findIndex(({ name }) => name === from)
     else at = isReview && isLastOfItsKind(question) ? Number.POSITIVE_INFINITY : at + 1
@@ -123,7 +117,7 @@ async function tryOut(question: Question, { call, asked, answers }: Asking): Pro
 async function answer(question: Question, { call, asked, answers }: Asking): Promise<string> {
   const { name, text, isSecret, whenEmpty, schema, file: held } = question
   if (held !== null) {
-    say(call, { name: text, isFine: true, says: `is in ${held}` })
+    say(call, good(text, `is in ${held}`))
     return ''
   }
   for (;;) {
@@ -132,8 +126,7 @@ async function answer(question: Question, { call, asked, answers }: Asking): Pro
     const typed = await asked.ask({ text: `${text}${hint}`, isSecret, known })
     if (typed === back) return back
     const value = tokenMade(name, typed) ?? (typed === empties && whenEmpty !== undefined ? '' : typed)
-    if (value !== typed && value !== '')
-      say(call, { name: text, isFine: true, says: `made; it will be in ${file} as ${name}` })
+    if (value !== typed && value !== '') say(call, good(text, `made; it will be in ${file} as ${name}`))
     if (isSecret && value !== '') keepSecret(value)
     if (value === '' && whenEmpty !== undefined) {
       answers[name] = ''
@@ -143,7 +136,7 @@ async function answer(question: Question, { call, asked, answers }: Asking): Pro
     if (!isSecret || parsed.success) answers[name] = value
     if (parsed.success) return value
     const issue = parsed.error.issues[0]?.message ?? 'is not usable'
-    say(call, { name: text, isFine: false, says: value === '' ? 'is needed' : issue })
+    say(call, wrong(text, value === '' ? 'is needed' : issue))
   }
 }
 
@@ -165,7 +158,7 @@ async function review(
     if (typed === back) return questions.length - 1
     const chosen = Number(typed)
     if (/^\d+$/.test(typed) && chosen >= 1 && chosen <= questions.length) return chosen - 1
-    say(call, { name: typed, isFine: false, says: `is no number from 1 to ${questions.length}` })
+    say(call, wrong(typed, `is no number from 1 to ${questions.length}`))
   }
 }
 

@@ -16,19 +16,7 @@ import { knownRows, recordTested } from '../sync/beliefs/probe-run.ts'
 import { type Tested, testBeliefs } from '../sync/beliefs/test-beliefs.ts'
 import type { Source } from '../sync/ports/source.ts'
 import { formatDuration, sentence } from '../util/text.ts'
-
-/** One line of the probe. */
-export type Check = {
-  readonly name: string
-  /** False: something has to be done, and `says` tells what. */
-  readonly isFine: boolean
-  /** It may be as it should be, and a person has to look. */
-  readonly isWarning?: boolean
-  /** It could not be found out, and nothing is wrong with that. */
-  readonly isUntold?: boolean
-  readonly says: string
-  readonly belief?: BeliefReport
-}
+import { type Check, good } from './check.ts'
 
 /** What is stored already; null: there is no mirror, or it cannot be read as it is. */
 export type StoredMirror = AsyncDisposable & {
@@ -89,7 +77,7 @@ export async function* probeBeliefs({ mirror, ...asked }: Asked): AsyncGenerator
   for (const name of told)
     yield checkOf(stream.name, name, tested.get(name) ?? null, recorded, corrected.includes(name))
   for (const { name, value } of field === null ? [] : await describeUpstream(source, stream, field, signal))
-    yield { name: `${stream.name} ${name}`, isFine: true, says: value }
+    yield good(`${stream.name} ${name}`, value)
 }
 
 /** Runs rely on what is recorded: where the test shows something else now, that is recorded (only runs decide on the version field). */
@@ -118,15 +106,11 @@ const told = (Object.keys(beliefs) as BeliefName[]).filter(
 )
 
 /** Whether the records of a stream are as the service describes them; null: it does not describe them. */
-export async function probeDescribed({
-  stream,
-  finding,
-  mirror,
-}: {
-  readonly stream: Stream
-  readonly finding: Finding | null
-  readonly mirror: StoredMirror | null
-}): Promise<Check | null> {
+export async function probeDescribed(
+  stream: Stream,
+  finding: Finding | null,
+  mirror: StoredMirror | null,
+): Promise<Check | null> {
   if (finding?.found !== 'description') return null
   const { description, at } = finding
   const type = describedStreams([{ service: stream.service, description }], [stream]).get(stream.name)

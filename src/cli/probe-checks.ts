@@ -18,30 +18,14 @@ import { readRecords } from '../streams/record.ts'
 import { withPageEnds } from '../sync/lists/page-ends.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
+import type { UpstreamObserver } from '../upstream/http/transport.ts'
 import { openSource } from '../upstream/stream-source.ts'
 import { messageOf } from '../util/errors.ts'
 import { redisInfoProblem } from '../util/redis-url.ts'
 import { formatDuration, plural, sentence } from '../util/text.ts'
 import { sessionsOfQueue } from '../worker/queue/driver.ts'
-import { type ExitCode, exitCodes } from './exit.ts'
-import { type Check, probeBeliefs, probeDescribed, type StoredMirror } from './probe-beliefs.ts'
-
-const failed = (name: string, error: unknown): Check => ({
-  name,
-  isFine: false,
-  says: messageOf(error),
-})
-
-/** Exit codes by the first word of a check's name. All other checks are about the upstream. */
-const codes: Readonly<Record<string, ExitCode>> = {
-  configuration: exitCodes.usage,
-  postgres: exitCodes.storage,
-  source: exitCodes.usage,
-  queue: exitCodes.storage,
-  clock: exitCodes.failed,
-}
-export const exitCodeOfCheck = ({ name, isFine }: Check): ExitCode =>
-  isFine ? exitCodes.done : (codes[name.split(' ')[0] ?? ''] ?? exitCodes.upstream)
+import { type Check, doubtful, good, wrong } from './check.ts'
+import { probeBeliefs, probeDescribed, type StoredMirror } from './probe-beliefs.ts'
 
 export type ProbeUpstream = {
   readonly config: Config
@@ -56,23 +40,13 @@ export async function* probeService(
   service: ServiceName,
 ): AsyncGenerator<Check> {
   let signIn: Check | null = null
-  const upstream = openConfiguredUpstream(
-    {
-      config,
-      log,
-      observer: {
-        signInDone: ({ outcome, durationMs }) => {
-          const isFine = outcome !== 'failed'
-          signIn = {
-            name: `sign-in ${service}`,
-            isFine,
-            says: isFine ? `a token in ${Math.round(durationMs)} ms` : '',
-          }
-        },
-      },
+  const observer: UpstreamObserver = {
+    signInDone({ outcome, durationMs }) {
+      const name = `sign-in ${service}`
+      signIn = outcome === 'failed' ? wrong(name, '') : good(name, `a token in ${Math.round(durationMs)} ms`)
     },
-    service,
-  )
+  }
+  const upstream = openConfiguredUpstream({ config, log, observer }, service)
   if (!upstream) return
   try {
     const mine = streams.filter((stream) => stream.service === service)
@@ -94,7 +68,7 @@ export async function* probeService(
         if (place !== undefined) yield contractCheck(service, finding)
       }
       yield rights.check
-      const described = await probeDescribed({ stream, finding, mirror })
+      const described = await probeDescribed(stream, finding, mirror)
       if (described && stream.kind !== 'changes') yield described
       if (stream.name === 'assignment' && config.related.length > 0 && rights.received > 0)
         yield await probeExtended(upstream, stream, signal)
@@ -104,7 +78,7 @@ export async function* probeService(
       try {
         yield* probeBeliefs({ source, stream, versionField, mirror, signal })
       } catch (error) {
-        yield failed(`${stream.name} neworchanged`, error)
+        yield wrong(`${stream.name} neworchanged`, error)
       }
       if (described) yield described
     }
@@ -116,23 +90,19 @@ export async function* probeService(
 /** Whether the service describes itself. It is no fault if it does not. */
 function contractCheck(service: ServiceName, finding: Finding | null): Check {
   const name = `contract ${service}`
-  if (finding === null) return { name, isFine: true, says: 'not looked for (CONTRACT is off)' }
+  if (finding === null) return good(name, 'not looked for (CONTRACT is off)')
   switch (finding.found) {
     case 'description': {
       const { openApi, operations, remarks } = finding.description
       const what = `OpenAPI ${openApi}, ${plural(operations.length, 'operation')}, at ${finding.at}`
-      const isWarning = remarks.length > 0
-      return { name, isFine: true, isWarning, says: isWarning ? `${what}. ${remarks.join(' ')}` : what }
+      return remarks.length > 0 ? doubtful(name, `${what}. ${remarks.join(' ')}`) : good(name, what)
     }
     case 'nothing':
-      return { name, isFine: true, says: 'it does not describe itself; types come from the data' }
+      return good(name, 'it does not describe itself; types come from the data')
     case 'unusable':
-      return {
-        ...{ name, isFine: true, isWarning: true },
-        says: `${finding.at} cannot be used: ${finding.why}. ${withoutContract}`,
-      }
+      return doubtful(name, `${finding.at} cannot be used: ${finding.why}. ${withoutContract}`)
     default:
-      return { name, isFine: true, isWarning: true, says: `not known: ${finding.why}. ${withoutContract}` }
+      return doubtful(name, `not known: ${finding.why}. ${withoutContract}`)
   }
 }
 
@@ -149,11 +119,11 @@ async function probeRights(upstream: Upstream, stream: Stream, signal: AbortSign
         ? 'it has no records, or CLIENT_GUID is not yours'
         : 'it has no records, or this user may not see them'
     const took = formatDuration(performance.now() - askedAt)
-    const says = records.length > 0 ? `readable, answered in ${took}` : `readable but empty: ${empty}`
-    const isWarning = records.length === 0
-    return { check: { name, isFine: true, isWarning, says }, received: records.length }
+    const received = records.length
+    if (received === 0) return { check: doubtful(name, `readable but empty: ${empty}`), received }
+    return { check: good(name, `readable, answered in ${took}`), received }
   } catch (error) {
-    return { check: failed(name, error), received: 0 }
+    return { check: wrong(name, error), received: 0 }
   }
 }
 
@@ -163,18 +133,13 @@ async function probeExtended(upstream: Upstream, stream: Stream, signal: AbortSi
   try {
     const { records } = await openSource(upstream, stream).list({ page: 1, pageSize: 1 }, signal)
     const [row] = readRecords(records, stream.keyFields, null).rows
-    if (!row)
-      return { name, isFine: true, isWarning: true, says: 'not tried: there is no assignment to try it with' }
+    if (!row) return doubtful(name, 'not tried: there is no assignment to try it with')
     await upstream.call('getExtendedAssignment', { path: { assignmentId: Number(row.key) } }, signal)
-    return { name, isFine: true, says: `answers for assignment ${row.key}` }
+    return good(name, `answers for assignment ${row.key}`)
   } catch (error) {
     const isOff = error instanceof UpstreamError && error.status === 404
     const says = messageOf(error)
-    return {
-      name,
-      isFine: false,
-      says: isOff ? `${sentence(says)} It is switched off, and RELATED needs it.` : says,
-    }
+    return wrong(name, isOff ? `${sentence(says)} It is switched off, and RELATED needs it.` : says)
   }
 }
 
@@ -194,65 +159,55 @@ const mostSkewMs = 30_000
 function clockCheck(service: ServiceName, date: Date): Check {
   // The header tells whole seconds: on average it is half a second behind.
   const skewMs = Date.now() - date.getTime() - 500
-  const isFine = Math.abs(skewMs) <= mostSkewMs
+  const name = `clock ${service}`
   const says =
     Math.abs(skewMs) <= 2_500
       ? 'agrees with the upstream'
       : `${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead of' : 'behind'} the upstream`
-  return {
-    name: `clock ${service}`,
-    isFine,
-    says: isFine ? says : `${says}: correct the clock of this machine (NTP)`,
-  }
+  return Math.abs(skewMs) <= mostSkewMs
+    ? good(name, says)
+    : wrong(name, `${says}: correct the clock of this machine (NTP)`)
 }
 
 // Whether Postgres and the queue are as they have to be. Makes no schema and starts no embedded Postgres.
-const superuserCheck = (role: string): Check => ({
-  ...{ name: 'postgres role', isFine: true, isWarning: true },
-  says: `${role} is a superuser: whoever gets into its session has a shell on the machine of Postgres. Tidemark needs no such rights: give it a role of its own (docs/guides/deploy-as-a-container.md).`,
-})
-
-const ownerCheck = (role: string): Check => ({
-  ...{ name: 'postgres role', isFine: true, isWarning: true },
-  says: `${role} owns the record of who did what: whoever gets into its session can change that record unnoticed. To prevent this, let workers connect as another role than the owner (docs/guides/deploy-as-a-container.md).`,
-})
+const roleChecks = ({ role, is_superuser, owns_record }: Found): readonly Check[] => {
+  const risk = is_superuser
+    ? `${role} is a superuser: whoever gets into its session has a shell on the machine of Postgres. Tidemark needs no such rights: give it a role of its own`
+    : `${role} owns the record of who did what: whoever gets into its session can change that record unnoticed. To prevent this, let workers connect as another role than the owner`
+  return is_superuser || owns_record
+    ? [doubtful('postgres role', `${risk} (docs/guides/deploy-as-a-container.md).`)]
+    : []
+}
 
 async function limitChecks(pool: Pool, role: string): Promise<readonly Check[]> {
   const lacking = await lackingLimits(pool, role)
   const name = 'postgres BI role'
-  if (lacking.length === 0)
-    return [{ name, isFine: true, says: `${role} has limits on time, space and connections` }]
-  return lacking.map(({ risk, statement }) => ({
-    ...{ name, isFine: true, isWarning: true },
-    says: `${role} ${risk}. Have an administrator run: ${statement}`,
-  }))
+  if (lacking.length === 0) return [good(name, `${role} has limits on time, space and connections`)]
+  return lacking.map(({ risk, statement }) =>
+    doubtful(name, `${role} ${risk}. Have an administrator run: ${statement}`),
+  )
+}
+
+type Found = {
+  readonly version: string
+  readonly time_zone: string
+  readonly size: string
+  readonly has_schema: boolean
+  readonly has_source: boolean
+  readonly has_limits: boolean
+  readonly role: string
+  readonly is_superuser: boolean
+  readonly owns_record: boolean
 }
 
 export async function probePostgres(config: Config, log: Logger): Promise<readonly Check[]> {
   const { databaseUrl: url } = config
-  if (url === null)
-    return [
-      {
-        name: 'postgres',
-        isFine: true,
-        says: 'the embedded one, in .tidemark/ (the probe does not start it)',
-      },
-    ]
+  if (url === null) return [good('postgres', 'the embedded one, in .tidemark/ (the probe does not start it)')]
   try {
     // Opening the database checks version, encoding and rights, and says what to do about each.
     const database = await openDatabase({ url, log })
     try {
-      const { rows } = await database.pool.query<{
-        version: string
-        time_zone: string
-        size: string
-        has_schema: boolean
-        has_source: boolean
-        has_limits: boolean
-        role: string
-        is_superuser: boolean
-        owns_record: boolean
-      }>(
+      const { rows } = await database.pool.query<Found>(
         `select current_setting('server_version') as version, current_setting('TimeZone') as time_zone,
            pg_size_pretty(pg_database_size(current_database())) as size,
            to_regclass('tidemark.stream') is not null as has_schema, to_regclass('tidemark.source') is not null as has_source,
@@ -260,35 +215,24 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
            current_user::text as role, (select rolsuper from pg_roles where rolname = current_user) as is_superuser,
            exists (select from pg_class where oid = to_regclass('tidemark.action_log') and pg_has_role(relowner, 'usage')) as owns_record`,
       )
-      const [found] = rows
-      const schema = found?.has_schema ? 'holds a mirror' : 'holds no mirror yet'
+      const found = rows[0] as Found
+      const schema = found.has_schema ? 'holds a mirror' : 'holds no mirror yet'
+      const what = `${database.address}, version ${found.version}, ${schema} (${found.size}), rights sufficient`
       return [
-        {
-          name: 'postgres',
-          isFine: true,
-          says: `${database.address}, version ${found?.version}, ${schema} (${found?.size}), rights sufficient`,
-        },
-        {
-          name: 'postgres time zone',
-          isFine: true,
-          says: `${found?.time_zone}; any is fine`,
-        },
-        ...(found?.is_superuser
-          ? [superuserCheck(found.role)]
-          : found?.owns_record
-            ? [ownerCheck(found.role)]
-            : []),
-        ...(config.biRole !== null && found?.has_limits
+        good('postgres', what),
+        good('postgres time zone', `${found.time_zone}; any is fine`),
+        ...roleChecks(found),
+        ...(config.biRole !== null && found.has_limits
           ? await limitChecks(database.pool, config.biRole)
           : []),
         await sessionsCheck(database, config),
-        ...(found?.has_source ? await sourceChecks(database.pool, config) : []),
+        ...(found.has_source ? await sourceChecks(database.pool, config) : []),
       ]
     } finally {
       await database.close()
     }
   } catch (error) {
-    return [failed('postgres', error)]
+    return [wrong('postgres', error)]
   }
 }
 
@@ -307,26 +251,23 @@ async function sessionsCheck(database: Database, { redisUrl }: Config): Promise<
      from pg_stat_activity where backend_type = 'client backend'`,
   )
   const [held, free] = [Number(rows[0]?.held), Number(rows[0]?.free)]
-  const isFine = !isPooled || got + held >= needed
-  if (!isFine) return { name, isFine, says: tooFewText({ needed, got: got + held }, database.address) }
-  const isWarning = free + held < needed
+  if (isPooled && got + held < needed)
+    return wrong(name, tooFewText({ needed, got: got + held }, database.address))
   const left = isPooled ? 'the pooler has them' : `${plural(free, 'session')} of max_connections are free`
-  return { name, isFine, isWarning, says: `a worker needs up to ${needed}; ${left}` }
+  return (free + held < needed ? doubtful : good)(name, `a worker needs up to ${needed}; ${left}`)
 }
 
 async function sourceChecks(pool: Pool, config: Config): Promise<readonly Check[]> {
   const others = await otherSources(pool, sourcesOf(config))
-  return others.map((other) => ({
-    name: `source ${other.wanted.service}`,
-    isFine: false,
-    says: `${otherSourceText(other)} ${waysOut}`,
-  }))
+  return others.map((other) =>
+    wrong(`source ${other.wanted.service}`, `${otherSourceText(other)} ${waysOut}`),
+  )
 }
 
 const storageTimeoutMs = 5_000
 
 export async function probeQueue(redisUrl: string | null): Promise<Check> {
-  if (redisUrl === null) return { name: 'queue', isFine: true, says: 'in Postgres' }
+  if (redisUrl === null) return good('queue', 'in Postgres')
   const redis = new Redis(redisUrl, {
     lazyConnect: true,
     maxRetriesPerRequest: 0,
@@ -343,15 +284,14 @@ export async function probeQueue(redisUrl: string | null): Promise<Check> {
     const version = /redis_version:(\S+)/.exec(info)?.[1] ?? 'unknown'
     const policy = /maxmemory_policy:(\S+)/.exec(info)?.[1] ?? 'unknown'
     const problem = redisInfoProblem(info)
-    if (problem) return { name: 'queue', isFine: false, says: `REDIS_URL ${problem}` }
-    const isFine = policy === 'noeviction' || policy === 'unknown'
-    const advice = isFine ? '' : ': Redis may discard jobs; set maxmemory-policy noeviction'
-    return { name: 'queue', isFine, says: `Redis ${version}, maxmemory-policy ${policy}${advice}` }
+    if (problem) return wrong('queue', `REDIS_URL ${problem}`)
+    const says = `Redis ${version}, maxmemory-policy ${policy}`
+    if (policy === 'noeviction' || policy === 'unknown') return good('queue', says)
+    return wrong('queue', `${says}: Redis may discard jobs; set maxmemory-policy noeviction`)
   } catch (error) {
     // The error of the connection itself tells more.
     const cause = outage ?? error
-    const why = cause instanceof Error ? cause.message : String(cause)
-    return { name: 'queue', isFine: false, says: `Redis cannot be reached (${why}): check REDIS_URL` }
+    return wrong('queue', `Redis cannot be reached (${messageOf(cause)}): check REDIS_URL`)
   } finally {
     redis.disconnect()
   }

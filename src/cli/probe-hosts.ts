@@ -7,7 +7,7 @@ import { connect as connectPlain } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { networkError } from '../upstream/http/network-failures.ts'
 import { openAgents, type Proxies, proxyOf } from '../util/proxies.ts'
-import type { Check } from './probe-beliefs.ts'
+import { type Check, good, wrong } from './check.ts'
 
 const networkTimeoutMs = 10_000
 const soonMs = 21 * 86_400_000
@@ -20,21 +20,11 @@ export async function probeHost(text: string, proxies: Proxies): Promise<readonl
   if (proxy) return [await probeThrough(proxy, url, proxies)]
   try {
     const addresses = await lookup(host, { all: true })
-    const dns: Check = {
-      name: `dns ${host}`,
-      isFine: true,
-      says: addresses.map(({ address }) => address).join(', '),
-    }
-    return [dns, await probeConnection(url, host)]
+    const dns = addresses.map(({ address }) => address).join(', ')
+    return [good(`dns ${host}`, dns), await probeConnection(url, host)]
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    return [
-      {
-        name: `dns ${host}`,
-        isFine: false,
-        says: `has no address (${code}): check the URL, and the DNS of this machine`,
-      },
-    ]
+    return [wrong(`dns ${host}`, `has no address (${code}): check the URL, and the DNS of this machine`)]
   }
 }
 
@@ -49,8 +39,7 @@ async function probeConnection(url: URL, host: string): Promise<Check> {
     }
     const socket = isTls
       ? connectTls({ host, port, servername: host }, () => {
-          const { isFine, says } = certificate(socket as TLSSocket)
-          end(isFine, says)
+          end(true, certificate(socket as TLSSocket))
         })
       : connectPlain({ host, port }, () => end(true, 'reached, not encrypted'))
     socket.setTimeout(networkTimeoutMs, () => end(false, 'no answer within 10 s: check the firewall'))
@@ -81,7 +70,7 @@ async function probeThrough(proxy: URL, url: URL, proxies: Proxies): Promise<Che
       resolve({ name, isFine, says: `${way}: ${says}` })
     }
     // There is none before the tunnel is open and the certificate is found good. Nothing is sent.
-    request.on('socket', (socket) => end(true, certificate(socket as TLSSocket).says))
+    request.on('socket', (socket) => end(true, certificate(socket as TLSSocket)))
     request.on('error', ({ code = 'ECONNRESET', message }: NodeJS.ErrnoException) => {
       const failure = { code, message, phase: 'request' } as const
       end(false, networkError({ method: 'GET', url, body: null, proxy }, failure).problem)
@@ -89,13 +78,10 @@ async function probeThrough(proxy: URL, url: URL, proxies: Proxies): Promise<Che
   })
 }
 
-function certificate(socket: TLSSocket): { readonly isFine: boolean; readonly says: string } {
+function certificate(socket: TLSSocket): string {
   const { valid_to } = socket.getPeerCertificate()
   const protocol = socket.getProtocol() ?? 'TLS'
   const endsAt = new Date(valid_to)
   const isSoon = endsAt.getTime() - Date.now() < soonMs
-  return {
-    isFine: true,
-    says: `${protocol}, certificate valid until ${endsAt.toISOString().slice(0, 10)}${isSoon ? ', which is soon' : ''}`,
-  }
+  return `${protocol}, certificate valid until ${endsAt.toISOString().slice(0, 10)}${isSoon ? ', which is soon' : ''}`
 }

@@ -2,10 +2,9 @@
 
 import { tokenUrl } from '../upstream/auth/token-request.ts'
 import { type HttpAnswer, openTransport } from '../upstream/http/transport.ts'
-import { messageOf } from '../util/errors.ts'
 import type { Proxies } from '../util/proxies.ts'
 import { systemClock } from '../util/waiting.ts'
-import type { Check } from './probe-beliefs.ts'
+import { type Check, good, wrong } from './check.ts'
 
 export type Service = 'assignment' | 'tracking' | 'identity'
 export type PathFound = {
@@ -49,55 +48,41 @@ export async function probePath(
     const url = urlOf(base)
     const name = `path ${url.pathname}`
     const found = foundBy(await ask(url), service)
-    if (found.isThere) return { check: { name, isFine: true, says: found.says }, better: null }
-    const better = await firstThere(
-      placesNear(base, service),
-      async (place) => foundBy(await ask(urlOf(place)), service).isThere,
-    )
+    if (found.isThere) return { check: good(name, found.says), better: null }
+    const isThere = async (place: string) => foundBy(await ask(urlOf(place)), service).isThere
+    let better: string | null = null
+    for (const place of placesNear(base, service))
+      if (better === null && (await isThere(place).catch(() => false))) better = place
     const instead =
       better === null
         ? `The base URL is the part before ${url.pathname.slice(new URL(base).pathname.replace(/\/$/, '').length)}: check it`
         : `The service answers below ${better}`
-    return { check: { name, isFine: false, says: `${found.says}. ${instead}.` }, better }
+    return { check: wrong(name, `${found.says}. ${instead}.`), better }
   } catch (error) {
     signal.throwIfAborted()
-    return {
-      check: { name: `path ${new URL(base).pathname}`, isFine: false, says: messageOf(error) },
-      better: null,
-    }
+    return { check: wrong(`path ${new URL(base).pathname}`, error), better: null }
   } finally {
     transport.close()
   }
 }
 
-async function firstThere(
-  places: readonly string[],
-  isThere: (place: string) => Promise<boolean>,
-): Promise<string | null> {
-  for (const place of places) if (await isThere(place).catch(() => false)) return place
-  return null
-}
-
 /** What an answer without a sign-in says about a path. */
 function foundBy({ status, headers }: HttpAnswer, service: Service): { isThere: boolean; says: string } {
   const kind = headers['content-type']?.split(';')[0]
+  const there = (isThere: boolean, says: string) => ({ isThere, says })
   if (status === 401 || status === 403)
-    return { isThere: true, says: `answers ${status}, as a service does that wants a sign-in` }
-  if (status === 404 || status === 410) return { isThere: false, says: `nothing is there (${status})` }
-  if (status >= 300 && status < 400) {
-    const where = headers.location ?? 'which it does not say'
-    return { isThere: false, says: `leads to another address (${status}): ${where}` }
-  }
+    return there(true, `answers ${status}, as a service does that wants a sign-in`)
+  if (status === 404 || status === 410) return there(false, `nothing is there (${status})`)
+  if (status >= 300 && status < 400)
+    return there(
+      false,
+      `leads to another address (${status}): ${headers.location ?? 'which it does not say'}`,
+    )
   if (status >= 500)
-    return {
-      isThere: true,
-      says: `answers ${status}, an error; the sign-in will show whether it is the service`,
-    }
-  if (kind === 'text/html')
-    return { isThere: false, says: `is a web page and no service (${status}, ${kind})` }
-  if (service === 'identity')
-    return { isThere: status !== 405, says: `answers ${status} to an empty sign-in` }
-  return { isThere: status < 300, says: `answers ${status}` }
+    return there(true, `answers ${status}, an error; the sign-in will show whether it is the service`)
+  if (kind === 'text/html') return there(false, `is a web page and no service (${status}, ${kind})`)
+  if (service === 'identity') return there(status !== 405, `answers ${status} to an empty sign-in`)
+  return there(status < 300, `answers ${status}`)
 }
 
 /** Base URLs that may be meant: without what follows the base, then each folder above, then the usual names. */

@@ -5,12 +5,13 @@ import { ConfigError } from '../config/environment.ts'
 import { type Config, loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { formatDuration, plural } from '../util/text.ts'
+import { areFine, type Check, exitCodeOfCheck, good, markOfCheck, wrong } from './check.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, worst } from './exit.ts'
 import { wrapped } from './output.ts'
 import { expectNoWords } from './parse.ts'
-import { type Check, openStoredMirror } from './probe-beliefs.ts'
-import { exitCodeOfCheck, probePostgres, probeQueue, probeService } from './probe-checks.ts'
+import { openStoredMirror } from './probe-beliefs.ts'
+import { probePostgres, probeQueue, probeService } from './probe-checks.ts'
 import { probeHost } from './probe-hosts.ts'
 
 export const probe: Command = {
@@ -36,7 +37,7 @@ async function run(call: Call): Promise<ExitCode> {
   if (values.json) {
     const told = checks.map(({ name, isFine, says }) => ({ name, fine: isFine, says }))
     const beliefs = checks.flatMap(({ belief }) => belief ?? [])
-    stdout.json({ fine: checks.every(({ isFine }) => isFine), checks: told, beliefs })
+    stdout.json({ fine: areFine(checks), checks: told, beliefs })
   } else stdout.say(summary(checks, performance.now() - startedAt))
   return worst(checks.map(exitCodeOfCheck))
 }
@@ -52,9 +53,6 @@ function checkInLines({ name, says }: Check, width: number | null): string {
 }
 
 const narrowBelow = 90
-
-export const markOfCheck = ({ isFine, isWarning = false, isUntold = false }: Check) =>
-  !isFine ? 'bad' : isWarning ? 'warning' : isUntold ? 'idle' : 'good'
 
 /** `11 passed, 1 warning, 1 failed, 1.9 s`. */
 export function summary(checks: readonly Check[], tookMs: number): string {
@@ -80,31 +78,28 @@ export async function* everyCheck({
   let config: Config
   try {
     config = loadConfig(environment)
-    yield { name: 'configuration', isFine: true, says: 'complete' }
+    yield good('configuration', 'complete')
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    for (const says of error.problems) yield { name: 'configuration', isFine: false, says }
+    for (const problem of error.problems) yield wrong('configuration', problem)
     return
   }
   yield* await probePostgres(config, log)
   yield await probeQueue(config.redisUrl)
   const streams = configuredStreams(config)
   await using mirror = await openStoredMirror(config, log)
-  const services = {
+  const urls = {
     assignment: [config.authUrl, config.assignmentBaseUrl],
-    tracking: trackingUrls(config),
+    tracking: config.trackingBaseUrl === null ? [] : [config.trackingAuthUrl, config.trackingBaseUrl],
   } as const
   const probed = new Map<string, boolean>()
   for (const service of ['assignment', 'tracking'] as const) {
-    let isReachable = services[service].length > 0
-    for (const url of services[service]) {
+    let isReachable = urls[service].length > 0
+    for (const url of urls[service]) {
       const { origin } = new URL(url)
       if (!probed.has(origin)) {
         const checks = await probeHost(url, config.proxies)
-        probed.set(
-          origin,
-          checks.every((check) => check.isFine),
-        )
+        probed.set(origin, areFine(checks))
         yield* checks
       }
       isReachable &&= probed.get(origin) === true
@@ -112,6 +107,3 @@ export async function* everyCheck({
     if (isReachable) yield* probeService({ config, streams, mirror, log, signal }, service)
   }
 }
-
-const trackingUrls = (config: Config): readonly string[] =>
-  config.trackingBaseUrl === null ? [] : [config.trackingAuthUrl, config.trackingBaseUrl]

@@ -1,8 +1,8 @@
 // What the probe says at its end, and by which sign each of its lines begins.
 
 import { expect, it } from 'vitest'
-import { markOfCheck, summary } from '../../src/cli/probe.ts'
-import type { Check } from '../../src/cli/probe-beliefs.ts'
+import { type Check, markOfCheck } from '../../src/cli/check.ts'
+import { summary } from '../../src/cli/probe.ts'
 
 const check = (more: Partial<Check>): Check => ({ name: 'x', isFine: true, says: '', ...more })
 
