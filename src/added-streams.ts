@@ -6,7 +6,7 @@ import { ConfigError } from './config/environment.ts'
 import type { Config } from './config/load.ts'
 import type { JsonObject } from './json/json.ts'
 import type { Logger } from './log.ts'
-import { learnAddedStreams } from './store/queries/found-out.ts'
+import { learnAddedStreams } from './store/book/streams.ts'
 import { createTable } from './store/schema/create-table.ts'
 import { withConnection } from './store/server/session.ts'
 import {

@@ -1,7 +1,7 @@
 // `tidemark actions`: who did what, from where, why, and what came of it; and whether that record was changed.
 
 import { actionWords } from '../operator/action-words.ts'
-import { type ActionChain, type ActionLine, checkActions, readActions } from '../store/queries/actions.ts'
+import { type ActionChain, type ActionLine, checkActions, readActions } from '../store/book/actions.ts'
 import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'

@@ -13,8 +13,7 @@ import {
   readSpanOptions,
 } from '../operator/backfill.ts'
 import { asChangesStream } from '../operator/positions.ts'
-import { requestBackfill } from '../store/admin/requests.ts'
-import { listBackfills, readBackfill } from '../store/queries/backfills.ts'
+import { listBackfills, readBackfill, requestBackfill } from '../store/book/backfills.ts'
 import { type ChangesStream, pickStream, streams } from '../streams/catalog.ts'
 import { runNextBackfill } from '../sync/changes/backfill.ts'
 import type { Backfill } from '../sync/ports/store.ts'

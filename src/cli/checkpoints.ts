@@ -1,7 +1,7 @@
 // `tidemark checkpoints`: positions that were reached, with their times. Any of them can be read again from.
 
 import { asChangesStream } from '../operator/positions.ts'
-import { readCheckpoints } from '../store/queries/positions.ts'
+import { readCheckpoints } from '../store/book/checkpoints.ts'
 import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json, option, wholeNumber } from './command.ts'

@@ -12,7 +12,7 @@ import {
   shareMissing,
 } from '../operator/deletions.ts'
 import { reconcileOnce } from '../operator/reconcile.ts'
-import { bucketNames, type DeletionEvidence, readDeletionEvidence } from '../store/queries/evidence.ts'
+import { bucketNames, type DeletionEvidence, readDeletionEvidence } from '../store/book/deletions.ts'
 import { isLookedUpByKey, pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, plural, snakeCased } from '../util/text.ts'

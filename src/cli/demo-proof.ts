@@ -6,7 +6,7 @@ import type { Pool } from 'pg'
 import type { SyncContext } from '../context.ts'
 import { parseJson } from '../json/parse.ts'
 import type { Simulator } from '../simulator/simulator.ts'
-import { readVersionField } from '../store/queries/positions.ts'
+import { readVersionField } from '../store/book/checkpoints.ts'
 import { versionedBy } from '../streams/catalog.ts'
 import { readRecords } from '../streams/record.ts'
 

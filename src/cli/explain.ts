@@ -17,7 +17,7 @@ import {
   settledInWords,
 } from '../operator/row-story.ts'
 import { askUpstream } from '../operator/upstream-record.ts'
-import { type RowStory, type StoryTable, storyTable } from '../store/queries/row-story.ts'
+import { type RowStory, type StoryTable, storyTable } from '../store/book/row-story.ts'
 import { type MirroredStream, pickStream } from '../streams/catalog.ts'
 import { isComposite, isObject, keyParts, typedKey } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'

@@ -3,7 +3,7 @@
 import { type Environment, loadMirrorConfig } from '../config/load.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
 import type { Logger } from '../log.ts'
-import { learnAddedStreams } from '../store/queries/found-out.ts'
+import { learnAddedStreams } from '../store/book/streams.ts'
 import { openDatabase } from '../store/server/connect.ts'
 
 /** Ignores failures: the verb itself will meet and report them. */

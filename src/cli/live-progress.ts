@@ -2,7 +2,7 @@
 // what is recorded, so that it is the same wherever one looks.
 
 import type { Pool } from 'pg'
-import { readProgress } from '../store/queries/progress.ts'
+import { readProgress } from '../store/book/progress.ts'
 import {
   estimate,
   leftInWords,

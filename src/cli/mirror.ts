@@ -3,7 +3,7 @@
 import type { Pool } from 'pg'
 import { loadMirrorConfig } from '../config/load.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
-import { learnAddedStreams } from '../store/queries/found-out.ts'
+import { learnAddedStreams } from '../store/book/streams.ts'
 import { expectMigrated } from '../store/schema/migrate.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { DatabaseError, UsageError } from '../util/errors.ts'

@@ -9,7 +9,7 @@ import {
   retrySentence,
   selectionOf,
 } from '../operator/quarantine.ts'
-import { type QuarantineEntry, readQuarantine } from '../store/queries/quarantine.ts'
+import { type QuarantineEntry, readQuarantine } from '../store/book/quarantine.ts'
 import { relatedStreams, streams } from '../streams/catalog.ts'
 import type { RetryOutcome } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'

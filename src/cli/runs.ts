@@ -1,7 +1,6 @@
 // `tidemark runs`: what was read when, and with what result; `show` tells of one run what it did.
 
-import { type RunStory, readRun } from '../store/queries/run-story.ts'
-import { type RunLine, readRuns, runOutcomes } from '../store/queries/runs.ts'
+import { type RunLine, type RunStory, readRun, readRuns, runOutcomes } from '../store/book/runs.ts'
 import { kinds, pickStream, relatedStreams, streams } from '../streams/catalog.ts'
 import { runLog } from '../streams/run-log.ts'
 import { UsageError } from '../util/errors.ts'

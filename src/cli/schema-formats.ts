@@ -2,8 +2,8 @@
 // nothing in them may look like one.
 
 import { ownValue } from '../json/json.ts'
-import type { ColumnMap, ViewMap } from '../store/queries/dictionary.ts'
-import type { Holding, LikelyReference, Reference } from '../store/queries/references.ts'
+import type { ColumnMap, ViewMap } from '../store/book/dictionary.ts'
+import type { Holding, LikelyReference, Reference } from '../store/book/references.ts'
 import { count } from '../util/text.ts'
 import { markdownTable, oneLine } from './markdown.ts'
 

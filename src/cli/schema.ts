@@ -1,8 +1,8 @@
 // `tidemark schema`: what is in the mirror, as a dictionary, a diagram or sources for dbt.
 
 import type { Pool } from '../context.ts'
-import { readSchemaMap, type ViewMap } from '../store/queries/dictionary.ts'
-import { confirmedReferences, type Reference, whatHolds } from '../store/queries/references.ts'
+import { readSchemaMap, type ViewMap } from '../store/book/dictionary.ts'
+import { confirmedReferences, type Reference, whatHolds } from '../store/book/references.ts'
 import { type MirroredStream, pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json, option } from './command.ts'

@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process'
 import type { Pool, QueryResult } from 'pg'
 import { loadMirrorConfig } from '../config/load.ts'
-import { readReach } from '../store/queries/positions.ts'
+import { readReach } from '../store/book/checkpoints.ts'
 import { withConnection } from '../store/server/session.ts'
 import { streams } from '../streams/catalog.ts'
 import { csvLine } from '../util/csv.ts'

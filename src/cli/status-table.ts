@@ -9,7 +9,7 @@ import {
   unexplainedInWords,
   verdictInWords,
 } from '../problems/stream-state.ts'
-import { livingRows, type StreamOverview } from '../store/queries/overview.ts'
+import { livingRows, type StreamOverview } from '../store/book/streams.ts'
 import {
   estimate,
   isTold,

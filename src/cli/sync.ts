@@ -3,7 +3,7 @@
 import { type Config, loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext, type ReadOptions, type ScheduledKind, type SyncContext } from '../context.ts'
-import { readLookbackState } from '../store/queries/due.ts'
+import { readLookbackState } from '../store/book/due.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { UsageError } from '../util/errors.ts'

@@ -2,7 +2,7 @@
 // with the counts of the fields.
 
 import type { Pool } from 'pg'
-import { readBeliefs } from '../store/queries/dictionary.ts'
+import { readBeliefs } from '../store/book/dictionary.ts'
 import { learn } from '../store/runs/run-findings.ts'
 import { withConnection } from '../store/server/session.ts'
 import { isConfirmed } from '../streams/beliefs.ts'

@@ -4,8 +4,8 @@
 import type { Config, UpstreamConfig } from '../config/load.ts'
 import type { DescriptionPlace } from '../config/parsers.ts'
 import type { Logger } from '../log.ts'
-import { readSchemaMap } from '../store/queries/dictionary.ts'
-import { confirmedReferences } from '../store/queries/references.ts'
+import { readSchemaMap } from '../store/book/dictionary.ts'
+import { confirmedReferences } from '../store/book/references.ts'
 import type { Database } from '../store/server/connect.ts'
 import { withConnection } from '../store/server/session.ts'
 import {

@@ -2,9 +2,9 @@
 // alone (mirror-actions.ts); it waits for the others, where a worker lets them go on in the background.
 
 import type { SyncContext } from '../context.ts'
-import { requestBackfill } from '../store/admin/requests.ts'
-import { pausedStreams } from '../store/admin/streams.ts'
-import { isProbeDue } from '../store/queries/due.ts'
+import { requestBackfill } from '../store/book/backfills.ts'
+import { isProbeDue } from '../store/book/due.ts'
+import { pausedStreams } from '../store/book/streams.ts'
 import { pickStream, type RunKind, type Stream } from '../streams/catalog.ts'
 import { probeStream } from '../sync/beliefs/probe-run.ts'
 import { messageOf, UsageError } from '../util/errors.ts'

@@ -1,8 +1,8 @@
 // The part of a stream's past that an operator names for a backfill.
 
 import type { Pool, SyncContext } from '../context.ts'
-import { estimateBackfill } from '../store/queries/backfills.ts'
-import { countBetween, livePosition } from '../store/queries/positions.ts'
+import { estimateBackfill } from '../store/book/backfills.ts'
+import { countBetween, livePosition } from '../store/book/checkpoints.ts'
 import { type ChangesStream, pickStream } from '../streams/catalog.ts'
 import type { Backfill } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'

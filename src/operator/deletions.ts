@@ -1,10 +1,9 @@
 // Deletions that are blocked because too many rows disappeared at once: what is known of them, and the two answers of an operator.
 
 import type { Pool } from '../context.ts'
-import { lookAgain, type Rejecting, rejectDeletions } from '../store/admin/deletions.ts'
-import { readDeletionEvidence } from '../store/queries/evidence.ts'
-import { readOverview } from '../store/queries/overview.ts'
-import type { BlockedDeletions } from '../store/queries/symptoms.ts'
+import { lookAgain, type Rejecting, readDeletionEvidence, rejectDeletions } from '../store/book/deletions.ts'
+import { readOverview } from '../store/book/streams.ts'
+import type { BlockedDeletions } from '../store/book/symptoms.ts'
 import type { Stream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, plural } from '../util/text.ts'

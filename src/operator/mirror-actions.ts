@@ -3,9 +3,8 @@
 
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { cancelBackfill } from '../store/admin/requests.ts'
-import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from '../store/admin/streams.ts'
-import { readBackfill } from '../store/queries/backfills.ts'
+import { cancelBackfill, readBackfill } from '../store/book/backfills.ts'
+import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from '../store/book/streams.ts'
 import { pickStream, type RunRequest, type Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'

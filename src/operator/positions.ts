@@ -2,7 +2,7 @@
 // would be right, in words that help at the terminal and on the page.
 
 import type { Pool } from '../context.ts'
-import { findCheckpoint, firstCheckpointAt, positionAt } from '../store/queries/positions.ts'
+import { findCheckpoint, firstCheckpointAt, positionAt } from '../store/book/checkpoints.ts'
 import type { ChangesStream, Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'

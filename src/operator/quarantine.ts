@@ -3,14 +3,15 @@
 import type { Pool, SyncContext } from '../context.ts'
 import { type Json, repeatedFields } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
-import { dropFromQuarantine, settleQuarantined } from '../store/admin/requests.ts'
 import {
   countQuarantine,
+  dropFromQuarantine,
   type QuarantineEntry,
   type QuarantineSelection,
   readQuarantine,
+  settleQuarantined,
   streamOfEntry,
-} from '../store/queries/quarantine.ts'
+} from '../store/book/quarantine.ts'
 import { pickStream, relatedStreams, type Stream, streams } from '../streams/catalog.ts'
 import { isObject, parseInt64 } from '../streams/record.ts'
 import { type Quarantined, type RetryOutcome, retryQuarantine } from '../sync/reconcile/quarantine-retry.ts'

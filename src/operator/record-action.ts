@@ -3,10 +3,9 @@
 
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { type NotedAction, noteAction, noteResult } from '../store/admin/actions.ts'
-import { readStanding } from '../store/queries/actions.ts'
-import { readBackfill } from '../store/queries/backfills.ts'
-import { streamOfEntry } from '../store/queries/quarantine.ts'
+import { type NotedAction, noteAction, noteResult, readStanding } from '../store/book/actions.ts'
+import { readBackfill } from '../store/book/backfills.ts'
+import { streamOfEntry } from '../store/book/quarantine.ts'
 import type { Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { messageOf, UsageError } from '../util/errors.ts'

@@ -2,7 +2,7 @@
 
 import type { SyncContext } from '../context.ts'
 import type { JsonObject } from '../json/json.ts'
-import { assignmentsWith } from '../store/queries/row-story.ts'
+import { assignmentsWith } from '../store/book/row-story.ts'
 import type { RelatedStream } from '../streams/catalog.ts'
 import { readRecords } from '../streams/record.ts'
 import { groupRecords, isLeftOut } from '../sync/related/answer.ts'

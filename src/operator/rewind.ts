@@ -2,9 +2,14 @@
 // console do the same.
 
 import type { Pool, SyncContext } from '../context.ts'
-import { type Rewound, rewindStream } from '../store/admin/streams.ts'
-import { estimateBackfill } from '../store/queries/backfills.ts'
-import { countBetween, livePosition, reachedAt } from '../store/queries/positions.ts'
+import { estimateBackfill } from '../store/book/backfills.ts'
+import {
+  countBetween,
+  livePosition,
+  type Rewound,
+  reachedAt,
+  rewindStream,
+} from '../store/book/checkpoints.ts'
 import { type ChangesStream, pickStream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Asked, asChangesStream, findPosition, readPositionOptions } from './positions.ts'

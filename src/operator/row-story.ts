@@ -1,17 +1,18 @@
 // The story of one row, for the page of a record and for `tidemark explain`: what happened to it, whether it may still change, and what
 // the upstream says of it now. Facts with their parts; each of the two shows them in its own way.
 
-import { readOverview } from '../store/queries/overview.ts'
-import { type RowChange, readRowChanges } from '../store/queries/row-changes.ts'
 import {
   type KeyEvents,
   type KeyNotes,
+  type RowChange,
   type RowStory,
   readKeyEvents,
   readKeyNotes,
   readRow,
+  readRowChanges,
   type StoryTable,
-} from '../store/queries/row-story.ts'
+} from '../store/book/row-story.ts'
+import { readOverview } from '../store/book/streams.ts'
 import type { MirroredStream } from '../streams/catalog.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import type { RelatedSays } from './related-record.ts'

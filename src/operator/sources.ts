@@ -2,7 +2,7 @@
 // is another. Another customer has records with the same ids, but hardly one with the same content.
 
 import type { SyncContext } from '../context.ts'
-import { readKeyField, readVersionField } from '../store/queries/positions.ts'
+import { readKeyField, readVersionField } from '../store/book/checkpoints.ts'
 import { type ChangesStream, type ListStream, type ServiceName, versionedBy } from '../streams/catalog.ts'
 import { type Records, readRecords } from '../streams/record.ts'
 

@@ -2,7 +2,7 @@
 
 import type { SyncContext } from '../context.ts'
 import type { JsonObject } from '../json/json.ts'
-import { readKeyField, readVersionField } from '../store/queries/positions.ts'
+import { readKeyField, readVersionField } from '../store/book/checkpoints.ts'
 import { type Stream, versionedBy } from '../streams/catalog.ts'
 import { isComposite, readRecords } from '../streams/record.ts'
 import type { Difference } from '../sync/ports/audits.ts'

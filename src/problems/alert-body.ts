@@ -3,7 +3,7 @@
 // settings alone.
 
 import { redact } from '../log.ts'
-import type { Alert } from '../store/admin/alert-book.ts'
+import type { Alert } from '../store/book/problems.ts'
 import type { Proxies } from '../util/proxies.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { isNews, runbookOf } from './stream-problems.ts'

@@ -1,7 +1,7 @@
 // Decides for which problems an alert is sent, and when: once when a problem has lasted for a while, once when it has been over for a
 // while. Pure.
 
-import type { Alert } from '../store/admin/alert-book.ts'
+import type { Alert } from '../store/book/problems.ts'
 import { backoff, delayAfter } from '../util/backoff.ts'
 import { eventsLastMs, isNews, type Problem } from './stream-problems.ts'
 

@@ -2,7 +2,7 @@
 
 import { changeText } from '../openapi/changes.ts'
 import type { ChangeLine, UnusableDescription } from '../openapi/stored.ts'
-import type { StreamSymptoms } from '../store/queries/symptoms.ts'
+import type { StreamSymptoms } from '../store/book/symptoms.ts'
 import { count, plural, sentence } from '../util/text.ts'
 import { groupedDrift, type Problem, problemOf } from './stream-problems.ts'
 

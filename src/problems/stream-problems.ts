@@ -1,6 +1,6 @@
 // The problems of a stream in words, each with the command that helps. Text of the upstream stands in `what` only.
 
-import type { StreamSymptoms } from '../store/queries/symptoms.ts'
+import type { StreamSymptoms } from '../store/book/symptoms.ts'
 import { beliefKind } from '../streams/beliefs.ts'
 import { mostUnplaced } from '../streams/field-types.ts'
 import { count, formatDuration, plural, sentence } from '../util/text.ts'

@@ -1,8 +1,7 @@
 // In which state a stream is, in a few words: the same on pages, in the terminal and in the history of minutes. Pure.
 
-import type { NotedState } from '../store/admin/watch.ts'
-import type { Unexplained } from '../store/queries/symptoms.ts'
-import type { StreamStanding } from '../store/queries/watch.ts'
+import type { Unexplained } from '../store/book/symptoms.ts'
+import type { NotedState, StreamStanding } from '../store/book/watch.ts'
 import type { ServiceName } from '../streams/catalog.ts'
 import { count } from '../util/text.ts'
 import { isNews, type Problem, type ProblemKind } from './stream-problems.ts'

@@ -1,6 +1,6 @@
 // The forms by which a person acts from a page. Each carries the session's token; without one there are none.
 
-import type { StreamOverview } from '../store/queries/overview.ts'
+import type { StreamOverview } from '../store/book/streams.ts'
 import { streams } from '../streams/catalog.ts'
 import { type Html, html } from './html.ts'
 import { addressOf } from './pages/tables.ts'

@@ -1,6 +1,6 @@
 // The numbers of the charts as tables: a chart has a point for every five minutes, a table a row for every four hours, the newest first.
 
-import type { MinuteBucket, ServiceBucket, StateSpan } from '../store/queries/watch.ts'
+import type { MinuteBucket, ServiceBucket, StateSpan } from '../store/book/watch.ts'
 import { count, type Html, html, shortSpan } from './html.ts'
 import { plainTable } from './pages/tables.ts'
 

@@ -2,7 +2,7 @@
 
 import { Readable } from 'node:stream'
 import type { Logger } from '../log.ts'
-import type { RowCursor } from '../store/queries/rows.ts'
+import type { RowCursor } from '../store/book/rows.ts'
 import { csvLine } from '../util/csv.ts'
 import type { Authentication } from './auth.ts'
 import { type Note, openDownloadNotes } from './noting.ts'

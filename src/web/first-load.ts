@@ -1,6 +1,6 @@
 // How far readings are that go on: the first load on the overview, others where they are listed. Everything comes from what is recorded.
 
-import { livingRows } from '../store/queries/overview.ts'
+import { livingRows } from '../store/book/streams.ts'
 import {
   type Estimate,
   estimate,

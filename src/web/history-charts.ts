@@ -1,7 +1,7 @@
 // The last day as charts: how far behind, rows written, states, and how the upstream answered. Each has a sentence for those who do not
 // see it, and its numbers as a table.
 
-import type { MinuteBucket, ServiceBucket, StateSpan } from '../store/queries/watch.ts'
+import type { MinuteBucket, ServiceBucket, StateSpan } from '../store/book/watch.ts'
 import {
   clockOf,
   failureKinds,

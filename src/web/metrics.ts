@@ -4,8 +4,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Part } from '../problems/parts.ts'
 import { type Problem, problemKinds } from '../problems/stream-problems.ts'
-import type { BeliefLine } from '../store/queries/dictionary.ts'
-import type { StreamOverview } from '../store/queries/overview.ts'
+import type { BeliefLine } from '../store/book/dictionary.ts'
+import type { StreamOverview } from '../store/book/streams.ts'
 import { verdictOf } from '../streams/beliefs.ts'
 import { estimate, type ReadingProgress } from '../streams/load-progress.ts'
 

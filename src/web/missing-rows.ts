@@ -1,7 +1,7 @@
 // Shows from which time the rows are that a listing lacked: when old records were archived, that looks different from an upstream that
 // shows only a part.
 
-import { bucketNames, type MissingSpread } from '../store/queries/evidence.ts'
+import { bucketNames, type MissingSpread } from '../store/book/deletions.ts'
 import { plural } from '../util/text.ts'
 import { numbers } from './chart-tables.ts'
 import { swatch } from './charts.ts'

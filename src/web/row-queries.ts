@@ -3,7 +3,7 @@
 import type { Json } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import { type Client, type KeyStory, readKeyStory } from '../operator/row-story.ts'
-import { type RowStory, storyTable } from '../store/queries/row-story.ts'
+import { type RowStory, storyTable } from '../store/book/row-story.ts'
 import {
   numberTypes,
   type RowCursor,
@@ -13,7 +13,8 @@ import {
   readRowPage,
   rowTable,
   sqlOf,
-} from '../store/queries/rows.ts'
+} from '../store/book/rows.ts'
+import { readOverview } from '../store/book/streams.ts'
 import { relatedStreams, type Stream } from '../streams/catalog.ts'
 import { isObject } from '../streams/record.ts'
 import { summaryColumns } from './summary-columns.ts'

@@ -1,6 +1,6 @@
 // The runs of the last hour as a chart: a line for each stream or each kind of run, a mark for each time that one ran, as wide as it took.
 
-import { type RunEffect, type RunSpan, runEffects, slotMs, slots } from '../store/queries/run-timeline.ts'
+import { type RunEffect, type RunSpan, runEffects, slotMs, slots } from '../store/book/runs.ts'
 import { plural } from '../util/text.ts'
 import { clockOf, numbers } from './chart-tables.ts'
 import { swatch } from './charts.ts'

@@ -14,38 +14,42 @@ import {
 } from '../openapi/stored.ts'
 import type { RewindPlan } from '../operator/rewind.ts'
 import type { Problem } from '../problems/stream-problems.ts'
-import { type ActionLine, readActions } from '../store/queries/actions.ts'
-import { listBackfills } from '../store/queries/backfills.ts'
+import { type ActionLine, readActions } from '../store/book/actions.ts'
+import { listBackfills } from '../store/book/backfills.ts'
+import { type Checkpoint, readCheckpoints } from '../store/book/checkpoints.ts'
+import { type DeletionEvidence, readDeletionEvidence } from '../store/book/deletions.ts'
 import {
   type BeliefLine,
   type FieldLine,
   readBeliefs,
   readFieldStreams,
   readFields,
-} from '../store/queries/dictionary.ts'
-import { type DeletionEvidence, readDeletionEvidence } from '../store/queries/evidence.ts'
-import { type Happening, readHappenings } from '../store/queries/happenings.ts'
-import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
-import { type Checkpoint, readCheckpoints } from '../store/queries/positions.ts'
-import { type ClosedProblem, readClosedProblems } from '../store/queries/problem-history.ts'
-import { readFirstLoads, readProgress } from '../store/queries/progress.ts'
+} from '../store/book/dictionary.ts'
+import { type Happening, readHappenings } from '../store/book/happenings.ts'
+import { type ClosedProblem, readClosedProblems } from '../store/book/problems.ts'
+import { readFirstLoads, readProgress } from '../store/book/progress.ts'
 import {
   countQuarantine,
   newestInQuarantine,
   type QuarantineEntry,
   readQuarantine,
-} from '../store/queries/quarantine.ts'
-import { countRuns, type RunStory, type RunsOfHost, readRun } from '../store/queries/run-story.ts'
-import { type RunSpan, readRunSpans } from '../store/queries/run-timeline.ts'
+} from '../store/book/quarantine.ts'
 import {
+  countRuns,
   type LatestRun,
   type RowRates,
   type RunFilter,
   type RunLine,
+  type RunSpan,
+  type RunStory,
+  type RunsOfHost,
   readLatestRuns,
   readRowRates,
+  readRun,
+  readRunSpans,
   readRuns,
-} from '../store/queries/runs.ts'
+} from '../store/book/runs.ts'
+import { readOverview, type StreamOverview } from '../store/book/streams.ts'
 import {
   type MinuteBucket,
   readMinutes,
@@ -55,7 +59,7 @@ import {
   type ServiceBucket,
   type StateSpan,
   type WorkerSeen,
-} from '../store/queries/watch.ts'
+} from '../store/book/watch.ts'
 import { relatedStreams, type Stream } from '../streams/catalog.ts'
 import type { ReadingProgress } from '../streams/load-progress.ts'
 import type { Settings } from '../streams/settings.ts'
@@ -71,7 +75,7 @@ import {
   readRows,
 } from './row-queries.ts'
 
-export type { Happening } from '../store/queries/happenings.ts'
+export type { Happening } from '../store/book/happenings.ts'
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
 export type NextRun = { readonly stream: string; readonly kind: string; readonly at: Date }
 export type StreamSnapshot = StreamOverview & {

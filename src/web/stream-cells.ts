@@ -3,7 +3,7 @@
 
 import type { Problem } from '../problems/stream-problems.ts'
 import { stateOfStream } from '../problems/stream-state.ts'
-import { livingRows } from '../store/queries/overview.ts'
+import { livingRows } from '../store/book/streams.ts'
 import { streams } from '../streams/catalog.ts'
 import { notSettledBecause } from '../streams/settling.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'

@@ -1,6 +1,6 @@
 // Counts requests to the services of the upstream by the minute, as this worker makes them.
 
-import type { ServiceMinute } from '../store/admin/watch.ts'
+import type { ServiceMinute } from '../store/book/watch.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
 
 export type RequestMinutes = {

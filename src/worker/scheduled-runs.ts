@@ -5,13 +5,13 @@ import type { Config } from '../config/load.ts'
 import { lastSlot, type Schedule } from '../config/parsers.ts'
 import type { Pool, ReadOptions, SyncContext } from '../context.ts'
 import { isDiskFull } from '../problems/parts.ts'
-import { pausedStreams } from '../store/admin/streams.ts'
 import {
   isProbeDue,
   readLookbackState,
   readRestingPolls,
   streamsLackingReconcile,
-} from '../store/queries/due.ts'
+} from '../store/book/due.ts'
+import { pausedStreams } from '../store/book/streams.ts'
 import { type RunKind, type RunRequest, kinds as runKinds, type Stream } from '../streams/catalog.ts'
 import { probeStream } from '../sync/beliefs/probe-run.ts'
 import { runNextBackfill } from '../sync/changes/backfill.ts'

@@ -11,20 +11,21 @@ import type { Logger } from '../log.ts'
 import { type Part, type Parts, titleOf } from '../problems/parts.ts'
 import { isNews, type Problem } from '../problems/stream-problems.ts'
 import { minuteStateOf, stateOfStream } from '../problems/stream-state.ts'
-import { forgetOldActions } from '../store/admin/actions.ts'
-import { forgetOldProblems, noteProblems } from '../store/admin/problem-history.ts'
-import { pausedStreams } from '../store/admin/streams.ts'
+import { forgetOldActions } from '../store/book/actions.ts'
+import { forgetOldProblems, noteProblems } from '../store/book/problems.ts'
+import { readProgress } from '../store/book/progress.ts'
+import { pausedStreams } from '../store/book/streams.ts'
 import {
   forgetWorker,
   noteRequests,
   noteStates,
   noteWorker,
+  readServicesWorked,
+  readStandings,
   type SeenState,
   thinMinutes,
   type WorkerLine,
-} from '../store/admin/watch.ts'
-import { readProgress } from '../store/queries/progress.ts'
-import { readServicesWorked, readStandings } from '../store/queries/watch.ts'
+} from '../store/book/watch.ts'
 import {
   estimate,
   outlookInWords,

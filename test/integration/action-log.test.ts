@@ -3,8 +3,13 @@
 import { userInfo } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { forgetOldActions, noteAction, noteResult } from '../../src/store/admin/actions.ts'
-import { checkActions, readActions } from '../../src/store/queries/actions.ts'
+import {
+  checkActions,
+  forgetOldActions,
+  noteAction,
+  noteResult,
+  readActions,
+} from '../../src/store/book/actions.ts'
 import { openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'

@@ -3,7 +3,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { withAlertBook } from '../../src/store/admin/alert-book.ts'
+import { withAlertBook } from '../../src/store/book/problems.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { openDatabase } from '../../src/store/server/connect.ts'
 import { streams } from '../../src/streams/catalog.ts'

@@ -2,8 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { cancelBackfill, requestBackfill } from '../../src/store/admin/requests.ts'
-import { readBackfill } from '../../src/store/queries/backfills.ts'
+import { cancelBackfill, readBackfill, requestBackfill } from '../../src/store/book/backfills.ts'
 import { runNextBackfill } from '../../src/sync/changes/backfill.ts'
 import { BackfillCancelled } from '../../src/sync/ports/store.ts'
 import { neverAborted, openTestContext, positionOf } from '../support/context.ts'

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { readLookbackState } from '../../src/store/queries/due.ts'
+import { readLookbackState } from '../../src/store/book/due.ts'
 import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { rowTable, sqlOf } from '../../src/store/queries/rows.ts'
+import { rowTable, sqlOf } from '../../src/store/book/rows.ts'
 import { type Browsing, openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { livingRows, readOverview } from '../../src/store/queries/overview.ts'
+import { livingRows, readOverview } from '../../src/store/book/streams.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { startTestWorker } from '../support/worker.ts'
 

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { noteEnd, noteProblems } from '../../src/store/admin/problem-history.ts'
-import { readHappenings } from '../../src/store/queries/happenings.ts'
+import { readHappenings } from '../../src/store/book/happenings.ts'
+import { noteEnd, noteProblems } from '../../src/store/book/problems.ts'
 import { openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { adminToken, startTestWorker } from '../support/worker.ts'

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { moveBack } from '../../src/operator/rewind.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { rewindStream } from '../../src/store/admin/streams.ts'
+import { rewindStream } from '../../src/store/book/checkpoints.ts'
 import { neverAborted, openTestContext, positionOf } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, storeOf, writeAll } from '../support/runs.ts'

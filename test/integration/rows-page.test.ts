@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { type RowCursor, type RowPage, readRowPage, rowTable, sqlOf } from '../../src/store/queries/rows.ts'
+import { type RowCursor, type RowPage, readRowPage, rowTable, sqlOf } from '../../src/store/book/rows.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { type Browsing, openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'

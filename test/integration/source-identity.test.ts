@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { adoptSource } from '../../src/store/admin/streams.ts'
+import { adoptSource } from '../../src/store/book/sources.ts'
 import { serve } from '../../src/worker/serve.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'

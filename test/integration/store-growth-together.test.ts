@@ -1,7 +1,7 @@
 // Tables that grow while people read them and other programs write them.
 
 import { describe, expect, it } from 'vitest'
-import { rewindStream } from '../../src/store/admin/streams.ts'
+import { rewindStream } from '../../src/store/book/checkpoints.ts'
 import { hasPostgres } from '../support/database.ts'
 import { createGrowingTable } from '../support/growing-table.ts'
 import { assignments, begin, done, failed, storeOf } from '../support/runs.ts'

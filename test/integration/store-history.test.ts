@@ -1,7 +1,7 @@
 // What is known of a stream's past, and what of it is forgotten.
 
 import { beforeEach, describe, expect, it } from 'vitest'
-import { readCheckpoints } from '../../src/store/queries/positions.ts'
+import { readCheckpoints } from '../../src/store/book/checkpoints.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, storeOf } from '../support/runs.ts'
 

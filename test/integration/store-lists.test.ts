@@ -1,10 +1,10 @@
 // What people read of the mirror's own tables: runs, rates, fields, the quarantine.
 
 import { beforeAll, describe, expect, it } from 'vitest'
-import { readFieldStreams, readFields } from '../../src/store/queries/dictionary.ts'
-import { readOverview } from '../../src/store/queries/overview.ts'
-import { readQuarantine } from '../../src/store/queries/quarantine.ts'
-import { latestRunsSql, readLatestRuns, readRowRates, readRuns } from '../../src/store/queries/runs.ts'
+import { readFieldStreams, readFields } from '../../src/store/book/dictionary.ts'
+import { readQuarantine } from '../../src/store/book/quarantine.ts'
+import { latestRunsSql, readLatestRuns, readRowRates, readRuns } from '../../src/store/book/runs.ts'
+import { readOverview } from '../../src/store/book/streams.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { fillStore, hostileTexts } from '../support/hostile-store.ts'
 

@@ -2,9 +2,9 @@
 // everything above it read again.
 
 import { beforeEach, describe, expect, it } from 'vitest'
-import { requestBackfill } from '../../src/store/admin/requests.ts'
-import { rewindStream } from '../../src/store/admin/streams.ts'
-import { readProgress } from '../../src/store/queries/progress.ts'
+import { requestBackfill } from '../../src/store/book/backfills.ts'
+import { rewindStream } from '../../src/store/book/checkpoints.ts'
+import { readProgress } from '../../src/store/book/progress.ts'
 import type { Unread } from '../../src/sync/ports/store.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, storeOf } from '../support/runs.ts'

@@ -1,7 +1,7 @@
 // What Postgres tells about the health of streams, after runs that made it so.
 
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { readSymptoms, type StreamSymptoms } from '../../src/store/queries/symptoms.ts'
+import { readSymptoms, type StreamSymptoms } from '../../src/store/book/symptoms.ts'
 import type { Store } from '../../src/sync/ports/store.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, failed, storeOf, writeAll } from '../support/runs.ts'

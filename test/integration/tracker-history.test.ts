@@ -2,8 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { readRowChanges } from '../../src/store/queries/row-changes.ts'
-import { storyTable } from '../../src/store/queries/row-story.ts'
+import { readRowChanges, storyTable } from '../../src/store/book/row-story.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { rewindStream } from '../../src/store/admin/streams.ts'
-import { readSymptoms } from '../../src/store/queries/symptoms.ts'
+import { rewindStream } from '../../src/store/book/checkpoints.ts'
+import { readSymptoms } from '../../src/store/book/symptoms.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'

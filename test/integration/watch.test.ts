@@ -2,16 +2,18 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { forgetOldProblems, noteProblems } from '../../src/store/admin/problem-history.ts'
+import { forgetOldProblems, noteProblems, readClosedProblems } from '../../src/store/book/problems.ts'
 import {
   forgetWorker,
   noteRequests,
   noteStates,
   noteWorker,
+  readMinutes,
+  readRequests,
+  readStates,
+  readWorkers,
   thinMinutes,
-} from '../../src/store/admin/watch.ts'
-import { readClosedProblems } from '../../src/store/queries/problem-history.ts'
-import { readMinutes, readRequests, readStates, readWorkers } from '../../src/store/queries/watch.ts'
+} from '../../src/store/book/watch.ts'
 import { openRequestMinutes } from '../../src/worker/request-minutes.ts'
 import { keepBeating, newWorkerId } from '../../src/worker/watch.ts'
 import { isForChanges } from '../support/asked.ts'

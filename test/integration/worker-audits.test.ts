@@ -2,8 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { requestBackfill } from '../../src/store/admin/requests.ts'
-import { readBackfill } from '../../src/store/queries/backfills.ts'
+import { readBackfill, requestBackfill } from '../../src/store/book/backfills.ts'
 import { auditReaders } from '../../src/worker/scheduled-runs.ts'
 import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'

@@ -385,7 +385,7 @@ export const readingMutations: readonly Mutation[] = [
     promise: 'P16',
     test: 'test/integration/run-due.test.ts',
     name: 'look-backs come no oftener while versions come late',
-    file: 'src/store/queries/due.ts',
+    file: 'src/store/book/due.ts',
     find: "late.stream = name and found_at > now() - interval '5 minutes'",
     replace: 'late.stream = name and false',
   },

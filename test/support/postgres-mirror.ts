@@ -3,9 +3,8 @@
 
 import { readProblems } from '../../src/problems/find-problems.ts'
 import { stateOfStream } from '../../src/problems/stream-state.ts'
-import { lookAgain, rejectDeletions } from '../../src/store/admin/deletions.ts'
-import { noteStates } from '../../src/store/admin/watch.ts'
-import { readStandings } from '../../src/store/queries/watch.ts'
+import { lookAgain, rejectDeletions } from '../../src/store/book/deletions.ts'
+import { noteStates, readStandings } from '../../src/store/book/watch.ts'
 import { openStore } from '../../src/store/runs/open-store.ts'
 import type { RunKind } from '../../src/streams/catalog.ts'
 import type { Run, RunEnd } from '../../src/sync/ports/store.ts'

@@ -7,7 +7,7 @@ import { keepSecret } from '../../src/log.ts'
 import { alertBody, testBody } from '../../src/problems/alert-body.ts'
 import { isQuiet, planAlerts, retryAfter } from '../../src/problems/alerts.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
-import type { Alert } from '../../src/store/admin/alert-book.ts'
+import type { Alert } from '../../src/store/book/problems.ts'
 
 const start = new Date('2026-03-02T12:00:00Z')
 const at = (seconds: number) => new Date(start.getTime() + 1000 * seconds)

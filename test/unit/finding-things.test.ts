@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import type { DescribedField } from '../../src/openapi/description.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
-import type { Checkpoint } from '../../src/store/queries/positions.ts'
+import type { Checkpoint } from '../../src/store/book/checkpoints.ts'
 import { type Html, html, markupOf } from '../../src/web/html.ts'
 import { checkpointsPage } from '../../src/web/pages/checkpoints.ts'
 import { backfillPage } from '../../src/web/pages/confirm.ts'

@@ -1,8 +1,8 @@
 // The words of the pages, and that nothing put into a page becomes markup.
 
 import { describe, expect, it } from 'vitest'
-import type { BeliefLine } from '../../src/store/queries/dictionary.ts'
-import type { DeletionEvidence } from '../../src/store/queries/evidence.ts'
+import type { DeletionEvidence } from '../../src/store/book/deletions.ts'
+import type { BeliefLine } from '../../src/store/book/dictionary.ts'
 import { addStreams, noteFoundOut } from '../../src/streams/catalog.ts'
 import {
   age,

@@ -7,8 +7,8 @@ import { descriptionProblems } from '../../src/problems/openapi-problems.ts'
 import type { Part } from '../../src/problems/parts.ts'
 import { problemKinds } from '../../src/problems/stream-problems.ts'
 import { careOf } from '../../src/problems/stream-state.ts'
-import type { Notice } from '../../src/store/queries/notices.ts'
-import type { StreamSymptoms } from '../../src/store/queries/symptoms.ts'
+import type { Notice } from '../../src/store/book/problems.ts'
+import type { StreamSymptoms } from '../../src/store/book/symptoms.ts'
 
 const now = new Date('2026-03-02T12:00:00Z')
 const ago = (minutes: number) => new Date(now.getTime() - minutes * 60_000)

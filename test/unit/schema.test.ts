@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import { asDbtSources, asMarkdown, asMermaid } from '../../src/cli/schema-formats.ts'
-import type { ColumnMap, ViewMap } from '../../src/store/queries/dictionary.ts'
-import { likelyReferences } from '../../src/store/queries/references.ts'
+import type { ColumnMap, ViewMap } from '../../src/store/book/dictionary.ts'
+import { likelyReferences } from '../../src/store/book/references.ts'
 
 const nothing = { references: [], notNull: new Set<string>() }
 

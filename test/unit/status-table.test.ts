@@ -7,7 +7,7 @@ import { openOutput } from '../../src/cli/output.ts'
 import { type Status, type StatusLine, shortAge, statusLines } from '../../src/cli/status-table.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import { stateOfStream } from '../../src/problems/stream-state.ts'
-import type { StreamOverview } from '../../src/store/queries/overview.ts'
+import type { StreamOverview } from '../../src/store/book/streams.ts'
 import type { Mark, ReadingProgress } from '../../src/streams/load-progress.ts'
 
 const now = new Date('2026-11-22T14:02:31Z')

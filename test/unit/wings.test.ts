@@ -52,7 +52,7 @@ const matrix: Readonly<Record<string, Row>> = {
   ]),
   'store/types': row('says how each type of column is written, and knows no table', base),
   'store/schema': row(
-    'makes and widens tables and views; rows are written by store/writing and read by store/queries',
+    'makes and widens tables and views; rows are written by store/writing and read by store/book',
     [...base, 'store/server', 'store/tables', 'store/types'],
     ['pg', 'drizzle-orm'],
   ),
@@ -66,21 +66,16 @@ const matrix: Readonly<Record<string, Row>> = {
     [...base, 'store/encoding', 'store/schema', 'store/server', 'store/types', 'sync/ports'],
     ['pg'],
   ),
-  'store/queries': row(
-    'reads what is shown, and writes nothing: that is for store/admin (a person) and store/runs (a run)',
-    [...base, 'store/schema', 'store/server', 'store/tables', 'store/types', 'sync/ports'],
-    ['pg', 'drizzle-orm'],
-  ),
-  'store/admin': row(
-    'writes what a person changes, and knows nothing of runs',
+  'store/book': row(
+    'records what happens and reads it again, and knows nothing of how a run is opened and ended',
     [...base, 'store/schema', 'store/server', 'store/tables', 'store/types', 'sync/ports'],
     ['pg', 'drizzle-orm'],
   ),
   'store/runs': row(
-    'opens and ends runs, and knows neither HTTP, nor queues, nor what a person changes',
+    'opens and ends runs, and knows neither HTTP nor queues',
     [
       ...[...base, 'store/tables', 'store/server', 'store/schema', 'store/encoding', 'store/writing'],
-      ...['store/queries', 'store/types', 'sync/ports'],
+      ...['store/book', 'store/types', 'sync/ports'],
     ],
     ['pg', 'drizzle-orm'],
   ),
@@ -88,13 +83,13 @@ const matrix: Readonly<Record<string, Row>> = {
     'holds all about the descriptions of the upstream: found, read, kept, compared, made into tables',
     [
       ...[...base, 'config', 'store/server', 'store/types', 'store/schema', 'store/runs'],
-      ...['store/queries', 'upstream'],
+      ...['store/book', 'upstream'],
     ],
     ['pg', 'ajv', 'yaml', '@seriousme/openapi-schema-validator'],
   ),
   'added-streams': row(
     'finds out what the streams are like that the settings add',
-    [...base, 'config', 'store/server', 'store/schema', 'store/queries', 'upstream'],
+    [...base, 'config', 'store/server', 'store/schema', 'store/book', 'upstream'],
     ['pg'],
   ),
   configured: row('says what the settings ask for', [
@@ -111,18 +106,18 @@ const matrix: Readonly<Record<string, Row>> = {
       'store/schema',
       'store/runs',
     ],
-    ...['store/queries', 'sync', 'sync/ports', 'upstream'],
+    ...['store/book', 'sync', 'sync/ports', 'upstream'],
   ]),
   problems: row(
     'finds what needs a person, and alerts them; what the worker and the queue see is handed to it',
-    [...[...base, 'config', 'openapi', 'store/queries', 'store/admin']],
+    [...[...base, 'config', 'openapi', 'store/book']],
   ),
   operator: row('does what a person asks for, and does not know how it was asked', [
-    ...[...base, 'context', 'store/queries', 'store/admin', 'sync', 'sync/ports'],
+    ...[...base, 'context', 'store/book', 'sync', 'sync/ports'],
   ]),
   web: row(
-    'shows what store/queries reads and hands what people press to operator; it knows neither reading nor queues',
-    [...base, 'openapi', 'operator', 'problems', 'store/queries'],
+    'shows what store/book reads, over connections that change nothing, and hands what people press to operator; it knows neither reading nor queues',
+    [...base, 'openapi', 'operator', 'problems', 'store/book'],
     ['fastify', 'prom-client'],
   ),
   'worker/queue': row(
@@ -132,13 +127,13 @@ const matrix: Readonly<Record<string, Row>> = {
   ),
   worker: row('puts together what runs for long; queues are behind worker/queue, and HTTP is in web', [
     ...[...base, 'config', 'configured', 'context', 'openapi', 'operator', 'problems', 'web', 'worker/queue'],
-    ...['store/queries', 'store/admin', 'store/server', 'sync', 'sync/ports', 'upstream'],
+    ...['store/book', 'store/server', 'sync', 'sync/ports', 'upstream'],
   ]),
   cli: row(
-    'parses words and prints answers, a file a verb; what is in a database it reaches through store/queries, store/admin and operator',
+    'parses words and prints answers, a file a verb; what is in a database it reaches through store/book and operator',
     [
       ...[...base, 'config', 'configured', 'context', 'embedded-postgres', 'openapi', 'operator'],
-      ...['problems', 'web', 'worker', 'worker/queue', 'store/queries', 'store/admin', 'store/server'],
+      ...['problems', 'web', 'worker', 'worker/queue', 'store/book', 'store/server'],
       ...['store/schema', 'sync', 'sync/ports', 'upstream', 'simulator'],
     ],
     ['pg', 'ioredis'],

@@ -2,7 +2,7 @@
 
 import type { ClientBase } from 'pg'
 import type { Shortfall } from '../../sync/ports/audits.ts'
-import type { MissingEvidence } from '../queries/evidence.ts'
+import type { MissingEvidence } from '../book/deletions.ts'
 
 /** Whether a person keeps the very rows that are missing now. A block that a search made does not name its rows, so their number tells. */
 const keepsThese = (before: string, now: string): string =>

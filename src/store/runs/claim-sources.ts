@@ -10,7 +10,7 @@ import {
   SourceDiffers,
   type SourceIdentity,
   waysOut,
-} from '../queries/sources.ts'
+} from '../book/sources.ts'
 import { inTransaction, withConnection } from '../server/session.ts'
 import { fenceRuns } from './lease.ts'
 import { hasRows } from './positions.ts'

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import pg, { type ClientBase } from 'pg'
 import type { RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
-import { isAliveSql } from '../queries/lease-holders.ts'
+import { isAliveSql } from '../book/runs.ts'
 import { inTransaction } from '../server/session.ts'
 
 /** Runs of one lane exclude each other on a stream. */

@@ -3,7 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
-import type { MissingSpread } from '../queries/evidence.ts'
+import type { MissingSpread } from '../book/deletions.ts'
 import { qualified, type TableSchema } from '../schema/table-schema.ts'
 
 /** Some keys of a temporary table of them, from all over it. */

@@ -10,9 +10,9 @@ import {
   versionedBy,
 } from '../../streams/catalog.ts'
 import type { Store } from '../../sync/ports/store.ts'
-import { nextBackfill } from '../queries/backfills.ts'
-import type { RelatedOptions } from '../queries/due.ts'
-import { positionAt, reachedAt, readVersionField } from '../queries/positions.ts'
+import { nextBackfill } from '../book/backfills.ts'
+import { positionAt, reachedAt, readVersionField } from '../book/checkpoints.ts'
+import type { RelatedOptions } from '../book/related.ts'
 import type { Database } from '../server/connect.ts'
 import { absentRowsOf, listAbsencesOf } from './absences.ts'
 import { longestSilenceMs } from './lease.ts'

@@ -7,7 +7,7 @@ import { type RunKind, type Stream, versionedBy } from '../../streams/catalog.ts
 import { openSteps, type RunStep, type Steps } from '../../streams/run-steps.ts'
 import type { RunEnd, RunProgress, WriteCounts } from '../../sync/ports/store.ts'
 import { withTimeout } from '../../util/waiting.ts'
-import { readBackfill } from '../queries/backfills.ts'
+import { readBackfill } from '../book/backfills.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { inTransaction, withConnection } from '../server/session.ts'
 import type { StartingPoint } from './unread.ts'

@@ -11,8 +11,8 @@ import type {
   VolatileField,
   WatchedField,
 } from '../../sync/ports/audits.ts'
-import type { MissingEvidence } from '../queries/evidence.ts'
-import { livePosition } from '../queries/positions.ts'
+import { livePosition } from '../book/checkpoints.ts'
+import type { MissingEvidence } from '../book/deletions.ts'
 import { qualified, readTableSchema, versionSql } from '../schema/table-schema.ts'
 import { distrustedHash } from '../writing/difference-sql.ts'
 import { absentTable, keysAfter } from './absences.ts'

@@ -3,8 +3,8 @@
 
 import pg, { type ClientBase } from 'pg'
 import { type Gone, provenByParts, type ShownRows, type Slice } from '../../sync/ports/audits.ts'
-import { markedWithinDaySql } from '../queries/evidence.ts'
-import { isUnexplainedSql } from '../queries/symptoms.ts'
+import { markedWithinDaySql } from '../book/deletions.ts'
+import { isUnexplainedSql } from '../book/symptoms.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { isOlderSql, markAbsent, noteThere } from './absences.ts'
 import { storeBlockedDeletions } from './blocked-deletions.ts'

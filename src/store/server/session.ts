@@ -5,6 +5,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import pg, { type ClientBase, type Pool, type PoolClient } from 'pg'
 import { type BackoffPolicy, backoff, delayAfter, retry } from '../../util/backoff.ts'
 
+/** A connection, or a pool of them. */
+export type Queryable = Pick<ClientBase, 'query'>
+
 export type Connection = {
   readonly client: PoolClient
   /** It broke while nobody asked it anything. */

@@ -1,7 +1,7 @@
 // `/actions`: who did what, from where, why, and how it stood before and afterwards.
 
 import { actionWords } from '../../operator/action-words.ts'
-import type { ActionLine, Standing } from '../../store/queries/actions.ts'
+import type { ActionLine, Standing } from '../../store/book/actions.ts'
 import { actionForm } from '../action-forms.ts'
 import { clock, count, foreign, type Html, html, state, type Tone } from '../html.ts'
 import type { Page } from './layout.ts'

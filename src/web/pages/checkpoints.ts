@@ -1,6 +1,6 @@
 // `/checkpoints`: positions that were reached, and backfills.
 
-import type { Checkpoint } from '../../store/queries/positions.ts'
+import type { Checkpoint } from '../../store/book/checkpoints.ts'
 import { backfillLink, cancelForm, rewindLink } from '../action-forms.ts'
 import { age, count, foreign, type Html, html, runState, time } from '../html.ts'
 import type { Viewer } from '../sessions.ts'

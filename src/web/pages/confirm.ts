@@ -1,7 +1,7 @@
 // Pages that ask before something big is done. `/backfills` shows current and past backfills, and what a new one would take.
 
-import type { DeletionEvidence } from '../../store/queries/evidence.ts'
-import type { BlockedDeletions, Rejection } from '../../store/queries/symptoms.ts'
+import type { DeletionEvidence } from '../../store/book/deletions.ts'
+import type { BlockedDeletions, Rejection } from '../../store/book/symptoms.ts'
 import { isLookedUpByKey, streams } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { plural } from '../../util/text.ts'

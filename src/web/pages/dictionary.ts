@@ -1,6 +1,6 @@
 // `/dictionary`: every field that was seen, with its column.
 
-import type { FieldLine } from '../../store/queries/dictionary.ts'
+import type { FieldLine } from '../../store/book/dictionary.ts'
 import { plural } from '../../util/text.ts'
 import { age, count, foreign, type Html, html } from '../html.ts'
 import type { Page, PageContext } from './layout.ts'

@@ -2,7 +2,7 @@
 
 import { actionInWords } from '../../operator/action-words.ts'
 import { type Care, careOf, verdictInWords } from '../../problems/stream-state.ts'
-import type { ClosedProblem } from '../../store/queries/problem-history.ts'
+import type { ClosedProblem } from '../../store/book/problems.ts'
 import { actionForm } from '../action-forms.ts'
 import { clock, foreign, type Html, html, shortSpan } from '../html.ts'
 import type { Viewer } from '../sessions.ts'

@@ -1,6 +1,6 @@
 // `/quarantine`: records that cannot be rows, whole as far as a page can hold them.
 
-import type { QuarantineEntry } from '../../store/queries/quarantine.ts'
+import type { QuarantineEntry } from '../../store/book/quarantine.ts'
 import { plural } from '../../util/text.ts'
 import { entryForms, quarantineForms } from '../action-forms.ts'
 import { age, count, foreign, html } from '../html.ts'

@@ -7,7 +7,7 @@ import {
   type RowLine,
   type RowPage,
   type RowSearch,
-} from '../../store/queries/rows.ts'
+} from '../../store/book/rows.ts'
 import { plural } from '../../util/text.ts'
 import { clock, copyButton, count, foreign, type Html, html } from '../html.ts'
 import type { RowsShown } from '../row-queries.ts'

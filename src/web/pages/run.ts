@@ -1,6 +1,6 @@
 // `/runs/:id`: one run: what it did, what it came upon, and what it said.
 
-import type { RunStory } from '../../store/queries/run-story.ts'
+import type { RunStory } from '../../store/book/runs.ts'
 import { runLog } from '../../streams/run-log.ts'
 import { blockStep, type RunStep } from '../../streams/run-steps.ts'
 import { formatDuration, plural } from '../../util/text.ts'

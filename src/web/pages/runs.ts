@@ -1,6 +1,6 @@
 // `/runs`: the runs, by stream, kind and outcome.
 
-import { type RunLine, runOutcomes } from '../../store/queries/runs.ts'
+import { type RunLine, runOutcomes } from '../../store/book/runs.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { runningNow } from '../first-load.ts'

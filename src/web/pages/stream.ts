@@ -1,7 +1,7 @@
 // `/streams/:name`: how current one stream is, what it is read by, and what was caught. Its other tabs are pages beside it.
 
 import { unexplainedInWords } from '../../problems/stream-state.ts'
-import { livingRows, type StreamOverview } from '../../store/queries/overview.ts'
+import { livingRows, type StreamOverview } from '../../store/book/streams.ts'
 import { kinds, streams } from '../../streams/catalog.ts'
 import { settingsOfStream } from '../../streams/settings.ts'
 import { formatDuration, plural } from '../../util/text.ts'

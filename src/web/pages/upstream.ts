@@ -2,8 +2,8 @@
 // tested, from when on it is doubted, and what it was before.
 
 import type { Problem } from '../../problems/stream-problems.ts'
-import type { BeliefLine } from '../../store/queries/dictionary.ts'
-import type { ServiceBucket } from '../../store/queries/watch.ts'
+import type { BeliefLine } from '../../store/book/dictionary.ts'
+import type { ServiceBucket } from '../../store/book/watch.ts'
 import { beliefKind, beliefs, expiryOf, verdictOf } from '../../streams/beliefs.ts'
 import { type ServiceName, streams } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'

@@ -1,6 +1,6 @@
 // `/workers`: which workers there are, what each does, and what runs next. `/queue`: the same of the queue alone, with its numbers.
 
-import type { WorkerSeen } from '../../store/queries/watch.ts'
+import type { WorkerSeen } from '../../store/book/watch.ts'
 import { streams } from '../../streams/catalog.ts'
 import type { Setting } from '../../streams/settings.ts'
 import { formatDuration, parseDuration, plural } from '../../util/text.ts'

@@ -1,8 +1,10 @@
-// A stream's position, now and in the past: where it was, and when it got somewhere. Read-only.
+// A stream's position, now and in the past: where it was, when it got somewhere, and how an operator moves it back.
 
-import type { ClientBase } from 'pg'
+import type { ClientBase, Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
+import { UsageError } from '../../util/errors.ts'
 import { qualified, readTableSchema, versionSql } from '../schema/table-schema.ts'
+import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 
 export type Reach = {
   readonly stream: string
@@ -12,10 +14,7 @@ export type Reach = {
 }
 
 /** How far streams have been read, as every role that reads the mirror may see it. */
-export async function readReach(
-  client: Pick<ClientBase, 'query'>,
-  streams: readonly string[],
-): Promise<readonly Reach[]> {
+export async function readReach(client: Queryable, streams: readonly string[]): Promise<readonly Reach[]> {
   const { rows } = await client.query<Reach>(
     `select stream, read_through_time as "readThroughAt", settled_through_time as "settledThroughAt",
        deletions_known_through as "deletionsKnownAt"
@@ -26,7 +25,7 @@ export async function readReach(
 }
 
 /** The position as it is now; 0 before the first. */
-export async function livePosition(client: Pick<ClientBase, 'query'>, stream: string): Promise<bigint> {
+export async function livePosition(client: Queryable, stream: string): Promise<bigint> {
   const { rows } = await client.query<{ position: string }>(
     'select position::text from tidemark.stream where name = $1',
     [stream],
@@ -40,11 +39,7 @@ const isOfEpoch = `stream = $1 and reached_at >= coalesce(
 )`
 
 /** The position that was held at a time; null before the first checkpoint. */
-export async function positionAt(
-  client: Pick<ClientBase, 'query'>,
-  stream: string,
-  time: Date,
-): Promise<bigint | null> {
+export async function positionAt(client: Queryable, stream: string, time: Date): Promise<bigint | null> {
   const { rows } = await client.query<{ position: string }>(
     `select position::text from tidemark.checkpoint
      where ${isOfEpoch} and reached_at <= $2
@@ -56,7 +51,7 @@ export async function positionAt(
 
 /** When the position first reached each of these versions; null where no checkpoint tells. */
 export async function reachedAt(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   stream: string,
   versions: readonly bigint[],
 ): Promise<readonly (Date | null)[]> {
@@ -73,7 +68,7 @@ export async function reachedAt(
 
 /** How many rows have a version above `from`, up to `to`. */
 export async function countBetween(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   stream: Stream,
   from: bigint,
   to: bigint,
@@ -102,7 +97,7 @@ export type Checkpoint = {
 
 /** The newest first, those with a lower id than `before`, reached at `until` at the latest; null: whatever there is. */
 export async function readCheckpoints(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   {
     stream,
     limit,
@@ -129,7 +124,7 @@ export async function readCheckpoints(
 }
 
 export async function findCheckpoint(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   id: bigint,
 ): Promise<Pick<Checkpoint, 'stream' | 'position'> | null> {
   const { rows } = await client.query<Pick<Checkpoint, 'stream' | 'position'>>(
@@ -140,10 +135,7 @@ export async function findCheckpoint(
 }
 
 /** Null when there is none. */
-export async function firstCheckpointAt(
-  client: Pick<ClientBase, 'query'>,
-  stream: string,
-): Promise<Date | null> {
+export async function firstCheckpointAt(client: Queryable, stream: string): Promise<Date | null> {
   const { rows } = await client.query<{ reached_at: Date | null }>(
     'select min(reached_at) as reached_at from tidemark.checkpoint where stream = $1',
     [stream],
@@ -152,10 +144,7 @@ export async function firstCheckpointAt(
 }
 
 /** The field that a stream's row versions are in; null: nobody has found it out yet, or it is doubted. */
-export async function readVersionField(
-  client: Pick<ClientBase, 'query'>,
-  stream: string,
-): Promise<string | null> {
+export async function readVersionField(client: Queryable, stream: string): Promise<string | null> {
   const { rows } = await client.query<{ value: string }>(
     `select value from tidemark.belief where stream = $1 and name = 'version_field' and expires_at is null`,
     [stream],
@@ -164,13 +153,74 @@ export async function readVersionField(
 }
 
 /** The field that is the key of a list stream, where it was found in the data. */
-export async function readKeyField(
-  client: Pick<ClientBase, 'query'>,
-  stream: string,
-): Promise<string | null> {
+export async function readKeyField(client: Queryable, stream: string): Promise<string | null> {
   const { rows } = await client.query<{ key_field: string | null }>(
     'select key_field from tidemark.stream where name = $1',
     [stream],
   )
   return rows[0]?.key_field ?? null
+}
+
+export type Rewind = {
+  readonly stream: string
+  readonly position: bigint
+  readonly reason: string
+  readonly by: string
+  /** The position that the operator saw. If it is lower by now, nothing is moved. Null: move in any case. */
+  readonly seen?: bigint | null
+}
+export type Rewound = { readonly from: bigint; readonly to: bigint }
+
+/**
+ * Moves the live position by an operator's word (P2): every run in progress is fenced out, and what was mirrored above the target
+ * may be replaced by older versions, because the upstream may have been restored from a backup.
+ */
+export const rewindStream = (pool: Pool, rewind: Rewind): Promise<Rewound> =>
+  withConnection(pool, (client) => inTransaction(client, () => move(client, rewind)))
+
+async function move(
+  client: ClientBase,
+  { stream, position, reason, by, seen = null }: Rewind,
+): Promise<Rewound> {
+  // Waits for commits under way. Runs that are in progress cannot write after this.
+  await client.query(
+    `insert into tidemark.lease (stream, lane, epoch) values ($1, 'incremental', 1)
+     on conflict (stream, lane) do nothing`,
+    [stream],
+  )
+  await client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1', [stream])
+  const { rows } = await client.query<{ position: string }>(
+    `select position::text from tidemark.stream where name = $1 for update`,
+    [stream],
+  )
+  const [before] = rows
+  if (!before) throw new Error(`The database does not know the stream ${stream}. Run: tidemark migrate`)
+  if (seen !== null && BigInt(before.position) < seen)
+    throw new UsageError(
+      `Nothing was moved: ${stream} is at ${before.position} by now, below the ${seen} that it was at when this was asked for. It was moved back meanwhile. Look again.`,
+    )
+  await client.query(
+    `update tidemark.stream set
+       position = $2, position_reached_at = now(), unread = null,
+       read_through_at = (
+         select max(reached_at) from tidemark.checkpoint
+         where stream = $1 and position <= $2 and reached_at <= read_through_at
+       ),
+       -- What the list confirmed may be of an upstream that is no more.
+       settled_through_version = case when settled_through_version <= $2 then settled_through_version end,
+       settled_through_at = case when settled_through_version <= $2 then settled_through_at end,
+       unguarded_above = least(unguarded_above, $2), unguarded_before = clock_timestamp()
+     where name = $1`,
+    [stream, position.toString()],
+  )
+  // What is read from there on relies on the beliefs of now.
+  await client.query('update tidemark.belief set rests_from = $2 where stream = $1 and rests_from > $2', [
+    stream,
+    position.toString(),
+  ])
+  await client.query(
+    `insert into tidemark.checkpoint (stream, position, reason, moved_by) values ($1, $2, $3, $4)`,
+    [stream, position.toString(), reason, by],
+  )
+  return { from: BigInt(before.position), to: position }
 }

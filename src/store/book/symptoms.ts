@@ -1,8 +1,8 @@
 // What Postgres tells about the health of streams: how complete they are, what failed since when, what is put aside, what changed
 // lately. Read-only; what of it needs a person is decided elsewhere.
 
-import type { ClientBase } from 'pg'
 import { beliefs } from '../../streams/beliefs.ts'
+import type { Queryable } from '../server/session.ts'
 import { latestRunsSql } from './runs.ts'
 
 // Deletions that are blocked until an operator approves them, as they are stored with their stream. Older versions and people may
@@ -165,7 +165,7 @@ const lastSuccess = latestRunsSql('wanted.name', { ofKinds: 'array[last.kind]', 
 
 /** Events that happened once are symptoms for `recentMs`. */
 export async function readSymptoms(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   streams: readonly string[],
   recentMs: number,
 ): Promise<readonly StreamSymptoms[]> {

@@ -1,9 +1,9 @@
 // What is in schema `bi`: its views with their columns, and what is known of the fields behind them. Read-only.
 
-import type { ClientBase } from 'pg'
 import { type Ground, isOutdated } from '../../streams/beliefs.ts'
 import { type MirroredStream, relatedStreams } from '../../streams/catalog.ts'
 import { historyOf } from '../schema/table-schema.ts'
+import type { Queryable } from '../server/session.ts'
 
 export type ColumnMap = {
   readonly name: string
@@ -37,7 +37,7 @@ const viewsOf = ({ name }: MirroredStream): readonly string[] => [
 ]
 
 export async function readSchemaMap(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   streams: readonly MirroredStream[],
 ): Promise<readonly ViewMap[]> {
   const wanted = streams.flatMap((stream) => viewsOf(stream).map((view) => ({ view, stream: stream.name })))
@@ -88,7 +88,7 @@ export type FieldLine = {
 
 /** Those of a stream (null: of all) whose name or column holds the text, whatever its case. */
 export async function readFields(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   { stream, text }: { readonly stream: string | null; readonly text: string },
   limit: number,
 ): Promise<readonly FieldLine[]> {
@@ -105,7 +105,7 @@ export async function readFields(
 }
 
 /** The streams that have any. */
-export async function readFieldStreams(client: Pick<ClientBase, 'query'>): Promise<readonly string[]> {
+export async function readFieldStreams(client: Queryable): Promise<readonly string[]> {
   const { rows } = await client.query<{ stream: string }>(
     'select distinct stream from tidemark.field order by stream',
   )
@@ -129,7 +129,7 @@ export type BeliefLine = {
   readonly changedAt: Date | null
 }
 
-export async function readBeliefs(client: Pick<ClientBase, 'query'>): Promise<readonly BeliefLine[]> {
+export async function readBeliefs(client: Queryable): Promise<readonly BeliefLine[]> {
   const { rows } = await client.query<BeliefLine & Ground & { readonly fieldNow: string | null }>(
     `select stream, name, value, evidence, first_at as "firstAt", tested_at as "testedAt",
        expires_at as "expiresAt", rests_since as "restsSince", previous_value as "previousValue", changed_at as "changedAt",

@@ -1,9 +1,7 @@
 // How far readings have come, as it is recorded. Read-only.
 
-import type { ClientBase } from 'pg'
 import type { Mark, ReadingProgress } from '../../streams/load-progress.ts'
-
-type Queryable = Pick<ClientBase, 'query'>
+import type { Queryable } from '../server/session.ts'
 
 /** Of those that go on or are to go on: first loads that are not complete, and whatever a run reads now. */
 export async function readProgress(

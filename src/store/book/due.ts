@@ -1,57 +1,9 @@
 // Whether a look-back, a reconcile or a reading of related records is due. Nothing is remembered in the program, so that the answer is
 // right for any number of workers and after a kill (P8). Read-only.
 
-import type { ClientBase } from 'pg'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
-import { isHeldSql } from './lease-holders.ts'
-import { latestRunsSql } from './runs.ts'
-
-type Queryable = Pick<ClientBase, 'query'>
-
-export type RelatedOptions = {
-  /** Names of the related streams that are wanted. */
-  readonly groups: readonly string[]
-  /** How old a reading may become; null: it does not age. */
-  readonly refreshMs: number | null
-}
-
-/** At least so often the backlog itself is looked for, even if nothing seems to have happened. */
-const certainly = '1 hour'
-/** Runs of one kind that are looked at, the newest first; polls that changed nothing share a line. */
-const runsPerKind = 200
-
-/**
- * Whether there may be related records to read. Only looks whether anything happened since there was no backlog, which is much cheaper
- * than looking for the backlog itself.
- */
-export async function isRelatedDue(
-  client: Queryable,
-  { groups, refreshMs }: RelatedOptions,
-): Promise<boolean> {
-  const { rows } = await client.query<{ is_due: boolean }>(
-    `with clean as (
-       -- When the last run began that left no backlog, for any of the groups.
-       select case when count(last_success_at) = cardinality($1::text[]) then min(last_success_at) end as at
-       from tidemark.stream where name = any ($1)
-     )
-     select coalesce(clean.at < now() - interval '${certainly}' or clean.at > now(), true)
-       or exists (
-         select from ${latestRunsSql(`'assignment'`, { limit: runsPerKind })} as seen
-         where seen.kind <> 'related'
-           and (seen.status = 'running' or (not seen.is_idle and seen.finished_at >= clean.at))
-       )
-       or exists (select from tidemark.related_fetch where retry_at <= now())
-       -- Somebody changed their tables in Postgres.
-       or exists (select from tidemark.stream as known where name = any ($1) and ${isLocallyChangedSql})
-       or exists (
-         select from tidemark.related_fetch
-         where fetched_at < now() - make_interval(secs => $2::float8 / 1000) and problem is null
-       ) as is_due
-     from clean`,
-    [groups, refreshMs],
-  )
-  return rows[0]?.is_due ?? true
-}
+import type { Queryable } from '../server/session.ts'
+import { isHeldSql, latestRunsSql } from './runs.ts'
 
 // What is needed to tell whether a stream's look-back run is due: how long ago it was last read, by the clock of the database.
 export type LookbackState = {

@@ -1,8 +1,9 @@
-// Whose data the mirror holds, compared with what the settings name. Read-only.
+// Whose data the mirror holds, compared with what the settings name.
 
-import type { ClientBase } from 'pg'
+import type { Pool } from 'pg'
 import type { ServiceName } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
+import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 
 export type SourceIdentity = {
   readonly service: ServiceName
@@ -18,8 +19,6 @@ export type OtherSource<Wanted extends SourceIdentity = SourceIdentity> = {
 
 /** The rows here are those of another source than the settings name. Nothing was read or written. */
 export class SourceDiffers extends UsageError {}
-
-type Queryable = Pick<ClientBase, 'query'>
 
 type HowToRead = {
   /** Waits for a transaction that is about to change it. */
@@ -64,3 +63,33 @@ export const otherSourceText = ({ here, wanted }: OtherSource): string =>
 
 export const waysOut =
   'If these are two sources, use another database (DATABASE_URL). If it is the same one under a new name: tidemark source adopt --reason TEXT'
+
+/** Declares that the rows here are those of this source. Runs in progress still read the one before, so none of them can write any more. */
+export const adoptSource = (
+  pool: Pool,
+  {
+    service,
+    baseUrl,
+    account,
+    streams,
+  }: {
+    readonly service: string
+    readonly baseUrl: string
+    readonly account: string
+    readonly streams: readonly { readonly name: string }[]
+  },
+  { by, reason }: { readonly by: string; readonly reason: string },
+): Promise<void> =>
+  withConnection(pool, (client) =>
+    inTransaction(client, async () => {
+      // Update the source first: a run that takes its lease from now on waits for this. Runs that have theirs are fenced out next.
+      await client.query(
+        `update tidemark.source set base_url = $2, account = $3, noted_at = now(), adopted_by = $4, reason = $5
+         where service = $1`,
+        [service, baseUrl, account, by, reason],
+      )
+      await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
+        streams.map(({ name }) => name),
+      ])
+    }),
+  )

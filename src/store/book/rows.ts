@@ -1,12 +1,11 @@
 // The rows of a stream as people page through them: the newest change first, from one row to the next (keyset), with a search through
 // every text and number. Where a search takes long it stops and says how far it came, instead of looking at a million rows. Read-only.
 
-import pg, { type ClientBase } from 'pg'
+import pg from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { type Column, qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
-
-type Queryable = Pick<ClientBase, 'query'>
 
 export const deletedChoices = ['shown', 'hidden', 'only'] as const
 export const changedChoices = ['any time', 'last hour', 'last day', 'last week'] as const

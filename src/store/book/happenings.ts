@@ -1,8 +1,8 @@
 // What happened lately that somebody may want to know: late commits, quarantines, reconciles that found something, and what people did.
 // Read-only.
 
-import type { ClientBase } from 'pg'
 import { formatDuration } from '../../util/text.ts'
+import type { Queryable } from '../server/session.ts'
 import { latestRunsSql } from './runs.ts'
 
 export type Happening = {
@@ -22,7 +22,7 @@ const recentRuns = 2_000
 
 /** Of the last seven days, the newest first. */
 export async function readHappenings(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   streams: readonly string[],
 ): Promise<readonly Happening[]> {
   const { rows } = await client.query<Happening>(
@@ -77,10 +77,7 @@ type Return = {
 }
 
 /** Outages that are over. Nothing was missed when all changes have been read through a later moment; a list is read whole the next time. */
-async function readReturns(
-  client: Pick<ClientBase, 'query'>,
-  streams: readonly string[],
-): Promise<readonly Happening[]> {
+async function readReturns(client: Queryable, streams: readonly string[]): Promise<readonly Happening[]> {
   const { rows } = await client.query<Return>(
     `select ended_at as at, key, extract(epoch from ended_at - since)::float8 * 1000 as "lastedMs",
        not exists (

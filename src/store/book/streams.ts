@@ -1,98 +1,11 @@
-// What there is to say about each stream: how complete it is, what ran last, and what needs a person.
+// What there is to say about each stream: how complete it is, what ran last, what needs a person, and whether a person paused it.
 
-import pg, { type ClientBase, type QueryResult } from 'pg'
-import { relatedStreams } from '../../streams/catalog.ts'
+import pg, { type QueryResult } from 'pg'
+import { addedStreams, type FoundOut, noteFoundOut } from '../../streams/catalog.ts'
+import type { Queryable } from '../server/session.ts'
+import { type RelatedProgress, readRelatedProgress } from './related.ts'
 import { latestRunsSql } from './runs.ts'
 import { type BlockedDeletions, blockedDeletionsOf, isUnexplainedSql, type Unexplained } from './symptoms.ts'
-
-// How far the reading of related records has come. Counts only.
-export type RelatedProgress = {
-  /** Assignments whose related records are as of the row that is here. */
-  readonly read: number
-  /** Assignments that changed since, or were never read. */
-  readonly waiting: number
-  /** Those among them that could not be read, and are tried again later. */
-  readonly setAside: number
-  /** Related records that cannot be rows. */
-  readonly quarantined: number
-}
-
-/** With more assignments, it would take too long to look each of them up: only those that changed lately are counted as waiting. */
-const mostLookedUp = 50_000
-const mostWaiting = 100_000
-
-/** Null where related records were never read, or somebody dropped the table of their assignments. Of large tables it is an estimate, exact again where nothing waits. */
-export async function readRelatedProgress(
-  client: Pick<ClientBase, 'query'>,
-  lookedUp = mostLookedUp,
-): Promise<RelatedProgress | null> {
-  const { rows: any } = await client.query(
-    `select from tidemark.related_fetch where to_regclass('mirror.assignment') is not null limit 1`,
-  )
-  if (any.length === 0) return null
-  const names = relatedStreams.map(({ name }) => name)
-  const { rows: sizes } = await client.query<{
-    assignments: number
-    fetched: number
-    liveAssignments: number
-    cleanAt: string | null
-  }>(
-    `select ${sizeSql('mirror.assignment')} as assignments, ${sizeSql('tidemark.related_fetch')} as fetched,
-       pg_stat_get_live_tuples('mirror.assignment'::regclass)::float8 as "liveAssignments",
-       (select min(last_success_at)::text from tidemark.stream where name = any ($1)) as "cleanAt"`,
-    [names],
-  )
-  const [size] = sizes
-  const { rows } =
-    size && Math.max(size.assignments, size.liveAssignments) > lookedUp
-      ? await client.query<RelatedProgress>(estimatedSql, [
-          names,
-          size.assignments,
-          size.fetched,
-          size.cleanAt,
-        ])
-      : await client.query<RelatedProgress>(countedSql, [names])
-  return rows[0] ?? null
-}
-
-/** The size as of the last analyze. The counter that Postgres keeps since then may count rows twice. */
-const sizeSql = (table: string): string =>
-  `(select case when reltuples > 0 then reltuples else pg_stat_get_live_tuples(oid) end::float8 from pg_class where oid = '${table}'::regclass)`
-
-const isReadSql = 'coalesce(known.hash = mine._hash and known.problem is null, false)'
-const quarantinedSql = `(
-  select count(*) from tidemark.quarantine where stream = any ($1) and dropped_at is null
-)::float8 as quarantined`
-
-const countedSql = `
-  select
-    count(*) filter (where is_read)::float8 as read,
-    count(*) filter (where not is_read)::float8 as waiting,
-    count(*) filter (where not is_read and problem is not null)::float8 as "setAside",
-    ${quarantinedSql}
-  from (
-    select known.problem, ${isReadSql} as is_read
-    from mirror.assignment as mine left join tidemark.related_fetch as known using (assignment_id)
-    where mine._deleted_at is null
-  ) as living`
-
-/** When the last run that left no backlog began, nothing waited. So what waits now has changed since, or was set aside. */
-const estimatedSql = `
-  with aside as (
-    select count(*)::float8 as rows from tidemark.related_fetch where retry_at is not null
-  ), changed as (
-    select count(*)::float8 as rows, count(fetched)::float8 as fetched from (
-      select known.assignment_id as fetched
-      from mirror.assignment as mine left join tidemark.related_fetch as known using (assignment_id)
-      where mine._synced_at >= $4::timestamptz and mine._deleted_at is null and known.problem is null and not ${isReadSql}
-      limit ${mostWaiting}
-    ) as waiting
-  )
-  select greatest(0, $3::float8 - aside.rows - changed.fetched) as read,
-    aside.rows + case when $4::timestamptz is null then greatest(0, $2::float8 - $3::float8) else changed.rows end as waiting,
-    aside.rows as "setAside",
-    ${quarantinedSql}
-  from aside, changed`
 
 export type StreamOverview = {
   readonly stream: string
@@ -157,7 +70,7 @@ type Found = Omit<StreamOverview, 'lagMs' | 'related' | 'blockedDeletions' | 'de
 }
 
 export async function readOverview(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   streams: readonly string[],
 ): Promise<readonly StreamOverview[]> {
   const { rows } = await client.query<Found>(
@@ -238,7 +151,7 @@ const mostDeletedCounted = 100_000
 const unavailable = ['55P03', '42P01']
 
 async function countDeleted(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   streams: readonly Pick<Found, 'stream' | 'deletedAtLast'>[],
 ): Promise<ReadonlyMap<string, number | null>> {
   const known = new Map(streams.map(({ stream, deletedAtLast }) => [stream, deletedAtLast]))
@@ -260,4 +173,74 @@ async function countDeleted(
     if (!(error instanceof Error && 'code' in error && unavailable.includes(String(error.code)))) throw error
   }
   return known
+}
+
+/** Reads what other programs found out about these streams into this one, and returns it. Does nothing where the settings add none. */
+export async function learnAddedStreams(client: Queryable): Promise<ReadonlyMap<string, FoundOut>> {
+  const names = addedStreams().map(({ name }) => name)
+  if (names.length === 0) return new Map()
+  const { rows } = await client.query<{ name: string; found: FoundOut }>(
+    'select name, found_out as found from tidemark.stream where name = any ($1) and found_out is not null',
+    [names],
+  )
+  const known = new Map(rows.map(({ name, found }) => [name, found]))
+  noteFoundOut(known)
+  return known
+}
+
+// Streams that an operator has paused: who, since when and why. Only says it; the worker keeps to it.
+export type Pause = { readonly at: Date; readonly by: string; readonly reason: string | null }
+
+/** The pause that there was already, which stays; null when this one began. */
+export async function pauseStream(
+  client: Queryable,
+  { stream, by, reason }: { readonly stream: string; readonly by: string; readonly reason: string | null },
+): Promise<Pause | null> {
+  const { rows } = await client.query<Pause | { readonly at: null }>(
+    `with before as (select name, paused_at, paused_by, pause_reason from tidemark.stream where name = $1 for update),
+     paused as (
+       update tidemark.stream as known set paused_at = now(), paused_by = $2, pause_reason = $3
+       from before where known.name = before.name and before.paused_at is null
+     )
+     select paused_at as at, paused_by as by, pause_reason as reason from before`,
+    [stream, by, reason],
+  )
+  const [before] = rows
+  return before && before.at !== null ? before : null
+}
+
+/** The pause that ended; null when there was none. */
+export async function resumeStream(client: Queryable, stream: string): Promise<Pause | null> {
+  const { rows } = await client.query<Pause>(
+    `with before as (
+       select name, paused_at, paused_by, pause_reason from tidemark.stream
+       where name = $1 and paused_at is not null for update
+     ), resumed as (
+       update tidemark.stream as known set paused_at = null, paused_by = null, pause_reason = null
+       from before where known.name = before.name
+     )
+     select paused_at as at, paused_by as by, pause_reason as reason from before`,
+    [stream],
+  )
+  return rows[0] ?? null
+}
+
+export async function pausedStreams(client: Queryable): Promise<ReadonlySet<string>> {
+  const { rows } = await client.query<{ name: string }>(
+    'select name from tidemark.stream where paused_at is not null',
+  )
+  return new Set(rows.map(({ name }) => name))
+}
+
+/** Rows that only a reconcile found are shown no more. Returns how many rows they were. */
+export async function acknowledgeMissedRows(client: Queryable, stream: string, by: string): Promise<number> {
+  const { rows } = await client.query<{ rows: number }>(
+    `with seen as (
+       update tidemark.missed_rows set acknowledged_at = now(), acknowledged_by = $2
+       where stream = $1 and acknowledged_at is null returning rows
+     )
+     select coalesce(sum(rows), 0)::float8 as rows from seen`,
+    [stream, by],
+  )
+  return rows[0]?.rows ?? 0
 }

@@ -1,8 +1,6 @@
-// The quarantine as people page through it. Read-only.
+// The quarantine as people page through it. Nothing is deleted: what was taken out stays, with who did it and why.
 
-import type { ClientBase } from 'pg'
-
-type Queryable = Pick<ClientBase, 'query'>
+import type { Queryable } from '../server/session.ts'
 
 /** Null: of all streams, or all ids. */
 export type QuarantineSelection = { readonly stream: string | null; readonly id: bigint | null }
@@ -73,4 +71,29 @@ export async function streamOfEntry(client: Queryable, id: bigint): Promise<stri
     [id.toString()],
   )
   return rows[0]?.stream ?? null
+}
+
+/** Takes entries out: those up to the id `through`, or all. Returns how many. */
+export async function dropFromQuarantine(
+  client: Queryable,
+  { stream, id }: { readonly stream: string | null; readonly id: bigint | null },
+  reason: string,
+  through: bigint | null = null,
+): Promise<number> {
+  const { rowCount } = await client.query(
+    `update tidemark.quarantine set dropped_at = now(), drop_reason = $3
+     where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or id = $2)
+       and ($4::bigint is null or id <= $4)`,
+    [stream, id?.toString() ?? null, reason, through?.toString() ?? null],
+  )
+  return rowCount ?? 0
+}
+
+/** Takes out one that was tried again. When such a record comes once more it is a new entry, and not this one (P5). */
+export async function settleQuarantined(client: Queryable, id: string, why: string): Promise<void> {
+  await client.query(
+    `update tidemark.quarantine set dropped_at = now(), drop_reason = $2, fingerprint = fingerprint || ' ' || id
+     where dropped_at is null and id = $1`,
+    [id, why],
+  )
 }

@@ -1,7 +1,8 @@
 // Which columns point to another table. The upstream tells of no references: they are proposed by names and types, and only those that
 // the rows confirm are shown. Read-only.
 
-import pg, { type ClientBase } from 'pg'
+import pg from 'pg'
+import type { Queryable } from '../server/session.ts'
 import type { ColumnMap, ViewMap } from './dictionary.ts'
 
 /** By its names alone. */
@@ -54,7 +55,7 @@ const mostValues = 10_000
 
 /** Those that the rows confirm: a column without values confirms nothing. */
 export async function confirmedReferences(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   views: readonly ViewMap[],
   /** What cannot be looked up is not confirmed; left out: it is an error. */
   onFailure?: (reference: LikelyReference, error: unknown) => void,
@@ -75,7 +76,7 @@ export async function confirmedReferences(
 }
 
 async function countResolved(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   { from, column, to, key }: LikelyReference & Pick<Reference, 'key'>,
 ): Promise<Pick<Reference, 'values' | 'share'>> {
   const [value, found] = [pg.escapeIdentifier(column), pg.escapeIdentifier(key)]
@@ -102,7 +103,7 @@ export type Holding = {
 }
 
 export async function whatHolds(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   views: readonly ViewMap[],
   references: readonly Reference[],
 ): Promise<Holding> {

@@ -1,9 +1,7 @@
-// Backfills as they were asked for and as far as they have come, and what one would take. Read-only.
+// Backfills: asked for, as far as they have come, and what one would take. Any worker can take them up.
 
-import type { ClientBase } from 'pg'
 import type { Backfill } from '../../sync/ports/store.ts'
-
-type Queryable = Pick<ClientBase, 'query'>
+import type { Queryable } from '../server/session.ts'
 
 const columns = `id::text, stream, position_from::text as "from", position_to::text as "to", position::text, status,
   requested_at as "requestedAt", requested_by as "requestedBy", started_at as "startedAt", finished_at as "finishedAt",
@@ -69,4 +67,42 @@ export async function estimateBackfill(
     [stream],
   )
   return { msPerRow: rows[0]?.ms_per_row ?? null, largestAnswer: rows[0]?.largest_answer ?? null }
+}
+
+/** An unfinished request of the same span is taken up again instead of a second one being made. Returns its id. */
+export async function requestBackfill(
+  client: Queryable,
+  request: { readonly stream: string; readonly from: bigint; readonly to: bigint; readonly by: string },
+): Promise<{ readonly id: string }> {
+  const { rows } = await client.query<{ id: string }>(
+    `with known as (
+       -- Whoever asks for it again does not want it to wait.
+       update tidemark.backfill set retry_at = null, error = null
+       where id = (
+         select id from tidemark.backfill
+         where stream = $1 and position_from = $2 and position_to = $3 and status in ('waiting', 'running')
+         order by id limit 1
+       )
+       returning id
+     ), added as (
+       insert into tidemark.backfill (stream, position_from, position_to, position, requested_by)
+       select $1, $2, $3, $2, $4 where not exists (select from known)
+       returning id
+     )
+     select id::text from known union all select id::text from added`,
+    [request.stream, request.from.toString(), request.to.toString(), request.by],
+  )
+  const [stored] = rows
+  if (!stored) throw new Error(`The backfill of ${request.stream} could not be stored. Try again.`)
+  return stored
+}
+
+/** The run in progress notices at its next page. False when it was over already. */
+export async function cancelBackfill(client: Queryable, id: string, by: string): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `update tidemark.backfill set status = 'cancelled', finished_at = now(), note = $2
+     where id = $1 and status in ('waiting', 'running')`,
+    [id, `cancelled by ${by}`],
+  )
+  return (rowCount ?? 0) > 0
 }

@@ -1,0 +1,192 @@
+// Deletions that are blocked: what speaks for and against them, and what an operator answers.
+
+import pg, { type ClientBase, type Pool } from 'pg'
+import type { Stream } from '../../streams/catalog.ts'
+import type { MissingLook } from '../../sync/ports/audits.ts'
+import { keepingWhereKept } from '../schema/row-history.ts'
+import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+
+/** As it is kept in `blocked_deletions` of the stream. */
+export type MissingEvidence = {
+  /** When the looks were made, perhaps by an earlier run. */
+  readonly at: string
+  /** The run that found the spread. */
+  readonly runId: string
+  readonly looks: readonly MissingLook[]
+  /** Null where the rows have no time. */
+  readonly spread: MissingSpread | null
+}
+/** Each bucket begins at a day and says how many of its rows are missing, and how many there are. */
+export type MissingSpread = {
+  readonly column: string
+  readonly unit: 'year' | 'month' | 'day'
+  readonly buckets: readonly (readonly [from: string, missing: number, rows: number])[]
+  /** The first bucket holds all older rows as well. Left out by older programs, as `after`. */
+  readonly before?: boolean
+  /** The last bucket holds all newer rows as well. */
+  readonly after?: boolean
+}
+
+const digits = { year: 4, month: 7, day: 10 } as const
+
+/** The buckets as people name them, in their order. */
+export const bucketNames = ({ unit, buckets, before, after }: MissingSpread): readonly string[] =>
+  buckets.map(([from], index) => {
+    const words = [
+      ...(before && index === 0 ? ['before'] : []),
+      ...(after && index === buckets.length - 1 ? ['after'] : []),
+    ]
+    return [from.slice(0, digits[unit]), ...words].join(' or ')
+  })
+
+export type DeletionEvidence = {
+  /** Some of the rows that are missing, with what a look at the record said; null: there was no look. */
+  readonly samples: readonly { readonly key: string; readonly evidence: string | null }[]
+  /** What became of those that were asked for by key. */
+  readonly looked: { readonly gone: number; readonly there: number; readonly unclear: number }
+  readonly lookedAt: Date | null
+  readonly spread: MissingSpread | null
+  /** The run that found the spread out. */
+  readonly runId: string | null
+  /** The most rows that one run ever marked deleted, in what the ledger still knows. */
+  readonly mostInARun: number
+  /** Other rows, which were marked within the last day, since a person last approved deletions. */
+  readonly markedWithinDay: number
+}
+
+const mostSamples = 20
+
+/** Of a line of tidemark.stream: within the last day, since a person last approved deletions. Too many are too many bit by bit as well (P7). */
+export const markedWithinDaySql = `(
+  select coalesce(sum(marked_deleted), 0)::float8 from tidemark.run
+  where run.stream = name and run.kind in ('deletions', 'reconcile', 'list') and run.started_at > now() - interval '1 day'
+    and run.started_at > coalesce(deletions_approved_at, '-infinity'))`
+
+type Found = Pick<DeletionEvidence, 'samples' | 'mostInARun' | 'markedWithinDay'> & {
+  readonly kept: MissingEvidence | null
+}
+
+export async function readDeletionEvidence(client: Queryable, stream: string): Promise<DeletionEvidence> {
+  const { rows } = await client.query<Found>(
+    `select
+       coalesce((
+         select jsonb_agg(jsonb_build_object('key', key, 'evidence', evidence) order by key) from (
+           -- With evidence it is marked already.
+           select key, evidence from tidemark.suspect where stream = $1 and evidence is null order by key limit ${mostSamples}
+         ) as shown
+       ), '[]') as samples,
+       (select ${markedWithinDaySql} from tidemark.stream where name = $1) as "markedWithinDay",
+       (select coalesce(max(marked_deleted), 0)::float8 from tidemark.run where stream = $1) as "mostInARun",
+       (select blocked_deletions -> 'evidence' from tidemark.stream where name = $1) as kept`,
+    [stream],
+  )
+  const [found] = rows
+  const kept = found?.kept ?? null
+  const looks = kept?.looks ?? []
+  const of = (wanted: string) => looks.filter(({ answer }) => answer === wanted).length
+  return {
+    samples:
+      looks.length > 0
+        ? looks.map(({ key, answer }) => ({ key, evidence: words[answer] }))
+        : (found?.samples ?? []),
+    looked: {
+      gone: of('gone'),
+      there: of('there'),
+      unclear: of('unclear'),
+    },
+    lookedAt: looks.length > 0 && kept ? new Date(kept.at) : null,
+    spread: kept?.spread ?? null,
+    runId: kept?.runId ?? null,
+    mostInARun: found?.mostInARun ?? 0,
+    markedWithinDay: found?.markedWithinDay ?? 0,
+  }
+}
+
+const words = { gone: 'gone', there: 'still there', unclear: 'the answer was unclear' } as const
+
+export type Rejecting = {
+  readonly stream: Stream
+  readonly by: string
+  readonly reason: string | null
+  /** Rows that were marked as gone within the last day, since a person last approved deletions, live again. */
+  readonly restores: boolean
+}
+
+/** The rows of blocked deletions are kept. Returns how many others live again; null: no deletions are blocked. */
+export const rejectDeletions = (pool: Pool, rejecting: Rejecting): Promise<number | null> =>
+  withConnection(pool, (client) => inTransaction(client, () => reject(client, rejecting)))
+
+async function reject(
+  client: ClientBase,
+  { stream, by, reason, restores }: Rejecting,
+): Promise<number | null> {
+  const { rowCount } = await client.query(
+    `select from tidemark.stream where name = $1 and jsonb_typeof(blocked_deletions) = 'object'`,
+    [stream.name],
+  )
+  if (rowCount === 0) return null
+  // Rows before the stream, as runs lock them.
+  const { rows, fingerprint } = restores ? await restore(client, stream) : nothing
+  await client.query(
+    `update tidemark.stream
+     set blocked_deletions = blocked_deletions
+       || jsonb_build_object('rejected', jsonb_build_object('at', now(), 'by', $2::text, 'reason', $3::text))
+       -- The list lacks these rows too: the rejection holds while it lacks all of them.
+       || jsonb_strip_nulls(jsonb_build_object(
+         'missing', case jsonb_typeof(blocked_deletions -> 'missing') when 'number' then (blocked_deletions ->> 'missing')::numeric + $4 end,
+         'living', case jsonb_typeof(blocked_deletions -> 'living') when 'number' then (blocked_deletions ->> 'living')::numeric + $4 end,
+         'fingerprint', ((blocked_deletions ->> 'fingerprint')::bigint # $5::bigint)::text
+       ))
+     where name = $1 and jsonb_typeof(blocked_deletions) = 'object'`,
+    [stream.name, by, reason, rows, fingerprint],
+  )
+  // Rows live again that were gone before the time through which deletions were known: when the first of them went, nobody knows. And of
+  // what was marked within the last day, nothing is left.
+  if (rows > 0)
+    await client.query(
+      `update tidemark.stream
+       set deletions_known_at = null, ranks_agreed_at = null, swept_key = null, sweep_began_at = null, deletions_approved_at = now()
+       where name = $1`,
+      [stream.name],
+    )
+  return rows
+}
+
+type Restored = { readonly rows: number; readonly fingerprint: string | null }
+const nothing: Restored = { rows: 0, fingerprint: null }
+
+async function restore(client: ClientBase, stream: Stream): Promise<Restored> {
+  const tableSchema = await readTableSchema(client, stream)
+  if (!tableSchema) return nothing
+  const table = qualified(stream)
+  const key = `mine.${pg.escapeIdentifier(tableSchema.key.name)}`
+  const { rows } = await client.query<Restored>(
+    `with gone as materialized (
+       select mine.ctid from ${table} as mine, tidemark.stream as known
+       where known.name = $1 and mine._deleted_reason = 'absent'
+         and mine._deleted_at > greatest(now() - interval '1 day', known.deletions_approved_at)
+       -- All writers take their row locks in the same order.
+       order by ${key} for update of mine
+     ), restored as (
+       update ${table} as mine set _deleted_at = null, _deleted_reason = null, _synced_at = now()
+       from gone where mine.ctid = gone.ctid
+       returning ${key}::text as key, mine as written
+     )${await keepingWhereKept(client, tableSchema, 'restored')}, forgotten as (
+       delete from tidemark.suspect using restored where suspect.stream = $1 and suspect.key = restored.key
+     )
+     select count(*)::int as rows, bit_xor(hashtextextended(key, 0))::text as fingerprint from restored`,
+    [stream.name],
+  )
+  return rows[0] ?? nothing
+}
+
+/** An operator takes the rejection back: a reconcile lists again, and lifts the block or asks anew. False: none was rejected. */
+export async function lookAgain(client: Queryable, stream: string): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `update tidemark.stream set blocked_deletions = blocked_deletions - 'rejected', reconcile_wanted_at = now()
+     where name = $1 and blocked_deletions ? 'rejected'`,
+    [stream],
+  )
+  return (rowCount ?? 0) > 0
+}

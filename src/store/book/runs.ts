@@ -1,0 +1,337 @@
+// The run ledger as people read it: the newest first, by what they look for; one run with all that was noted of it; and the last hour
+// as a chart shows it.
+
+import pg from 'pg'
+import { kinds } from '../../streams/catalog.ts'
+import type { RunStep } from '../../streams/run-steps.ts'
+import type { Queryable } from '../server/session.ts'
+
+/** Of a line `held` of tidemark.lease: whether the process of Postgres that it names still serves the run. */
+export const isAliveSql = `exists (
+  select from pg_locks
+  where locktype = 'advisory' and granted and objsubid = 1 and pid = held.holder_pid
+    and (classid::bigint << 32) | objid::bigint = held.holder_key)`
+
+/** `stream` is an expression. */
+export const isHeldSql = (stream: string, lane: 'incremental' | 'whole' | 'probe'): string => `exists (
+  select from tidemark.lease as held where held.stream = ${stream} and held.lane = '${lane}' and ${isAliveSql})`
+
+const allKinds = `array[${kinds.map((kind) => pg.escapeLiteral(kind)).join(', ')}]`
+
+/**
+ * In SQL, to be joined laterally: the last run of each kind of a stream, each found by index, however long the ledger is. All
+ * arguments are SQL: the stream, an array of kinds, and a condition on the columns of a run.
+ */
+export function latestRunsSql(
+  stream: string,
+  {
+    ofKinds = allKinds,
+    where = 'true',
+    limit = 1,
+  }: { readonly ofKinds?: string; readonly where?: string; readonly limit?: number } = {},
+): string {
+  return `(
+    select latest.* from unnest(${ofKinds}) as wanted_kind (name)
+    cross join lateral (
+      select * from tidemark.run
+      -- The kind is a span of one, so that only the index by stream and kind gives the order: where there is no run of a kind, the
+      -- planner would rather read the whole ledger backwards, expecting one to come soon.
+      where run.stream = ${stream} and (run.kind, run.id) >= (wanted_kind.name, 0)
+        and (run.kind, run.id) <= (wanted_kind.name, 9223372036854775807) and ${where}
+      order by run.kind desc, run.id desc limit ${limit}
+    ) as latest
+  )`
+}
+
+/** What a list of runs can be narrowed to: those that changed the mirror, or that ended in a way. */
+export const runOutcomes = ['changed', 'done', 'running', 'inconclusive', 'failed'] as const
+
+/** Null: all of them. */
+export type RunFilter = {
+  readonly stream: string | null
+  readonly kind: string | null
+  /** A status, or `changed`: whatever changed the mirror. */
+  readonly outcome: string | null
+}
+export type RunLine = {
+  readonly id: string
+  readonly stream: string
+  readonly kind: string
+  readonly status: string
+  readonly startedAt: Date
+  readonly finishedAt: Date | null
+  readonly positionFrom: string | null
+  readonly positionTo: string | null
+  readonly inserted: number
+  readonly updated: number
+  readonly unchanged: number
+  readonly markedDeleted: number
+  readonly rescued: number
+  readonly quarantined: number
+  readonly requests: number
+  readonly error: string | null
+  readonly note: string | null
+  /** How many runs in a row this line stands for. */
+  readonly polls: number
+}
+
+/** Those with a lower id than `before`; null: from the newest. */
+export async function readRuns(
+  client: Queryable,
+  { stream, kind, outcome }: RunFilter,
+  page: { readonly before: string | null; readonly limit: number },
+): Promise<readonly RunLine[]> {
+  const { rows } = await client.query<RunLine>(
+    `select id::text, stream, kind, status, started_at as "startedAt", finished_at as "finishedAt",
+       position_from::text as "positionFrom", position_to::text as "positionTo",
+       inserted::float8 as inserted, updated::float8 as updated, unchanged::float8 as unchanged,
+       marked_deleted::float8 as "markedDeleted", rescued::float8 as rescued, quarantined::float8 as quarantined,
+       requests::float8 as requests, error, note, polls
+     from tidemark.run as known
+     where ($1::text is null or stream = $1) and ($2::text is null or kind = $2)
+       and case when $3::text is null then true
+                when $3 = 'changed' then known.inserted + known.updated + known.marked_deleted > 0
+                else status = $3 end
+       and ($4::bigint is null or known.id < $4)
+     order by known.id desc limit $5`,
+    [stream, kind, outcome, page.before, page.limit],
+  )
+  return rows
+}
+
+// The last run of each kind of each stream, from the ledger. Read-only.
+export type LatestRun = {
+  readonly stream: string
+  readonly kind: string
+  readonly status: string
+  readonly startedAt: Date
+  readonly finishedAt: Date | null
+  readonly note: string | null
+  readonly error: string | null
+}
+
+export async function readLatestRuns(
+  client: Queryable,
+  streams: readonly string[],
+): Promise<readonly LatestRun[]> {
+  const { rows } = await client.query<LatestRun>(
+    `select last_run.stream, kind, status, started_at as "startedAt", finished_at as "finishedAt", note, error
+     from unnest($1::text[]) as wanted (stream)
+     cross join lateral ${latestRunsSql('wanted.stream')} as last_run`,
+    [streams],
+  )
+  return rows
+}
+
+// How many rows changed in the mirror a minute, from the ledger: the rows of a run are spread over the time it took. All workers
+// write there, so this is the same wherever it is asked. A run in progress has told nothing yet;
+// related records are no rows of their stream.
+export type RowRates = {
+  /** Where the first bucket begins. */
+  readonly from: Date
+  readonly bucketMs: number
+  readonly buckets: number
+  /** Rows a minute in each bucket, the last of which is over, by stream. Streams without any are not here. */
+  readonly streams: ReadonlyMap<string, readonly number[]>
+}
+
+const bucketMs = 60_000
+const buckets = 30
+/** Ids rise with time, so that this is the recent past whatever the size of the ledger. */
+const recentRuns = 5_000
+
+export async function readRowRates(client: Queryable): Promise<RowRates> {
+  const { rows } = await client.query<{ from: Date; stream: string | null; bucket: number; rate: number }>(
+    `with span as (
+       select date_bin($1::int * interval '1 ms', now(), 'epoch') - $2::int * $1::int * interval '1 ms' as begins
+     ), recent as (
+       select stream, inserted + updated + marked_deleted as changed,
+         extract(epoch from started_at - begins)::float8 * 1000 as from_ms,
+         extract(epoch from greatest(finished_at, started_at + interval '1 ms') - begins)::float8 * 1000 as to_ms
+       from (select * from tidemark.run order by id desc limit $3) as run, span
+       where finished_at > begins and kind <> 'related' and inserted + updated + marked_deleted > 0
+     ), spread as (
+       select stream, bucket,
+         sum(
+           changed * (least(to_ms, (bucket + 1) * $1) - greatest(from_ms, bucket * $1)) / (to_ms - from_ms)
+         ) as changed
+       from recent, generate_series(
+         greatest(0, floor(from_ms / $1)::int), least($2 - 1, floor(to_ms / $1)::int)
+       ) as bucket
+       group by stream, bucket
+     )
+     select begins as "from", stream, bucket, changed::float8 * 60000 / $1 as rate
+     from span left join spread on true`,
+    [bucketMs, buckets, recentRuns],
+  )
+  const streams = new Map<string, number[]>()
+  for (const { stream, bucket, rate } of rows) {
+    if (stream === null) continue
+    const rates = streams.get(stream) ?? new Array<number>(buckets).fill(0)
+    rates[bucket] = rate
+    streams.set(stream, rates)
+  }
+  return { from: rows[0]?.from ?? new Date(0), bucketMs, buckets, streams }
+}
+
+export type RunStory = {
+  readonly id: string
+  readonly stream: string
+  readonly kind: string
+  readonly status: string
+  readonly startedAt: Date
+  readonly finishedAt: Date | null
+  readonly host: string
+  readonly pid: number
+  readonly positionFrom: string | null
+  readonly positionTo: string | null
+  readonly inserted: number
+  readonly updated: number
+  readonly unchanged: number
+  readonly rescued: number
+  readonly quarantined: number
+  readonly markedDeleted: number
+  readonly requests: number
+  readonly bytes: number
+  readonly error: string | null
+  readonly errorCode: string | null
+  readonly note: string | null
+  readonly polls: number
+  /** What it did; where runs share a line, what the last one did. Null where it was over at once. */
+  readonly steps: readonly RunStep[] | null
+  /** How many differences it found, by cause. */
+  readonly causes: Readonly<Record<string, number>> | null
+  /** Some of them. */
+  readonly differences: readonly {
+    readonly key: string
+    readonly cause: string
+    readonly fields: readonly string[]
+    readonly cure: string | null
+  }[]
+  readonly lateArrivals: readonly { readonly key: string; readonly lateMs: number }[]
+  readonly checkpoints: readonly { readonly position: string; readonly at: string }[]
+}
+
+const mostOfEach = 25
+
+/** Null when it is not known, or was forgotten. */
+export async function readRun(client: Queryable, id: string): Promise<RunStory | null> {
+  const { rows } = await client.query<RunStory>(
+    `select id::text, stream, kind, status, started_at as "startedAt", finished_at as "finishedAt", host, pid,
+       position_from::text as "positionFrom", position_to::text as "positionTo",
+       inserted::float8 as inserted, updated::float8 as updated, unchanged::float8 as unchanged,
+       rescued::float8 as rescued, quarantined::float8 as quarantined, marked_deleted::float8 as "markedDeleted",
+       requests::float8 as requests, bytes::float8 as bytes, error, error_code as "errorCode", note, polls, steps,
+       differences as causes,
+       coalesce((
+         select jsonb_agg(jsonb_build_object('key', key, 'cause', cause, 'fields', fields, 'cure', cure)) from (
+           select * from tidemark.difference
+           where difference.stream = run.stream and run_id = run.id order by difference.id limit ${mostOfEach}
+         ) as shown
+       ), '[]') as differences,
+       coalesce((
+         select jsonb_agg(jsonb_build_object('key', key, 'lateMs', late_ms)) from (
+           select * from tidemark.late_arrival
+           where late_arrival.stream = run.stream and run_id = run.id
+             and found_at between run.started_at and coalesce(run.finished_at, now())
+           order by late_arrival.id limit ${mostOfEach}
+         ) as shown
+       ), '[]') as "lateArrivals",
+       coalesce((
+         select jsonb_agg(jsonb_build_object('position', position::text, 'at', reached_at)) from (
+           select * from tidemark.checkpoint
+           where checkpoint.stream = run.stream and run_id = run.id
+             and reached_at between run.started_at and coalesce(run.finished_at, now()) + interval '1 second'
+           order by checkpoint.id limit ${mostOfEach}
+         ) as shown
+       ), '[]') as checkpoints
+     from tidemark.run where id = $1`,
+    [id],
+  )
+  return rows[0] ?? null
+}
+
+export type RunsOfHost = {
+  readonly host: string
+  readonly pid: number
+  readonly runs: number
+  readonly failed: number
+}
+
+/** Ids rise with time, so that the newest are the recent past whatever the size of the ledger. */
+const countedRuns = 20_000
+
+/** Of the last `ms`, by the program that did them. */
+export async function countRuns(client: Queryable, ms: number): Promise<readonly RunsOfHost[]> {
+  const { rows } = await client.query<RunsOfHost>(
+    `select host, pid, sum(polls)::float8 as runs, count(*) filter (where status = 'failed')::float8 as failed
+     from (select * from tidemark.run order by id desc limit ${countedRuns}) as run
+     where coalesce(finished_at, now()) > now() - $1::float8 * interval '1 millisecond'
+     group by host, pid`,
+    [ms],
+  )
+  return rows
+}
+
+/** The more a run matters, the later it stands here. */
+export const runEffects = ['nothing new', 'wrote rows', 'caught something', 'failed'] as const
+export type RunEffect = (typeof runEffects)[number]
+/** One or more runs of one kind that began in the same slot. */
+export type RunSpan = {
+  readonly stream: string
+  readonly kind: string
+  /** Slots since the hour began; the last slot is `slots - 1`. */
+  readonly from: number
+  readonly to: number
+  /** What the most noteworthy of them came to. */
+  readonly effect: RunEffect
+  readonly runs: number
+}
+
+export const slotMs = 12_000
+export const slots = 300
+
+/** Until now. */
+export async function readRunSpans(
+  client: Queryable,
+  streams: readonly string[],
+): Promise<readonly RunSpan[]> {
+  const { rows } = await client.query<Omit<RunSpan, 'effect'> & { readonly effect: number }>(
+    `with hour as (
+       select now() - $2::int * $3::int * interval '1 millisecond' as begins
+     ), recent as (
+       select stream, kind, polls, greatest(started_at, begins) as began, coalesce(finished_at, now()) as ended, begins,
+         case
+           when status = 'failed' then 3
+           -- What the reading of changes alone had not brought.
+           when marked_deleted + quarantined > 0
+             or exists (select from tidemark.missed_rows as missed where missed.stream = run.stream and missed.run_id = run.id)
+             or exists (
+               select from tidemark.late_arrival as late
+               where late.stream = run.stream and late.run_id = run.id
+                 and late.found_at between run.started_at and coalesce(run.finished_at, now())
+             ) then 2
+           when inserted + updated > 0 then 1
+           else 0
+         end as effect
+       from unnest($1::text[]) as wanted_stream (name)
+       cross join unnest($4::text[]) as wanted_kind (name)
+       cross join hour
+       cross join lateral (
+         select * from tidemark.run
+         where run.stream = wanted_stream.name and run.kind = wanted_kind.name
+           -- Runs that found nothing share a line, which may have begun earlier.
+           and started_at > begins - interval '1 hour' and coalesce(finished_at, now()) > begins
+       ) as run
+     ), placed as (
+       select *, floor(extract(epoch from began - begins) * 1000 / $2)::int as "from",
+         floor(extract(epoch from ended - begins) * 1000 / $2)::int as "to"
+       from recent
+     )
+     select stream, kind, least("from", $3 - 1) as "from", least(max("to"), $3 - 1) as "to", max(effect) as effect,
+       sum(polls)::int as runs
+     from placed group by stream, kind, "from" order by stream, kind, "from"`,
+    [streams, slotMs, slots, kinds],
+  )
+  return rows.map((row) => ({ ...row, effect: runEffects[row.effect] ?? 'nothing new' }))
+}
