@@ -26,10 +26,10 @@ const unfinished = ({ loads }: Pick<Seen, 'loads'>): readonly ReadingProgress[] 
 
 /** Null when none goes on. */
 export function firstLoadCard(seen: Seen): Html | null {
-  const changing = firstLoadCell(seen)
-  if (changing === null) return null
+  const loading = unfinished(seen)
+  if (loading.length === 0) return null
   return html`<section class="card" aria-labelledby="first-load"><h2 id="first-load">First load</h2>
-<div data-live="first-load">${changing}</div>
+<div class="more">${loadsOf(seen, loading)}</div>
 <ol class="steps"><li><b>Load:</b> every record is read once.</li><li><b>Catch up:</b> changes made in the meantime are read. Then the stream is <b>read through</b> a moment, seconds ago.</li><li><b>First reconcile:</b> everything is compared with the whole list, so that <b>deletions are known</b>. It starts by itself.</li></ol>
 <details><summary>How sure is this?</summary><p class="quiet small">The upstream does not say how many records it has. Where its list can be counted, Tidemark asks for pages further and further on until one is not full, and again every 5 minutes. The percentage never falls: if there turn out to be more records, it waits. The time left comes from the slowest and the fastest 30 seconds of the last 5 minutes. Row versions are no measure of progress: most rows can lie in a small part of their range.</p></details></section>`
 }
@@ -40,11 +40,7 @@ export function firstLoadOf(seen: Pick<Seen, 'at' | 'loads'>, stream: string): H
   return load ? loadOf(load, seen.at) : null
 }
 
-/** The part of the card that changes. */
-export function firstLoadCell(seen: Seen): Html | null {
-  const loading = unfinished(seen)
-  if (loading.length === 0) return null
-  const { at, streams, loads } = seen
+function loadsOf({ at, streams, loads }: Seen, loading: readonly ReadingProgress[]): Html {
   const complete = streams.filter(({ readThroughAt }) => readThroughAt !== null)
   const took = (stream: string) => {
     const load = loads.find((one) => one.stream === stream && one.isComplete)

@@ -105,6 +105,8 @@ const pages: readonly Page[] = [
 ]
 const reloadSeconds = 3
 const defaultTimeoutMs = 15_000
+/** The script of a page that asks again waits for ten seconds, and what it shows is old by then. */
+const followTimeoutMs = 5_000
 /** A database that answers again does so within this time. */
 const awayTimeoutMs = 2_000
 /** A page is whole when it comes this soon; otherwise what is there is painted first. */
@@ -144,7 +146,8 @@ export const pageRoutes =
             ...more,
           })
         const awaySince = databaseAwaySince()
-        const { timeoutMs = awaySince ? awayTimeoutMs : defaultTimeoutMs } = options
+        const usualMs = request.headers['x-follows'] === undefined ? defaultTimeoutMs : followTimeoutMs
+        const { timeoutMs = awaySince ? awayTimeoutMs : usualMs } = options
         const silent = databaseSilent(awaySince)
         const failed = (error: unknown): Html => {
           if (isTooSlow(error)) return tooSlow

@@ -3,7 +3,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { openPlaces } from '../util/places.ts'
 import { type Authentication, clientAddress } from './auth.ts'
-import { sessionMs } from './sessions.ts'
 
 /** Who asks, for as long as the answer takes. */
 export type Reader = {
@@ -11,7 +10,7 @@ export type Reader = {
   readonly who: unknown
   /** Nobody waits for the answer any more. */
   readonly gone: AbortSignal
-  /** Whether they may still read: a session ends while a page follows what happens. */
+  /** Whether they may still read: a session may end during a download. */
   mayRead(): boolean
 }
 
@@ -34,11 +33,9 @@ const places = {
   page: { inAll: 40, ofOne: 8, waitingInAll: 200, waitingOfOne: 24, longestWaitMs: 10_000 },
   search: { inAll: 4, ofOne: 2, waitingInAll: 50, waitingOfOne: 6, longestWaitMs: 5_000 },
   download: { inAll: 4, ofOne: 1, waitingInAll: 8, waitingOfOne: 2, longestWaitMs: 10_000 },
-  // These end only when the page is closed, so waiting for one would be for nothing.
-  live: { inAll: 100, ofOne: 20, waitingInAll: 0, waitingOfOne: 0, longestWaitMs: 0 },
 } as const
-const longestMs = { page: 60_000, search: 60_000, download: 600_000, live: sessionMs }
-const retrySeconds = { page: 3, search: 3, download: 10, live: 10 }
+const longestMs = { page: 60_000, search: 60_000, download: 600_000 }
+const retrySeconds = { page: 3, search: 3, download: 10 }
 
 type Options = {
   readonly authentication: Authentication | null
@@ -51,7 +48,6 @@ export function openReadingPlaces() {
     page: openPlaces(places.page),
     search: openPlaces(places.search),
     download: openPlaces(places.download),
-    live: openPlaces(places.live),
   }
   const leaving = new WeakMap<FastifyRequest, () => void>()
   return {

@@ -1,5 +1,4 @@
-// The pieces of a page that change while one looks at it, each under a key. The page is built from the same pieces that are sent to it
-// later, so that it says the same with and without its script.
+// What is said of streams in short, on the overview and on the page of each.
 
 import type { Problem } from '../problems/stream-problems.ts'
 import { stateOfStream } from '../problems/stream-state.ts'
@@ -7,55 +6,23 @@ import { livingRows } from '../store/book/streams.ts'
 import { streams } from '../streams/catalog.ts'
 import { notSettledBecause } from '../streams/settling.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'
-import { firstLoadCell, firstLoadOf } from './first-load.ts'
 import {
-  age,
   clock,
   count,
   foreign,
   type Html,
   html,
   kindInWords,
-  runState,
   shortSpan,
   span,
   spanInWords,
   state,
-  time,
-  until,
 } from './html.ts'
 import { addressOf } from './pages/tables.ts'
 import type { Snapshot, StreamSnapshot } from './status-queries.ts'
 
-export type Cells = ReadonlyMap<string, Html | null>
-
-/** The place of a piece on the page. */
-export const live = (cells: Cells, key: string): Html =>
-  html`<span data-live="${key}">${cells.get(key)}</span>`
-
-export function cellsOf(snapshot: Snapshot, problems: readonly Problem[]): Cells {
-  const cells = new Map<string, Html | null>([
-    ['as-of', time(snapshot.at)],
-    ['first-load', firstLoadCell(snapshot)],
-    ['settling', settlingCell(snapshot)],
-    ['lead', leadOf(snapshot, problems)],
-  ])
-  for (const stream of snapshot.streams) {
-    const pieces = { ...shownOf(stream, snapshot, problems), ...countsOf(stream) }
-    for (const [name, content] of Object.entries(pieces)) cells.set(`${stream.stream}/${name}`, content)
-  }
-  for (const { stream, kind, status, startedAt, finishedAt } of snapshot.latestRuns)
-    cells.set(
-      `${stream}/${kind}/last`,
-      html`${runState(status)} <span class="quiet small">${age(finishedAt ?? startedAt, snapshot.at)}</span>`,
-    )
-  for (const { stream, kind, at } of snapshot.nextRuns)
-    cells.set(`${stream}/${kind}/next`, until(at, snapshot.at))
-  return cells
-}
-
 /** Under the verdict: how many streams are up to date, and up to when every change is here. */
-function leadOf({ streams: all, at }: Snapshot, problems: readonly Problem[]): Html | null {
+export function leadOf({ streams: all, at }: Snapshot, problems: readonly Problem[]): Html | null {
   if (all.length === 0 || all.some(({ readThroughAt }) => readThroughAt === null)) return null
   const isCurrent = (stream: StreamSnapshot) =>
     stateOfStream(stream, serviceOf(stream.stream) ?? 'assignment', problems).state === 'live'
@@ -66,19 +33,15 @@ function leadOf({ streams: all, at }: Snapshot, problems: readonly Problem[]): H
 }
 
 /** Which streams are not settled, why, and when they will be; the first load says so itself. */
-function settlingCell({ streams: all }: Snapshot): Html | null {
+export function settlingOf({ streams: all }: Snapshot): Html | null {
   const waiting = all.filter(({ settling, readThroughAt }) => settling !== null && readThroughAt !== null)
   const [first] = waiting
   if (!first?.settling) return null
   return html`<b>Not settled yet:</b> ${waiting.map(({ stream, settling }, index) => html`${index > 0 && ', '}${stream} (${settling?.when})`)}. ${waiting.length === 1 ? first.settling.why : `${notSettledBecause} Until then the newest rows can lack a late one.`}`
 }
 
-/** The pieces of one stream, for the overview and for the head of the stream's own page. */
-function shownOf(
-  stream: StreamSnapshot,
-  snapshot: Snapshot,
-  problems: readonly Problem[],
-): Record<string, Html | null> {
+/** The pieces of one stream, for the overview and for the stream's own page. */
+export function shownOf(stream: StreamSnapshot, snapshot: Snapshot, problems: readonly Problem[]) {
   const { at } = snapshot
   const ages = agesOf(stream, at)
   const rates = snapshot.rates.streams.get(stream.stream) ?? []
@@ -90,7 +53,6 @@ function shownOf(
     rate: html`${bars(rates, { height: 26, label: `Rows changed per minute, last 30 minutes: ${words}` })}<span class="small quiet">${words}</span>`,
     rows: rowsOf(stream),
     next: nextOf(stream, snapshot),
-    'first-load': firstLoadOf(snapshot, stream.stream),
     read: moment(stream.readThroughAt, at),
     settled: moment(settledOf(stream), at, stream.settling?.when),
     deletions: moment(stream.deletionsKnownAt, at),
@@ -138,7 +100,7 @@ function nextOf(
 }
 
 /** Counts that lead to where they can be looked into. */
-function countsOf(stream: StreamSnapshot): Record<string, Html | null> {
+export function countsOf(stream: StreamSnapshot) {
   const { stream: name, position, lookbackMs, related } = stream
   return {
     position: html`${position === '0' ? 'none yet' : BigInt(position).toLocaleString('en')}`,

@@ -24,7 +24,6 @@ import { readAssets } from '../web/assets.ts'
 import { openAuthentication, openTokenCheck } from '../web/auth.ts'
 import { type Demo, demoRoutes } from '../web/demo.ts'
 import { downloadRoutes } from '../web/downloads.ts'
-import { type LiveEvents, openLiveEvents } from '../web/live-events.ts'
 import { addStateGauges, type Metrics, openMetrics } from '../web/metrics.ts'
 import { healthRoutes, hookRoute, kept, metricsRoute } from '../web/monitoring.ts'
 import { type Note, openSignInNotes } from '../web/noting.ts'
@@ -86,15 +85,13 @@ export async function serve(options: {
     statusQueries: null,
   }
   const deliveries = openDeliveries(state)
-  const livePages = { who: 'live pages', gone: stopping.signal }
-  const events = openLiveEvents({ statusQueries: () => state.statusQueries?.(livePages) ?? null, log })
   const http = await startHttpServer({
     host: config.httpHost,
     port: config.httpPort,
     trustedProxies: config.trustedProxies,
     publicUrl: config.publicUrl,
     log,
-    routes: [...monitoringRoutes(state, deliveries), ...consoleRoutes(state, events, demo)],
+    routes: [...monitoringRoutes(state, deliveries), ...consoleRoutes(state, demo)],
   })
   const { promise: hopeless, reject: onHopeless } = Promise.withResolvers<never>()
   hopeless.catch(() => {})
@@ -120,7 +117,6 @@ export async function serve(options: {
     async stop() {
       stopping.abort(new Error('the worker is stopping'))
       deliveries.close()
-      events.close()
       const started = await begun.catch(() => null)
       if (started) {
         const runs = Promise.all([started.jobs.stop(), state.tasks.stop()]).then(() => {})
@@ -242,11 +238,7 @@ const ownNames = ({ httpHost: listensOn, publicUrl, httpNames: names }: Config):
 })
 
 /** For people: pages and actions. */
-function consoleRoutes(
-  state: WorkerState,
-  events: LiveEvents,
-  demo: (() => Demo | null) | null,
-): readonly Routes[] {
+function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): readonly Routes[] {
   const { config, log, streams } = state
   const assets = readAssets()
   const tokens = { operator: config.adminToken, viewer: config.viewerToken }
@@ -282,7 +274,6 @@ function consoleRoutes(
           statusQueries: (reader) => state.statusQueries?.(reader) ?? null,
           compare: compareOf(state),
         }),
-        events.routes,
         downloadRoutes({
           statusQueries: (reader) => state.statusQueries?.(reader) ?? null,
           ...{ authentication, note, log },

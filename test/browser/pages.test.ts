@@ -101,7 +101,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     const page = await browser.open()
     await page.goto(`${worker.url}/streams/assignment`)
     await untilLive(page)
-    const position = () => page.locator('[data-live="assignment/position"]').innerText()
+    const position = () => page.locator('dl.facts div', { hasText: 'Position' }).locator('dd').innerText()
     const before = await position()
     simulator.source.change('assignment', 7)
     await expect.poll(position, inTime).not.toBe(before)
@@ -111,8 +111,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     await expect.poll(() => page.locator('[data-connection]').innerText(), inTime).toBe('reconnecting')
     // What it shows is old: it is grey, and its ages go on.
     const isOld = () => page.evaluate<boolean>(`document.body.classList.contains('old')`)
-    const age = async () =>
-      Number.parseInt(await page.locator('[data-live="assignment/read"] [data-age]').innerText(), 10)
+    const age = async () => Number.parseInt(await page.locator('dl.facts [data-age]').first().innerText(), 10)
     expect(await isOld()).toBe(true)
     const first = await age()
     await expect.poll(age, inTime).toBeGreaterThan(first)
@@ -163,7 +162,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
   it('leaves focus and selected text alone while it follows', async () => {
     const page = await browser.open()
     const cards = page.getByRole('article').filter({ hasText: 'a reconcile found 3 rows' })
-    const badge = () => page.locator('[data-live="problem-badge"]').innerText()
+    const badge = () => page.locator('[data-badge]').innerText()
     const missed = (stream: string) =>
       database.pool.query(
         `insert into tidemark.missed_rows (stream, run_id, rows, samples) values ($1, 999999, 3, '[]')`,

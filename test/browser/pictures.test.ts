@@ -92,7 +92,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pictures of the manual', () =
     await page.context().addCookies([{ ...cookie, url, sameSite: 'Strict' }])
     await page.emulateMedia({ colorScheme: isDark ? 'dark' : 'light' })
     await page.goto(url + path)
-    if ((await page.locator('[data-live]').count()) > 1) await untilLive(page)
+    if ((await page.locator('[data-follows]').count()) > 0) await untilLive(page)
     if (style !== null) await page.addStyleTag({ content: style })
     const taken = await page.screenshot()
     const box = covered === undefined ? null : await page.locator(covered).boundingBox()

@@ -4,7 +4,6 @@ import { PassThrough } from 'node:stream'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Logger, openLog } from '../../src/log.ts'
 import { readAssets } from '../../src/web/assets.ts'
-import { openLiveEvents } from '../../src/web/live-events.ts'
 import { pageRoutes } from '../../src/web/page-routes.ts'
 import { type HttpServer, startHttpServer } from '../../src/web/server.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
@@ -20,7 +19,6 @@ afterEach(async () => {
 
 type Options = {
   statusQueries?: StatusQueries | null
-  everyMs?: number
   timeoutMs?: number
   databaseAwaySince?: () => Date | null
   log?: Logger
@@ -31,13 +29,11 @@ async function serve({
   log = quietLog,
   ...options
 }: Options = {}): Promise<string> {
-  const events = openLiveEvents({ statusQueries: () => statusQueries, log: quietLog, ...options })
   const server: HttpServer = await startHttpServer({
     host: '127.0.0.1',
     port: 0,
     routes: [
       assets.routes,
-      events.routes,
       pageRoutes({
         statusQueries: () => statusQueries,
         viewerOf: () => readOnlyViewer,
@@ -48,10 +44,7 @@ async function serve({
     ],
     log: quietLog,
   })
-  endings.push(async () => {
-    events.close()
-    await server.close()
-  })
+  endings.push(() => server.close())
   return server.url
 }
 
@@ -217,121 +210,5 @@ describe('what pages load', () => {
     expect([old.status, old.headers.get('cache-control')]).toEqual([200, 'no-cache'])
     expect((await fetch(`${url}/assets/..%2fassets.ts`)).status).toBe(404)
     expect((await fetch(`${url}/assets/constructor`)).status).toBe(404)
-  })
-})
-
-describe('GET /events', () => {
-  /** Each `data` that comes, with its event. */
-  async function* listen(url: string, onThere = () => {}): AsyncGenerator<[string, string]> {
-    const stopping = new AbortController()
-    endings.push(() => stopping.abort())
-    const { body } = await fetch(`${url}/events`, { signal: stopping.signal })
-    onThere()
-    let text = ''
-    for await (const chunk of (body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
-      text += chunk
-      const messages = text.split('\n\n')
-      text = messages.pop() ?? ''
-      for (const message of messages) {
-        const [, event, data] = /^event: (.*)\ndata: (.*)$/.exec(message) ?? []
-        if (event !== undefined && data !== undefined) yield [event, data]
-      }
-    }
-  }
-  const next = async (events: AsyncGenerator<[string, string]>) => (await events.next()).value
-
-  it('looks once for all who listen, and not at all when nobody does', async () => {
-    let looks = 0
-    const snapshot = async () => {
-      looks++
-      return emptySnapshot
-    }
-    const url = await serve({ statusQueries: statusQueriesWith({ snapshot }), everyMs: 30 })
-    expect(looks).toBe(0)
-    const listeners = Array.from({ length: 10 }, () => listen(url))
-    await Promise.all(listeners.map(next))
-    const before = looks
-    for (let event = 0; event < 3; event++) await Promise.all(listeners.map(next))
-    expect(looks - before).toBeLessThanOrEqual(6)
-    await Promise.all(endings.splice(1).map((end) => end()))
-    let seen = -1
-    const more = () => {
-      const before = seen
-      seen = looks
-      return seen - before
-    }
-    await expect.poll(more, { interval: 100 }).toBe(0)
-  })
-
-  it('sends everything once, and then only what changed', async () => {
-    let seconds = 5
-    const snapshot = async () => ({ ...emptySnapshot, at: new Date(Date.UTC(2026, 0, 2, 3, 4, seconds)) })
-    const events = listen(await serve({ statusQueries: statusQueriesWith({ snapshot }), everyMs: 30 }))
-    const keys = async () => {
-      const [, data] = (await next(events)) ?? []
-      return Object.keys(JSON.parse(data ?? '{}').cells)
-    }
-    expect(await keys()).toEqual(['as-of', 'first-load', 'settling', 'lead', 'verdict', 'problem-badge'])
-    expect(await keys()).toEqual([])
-    seconds = 6
-    await expect.poll(keys).toEqual(['as-of'])
-  })
-
-  it('tells who comes new what is now, not what was seen before they came', async () => {
-    let seconds = 5
-    let looks = 0
-    let held: PromiseWithResolvers<void> | null = null
-    const snapshot = async () => {
-      looks++
-      const at = new Date(Date.UTC(2026, 0, 2, 3, 4, seconds))
-      await held?.promise
-      return { ...emptySnapshot, at }
-    }
-    const url = await serve({ statusQueries: statusQueriesWith({ snapshot }), everyMs: 60_000 })
-    const told = async (events: AsyncGenerator<[string, string]>) => {
-      const [, data] = (await next(events)) ?? []
-      const { cells, isWhole } = JSON.parse(data ?? '{}')
-      return [isWhole, /03:04:\d\d/.exec(cells['as-of'])?.[0]]
-    }
-    const first = listen(url)
-    expect(await told(first)).toEqual([true, '03:04:05'])
-    seconds = 6
-    const holding = Promise.withResolvers<void>()
-    held = holding
-    const toSecond = told(listen(url))
-    await expect.poll(() => looks).toBe(2)
-    const isThere = Promise.withResolvers<void>()
-    const toThird = told(listen(url, isThere.resolve))
-    await isThere.promise
-    seconds = 7
-    held = null
-    holding.resolve()
-    expect([await toSecond, await toThird]).toEqual([
-      [true, '03:04:06'],
-      [true, '03:04:07'],
-    ])
-    expect([await told(first), await told(first)]).toEqual([
-      [false, '03:04:06'],
-      [false, '03:04:07'],
-    ])
-  })
-
-  it('says to all, whenever they come, that a look takes too long', async () => {
-    const snapshot = () => new Promise<never>(() => {})
-    const url = await serve({ statusQueries: statusQueriesWith({ snapshot }), timeoutMs: 30 })
-    expect(await next(listen(url))).toEqual(['away', 'null'])
-    expect(await next(listen(url))).toEqual(['away', 'null'])
-  })
-
-  it('says when nothing can be read, and goes on', async () => {
-    let isAway = true
-    const snapshot = async () => {
-      if (isAway) throw new Error('away')
-      return emptySnapshot
-    }
-    const events = listen(await serve({ statusQueries: statusQueriesWith({ snapshot }), everyMs: 30 }))
-    expect(await next(events)).toEqual(['away', 'null'])
-    isAway = false
-    await expect.poll(async () => (await next(events))?.[0]).toBe('update')
   })
 })

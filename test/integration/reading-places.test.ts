@@ -113,27 +113,6 @@ describe.skipIf(!hasPostgres)('somebody who asks for very much', () => {
     }
   })
 
-  it('as 100 live pages leaves places for others; a live page ends with its session', async () => {
-    const [greedy, other] = [await viewing(), await viewing()]
-    const leaving = new AbortController()
-    const listen = ({ cookies }: Browsing) =>
-      fetch(`${worker.url}/events`, { headers: { cookie: cookies() }, signal: leaving.signal })
-    try {
-      const answers = await Promise.all(Array.from({ length: 100 }, () => listen(greedy)))
-      const refused = answers.filter(({ status }) => status === 503)
-      expect(refused).toHaveLength(80)
-      expect(refused.every(({ headers }) => headers.get('retry-after') === '10')).toBe(true)
-      const followed = await listen(other)
-      expect(followed.status).toBe(200)
-      expect((await greedy.get('/')).status).toBe(200)
-      await other.submit('/sign-out')
-      // Until the end of the stream, which would not come by itself.
-      expect(await followed.text()).toContain('event: update')
-    } finally {
-      leaving.abort()
-    }
-  })
-
   it('of `/metrics` shares one look, which takes no connection of the runs and goes on for nobody', async () => {
     const holder = await database.pool.connect()
     // What an earlier test asked for is not kept for longer.

@@ -10,7 +10,6 @@ import { openLog } from '../../src/log.ts'
 import type { Part } from '../../src/problems/parts.ts'
 import { readAssets } from '../../src/web/assets.ts'
 import { html } from '../../src/web/html.ts'
-import { openLiveEvents } from '../../src/web/live-events.ts'
 import { healthRoutes, hookRoute, kept, metricsRoute } from '../../src/web/monitoring.ts'
 import { sendPage } from '../../src/web/page-routes.ts'
 import {
@@ -373,7 +372,6 @@ describe('the server', () => {
       hookRoute({ secret, onDelivery: () => {} }),
       metricsRoute({ registry: new Registry(), refresh: () => Promise.reject(new Error('x')) }),
       readAssets().routes,
-      openLiveEvents({ statusQueries: () => null, log: quietLog }).routes,
       (server) => void server.get('/page', async (_request, reply) => sendPage(reply, html`x`)),
     ]
     const server = await startHttpServer({
@@ -389,7 +387,7 @@ describe('the server', () => {
       return answer.slice(0, answer.indexOf('\r\n\r\n')).toLowerCase()
     }
     const asset = readAssets().urlOf('page.js')
-    const paths = ['/healthz', '/readyz', '/metrics', '/events', '/page', '/none', '/%E0%A4%A', asset]
+    const paths = ['/healthz', '/readyz', '/metrics', '/page', '/none', '/%E0%A4%A', asset]
     for (const start of [
       ...paths.map((path) => `GET ${path}`),
       `POST /hooks/${secret}`,

@@ -88,11 +88,11 @@ export function createTestBrowser(): TestBrowser {
       const page = await room.context.newPage()
       page.on('pageerror', (error) => breaker.push(`error in the page: ${error.message}`))
       page.on('console', (message) => {
-        if (message.type() === 'error' && !isEvents(message.location().url))
+        if (message.type() === 'error' && !isUnanswered.test(message.text()))
           breaker.push(`error on the console: ${message.text()}`)
       })
       page.on('requestfailed', (request) => {
-        if (!isEvents(request.url()) && request.resourceType() !== 'fetch')
+        if (request.resourceType() !== 'fetch')
           breaker.push(`failed: ${request.url()} ${request.failure()?.errorText}`)
       })
       page.on('request', (request) => {
@@ -105,8 +105,8 @@ export function createTestBrowser(): TestBrowser {
   }
 }
 
-/** Leaving a page, or stopping the worker, breaks off its events, and the page that it asks for again. */
-const isEvents = (url: string): boolean => url.endsWith('/events')
+/** Leaving a page, or stopping the worker, breaks off the page that it asks for again. */
+const isUnanswered = /^Failed to load resource: (?:net::ERR_|.* status of 503)/
 
 /** The page hears from the worker. Only one that follows what happens shows the word. */
 export const untilLive = (page: Page): Promise<unknown> =>

@@ -1,4 +1,4 @@
-// The script of the pages: it shows what the worker sends, says whether it is in touch, knows some keys, copies, and filters what is there.
+// The script of the pages: it shows what has changed, says whether it is in touch, knows some keys, copies, and filters what is there.
 // Pages are complete without it.
 
 const connection = document.querySelector('[data-connection]')
@@ -6,49 +6,17 @@ const followed = document.querySelector('[data-follows]')
 const followEveryMs = 3_000
 const longestRestMs = 20_000
 const silentMs = 10_000
-let source = null
 let isAsking = false
-let nextMs = 0
+let nextMs = followEveryMs
 
 /** A page that follows nothing calls itself neither live nor cut off. */
 function say(state) {
   if (connection.dataset.connection === state) return
   connection.dataset.connection = state
-  // What was missed meanwhile is asked for at once.
-  if (!isAsking) nextMs = 0
   if (!followed) return
   connection.textContent = state
   connection.classList.toggle('off', state !== 'live')
   document.body.classList.toggle('old', state !== 'live')
-}
-
-/** What came and is not shown yet. */
-const waiting = new Map()
-
-function show({ cells, isWhole }) {
-  if (isWhole)
-    for (const place of document.querySelectorAll('[data-live]'))
-      if (!(place.dataset.live in cells)) waiting.set(place.dataset.live, '')
-  for (const [key, markup] of Object.entries(cells)) waiting.set(key, markup)
-  showWaiting()
-  heardMs = performance.now()
-  say('live')
-  follow()
-}
-
-/** Text that somebody has selected stays until they let it go. */
-function showWaiting() {
-  const selection = getSelection()
-  for (const [key, markup] of waiting) {
-    const places = [...document.querySelectorAll(`[data-live="${CSS.escape(key)}"]`)]
-    if (!selection.isCollapsed && places.some((place) => selection.containsNode(place, true))) continue
-    waiting.delete(key)
-    for (const place of places) {
-      const fresh = document.createElement('template')
-      fresh.innerHTML = markup
-      become(place, fresh.content)
-    }
-  }
 }
 
 const shownByScript = '[data-copy], [data-copy-from]'
@@ -70,14 +38,11 @@ function become(place, { childNodes, children }) {
       if (known.nodeValue !== node.nodeValue) known.nodeValue = node.nodeValue
       continue
     }
-    const key = known.dataset?.live
     for (const { name } of [...known.attributes])
       if (name !== 'open' && !node.hasAttribute(name)) known.removeAttribute(name)
     for (const { name, value } of node.attributes)
       if (known.getAttribute(name) !== value && !(name === 'hidden' && known.matches(shownByScript)))
         known.setAttribute(name, value)
-    // Its content comes by itself, and may be newer.
-    if (key !== undefined && key === node.dataset.live) continue
     become(known, node)
   }
   while (at) at = removed(at)
@@ -89,37 +54,45 @@ function removed(node) {
   return next
 }
 
-document.addEventListener('selectionchange', () => {
-  if (waiting.size > 0 && getSelection().isCollapsed) showWaiting()
-})
-
-// What is not sent: the page asks for itself again while it hears from the worker, less often where that takes longer.
-async function follow() {
-  const beganMs = performance.now()
-  const selection = getSelection()
-  if (!followed || isAsking || beganMs < nextMs) return
-  if (!selection.isCollapsed && selection.containsNode(followed, true)) return
-  isAsking = true
+/** The page as it is now; one that follows nothing wants only the number of problems. Returns how the worker answers. */
+async function askAgain() {
   try {
-    const answer = await fetch(location.href, {
+    const answer = await fetch(followed ? location.href : '/problems', {
       headers: { accept: 'text/html', 'x-follows': 'yes' },
       signal: AbortSignal.timeout(silentMs),
     })
     // The session has ended.
     if (answer.redirected) location.reload()
+    // With the header, there are too many readers.
+    if (answer.status === 503)
+      return answer.headers.has('retry-after') ? 'reconnecting' : 'waiting for the database'
     if (answer.ok) showPage(new DOMParser().parseFromString(await answer.text(), 'text/html'))
+    return 'live'
   } catch {
-    // The events say so.
+    return 'reconnecting'
   }
-  isAsking = false
-  const tookMs = performance.now() - beganMs
-  nextMs = performance.now() + Math.min(longestRestMs, Math.max(followEveryMs, 20 * tookMs))
 }
 
+/** Again and again while somebody looks, less often where it takes longer. */
+async function follow() {
+  const beganMs = performance.now()
+  if (isAsking || beganMs < nextMs || document.visibilityState !== 'visible') return
+  isAsking = true
+  say(await askAgain())
+  isAsking = false
+  const tookMs = performance.now() - beganMs
+  const isLive = connection.dataset.connection === 'live'
+  const restMs = followed ? (isLive ? 20 * tookMs : 0) : longestRestMs
+  nextMs = performance.now() + Math.min(longestRestMs, Math.max(followEveryMs, restMs))
+}
+
+/** Text that somebody has selected stays until they let it go. */
 function showPage(fresh) {
-  for (const part of ['[data-follows]', '[data-as-of]']) {
+  const selection = getSelection()
+  for (const part of ['[data-badge]', '[data-follows]', '[data-as-of]']) {
     const [place, now] = [document.querySelector(part), fresh.querySelector(part)]
-    if (place && now) become(place, now)
+    if (!place || !now || (!followed && part !== '[data-badge]')) continue
+    if (selection.isCollapsed || !selection.containsNode(place, true)) become(place, now)
   }
 }
 
@@ -152,8 +125,6 @@ function inShort(ms) {
 
 const wordsOf = { words: inWords, span: inShort, next: (ms) => (ms < 0 ? inWords(ms) : 'now') }
 
-let heardMs = performance.now()
-
 setInterval(() => {
   const selection = getSelection()
   for (const one of document.querySelectorAll('[data-age]')) {
@@ -162,37 +133,17 @@ setInterval(() => {
     const isHeld = !selection.isCollapsed && selection.containsNode(one, true)
     if (one.textContent !== words && !isHeld) one.textContent = words
   }
-  if (!source || performance.now() - heardMs < silentMs) return
-  // A worker that hangs closes no connection.
-  if (connection.dataset.connection !== 'waiting for the database') say('reconnecting')
-  listen()
 }, 1_000)
 
-function listen() {
-  source?.close()
-  source = null
-  heardMs = performance.now()
-  nextMs = 0
-  // Nothing on this page follows what happens.
-  if (!document.querySelector('[data-live]') || document.visibilityState !== 'visible') return
-  source = new EventSource('/events')
-  source.addEventListener('update', ({ data }) => show(JSON.parse(data)))
-  source.addEventListener('away', () => {
-    heardMs = performance.now()
-    say('waiting for the database')
-  })
-  source.addEventListener('error', () => {
-    say('reconnecting')
-    // Refused: the browser does not come back by itself.
-    if (source.readyState !== EventSource.CLOSED) return
+// A page of a worker that waits loads itself again.
+if (document.querySelector('[data-badge]')) {
+  say('live')
+  setInterval(follow, 500)
+  document.addEventListener('visibilitychange', () => {
+    nextMs = 0
     follow()
-    setTimeout(listen, 5_000)
   })
 }
-
-// A browser keeps few connections to one place; pages that nobody sees leave them to others.
-document.addEventListener('visibilitychange', listen)
-listen()
 
 // Keys: off in fields, and off altogether for who wants that.
 const keys = document.querySelector('#keys')

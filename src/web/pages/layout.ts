@@ -1,19 +1,11 @@
 // What all pages have around them: navigation, search, who is signed in, and what came of the last action.
 
 import type { Problem } from '../../problems/stream-problems.ts'
-import { verdictInWords } from '../../problems/stream-state.ts'
 import type { Assets } from '../assets.ts'
 import { foreign, type Html, html, stamp } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
-import type { Snapshot, StatusQueries } from '../status-queries.ts'
+import type { StatusQueries } from '../status-queries.ts'
 import { needsCount } from './problem-cards.ts'
-
-/** The pieces of all pages that follow what happens, by their keys. */
-export const problemCells = (problems: readonly Problem[], snapshot: Snapshot) =>
-  [
-    ['verdict', html`${verdictInWords(problems, snapshot.streams)}`],
-    ['problem-badge', badge(problems)],
-  ] as const
 
 const badge = (problems: readonly Problem[]): Html | null => {
   const needs = needsCount(problems)
@@ -112,7 +104,7 @@ const ways = ({
   isDemo,
 }: Layout): Html => html`<nav aria-label="Main"><ul class="nav">${places.map(
   ([address, name]) =>
-    html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}${address === '/problems' && problems && html` <span data-live="problem-badge">${badge(problems)}</span>`}</a></li>`,
+    html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}${address === '/problems' && problems && html` <span data-badge>${badge(problems)}</span>`}</a></li>`,
 )}${isDemo && html`<li><a href="/demo"${path === '/demo' && html` aria-current="page"`}>Demo</a></li>`}</ul></nav>
 <form class="find" role="search" method="get" action="/find"><label class="hidden" for="q">Find a record by key, number or text</label><input id="q" name="q" type="search" placeholder="Find a record" maxlength="100" autocomplete="off"></form>
 <span class="live" role="status" data-connection></span>

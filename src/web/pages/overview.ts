@@ -1,12 +1,14 @@
 // `/`: the verdict, what needs somebody, and how far each stream is.
 
+import type { Problem } from '../../problems/stream-problems.ts'
+import { verdictInWords } from '../../problems/stream-state.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadCard } from '../first-load.ts'
 import { dayUntil, stateTimeline } from '../history-charts.ts'
-import { clock, foreign, type Html, html } from '../html.ts'
+import { clock, foreign, type Html, html, time } from '../html.ts'
 import type { Happening, Snapshot, StreamSnapshot } from '../status-queries.ts'
-import { type Cells, cellsOf, live } from '../stream-cells.ts'
-import { heading, type Page, problemCells } from './layout.ts'
+import { leadOf, settlingOf, shownOf } from '../stream-cells.ts'
+import { heading, type Page } from './layout.ts'
 import { problemCards } from './problem-cards.ts'
 import { recordAddress } from './rows.ts'
 
@@ -23,31 +25,30 @@ export const overviewPage: Page = {
       context.statusQueries.states(day),
       context.statusQueries.happenings(),
     ])
-    const cells: Cells = new Map([...cellsOf(snapshot, problems), ...problemCells(problems, snapshot)])
     return {
       title: 'Overview',
       heading: heading({
-        title: html`<span role="status">${live(cells, 'verdict')}</span>`,
-        lead: live(cells, 'lead'),
+        title: html`<span role="status">${verdictInWords(problems, snapshot.streams)}</span>`,
+        lead: leadOf(snapshot, problems),
       }),
       body: html`<section class="card problems" aria-labelledby="problems"><h2 id="problems">Problems</h2>${problemCards(problems, snapshot, context.viewer)}</section>
 ${firstLoadCard(snapshot)}
-${streamsCard(snapshot, cells)}
+${streamsCard(snapshot, problems)}
 <div class="cols"><section class="card c8">${stateTimeline(context.statusQueries.streams, states, day)}</section>${whatHappened(late, context.now)}</div>
-<p class="as-of small quiet">As of ${live(cells, 'as-of')}</p>`,
+<p class="as-of small quiet">As of ${time(snapshot.at)}</p>`,
     }
   },
 }
 
 const streamsCard = (
-  { streams }: Snapshot,
-  cells: Cells,
+  snapshot: Snapshot,
+  problems: readonly Problem[],
 ): Html => html`<section class="card" aria-labelledby="streams">
 <div class="bar spread"><h2 id="streams">Streams</h2>${tideKey}</div>
 <div class="scroll" tabindex="-1"><table role="table" class="stack"><caption class="hidden">Streams, with how old each kind of knowledge is</caption>
 <thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Stream</th><th role="columnheader" scope="col">State</th><th role="columnheader" scope="col" class="gauge"><span class="hidden">How far</span>${tideAxis}</th><th role="columnheader" scope="col" class="num">Rows</th><th role="columnheader" scope="col">Rows changed per minute, last 30</th><th role="columnheader" scope="col">Next read</th></tr></thead>
-<tbody role="rowgroup">${streams.map((stream) => row(stream, cells))}</tbody></table></div>
-<p class="small quiet">${live(cells, 'settling')}</p>
+<tbody role="rowgroup">${snapshot.streams.map((stream) => row(stream, shownOf(stream, snapshot, problems)))}</tbody></table></div>
+<p class="small quiet">${settlingOf(snapshot)}</p>
 ${timesMeaning}</section>`
 
 const whatHappened = (happenings: readonly Happening[], now: Date): Html =>
@@ -65,9 +66,10 @@ ${runId !== null && html`(<a href="/runs/${runId}">run ${runId}</a>)`}</span>
 <span class="small quiet">${clock(at, now)}
 ${stream !== null && key === null && html`· <a href="/streams/${stream}">${stream}</a>`}</span></li>`
 
-function row({ stream, kind }: StreamSnapshot, cells: Cells): Html {
-  const cell = (name: string) => live(cells, `${stream}/${name}`)
-  return html`<tr role="row"><th role="rowheader" scope="row"><a href="/streams/${stream}">${stream}</a><br><span class="small quiet">${kind === 'list' ? 'whole list' : 'changes since the last read'}</span></th>
-<td role="cell">${cell('state')}</td><td role="cell" class="wide gauge">${cell('gauge')}</td><td role="cell" class="num" data-l="Rows">${cell('rows')}</td>
-<td role="cell" class="rate" data-l="Rows changed per minute, last 30">${cell('rate')}</td><td role="cell" class="nowrap" data-l="Next read">${cell('next')}</td></tr>`
-}
+const row = (
+  { stream, kind }: StreamSnapshot,
+  { state, gauge, rows, rate, next }: ReturnType<typeof shownOf>,
+): Html =>
+  html`<tr role="row"><th role="rowheader" scope="row"><a href="/streams/${stream}">${stream}</a><br><span class="small quiet">${kind === 'list' ? 'whole list' : 'changes since the last read'}</span></th>
+<td role="cell">${state}</td><td role="cell" class="wide gauge">${gauge}</td><td role="cell" class="num" data-l="Rows">${rows}</td>
+<td role="cell" class="rate" data-l="Rows changed per minute, last 30">${rate}</td><td role="cell" class="nowrap" data-l="Next read">${next}</td></tr>`

@@ -4,7 +4,7 @@ import { streamBar } from '../action-forms.ts'
 import { type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
-import { type Cells, cellsOf, live } from '../stream-cells.ts'
+import { shownOf } from '../stream-cells.ts'
 import { heading, type PageContext, type Shown } from './layout.ts'
 
 const tabs = [
@@ -18,7 +18,11 @@ const tabs = [
 export type Tab = (typeof tabs)[number][0]
 
 type WithRest = Required<Pick<Shown, 'body' | 'rest'>>
-type Framed = { readonly stream: StreamSnapshot; readonly snapshot: Snapshot; readonly cells: Cells }
+type Framed = {
+  readonly stream: StreamSnapshot
+  readonly snapshot: Snapshot
+  readonly cells: ReturnType<typeof shownOf>
+}
 
 /** The head and the tabs of a stream around what a tab shows; for a name that is no stream, a page that says so. */
 export async function streamPage(
@@ -30,14 +34,14 @@ export async function streamPage(
   const [snapshot, problems] = await Promise.all([context.statusQueries.snapshot(), context.problems])
   const stream = snapshot.streams.find((one) => one.stream === name)
   if (!stream) return noSuchStream(snapshot.streams.map((one) => one.stream))
-  const cells = cellsOf(snapshot, problems)
+  const cells = shownOf(stream, snapshot, problems)
   const shown = await body({ stream, snapshot, cells })
   return {
     title: name,
     heading: html`${heading({
       title: name,
       crumbs: [['/', 'Streams']],
-      lead: html`${live(cells, `${name}/state`)} <span class="quiet">${stream.paused === null && html`· next read ${live(cells, `${name}/next`)}`}</span>`,
+      lead: html`${cells.state} <span class="quiet">${stream.paused === null && html`· next read ${cells.next}`}</span>`,
       bar: streamBar(stream, context.viewer),
     })}<nav aria-label="${name}"><ul class="tabs">${tabs.map(
       ([path, words]) =>

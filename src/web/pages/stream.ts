@@ -7,13 +7,13 @@ import { settingsOfStream } from '../../streams/settings.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
-import { runningNow } from '../first-load.ts'
+import { firstLoadOf, runningNow } from '../first-load.ts'
 import { dayUntil, lagChart, rowsChart } from '../history-charts.ts'
-import { type Html, html, kindInWords } from '../html.ts'
+import { age, type Html, html, kindInWords, runState, time, until } from '../html.ts'
 import { runTimeline } from '../run-timeline.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
-import { type Cells, live } from '../stream-cells.ts'
+import { countsOf, type shownOf } from '../stream-cells.ts'
 import { checkpointList } from './checkpoints.ts'
 import { frozenInWords, lookAgainForm } from './confirm.ts'
 import { fieldList } from './dictionary.ts'
@@ -34,14 +34,14 @@ const overviewTab: Page = {
     streamPage(
       context,
       '',
-      async ({ stream, snapshot, cells }) => html`${firstLoad(stream, cells)}
+      async ({ stream, snapshot, cells }) => html`${firstLoad(stream, snapshot)}
 ${runningNow(await otherReadings(context, stream.stream), context.now)}
 ${current(stream, cells)}
 ${attention(stream, context.viewer)}
 ${await lastDay(context, stream.stream)}
-<div class="cols">${rowsWritten(stream, cells)}${runTable(stream.stream, snapshot, cells)}</div>
-${caught(stream, cells)}
-<p class="as-of small quiet">As of ${live(cells, 'as-of')}</p>`,
+<div class="cols">${rowsWritten(cells.rate)}${runTable(stream.stream, snapshot)}</div>
+${caught(stream)}
+<p class="as-of small quiet">As of ${time(snapshot.at)}</p>`,
     ),
 }
 
@@ -50,25 +50,28 @@ const otherReadings = async ({ statusQueries }: PageContext, stream: string) =>
   (await statusQueries.readings(stream)).filter(({ reading }) => reading !== 'first load')
 
 /** While it goes on. */
-const firstLoad = ({ stream }: StreamSnapshot, cells: Cells): Html | null =>
-  cells.get(`${stream}/first-load`)
-    ? html`<section class="card" aria-labelledby="first-load"><h2 id="first-load">When will it be ready?</h2><div>${live(cells, `${stream}/first-load`)}</div><p class="quiet">You can query the rows that are here already; sums are too small until the load is complete.</p></section>`
-    : null
+function firstLoad({ stream }: StreamSnapshot, snapshot: Snapshot): Html | null {
+  const load = firstLoadOf(snapshot, stream)
+  return (
+    load &&
+    html`<section class="card" aria-labelledby="first-load"><h2 id="first-load">When will it be ready?</h2><div class="more">${load}</div><p class="quiet">You can query the rows that are here already; sums are too small until the load is complete.</p></section>`
+  )
+}
 
 const fact = (title: string, value: Html | string | null, meaning?: string): Html =>
   html`<div><dt>${title}</dt><dd>${value}${meaning && html`<small>${meaning}</small>`}</dd></div>`
 
-function current({ stream, kind, settling, unexplained, ...held }: StreamSnapshot, cells: Cells): Html {
+function current(shown: StreamSnapshot, cells: ReturnType<typeof shownOf>): Html {
+  const { kind, settling, unexplained, ...held } = shown
   const isSearching = unexplained !== null && held.blockedDeletions === null && held.paused === null
-  const cell = (name: string) => live(cells, `${stream}/${name}`)
   return html`<section class="card" aria-labelledby="current"><div class="bar spread"><h2 id="current">How current is it?</h2>${tideKey}</div>
-<div>${tideAxis}${cell('gauge')}</div>
+<div>${tideAxis}${cells.gauge}</div>
 <dl class="facts">
-${fact('Read through', cell('read'), 'every change that was visible upstream then is here')}
-${fact('Settled through', cell('settled'), kind === 'list' ? 'each read compares the whole list' : 'commits that were late before this are here, too')}
-${fact('Deletions known through', cell('deletions'), 'rows deleted upstream before this are marked')}
-${fact('Rows', cell('rows'), 'as Postgres has counted along')}
-${kind === 'changes' && fact('Position', cell('position'), 'every version up to this one has been read')}
+${fact('Read through', cells.read, 'every change that was visible upstream then is here')}
+${fact('Settled through', cells.settled, kind === 'list' ? 'each read compares the whole list' : 'commits that were late before this are here, too')}
+${fact('Deletions known through', cells.deletions, 'rows deleted upstream before this are marked')}
+${fact('Rows', cells.rows, 'as Postgres has counted along')}
+${kind === 'changes' && fact('Position', countsOf(shown).position, 'every version up to this one has been read')}
 </dl>
 ${settling && html`<p class="small quiet"><b>Not settled yet.</b> ${settling.why}</p>`}
 ${isSearching && html`<p class="small quiet"><b>Deletions.</b> ${unexplainedInWords(unexplained)}</p>`}
@@ -104,34 +107,37 @@ async function lastDay({ statusQueries, now }: PageContext, stream: string): Pro
 <div class="cols"><section class="card c7">${rowsChart(rows, coarse)}</section><section class="card c5">${runTimeline(runs, { by: ({ kind }) => kindInWords(kind), now })}</section></div>`
 }
 
-const rowsWritten = ({ stream }: StreamSnapshot, cells: Cells): Html =>
-  html`<section class="card c7"><figure><figcaption><span>Rows written lately</span> <small>rows per minute, last 30 minutes; new, changed and deleted ones</small></figcaption>${live(cells, `${stream}/rate`)}</figure></section>`
+const rowsWritten = (rate: Html): Html =>
+  html`<section class="card c7"><figure><figcaption><span>Rows written lately</span> <small>rows per minute, last 30 minutes; new, changed and deleted ones</small></figcaption>${rate}</figure></section>`
 
-function runTable(stream: string, { latestRuns, nextRuns }: Snapshot, cells: Cells): Html {
-  const has = (kind: string) =>
-    [...latestRuns, ...nextRuns].some((run) => run.stream === stream && run.kind === kind)
+function runTable(stream: string, { latestRuns, nextRuns, at }: Snapshot): Html {
+  const of = (kind: string) => (run: { readonly stream: string; readonly kind: string }) =>
+    run.stream === stream && run.kind === kind
+  const rows = kinds.flatMap((kind) => {
+    const [last, next] = [latestRuns.find(of(kind)), nextRuns.find(of(kind))]
+    if (!last && !next) return []
+    const ended =
+      last &&
+      html`${runState(last.status)} <span class="quiet small">${age(last.finishedAt ?? last.startedAt, at)}</span>`
+    return html`<tr role="row"><th role="rowheader" scope="row" class="wide">${kindInWords(kind)}</th><td role="cell" data-l="Last run">${ended}</td><td role="cell" data-l="Next run">${next && until(next.at, at)}</td></tr>`
+  })
   return html`<section class="card c5"><h2 id="runs">Runs</h2><div class="scroll" tabindex="-1"><table role="table" class="stack"><caption class="hidden">Runs of ${stream}</caption>
 <thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Kind</th><th role="columnheader" scope="col">Last run</th><th role="columnheader" scope="col">Next run</th></tr></thead>
-<tbody role="rowgroup">${kinds
-    .filter(has)
-    .map(
-      (kind) =>
-        html`<tr role="row"><th role="rowheader" scope="row" class="wide">${kindInWords(kind)}</th><td role="cell" data-l="Last run">${live(cells, `${stream}/${kind}/last`)}</td><td role="cell" data-l="Next run">${live(cells, `${stream}/${kind}/next`)}</td></tr>`,
-    )}</tbody></table></div></section>`
+<tbody role="rowgroup">${rows}</tbody></table></div></section>`
 }
 
-function caught({ stream, kind, related }: StreamSnapshot, cells: Cells): Html {
-  const cell = (name: string) => live(cells, `${stream}/${name}`)
-  const isChanges = kind === 'changes'
+function caught(stream: StreamSnapshot): Html {
+  const cells = countsOf(stream)
+  const isChanges = stream.kind === 'changes'
   return html`<section class="card" aria-labelledby="caught"><h2 id="caught">What Tidemark caught</h2><dl class="facts">
-${isChanges && fact('Late commits', cell('late'), 'became visible after a higher version had been read; last 90 days')}
-${isChanges && fact('Missed rows', cell('missed'), 'found by a reconcile and by no other run')}
-${fact('Quarantine', cell('quarantined'), 'records that cannot be stored as rows')}
-${fact('Misfit values', cell('rescued'), 'do not fit their column; kept in _rescued')}
-${fact('Deletions', cell('blocked'), 'blocked if more than a fifth of the rows are missing at once')}
-${isChanges && fact('Look-back', cell('lookback'))}
-${isChanges && fact('Unfinished backfills', cell('backfills'))}
-${related && fact('Assignments with related records', cell('related'))}
+${isChanges && fact('Late commits', cells.late, 'became visible after a higher version had been read; last 90 days')}
+${isChanges && fact('Missed rows', cells.missed, 'found by a reconcile and by no other run')}
+${fact('Quarantine', cells.quarantined, 'records that cannot be stored as rows')}
+${fact('Misfit values', cells.rescued, 'do not fit their column; kept in _rescued')}
+${fact('Deletions', cells.blocked, 'blocked if more than a fifth of the rows are missing at once')}
+${isChanges && fact('Look-back', cells.lookback)}
+${isChanges && fact('Unfinished backfills', cells.backfills)}
+${cells.related && fact('Assignments with related records', cells.related)}
 </dl></section>`
 }
 
