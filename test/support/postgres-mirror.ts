@@ -103,7 +103,7 @@ export async function openPostgresMirror(
        from mirror.${name} as mine`,
     )
     return found.map(({ key, version: digits, text, gone, at, seen }) => {
-      const version = digits === null ? null : BigInt(digits)
+      const version = digits === null ? null : versionOf(digits)
       const record = {
         Text: Number(text),
         [versionNameOf(world)]: version === null ? null : versionIn(world.versions, version),
@@ -169,6 +169,10 @@ export async function openPostgresMirror(
 }
 
 const nothing: Shown = { ...nothingRead, state: null, reason: null, loadedShare: null }
+
+/** Bytes stay text where another field was taken for the version when they first came. */
+const versionOf = (digits: string): bigint =>
+  /^\d+$/.test(digits) ? BigInt(digits) : Buffer.from(digits, 'base64').readBigInt64BE()
 
 const shownSql = `
   select coalesce(read_through_version, 0)::text as "readThroughVersion", read_through_time as "readThroughTime",
