@@ -83,8 +83,9 @@ function exact(value: Json, walk: Walk): Json {
 }
 
 function unmarked(string: string, walk: Walk): Json {
-  if (string.startsWith(mark)) return JSON.rawJSON(string.slice(mark.length))
-  const long = walk.strings.get(string)
+  if (string.length > mark.length && string.startsWith(mark)) return JSON.rawJSON(string.slice(mark.length))
+  // A look into a map, even an empty one, reads the whole string.
+  const long = walk.strings.size > 0 ? walk.strings.get(string) : undefined
   if (long === undefined) return string
   walk.found++
   return long
@@ -133,19 +134,24 @@ type Places = {
 /** Counts the names, and notes the places of what is wanted. */
 function findPlaces(text: string, wanted: 'numbers' | 'names' | null): Places {
   const places: Places = { nameCount: 0, names: [], hasTrickyName: false, inexact: [] }
-  let before = 0
-  for (let start = text.indexOf('"'); start !== -1; start = text.indexOf('"', before)) {
-    if (wanted === 'numbers') findInexact(text, before, start, places.inexact)
-    const end = endOfString(text, start)
-    if (text.charCodeAt(skipSpace(text, end + 1)) === colon) {
-      places.nameCount++
-      if (wanted === 'names') places.names.push(end)
-      if (text.charCodeAt(end - 1) === quote && end - 1 > start) places.hasTrickyName = true
-    }
-    before = end + 1
+  for (let at = 0; at < text.length; ) {
+    const code = text.charCodeAt(at)
+    if (code === quote) at = noteString(text, at, places, wanted === 'names')
+    else if (wanted === 'numbers' && isDigitOrMinus(code)) at = noteNumber(text, at, places.inexact)
+    else at++
   }
-  if (wanted === 'numbers') findInexact(text, before, text.length, places.inexact)
   return places
+}
+
+/** Returns where the string ends, or the colon behind it. */
+function noteString(text: string, start: number, places: Places, wantsNames: boolean): number {
+  const end = endOfString(text, start)
+  const next = skipSpace(text, end + 1)
+  if (text.charCodeAt(next) !== colon) return next
+  places.nameCount++
+  if (wantsNames) places.names.push(end)
+  if (text.charCodeAt(end - 1) === quote && end - 1 > start) places.hasTrickyName = true
+  return next
 }
 
 /** Also where no JSON is: the end of the text then. */
@@ -166,19 +172,22 @@ function skipSpace(text: string, from: number): number {
 
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-/** Between two strings. */
-function findInexact(text: string, from: number, to: number, places: number[]): void {
-  for (let at = from; at < to; at++) {
-    const first = text.charCodeAt(at)
-    if (first > nine || (first < zero && first !== minus)) continue
-    const start = at
-    while (isOfNumber(text.charCodeAt(at))) at++
-    const source = text.slice(start, at)
-    // What is no number, or stands where a name should, is left for JSON.parse to refuse.
-    if (String(Number(source)) === source || !number.test(source)) continue
-    if (text.charCodeAt(skipSpace(text, at)) !== colon) places.push(start, at)
-  }
+/** Returns where the number ends. */
+function noteNumber(text: string, start: number, inexact: number[]): number {
+  let end = start
+  while (isDigit(text.charCodeAt(end))) end++
+  const isShort = end - start < 16 && end > start && (end - start === 1 || text.charCodeAt(start) !== zero)
+  if (isShort && !isOfNumber(text.charCodeAt(end))) return end
+  while (isOfNumber(text.charCodeAt(end))) end++
+  const source = text.slice(start, end)
+  // What is no number, or stands where a name should, is left for JSON.parse to refuse.
+  const isMeant = String(Number(source)) !== source && number.test(source)
+  if (isMeant && text.charCodeAt(skipSpace(text, end)) !== colon) inexact.push(start, end)
+  return end
 }
+
+const isDigit = (code: number): boolean => code >= zero && code <= nine
+const isDigitOrMinus = (code: number): boolean => isDigit(code) || code === minus
 
 /** A digit, or one of `+ - . E e`. */
 const isOfNumber = (code: number): boolean =>
