@@ -78,7 +78,7 @@ export function openAsking(context: AskingContext): Asking {
   }
 }
 
-/** `givesWay` decides only which request goes first, not what is answered: it is not compared. */
+/** `lowPriority` decides only which request goes first, not what is answered: it is not compared. */
 const isSame = (one: Ask, other: Ask): boolean =>
   one.isOnlyLook === other.isOnlyLook &&
   isDeepStrictEqual({ ...one.request, lowPriority: true }, { ...other.request, lowPriority: true })
