@@ -142,6 +142,8 @@ describe('reading changes', () => {
     const page = [11, 12, 13, 14, 15, 16]
     const began = start({ ...options, from: 0n, pageSize: 6, load })
     expect(asked(began)).toEqual({ since: 0n, page: 1, pageSize: 6, sorts: 'descending' })
+    // That there is nothing at all would end it.
+    expect(began.action).toMatchObject({ mayBeNothing: false })
     const far = answer(began, 1000, 999, 998, 997, 996, 995)
     expect(asked(far)).toMatchObject({ since: 0n, page: 1, sorts: 'ascending' })
     const look = answer(far, ...page)

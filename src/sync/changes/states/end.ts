@@ -23,7 +23,7 @@ import {
 export function questionOfEnd(reading: Reading<'end'>): Ask {
   const { since, page, behind } = reading.state
   const request = { since, page, pageSize: newestSize(reading), sorts: 'descending' } as const
-  return ask(request, { mayBeNothing: behind === null })
+  return ask(request, { mayBeNothing: behind === null && !isNothingKnown(reading) })
 }
 
 /** After this many pages that show nothing new, the search for the newest records ends. */
