@@ -49,10 +49,9 @@ function section({ name, summary, usage, options, examples }: Command): string {
 
 function optionRow(usage: string, [name, option]: readonly [string, Option]): readonly string[] {
   const value = option.type === 'string' ? ` ${option.value ?? 'VALUE'}` : ''
-  const short = option.short ? `, -${option.short}` : ''
   const means = `${option.describe}${option.multiple ? ' (may be repeated)' : ''}`
   // What is to be typed keeps its small letter.
   const [first = ''] = means.split(' ')
   const isTyped = usage.includes(` ${first}|`) || usage.includes(`|${first}|`)
-  return [code(`--${name}${value}${short}`), isTyped ? `${means}.` : sentence(means)]
+  return [code(`--${name}${value}`), isTyped ? `${means}.` : sentence(means)]
 }

@@ -22,8 +22,8 @@ import { count } from '../util/text.ts'
 import { type Call, type Command, flag, json, operator, option } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { showReading } from './live-progress.ts'
-import { readMirror } from './mirror.ts'
-import { fitted, fittedTable } from './output.ts'
+import { listFromMirror } from './mirror.ts'
+import { fitted } from './output.ts'
 import { act, recordedHere } from './recorded.ts'
 
 export const backfill: Command = {
@@ -119,10 +119,7 @@ async function work(
   )
   try {
     for (;;) {
-      const outcome = await runNextBackfill({
-        ...context.contextOf(stream),
-        signal,
-      })
+      const outcome = await runNextBackfill({ ...context.contextOf(stream), signal })
       const current = await readBackfill(pool, id)
       if (!current) throw new Error(`Backfill ${id} is no longer in the database.`)
       const isOver = current.status === 'done' || current.status === 'cancelled'
@@ -147,24 +144,22 @@ async function work(
 
 /** It needs the mirror alone. */
 async function listAll(call: Call): Promise<ExitCode> {
-  const { positionals, values, stdout } = call
-  const [name] = positionals
-  const stream = name === undefined ? null : pickStream(name, streams).name
-  return await readMirror(call, async (pool) => {
-    const found = await listBackfills(pool, stream)
-    const rows = found.map((one) => [
-      one.id,
-      one.stream,
-      one.status,
-      `${one.from}`,
-      `${one.to}`,
-      `${one.position}`,
-      count(one.rowsRead),
-      one.requestedBy,
-      one.error ?? one.note ?? '',
-    ])
-    const header = ['ID', 'STREAM', 'STATUS', 'FROM', 'TO', 'POSITION', 'ROWS READ', 'REQUESTED BY', 'NOTE']
-    if (values.json) stdout.json(found.map(backfillJson))
-    else stdout.say(rows.length === 0 ? 'There was no backfill yet.' : fittedTable(header, rows, stdout))
+  const [name] = call.positionals
+  const wanted = name === undefined ? null : pickStream(name, streams).name
+  return await listFromMirror(call, {
+    read: (pool) => listBackfills(pool, wanted),
+    none: 'There was no backfill yet.',
+    asJson: backfillJson,
+    columns: [
+      ['ID', ({ id }) => id],
+      ['STREAM', ({ stream }) => stream],
+      ['STATUS', ({ status }) => status],
+      ['FROM', ({ from }) => `${from}`],
+      ['TO', ({ to }) => `${to}`],
+      ['POSITION', ({ position }) => `${position}`],
+      ['ROWS READ', ({ rowsRead }) => count(rowsRead)],
+      ['REQUESTED BY', ({ requestedBy }) => requestedBy],
+      ['NOTE', ({ error, note }) => error ?? note ?? ''],
+    ],
   })
 }

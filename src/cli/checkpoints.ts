@@ -6,8 +6,7 @@ import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json, option, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
-import { readMirror } from './mirror.ts'
-import { fittedTable } from './output.ts'
+import { listFromMirror } from './mirror.ts'
 
 export const checkpoints: Command = {
   name: 'checkpoints',
@@ -26,23 +25,21 @@ export const checkpoints: Command = {
 }
 
 async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values, stdout } = call
+  const { positionals, values } = call
   const [name, ...more] = positionals
   if (more.length > 0)
     throw new UsageError('`tidemark checkpoints` takes one stream, or none to list those of all streams.')
   const stream = name === undefined ? null : asChangesStream(pickStream(name, streams), streams).name
   const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 100
-  return await readMirror(call, async (pool) => {
-    const found = await readCheckpoints(pool, { stream, limit })
-    if (values.json) return stdout.json(found)
-    if (found.length === 0) return stdout.say('There is no checkpoint yet: `tidemark sync` makes the first.')
-    const rows = found.map(({ id, stream, position, reached_at, reason, moved_by }) => [
-      id,
-      stream,
-      position,
-      reached_at.toISOString(),
-      [reason, moved_by && `(${moved_by})`].filter(Boolean).join(' '),
-    ])
-    stdout.say(fittedTable(['ID', 'STREAM', 'POSITION', 'REACHED AT', 'REASON'], rows, stdout))
+  return await listFromMirror(call, {
+    read: (pool) => readCheckpoints(pool, { stream, limit }),
+    none: 'There is no checkpoint yet: `tidemark sync` makes the first.',
+    columns: [
+      ['ID', ({ id }) => id],
+      ['STREAM', (one) => one.stream],
+      ['POSITION', ({ position }) => position],
+      ['REACHED AT', ({ reached_at }) => reached_at.toISOString()],
+      ['REASON', ({ reason, moved_by }) => [reason, moved_by && `(${moved_by})`].filter(Boolean).join(' ')],
+    ],
   })
 }

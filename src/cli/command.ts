@@ -12,7 +12,6 @@ export type Option = {
   /** How the value is named in the help, e.g. `N` or `FILE`. */
   readonly value?: string
   readonly multiple?: boolean
-  readonly short?: string
 }
 export type Values = { readonly [option: string]: string | boolean | readonly string[] | undefined }
 

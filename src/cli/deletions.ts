@@ -7,6 +7,7 @@ import { openContext } from '../context.ts'
 import {
   type BlockedStream,
   blockedJson,
+  evidenceFacts,
   expectApproved,
   readBlockedDeletions,
   shareMissing,
@@ -15,7 +16,7 @@ import { reconcileOnce } from '../operator/reconcile.ts'
 import { bucketNames, type DeletionEvidence, readDeletionEvidence } from '../store/book/deletions.ts'
 import { isLookedUpByKey, pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { count, plural, snakeCased } from '../util/text.ts'
+import { count, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, option, textOf, wholeNumber } from './command.ts'
 import { timed } from './each-stream.ts'
 import type { ExitCode } from './exit.ts'
@@ -127,35 +128,35 @@ function oneStream(action: string, words: readonly string[]): string {
 
 function asText(blocked: BlockedStream, evidence: DeletionEvidence, width: number | null): string {
   const { stream, missing, living, seen, at, rejected } = blocked
+  const facts = evidenceFacts(
+    evidence,
+    streams.some((one) => one.name === stream && isLookedUpByKey(one)),
+  )
+  const seenIt = `the last complete list had ${count(seen ?? 0)} records, the table has ${count(living ?? 0)} living rows`
   const lines: [string, string][] = [
     ['since', at?.toISOString() ?? 'not recorded'],
-    [
-      'evidence',
-      seen === null || living === null
-        ? 'not recorded'
-        : `the last complete list had ${count(seen)} records, the table has ${count(living)} living rows`,
-    ],
+    ['evidence', seen === null || living === null ? 'not recorded' : seenIt],
+    ...facts.map(({ text, at }): [string, string] => [
+      '',
+      `${text}${at ? ` (asked on ${at.toISOString()})` : ''}`,
+    ]),
+    ...whichAreMissing(evidence).map((text): [string, string] => ['', text]),
   ]
-  lines.push(
-    ...evidenceLines(
-      evidence,
-      streams.some((one) => one.name === stream && isLookedUpByKey(one)),
-    ),
-  )
-  if (rejected)
+  if (rejected) {
+    const { at: frozenAt, by, reason } = rejected
+    const since = frozenAt?.toISOString() ?? 'a time that was not recorded'
     lines.push(
-      [
-        'frozen',
-        `since ${rejected.at?.toISOString() ?? 'a time that was not recorded'} by ${rejected.by}${rejected.reason ? `: ${rejected.reason}` : ''}; the rows stay`,
-      ],
+      ['frozen', `since ${since} by ${by}${reason ? `: ${reason}` : ''}; the rows stay`],
       ['to look again', `tidemark deletions undo ${stream}`],
     )
+  }
   if (missing === null) lines.push(['to count them', `tidemark reconcile ${stream}`])
   else lines.push(['if they are gone', `tidemark deletions approve ${stream} --rows ${missing}`])
+  const restoring = evidence.markedWithinDay > 0 ? ' (with --restore, the other rows live again, too)' : ''
   if (!rejected)
     lines.push([
       'if they are not',
-      `check what the integration user may read (tidemark probe), then: tidemark deletions reject ${stream}${evidence.markedWithinDay > 0 ? ' (with --restore, the other rows live again, too)' : ''}`,
+      `check what the integration user may read (tidemark probe), then: tidemark deletions reject ${stream}${restoring}`,
     ])
   const head = `${stream}: ${shareMissing(blocked)} are missing from the upstream's list. None of them was marked deleted.`
   // Commands stay whole, so that they can be copied.
@@ -167,43 +168,21 @@ function asText(blocked: BlockedStream, evidence: DeletionEvidence, width: numbe
 }
 
 const keysTold = 10
-
-function evidenceLines(
-  { samples, looked, lookedAt, spread, mostInARun, markedWithinDay }: DeletionEvidence,
-  canLookUp: boolean,
-): [string, string][] {
-  const asked = looked.gone + looked.there + looked.unclear
-  const more = samples.length > keysTold ? ', …' : ''
-  const names = spread ? bucketNames(spread) : []
-  const affected =
-    spread?.buckets
-      .map(([, missing, rows], index) => ({ name: names[index] ?? '', missing, rows }))
-      .filter(({ missing }) => missing > 0) ?? []
-  const told = [
-    asked === 0
-      ? canLookUp && `none of the missing rows was looked up by key yet: a reconcile does it`
-      : `${count(looked.gone)} of ${count(asked)} looked up by key are gone${looked.there > 0 ? `, ${count(looked.there)} are still there: the list shows only a part` : ''}${looked.unclear > 0 ? `, ${count(looked.unclear)} gave an unclear answer` : ''}${lookedAt === null ? '' : ` (asked on ${lookedAt.toISOString()})`}`,
-    samples.length > 0 &&
-      `some of them: ${samples
-        .slice(0, keysTold)
-        .map(({ key }) => key)
-        .join(', ')}${more}`,
-    spread &&
-      affected.length > 0 &&
-      `missing by ${spread.unit} of ${spread.column}: ${affected
-        .slice(-partsTold)
-        .map(({ name, missing, rows }) => `${name} ${count(missing)} of ${count(rows)}`)
-        .join(', ')}`,
-    markedWithinDay > 0 &&
-      `${plural(markedWithinDay, 'other row')} ${markedWithinDay === 1 ? 'was' : 'were'} marked deleted within the last day`,
-    mostInARun > 0
-      ? `never before did a run mark more than ${count(mostInARun)} rows deleted`
-      : 'no run has ever marked a row of it deleted',
-  ]
-  return told.flatMap((words): [string, string][] => (words ? [['', words]] : []))
-}
-
 const partsTold = 8
+
+function whichAreMissing({ samples, spread }: DeletionEvidence): readonly string[] {
+  const keys = samples.slice(0, keysTold).map(({ key }) => key)
+  const names = spread ? bucketNames(spread) : []
+  const parts = (spread?.buckets ?? []).flatMap(([, missing, rows], index) =>
+    missing > 0 ? `${names[index]} ${count(missing)} of ${count(rows)}` : [],
+  )
+  return [
+    ...(keys.length > 0 ? [`some of them: ${keys.join(', ')}${samples.length > keysTold ? ', …' : ''}`] : []),
+    ...(spread && parts.length > 0
+      ? [`missing by ${spread.unit} of ${spread.column}: ${parts.slice(-partsTold).join(', ')}`]
+      : []),
+  ]
+}
 
 const evidenceJson = ({ spread, markedWithinDay, runId: _run, ...evidence }: DeletionEvidence) => ({
   ...snakeCased(evidence),

@@ -9,11 +9,32 @@ import { type Database, openDatabase } from '../store/server/connect.ts'
 import { DatabaseError, UsageError } from '../util/errors.ts'
 import type { Call } from './command.ts'
 import { type ExitCode, exitCodes, Interrupted } from './exit.ts'
+import { fittedTable } from './output.ts'
 
 type Work = (pool: Pool) => Promise<void>
 
 /** Nothing is written, and the schema stays as it is. */
 export const readMirror = (call: Call, work: Work): Promise<ExitCode> => withMirror(call, work, true)
+
+/** What a list is made of: `none` says that nothing is in it. */
+type List<Line> = {
+  readonly read: (pool: Pool) => Promise<readonly Line[]>
+  readonly none: string
+  readonly columns: readonly (readonly [title: string, cell: (line: Line) => string])[]
+  /** A line in the document; left out: as it is. */
+  readonly asJson?: (line: Line) => object
+}
+
+export const listFromMirror = <Line>(call: Call, { read, none, columns, asJson }: List<Line>) =>
+  readMirror(call, async (pool) => {
+    const { values, stdout } = call
+    const lines = await read(pool)
+    if (values.json) return stdout.json(asJson ? lines.map(asJson) : lines)
+    if (lines.length === 0) return stdout.say(none)
+    const rows = lines.map((line) => columns.map(([, cell]) => cell(line)))
+    const titles = columns.map(([title]) => title)
+    stdout.say(fittedTable(titles, rows, stdout))
+  })
 
 /** For what an operator decides. The schema stays as it is here too: workers of another version may be using it. */
 export const changeMirror = (call: Call, work: Work): Promise<ExitCode> => withMirror(call, work, false)

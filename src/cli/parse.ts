@@ -42,8 +42,8 @@ export function findAction<Found>(
 
 export function parseCall(command: Command, words: readonly string[]): Parsed {
   const options: ParseArgsOptionsConfig = { help: { type: 'boolean', short: 'h' } }
-  for (const [name, { type, multiple, short }] of Object.entries(command.options))
-    options[name] = { type, ...(multiple && { multiple }), ...(short && { short }) }
+  for (const [name, { type, multiple }] of Object.entries(command.options))
+    options[name] = { type, ...(multiple && { multiple }) }
   const { values, positionals, tokens } = parseArgs({
     args: [...words],
     options,
@@ -148,8 +148,7 @@ export function commandHelp(command: Command, width: number | null = null): stri
 
 function optionRow([name, option]: [string, Option]): [string, string] {
   const value = option.type === 'string' ? ` ${option.value ?? 'VALUE'}` : ''
-  const short = option.short ? `, -${option.short}` : ''
-  return [`--${name}${value}${short}`, `${option.describe}${option.multiple ? ' (may be repeated)' : ''}`]
+  return [`--${name}${value}`, `${option.describe}${option.multiple ? ' (may be repeated)' : ''}`]
 }
 
 const widestLeft = 34

@@ -17,8 +17,8 @@ import { nearest, snakeCased } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
 import { runJson } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, worst } from './exit.ts'
-import { readMirror } from './mirror.ts'
-import { fitted, fittedTable } from './output.ts'
+import { listFromMirror } from './mirror.ts'
+import { fitted } from './output.ts'
 import { findAction } from './parse.ts'
 import { act, recordedHere } from './recorded.ts'
 
@@ -67,23 +67,21 @@ async function run(call: Call): Promise<ExitCode> {
 async function list(call: Call, target: string | undefined): Promise<ExitCode> {
   const selection = selectionOf(target)
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 100
-  return await readMirror(call, async (pool) => {
-    await expectEntry(pool, selection)
-    const entries = await readQuarantine(pool, selection, { after: '0', limit })
-    const rows = entries.map((entry) => [
-      entry.id,
-      entry.stream,
-      entry.lastSeenAt.toISOString(),
-      `${entry.timesSeen}`,
-      entry.reason,
-      entry.text.length <= 60 ? entry.text : `${entry.text.slice(0, 59)}…`,
-    ])
-    if (call.values.json) call.stdout.json(entries.map(asJson))
-    else if (rows.length === 0) call.stdout.say('The quarantine is empty.')
-    else
-      call.stdout.say(
-        fittedTable(['ID', 'STREAM', 'LAST SEEN', 'TIMES', 'REASON', 'RECORD'], rows, call.stdout),
-      )
+  return await listFromMirror(call, {
+    async read(pool) {
+      await expectEntry(pool, selection)
+      return await readQuarantine(pool, selection, { after: '0', limit })
+    },
+    none: 'The quarantine is empty.',
+    asJson,
+    columns: [
+      ['ID', ({ id }) => id],
+      ['STREAM', ({ stream }) => stream],
+      ['LAST SEEN', ({ lastSeenAt }) => lastSeenAt.toISOString()],
+      ['TIMES', ({ timesSeen }) => `${timesSeen}`],
+      ['REASON', ({ reason }) => reason],
+      ['RECORD', ({ text }) => (text.length <= 60 ? text : `${text.slice(0, 59)}…`)],
+    ],
   })
 }
 

@@ -7,8 +7,8 @@ import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
-import { readMirror } from './mirror.ts'
-import { fittedTable, wrapped } from './output.ts'
+import { listFromMirror, readMirror } from './mirror.ts'
+import { wrapped } from './output.ts'
 
 export const runs: Command = {
   name: 'runs',
@@ -36,19 +36,17 @@ function run(call: Call): Promise<ExitCode> {
   return word === 'show' ? show(call, target) : list(call, target)
 }
 
-async function list(call: Call, name: string | undefined): Promise<ExitCode> {
-  const { values, stdout } = call
-  const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 20
+function list(call: Call, name: string | undefined): Promise<ExitCode> {
+  const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 20
   const filter = {
     stream: name === undefined ? null : pickStream(name, [...streams, ...relatedStreams]).name,
     kind: oneOf(call, 'kind', kinds),
     outcome: oneOf(call, 'outcome', runOutcomes),
   }
-  return await readMirror(call, async (pool) => {
-    const found = await readRuns(pool, filter, { before: null, limit })
-    if (values.json) stdout.json(found)
-    else if (found.length === 0) stdout.say('No such run is recorded. Runs are kept for 90 days.')
-    else stdout.say(fittedTable(titles, found.map(cells), stdout))
+  return listFromMirror(call, {
+    read: (pool) => readRuns(pool, filter, { before: null, limit }),
+    none: 'No such run is recorded. Runs are kept for 90 days.',
+    columns,
   })
 }
 
@@ -59,34 +57,25 @@ function oneOf({ values }: Call, name: string, known: readonly string[]): string
   return wanted
 }
 
-const titles = [
-  'ID',
-  'STREAM',
-  'KIND',
-  'OUTCOME',
-  'BEGAN',
-  'TOOK',
-  'NEW',
-  'CHANGED',
-  'DELETED',
-  'REQUESTS',
-  'NOTE',
+const some = (amount: number): string => (amount === 0 ? '' : count(amount))
+
+const columns: readonly (readonly [title: string, cell: (line: RunLine) => string])[] = [
+  ['ID', ({ id }) => id],
+  ['STREAM', ({ stream }) => stream],
+  ['KIND', ({ kind }) => kind],
+  ['OUTCOME', ({ status, polls }) => (polls > 1 ? `${status}, ${count(polls)} runs` : status)],
+  ['BEGAN', ({ startedAt }) => startedAt.toISOString().slice(0, 19).replace('T', ' ')],
+  ['TOOK', took],
+  ['NEW', ({ inserted }) => some(inserted)],
+  ['CHANGED', ({ updated }) => some(updated)],
+  ['DELETED', ({ markedDeleted }) => some(markedDeleted)],
+  ['REQUESTS', ({ requests }) => some(requests)],
+  ['NOTE', ({ error, note }) => [error, note].filter((part) => part !== null).join(' ')],
 ]
 
-const cells = (line: RunLine): readonly string[] => [
-  line.id,
-  line.stream,
-  line.kind,
-  line.polls > 1 ? `${line.status}, ${count(line.polls)} runs` : line.status,
-  line.startedAt.toISOString().slice(0, 19).replace('T', ' '),
-  line.finishedAt === null || line.polls > 1
-    ? ''
-    : formatDuration(line.finishedAt.getTime() - line.startedAt.getTime()),
-  ...[line.inserted, line.updated, line.markedDeleted, line.requests].map((amount) =>
-    amount === 0 ? '' : count(amount),
-  ),
-  [line.error, line.note].filter((part) => part !== null).join(' '),
-]
+function took({ startedAt, finishedAt, polls }: RunLine): string {
+  return finishedAt === null || polls > 1 ? '' : formatDuration(finishedAt.getTime() - startedAt.getTime())
+}
 
 async function show(call: Call, id: string | undefined): Promise<ExitCode> {
   const { values, stdout } = call

@@ -19,8 +19,8 @@ import {
   rowsInWords,
 } from '../streams/load-progress.ts'
 import { notSettledBecause, type Settling } from '../streams/settling.ts'
-import { count } from '../util/text.ts'
-import type { Mark, Output } from './output.ts'
+import { count, shortSpan } from '../util/text.ts'
+import { type Mark, type Output, wrapped } from './output.ts'
 
 export type StatusLine = {
   readonly overview: StreamOverview
@@ -56,83 +56,46 @@ const markOf: Readonly<Record<Tone, Mark>> = {
 }
 const markOfCare = { 'needs you': 'needs', heals: 'heals', news: 'idle' } as const
 
+type Cell = (line: StatusLine, now: Date) => string
 type Column = {
   readonly title: string
-  readonly isNumber: boolean
   /** The lower, the sooner it is left out; 0: never. */
   readonly rank: number
-  /** Whether its changes are news: an age is always another one. */
-  readonly isNews: boolean
-  readonly cell: (line: StatusLine, now: Date) => string
+  readonly isText?: boolean
+  /** Its changes are no news: an age is always another one. */
+  readonly isAge?: boolean
+  readonly cell: Cell
 }
 
-const columns: readonly Column[] = [
-  { title: 'STREAM', isNumber: false, rank: 0, isNews: false, cell: ({ overview }) => overview.stream },
-  { title: 'STATE', isNumber: false, rank: 0, isNews: true, cell: stateCell },
-  {
-    title: 'READ',
-    isNumber: true,
-    rank: 0,
-    isNews: false,
-    cell: ({ overview }, now) => ageCell(overview.readThroughAt, now),
+const age = (momentOf: (line: StatusLine) => Date | null): Pick<Column, 'isAge' | 'cell'> => ({
+  isAge: true,
+  cell(line, now) {
+    const moment = momentOf(line)
+    return moment === null ? '' : shortSpan(now.getTime() - moment.getTime())
   },
-  {
-    title: 'SETTLED',
-    isNumber: true,
-    rank: 3,
-    isNews: false,
-    cell: ({ settledAt }, now) => ageCell(settledAt, now),
+})
+const amount = (numberOf: (line: StatusLine) => number | null, otherwise: string): Pick<Column, 'cell'> => ({
+  cell(line) {
+    const number = numberOf(line)
+    return number === null ? otherwise : count(Math.round(number))
   },
-  {
-    title: 'DELETIONS',
-    isNumber: true,
-    rank: 2,
-    isNews: false,
-    cell: ({ overview }, now) => ageCell(overview.deletionsKnownAt, now),
-  },
-  {
-    title: 'ROWS',
-    isNumber: true,
-    rank: 4,
-    isNews: true,
-    cell: ({ overview }) => countOr(livingRows(overview) ?? overview.rows, '?'),
-  },
-  {
-    title: 'DELETED',
-    isNumber: true,
-    rank: 1,
-    isNews: true,
-    // Where they are not counted, they are in the column before.
-    cell: ({ overview }) => countOr(overview.deletedRows, 'incl.'),
-  },
-  {
-    title: 'ROWS/MIN',
-    isNumber: true,
-    rank: 1,
-    isNews: true,
-    cell: ({ rowsPerMinute }) => countOr(rowsPerMinute && Math.round(rowsPerMinute), ''),
-  },
-]
+})
 
-const countOr = (amount: number | null, otherwise: string): string =>
-  amount === null ? otherwise : count(amount)
+const columns: readonly Column[] = [
+  { title: 'STREAM', rank: 0, isText: true, cell: ({ overview }) => overview.stream },
+  { title: 'STATE', rank: 0, isText: true, cell: stateCell },
+  { title: 'READ', rank: 0, ...age(({ overview }) => overview.readThroughAt) },
+  { title: 'SETTLED', rank: 3, ...age(({ settledAt }) => settledAt) },
+  { title: 'DELETIONS', rank: 2, ...age(({ overview }) => overview.deletionsKnownAt) },
+  { title: 'ROWS', rank: 4, ...amount(({ overview }) => livingRows(overview) ?? overview.rows, '?') },
+  // Where they are not counted, they are in the column before.
+  { title: 'DELETED', rank: 1, ...amount(({ overview }) => overview.deletedRows, 'incl.') },
+  { title: 'ROWS/MIN', rank: 1, ...amount(({ rowsPerMinute }) => rowsPerMinute, '') },
+]
 
 function stateCell({ state, load }: StatusLine): string {
   if (state.tone !== 'busy' || load?.share == null) return state.words
   return `${state.words} ${percent(load.share)} %`
-}
-
-const ageCell = (moment: Date | null, now: Date): string =>
-  moment === null ? '' : shortAge(now.getTime() - moment.getTime())
-
-/** `3 s`, `11 min`, `10 h 51 min`, `35 h`, `4 d`. */
-export function shortAge(ms: number): string {
-  const seconds = Math.max(0, Math.floor(ms / 1000))
-  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3600)]
-  if (seconds < 60) return `${seconds} s`
-  if (minutes < 60) return `${minutes} min`
-  if (hours < 12) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
-  return hours < 72 ? `${hours} h` : `${Math.floor(hours / 24)} d`
 }
 
 // ── the lines ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -165,7 +128,7 @@ export function verdictOf({ problems, lines, worker }: Status): string {
 
 function workerLine({ worker, now }: Status, out: Look): readonly string[] {
   if (worker === null || worker.isThere) return []
-  const since = shortAge(now.getTime() - worker.seenAt.getTime())
+  const since = shortSpan(now.getTime() - worker.seenAt.getTime())
   return [out.plain(`No worker has run for ${since}, so nothing is read. Start one: tidemark serve`)]
 }
 
@@ -183,34 +146,28 @@ function tableLines(
     Math.max(title.length, ...[...cells.values()].map((row) => row[index]?.length ?? 0)),
   )
   const shown = columnsThatFit(widths, width)
-  const row = (text: (index: number) => string, isBold: (index: number) => boolean) =>
+  const row = (text: (index: number) => string, isBold: (index: number) => boolean = () => false) =>
     shown
       .map((index) => {
-        const padded = pad(out.plain(text(index)), widths[index] ?? 0, columns[index]?.isNumber ?? false)
+        const padded = pad(out.plain(text(index)), widths[index] ?? 0, columns[index]?.isText)
         return isBold(index) ? out.style('bold', padded) : padded
       })
       .join('  ')
       .trimEnd()
   return [
-    out.style(
-      'dim',
-      `  ${row(
-        (index) => columns[index]?.title ?? '',
-        () => false,
-      )}`,
-    ),
+    out.style('dim', `  ${row((index) => columns[index]?.title ?? '')}`),
     ...lines.map((line) => {
       const mine = cells.get(line.overview.stream) ?? []
       const last = known?.get(line.overview.stream)
       const isNew = (index: number) =>
-        last !== undefined && columns[index]?.isNews === true && last[index] !== mine[index]
+        last !== undefined && columns[index]?.isAge !== true && last[index] !== mine[index]
       return `${out.mark(markOf[line.state.tone])} ${row((index) => mine[index] ?? '', isNew)}`
     }),
   ]
 }
 
-const pad = (text: string, width: number, isNumber: boolean) =>
-  isNumber ? text.padStart(width) : text.padEnd(width)
+const pad = (text: string, width: number, isText = false) =>
+  isText ? text.padEnd(width) : text.padStart(width)
 
 function columnsThatFit(widths: readonly number[], width: number): readonly number[] {
   let shown = columns.map((_, index) => index)
@@ -263,10 +220,9 @@ function problemLines({ problems, waits, now }: Status, out: Look, width: number
     const wait = waits.find(
       ({ what }) => isOfService.includes(kind) && what === `the ${key.split(':')[1]} service`,
     )
-    return wait && wait.until > now ? ` Next try in ${shortAge(wait.until.getTime() - now.getTime())}.` : ''
+    return wait && wait.until > now ? ` Next try in ${shortSpan(wait.until.getTime() - now.getTime())}.` : ''
   }
-  const indented = (text: string) =>
-    text === '' ? [] : folded(out.plain(text), width - 4).map((line) => `    ${line}`)
+  const indented = (text: string) => (text === '' ? [] : folded(out.plain(text), width - 1, 4).split('\n'))
   const order = ['needs you', 'heals', 'news']
   const lines = problems
     .toSorted((a, b) => order.indexOf(careOf(a)) - order.indexOf(careOf(b)))
@@ -279,19 +235,8 @@ function problemLines({ problems, waits, now }: Status, out: Look, width: number
 }
 
 /** The last column stays free: some terminals begin a new line in it. */
-function marked(out: Look, mark: Mark, text: string, width: number): readonly string[] {
-  const [first = '', ...rest] = folded(out.plain(text), width - 3)
-  return [`${out.mark(mark)} ${first}`, ...rest.map((line) => `  ${line}`)]
-}
+const marked = (out: Look, mark: Mark, text: string, width: number): readonly string[] =>
+  `${out.mark(mark)}${folded(out.plain(text), width - 1, 2).slice(1)}`.split('\n')
 
-/** At blanks; a word that is longer than a line stays whole. */
-function folded(text: string, width: number): readonly string[] {
-  const lines: string[] = []
-  for (const word of text.split(/\s+/)) {
-    const last = lines.at(-1)
-    if (last !== undefined && last.length + 1 + word.length <= width)
-      lines[lines.length - 1] = `${last} ${word}`
-    else lines.push(word)
-  }
-  return lines
-}
+const folded = (text: string, width: number, indent: number): string =>
+  wrapped(`${' '.repeat(indent)}${text.replaceAll(/\s+/g, ' ')}`, width, indent)

@@ -1,7 +1,13 @@
 // Deletions that are blocked because too many rows disappeared at once: what is known of them, and the two answers of an operator.
 
 import type { Pool } from '../context.ts'
-import { lookAgain, type Rejecting, readDeletionEvidence, rejectDeletions } from '../store/book/deletions.ts'
+import {
+  type DeletionEvidence,
+  lookAgain,
+  type Rejecting,
+  readDeletionEvidence,
+  rejectDeletions,
+} from '../store/book/deletions.ts'
 import { readOverview } from '../store/book/streams.ts'
 import type { BlockedDeletions } from '../store/book/symptoms.ts'
 import type { Stream } from '../streams/catalog.ts'
@@ -26,6 +32,55 @@ export function shareMissing({ missing, living }: Pick<BlockedDeletions, 'missin
   if (missing === null) return 'an unknown number of rows'
   if (living === null || living === 0) return `${count(missing)} rows`
   return `${count(missing)} of ${count(living)} rows (${((100 * missing) / living).toFixed(1).replace(/\.0$/, '')} %)`
+}
+
+/** What is known of blocked deletions, for whoever decides: a sentence, and what it speaks for. */
+export type EvidenceFact = {
+  readonly speaks: 'for' | 'against'
+  readonly tone: 'ok' | 'todo' | 'warn' | 'bad'
+  readonly text: string
+  /** When the upstream said so. */
+  readonly at?: Date | null
+}
+
+export function evidenceFacts(
+  { looked, lookedAt: at, mostInARun, markedWithinDay: marked }: DeletionEvidence,
+  canLookUp: boolean,
+): readonly EvidenceFact[] {
+  const asked = looked.gone + looked.there + looked.unclear
+  const of = (amount: number) => `${count(amount)} of ${count(asked)} looked up by key`
+  const facts: readonly (EvidenceFact | false)[] = [
+    asked === 0 && {
+      ...{ speaks: 'for', tone: 'todo' },
+      text: canLookUp
+        ? 'none of the missing rows was looked up by key yet: a reconcile does it'
+        : 'nothing: the upstream does not let its records be looked up one by one',
+    },
+    asked > 0 && {
+      ...{ speaks: 'for', tone: looked.gone > 0 ? 'ok' : 'todo', at },
+      text: `${of(looked.gone)} are gone`,
+    },
+    looked.there > 0 && {
+      ...{ speaks: 'against', tone: 'bad', at },
+      text: `${of(looked.there)} are still there: the list shows only a part`,
+    },
+    looked.unclear > 0 && {
+      ...{ speaks: 'against', tone: 'warn', at },
+      text: `${of(looked.unclear)} gave an unclear answer`,
+    },
+    marked > 0 && {
+      ...{ speaks: 'for', tone: 'ok' },
+      text: `${plural(marked, 'other row')} ${marked === 1 ? 'was' : 'were'} marked deleted within the last day`,
+    },
+    {
+      ...{ speaks: 'against', tone: 'warn' },
+      text:
+        mostInARun > 0
+          ? `never before did a run mark more than ${count(mostInARun)} rows deleted`
+          : 'no run has ever marked a row of it deleted',
+    },
+  ]
+  return facts.filter((fact) => fact !== false)
 }
 
 /** How many deletions of the stream are blocked, when `rows` names that very number: no other is approved (P7). */

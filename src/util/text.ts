@@ -29,6 +29,18 @@ export function formatDuration(durationMs: number): string {
     .join(' ')
 }
 
+/** `3 s`, `11 min`, `10 h 51 min`, `35 h`, `2 days`: as short as a table needs it. */
+export function shortSpan(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000))
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60)
+    return seconds % 60 === 0 || minutes >= 10 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 24) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
+  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`
+}
+
 // Numbers as people read them.
 export const count = (number: number): string => number.toLocaleString('en')
 export const plural = (number: number, noun: string): string =>

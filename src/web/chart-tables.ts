@@ -1,7 +1,8 @@
 // The numbers of the charts as tables: a chart has a point for every five minutes, a table a row for every four hours, the newest first.
 
 import type { MinuteBucket, ServiceBucket, StateSpan } from '../store/book/watch.ts'
-import { count, type Html, html, shortSpan } from './html.ts'
+import { shortSpan } from '../util/text.ts'
+import { count, type Html, html } from './html.ts'
 import { plainTable } from './pages/tables.ts'
 
 export const clockOf = (at: Date): string => at.toISOString().slice(11, 16)

@@ -1,7 +1,8 @@
 // Charts as SVG from the server: they need no script, print, and say in a sentence what they show. Text is never scaled: positions are
 // in percent, heights in pixels.
 
-import { type Html, html, shortSpan, span } from './html.ts'
+import { shortSpan } from '../util/text.ts'
+import { type Html, html, span } from './html.ts'
 
 /** A line of a key: what a colour stands for. */
 export const swatch = (className: string, words: string): Html =>

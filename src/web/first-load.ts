@@ -14,9 +14,9 @@ import {
   rowsInWords,
   type UnreadPart,
 } from '../streams/load-progress.ts'
-import { plural } from '../util/text.ts'
+import { plural, shortSpan } from '../util/text.ts'
 import { bars } from './charts.ts'
-import { clock, count, foreign, type Html, html, kindInWords, shortSpan, state } from './html.ts'
+import { clock, count, foreign, type Html, html, kindInWords, state } from './html.ts'
 import type { Snapshot } from './status-queries.ts'
 
 type Seen = Pick<Snapshot, 'at' | 'streams' | 'loads'>

@@ -2,6 +2,7 @@
 // see it, and its numbers as a table.
 
 import type { MinuteBucket, ServiceBucket, StateSpan } from '../store/book/watch.ts'
+import { shortSpan } from '../util/text.ts'
 import {
   clockOf,
   failureKinds,
@@ -17,7 +18,7 @@ import {
   worstTable,
 } from './chart-tables.ts'
 import { swatch } from './charts.ts'
-import { count, type Html, html, shortSpan } from './html.ts'
+import { count, type Html, html } from './html.ts'
 
 export type DaySpan = { readonly from: Date; readonly to: Date; readonly bucketMs: number }
 

@@ -1,7 +1,7 @@
 // HTML as a tagged template. Whatever is put into it is text and is escaped; only templates put into templates stay markup. There
 // is no way around it, because names and records of the upstream end up in these pages.
 
-import { plural } from '../util/text.ts'
+import { plural, shortSpan } from '../util/text.ts'
 
 const markup = Symbol('markup')
 
@@ -116,18 +116,6 @@ const toneOfRun: Readonly<Record<string, Tone>> = {
 
 /** How a run or a backfill stands. */
 export const runState = (status: string): Html => state(toneOfRun[status] ?? 'idle', status)
-
-/** `3 s`, `11 min`, `10 h 51 min`, `35 h`, `2 days`: as short as a table needs it. */
-export function shortSpan(ms: number): string {
-  const seconds = Math.max(0, Math.floor(ms / 1_000))
-  if (seconds < 60) return `${seconds} s`
-  const minutes = Math.floor(seconds / 60)
-  if (minutes < 60)
-    return seconds % 60 === 0 || minutes >= 10 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`
-  const hours = Math.floor(minutes / 60)
-  if (hours < 24) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
-  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`
-}
 
 /** Shown by the script alone. Copies an address of this console, or the text of the element with an id. */
 export const copyButton = (

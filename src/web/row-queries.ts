@@ -14,7 +14,6 @@ import {
   rowTable,
   sqlOf,
 } from '../store/book/rows.ts'
-import { readOverview } from '../store/book/streams.ts'
 import { relatedStreams, type Stream } from '../streams/catalog.ts'
 import { isObject } from '../streams/record.ts'
 import { summaryColumns } from './summary-columns.ts'

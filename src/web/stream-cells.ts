@@ -5,19 +5,9 @@ import { stateOfStream } from '../problems/stream-state.ts'
 import { livingRows } from '../store/book/streams.ts'
 import { streams } from '../streams/catalog.ts'
 import { notSettledBecause } from '../streams/settling.ts'
+import { shortSpan } from '../util/text.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'
-import {
-  clock,
-  count,
-  foreign,
-  type Html,
-  html,
-  kindInWords,
-  shortSpan,
-  span,
-  spanInWords,
-  state,
-} from './html.ts'
+import { clock, count, foreign, type Html, html, kindInWords, span, spanInWords, state } from './html.ts'
 import { addressOf } from './pages/tables.ts'
 import type { Snapshot, StreamSnapshot } from './status-queries.ts'
 

@@ -1,8 +1,9 @@
 // Charts as text: where things lie, and what is said instead of the picture.
 
 import { describe, expect, it } from 'vitest'
+import { shortSpan } from '../../src/util/text.ts'
 import { bars, tideGauge, tideWords } from '../../src/web/charts.ts'
-import { clock, markupOf, shortSpan } from '../../src/web/html.ts'
+import { clock, markupOf } from '../../src/web/html.ts'
 
 const places = (markup: string, shape: string): number[] =>
   [...markup.matchAll(new RegExp(`<${shape} class="f-[^"]*" (?:c?x)="([\\d.]+)%"`, 'g'))].map(([, at]) =>

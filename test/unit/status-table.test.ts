@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { blockOf, lineOf } from '../../src/cli/live-progress.ts'
 import { openOutput } from '../../src/cli/output.ts'
-import { type Status, type StatusLine, shortAge, statusLines } from '../../src/cli/status-table.ts'
+import { type Status, type StatusLine, statusLines } from '../../src/cli/status-table.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import { stateOfStream } from '../../src/problems/stream-state.ts'
 import type { StreamOverview } from '../../src/store/book/streams.ts'
@@ -178,12 +178,6 @@ describe('the status', () => {
         '40–45 s',
       ),
     )
-  })
-
-  it('has ages that people read', () => {
-    expect([3, 59, 60, 3_600, 39_060, 126_000, 300_000].map((seconds) => shortAge(seconds * 1000))).toEqual([
-      ...['3 s', '59 s', '1 min', '1 h', '10 h 51 min', '35 h', '3 d'],
-    ])
   })
 })
 

@@ -1,5 +1,6 @@
 // Pages that ask before something big is done. `/backfills` shows current and past backfills, and what a new one would take.
 
+import { type EvidenceFact, evidenceFacts, shareMissing } from '../../operator/deletions.ts'
 import type { DeletionEvidence } from '../../store/book/deletions.ts'
 import type { BlockedDeletions, Rejection } from '../../store/book/symptoms.ts'
 import { isLookedUpByKey, streams } from '../../streams/catalog.ts'
@@ -118,22 +119,15 @@ export const approvePage: Page = {
 type Blocked = BlockedDeletions & { readonly missing: number }
 
 const whatIsKnown = (stream: string, blocked: Blocked, evidence: DeletionEvidence): Html => {
-  const { missing, living, seen } = blocked
-  const { samples, looked, lookedAt, mostInARun, markedWithinDay, spread } = evidence
-  const asked = looked.gone + looked.there + looked.unclear
-  const askedOn = lookedAt && html` <small class="quiet">asked on ${time(lookedAt)}</small>`
-  const share = living === null || living === 0 ? '' : ` (${((100 * missing) / living).toFixed(1)} %)`
-  return html`<section class="card c7"><p>${count(missing)}${living === null ? '' : ` of ${count(living)}`} rows of ${stream}${share} were missing from the last listing of the upstream${seen !== null && `, which showed ${count(seen)} records`}. So many at once can mean that the upstream showed only a part, for example because the integration user lost a permission.</p>
-<h2>What speaks for it</h2><ul class="steps">${
-    looked.gone > 0
-      ? html`<li>${state('ok', '')} ${count(looked.gone)} of ${plural(asked, 'row')} that ${asked === 1 ? 'was' : 'were'} looked up by key ${looked.gone === 1 ? 'is' : 'are'} gone${askedOn}</li>`
-      : asked === 0
-        ? !streams.some((one) => one.name === stream && isLookedUpByKey(one))
-          ? html`<li>${state('todo', '')} Nothing: the upstream does not let records of ${stream} be looked up one by one</li>`
-          : html`<li>${state('todo', '')} None of them was looked up by key yet; <a href="/streams/${stream}/read">a reconcile</a> does it</li>`
-        : html`<li>${state('todo', '')} Nothing: none of ${plural(asked, 'row')} that ${asked === 1 ? 'was' : 'were'} looked up by key is known to be gone${askedOn}</li>`
-  }${markedWithinDay > 0 && html`<li>${state('ok', '')} ${plural(markedWithinDay, 'other row')} ${markedWithinDay === 1 ? 'was' : 'were'} marked as deleted within the last day, after the upstream had said that ${markedWithinDay === 1 ? 'it is' : 'they are'} gone</li>`}</ul>
-<h2>What speaks against it</h2><ul class="steps">${looked.there > 0 && html`<li>${state('bad', '')} ${count(looked.there)} of ${plural(asked, 'row')} that were looked up by key ${looked.there === 1 ? 'is' : 'are'} still there: the list shows only a part</li>`}<li>${state('warn', '')} ${mostInARun === 0 ? 'No run has ever marked a row of it deleted' : `Never before did a run mark more than ${plural(mostInARun, 'row')} deleted`}</li><li>${state('warn', '')} Whether the integration user still may see everything is not known: <code>tidemark probe</code></li></ul>
+  const { seen } = blocked
+  const { samples, spread } = evidence
+  const facts = evidenceFacts(
+    evidence,
+    streams.some((one) => one.name === stream && isLookedUpByKey(one)),
+  )
+  return html`<section class="card c7"><p>${shareMissing(blocked)} of ${stream} were missing from the last listing of the upstream${seen !== null && `, which showed ${count(seen)} records`}. So many at once can mean that the upstream showed only a part, for example because the integration user lost a permission.</p>
+<h2>What speaks for it</h2><ul class="steps">${facts.filter(({ speaks }) => speaks === 'for').map(factLine)}</ul>
+<h2>What speaks against it</h2><ul class="steps">${facts.filter(({ speaks }) => speaks === 'against').map(factLine)}<li>${state('warn', '')} Whether the integration user still may see everything is not known: <code>tidemark probe</code></li></ul>
 ${spread && missingRowsChart(spread)}
 ${
   samples.length > 0 &&
@@ -143,6 +137,9 @@ ${
   )}`
 }</section>`
 }
+
+const factLine = ({ tone, text, at }: EvidenceFact): Html =>
+  html`<li>${state(tone, '')} ${text[0]?.toUpperCase()}${text.slice(1)}${at && html` <small class="quiet">asked on ${time(at)}</small>`}</li>`
 
 /** `Frozen since 09:12 by Ada: “a lost right”.` */
 export const frozenInWords = ({ at, by, reason }: Rejection): Html =>

@@ -3,8 +3,9 @@
 import { actionInWords } from '../../operator/action-words.ts'
 import { type Care, careOf, verdictInWords } from '../../problems/stream-state.ts'
 import type { ClosedProblem } from '../../store/book/problems.ts'
+import { shortSpan } from '../../util/text.ts'
 import { actionForm } from '../action-forms.ts'
-import { clock, foreign, type Html, html, shortSpan } from '../html.ts'
+import { clock, foreign, type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 
 import { heading, type Page } from './layout.ts'

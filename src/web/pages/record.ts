@@ -10,8 +10,9 @@ import {
   type Part,
   settledInWords,
 } from '../../operator/row-story.ts'
+import { shortSpan } from '../../util/text.ts'
 import { actionForm } from '../action-forms.ts'
-import { clock, copyButton, foreign, type Html, html, kindInWords, shortSpan } from '../html.ts'
+import { clock, copyButton, foreign, type Html, html, kindInWords } from '../html.ts'
 import type { RecordShown } from '../row-queries.ts'
 import { summaryColumns } from '../summary-columns.ts'
 import { heading, type Page, type PageContext, type Shown } from './layout.ts'
