@@ -63,6 +63,11 @@ const candidates = ({ name, usage, words = [] }: Completed): readonly string[] =
   ...(/stream/.test(usage) ? streams.map((stream) => stream.name) : []),
 ]
 const takesFile = ({ value = '' }: Option): boolean => value.startsWith('FILE')
+/** The options whose value is a file, as a pattern of the shell. */
+const filesOf = (command: Command): string =>
+  optionsOf(command)
+    .flatMap(([name, option]) => (takesFile(option) ? [`--${name}`] : []))
+    .join('|')
 const optionsOf = ({ options }: Command): readonly (readonly [string, Option])[] => [
   ...Object.entries(options),
   ['help', { type: 'boolean', describe: 'show this help' }],
@@ -81,12 +86,10 @@ _tidemark() {
   case "\${COMP_WORDS[1]}" in
 ${commands
   .map((command) => {
-    const files = optionsOf(command).flatMap(([name, option]) => (takesFile(option) ? [`--${name}`] : []))
+    const files = filesOf(command)
     const options = optionsOf(command).map(([name]) => `--${name}`)
     const file =
-      files.length > 0
-        ? `\n      case "$prev" in ${files.join('|')}) COMPREPLY=($(compgen -f -- "$cur")); return ;; esac`
-        : ''
+      files && `\n      case "$prev" in ${files}) COMPREPLY=($(compgen -f -- "$cur")); return ;; esac`
     return `    ${command.name})${file}
       words=${quoted(candidates(command).join(' '))}
       options=${quoted(options.join(' '))} ;;`
@@ -118,9 +121,8 @@ ${commands.map(({ name, summary }) => `    ${quoted(`${name}:${summary}`)}`).joi
 ${commands
   .map((command) => {
     const options = optionsOf(command).map(([name, { describe }]) => quoted(`--${name}:${describe}`))
-    const files = optionsOf(command).flatMap(([name, option]) => (takesFile(option) ? [`--${name}`] : []))
-    const file =
-      files.length > 0 ? `\n      [[ $words[CURRENT-1] == (${files.join('|')}) ]] && { _files; return }` : ''
+    const files = filesOf(command)
+    const file = files && `\n      [[ $words[CURRENT-1] == (${files}) ]] && { _files; return }`
     return `    ${command.name})${file}
       found=(${candidates(command).map(quoted).join(' ')})
       options=(${options.join(' ')}) ;;`

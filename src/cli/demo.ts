@@ -10,6 +10,7 @@ import { loadConfig, loadHttpPort, loadLogLevel } from '../config/load.ts'
 import { freePort } from '../embedded-postgres/cluster.ts'
 import type { Logger } from '../log.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
+import { readReach } from '../store/book/checkpoints.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { lockKeys } from '../store/server/session.ts'
 import { streams } from '../streams/catalog.ts'
@@ -225,20 +226,20 @@ function tableLine({ stream, rows, lagMs }: Count, before: readonly Count[]): st
 }
 
 async function countRows(pool: Pool): Promise<readonly Count[]> {
-  const { rows: known } = await pool.query<{ name: string; lag_ms: number | null; has_view: boolean }>(
-    `select name, extract(epoch from now() - read_through_at)::float8 * 1000 as lag_ms,
-       to_regclass(format('bi.%I', name)) is not null as has_view
-     from tidemark.stream where name = any ($1)`,
-    [streams.map(({ name }) => name)],
+  const reached = await readReach(
+    pool,
+    streams.map(({ name }) => name),
+  )
+  const { rows: views } = await pool.query<{ name: string }>(
+    `select viewname as name from pg_views where schemaname = 'bi'`,
   )
   const counts: Count[] = []
-  for (const { name } of streams) {
-    const one = known.find((found) => found.name === name)
-    if (!one) continue
-    const { rows } = one.has_view
-      ? await pool.query<{ count: number }>(`select count(*)::int as count from bi."${name}"`)
-      : { rows: [{ count: 0 }] }
-    counts.push({ stream: name, rows: rows[0]?.count ?? 0, lagMs: one.lag_ms })
+  for (const { stream, readThroughAt } of reached) {
+    const hasView = views.some(({ name }) => name === stream)
+    const text = hasView ? `select count(*)::int as count from bi."${stream}"` : 'select 0 as count'
+    const { rows } = await pool.query<{ count: number }>(text)
+    const lagMs = readThroughAt && Date.now() - readThroughAt.getTime()
+    counts.push({ stream, rows: rows[0]?.count ?? 0, lagMs })
   }
   return counts
 }

@@ -63,25 +63,15 @@ async function requestRun(
   stream: string,
   relatedOf: NamedAssignment | null,
 ): Promise<void> {
-  const database = await openDatabase({ url, log })
-  try {
-    // A write to a related record may leave the assignment's row version as it was, so the worker is told.
-    if (relatedOf !== null) await readRelatedAgain(database.pool, relatedOf)
-    const queue = await openDriver({ redisUrl, database, log })
-    try {
-      const runs = openRunQueue(queue.driver, (error) => log.debug({ err: error }, 'the queue has trouble'))
-      try {
-        await runs.requestRun({ stream, kind: 'incremental', cause: 'write' })
-        if (relatedOf !== null) await runs.requestRun({ stream, kind: 'related', cause: 'write' })
-      } finally {
-        await runs.close()
-      }
-    } finally {
-      await queue.close()
-    }
-  } finally {
-    await database.close()
-  }
+  await using opened = new AsyncDisposableStack()
+  const database = opened.adopt(await openDatabase({ url, log }), (one) => one.close())
+  // A write to a related record may leave the assignment's row version as it was, so the worker is told.
+  if (relatedOf !== null) await readRelatedAgain(database.pool, relatedOf)
+  const { driver } = opened.adopt(await openDriver({ redisUrl, database, log }), (one) => one.close())
+  const runs = openRunQueue(driver, (error) => log.debug({ err: error }, 'the queue has trouble'))
+  opened.defer(() => runs.close())
+  await runs.requestRun({ stream, kind: 'incremental', cause: 'write' })
+  if (relatedOf !== null) await runs.requestRun({ stream, kind: 'related', cause: 'write' })
 }
 
 /** The URL of the embedded Postgres if it runs already: none is started for this. */
@@ -104,10 +94,9 @@ export async function callUpstream(call: Call, operation: Operation, request: An
   if (!upstream)
     throw new UsageError(`${operation.path} belongs to the tracking service: set TRACKING_BASE_URL.`)
   const isWrite = operation.method !== 'GET'
-  const wants = { isMerge: call.values.merge === true, isDryRun: call.values['dry-run'] === true }
   const requestRun = () => requestRunAfterWrite({ config, log }, operation, assignmentOf(request))
   try {
-    const toSend = await planned(call, upstream, { operation, request, ...wants })
+    const toSend = await planned(call, upstream, operation, request)
     if (toSend === null) return exitCodes.done
     const send = () => upstream.call(operation, toSend, signal)
     const { body, status } = isWrite
@@ -175,19 +164,14 @@ function checkOptions({ values }: Call, operation: Operation): void {
     throw new UsageError(`--merge is for a PUT that replaces a record; ${method} ${path} is not one.`)
 }
 
-type Wanted = {
-  readonly operation: Operation
-  readonly request: AnyRequest
-  readonly isMerge: boolean
-  readonly isDryRun: boolean
-}
-
 /** What is sent in the end; null: nothing, because it was only to be shown. */
 async function planned(
-  { stdout, log, signal }: Call,
+  { values, stdout, log, signal }: Call,
   upstream: Upstream,
-  { operation, request, isMerge, isDryRun }: Wanted,
+  operation: Operation,
+  request: AnyRequest,
 ): Promise<AnyRequest | null> {
+  const [isMerge, isDryRun] = [values.merge === true, values['dry-run'] === true]
   const given = request.body as Json | undefined
   if (!replacesRecord(operation) || !isObject(given) || !(isMerge || isDryRun)) {
     if (replacesRecord(operation)) log.warn(replaceWarning)
@@ -260,8 +244,14 @@ export async function readFormFields(parts: readonly string[]): Promise<Readonly
   let described: Readonly<Record<string, Json>> = {}
   for (const part of parts) {
     const [, name, value] = /^(\w+)=(.*)$/s.exec(part) ?? []
-    if (name === undefined || value === undefined) Object.assign(fields, await readFormFile(part))
-    else if (name === 'FileData' && value.startsWith('@')) {
+    if (name === undefined || value === undefined) {
+      const given = await readJsonFile('--form', part)
+      if (!isObject(given))
+        throw new UsageError(
+          `--form takes NAME=VALUE or a file with a JSON object of fields; ${part} is neither.`,
+        )
+      Object.assign(fields, given)
+    } else if (name === 'FileData' && value.startsWith('@')) {
       const file = value.slice(1)
       const bytes = await readBytes('--form', file)
       fields[name] = bytes.toString('base64')
@@ -269,15 +259,6 @@ export async function readFormFields(parts: readonly string[]): Promise<Readonly
     } else fields[name] = value
   }
   return { ...described, ...fields }
-}
-
-async function readFormFile(file: string): Promise<Readonly<Record<string, Json>>> {
-  const value = await readJsonFile('--form', file)
-  if (!isObject(value))
-    throw new UsageError(
-      `--form takes NAME=VALUE or a file with a JSON object of fields; ${file} is neither.`,
-    )
-  return value
 }
 
 async function readBytes(option: string, file: string): Promise<Buffer> {

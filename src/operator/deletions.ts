@@ -1,16 +1,9 @@
 // Deletions that are blocked because too many rows disappeared at once: what is known of them, and the two answers of an operator.
 
 import type { Pool } from '../context.ts'
-import {
-  type DeletionEvidence,
-  lookAgain,
-  type Rejecting,
-  readDeletionEvidence,
-  rejectDeletions,
-} from '../store/book/deletions.ts'
+import type { DeletionEvidence } from '../store/book/deletions.ts'
 import { readOverview } from '../store/book/streams.ts'
 import type { BlockedDeletions } from '../store/book/symptoms.ts'
-import type { Stream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, plural } from '../util/text.ts'
 
@@ -101,42 +94,6 @@ export async function expectApproved(pool: Pool, stream: string, rows: string | 
 
 /** People copy the number as the list and the pages write it: 3,598. */
 const asTyped = (number: string): string => number.replaceAll(/[,\s]/g, '')
-
-export type RejectedStream = BlockedStream & {
-  /** Rows that had been marked shortly before and live again. */
-  readonly restored: number
-  /** Rows that were marked shortly before and stay so. */
-  readonly staysMarked: number
-}
-
-/** The rows stay, and nobody is asked about them again until another listing lacks other rows. */
-export async function rejectBlockedDeletions(pool: Pool, rejecting: Rejecting): Promise<RejectedStream> {
-  const { name } = rejecting.stream
-  const restored = await rejectDeletions(pool, rejecting)
-  const [blocked] = restored === null ? [] : await readBlockedDeletions(pool, [name])
-  if (restored === null || !blocked) throw new UsageError(`No deletions of ${name} are blocked.`)
-  const { markedWithinDay } = await readDeletionEvidence(pool, name)
-  return { ...blocked, restored, staysMarked: rejecting.restores ? 0 : markedWithinDay }
-}
-
-export function rejectedSentence(rejected: RejectedStream): string {
-  const { stream, restored, staysMarked } = rejected
-  const others =
-    restored > 0
-      ? ` ${plural(restored, 'row')} that had been marked as deleted within the last day ${restored === 1 ? 'lives' : 'live'} again.`
-      : staysMarked > 0
-        ? ` ${plural(staysMarked, 'other row')} ${staysMarked === 1 ? 'was' : 'were'} marked as deleted within the last day and ${staysMarked === 1 ? 'stays' : 'stay'} so: \`tidemark deletions reject ${stream} --restore\` brings them back.`
-        : ''
-  return `${stream}: the rows stay (${shareMissing(rejected)}), and its deletions are frozen until a list lacks other rows than these, or somebody looks again.${others}`
-}
-
-/** A rejection ends: what it kept is looked at again. */
-export async function undoRejection(pool: Pool, { name, kind }: Stream): Promise<string> {
-  if (!(await lookAgain(pool, name))) throw new UsageError(`No deletions of ${name} are frozen.`)
-  return kind === 'list'
-    ? `${name}: its deletions are frozen no more. The next reading lists it again, and asks anew if rows are still missing.`
-    : `${name}: its deletions are frozen no more. A worker lists it again within a quarter of an hour, and asks anew if rows are still missing.`
-}
 
 export const blockedJson = ({ stream, missing, living, seen, at, rejected }: BlockedStream) => ({
   stream,

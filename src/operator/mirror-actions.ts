@@ -4,17 +4,18 @@
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { cancelBackfill, readBackfill } from '../store/book/backfills.ts'
+import { lookAgain, readDeletionEvidence, rejectDeletions } from '../store/book/deletions.ts'
+import { countQuarantine, dropFromQuarantine } from '../store/book/quarantine.ts'
 import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from '../store/book/streams.ts'
 import { pickStream, type RunRequest, type Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
-import { formatDuration } from '../util/text.ts'
+import { formatDuration, plural, snakeCased } from '../util/text.ts'
 import { backfillJson, backfillSentence } from './backfill.ts'
-import { blockedJson, rejectBlockedDeletions, rejectedSentence, undoRejection } from './deletions.ts'
+import { blockedJson, readBlockedDeletions, shareMissing } from './deletions.ts'
 import { asChangesStream, rowVersionIn } from './positions.ts'
-import { droppedSentence, dropRecords, entryIn, expectRecords, selectionOf } from './quarantine.ts'
-import { acknowledgedSentence } from './reconcile.ts'
-import { moveBack, rewindTargetIn, rewoundSentence } from './rewind.ts'
+import { entryIn, expectEntry, selectionOf } from './quarantine.ts'
+import { moveBack, rewindTargetIn } from './rewind.ts'
 
 export type MirrorContext = {
   readonly pool: Pool
@@ -67,25 +68,43 @@ async function resume(context: MirrorContext, { target }: Order): Promise<Outcom
 async function acknowledge({ pool, streams }: MirrorContext, { target, by }: Order): Promise<Outcome> {
   const stream = pickStream(target, streams).name
   const acknowledged = await acknowledgeMissedRows(pool, stream, by)
-  return { text: acknowledgedSentence(stream, acknowledged), json: { stream, acknowledged } }
+  const text =
+    acknowledged === 0
+      ? `${stream}: there are no missed rows to acknowledge.`
+      : `${stream}: ${plural(acknowledged, 'missed row')} acknowledged.`
+  return { text, json: { stream, acknowledged } }
 }
 
+/** The rows stay, and nobody is asked about them again until another listing lacks other rows. */
 async function reject({ pool, streams }: MirrorContext, { target, fields, by }: Order): Promise<Outcome> {
   const stream = pickStream(target, streams)
-  const { reason = null, restore } = fields
-  const rejected = await rejectBlockedDeletions(pool, { stream, by, reason, restores: restore !== undefined })
-  return {
-    text: rejectedSentence(rejected),
-    json: { ...blockedJson(rejected), restored: rejected.restored },
-  }
+  const { name } = stream
+  const restores = fields.restore !== undefined
+  const restored = await rejectDeletions(pool, { stream, by, reason: fields.reason ?? null, restores })
+  const [blocked] = restored === null ? [] : await readBlockedDeletions(pool, [name])
+  if (restored === null || !blocked) throw new UsageError(`No deletions of ${name} are blocked.`)
+  const marked = restores ? 0 : (await readDeletionEvidence(pool, name)).markedWithinDay
+  const others =
+    restored > 0
+      ? ` ${plural(restored, 'row')} that had been marked as deleted within the last day ${restored === 1 ? 'lives' : 'live'} again.`
+      : marked > 0
+        ? ` ${plural(marked, 'other row')} ${marked === 1 ? 'was' : 'were'} marked as deleted within the last day and ${marked === 1 ? 'stays' : 'stay'} so: \`tidemark deletions reject ${name} --restore\` brings them back.`
+        : ''
+  const text = `${name}: the rows stay (${shareMissing(blocked)}), and its deletions are frozen until a list lacks other rows than these, or somebody looks again.${others}`
+  return { text, json: { ...blockedJson(blocked), restored } }
 }
 
-async function lookAgain(context: MirrorContext, { target }: Order): Promise<Outcome> {
-  const stream = pickStream(target, context.streams)
-  const text = await undoRejection(context.pool, stream)
-  const kind = stream.kind === 'list' ? 'incremental' : 'reconcile'
-  await requestIfPossible(context, { stream: stream.name, kind })
-  return { text, json: { stream: stream.name, frozen: false } }
+/** A rejection ends: what it kept is looked at again. */
+async function endRejection(context: MirrorContext, { target }: Order): Promise<Outcome> {
+  const { name: stream, kind } = pickStream(target, context.streams)
+  if (!(await lookAgain(context.pool, stream))) throw new UsageError(`No deletions of ${stream} are frozen.`)
+  await requestIfPossible(context, { stream, kind: kind === 'list' ? 'incremental' : 'reconcile' })
+  const next =
+    kind === 'list'
+      ? 'The next reading lists it again'
+      : 'A worker lists it again within a quarter of an hour'
+  const text = `${stream}: its deletions are frozen no more. ${next}, and asks anew if rows are still missing.`
+  return { text, json: { stream, frozen: false } }
 }
 
 /** The position that a person saw may have risen since, not fallen. Only the terminal may skip versions. */
@@ -102,11 +121,10 @@ async function rewind(context: MirrorContext, { target, fields, by, door }: Orde
   })
   if (!(await pausedStreams(pool)).has(stream.name))
     await requestIfPossible(context, { stream: stream.name, kind: 'incremental' })
-  const { from, to } = moved
-  return {
-    text: rewoundSentence(stream.name, moved),
-    json: { stream: stream.name, from: from.toString(), to: to.toString() },
-  }
+  const { name } = stream
+  const text = `${name}: the position moved from ${moved.from} to ${moved.to}.
+The next run reads on from there. If the upstream was restored from a backup, run \`tidemark verify ${name} --repair\` after it.`
+  return { text, json: { stream: name, ...snakeCased(moved) } }
 }
 
 async function stopBackfill({ pool }: MirrorContext, { target, by }: Order): Promise<Outcome> {
@@ -118,12 +136,21 @@ async function stopBackfill({ pool }: MirrorContext, { target, by }: Order): Pro
   return { text: backfillSentence(found), json: { cancelled: found.id, ...backfillJson(found) } }
 }
 
+/** For good, with a reason that is kept with the records. No later entry than `through`: what nobody has seen yet stays (P5). */
 async function dropQuarantine({ pool }: MirrorContext, { target, fields, by }: Order): Promise<Outcome> {
   const selection = selectionOf(target)
+  const { reason, records } = fields
   const through = fields.through === undefined ? null : entryIn(fields.through)
-  if (fields.records !== undefined) await expectRecords(pool, { selection, through, records: fields.records })
-  const dropped = await dropRecords(pool, { selection, through, reason: fields.reason ?? '', by })
-  return { text: droppedSentence(dropped), json: { dropped } }
+  const there = records === undefined ? null : await countQuarantine(pool, selection, through)
+  if (there !== null && records !== String(there))
+    throw new UsageError(
+      `Nothing was dropped: ${plural(there, 'record')} would go, and ${records} was typed. Look again, and type that number.`,
+    )
+  if (reason === undefined || reason === '')
+    throw new UsageError('Say why the records are dropped: the reason is kept with them.')
+  await expectEntry(pool, selection)
+  const dropped = await dropFromQuarantine(pool, selection, `${reason} (${by})`, through)
+  return { text: `${plural(dropped, 'record')} dropped.`, json: { dropped } }
 }
 
 export const mirrorActions = {
@@ -131,7 +158,7 @@ export const mirrorActions = {
   resume,
   acknowledge,
   reject,
-  lookAgain,
+  lookAgain: endRejection,
   rewind,
   cancelBackfill: stopBackfill,
   dropQuarantine,

@@ -4,8 +4,6 @@ import type { Pool, SyncContext } from '../context.ts'
 import { type Json, repeatedFields } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import {
-  countQuarantine,
-  dropFromQuarantine,
   type QuarantineEntry,
   type QuarantineSelection,
   readQuarantine,
@@ -16,7 +14,7 @@ import { pickStream, relatedStreams, type Stream, streams } from '../streams/cat
 import { isObject, parseInt64 } from '../streams/record.ts'
 import { type Quarantined, type RetryOutcome, retryQuarantine } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'
-import { plural, sentence } from '../util/text.ts'
+import { sentence } from '../util/text.ts'
 
 const entriesAtOnce = 100
 
@@ -109,36 +107,3 @@ export async function expectEntry(pool: Pool, { id }: QuarantineSelection): Prom
   if (id === null || (await streamOfEntry(pool, id)) !== null) return
   throw new UsageError(`There is no record ${id} in quarantine: \`tidemark quarantine\` lists what is there.`)
 }
-
-/** Rejects unless there are as many records as the person confirmed. */
-export async function expectRecords(
-  pool: Pool,
-  given: {
-    readonly selection: QuarantineSelection
-    readonly through: bigint | null
-    readonly records: string
-  },
-): Promise<void> {
-  const there = await countQuarantine(pool, given.selection, given.through)
-  if (given.records !== String(there))
-    throw new UsageError(
-      `Nothing was dropped: ${plural(there, 'record')} would go, and ${given.records} was typed. Look again, and type that number.`,
-    )
-}
-
-// Taking records out of quarantine for good, with a reason that is kept with them.
-type Wanted = {
-  readonly selection: QuarantineSelection
-  /** No later entry than this one: what nobody has seen yet stays (P5). */
-  readonly through?: bigint | null
-  readonly reason: string
-  readonly by: string
-}
-
-export async function dropRecords(pool: Pool, { selection, through, reason, by }: Wanted): Promise<number> {
-  if (reason === '') throw new UsageError('Say why the records are dropped: the reason is kept with them.')
-  await expectEntry(pool, selection)
-  return await dropFromQuarantine(pool, selection, `${reason} (${by})`, through ?? null)
-}
-
-export const droppedSentence = (dropped: number): string => `${plural(dropped, 'record')} dropped.`

@@ -78,8 +78,3 @@ export function reconcileSentence({
 /** Besides those that have counts of their own. */
 const otherCauses = ({ late: _late, deleted: _deleted, ...others }: DifferenceCounts): readonly string[] =>
   Object.entries(others).map(([cause, rows]) => `${count(rows)} ${cause}`)
-
-export const acknowledgedSentence = (stream: string, rows: number): string =>
-  rows === 0
-    ? `${stream}: there are no missed rows to acknowledge.`
-    : `${stream}: ${plural(rows, 'missed row')} acknowledged.`

@@ -55,12 +55,6 @@ export async function moveBack(
   return await rewindStream(pool, { stream: stream.name, position, seen: seen ?? current, ...order })
 }
 
-export const rewoundSentence = (stream: string, { from, to }: Rewound): string =>
-  [
-    `${stream}: the position moved from ${from} to ${to}.`,
-    `The next run reads on from there. If the upstream was restored from a backup, run \`tidemark verify ${stream} --repair\` after it.`,
-  ].join('\n')
-
 /** What a rewind would mean, for somebody who is to confirm it. */
 export type RewindPlan = {
   readonly from: string

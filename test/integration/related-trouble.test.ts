@@ -1,8 +1,9 @@
 // Related records when one assignment breaks what reads it, and when something is written while they are read.
 
 import { describe, expect, it } from 'vitest'
-import { dropRecords, nothingTried, selectionOf } from '../../src/operator/quarantine.ts'
+import { nothingTried, selectionOf } from '../../src/operator/quarantine.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { dropFromQuarantine } from '../../src/store/book/quarantine.ts'
 import { readRelatedAgain, readRelatedProgress } from '../../src/store/book/related.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -131,7 +132,7 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
       expect(await nothingTried(database.pool, selection)).toContain(
         'when their assignment or their list is read',
       )
-      expect(await dropRecords(database.pool, { selection, reason: 'ours', by: 'a test' })).toBe(1)
+      expect(await dropFromQuarantine(database.pool, selection, 'ours')).toBe(1)
       expect(await nothingTried(database.pool, selection)).toMatch(/^No record of .+ is in quarantine\.$/)
     })
   })
