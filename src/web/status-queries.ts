@@ -12,6 +12,7 @@ import {
   storedDescriptions,
   type UnusableDescription,
 } from '../openapi/stored.ts'
+import { type Happening, readHappeningsInWords } from '../operator/happenings.ts'
 import type { RewindPlan } from '../operator/rewind.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { type ActionLine, readActions } from '../store/book/actions.ts'
@@ -25,7 +26,6 @@ import {
   readFieldStreams,
   readFields,
 } from '../store/book/dictionary.ts'
-import { type Happening, readHappenings } from '../store/book/happenings.ts'
 import { type ClosedProblem, readClosedProblems } from '../store/book/problems.ts'
 import { readFirstLoads, readProgress } from '../store/book/progress.ts'
 import {
@@ -75,7 +75,7 @@ import {
   readRows,
 } from './row-queries.ts'
 
-export type { Happening } from '../store/book/happenings.ts'
+export type { Happening } from '../operator/happenings.ts'
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
 export type NextRun = { readonly stream: string; readonly kind: string; readonly at: Date }
 export type StreamSnapshot = StreamOverview & {
@@ -215,7 +215,7 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
     deletionEvidence: (stream) => readDeletionEvidence(pool, stream),
     actions: (page) => readActions(pool, page),
     closedProblems: (limit) => readClosedProblems(pool, limit),
-    happenings: () => readHappenings(pool, names),
+    happenings: () => readHappeningsInWords(pool, names),
     minutes: (stream, span) => readMinutes(pool, [stream], span),
     states: (span) => readStates(pool, names, span),
     requests: (span) => readRequests(pool, span),

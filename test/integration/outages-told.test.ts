@@ -1,8 +1,8 @@
 // What people are told of an outage: on its card what the upstream answered, and when it is over that it is.
 
 import { describe, expect, it } from 'vitest'
+import { readHappeningsInWords } from '../../src/operator/happenings.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { readHappenings } from '../../src/store/book/happenings.ts'
 import { noteEnd, noteProblems } from '../../src/store/book/problems.ts'
 import { openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -40,7 +40,7 @@ describe.skipIf(!hasPostgres)('an outage', () => {
 
   it('P18: of Postgres or the queue is told too, and nothing was missed only once all was read since', async () => {
     const { pool } = database
-    const texts = async () => (await readHappenings(pool, ['assignment'])).map(({ text }) => text)
+    const texts = async () => (await readHappeningsInWords(pool, ['assignment'])).map(({ text }) => text)
     const read = (when: string) =>
       pool.query(
         `insert into tidemark.stream (name, position, read_through_at) values ('assignment', 7, ${when})

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { actions } from '../../src/cli/actions.ts'
 import { pause } from '../../src/cli/pause.ts'
 import { runs } from '../../src/cli/runs.ts'
+import { readHappeningsInWords } from '../../src/operator/happenings.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { readHappenings } from '../../src/store/book/happenings.ts'
 import { UsageError } from '../../src/util/errors.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
@@ -36,14 +36,16 @@ describe.skipIf(!hasPostgres)('what was done', () => {
     })
     expect(await told(runs, '--outcome', 'failed')).toContain('No such run is recorded')
     expect(JSON.parse(await told(runs, '--kind', 'verify', '--json'))).toHaveLength(1)
-    const happenings = await readHappenings(database.pool, ['assignment'])
+    const happenings = await readHappeningsInWords(database.pool, ['assignment'])
     expect(happenings.map(({ text }) => text)).toContain('Verification: no difference')
     await database.pool.query(
       `insert into tidemark.run (stream, kind, status, started_at, finished_at, host, pid, error)
        select 'assignment', kind, 'failed', now(), now(), 'a', 1, 'no answer'
        from unnest(array['incremental', 'incremental', 'lookback']) as kind`,
     )
-    const failed = (await readHappenings(database.pool, ['assignment'])).filter(({ tone }) => tone === 'bad')
+    const failed = (await readHappeningsInWords(database.pool, ['assignment'])).filter(
+      ({ tone }) => tone === 'bad',
+    )
     expect(failed.map(({ text }) => text).toSorted()).toEqual([
       'A look-back run failed',
       'An incremental run failed',
