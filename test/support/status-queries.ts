@@ -12,49 +12,30 @@ export const emptySnapshot: Snapshot = {
   runbooksUrl: null,
 }
 
-export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQueries => ({
+const answers: Partial<StatusQueries> = {
   streams: ['assignment'],
   alertFormat: null,
-  snapshot: async () => emptySnapshot,
-  problems: async () => [],
-  runs: async () => [],
-  runSpans: async () => [],
-  readings: async () => [],
   staleAfterMs: 900_000,
-  checkpoints: async () => [],
-  backfills: async () => [],
-  quarantine: async () => [],
+  snapshot: async () => emptySnapshot,
   quarantineOf: async () => null,
   deletionEvidence: async () => ({
     ...{ samples: [], looked: { gone: 0, there: 0, unclear: 0 }, lookedAt: null },
     ...{ spread: null, runId: null, mostInARun: 0, markedWithinDay: 0 },
   }),
-  actions: async () => [],
-  closedProblems: async () => [],
-  happenings: async () => [],
-  minutes: async () => [],
-  states: async () => [],
-  requests: async () => [],
-  workers: async () => [],
   run: async () => null,
-  runsSince: async () => [],
   queueCounts: async () => null,
-  find: async () => [],
-  fields: async () => [],
-  fieldStreams: async () => [],
-  beliefs: async () => [],
   contract: async () => ({
-    descriptions: [],
-    unusable: [],
-    changes: [],
-    types: new Map(),
-    differences: [],
-    lists: [],
+    ...{ descriptions: [], unusable: [], changes: [], types: new Map(), differences: [], lists: [] },
   }),
   rows: async () => null,
   settings: () => ({ settings: [], unknown: [] }),
   record: async () => null,
   planRewind: async () => ({ from: '2', to: '1', reachedAt: null, rows: 0, expectedMs: null }),
   planBackfill: async () => ({ text: 'nothing', from: '0', to: '0' }),
-  ...more,
-})
+}
+
+/** All others answer with an empty list. */
+export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQueries =>
+  new Proxy({ ...answers, ...more } as StatusQueries, {
+    get: (known, name) => (Object.hasOwn(known, name) ? Reflect.get(known, name) : async () => []),
+  })

@@ -40,13 +40,17 @@ export async function readQuarantine(
   return rows
 }
 
-/** The highest id of a stream; null when it has none. */
-export async function newestInQuarantine(client: Queryable, stream: string): Promise<string | null> {
-  const { rows } = await client.query<{ id: string | null }>(
-    'select max(id)::text as id from tidemark.quarantine where dropped_at is null and stream = $1',
+/** How many of a stream there are, and the highest id; null when it has none. */
+export async function readQuarantineOf(
+  client: Queryable,
+  stream: string,
+): Promise<{ readonly records: number; readonly through: string } | null> {
+  const { rows } = await client.query<{ records: number; through: string }>(
+    `select count(*)::int as records, max(id)::text as through
+     from tidemark.quarantine where dropped_at is null and stream = $1 having count(*) > 0`,
     [stream],
   )
-  return rows[0]?.id ?? null
+  return rows[0] ?? null
 }
 
 /** How many there are, up to an id. */

@@ -93,8 +93,7 @@ export function createPageEncoder(
     }
     let copyRows = openCopyRows(rows.length, spare)
     let encodePlain = onlyHashes ? hashPlainRow : encodePlainRow
-    let known: readonly NewField[] = []
-    let sinceBreath = 0
+    let [known, sinceBreath]: [readonly NewField[], number] = [[], 0]
     for (let next = 0; next < rows.length; next += someRows) {
       if (sinceBreath >= rowsWithoutABreath) {
         await breathe()

@@ -22,7 +22,7 @@ export const quarantinePage: Page = {
     const page = { after, limit: pageSize + 1, mostCharacters: mostCharacters + 1 }
     // Read before the list, so that the forms cover no entry that the list does not lead to.
     const whole = viewer.canAct && stream !== null ? await statusQueries.quarantineOf(stream) : null
-    const found = await statusQueries.quarantine(stream, page)
+    const found = await statusQueries.quarantine({ stream, id: null }, page)
     const shown = found.slice(0, pageSize)
     const last = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
     return html`<p class="lead">Records that cannot be stored as rows are kept here whole, so that nothing is lost. After a record was corrected upstream, it becomes a row when it next changes, or when you try it again.</p>

@@ -99,8 +99,8 @@ ${actionForm(viewer, `/streams/${stream}/acknowledge`, html`<button>Acknowledge 
 async function lastDay({ statusQueries, now }: PageContext, stream: string): Promise<Html> {
   const [fine, coarse] = [dayUntil(now, 5), dayUntil(now, 15)]
   const [ages, rows, runs] = await Promise.all([
-    statusQueries.minutes(stream, fine),
-    statusQueries.minutes(stream, coarse),
+    statusQueries.minutes([stream], fine),
+    statusQueries.minutes([stream], coarse),
     statusQueries.runSpans([stream]),
   ])
   return html`<section class="card">${lagChart(ages, fine, statusQueries.staleAfterMs)}</section>
