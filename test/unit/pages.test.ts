@@ -70,7 +70,7 @@ describe('the page of beliefs', () => {
   const show = async (lines: readonly BeliefLine[], viewer = readOnlyViewer) =>
     shownBy(
       await upstreamPage.body({
-        statusQueries: statusQueriesWith({ beliefs: async () => lines }),
+        statusQueries: statusQueriesWith({ beliefs: async () => [...lines] }),
         viewer,
         query: new URLSearchParams(),
         params: {},

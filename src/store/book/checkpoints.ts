@@ -1,10 +1,14 @@
 // A stream's position, now and in the past: where it was, when it got somewhere, and how an operator moves it back.
 
+import { and, desc, eq, isNull, lt, lte, min } from 'drizzle-orm'
 import type { ClientBase, Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { qualified, readTableSchema, versionSql } from '../schema/table-schema.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import { beliefTable } from '../tables/findings.ts'
+import { checkpointTable, streamTable } from '../tables/state.ts'
+import { ask, asText } from './ask.ts'
 
 export type Reach = {
   readonly stream: string
@@ -26,11 +30,9 @@ export async function readReach(client: Queryable, streams: readonly string[]): 
 
 /** The position as it is now; 0 before the first. */
 export async function livePosition(client: Queryable, stream: string): Promise<bigint> {
-  const { rows } = await client.query<{ position: string }>(
-    'select position::text from tidemark.stream where name = $1',
-    [stream],
-  )
-  return BigInt(rows[0]?.position ?? 0)
+  const { position, name } = streamTable
+  const [found] = await ask(client, (db) => db.select({ position }).from(streamTable).where(eq(name, stream)))
+  return found?.position ?? 0n
 }
 
 /** In SQL: a checkpoint of the present epoch. Versions of one before it were those of another upstream. $1 is the stream. */
@@ -83,82 +85,79 @@ export async function countBetween(
   return rows[0]?.rows ?? 0
 }
 
-// The history of positions, as people and programs read it.
-export type Checkpoint = {
-  readonly id: string
-  readonly stream: string
-  readonly position: string
-  readonly reached_at: Date
-  /** Why the position went back; null when it rose. */
-  readonly reason: string | null
-  /** Who moved it back; null when a run did. */
-  readonly moved_by: string | null
-}
+/** A position that was reached. Why it went back, and who moved it: null when it rose, or a run did. */
+export type Checkpoint = Awaited<ReturnType<typeof readCheckpoints>>[number]
 
 /** The newest first, those with a lower id than `before`, reached at `until` at the latest; null: whatever there is. */
-export async function readCheckpoints(
+export function readCheckpoints(
   client: Queryable,
-  {
-    stream,
-    limit,
-    before = null,
-    until = null,
-  }: {
+  asked: {
     readonly stream: string | null
     readonly limit: number
     readonly before?: string | null
     readonly until?: Date | null
   },
-): Promise<readonly Checkpoint[]> {
-  const { rows } = await client.query<Checkpoint>(
-    `select id::text, stream, position::text, reached_at, reason, moved_by
-     from tidemark.checkpoint as known
-     where ($1::text is null or stream = $1) and ($3::bigint is null or known.id < $3)
-       and ($4::timestamptz is null or reached_at <= $4)
-     -- Without the table it would be the text above, and 9 the newest of ten.
-     order by known.id desc
-     limit $2`,
-    [stream, limit, before, until],
+) {
+  const { id, stream, position, reachedAt, reason, movedBy } = checkpointTable
+  return ask(client, (db) =>
+    db
+      .select({
+        ...{ id: asText(id), stream, position: asText(position) },
+        ...{ reached_at: reachedAt, reason, moved_by: movedBy },
+      })
+      .from(checkpointTable)
+      .where(
+        and(
+          asked.stream === null ? undefined : eq(stream, asked.stream),
+          asked.before ? lt(id, BigInt(asked.before)) : undefined,
+          asked.until ? lte(reachedAt, asked.until) : undefined,
+        ),
+      )
+      .orderBy(desc(id))
+      .limit(asked.limit),
   )
-  return rows
 }
 
-export async function findCheckpoint(
-  client: Queryable,
-  id: bigint,
-): Promise<Pick<Checkpoint, 'stream' | 'position'> | null> {
-  const { rows } = await client.query<Pick<Checkpoint, 'stream' | 'position'>>(
-    'select stream, position::text from tidemark.checkpoint where id = $1',
-    [id.toString()],
+export async function findCheckpoint(client: Queryable, id: bigint) {
+  const { stream, position } = checkpointTable
+  const [found] = await ask(client, (db) =>
+    db
+      .select({ stream, position: asText(position) })
+      .from(checkpointTable)
+      .where(eq(checkpointTable.id, id)),
   )
-  return rows[0] ?? null
+  return found ?? null
 }
 
 /** Null when there is none. */
 export async function firstCheckpointAt(client: Queryable, stream: string): Promise<Date | null> {
-  const { rows } = await client.query<{ reached_at: Date | null }>(
-    'select min(reached_at) as reached_at from tidemark.checkpoint where stream = $1',
-    [stream],
+  const { reachedAt } = checkpointTable
+  const [found] = await ask(client, (db) =>
+    db
+      .select({ at: min(reachedAt) })
+      .from(checkpointTable)
+      .where(eq(checkpointTable.stream, stream)),
   )
-  return rows[0]?.reached_at ?? null
+  return found?.at ?? null
 }
 
 /** The field that a stream's row versions are in; null: nobody has found it out yet, or it is doubted. */
 export async function readVersionField(client: Queryable, stream: string): Promise<string | null> {
-  const { rows } = await client.query<{ value: string }>(
-    `select value from tidemark.belief where stream = $1 and name = 'version_field' and expires_at is null`,
-    [stream],
+  const { stream: of, name, value, expiresAt } = beliefTable
+  const [found] = await ask(client, (db) =>
+    db
+      .select({ value })
+      .from(beliefTable)
+      .where(and(eq(of, stream), eq(name, 'version_field'), isNull(expiresAt))),
   )
-  return rows[0]?.value ?? null
+  return found?.value ?? null
 }
 
 /** The field that is the key of a list stream, where it was found in the data. */
 export async function readKeyField(client: Queryable, stream: string): Promise<string | null> {
-  const { rows } = await client.query<{ key_field: string | null }>(
-    'select key_field from tidemark.stream where name = $1',
-    [stream],
-  )
-  return rows[0]?.key_field ?? null
+  const { keyField, name } = streamTable
+  const [found] = await ask(client, (db) => db.select({ keyField }).from(streamTable).where(eq(name, stream)))
+  return found?.keyField ?? null
 }
 
 export type Rewind = {

@@ -1,9 +1,12 @@
 // What is in schema `bi`: its views with their columns, and what is known of the fields behind them. Read-only.
 
-import { type Ground, isOutdated } from '../../streams/beliefs.ts'
+import { type AnyColumn, and, eq, getTableColumns, or, sql } from 'drizzle-orm'
+import { isOutdated } from '../../streams/beliefs.ts'
 import { type MirroredStream, relatedStreams } from '../../streams/catalog.ts'
 import { historyOf } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
+import { beliefTable, fieldTable } from '../tables/findings.ts'
+import { ask } from './ask.ts'
 
 export type ColumnMap = {
   readonly name: string
@@ -71,75 +74,66 @@ export async function readSchemaMap(
   return rows
 }
 
-// The data dictionary as people search it. Read-only.
-export type FieldLine = {
-  readonly stream: string
-  readonly sourceName: string
-  /** Null when the field has no column: its values are in `_rescued`, or it was only ever null. */
-  readonly columnName: string | null
-  readonly columnType: string | null
-  readonly note: string | null
-  readonly firstSeenAt: Date
-  readonly lastSeenAt: Date
-  readonly rescued: number
-  /** From 0 to 1; null before the first record was counted. */
-  readonly nullShare: number | null
+// The data dictionary as people search it.
+const fieldLine = {
+  stream: fieldTable.stream,
+  sourceName: fieldTable.sourceName,
+  columnName: fieldTable.columnName,
+  columnType: fieldTable.columnType,
+  note: fieldTable.note,
+  firstSeenAt: fieldTable.firstSeenAt,
+  lastSeenAt: fieldTable.lastSeenAt,
+  rescued: fieldTable.rescued,
+  nullShare: sql<number | null>`${fieldTable.nullShare}::float8`,
 }
+export type FieldLine = Awaited<ReturnType<typeof readFields>>[number]
 
 /** Those of a stream (null: of all) whose name or column holds the text, whatever its case. */
-export async function readFields(
+export function readFields(
   client: Queryable,
   { stream, text }: { readonly stream: string | null; readonly text: string },
   limit: number,
-): Promise<readonly FieldLine[]> {
-  const { rows } = await client.query<FieldLine>(
-    `select stream, source_name as "sourceName", column_name as "columnName", column_type as "columnType", note,
-       first_seen_at as "firstSeenAt", last_seen_at as "lastSeenAt", rescued::float8 as rescued, null_share::float8 as "nullShare"
-     from tidemark.field
-     where ($1::text is null or stream = $1)
-       and ($2 = '' or strpos(lower(source_name), lower($2)) > 0 or strpos(lower(column_name), lower($2)) > 0)
-     order by stream, source_name limit $3`,
-    [stream, text, limit],
+) {
+  const { stream: known, sourceName, columnName } = fieldTable
+  const holds = (name: AnyColumn) => sql`strpos(lower(${name}), lower(${text})) > 0`
+  return ask(client, (db) =>
+    db
+      .select(fieldLine)
+      .from(fieldTable)
+      .where(
+        and(
+          stream === null ? undefined : eq(known, stream),
+          text === '' ? undefined : or(holds(sourceName), holds(columnName)),
+        ),
+      )
+      .orderBy(known, sourceName)
+      .limit(limit),
   )
-  return rows
 }
 
 /** The streams that have any. */
 export async function readFieldStreams(client: Queryable): Promise<readonly string[]> {
-  const { rows } = await client.query<{ stream: string }>(
-    'select distinct stream from tidemark.field order by stream',
-  )
-  return rows.map(({ stream }) => stream)
+  const { stream } = fieldTable
+  const found = await ask(client, (db) => db.selectDistinct({ stream }).from(fieldTable).orderBy(stream))
+  return found.map((one) => one.stream)
 }
 
-// Beliefs about the upstream as people read them. Read-only.
-export type BeliefLine = {
-  readonly stream: string
-  readonly name: string
-  readonly value: string
-  readonly evidence: string
-  readonly firstAt: Date
-  readonly testedAt: Date
-  /** It is doubted from then on; null: as long as beliefs of its kind last. */
-  readonly expiresAt: Date | null
-  /** Since when runs rely on it; null: none does. */
-  readonly restsSince: Date | null
-  readonly previousValue: string | null
-  /** When it flipped; null when it never did. */
-  readonly changedAt: Date | null
-}
+/** A belief about the upstream. It is doubted from `expiresAt` on; null: as long as beliefs of its kind last. */
+export type BeliefLine = Awaited<ReturnType<typeof readBeliefs>>[number]
 
-export async function readBeliefs(client: Queryable): Promise<readonly BeliefLine[]> {
-  const { rows } = await client.query<BeliefLine & Ground & { readonly fieldNow: string | null }>(
-    `select stream, name, value, evidence, first_at as "firstAt", tested_at as "testedAt",
-       expires_at as "expiresAt", rests_since as "restsSince", previous_value as "previousValue", changed_at as "changedAt",
-       version_field as "versionField", rule, (
-         select value from tidemark.belief as field
-         where field.stream = belief.stream and field.name = 'version_field' and field.expires_at is null
-       ) as "fieldNow"
-     from tidemark.belief order by stream, name`,
+export async function readBeliefs(client: Queryable) {
+  const { restsFrom: _, ...columns } = getTableColumns(beliefTable)
+  const fieldNow = sql<string | null>`(
+    select value from tidemark.belief as field
+    where field.stream = belief.stream and field.name = 'version_field' and field.expires_at is null
+  )`
+  const found = await ask(client, (db) =>
+    db
+      .select({ ...columns, fieldNow })
+      .from(beliefTable)
+      .orderBy(beliefTable.stream, beliefTable.name),
   )
-  return rows.map(({ versionField, rule, fieldNow, ...line }) => ({
+  return found.map(({ versionField, rule, fieldNow, ...line }) => ({
     ...line,
     expiresAt: isOutdated(line.name, { versionField, rule }, fieldNow) ? line.testedAt : line.expiresAt,
   }))

@@ -1,25 +1,13 @@
 // Problems: what people were told of them, so that several workers tell it once; those there were, with what ended them; and notices of
 // problems that no table shows by itself.
 
+import { eq, inArray, ne } from 'drizzle-orm'
 import type { Pool } from 'pg'
 import { inTurn, type Queryable } from '../server/session.ts'
+import { noticeTable, type problemHistoryTable, problemTable } from '../tables/problems.ts'
+import { ask, overwritten } from './ask.ts'
 
-export type Alert = {
-  readonly key: string
-  readonly kind: string
-  readonly stream: string | null
-  readonly what: string
-  readonly whatToDo: string
-  /** When it was first seen. */
-  readonly since: Date
-  /** Since when it is no longer seen; null while it stands. */
-  readonly goneSince: Date | null
-  /** When people were told that it began. */
-  readonly toldAt: Date | null
-  /** How often it could not be sent. */
-  readonly attempts: number
-  readonly retryAt: Date | null
-}
+export type Alert = Readonly<typeof problemTable.$inferSelect>
 export type AlertBook = {
   read(): Promise<readonly Alert[]>
   write(alerts: readonly Alert[]): Promise<void>
@@ -31,31 +19,29 @@ export const withAlertBook = (pool: Pool, work: (book: AlertBook) => Promise<voi
   inTurn(pool, 'alerts', () => work(bookOf(pool)))
 
 const bookOf = (client: Queryable): AlertBook => ({
-  async read() {
-    const { rows } = await client.query<Alert>(
-      `select key, kind, stream, what, what_to_do as "whatToDo", since, gone_since as "goneSince", told_at as "toldAt",
-         attempts, retry_at as "retryAt"
-       from tidemark.problem order by since, key`,
-    )
-    return rows
-  },
+  read: () =>
+    ask(client, (db) => db.select().from(problemTable).orderBy(problemTable.since, problemTable.key)),
   async write(alerts) {
-    await client.query(
-      `insert into tidemark.problem
-         (key, kind, stream, what, what_to_do, since, gone_since, told_at, attempts, retry_at)
-       select key, kind, stream, what, "whatToDo", since, "goneSince", "toldAt", attempts, "retryAt"
-       from jsonb_to_recordset($1) as given (
-         key text, kind text, stream text, what text, "whatToDo" text, since timestamptz, "goneSince" timestamptz,
-         "toldAt" timestamptz, attempts int, "retryAt" timestamptz
-       )
-       on conflict (key) do update
-       set what = excluded.what, what_to_do = excluded.what_to_do, gone_since = excluded.gone_since,
-           told_at = excluded.told_at, attempts = excluded.attempts, retry_at = excluded.retry_at`,
-      [JSON.stringify(alerts)],
-    )
+    if (alerts.length > 0)
+      await ask(client, (db) =>
+        db
+          .insert(problemTable)
+          .values([...alerts])
+          .onConflictDoUpdate({
+            target: problemTable.key,
+            set: overwritten(problemTable, [
+              'what',
+              'whatToDo',
+              'goneSince',
+              'toldAt',
+              'attempts',
+              'retryAt',
+            ]),
+          }),
+      )
   },
   async forget(keys) {
-    await client.query('delete from tidemark.problem where key = any ($1)', [keys])
+    await ask(client, (db) => db.delete(problemTable).where(inArray(problemTable.key, [...keys])))
   },
 })
 
@@ -111,11 +97,10 @@ export async function forgetOldProblems(client: Queryable): Promise<void> {
   await client.query(`delete from tidemark.problem_history where ended_at < now() - interval '${keptFor}'`)
 }
 
-export type ClosedProblem = {
-  readonly kind: string
-  readonly stream: string | null
-  readonly what: string
-  readonly since: Date
+export type ClosedProblem = Pick<
+  typeof problemHistoryTable.$inferSelect,
+  'kind' | 'stream' | 'what' | 'since'
+> & {
   readonly endedAt: Date
   /** What somebody did about it shortly before; null: it ended by itself. */
   readonly by: { readonly action: string; readonly who: string; readonly door: string } | null
@@ -156,29 +141,21 @@ export async function readClosedProblems(
   return rows
 }
 
-export type Notice = {
-  /** The same as long as it is the same problem. */
-  readonly key: string
-  readonly what: string
-  readonly since: Date
-}
+export type Notice = Readonly<typeof noticeTable.$inferSelect>
 
 /** If the problem is noted already, it keeps the time at which it began. */
-export async function noteProblem(pool: Pool, { key, what }: Omit<Notice, 'since'>): Promise<void> {
-  await pool.query(
-    `insert into tidemark.notice (key, what) values ($1, $2)
-     on conflict (key) do update set what = excluded.what where notice.what <> excluded.what`,
-    [key, what],
+export async function noteProblem(client: Queryable, { key, what }: Omit<Notice, 'since'>): Promise<void> {
+  await ask(client, (db) =>
+    db
+      .insert(noticeTable)
+      .values({ key, what })
+      .onConflictDoUpdate({ target: noticeTable.key, set: { what }, setWhere: ne(noticeTable.what, what) }),
   )
 }
 
-export async function forgetProblem(pool: Pool, key: string): Promise<void> {
-  await pool.query('delete from tidemark.notice where key = $1', [key])
+export async function forgetProblem(client: Queryable, key: string): Promise<void> {
+  await ask(client, (db) => db.delete(noticeTable).where(eq(noticeTable.key, key)))
 }
 
-export async function readNotices(pool: Queryable): Promise<readonly Notice[]> {
-  const { rows } = await pool.query<Notice>(
-    'select key, what, since from tidemark.notice order by since, key',
-  )
-  return rows
-}
+export const readNotices = (client: Queryable): Promise<readonly Notice[]> =>
+  ask(client, (db) => db.select().from(noticeTable).orderBy(noticeTable.since, noticeTable.key))

@@ -1,10 +1,13 @@
 // The run ledger as people read it: the newest first, by what they look for; one run with all that was noted of it; and the last hour
 // as a chart shows it.
 
+import { and, desc, eq, getTableColumns, lt, sql } from 'drizzle-orm'
 import pg from 'pg'
 import { kinds } from '../../streams/catalog.ts'
 import type { RunStep } from '../../streams/run-steps.ts'
 import type { Queryable } from '../server/session.ts'
+import { runTable } from '../tables/runs.ts'
+import { ask, asText } from './ask.ts'
 
 /** Of a line `held` of tidemark.lease: whether the process of Postgres that it names still serves the run. */
 export const isAliveSql = `exists (
@@ -53,62 +56,51 @@ export type RunFilter = {
   /** A status, or `changed`: whatever changed the mirror. */
   readonly outcome: string | null
 }
-export type RunLine = {
-  readonly id: string
-  readonly stream: string
-  readonly kind: string
-  readonly status: string
-  readonly startedAt: Date
-  readonly finishedAt: Date | null
-  readonly positionFrom: string | null
-  readonly positionTo: string | null
-  readonly inserted: number
-  readonly updated: number
-  readonly unchanged: number
-  readonly markedDeleted: number
-  readonly rescued: number
-  readonly quarantined: number
-  readonly requests: number
-  readonly error: string | null
-  readonly note: string | null
-  /** How many runs in a row this line stands for. */
-  readonly polls: number
+const { differences, steps, isIdle: _, ...columns } = getTableColumns(runTable)
+const runStory = {
+  ...columns,
+  id: asText(runTable.id),
+  positionFrom: asText(runTable.positionFrom),
+  positionTo: asText(runTable.positionTo),
 }
+const { host: _host, pid: _pid, bytes: _bytes, errorCode: _errorCode, ...runLine } = runStory
+/** As many runs in a row share it as `polls` says. */
+export type RunLine = Awaited<ReturnType<typeof readRuns>>[number]
 
 /** Those with a lower id than `before`; null: from the newest. */
-export async function readRuns(
+export function readRuns(
   client: Queryable,
   { stream, kind, outcome }: RunFilter,
   page: { readonly before: string | null; readonly limit: number },
-): Promise<readonly RunLine[]> {
-  const { rows } = await client.query<RunLine>(
-    `select id::text, stream, kind, status, started_at as "startedAt", finished_at as "finishedAt",
-       position_from::text as "positionFrom", position_to::text as "positionTo",
-       inserted::float8 as inserted, updated::float8 as updated, unchanged::float8 as unchanged,
-       marked_deleted::float8 as "markedDeleted", rescued::float8 as rescued, quarantined::float8 as quarantined,
-       requests::float8 as requests, error, note, polls
-     from tidemark.run as known
-     where ($1::text is null or stream = $1) and ($2::text is null or kind = $2)
-       and case when $3::text is null then true
-                when $3 = 'changed' then known.inserted + known.updated + known.marked_deleted > 0
-                else status = $3 end
-       and ($4::bigint is null or known.id < $4)
-     order by known.id desc limit $5`,
-    [stream, kind, outcome, page.before, page.limit],
+) {
+  const { inserted, updated, markedDeleted } = runTable
+  const hasChanged = sql`${inserted} + ${updated} + ${markedDeleted} > 0`
+  return ask(client, (db) =>
+    db
+      .select(runLine)
+      .from(runTable)
+      .where(
+        and(
+          stream === null ? undefined : eq(runTable.stream, stream),
+          kind === null ? undefined : eq(runTable.kind, kind),
+          outcome === null
+            ? undefined
+            : outcome === 'changed'
+              ? hasChanged
+              : sql`${runTable.status} = ${outcome}`,
+          page.before === null ? undefined : lt(runTable.id, BigInt(page.before)),
+        ),
+      )
+      .orderBy(desc(runTable.id))
+      .limit(page.limit),
   )
-  return rows
 }
 
 // The last run of each kind of each stream, from the ledger. Read-only.
-export type LatestRun = {
-  readonly stream: string
-  readonly kind: string
-  readonly status: string
-  readonly startedAt: Date
-  readonly finishedAt: Date | null
-  readonly note: string | null
-  readonly error: string | null
-}
+export type LatestRun = Pick<
+  RunLine,
+  'stream' | 'kind' | 'status' | 'startedAt' | 'finishedAt' | 'note' | 'error'
+>
 
 export async function readLatestRuns(
   client: Queryable,
@@ -174,81 +166,45 @@ export async function readRowRates(client: Queryable): Promise<RowRates> {
   return { from: rows[0]?.from ?? new Date(0), bucketMs, buckets, streams }
 }
 
-export type RunStory = {
-  readonly id: string
-  readonly stream: string
-  readonly kind: string
-  readonly status: string
-  readonly startedAt: Date
-  readonly finishedAt: Date | null
-  readonly host: string
-  readonly pid: number
-  readonly positionFrom: string | null
-  readonly positionTo: string | null
-  readonly inserted: number
-  readonly updated: number
-  readonly unchanged: number
-  readonly rescued: number
-  readonly quarantined: number
-  readonly markedDeleted: number
-  readonly requests: number
-  readonly bytes: number
-  readonly error: string | null
-  readonly errorCode: string | null
-  readonly note: string | null
-  readonly polls: number
-  /** What it did; where runs share a line, what the last one did. Null where it was over at once. */
-  readonly steps: readonly RunStep[] | null
-  /** How many differences it found, by cause. */
-  readonly causes: Readonly<Record<string, number>> | null
-  /** Some of them. */
-  readonly differences: readonly {
-    readonly key: string
-    readonly cause: string
-    readonly fields: readonly string[]
-    readonly cure: string | null
-  }[]
-  readonly lateArrivals: readonly { readonly key: string; readonly lateMs: number }[]
-  readonly checkpoints: readonly { readonly position: string; readonly at: string }[]
-}
+export type RunStory = NonNullable<Awaited<ReturnType<typeof readRun>>>
 
 const mostOfEach = 25
 
-/** Null when it is not known, or was forgotten. */
-export async function readRun(client: Queryable, id: string): Promise<RunStory | null> {
-  const { rows } = await client.query<RunStory>(
-    `select id::text, stream, kind, status, started_at as "startedAt", finished_at as "finishedAt", host, pid,
-       position_from::text as "positionFrom", position_to::text as "positionTo",
-       inserted::float8 as inserted, updated::float8 as updated, unchanged::float8 as unchanged,
-       rescued::float8 as rescued, quarantined::float8 as quarantined, marked_deleted::float8 as "markedDeleted",
-       requests::float8 as requests, bytes::float8 as bytes, error, error_code as "errorCode", note, polls, steps,
-       differences as causes,
-       coalesce((
-         select jsonb_agg(jsonb_build_object('key', key, 'cause', cause, 'fields', fields, 'cure', cure)) from (
-           select * from tidemark.difference
-           where difference.stream = run.stream and run_id = run.id order by difference.id limit ${mostOfEach}
-         ) as shown
-       ), '[]') as differences,
-       coalesce((
-         select jsonb_agg(jsonb_build_object('key', key, 'lateMs', late_ms)) from (
-           select * from tidemark.late_arrival
-           where late_arrival.stream = run.stream and run_id = run.id
-             and found_at between run.started_at and coalesce(run.finished_at, now())
-           order by late_arrival.id limit ${mostOfEach}
-         ) as shown
-       ), '[]') as "lateArrivals",
-       coalesce((
-         select jsonb_agg(jsonb_build_object('position', position::text, 'at', reached_at)) from (
-           select * from tidemark.checkpoint
-           where checkpoint.stream = run.stream and run_id = run.id
-             and reached_at between run.started_at and coalesce(run.finished_at, now()) + interval '1 second'
-           order by checkpoint.id limit ${mostOfEach}
-         ) as shown
-       ), '[]') as checkpoints
-     from tidemark.run where id = $1`,
-    [id],
+/** Some of the lines that a run left in a table, as a list of objects. */
+const leftBy = <Line>(table: 'difference' | 'late_arrival' | 'checkpoint', line: string, where: string) =>
+  sql<readonly Line[]>`coalesce((
+    select jsonb_agg(jsonb_build_object(${sql.raw(line)})) from (
+      select * from tidemark.${sql.raw(table)} as one
+      where one.stream = run.stream and run_id = run.id and ${sql.raw(where)} order by one.id limit ${sql.raw(String(mostOfEach))}
+    ) as shown
+  ), '[]')`
+
+/** Null when it is not known, or was forgotten. `steps`: where runs share a line, those of the last one. */
+export async function readRun(client: Queryable, id: string) {
+  const whileItRan = 'between run.started_at and coalesce(run.finished_at, now())'
+  const [found] = await ask(client, (db) =>
+    db
+      .select({
+        ...runStory,
+        steps: sql<readonly RunStep[] | null>`${steps}`,
+        /** How many differences it found, by cause. */
+        causes: sql<Readonly<Record<string, number>> | null>`${differences}`,
+        differences: leftBy<{ key: string; cause: string; fields: readonly string[]; cure: string | null }>(
+          ...(['difference', `'key', key, 'cause', cause, 'fields', fields, 'cure', cure`, 'true'] as const),
+        ),
+        lateArrivals: leftBy<{ key: string; lateMs: number }>(
+          ...(['late_arrival', `'key', key, 'lateMs', late_ms`, `found_at ${whileItRan}`] as const),
+        ),
+        checkpoints: leftBy<{ position: string; at: string }>(
+          'checkpoint',
+          `'position', position::text, 'at', reached_at`,
+          `reached_at ${whileItRan} + interval '1 second'`,
+        ),
+      })
+      .from(runTable)
+      .where(eq(runTable.id, BigInt(id))),
   )
-  return rows[0] ?? null
+  return found ?? null
 }
 
 export type RunsOfHost = {

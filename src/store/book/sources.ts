@@ -1,16 +1,14 @@
 // Whose data the mirror holds, compared with what the settings name.
 
 import type { Pool } from 'pg'
-import type { ServiceName } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import { sourceTable } from '../tables/state.ts'
+import { ask } from './ask.ts'
 
-export type SourceIdentity = {
-  readonly service: ServiceName
-  readonly baseUrl: string
-  /** Whose data it shows: the client GUID, or the user that signs in. */
-  readonly account: string
-}
+export type SourceIdentity = Readonly<
+  Pick<typeof sourceTable.$inferSelect, 'service' | 'baseUrl' | 'account'>
+>
 
 export type OtherSource<Wanted extends SourceIdentity = SourceIdentity> = {
   readonly here: SourceIdentity
@@ -30,10 +28,11 @@ export async function readSources(
   client: Queryable,
   { waits = false }: HowToRead = {},
 ): Promise<readonly SourceIdentity[]> {
-  const { rows } = await client.query<{ service: ServiceName; base_url: string; account: string }>(
-    `select service, base_url, account from tidemark.source order by service ${waits ? 'for share' : ''}`,
-  )
-  return rows.map(({ service, base_url, account }) => ({ service, baseUrl: base_url, account }))
+  const { service, baseUrl, account } = sourceTable
+  return await ask(client, (db) => {
+    const query = db.select({ service, baseUrl, account }).from(sourceTable).orderBy(service)
+    return waits ? query.for('share') : query
+  })
 }
 
 /** The services whose rows here came from another source than the settings name. */

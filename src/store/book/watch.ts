@@ -1,9 +1,12 @@
 // What workers note for those who watch: that they are there, what each minute was like, and what requests to the upstream came to.
 // Minutes thin out to hours after eight days, and hours go after ninety.
 
+import { eq, getTableColumns, sql } from 'drizzle-orm'
 import pg, { type Pool } from 'pg'
 import { DatabaseError } from '../../util/errors.ts'
 import { inTurn, type Queryable, withConnection } from '../server/session.ts'
+import { workerTable } from '../tables/progress.ts'
+import { ask } from './ask.ts'
 import { isUnexplainedSql, type Unexplained } from './symptoms.ts'
 
 export type WorkerLine = {
@@ -66,7 +69,7 @@ async function writeLine(client: Queryable, line: WorkerLine): Promise<void> {
 }
 
 export async function forgetWorker(client: Queryable, id: string): Promise<void> {
-  await client.query('delete from tidemark.worker where id = $1', [id])
+  await ask(client, (db) => db.delete(workerTable).where(eq(workerTable.id, id)))
 }
 
 /** The better ones first: of a minute the worst is kept. */
@@ -188,32 +191,19 @@ const thinServicesSql = `
   from hours join answered using (service, at) left join failed using (service, at)
   on conflict (service, at, minutes, worker) do nothing`
 
-export type WorkerSeen = {
-  readonly id: string
-  readonly host: string
-  readonly pid: number
-  readonly version: string
-  readonly startedAt: Date
-  readonly seenAt: Date
-  /** It has said nothing for a minute. */
-  readonly isGone: boolean
-  readonly runs: readonly { readonly stream: string; readonly kind: string; readonly since: string }[]
-  readonly waits: readonly {
-    readonly what: string
-    readonly until: string | null
-    /** What the worker knows of a part that does not work. */
-    readonly part?: Readonly<Record<string, unknown>>
-  }[]
-}
+export type WorkerSeen = Awaited<ReturnType<typeof readWorkers>>[number]
 
-export async function readWorkers(client: Queryable): Promise<readonly WorkerSeen[]> {
-  const { rows } = await client.query<WorkerSeen>(
-    `select id, host, pid, version, started_at as "startedAt", seen_at as "seenAt",
-       seen_at < now() - interval '1 minute' as "isGone", runs, waits
-     from tidemark.worker order by started_at, id`,
+export const readWorkers = (client: Queryable) =>
+  ask(client, (db) =>
+    db
+      .select({
+        ...getTableColumns(workerTable),
+        /** It has said nothing for a minute. */
+        isGone: sql<boolean>`${workerTable.seenAt} < now() - interval '1 minute'`,
+      })
+      .from(workerTable)
+      .orderBy(workerTable.startedAt, workerTable.id),
   )
-  return rows
-}
 
 /** How long ago, at most, a request of any worker last succeeded, by service; those without one in the last days are left out. */
 export async function readServicesWorked(

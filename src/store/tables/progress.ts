@@ -111,6 +111,15 @@ export const serviceMinuteTable = tidemark.table(
   ],
 )
 
+type WorkerRun = { readonly stream: string; readonly kind: string; readonly since: string }
+type WorkerWait = {
+  readonly what: string
+  /** Null: as soon as it works. */
+  readonly until: string | null
+  /** What the worker knows of a part that does not work. */
+  readonly part?: Readonly<Record<string, unknown>>
+}
+
 /** The workers and what each last reported. A worker that has not reported for a minute is gone. */
 export const workerTable = tidemark.table('worker', {
   /** Unique id of the worker. */
@@ -126,7 +135,7 @@ export const workerTable = tidemark.table('worker', {
   /** When it last reported. */
   seenAt: at('seen_at').notNull(),
   /** Its current runs, as `{stream, kind, since}`. */
-  runs: jsonb('runs').notNull().default([]),
+  runs: jsonb('runs').$type<readonly WorkerRun[]>().notNull().default([]),
   /** What it waits for before it tries again, as `{what, until}`. */
-  waits: jsonb('waits').notNull().default([]),
+  waits: jsonb('waits').$type<readonly WorkerWait[]>().notNull().default([]),
 })

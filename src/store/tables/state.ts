@@ -13,11 +13,12 @@ import {
   text,
   timestamp,
 } from 'drizzle-orm/pg-core'
+import type { ServiceName } from '../../streams/catalog.ts'
 
 // The kinds of column that Tidemark's own tables are made of. Migrations are generated from the files of this folder.
 export const at = (name: string) => timestamp(name, { withTimezone: true })
 export const int8 = (name: string) => bigint(name, { mode: 'bigint' })
-export const count = (name: string) => int8(name).notNull().default(sql`0`)
+export const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(sql`0`)
 export const bytes = customType<{ data: Buffer }>({ dataType: () => 'bytea' })
 export const identity = () => int8('id').primaryKey().generatedAlwaysAsIdentity()
 
@@ -121,7 +122,7 @@ export const streamTable = tidemark.table('stream', {
 /** Whose data is here: one line for each service of the upstream. Programs with settings for another source refuse to write. */
 export const sourceTable = tidemark.table('source', {
   /** The service. */
-  service: text('service').primaryKey(),
+  service: text('service').$type<ServiceName>().primaryKey(),
   /** Its base URL. */
   baseUrl: text('base_url').notNull(),
   /** Whose data it shows: the client GUID, or the user that signs in. */
