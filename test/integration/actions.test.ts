@@ -172,7 +172,7 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     // The only one that is blocked.
     expect(await (await page.get('/approve')).text()).toContain('rows of assignment_note as deleted?')
     expect(await (await page.get('/approve?stream=assignment_note')).text()).toContain(
-      '10 of 20 rows of assignment_note (50.0 %) were missing',
+      '10 of 20 rows (50 %) of assignment_note were missing',
     )
     for (const wrong of ['9', '', '10x'])
       expect(await told('/streams/assignment_note/approve', { rows: wrong })).toContain(
