@@ -9,7 +9,7 @@ import { type HttpServer, startHttpServer } from '../../src/web/server.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
 import type { StatusQueries } from '../../src/web/status-queries.ts'
 import { quietLog } from '../support/database.ts'
-import { emptySnapshot, statusQueriesWith } from '../support/status-queries.ts'
+import { statusQueriesWith } from '../support/status-queries.ts'
 
 const assets = readAssets()
 const endings: (() => unknown)[] = []
