@@ -4,20 +4,22 @@ import { UsageError } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
 import { attachmentFields, type FieldKind } from './field-types.ts'
 
-/** Why a stream is read. */
-export const kinds = [
-  'incremental',
-  'list',
-  'lookback',
-  'deletions',
-  'probe',
-  'reconcile',
-  'backfill',
-  'verify',
-  'quarantine-retry',
-  'related',
-] as const
-export type RunKind = (typeof kinds)[number]
+/** Why a stream is read, each with its lane: runs of one lane exclude each other on a stream (P2). */
+export const laneOfKind = {
+  incremental: 'incremental',
+  // These list everything. Without row versions, a verification could not tell an old record from one that a poll has just written.
+  list: 'whole',
+  lookback: 'lookback',
+  deletions: 'deletions',
+  probe: 'probe',
+  reconcile: 'whole',
+  backfill: 'backfill',
+  verify: 'whole',
+  'quarantine-retry': 'backfill',
+  related: 'related',
+} as const
+export type RunKind = keyof typeof laneOfKind
+export const kinds = Object.keys(laneOfKind) as readonly RunKind[]
 /** Why a run was asked for: `again` is by the worker itself, for one that was cut short or missed. */
 export type Cause = 'tick' | 'webhook' | 'operator' | 'write' | 'again'
 export type RunRequest = { readonly stream: string; readonly kind: RunKind; readonly cause: Cause }

@@ -20,21 +20,14 @@ import { UsageError } from '../util/errors.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, waitUntilAvailable } from './availability.ts'
+import { failureScopeOf } from './failure-scope.ts'
 import type { Pauses } from './health.ts'
+import { isRunDue, type ScheduledKinds, scheduledKinds, wantedSchedules, whatFollows } from './kinds.ts'
+import { askForMissed, askForOverdue, isTaken } from './missed-runs.ts'
+import { runUnlessPaused } from './pausing.ts'
 import { type OpenDriver, openDriver, sessionsOfQueue } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
 import { openRequestMinutes } from './request-minutes.ts'
-import {
-  askForMissed,
-  askForOverdue,
-  failureScopeOf,
-  isRunDue,
-  isTaken,
-  readers,
-  runUnlessPaused,
-  wantedSchedules,
-  whatFollows,
-} from './scheduled-runs.ts'
 import { keepSubscribed, webhookNotice } from './subscription.ts'
 import { keepBeating, newWorkerId, startWatch, type Watch, type WorkerId } from './watch.ts'
 
@@ -165,23 +158,23 @@ async function startRuns(
   queue: OpenDriver,
   running: Set<WorkerLine['runs'][number]>,
 ): Promise<Jobs> {
-  const kinds = readers(context)
+  const kinds: ScheduledKinds = scheduledKinds(context, config)
   const { pool } = context.database
   const streams = new Map(context.streams.map((stream) => [stream.name, stream]))
   const isPaused = async (stream: string) => (await pausedStreams(pool)).has(stream)
   const reconciles = { ...config, pool, schedule: config.scheduleReconcile }
   return await startJobs({
     queue,
-    schedules: wantedSchedules(config, context.streams, kinds),
-    isDue: (tick) => isRunDue(context, config.lookbackMs, tick),
+    schedules: wantedSchedules(kinds, context.streams),
+    isDue: (tick) => isRunDue(kinds, pool, tick),
     async run(request, hooks) {
       const stream = streams.get(request.stream)
-      const read = kinds[request.kind]
+      const kind = kinds[request.kind]
       // The request is from before the stream or the kind of run was switched off.
-      if (!stream || !read || (await isTaken(reconciles, request, new Date()))) return null
+      if (!stream || !kind?.schedule(stream) || (await isTaken(reconciles, request, new Date()))) return null
       const line = { stream: request.stream, kind: request.kind, since: new Date() }
       running.add(line)
-      const reading = runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
+      const reading = runUnlessPaused(request, hooks, isPaused, (ended) => kind.read(stream, ended))
       reading.catch((error) => error instanceof SourceDiffers && onHopeless(error))
       return await reading.finally(() => running.delete(line))
     },

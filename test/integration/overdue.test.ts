@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { askForOverdue } from '../../src/worker/scheduled-runs.ts'
+import { askForOverdue } from '../../src/worker/missed-runs.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { hasBackend, redisUrlOf } from '../support/queues.ts'
 import { startTestWorker } from '../support/worker.ts'

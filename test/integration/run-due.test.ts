@@ -1,21 +1,30 @@
 // Which runs a worker takes of those that its schedules offer.
 
 import { describe, expect, it } from 'vitest'
-import { startSimulator } from '../../src/simulator/simulator.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { SyncContext } from '../../src/context.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
-import { isRunDue } from '../../src/worker/scheduled-runs.ts'
+import { isRunDue, scheduledKinds } from '../../src/worker/kinds.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
 import { begin, done } from '../support/runs.ts'
 
 const [assignment] = streams
+
+const isDueIn = (context: SyncContext, simulator: Simulator, kind: 'probe' | 'lookback') => () => {
+  const config = { ...loadConfig(environmentFor(simulator, null)), lookbackMs: 600_000 }
+  const tick = { stream: assignment.name, kind }
+  return isRunDue(scheduledKinds(context, config), context.database.pool, tick)
+}
 
 describe.skipIf(!hasPostgres)('a probe', () => {
   const database = createTestDatabase()
   it('comes once a day, also after one whose program was killed (P8)', async () => {
     await using simulator = await startSimulator({ assignments: 30 })
     await using context = await openTestContext(database, simulator)
-    const isDue = () => isRunDue(context, 600_000, { stream: assignment.name, kind: 'probe' })
+    const isDue = isDueIn(context, simulator, 'probe')
     await context.read(assignment, 'incremental', { signal })
     expect(await isDue()).toBe(true)
     await database.pool.query(
@@ -38,7 +47,7 @@ describe.skipIf(!hasPostgres)('a look-back', () => {
   it('waits for the end of a first load, and for no later run', async () => {
     await using simulator = await startSimulator({ assignments: 30 })
     await using context = await openTestContext(database, simulator)
-    const isDue = () => isRunDue(context, 600_000, { stream: assignment.name, kind: 'lookback' })
+    const isDue = isDueIn(context, simulator, 'lookback')
     expect(await isDue()).toBe(false)
     await context.read(assignment, 'incremental', { signal })
     expect(await isDue()).toBe(true)
@@ -61,7 +70,7 @@ describe.skipIf(!hasPostgres)('a look-back', () => {
         `update tidemark.run set finished_at = now() - make_interval(secs => $1) where kind = 'lookback'`,
         [seconds],
       )
-      return await isRunDue(context, 600_000, { stream: assignment.name, kind: 'lookback' })
+      return await isDueIn(context, simulator, 'lookback')()
     }
     await context.read(assignment, 'incremental', { signal })
     await context.read(assignment, 'lookback', { signal })

@@ -369,7 +369,7 @@ export const readingMutations: readonly Mutation[] = [
     promise: 'P14',
     test: 'test/unit/worker-rules.test.ts',
     name: 'look-backs that come often are all brief',
-    file: 'src/worker/scheduled-runs.ts',
+    file: 'src/worker/kinds.ts',
     find: 'lastMs !== undefined && performance.now() - lastMs < shortEveryMs',
     replace: 'lastMs !== undefined',
   },

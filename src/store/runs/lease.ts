@@ -5,27 +5,12 @@
 
 import { randomBytes } from 'node:crypto'
 import pg, { type ClientBase } from 'pg'
-import type { RunKind } from '../../streams/catalog.ts'
+import { laneOfKind, type RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
 import { isAliveSql } from '../book/runs.ts'
 import { inTransaction } from '../server/session.ts'
 
-/** Runs of one lane exclude each other on a stream. */
-export type Lane = 'incremental' | 'lookback' | 'backfill' | 'whole' | 'deletions' | 'probe' | 'related'
-
-const laneOfKind: Readonly<Record<RunKind, Lane>> = {
-  incremental: 'incremental',
-  lookback: 'lookback',
-  backfill: 'backfill',
-  'quarantine-retry': 'backfill',
-  // These list everything. Without row versions, a verification could not tell an old record from one that a poll has just written.
-  list: 'whole',
-  reconcile: 'whole',
-  verify: 'whole',
-  deletions: 'deletions',
-  probe: 'probe',
-  related: 'related',
-}
+type Lane = (typeof laneOfKind)[RunKind]
 
 /** The kinds that a run of this kind excludes, its own among them. */
 export const kindsBeside = (kind: RunKind): readonly string[] =>

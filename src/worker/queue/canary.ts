@@ -33,7 +33,7 @@ export type Consumer = {
   begin(): void
 }
 
-type Options = {
+export type WatchOptions = {
   readonly consumers: readonly Consumer[]
   readonly ping: () => Promise<void>
   /** Makes tables where they are missing, and what has to be in them. */
@@ -103,7 +103,7 @@ function openChecks(rhythmMs: number, log: Logger) {
   return { check, workedMs, sent }
 }
 
-export function watchQueue(options: Options): QueueWatch {
+export function watchQueue(options: WatchOptions): QueueWatch {
   const { consumers, rhythmMs = queueRhythmMs, everyMs = defaultEveryMs, onWork, onFailure } = options
   const closing = new AbortController()
   const { check, workedMs, sent } = openChecks(rhythmMs, options.log)
@@ -154,7 +154,7 @@ async function repair(
     anewMs,
     signal,
     log,
-  }: Options & {
+  }: WatchOptions & {
     readonly rhythmMs: number
     readonly anewMs: Map<Consumer, number>
     readonly signal: AbortSignal

@@ -2,13 +2,12 @@
 
 import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
-import type { RunOutcome } from '../../sync/perform-run.ts'
 import { withTimeout } from '../../util/waiting.ts'
-import { type QueueWatch, watchQueue } from './canary.ts'
-import { type CircuitBreaker, type FailureScope, openCircuitBreaker } from './circuit-breaker.ts'
+import { type QueueWatch, type WatchOptions, watchQueue } from './canary.ts'
+import { type CircuitBreaker, openCircuitBreaker } from './circuit-breaker.ts'
 import type { OpenDriver } from './driver.ts'
 import { again, openRunQueue, type QueueCounts } from './requests.ts'
-import { type DoRun, startRunWorker } from './run-worker.ts'
+import { type RunWorkerOptions, startRunWorker } from './run-worker.ts'
 import { type NextTick, startTickWorker, type Tick, type TickWorker, type Wanted } from './schedules.ts'
 
 export type Jobs = {
@@ -22,27 +21,20 @@ export type Jobs = {
   stop(): Promise<void>
 }
 
-export type JobsOptions = {
-  readonly queue: OpenDriver
-  readonly schedules: readonly Wanted[]
-  /** Asked at each tick. */
-  readonly isDue: (tick: Tick) => Promise<boolean>
-  readonly run: DoRun
-  readonly failureScope: (error: unknown, isRecorded: boolean) => FailureScope | null
-  readonly serviceOf: (stream: string) => string
-  readonly onOutcome: (request: RunRequest, outcome: RunOutcome, durationMs: number) => void
-  /** Another run that is due at once because of what a run has found. */
-  readonly whatFollows?: (request: RunRequest, outcome: RunOutcome) => RunRequest | null
-  /** Whether jobs get through the queue. */
-  readonly onWork?: (agoMs: number) => void
-  readonly onFailure?: (error: unknown) => void
-  /** How often that is looked at, and how long a consumer may be silent before it is tried. */
-  readonly canaries?: { readonly everyMs: number; readonly rhythmMs: number }
-  /** Enough that no stream's slow runs can keep all others from being read. */
-  readonly runsAtOnce?: number
-  readonly log: Logger
-}
+export type JobsOptions = Pick<RunWorkerOptions, 'run' | 'failureScope' | 'onOutcome' | 'log'> &
+  Partial<
+    Pick<RunWorkerOptions, 'runsAtOnce' | 'whatFollows'> & Pick<WatchOptions, 'onWork' | 'onFailure'>
+  > & {
+    readonly queue: OpenDriver
+    readonly schedules: readonly Wanted[]
+    /** Asked at each tick. */
+    readonly isDue: (tick: Tick) => Promise<boolean>
+    readonly serviceOf: (stream: string) => string
+    /** How often it is looked at whether jobs get through, and how long a consumer may be silent before it is tried. */
+    readonly canaries?: { readonly everyMs: number; readonly rhythmMs: number }
+  }
 
+/** Enough that no stream's slow runs can keep all others from being read. */
 const defaultRunsAtOnce = 8
 /** When schedules were wrong at so many checks in a row, it was no flush and no jump of the clock: another worker sets them otherwise. */
 const contestedChecks = 3
@@ -51,7 +43,7 @@ const contested =
 const drainMs = 18_000
 
 export async function startJobs(options: JobsOptions): Promise<Jobs> {
-  const { queue, run, failureScope, onOutcome, serviceOf, log } = options
+  const { queue, serviceOf, log } = options
   let watch: QueueWatch | null = null
   // That the queue is away is logged with the state of the parts.
   const onError = (error: Error) => {
@@ -73,16 +65,10 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     throw error
   })
   const worker = startRunWorker({
-    driver: queue.driver,
-    queue: runs,
-    run,
-    failureScope,
-    breaker,
-    runsAtOnce: options.runsAtOnce ?? defaultRunsAtOnce,
-    log,
-    onOutcome,
-    whatFollows: options.whatFollows ?? (() => null),
-    onError,
+    runsAtOnce: defaultRunsAtOnce,
+    whatFollows: () => null,
+    ...options,
+    ...{ driver: queue.driver, queue: runs, breaker, onError },
   })
   watch = watchQueue({
     consumers: [
@@ -94,10 +80,10 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
       await queue.prepare()
       await ticks.keepSchedules()
     },
-    onWork: options.onWork ?? (() => {}),
-    onFailure: options.onFailure ?? (() => {}),
+    onWork: () => {},
+    onFailure: () => {},
+    ...options,
     ...options.canaries,
-    log,
   })
   /** Leaves what this worker still owes to the next one: a reconcile would otherwise come only the next day. */
   async function handBack(): Promise<void> {

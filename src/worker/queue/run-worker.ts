@@ -25,7 +25,7 @@ export type RunHooks = { readonly signal: AbortSignal; readonly shouldYield: () 
 /** Null when there is nothing to do, or not for this worker. */
 export type DoRun = (request: RunRequest, hooks: RunHooks) => Promise<RunOutcome | null>
 
-type Options = {
+export type RunWorkerOptions = {
   readonly driver: Driver
   readonly queue: RunQueue
   readonly run: DoRun
@@ -46,7 +46,7 @@ export type RunWorker = Omit<Consumer, 'name' | 'queue'> & {
 
 const graceMs = 4_000
 
-export function startRunWorker(options: Options): RunWorker {
+export function startRunWorker(options: RunWorkerOptions): RunWorker {
   const { driver, runsAtOnce } = options
   const stopping = new AbortController()
   const places = watchPlaces(options)
@@ -87,7 +87,7 @@ export const leave = (worker: { close(isForced: boolean): Promise<void> }): void
   void worker.close(true).catch(() => {})
 
 async function doRun(
-  options: Options,
+  options: RunWorkerOptions,
   request: RunRequest,
   signal: AbortSignal,
   shouldYield: (startedMs: number) => boolean,
@@ -116,7 +116,7 @@ async function doRun(
 
 /** What the outcome says of the stream, its service and the database. */
 function settle(
-  { breaker, failureScope, log }: Options,
+  { breaker, failureScope, log }: RunWorkerOptions,
   request: RunRequest,
   { status, note, error, tally }: RunOutcome,
   startedMs: number,
@@ -144,7 +144,7 @@ const lookEveryMs = 1_000
 const shortestRunMs = 2_000
 
 /** Knows how many runs are under way, and, when all places are taken, how many wait. */
-function watchPlaces({ queue, runsAtOnce }: Pick<Options, 'queue' | 'runsAtOnce'>): Places {
+function watchPlaces({ queue, runsAtOnce }: Pick<RunWorkerOptions, 'queue' | 'runsAtOnce'>): Places {
   let active = 0
   let waiting = 0
   const forPlaces: (() => void)[] = []

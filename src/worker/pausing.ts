@@ -1,0 +1,46 @@
+// Keeps the worker's own runs off streams that an operator has paused. What an operator asks for by hand is done all the same.
+
+import type { RunKind, RunRequest } from '../streams/catalog.ts'
+import type { RunOutcome } from '../sync/perform-run.ts'
+
+type Hooks = { readonly signal: AbortSignal }
+
+const lookEveryMs = 1_000
+
+/** Does the run unless its stream is paused, and ends it between two pages when the stream is paused meanwhile. */
+export async function runUnlessPaused<RunHooks extends Hooks>(
+  request: RunRequest,
+  hooks: RunHooks,
+  isPaused: (stream: string) => Promise<boolean>,
+  run: (hooks: RunHooks) => Promise<RunOutcome | null>,
+): Promise<RunOutcome | null> {
+  const { stream, kind, cause } = request
+  if (await isPaused(stream)) return cause === 'operator' ? await run(hooks) : leftAlone(stream, kind)
+  const paused = new AbortController()
+  let isLooking = false
+  const look = async () => {
+    if (isLooking) return
+    isLooking = true
+    // While the database does not answer, the run finds that out by itself.
+    if (await isPaused(stream).catch(() => false)) paused.abort(new Error(`${stream} was paused`))
+    isLooking = false
+  }
+  const looking = setInterval(look, lookEveryMs)
+  try {
+    return await run({ ...hooks, signal: AbortSignal.any([hooks.signal, paused.signal]) })
+  } finally {
+    clearInterval(looking)
+  }
+}
+
+const leftAlone = (stream: string, kind: RunKind): RunOutcome => ({
+  stream,
+  kind,
+  status: 'stopped',
+  runId: null,
+  note: 'the stream is paused',
+  error: null,
+  tally: { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 0, bytes: 0 },
+  isComplete: false,
+  yielded: false,
+})
