@@ -384,6 +384,9 @@ describe('reading changes', () => {
     const refused = refuse(start({ ...options, sorting: 'unknown' }))
     expect(asked(refused)).toMatchObject({ sorts: null })
     expect(asked(answer(refused, 11, 12, 13))).toMatchObject({ sorts: null })
+    // What is known still has to be in the answer (P11).
+    const known = start({ ...options, sorting: 'unknown', anchor: { key: '10-0', version: 10n } })
+    expect(asked(refuse(known))).toMatchObject({ since: 9n, sorts: null })
   })
 
   it('believes nothing of the listing of a version in which Sorts was refused', () => {

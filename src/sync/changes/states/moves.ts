@@ -86,7 +86,7 @@ export const askEnd = (reading: Reading, behind: ObservedPage | null, page = 1):
 
 /** The upstream refuses `Sorts`: nothing holds any more that was concluded from the order of its answers. */
 export const sortsRefused = (reading: Reading, why: string): Move<'next-page'> => ({
-  reading: nextPage({ ...reading, sorting: 'refused', unread: null }),
+  reading: nextPage({ ...reading, sorting: 'refused', unread: null }, lowest(reading.cursor, reading.anchor)),
   effects: { detected: [detected('sorting', 'refused', why)] },
 })
 
