@@ -45,7 +45,7 @@ export const demo: Command = {
 const lastResortMs = 28_000
 
 async function run(call: Call): Promise<ExitCode> {
-  const { environment, values, log, stdout, signal } = call
+  const { environment, values, log, stdout } = call
   expectNoWords('demo', call)
   const before = await chooseState(call)
   const size = {
@@ -56,30 +56,36 @@ async function run(call: Call): Promise<ExitCode> {
   // The worker's log would only get between the lines of the demo.
   const quiet = log.child({}, { level: loadLogLevel(environment) ?? 'warn' })
   stdout.say('Starting a Postgres, a simulated upstream and the worker …')
-  const database = await openDatabase({ url: null, directory: resolve(demoDirectory), log: quiet })
-  try {
-    const lock = await takeOver(database, before)
-    const port = await freePort(wantedPort)
-    if (wantedPort !== 0 && port !== wantedPort)
-      stdout.say(`Port ${wantedPort} is taken, so the console is on port ${port}.`)
-    const records = before
-      ? { assignments: 0 }
-      : { assignments: size.assignments, notes: 2 * size.assignments, trackers: 30, objects: 200 }
-    await using simulator = await startSimulator({
-      ...records,
-      churnPerSecond: size.churnPerSecond,
-      look: 'recorded',
-      behaviour: { lateDelayMs: hiddenMs },
-    })
-    if (before) simulator.source.restoreBackup(before.backup)
-    forgetState()
-    await mirror({ database, simulator, port, log: quiet, signal, stdout }).finally(() => lock.release(true))
-    keepState(simulator)
-  } finally {
-    await database.close()
-  }
+  await playOn(call, { before, wantedPort, ...size }, quiet)
   stdout.say('The demo has ended, and its Postgres is stopped. `tidemark demo --continue` continues it.')
   return exitCodes.done
+}
+
+type Play = {
+  /** The demo that it goes on with. */
+  readonly before: DemoState | null
+  readonly wantedPort: number
+  readonly assignments: number
+  readonly churnPerSecond: number
+}
+
+async function playOn({ stdout, signal }: Call, play: Play, log: Logger): Promise<void> {
+  const { before, wantedPort, assignments, churnPerSecond } = play
+  await using database = await openDatabase({ url: null, directory: resolve(demoDirectory), log })
+  const lock = await takeOver(database, before)
+  const port = await freePort(wantedPort)
+  if (wantedPort !== 0 && port !== wantedPort)
+    stdout.say(`Port ${wantedPort} is taken, so the console is on port ${port}.`)
+  const records = before
+    ? { assignments: 0 }
+    : { assignments, notes: 2 * assignments, trackers: 30, objects: 200 }
+  await using simulator = await startSimulator({
+    ...{ ...records, churnPerSecond, look: 'recorded', behaviour: { lateDelayMs: hiddenMs } },
+  })
+  if (before) simulator.source.restoreBackup(before.backup)
+  forgetState()
+  await mirror({ database, simulator, port, log, signal, stdout }).finally(() => lock.release(true))
+  keepState(simulator)
 }
 
 type Mirroring = {

@@ -25,12 +25,9 @@ export async function readDescriptions({
     if (loadDescriptionConfig(environment).contract === null) return []
     const url = loadMirrorConfig(environment).databaseUrl ?? (await embeddedUrl())
     if (url === null) return []
-    const database = await openDatabase({ url, log: log.child({}, { level: 'error' }), isReadOnly: true })
-    try {
-      return await storedDescriptions(database.pool, { isWhole: true })
-    } finally {
-      await database.close()
-    }
+    const quiet = log.child({}, { level: 'error' })
+    await using database = await openDatabase({ url, log: quiet, isReadOnly: true })
+    return await storedDescriptions(database.pool, { isWhole: true })
   } catch (error) {
     log.debug({ err: error }, 'could not look up what the upstream says about itself')
     return []

@@ -203,13 +203,9 @@ async function tryRole(settings: Environment, { log }: Call): Promise<Tried> {
   const notStarted = 'not looked for: the embedded one is not started'
   if (url === '') return { checks: [{ ...good(name, notStarted), isUntold: true }] }
   try {
-    const database = await openDatabase({ url, log })
-    try {
-      await expectRole(database.pool, role)
-      return { checks: [good(name, `${role} is there`)] }
-    } finally {
-      await database.close()
-    }
+    await using database = await openDatabase({ url, log })
+    await expectRole(database.pool, role)
+    return { checks: [good(name, `${role} is there`)] }
   } catch (error) {
     return { checks: [wrong(name, error)] }
   }

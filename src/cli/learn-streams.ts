@@ -11,12 +11,9 @@ export async function learnStreams(environment: Environment, log: Logger): Promi
   try {
     const { databaseUrl: url } = loadMirrorConfig(environment)
     if (url === null && !(await hasCluster('.tidemark'))) return
-    const database = await openDatabase({ url, log: log.child({}, { level: 'error' }), isReadOnly: true })
-    try {
-      await learnAddedStreams(database.pool)
-    } finally {
-      await database.close()
-    }
+    const quiet = log.child({}, { level: 'error' })
+    await using database = await openDatabase({ url, log: quiet, isReadOnly: true })
+    await learnAddedStreams(database.pool)
   } catch (error) {
     log.debug({ err: error }, 'could not look up what streams are like that the settings add')
   }

@@ -23,29 +23,12 @@ const quietMs = 400
 
 export type LiveProgress = { end(): void }
 
-/** Of what a verb reads of a stream; `reading` left out: whatever it is. */
-export const showReading = (
+/** Of what a verb reads of a stream; `reading` left out: whatever it is. `hint` ends the block, such as what Ctrl-C does. */
+export function showReading(
   { terminal, pool, stream }: { readonly terminal: Output; readonly pool: Pool; readonly stream: string },
-  { reading, ...more }: { readonly reading?: string; readonly title?: string; readonly hint?: string } = {},
-): LiveProgress =>
-  showProgress({
-    ...{ terminal, title: stream, ...more },
-    async read() {
-      const readings = await readProgress(pool, [stream])
-      return readings.find((one) => reading === undefined || one.reading === reading) ?? null
-    },
-  })
-
-function showProgress(options: {
-  readonly terminal: Output
-  /** What is read, as the line calls it. */
-  readonly title: string
-  /** Null while nothing is recorded. */
-  readonly read: () => Promise<ReadingProgress | null>
-  /** What ends the block, such as what Ctrl-C does. */
-  readonly hint?: string
-}): LiveProgress {
-  const { terminal, title, hint = '' } = options
+  more: { readonly reading?: string; readonly title?: string; readonly hint?: string } = {},
+): LiveProgress {
+  const { reading, title = stream, hint = '' } = more
   let known: ReadingProgress | null = null
   let drawn = 0
   let frame = 0
@@ -54,7 +37,12 @@ function showProgress(options: {
     if (isAsking) return
     isAsking = true
     // If the progress cannot be read now, the last one is shown until the next try.
-    known = await options.read().catch(() => known)
+    await readProgress(pool, [stream]).then(
+      (readings) => {
+        known = readings.find((one) => reading === undefined || one.reading === reading) ?? null
+      },
+      () => {},
+    )
     isAsking = false
   }
   const clear = () => {

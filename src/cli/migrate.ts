@@ -44,46 +44,28 @@ async function run(call: Call): Promise<ExitCode> {
     if (setting.lacks === 'OWNER_ROLE') stderr.say(`${setting.name} ${remarkOn(setting)}.`)
   await using administrator =
     ownerRole === null ? null : await openAdministrator({ ...config, ownerRole }, log)
-  const database = await openDatabase({ url: config.databaseUrl, role: ownerRole, log })
-  try {
-    if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
-    // An administrator may set all limits of BI_ROLE.
-    const applied = await migrateDatabase({
-      ...{ database, streams, biSchemas, log },
-      biRole: administrator ? null : biRole,
-    })
-    const described = await makeDescribedTables(call, database)
-    if (config.workerRole !== null) await handOver(database.pool, config.workerRole)
-    await administrator?.grantReading({ biRole, biSchemas })
-    const { address } = database
-    if (values.json) stdout.json({ database: address, applied, described })
-    else {
-      stdout.say(
-        applied === 0 ? `${address} is up to date.` : `${address}: ${plural(applied, 'migration')} applied.`,
-      )
-      if (described.length > 0)
-        stdout.say(`The upstream describes ${described.join(', ')}: their tables and views have all columns.`)
-    }
-    return exitCodes.done
-  } finally {
-    await database.close()
-  }
+  await using database = await openDatabase({ url: config.databaseUrl, role: ownerRole, log })
+  if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
+  // An administrator may set all limits of BI_ROLE.
+  const applied = await migrateDatabase({
+    ...{ database, streams, biSchemas, log },
+    biRole: administrator ? null : biRole,
+  })
+  const described = await makeDescribedTables(call, database)
+  if (config.workerRole !== null) await handOver(database.pool, config.workerRole)
+  await administrator?.grantReading({ biRole, biSchemas })
+  const { address } = database
+  const done = applied === 0 ? ' is up to date.' : `: ${plural(applied, 'migration')} applied.`
+  if (values.json) stdout.json({ database: address, applied, described })
+  else stdout.say(`${address}${done}`)
+  if (described.length > 0 && !values.json)
+    stdout.say(`The upstream describes ${described.join(', ')}: their tables and views have all columns.`)
+  return exitCodes.done
 }
 
 /** Makes the roles of OWNER_ROLE and WORKER_ROLE. */
-async function openAdministrator(
-  {
-    databaseUrl,
-    ownerRole: owner,
-    workerRole: worker,
-    workerPassword,
-    biRole: bi,
-    biPassword,
-  }: MirrorConfig & {
-    readonly ownerRole: string
-  },
-  log: Logger,
-) {
+async function openAdministrator(config: MirrorConfig & { readonly ownerRole: string }, log: Logger) {
+  const { databaseUrl, workerRole: worker, workerPassword, biRole: bi, biPassword } = config
   if (databaseUrl === null || worker === null)
     throw new UsageError(
       'With OWNER_ROLE, set DATABASE_URL (as a superuser of Postgres) and WORKER_ROLE too.',
@@ -91,7 +73,9 @@ async function openAdministrator(
   const database = await openDatabase({ url: databaseUrl, log })
   const work = (given: (client: ClientBase) => Promise<void>) => withConnection(database.pool, given)
   try {
-    await work((client) => prepareRoles(client, { owner, worker, workerPassword, bi, biPassword }))
+    await work((client) =>
+      prepareRoles(client, { owner: config.ownerRole, worker, workerPassword, bi, biPassword }),
+    )
   } catch (error) {
     await database.close()
     throw error

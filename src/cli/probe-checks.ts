@@ -205,32 +205,26 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
   if (url === null) return [good('postgres', 'the embedded one, in .tidemark/ (the probe does not start it)')]
   try {
     // Opening the database checks version, encoding and rights, and says what to do about each.
-    const database = await openDatabase({ url, log })
-    try {
-      const { rows } = await database.pool.query<Found>(
-        `select current_setting('server_version') as version, current_setting('TimeZone') as time_zone,
-           pg_size_pretty(pg_database_size(current_database())) as size,
-           to_regclass('tidemark.stream') is not null as has_schema, to_regclass('tidemark.source') is not null as has_source,
-           to_regclass('tidemark.role_limit') is not null as has_limits,
-           current_user::text as role, (select rolsuper from pg_roles where rolname = current_user) as is_superuser,
-           exists (select from pg_class where oid = to_regclass('tidemark.action_log') and pg_has_role(relowner, 'usage')) as owns_record`,
-      )
-      const found = rows[0] as Found
-      const schema = found.has_schema ? 'holds a mirror' : 'holds no mirror yet'
-      const what = `${database.address}, version ${found.version}, ${schema} (${found.size}), rights sufficient`
-      return [
-        good('postgres', what),
-        good('postgres time zone', `${found.time_zone}; any is fine`),
-        ...roleChecks(found),
-        ...(config.biRole !== null && found.has_limits
-          ? await limitChecks(database.pool, config.biRole)
-          : []),
-        await sessionsCheck(database, config),
-        ...(found.has_source ? await sourceChecks(database.pool, config) : []),
-      ]
-    } finally {
-      await database.close()
-    }
+    await using database = await openDatabase({ url, log })
+    const { rows } = await database.pool.query<Found>(
+      `select current_setting('server_version') as version, current_setting('TimeZone') as time_zone,
+         pg_size_pretty(pg_database_size(current_database())) as size,
+         to_regclass('tidemark.stream') is not null as has_schema, to_regclass('tidemark.source') is not null as has_source,
+         to_regclass('tidemark.role_limit') is not null as has_limits,
+         current_user::text as role, (select rolsuper from pg_roles where rolname = current_user) as is_superuser,
+         exists (select from pg_class where oid = to_regclass('tidemark.action_log') and pg_has_role(relowner, 'usage')) as owns_record`,
+    )
+    const found = rows[0] as Found
+    const schema = found.has_schema ? 'holds a mirror' : 'holds no mirror yet'
+    const what = `${database.address}, version ${found.version}, ${schema} (${found.size}), rights sufficient`
+    return [
+      good('postgres', what),
+      good('postgres time zone', `${found.time_zone}; any is fine`),
+      ...roleChecks(found),
+      ...(config.biRole !== null && found.has_limits ? await limitChecks(database.pool, config.biRole) : []),
+      await sessionsCheck(database, config),
+      ...(found.has_source ? await sourceChecks(database.pool, config) : []),
+    ]
   } catch (error) {
     return [wrong('postgres', error)]
   }

@@ -10,14 +10,7 @@ import {
   verdictInWords,
 } from '../problems/stream-state.ts'
 import { livingRows, type StreamOverview } from '../store/book/streams.ts'
-import {
-  estimate,
-  isTold,
-  outlookInWords,
-  percent,
-  type ReadingProgress,
-  rowsInWords,
-} from '../streams/load-progress.ts'
+import { estimate, isTold, percent, type ReadingProgress, readingInWords } from '../streams/load-progress.ts'
 import { notSettledBecause, type Settling } from '../streams/settling.ts'
 import { count, shortSpan } from '../util/text.ts'
 import { type Mark, type Output, wrapped } from './output.ts'
@@ -183,14 +176,7 @@ function columnsThatFit(widths: readonly number[], width: number): readonly numb
 function readingLines({ readings, now }: Status, out: Look, width: number): readonly string[] {
   const lines = readings.filter(isTold).flatMap((reading) => {
     const seen = estimate(reading, now)
-    const facts = [
-      rowsInWords(reading),
-      seen.rowsPerSecond === null ? null : `${count(Math.round(seen.rowsPerSecond))} rows/s`,
-      outlookInWords(seen, now),
-    ].filter((part) => part !== null)
-    const share = seen.share === null ? '' : ` ${percent(seen.share)} %`
-    const text = `${reading.stream}: ${reading.reading}${share}, ${facts.join(', ')}`
-    return marked(out, seen.stalled ? 'heals' : 'loading', text, width)
+    return marked(out, seen.stalled ? 'heals' : 'loading', readingInWords(reading, seen, now), width)
   })
   return lines.length === 0 ? [] : ['', ...lines]
 }

@@ -12,7 +12,7 @@ import { type Json, repeatedFields } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import { type Logger, redact } from '../log.ts'
 import { type NamedAssignment, readRelatedAgain } from '../store/book/related.ts'
-import { type Database, openDatabase } from '../store/server/connect.ts'
+import { openDatabase } from '../store/server/connect.ts'
 import { isObject } from '../streams/record.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
@@ -64,7 +64,7 @@ async function requestRun(
   relatedOf: NamedAssignment | null,
 ): Promise<void> {
   await using opened = new AsyncDisposableStack()
-  const database = opened.adopt(await openDatabase({ url, log }), (one) => one.close())
+  const database = opened.use(await openDatabase({ url, log }))
   // A write to a related record may leave the assignment's row version as it was, so the worker is told.
   if (relatedOf !== null) await readRelatedAgain(database.pool, relatedOf)
   const { driver } = opened.adopt(await openDriver({ redisUrl, database, log }), (one) => one.close())
@@ -131,10 +131,9 @@ async function recordedWrite<Answer extends { readonly status: number }>(
     isSent = true
     return send()
   }
-  let database: Database | null = null
   try {
     const quiet = log.isLevelEnabled('debug') ? log : log.child({}, { level: 'warn' })
-    database = await openDatabase({ url, log: quiet })
+    await using database = await openDatabase({ url, log: quiet })
     const [path = ''] = prepareRequest(operation, request).target.split('?')
     const given = { action: 'api' as const, target: `${operation.method} ${path}` }
     return await recordedHere(
@@ -147,8 +146,6 @@ async function recordedWrite<Answer extends { readonly status: number }>(
     if (isSent) throw error
     log.warn({ why: messageOf(error) }, 'this write to the upstream could not be recorded in tidemark.action')
     return await send()
-  } finally {
-    await database?.close()
   }
 }
 

@@ -190,3 +190,14 @@ export function outlookInWords(found: Estimate, now: Date): string | null {
   if (found.closing !== null) return found.closing
   return found.left && `${leftInWords(found.left)} left`
 }
+
+/** `assignment: first load 62 %, 36,000 of about 60,005, 600 rows/s, 40–45 s left`. */
+export function readingInWords(progress: ReadingProgress, seen: Estimate, now: Date): string {
+  const facts = [
+    rowsInWords(progress),
+    seen.rowsPerSecond === null ? null : `${count(Math.round(seen.rowsPerSecond))} rows/s`,
+    outlookInWords(seen, now),
+  ].filter((part) => part !== null)
+  const share = seen.share === null ? '' : ` ${percent(seen.share)} %`
+  return `${progress.stream}: ${progress.reading}${share}, ${facts.join(', ')}`
+}

@@ -26,14 +26,7 @@ import {
   thinMinutes,
   type WorkerLine,
 } from '../store/book/watch.ts'
-import {
-  estimate,
-  outlookInWords,
-  percent,
-  type ReadingProgress,
-  rowsInWords,
-} from '../streams/load-progress.ts'
-import { count } from '../util/text.ts'
+import { estimate, readingInWords } from '../streams/load-progress.ts'
 import { withTimeout } from '../util/waiting.ts'
 import type { Pauses } from './health.ts'
 import type { Jobs } from './queue/jobs.ts'
@@ -197,7 +190,7 @@ async function logProgress({ context, running, log }: Options): Promise<void> {
     const { stream, reading, rows, total } = progress
     log[seen.stalled ? 'warn' : 'info'](
       { stream, reading, rows, total, share: seen.share, rowsPerSecond: seen.rowsPerSecond, ...leftOf(seen) },
-      lineOf(progress, now),
+      readingInWords(progress, seen, now),
     )
   }
 }
@@ -207,14 +200,3 @@ const leftOf = ({ left }: ReturnType<typeof estimate>) =>
     secondsLeftAtLeast: Math.round(left.leastMs / 1000),
     secondsLeftAtMost: left.mostMs === null ? null : Math.round(left.mostMs / 1000),
   }
-
-function lineOf(progress: ReadingProgress, now: Date): string {
-  const seen = estimate(progress, now)
-  const parts = [
-    ...(seen.share === null ? [] : [`${percent(seen.share)} %`]),
-    rowsInWords(progress),
-    ...(seen.rowsPerSecond === null ? [] : [`${count(Math.round(seen.rowsPerSecond))} rows/s`]),
-    outlookInWords(seen, now),
-  ].filter((part) => part !== null)
-  return `${progress.stream}: ${progress.reading} ${parts.join(', ')}`
-}

@@ -16,7 +16,7 @@ export const hasPostgres = inject('databaseUrl') !== null
 
 export const quietLog = openLog({ level: 'fatal' })
 
-export type TestDatabase = Omit<Database, 'close'> & { readonly name: string }
+export type TestDatabase = Omit<Database, 'close' | typeof Symbol.asyncDispose> & { readonly name: string }
 
 /** Call it in a file or a `describe`; the database is there once the tests run. `forEach`: each test begins with nothing in it. */
 export function createTestDatabase({ isMigrated = true, forEach = false } = {}): TestDatabase {

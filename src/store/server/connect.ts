@@ -114,7 +114,7 @@ function readFile(option: string, path: string): Buffer {
   }
 }
 
-export type Database = {
+export type Database = AsyncDisposable & {
   readonly pool: pg.Pool
   /** What the pool connects with; it holds the password, so it is for drivers only (P9). */
   readonly connection: PoolConfig
@@ -153,6 +153,11 @@ const connectTimeoutMs = 15_000
 /** So soon after the last word it is checked whether the machine of Postgres is still there; otherwise it would take two hours. */
 export const keepAliveMs = 10_000
 
+const closable = (parts: Omit<Database, 'close' | typeof Symbol.asyncDispose>, close: Database['close']) => ({
+  ...{ ...parts, close },
+  [Symbol.asyncDispose]: close,
+})
+
 export async function openDatabase({
   url,
   directory = '.tidemark',
@@ -167,14 +172,11 @@ export async function openDatabase({
   try {
     const database = await connect(server.url, log, { isReadOnly, role, sessions })
     await takeOver(database, server.adminUrl)
-    return {
-      ...database,
-      embedded: { address: server.address, urlFile: server.urlFile },
-      async close() {
-        await database.close()
-        await server.leave()
-      },
-    }
+    const embedded = { address: server.address, urlFile: server.urlFile }
+    return closable({ ...database, embedded }, async () => {
+      await database.close()
+      await server.leave()
+    })
   } catch (error) {
     await server.leave()
     throw error
@@ -215,7 +217,7 @@ async function connect(url: string, log: Logger, wanted: Wanted): Promise<Databa
   // A connection broke while nobody used it: whoever needs one next gets a new one.
   pool.on('error', (error) => log.debug({ err: error }, 'an idle connection to Postgres broke'))
   const cluster = await clusterOf(pool, where)
-  return { pool, connection, url, address: where, cluster, embedded: null, close: () => pool.end() }
+  return closable({ pool, connection, url, address: where, cluster, embedded: null }, () => pool.end())
 }
 
 async function settle(client: pg.ClientBase, { isReadOnly, role }: Wanted): Promise<void> {
