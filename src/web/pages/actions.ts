@@ -4,33 +4,42 @@ import { actionWords } from '../../operator/action-words.ts'
 import type { ActionLine, Standing } from '../../store/book/actions.ts'
 import { actionForm } from '../action-forms.ts'
 import { clock, count, foreign, type Html, html, state, type Tone } from '../html.ts'
+import type { Viewer } from '../sessions.ts'
 import type { Page } from './layout.ts'
-import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
-
-const pageSize = 50
+import { type Column, chosen, filterForm, listPart, select } from './tables.ts'
 
 export const actionsPage: Page = {
   path: '/actions',
   title: 'Who did what',
   async body({ statusQueries, viewer, query, now }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
-    const before = idIn(query, 'before')
-    const found = await statusQueries.actions({ stream, before, limit: pageSize + 1 })
-    const shown = found.slice(0, pageSize)
-    const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
-    return html`<p class="lead">What people did here in the last two years, in the console, over HTTP and in the terminal, with sign-ins, downloads and queries. <code>tidemark actions verify</code> tells whether this record was changed. What Tidemark reads by itself, or for <code>tidemark sync</code>, is in the runs.</p>
+    return html`<p class="lead">
+  What people did here in the last two years, in the console, over HTTP and in the terminal, with sign-ins, downloads and queries.
+  <code>tidemark actions verify</code> tells whether this record was changed.
+  What Tidemark reads by itself, or for <code>tidemark sync</code>, is in the runs.
+</p>
 ${filterForm('/actions', [select('Stream', 'stream', statusQueries.streams, stream)])}
-${table({ caption: 'Actions, the newest first', columns: columns(now), rows: shown, empty: 'Nobody has done anything here yet.' })}
-<nav class="pages" aria-label="More actions">${before !== null && html`<a class="btn" href="${addressOf('/actions', { stream })}">Newest</a>`}${
-      oldest !== null &&
-      html`<a class="btn" rel="next" href="${addressOf('/actions', { stream, before: oldest })}">Older</a>`
-    }<a class="btn" href="/actions.ndjson">All as NDJSON</a></nav>
-${
-  viewer.canAct &&
-  html`<details><summary>End all sessions…</summary><p>For when somebody else may have the cookie of a browser. Everybody who is signed in to this worker, you among them, has to sign in again. If somebody may know a token, change the token instead.</p>${actionForm(viewer, '/sessions/end', html`<button class="harm">End all sessions</button>`)}</details>`
-}`
+${await listPart({
+  ...{ path: '/actions', query, kept: { stream }, most: 50 },
+  names: { list: 'actions', first: 'Newest', next: 'Older' },
+  read: (before, limit) => statusQueries.actions({ stream, before, limit }),
+  ...{ caption: 'Actions, the newest first', columns: columns(now) },
+  empty: 'Nobody has done anything here yet.',
+  more: html`<a class="btn" href="/actions.ndjson">All as NDJSON</a>`,
+})}
+${viewer.canAct && endSessions(viewer)}`
   },
 }
+
+const endSessions = (viewer: Viewer): Html => html`<details>
+<summary>End all sessions…</summary>
+<p>
+  For when somebody else may have the cookie of a browser.
+  Everybody who is signed in to this worker, you among them, has to sign in again.
+  If somebody may know a token, change the token instead.
+</p>
+${actionForm(viewer, '/sessions/end', html`<button class="harm">End all sessions</button>`)}
+</details>`
 
 const columns = (now: Date): readonly Column<ActionLine>[] => [
   { title: 'When', cell: ({ at }) => html`<span class="nowrap">${clock(at, now)}</span>` },

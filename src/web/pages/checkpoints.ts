@@ -6,17 +6,7 @@ import { age, count, foreign, type Html, html, runState, time } from '../html.ts
 import type { Viewer } from '../sessions.ts'
 import type { BackfillLine } from '../status-queries.ts'
 import type { Page, PageContext } from './layout.ts'
-import {
-  addressOf,
-  type Column,
-  chosen,
-  filterForm,
-  idIn,
-  minuteIn,
-  moment,
-  select,
-  table,
-} from './tables.ts'
+import { type Column, chosen, filterForm, listPart, minuteIn, moment, select, table } from './tables.ts'
 
 const pageSize = 50
 
@@ -40,28 +30,22 @@ export async function checkpointList(
   choices: readonly Html[] = [],
 ): Promise<Html> {
   const { statusQueries, viewer, now, query } = context
-  const before = idIn(query, 'before')
   const until = minuteIn(query, 'until')
-  const found = await statusQueries.checkpoints({ stream, before, until, limit: pageSize + 1 })
-  const shown = found.slice(0, pageSize)
-  const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
+  const isAll = !query.has('before') && until === null
   const asked = { stream: choices.length > 0 ? stream : null, until: query.get('until') }
-  return html`<p class="lead">A checkpoint is a position that was reached: every change up to it had been read by then. You can read again from any of them.</p>
+  return html`<p class="lead">
+  A checkpoint is a position that was reached: every change up to it had been read by then.
+  You can read again from any of them.
+</p>
 ${filterForm(path, [...choices, moment('Reached at this time (UTC), or before', 'until', query.get('until'))])}
-${before === null && until === null && (await backfillList(context, stream))}
-${table({
-  caption: 'Checkpoints, the newest first',
-  columns: checkpointColumns(now, viewer),
-  rows: shown,
-  empty:
-    before === null && until === null
-      ? 'There is no checkpoint yet. The first run makes one.'
-      : 'No checkpoint is as old as that.',
-})}
-<nav class="pages" aria-label="More checkpoints">${before !== null && html`<a class="btn" href="${addressOf(path, asked)}">Newest</a>`}${
-    oldest !== null &&
-    html`<a class="btn" rel="next" href="${addressOf(path, { ...asked, before: oldest })}">Older</a>`
-  }</nav>`
+${isAll && (await backfillList(context, stream))}
+${await listPart({
+  ...{ path, query, kept: asked, most: pageSize },
+  names: { list: 'checkpoints', first: 'Newest', next: 'Older' },
+  read: (before, limit) => statusQueries.checkpoints({ stream, before, until, limit }),
+  ...{ caption: 'Checkpoints, the newest first', columns: checkpointColumns(now, viewer) },
+  empty: isAll ? 'There is no checkpoint yet. The first run makes one.' : 'No checkpoint is as old as that.',
+})}`
 }
 
 /** The backfills of a stream (null: of all). Nothing if there never was one. */

@@ -6,9 +6,8 @@ import { entryForms, quarantineForms } from '../action-forms.ts'
 import { age, count, foreign, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Page } from './layout.ts'
-import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
+import { type Column, chosen, filterForm, listPart, select } from './tables.ts'
 
-const pageSize = 30
 const mostCharacters = 1_500
 
 export const quarantinePage: Page = {
@@ -18,26 +17,32 @@ export const quarantinePage: Page = {
   isLive: true,
   async body({ statusQueries, viewer, query, now }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
-    const after = idIn(query, 'after') ?? '0'
-    const page = { after, limit: pageSize + 1, mostCharacters: mostCharacters + 1 }
     // Read before the list, so that the forms cover no entry that the list does not lead to.
     const whole = viewer.canAct && stream !== null ? await statusQueries.quarantineOf(stream) : null
-    const found = await statusQueries.quarantine({ stream, id: null }, page)
-    const shown = found.slice(0, pageSize)
-    const last = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
-    return html`<p class="lead">Records that cannot be stored as rows are kept here whole, so that nothing is lost. After a record was corrected upstream, it becomes a row when it next changes, or when you try it again.</p>
+    return html`<p class="lead">
+  Records that cannot be stored as rows are kept here whole, so that nothing is lost.
+  After a record was corrected upstream, it becomes a row when it next changes, or when you try it again.
+</p>
 ${filterForm('/quarantine', [select('Stream', 'stream', statusQueries.streams, stream)])}
-${stream !== null && whole !== null && html`<section class="card more" aria-label="All of them"><h2>${plural(whole.records, 'record')} of ${stream}</h2>${quarantineForms(viewer, stream, whole)}</section>`}
-${table({
-  caption: 'Records in quarantine, the oldest first',
-  columns: columns(now, viewer),
-  rows: shown,
+${
+  stream !== null &&
+  whole !== null &&
+  html`<section class="card more" aria-label="All of them">
+<h2>${plural(whole.records, 'record')} of ${stream}</h2>
+${quarantineForms(viewer, stream, whole)}
+</section>`
+}
+${await listPart({
+  ...{ path: '/quarantine', query, kept: { stream }, beginsAt: 'after', most: 30 },
+  names: { list: 'records', first: 'Oldest', next: 'Newer' },
+  read: (after, limit) =>
+    statusQueries.quarantine(
+      { stream, id: null },
+      { after: after ?? '0', limit, mostCharacters: mostCharacters + 1 },
+    ),
+  ...{ caption: 'Records in quarantine, the oldest first', columns: columns(now, viewer) },
   empty: 'No record is in quarantine.',
-})}
-<nav class="pages" aria-label="More records">
-${after !== '0' && html`<a class="btn" href="${addressOf('/quarantine', { stream })}">Oldest</a>`}
-${last !== null && html`<a class="btn" rel="next" href="${addressOf('/quarantine', { stream, after: last })}">Newer</a>`}
-</nav>`
+})}`
   },
 }
 

@@ -7,9 +7,7 @@ import { runningNow } from '../first-load.ts'
 import { age, count, foreign, type Html, html, kindInWords, runState } from '../html.ts'
 import { runTimeline } from '../run-timeline.ts'
 import type { Page, PageContext } from './layout.ts'
-import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
-
-const pageSize = 50
+import { type Column, chosen, filterForm, listPart, select } from './tables.ts'
 
 export const runsPage: Page = {
   path: '/runs',
@@ -39,22 +37,18 @@ export async function runsList(
     kind: chosen(query, 'kind', kinds),
     outcome: chosen(query, 'outcome', runOutcomes),
   }
-  const before = idIn(query, 'before')
-  // One more tells whether there is another page.
-  const found = await statusQueries.runs(filter, { before, limit: pageSize + 1 })
-  const shown = found.slice(0, pageSize)
-  const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
-  const kept = stream === null ? filter : { ...filter, stream: null }
   return html`${filterForm(path, [
     ...(stream === null ? [select('Stream', 'stream', statusQueries.streams, filter.stream)] : []),
     select('Kind', 'kind', kinds, filter.kind, kindInWords),
     select('Outcome', 'outcome', runOutcomes, filter.outcome),
   ])}
-${table({ caption: 'Runs, the newest first', columns: columns(now, stream === null), rows: shown, empty: 'No run matches. Widen the filter to see others.' })}
-<nav class="pages" aria-label="More runs">${before !== null && html`<a class="btn" href="${addressOf(path, kept)}">Newest</a>`}${
-    oldest !== null &&
-    html`<a class="btn" rel="next" href="${addressOf(path, { ...kept, before: oldest })}">Older</a>`
-  }</nav>`
+${await listPart({
+  ...{ path, query, kept: stream === null ? filter : { ...filter, stream: null }, most: 50 },
+  names: { list: 'runs', first: 'Newest', next: 'Older' },
+  read: (before, limit) => statusQueries.runs(filter, { before, limit }),
+  ...{ caption: 'Runs, the newest first', columns: columns(now, stream === null) },
+  empty: 'No run matches. Widen the filter to see others.',
+})}`
 }
 
 const columns = (now: Date, withStream: boolean): readonly Column<RunLine>[] => [

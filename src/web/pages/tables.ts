@@ -97,6 +97,37 @@ export const field = (given: {
 export const filterForm = (path: string, fields: readonly Html[]): Html =>
   html`<form class="card" method="get" action="${path}"><div class="bar">${fields} <button class="go">Show</button></div></form>`
 
+/** A part of a long list, with the ways to its beginning and to the next part. The address says where the part begins. */
+export async function listPart<Row extends { readonly id: string }>(given: {
+  readonly path: string
+  readonly query: URLSearchParams
+  /** What else the address says. */
+  readonly kept: Readonly<Record<string, string | null>>
+  /** The parameter that holds the id next to which the part begins. */
+  readonly beginsAt?: 'before' | 'after'
+  readonly names: { readonly list: string; readonly first: string; readonly next: string }
+  readonly most: number
+  read(next: string | null, limit: number): Promise<readonly Row[]>
+  readonly caption: string
+  readonly columns: readonly Column<Row>[]
+  readonly empty: string
+  /** Beside the ways. */
+  readonly more?: Html
+}): Promise<Html> {
+  const { path, query, kept, beginsAt = 'before', names, most, caption, columns, empty } = given
+  const next = idIn(query, beginsAt)
+  // One more tells whether there is another part.
+  const found = await given.read(next, most + 1)
+  const rows = found.slice(0, most)
+  const last = found.length > most ? rows.at(-1) : undefined
+  return html`${table({ caption, columns, rows, empty })}
+<nav class="pages" aria-label="More ${names.list}">
+${next !== null && html`<a class="btn" href="${addressOf(path, kept)}">${names.first}</a>`}
+${last && html`<a class="btn" rel="next" href="${addressOf(path, { ...kept, [beginsAt]: last.id })}">${names.next}</a>`}
+${given.more}
+</nav>`
+}
+
 /** A path with what of the parameters is there. */
 export function addressOf(path: string, parameters: Readonly<Record<string, string | null>>): string {
   const there = Object.entries(parameters).filter((one): one is [string, string] => Boolean(one[1]))
