@@ -3,22 +3,10 @@
 
 import type { MinuteBucket, ServiceBucket, StateSpan } from '../store/book/watch.ts'
 import { shortSpan } from '../util/text.ts'
-import {
-  clockOf,
-  failureKinds,
-  failuresTable,
-  latencyOf,
-  latencyTable,
-  numbers,
-  outcomes,
-  quantileMs,
-  rowsTable,
-  tickHours,
-  troubleTable,
-  worstTable,
-} from './chart-tables.ts'
+import { clockOf, latencyOf, numbers, partsTable, quantileMs, sumOf, tickHours } from './chart-tables.ts'
 import { swatch } from './charts.ts'
 import { count, type Html, html } from './html.ts'
+import { plainTable } from './pages/tables.ts'
 
 export type DaySpan = { readonly from: Date; readonly to: Date; readonly bucketMs: number }
 
@@ -47,57 +35,102 @@ function timeAxis(span: DaySpan, y: number): Html {
   return html`${ticks}`
 }
 
-const figure = (title: string, small: string, chart: Html, below: Html | null): Html =>
-  html`<figure><figcaption><span>${title}</span> <small>${small}</small></figcaption>${chart}${below}</figure>`
+/** Without a chart, says that there is nothing to show. */
+function figure(given: {
+  readonly title: string
+  readonly small: string
+  readonly chart?: Html
+  readonly key?: readonly Html[]
+  readonly table?: Html
+  readonly nothing?: string | undefined
+}): Html {
+  const { title, small, chart, key, table, nothing = notRecorded } = given
+  return html`<figure>
+<figcaption><span>${title}</span> <small>${small}</small></figcaption>
+${chart ?? html`<p class="quiet">${nothing}</p>`}
+${key && html`<ul class="key">${key}</ul>`}
+${table && numbers(table)}
+</figure>`
+}
 
-const withScale = (
-  labels: readonly (readonly [y: number, words: string])[],
-  height: number,
-  plot: Html,
-): Html =>
-  html`<div class="yx"><svg class="plot" height="${height}" aria-hidden="true">${labels.map(([y, words]) => html`<text x="0" y="${y.toFixed(1)}">${words}</text>`)}</svg>${plot}</div>`
+const notRecorded = 'Nothing was recorded in this time. Workers record each minute while they run.'
 
-const nothing = (title: string, small: string): Html =>
-  figure(
-    title,
-    small,
-    html`<p class="quiet">Nothing was recorded in this time. Workers record each minute while they run.</p>`,
-    null,
-  )
+/** A plot with its scale on the left and the time below it. */
+const plotted = (given: {
+  readonly height: number
+  readonly span: DaySpan
+  readonly label: string
+  readonly marks: readonly (readonly [y: number, words: string])[]
+  readonly plot: Html
+}): Html => {
+  const { height, span, label, marks, plot } = given
+  return html`<div class="yx">
+<svg class="plot" height="${height + 18}" aria-hidden="true">${marks.map(([y, words]) => html`<text x="0" y="${y.toFixed(1)}">${words}</text>`)}</svg>
+<svg class="plot" height="${height + 18}" role="img" aria-label="${label}">
+<line class="grid" x1="0" x2="100%" y1="${height}" y2="${height}"/>
+${plot}
+${timeAxis(span, height + 14)}
+</svg>
+</div>`
+}
 
 // ── lines on a logarithmic scale ─────────────────────────────────────────────────────────────────────────────
 
 const plotHeight = 140
 
 type Line = {
-  readonly className: string
+  readonly words: string
   readonly points: readonly (readonly [at: Date, value: number | null])[]
 }
+type Scale = {
+  readonly least: number
+  readonly most: number
+  readonly marks: readonly (readonly [value: number, words: string])[]
+}
+const lineClasses = ['ln', 'ln two']
 
-function logPlot(
-  lines: readonly Line[],
-  span: DaySpan,
-  scale: { readonly least: number; readonly most: number; readonly label: string },
-  limit: { readonly value: number; readonly words: string } | null = null,
-): Html {
-  const y = (value: number) => logPlace(value, scale) * 100
-  const paths = lines.flatMap(({ className, points }) =>
+/** The first line lies above the second. */
+function lines(given: {
+  readonly title: string
+  readonly small: string
+  readonly label: string
+  readonly span: DaySpan
+  readonly scale: Scale
+  readonly lines: readonly [Line, Line]
+  readonly limit?: { readonly value: number; readonly words: string }
+  readonly table: Html
+}): Html {
+  const { title, small, label, span, scale, limit, table } = given
+  const paths = given.lines.map(({ points }, index) =>
     unbroken(points).map((part) => {
-      const steps = part.map(([at, value]) => `${(placeOf(at, span) * 10).toFixed(0)},${y(value).toFixed(1)}`)
-      return html`<polyline class="${className}" points="${steps.length === 1 ? `${steps[0]} ${steps[0]}` : steps.join(' ')}"/>`
+      const steps = part.map(
+        ([at, value]) =>
+          `${(placeOf(at, span) * 10).toFixed(0)},${(logPlace(value, scale) * 100).toFixed(1)}`,
+      )
+      // A point alone is a line of no length.
+      const path = steps.length === 1 ? [...steps, ...steps] : steps
+      return html`<polyline class="${lineClasses[index]}" points="${path.join(' ')}"/>`
     }),
   )
-  return html`<svg class="plot" height="${plotHeight + 18}" role="img" aria-label="${scale.label}"><line class="grid" x1="0" x2="100%" y1="${plotHeight}" y2="${plotHeight}"/><svg viewBox="0 0 1000 100" preserveAspectRatio="none" width="100%" height="${plotHeight}">${paths}</svg>${limit && limitLine(logPlace(limit.value, scale) * plotHeight, limit.words)}${timeAxis(span, plotHeight + 14)}</svg>`
+  const plot = html`<svg viewBox="0 0 1000 100" preserveAspectRatio="none" width="100%" height="${plotHeight}">${paths.toReversed()}</svg>
+${limit && limitLine(logPlace(limit.value, scale) * plotHeight, limit.words)}`
+  const marks = scale.marks.map(([value, words]) => [logPlace(value, scale) * plotHeight + 4, words] as const)
+  return figure({
+    ...{ title, small, table },
+    chart: plotted({ height: plotHeight, span, label, marks, plot }),
+    key: given.lines.map(
+      ({ words }, index) =>
+        html`<li><svg viewBox="0 0 12 12" aria-hidden="true"><path class="${lineClasses[index]}" d="M0 6h12"/></svg>${words}</li>`,
+    ),
+  })
 }
 
 const limitLine = (y: number, words: string): Html =>
   html`<line class="limit" x1="0" x2="100%" y1="${y.toFixed(1)}" y2="${y.toFixed(1)}"/><text class="end" x="100%" y="${(y - 5).toFixed(1)}">${words}</text>`
 
 /** 0 at the top. */
-const logPlace = (
-  value: number,
-  { least, most }: { readonly least: number; readonly most: number },
-): number => 1 - Math.log(Math.min(most, Math.max(least, value)) / least) / Math.log(most / least)
+const logPlace = (value: number, { least, most }: Pick<Scale, 'least' | 'most'>): number =>
+  1 - Math.log(Math.min(most, Math.max(least, value)) / least) / Math.log(most / least)
 
 /** A line ends where nothing is known, and begins anew. */
 function unbroken(points: Line['points']): readonly (readonly (readonly [Date, number])[])[] {
@@ -120,107 +153,124 @@ function everyBucket<Bucket extends { readonly at: Date }>(
   return all
 }
 
+// ── bars that add up to the sums of their key ────────────────────────────────────────────────────────────────
+
+const barsHeight = 110
+
+type Kind<Bucket> = {
+  readonly className: string
+  readonly words: string
+  readonly amount: (bucket: Bucket) => number
+}
+
+function bars<Bucket extends { readonly at: Date }>(given: {
+  readonly title: string
+  small(all: number): string
+  label(all: number, sums: readonly string[]): string
+  readonly span: DaySpan
+  readonly buckets: readonly Bucket[]
+  readonly kinds: readonly Kind<Bucket>[]
+  readonly keySign: string
+  readonly tableOf: string
+  readonly nothing?: string | undefined
+}): Html {
+  const { title, span, buckets, kinds, keySign } = given
+  const sums = kinds.map(({ amount }) => sumOf(buckets, amount))
+  const all = sumOf(sums, (one) => one)
+  const small = given.small(all)
+  if (all === 0) return figure({ title, small, nothing: given.nothing })
+  const byTime = [...Map.groupBy(buckets, ({ at }) => at.getTime())].map(([ms, own]) => ({
+    at: new Date(ms),
+    amounts: kinds.map(({ amount }) => sumOf(own, amount)),
+  }))
+  const most = Math.max(1, ...byTime.map(({ amounts }) => sumOf(amounts, (one) => one)))
+  const width = (100 * span.bucketMs) / (span.to.getTime() - span.from.getTime())
+  const plot = byTime.map(({ at, amounts }) => {
+    let top = barsHeight
+    return amounts.map((amount, index) => {
+      if (amount <= 0) return null
+      const tall = Math.max(1, (amount / most) * (barsHeight - 4))
+      top -= tall
+      return html`<rect class="${kinds[index]?.className}" x="${percent(placeOf(at, span))}" width="${percent(width * 0.85)}" y="${top.toFixed(1)}" height="${tall.toFixed(1)}"/>`
+    })
+  })
+  const inWords = kinds.map(({ words }, index) => `${count(sums[index] ?? 0)} ${words}`)
+  return figure({
+    ...{ title, small },
+    chart: plotted({
+      ...{ height: barsHeight, span, label: given.label(all, inWords), plot: html`${plot}` },
+      marks: [
+        [barsHeight, '0'],
+        [12, count(most)],
+      ],
+    }),
+    key: kinds.map(({ className, words }, index) =>
+      swatch(className, `${words}${keySign} ${count(sums[index] ?? 0)}`),
+    ),
+    table: partsTable(
+      given.tableOf,
+      buckets,
+      kinds.map(({ words, amount }) => [words, (own) => count(sumOf(own, amount))] as const),
+    ),
+  })
+}
+
 // ── charts ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-const lagScale = [
-  [1, '1 s'],
-  [60, '1 min'],
-  [3_600, '1 h'],
-  [86_400, '1 day'],
-] as const
+const lagScale: Scale = {
+  ...{ least: 1, most: 2 * 86_400 },
+  marks: [
+    [1, '1 s'],
+    [60, '1 min'],
+    [3_600, '1 h'],
+    [86_400, '1 day'],
+  ],
+}
+type Age = 'readAge' | 'settledAge' | 'deletionsAge'
 
 /** How old “read through” was, at worst, and “settled through” beside it. */
 export function lagChart(buckets: readonly MinuteBucket[], span: DaySpan, staleAfterMs: number): Html {
   const title = 'How far behind: age of “read through”'
   const small = `worst moment of each ${shortSpan(span.bucketMs)}, last 24 h, UTC; logarithmic`
-  const worst = buckets.reduce<MinuteBucket | null>(
-    (a, b) => ((b.readAge ?? -1) > (a?.readAge ?? -1) ? b : a),
-    null,
-  )
-  if (!worst || worst.readAge === null) return nothing(title, small)
-  const latest = buckets.findLast(({ readAge }) => readAge !== null)
-  const scale = { least: 1, most: 2 * 86_400 }
-  const label = `Worst age of read through in 24 hours: ${shortSpan(worst.readAge * 1_000)} at ${clockOf(worst.at)} UTC; last ${shortSpan((latest?.readAge ?? 0) * 1_000)}`
+  const known = buckets.filter(({ readAge }) => readAge !== null)
+  const ageIn = (bucket: MinuteBucket | undefined) => shortSpan((bucket?.readAge ?? 0) * 1_000)
+  const worst = known.toSorted((one, other) => (other.readAge ?? 0) - (one.readAge ?? 0))[0]
+  if (!worst) return figure({ title, small })
   const all = everyBucket(buckets, span)
-  const plot = logPlot(
-    [
-      { className: 'ln two', points: all.map(([at, one]) => [at, one?.settledAge ?? null]) },
-      { className: 'ln', points: all.map(([at, one]) => [at, one?.readAge ?? null]) },
-    ],
-    span,
-    { ...scale, label },
-    { value: staleAfterMs / 1_000, words: `a problem after ${shortSpan(staleAfterMs)}` },
-  )
-  const labels = lagScale.map(
-    ([seconds, words]) => [logPlace(seconds, scale) * plotHeight + 4, words] as const,
-  )
-  return figure(
-    title,
-    small,
-    withScale(labels, plotHeight + 18, plot),
-    html`<ul class="key"><li><svg viewBox="0 0 12 12" aria-hidden="true"><path class="ln" d="M0 6h12"/></svg>read through</li><li><svg viewBox="0 0 12 12" aria-hidden="true"><path class="ln two" d="M0 6h12"/></svg>settled through</li></ul>
-${numbers(worstTable(buckets))}`,
-  )
-}
-
-/** Bars that add up to the sums of the legend. */
-export function rowsChart(buckets: readonly MinuteBucket[], span: DaySpan): Html {
-  const sums = outcomes.map(([name]) => buckets.reduce((sum, one) => sum + one[name], 0))
-  const all = sums.reduce((a, b) => a + b, 0)
-  const title = 'Rows written'
-  const small = `rows per ${shortSpan(span.bucketMs)}; bars add up to ${count(all)} in 24 h`
-  if (all === 0) return nothing(title, small)
-  const parts = buckets.map((one) => ({
-    at: one.at,
-    parts: outcomes.map(([name, className]) => [className, one[name]] as const),
-  }))
-  return figure(
-    title,
-    small,
-    stackedBars(
-      parts,
-      span,
-      `${count(all)} rows written in 24 hours: ${outcomes.map(([, , words], index) => `${count(sums[index] ?? 0)} ${words}`).join(', ')}`,
-    ),
-    html`<ul class="key">${outcomes.map(([, className, words], index) => swatch(className, `${words} ${count(sums[index] ?? 0)}`))}</ul>
-${numbers(rowsTable(buckets))}`,
-  )
-}
-
-const barsHeight = 110
-
-function stackedBars(
-  buckets: readonly {
-    readonly at: Date
-    readonly parts: readonly (readonly [className: string, amount: number])[]
-  }[],
-  span: DaySpan,
-  label: string,
-): Html {
-  const sumOf = ({ parts }: (typeof buckets)[number]) => parts.reduce((sum, [, amount]) => sum + amount, 0)
-  const most = Math.max(1, ...buckets.map(sumOf))
-  const width = (100 * span.bucketMs) / (span.to.getTime() - span.from.getTime())
-  const bars = buckets.flatMap((bucket) => {
-    let top = barsHeight
-    return bucket.parts.flatMap(([className, amount]) => {
-      if (amount <= 0) return []
-      const tall = Math.max(1, (amount / most) * (barsHeight - 4))
-      top -= tall
-      return [
-        html`<rect class="${className}" x="${percent(placeOf(bucket.at, span))}" width="${percent(width * 0.85)}" y="${top.toFixed(1)}" height="${tall.toFixed(1)}"/>`,
-      ]
-    })
+  const line = (words: string, age: Age) => ({
+    words,
+    points: all.map(([at, one]) => [at, one?.[age] ?? null] as const),
   })
-  const plot = html`<svg class="plot" height="${barsHeight + 18}" role="img" aria-label="${label}"><line class="grid" x1="0" x2="100%" y1="${barsHeight}" y2="${barsHeight}"/>${bars}${timeAxis(span, barsHeight + 14)}</svg>`
-  return withScale(
-    [
-      [barsHeight, '0'],
-      [12, count(most)],
-    ],
-    barsHeight + 18,
-    plot,
-  )
+  const worstOf = (age: Age) => (own: readonly MinuteBucket[]) => {
+    const ages = own.map((one) => one[age]).filter((one) => one !== null)
+    return ages.length === 0 ? '–' : shortSpan(Math.max(...ages) * 1_000)
+  }
+  return lines({
+    ...{ title, small, span, scale: lagScale },
+    label: `Worst age of read through in 24 hours: ${ageIn(worst)} at ${clockOf(worst.at)} UTC; last ${ageIn(known.at(-1))}`,
+    lines: [line('read through', 'readAge'), line('settled through', 'settledAge')],
+    limit: { value: staleAfterMs / 1_000, words: `a problem after ${shortSpan(staleAfterMs)}` },
+    table: partsTable('Worst age', buckets, [
+      ['Read through', worstOf('readAge')],
+      ['Settled through', worstOf('settledAge')],
+      ['Deletions known', worstOf('deletionsAge')],
+    ]),
+  })
 }
+
+const outcomes = [
+  { className: 'f-ok', words: 'new', amount: (one: MinuteBucket) => one.inserted },
+  { className: 'f-read', words: 'changed', amount: (one: MinuteBucket) => one.updated },
+  { className: 'f-idle', words: 'deleted', amount: (one: MinuteBucket) => one.deleted },
+  { className: 'f-bad', words: 'quarantined', amount: (one: MinuteBucket) => one.quarantined },
+]
+
+export const rowsChart = (buckets: readonly MinuteBucket[], span: DaySpan): Html =>
+  bars({
+    ...{ title: 'Rows written', tableOf: 'Rows written', span, buckets, kinds: outcomes, keySign: '' },
+    small: (all) => `rows per ${shortSpan(span.bucketMs)}; bars add up to ${count(all)} in 24 h`,
+    label: (all, sums) => `${count(all)} rows written in 24 hours: ${sums.join(', ')}`,
+  })
 
 const states = [
   ['up to date', 'f-ok'],
@@ -236,7 +286,7 @@ const lineHeight = 38
 export function stateTimeline(streams: readonly string[], spans: readonly StateSpan[], span: DaySpan): Html {
   const title = 'Last 24 hours'
   const small = 'each row is one stream; UTC'
-  if (spans.length === 0) return nothing(title, small)
+  if (spans.length === 0) return figure({ title, small })
   const height = streams.length * lineHeight
   const rows = streams.flatMap((stream, index) => [
     html`<text x="0" y="${index * lineHeight + 12}">${stream}</text><rect class="f-none" x="0" width="100%" y="${index * lineHeight + 17}" height="12" rx="2"/>`,
@@ -253,76 +303,92 @@ export function stateTimeline(streams: readonly string[], spans: readonly StateS
     troubles.length === 0
       ? 'All streams were up to date in the last 24 hours'
       : `In the last 24 hours there were ${count(troubles.length)} times when a stream was not up to date`
-  return figure(
-    title,
-    small,
-    html`<svg class="plot" height="${height + 16}" role="img" aria-label="${label}">${rows}${timeAxis(span, height + 8)}</svg>`,
-    html`<ul class="key">${states.map(([name, className]) => swatch(className, name))}${swatch('f-none', 'no worker')}</ul>
-${numbers(troubleTable(troubles.toReversed()))}`,
-  )
+  return figure({
+    ...{ title, small },
+    chart: html`<svg class="plot" height="${height + 16}" role="img" aria-label="${label}">
+${rows}
+${timeAxis(span, height + 8)}
+</svg>`,
+    key: [...states.map(([name, className]) => swatch(className, name)), swatch('f-none', 'no worker')],
+    table: troubleTable(troubles.toReversed()),
+  })
 }
+
+const troubleTable = (troubles: readonly StateSpan[]): Html =>
+  troubles.length === 0
+    ? html`<p>All were up to date.</p>`
+    : plainTable({
+        caption: 'Times a stream was not up to date, last 24 hours',
+        columns: [
+          { title: 'Stream', cell: ({ stream }) => stream },
+          { title: 'State', cell: ({ state }) => state ?? 'no worker' },
+          { title: 'From', cell: ({ from }) => clockOf(from) },
+          { title: 'To', cell: ({ to }) => clockOf(to) },
+        ],
+        rows: troubles.slice(0, 50),
+      })
 
 // ── the upstream ─────────────────────────────────────────────────────────────────────────────────────────────
 
-const latencyScale = { least: 5, most: 100_000 }
+const latencyScale: Scale = {
+  ...{ least: 5, most: 100_000 },
+  marks: [
+    [10, '10 ms'],
+    [100, '100 ms'],
+    [1_000, '1 s'],
+    [10_000, '10 s'],
+  ],
+}
 
 export function latencyChart(service: string, buckets: readonly ServiceBucket[], span: DaySpan): Html {
   const title = `${service} service: time to answer`
   const small = `milliseconds per ${shortSpan(span.bucketMs)}, last 24 h, UTC; logarithmic`
   const whole = latencyOf(buckets)
   const [median, slow] = [quantileMs(whole, 0.5), quantileMs(whole, 0.95)]
-  if (median === null || slow === null) return nothing(title, small)
+  if (median === null || slow === null) return figure({ title, small })
   const all = everyBucket(buckets, span)
-  const line = (share: number) => all.map(([at, one]) => [at, one && quantileMs(one.latency, share)] as const)
-  const plot = logPlot(
-    [
-      { className: 'ln two', points: line(0.95) },
-      { className: 'ln', points: line(0.5) },
+  const line = (words: string, share: number) => ({
+    words,
+    points: all.map(([at, one]) => [at, one && quantileMs(one.latency, share)] as const),
+  })
+  const within = (share: number) => (own: readonly ServiceBucket[]) => {
+    const ms = quantileMs(latencyOf(own), share)
+    return ms === null ? '–' : `${count(ms)} ms`
+  }
+  return lines({
+    ...{ title, small, span, scale: latencyScale },
+    label: `The ${service} service: half of its answers in 24 hours took up to ${count(median)} ms, 95 of 100 up to ${count(slow)} ms`,
+    lines: [
+      line(`half are faster: ${count(median)} ms`, 0.5),
+      line(`95 of 100 are faster: ${count(slow)} ms`, 0.95),
     ],
-    span,
-    {
-      ...latencyScale,
-      label: `The ${service} service: half of its answers in 24 hours took up to ${count(median)} ms, 95 of 100 up to ${count(slow)} ms`,
-    },
-  )
-  const labels = [10, 100, 1_000, 10_000].map(
-    (ms) =>
-      [logPlace(ms, latencyScale) * plotHeight + 4, ms >= 1_000 ? `${ms / 1_000} s` : `${ms} ms`] as const,
-  )
-  return figure(
-    title,
-    small,
-    withScale(labels, plotHeight + 18, plot),
-    html`<ul class="key"><li><svg viewBox="0 0 12 12" aria-hidden="true"><path class="ln" d="M0 6h12"/></svg>half are faster: ${count(median)} ms</li><li><svg viewBox="0 0 12 12" aria-hidden="true"><path class="ln two" d="M0 6h12"/></svg>95 of 100 are faster: ${count(slow)} ms</li></ul>
-${numbers(latencyTable(buckets))}`,
-  )
+    table: partsTable('Time to answer', buckets, [
+      ['Requests', (own) => count(sumOf(own, ({ requests }) => requests))],
+      ['Half up to', within(0.5)],
+      ['95 of 100 up to', within(0.95)],
+    ]),
+  })
 }
 
-export function failuresChart(buckets: readonly ServiceBucket[], span: DaySpan): Html {
-  const byTime = [...Map.groupBy(buckets, ({ at }) => at.getTime())].map(([ms, own]) => ({
-    at: new Date(ms),
-    parts: failureKinds.map(
-      ([name, className]) =>
-        [className, own.reduce((sum, { failures }) => sum + Number(failures[name] ?? 0), 0)] as const,
-    ),
-  }))
-  const sums = failureKinds.map((_kind, index) =>
-    byTime.reduce((sum, { parts }) => sum + (parts[index]?.[1] ?? 0), 0),
-  )
-  const all = sums.reduce((a, b) => a + b, 0)
-  const small = `requests per ${shortSpan(span.bucketMs)}, all services, last 24 h`
-  if (all === 0)
-    return figure(
-      'Requests that failed',
-      small,
-      html`<p class="quiet">${buckets.length === 0 ? 'Nothing was recorded in this time.' : 'None.'}</p>`,
-      null,
-    )
-  return figure(
-    'Requests that failed',
-    small,
-    stackedBars(byTime, span, `${count(all)} requests failed in 24 hours`),
-    html`<ul class="key">${failureKinds.map(([, className, words], index) => swatch(className, `${words}: ${count(sums[index] ?? 0)}`))}</ul>
-${numbers(failuresTable(buckets))}`,
-  )
-}
+const failuresOf = (name: string) => (one: ServiceBucket) => Number(one.failures[name] ?? 0)
+const failureKinds = [
+  { className: 'f-warn', words: '429, slow down', amount: failuresOf('429') },
+  { className: 'f-bad', words: '5xx', amount: failuresOf('5xx') },
+  { className: 'f-gone', words: '4xx', amount: failuresOf('4xx') },
+  { className: 'f-idle', words: 'no answer', amount: failuresOf('none') },
+]
+
+export const failuresChart = (buckets: readonly ServiceBucket[], span: DaySpan): Html =>
+  bars({
+    ...{
+      title: 'Requests that failed',
+      tableOf: 'Requests that failed',
+      span,
+      buckets,
+      kinds: failureKinds,
+      keySign: ':',
+    },
+    small: () => `requests per ${shortSpan(span.bucketMs)}, all services, last 24 h`,
+    label: (all) => `${count(all)} requests failed in 24 hours`,
+    nothing: buckets.length === 0 ? 'Nothing was recorded in this time.' : 'None.',
+  })
