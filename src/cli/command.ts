@@ -70,6 +70,18 @@ export function textOf(values: Values, name: string): string | null {
   return typeof value === 'string' ? value.trim() || null : null
 }
 
+/** One of the values that an option can have; null when it is not there. */
+export function oneOf<Known extends string>(
+  values: Values,
+  name: string,
+  known: readonly Known[],
+): Known | null {
+  const wanted = textOf(values, name)
+  const found = known.find((one) => one === wanted) ?? null
+  if (wanted === null || found !== null) return found
+  throw new UsageError(`--${name} must be one of ${known.join(', ')}, not "${wanted}".`)
+}
+
 type Bounds = { readonly least: number; readonly most?: number }
 
 /** Null when the option is not there. Takes only digits: JavaScript would also take `1e3` or a blank for a number. */

@@ -5,15 +5,8 @@ import { differencesOf, isContradiction, readFieldsBeside } from '../openapi/dif
 import { readDescriptionChanges, readUnusableDescriptions, storedDescriptions } from '../openapi/stored.ts'
 import { pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, flag, json, option } from './command.ts'
-import {
-  descriptionTold,
-  differencesTold,
-  type Format,
-  formats,
-  historyTold,
-  tell,
-} from './contract-formats.ts'
+import { type Call, type Command, flag, json, oneOf, option } from './command.ts'
+import { descriptionTold, differencesTold, formats, historyTold, tell } from './contract-formats.ts'
 import { showLists } from './contract-streams.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { readMirror } from './mirror.ts'
@@ -41,7 +34,7 @@ export const contract: Command = {
 
 async function run(call: Call): Promise<ExitCode> {
   const { positionals, values } = call
-  const format = formatOf(call)
+  const format = values.json ? 'json' : (oneOf(values, 'format', formats) ?? 'text')
   const [first, ...rest] = positionals
   if (first === 'history' || first === 'streams') {
     if (rest.length > 0 || values.diff)
@@ -70,11 +63,4 @@ async function run(call: Call): Promise<ExitCode> {
     tell(call, format, descriptionTold({ descriptions, unusable, types, streams: wanted, isNamed }))
   })
   return worst([read, code])
-}
-
-function formatOf({ values }: Call): Format {
-  if (values.json) return 'json'
-  const format = formats.find((one) => one === (values.format ?? 'text'))
-  if (format) return format
-  throw new UsageError(`--format must be one of ${formats.join(', ')}, not "${values.format}".`)
 }

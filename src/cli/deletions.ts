@@ -15,14 +15,13 @@ import {
 import { reconcileOnce } from '../operator/reconcile.ts'
 import { bucketNames, type DeletionEvidence, readDeletionEvidence } from '../store/book/deletions.ts'
 import { isLookedUpByKey, pickStream, pickStreams, streams } from '../streams/catalog.ts'
-import { UsageError } from '../util/errors.ts'
 import { count, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, option, textOf, wholeNumber } from './command.ts'
 import { timed } from './each-stream.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { fitted, wrapped } from './output.ts'
-import { findAction } from './parse.ts'
+import { findAction, onlyWord } from './parse.ts'
 import { reconcileExitCode, reconcileJson, reconcileText } from './reconcile.ts'
 import { act, recordedHere } from './recorded.ts'
 
@@ -117,14 +116,11 @@ const actions: Readonly<Record<string, (call: Call, words: readonly string[]) =>
   undo,
 }
 
-function oneStream(action: string, words: readonly string[]): string {
-  const [name, ...more] = words
-  if (name === undefined || more.length > 0)
-    throw new UsageError(
-      `\`tidemark deletions ${action}\` takes one stream. \`tidemark deletions list\` shows where deletions are blocked.`,
-    )
-  return name
-}
+const oneStream = (action: string, words: readonly string[]): string =>
+  onlyWord(
+    words,
+    `\`tidemark deletions ${action}\` takes one stream. \`tidemark deletions list\` shows where deletions are blocked.`,
+  )
 
 function asText(blocked: BlockedStream, evidence: DeletionEvidence, width: number | null): string {
   const { stream, missing, living, seen, at, rejected } = blocked

@@ -69,6 +69,12 @@ export function parseCall(command: Command, words: readonly string[]): Parsed {
   return { positionals, values: rest as Values, wantsHelp: help === true }
 }
 
+/** The only word that a verb takes. `mistake` says what it takes. */
+export function onlyWord([word, ...more]: readonly string[], mistake: string): string {
+  if (word === undefined || more.length > 0) throw new UsageError(mistake)
+  return word
+}
+
 /** For verbs that are told everything by options. */
 export function expectNoWords(verb: string, { positionals }: Pick<Parsed, 'positionals'>): void {
   const [word] = positionals

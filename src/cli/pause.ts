@@ -1,8 +1,8 @@
 // `tidemark pause` and `tidemark resume`: whether the workers read a stream by themselves.
 
 import { pickStream, streams } from '../streams/catalog.ts'
-import { UsageError } from '../util/errors.ts'
 import { type Command, json, option, textOf } from './command.ts'
+import { onlyWord } from './parse.ts'
 import { act } from './recorded.ts'
 
 export const pause: Command = {
@@ -27,8 +27,8 @@ export const resume: Command = {
   run: (call) => act(call, 'resume', oneStream('resume', call.positionals)),
 }
 
-function oneStream(verb: string, [name, ...more]: readonly string[]): string {
-  if (name === undefined || more.length > 0)
-    throw new UsageError(`\`tidemark ${verb}\` takes one stream, e.g. \`tidemark ${verb} assignment\`.`)
-  return pickStream(name, streams).name
-}
+const oneStream = (verb: string, words: readonly string[]): string =>
+  pickStream(
+    onlyWord(words, `\`tidemark ${verb}\` takes one stream, e.g. \`tidemark ${verb} assignment\`.`),
+    streams,
+  ).name

@@ -6,6 +6,7 @@ import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, flag, json, option, textOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
+import { onlyWord } from './parse.ts'
 import { act } from './recorded.ts'
 
 export const rewind: Command = {
@@ -29,11 +30,10 @@ export const rewind: Command = {
 
 async function run(call: Call): Promise<ExitCode> {
   const { positionals, values } = call
-  const [name, ...more] = positionals
-  if (name === undefined || more.length > 0)
-    throw new UsageError(
-      '`tidemark rewind` takes one stream, e.g. `tidemark rewind assignment --to-version 120000 --reason TEXT`.',
-    )
+  const name = onlyWord(
+    positionals,
+    '`tidemark rewind` takes one stream, e.g. `tidemark rewind assignment --to-version 120000 --reason TEXT`.',
+  )
   const stream = asChangesStream(pickStream(name, streams), streams).name
   rewindTargetIn(values)
   const reason = textOf(values, 'reason')

@@ -5,7 +5,7 @@ import { kinds, pickStream, relatedStreams, streams } from '../streams/catalog.t
 import { runLog } from '../streams/run-log.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
-import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
+import { type Call, type Command, json, oneOf, option, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { listFromMirror, readMirror } from './mirror.ts'
 import { wrapped } from './output.ts'
@@ -40,21 +40,14 @@ function list(call: Call, name: string | undefined): Promise<ExitCode> {
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 20
   const filter = {
     stream: name === undefined ? null : pickStream(name, [...streams, ...relatedStreams]).name,
-    kind: oneOf(call, 'kind', kinds),
-    outcome: oneOf(call, 'outcome', runOutcomes),
+    kind: oneOf(call.values, 'kind', kinds),
+    outcome: oneOf(call.values, 'outcome', runOutcomes),
   }
   return listFromMirror(call, {
     read: (pool) => readRuns(pool, filter, { before: null, limit }),
     none: 'No such run is recorded. Runs are kept for 90 days.',
     columns,
   })
-}
-
-function oneOf({ values }: Call, name: string, known: readonly string[]): string | null {
-  const wanted = textOf(values, name)
-  if (wanted !== null && !known.includes(wanted))
-    throw new UsageError(`--${name} must be one of ${known.join(', ')}, not "${wanted}".`)
-  return wanted
 }
 
 const some = (amount: number): string => (amount === 0 ? '' : count(amount))

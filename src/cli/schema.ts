@@ -4,8 +4,7 @@ import type { Pool } from '../context.ts'
 import { readSchemaMap, type ViewMap } from '../store/book/dictionary.ts'
 import { confirmedReferences, type Reference, whatHolds } from '../store/book/references.ts'
 import { type MirroredStream, pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
-import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, json, option } from './command.ts'
+import { type Call, type Command, json, oneOf, option } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { asDbtSources, asMarkdown, asMermaid } from './schema-formats.ts'
@@ -16,7 +15,8 @@ type Print = (
   references: readonly Reference[],
 ) => string | Promise<string>
 
-const formats: Readonly<Record<string, Print>> = {
+const formatNames = ['markdown', 'mermaid', 'dbt'] as const
+const formats: Readonly<Record<(typeof formatNames)[number], Print>> = {
   markdown: (_pool, views, references) => asMarkdown(views, references),
   mermaid: (_pool, views, references) => asMermaid(views, references),
   dbt: async (pool, views, references) => asDbtSources(views, await whatHolds(pool, views, references)),
@@ -40,10 +40,7 @@ export const schema: Command = {
 
 async function run(call: Call): Promise<ExitCode> {
   const { positionals, values, stdout } = call
-  const format = String(values.format ?? 'markdown')
-  const print = Object.hasOwn(formats, format) ? formats[format] : undefined
-  if (!print)
-    throw new UsageError(`--format must be one of ${Object.keys(formats).join(', ')}, not "${format}".`)
+  const print = formats[oneOf(values, 'format', formatNames) ?? 'markdown']
   const known: readonly MirroredStream[] = [...streams, ...relatedStreams]
   const wanted = pickStreams(positionals, known)
   return await readMirror(call, async (pool) => {

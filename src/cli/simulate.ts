@@ -1,12 +1,21 @@
 // `tidemark simulate`: the stand-in upstream as a program of its own, until it is told to stop.
 
 import { once } from 'node:events'
-import { type Behaviour, type Look, looks, readSwitch, switchOptions } from '../simulator/behaviour.ts'
+import { type Behaviour, looks, readSwitch, switchOptions } from '../simulator/behaviour.ts'
 import { type Fault, faultSyntax, mildMix, readFault } from '../simulator/faults.ts'
 import { type MalformedKind, malformedKinds } from '../simulator/malformed-records.ts'
 import { introduction, startSimulator } from '../simulator/simulator.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, flag, type Option, option, type Values, wholeNumber } from './command.ts'
+import {
+  type Call,
+  type Command,
+  flag,
+  type Option,
+  oneOf,
+  option,
+  type Values,
+  wholeNumber,
+} from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { expectNoWords } from './parse.ts'
 
@@ -32,7 +41,7 @@ const options: Record<string, Option> = {
     'all|KIND,…',
     `add assignments that are malformed: ${malformedKinds.join(', ')}, invalid-utf8 (not in all)`,
   ),
-  fault: { type: 'string', value: 'FAULT', multiple: true, describe: faultSyntax },
+  fault: option('FAULT', faultSyntax, { multiple: true }),
   faults: option('all', 'a mix of all faults, in about one request of twenty'),
   'restore-backup-after': option(
     'SECONDS',
@@ -40,9 +49,9 @@ const options: Record<string, Option> = {
   ),
   'restore-keeps-counter': flag('row versions then go on from where they were, instead of falling'),
   ...Object.fromEntries(
-    switchOptions.map(({ option, isFlag, value, describe }) => [
-      option,
-      isFlag ? { type: 'boolean', describe } : { type: 'string', value, describe },
+    switchOptions.map(({ option: name, isFlag, value, describe }) => [
+      name,
+      isFlag ? flag(describe) : option(value, describe),
     ]),
   ),
 }
@@ -76,7 +85,7 @@ async function run({ positionals, values, signal, stdout, log }: Call): Promise<
   }
   await using simulator = await startSimulator({
     ...counts,
-    look: look(values),
+    look: oneOf(values, 'look', looks) ?? 'recorded',
     ...(otherGuid && { otherClients: [{ guid: otherGuid, ...tenth(counts) }] }),
     host: text(values, 'host') ?? '127.0.0.1',
     port: number('port', 8090, 65_535),
@@ -111,13 +120,6 @@ const isAboutTheAddress = (error: unknown): error is Error =>
 function text(values: Values, name: string): string | undefined {
   const value = values[name]
   return typeof value === 'string' ? value : undefined
-}
-
-function look(values: Values): Look {
-  const value = text(values, 'look') ?? 'recorded'
-  const known = looks.find((name) => name === value)
-  if (!known) throw new UsageError(`--look ${value}: write ${looks.join(' or ')}`)
-  return known
 }
 
 const tenth = (counts: Readonly<Record<'assignments' | 'notes' | 'trackers' | 'objects', number>>) => ({

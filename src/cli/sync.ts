@@ -2,13 +2,13 @@
 
 import { type Config, loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
-import { openContext, type ReadOptions, type ScheduledKind, type SyncContext } from '../context.ts'
+import { openContext, type ReadOptions, type SyncContext } from '../context.ts'
 import { readLookbackState } from '../store/book/due.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
-import { type Call, type Command, json, option } from './command.ts'
+import { type Call, type Command, json, oneOf, option } from './command.ts'
 import { readEach, runJson, type Timed } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun } from './exit.ts'
 
@@ -27,7 +27,8 @@ export const sync: Command = {
   run,
 }
 
-type SyncedKind = ScheduledKind | 'related'
+const syncedKinds = ['incremental', 'lookback', 'related'] as const
+type SyncedKind = (typeof syncedKinds)[number]
 
 const canRead: Readonly<Record<SyncedKind, (name: string, kind: Stream['kind']) => boolean>> = {
   incremental: () => true,
@@ -39,7 +40,7 @@ type Synced = RunOutcome & { readonly position: string | null }
 
 async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
-  const kind = kindOf(values.kind)
+  const kind = oneOf(values, 'kind', syncedKinds) ?? 'incremental'
   const config = loadConfig(environment)
   const streams = wantedStreams(call, kind, config)
   await using context = await openContext({ config, log })
@@ -105,12 +106,6 @@ async function drainRelated(context: SyncContext, hooks: ReadOptions): Promise<R
     const outcome = await context.readRelated(hooks)
     if (outcome.isComplete || outcome.status !== 'done') return outcome
   }
-}
-
-function kindOf(value: Call['values'][string]): SyncedKind {
-  if (value === undefined || value === 'incremental') return 'incremental'
-  if (value === 'lookback' || value === 'related') return value
-  throw new UsageError(`--kind must be incremental, lookback or related, not "${value}".`)
 }
 
 function sentence({ stream, kind, status, tally, note, error, durationMs, position }: Timed<Synced>): string {

@@ -90,7 +90,7 @@ describe.skipIf(!hasPostgres)('a sync', () => {
     const environment = environmentFor(simulator, database)
     for (const [words, more, code, message] of [
       [['asignment'], {}, 2, /^There is no stream "asignment"; did you mean assignment\?[^\n]*\n$/],
-      [['--kind', 'tail'], {}, 2, /^--kind must be incremental, lookback or related, not "tail"\.\n$/],
+      [['--kind', 'tail'], {}, 2, /^--kind must be one of incremental, lookback, related, not "tail"\.\n$/],
       [
         [],
         { API_KEY: '' },

@@ -147,7 +147,7 @@ describe('tidemark simulate', () => {
     [['--late-fraction', '3'], /from 0 to 1/],
     [['--fault', '200'], /--fault 200: .*neither a status/],
     [['--fault', '500:nth=x'], /"nth=x" should be nth=N/],
-    [['--look', 'nice'], /--look nice: write recorded or plain/],
+    [['--look', 'nice'], /--look must be one of recorded, plain, not "nice"/],
     [['--faults', 'some'], /--faults takes only "all", not "some"/],
     [['--malformed', 'badly'], /--malformed knows no "badly"\. It takes all, or some of nul-in-string/],
     [['--first-row-version', '-1'], /--first-row-version/],
