@@ -2,7 +2,7 @@
 
 import { openStore } from '../src/store/runs/open-store.ts'
 import type { Database } from '../src/store/server/connect.ts'
-import { streams } from '../src/streams/catalog.ts'
+import { knownStreams as streams } from '../src/streams/catalog.ts'
 import type { Records } from '../src/streams/record.ts'
 import type { Written } from '../src/sync/ports/store.ts'
 import { benchLog } from './postgres.ts'

@@ -9,7 +9,7 @@ import pg from 'pg'
 import { openLog } from '../src/log.ts'
 import { migrateDatabase } from '../src/store/schema/migrate.ts'
 import { type Database, openDatabase } from '../src/store/server/connect.ts'
-import { streams } from '../src/streams/catalog.ts'
+import { knownStreams as streams } from '../src/streams/catalog.ts'
 
 export const benchLog = openLog({ level: 'warn' })
 

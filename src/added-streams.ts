@@ -12,11 +12,9 @@ import { withConnection } from './store/server/session.ts'
 import {
   type AddedStream,
   addedStream,
-  addedStreams,
+  type Catalogue,
+  catalogueOf,
   type FoundOut,
-  noteFoundOut,
-  streams,
-  unknownStreams,
 } from './streams/catalog.ts'
 import { isObject, toInt64 } from './streams/record.ts'
 import { chooseKeyField } from './streams/twins.ts'
@@ -35,39 +33,41 @@ export async function knowAddedStreams({
   log,
 }: {
   readonly pool: Pool
-  readonly config: Pick<Config, 'keyFields'>
+  readonly config: Pick<Config, 'keyFields' | 'added'>
   readonly upstream: Upstream
   /** False: nothing is asked, and no table is made. */
   readonly migrates?: boolean
   readonly log: Logger
-}): Promise<void> {
+}): Promise<Catalogue> {
   const keyOf = ({ name }: AddedStream) => config.keyFields[name] ?? null
-  const known = await learnAddedStreams(pool)
-  for (const added of addedStreams()) {
+  const known = new Map(await learnAddedStreams(pool, config.added))
+  for (const added of config.added) {
     const found = known.get(added.name)
     if (!found) continue
     expectSameList(added, found)
     expectSameKey(added, found, keyOf(added))
     // Older programs did not note it.
-    if (!found.path && migrates) await noteStream(pool, added, found)
+    if (!found.path && migrates) known.set(added.name, await noteStream(pool, added, found))
   }
-  if (!migrates) return
+  if (!migrates) return catalogueOf(config.added, known)
   const signal = AbortSignal.timeout(longestFindingMs)
-  for (const added of unknownStreams())
+  for (const added of config.added.filter(({ name }) => !known.has(name)))
     try {
       const found = await findOut(upstream, added, keyOf(added), signal)
-      if (found !== null) await noteStream(pool, added, found)
+      if (found !== null) known.set(added.name, await noteStream(pool, added, found))
     } catch (error) {
       log.warn(
         { stream: added.name, path: added.path, why: messageOf(error) },
         'A list that STREAMS names could not be looked at. It is read whole, if at all, until the next start.',
       )
     }
-  for (const stream of streams)
+  const catalogue = catalogueOf(config.added, known)
+  for (const stream of catalogue)
     if (stream.isAdded && stream.kind === 'changes')
       await withConnection(pool, (client) =>
         createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log),
       )
+  return catalogue
 }
 
 /** Rejects if the name was used for another list: nobody could tell the rows of two lists in one table apart. */
@@ -137,7 +137,8 @@ async function hasChanges(
   }
 }
 
-async function noteStream(pool: Pool, { name, path }: AddedStream, found: FoundOut): Promise<void> {
+/** Returns what holds: another program may have been faster. */
+async function noteStream(pool: Pool, { name, path }: AddedStream, found: FoundOut): Promise<FoundOut> {
   const { rows } = await pool.query<{ found: FoundOut }>(
     `insert into tidemark.stream (name, found_out) values ($1, $2)
      on conflict (name) do update
@@ -145,5 +146,5 @@ async function noteStream(pool: Pool, { name, path }: AddedStream, found: FoundO
      returning found_out as found`,
     [name, { ...found, path }],
   )
-  noteFoundOut(new Map([[name, rows[0]?.found ?? found]]))
+  return rows[0]?.found ?? found
 }

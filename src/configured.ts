@@ -6,13 +6,14 @@ import type { Logger } from './log.ts'
 import type { Descriptions } from './openapi/descriptions.ts'
 import type { WantedSource } from './store/runs/claim-sources.ts'
 import {
+  type Catalogue,
+  catalogueOf,
   keyOwner,
   type MirroredStream,
   type RelatedStream,
   relatedStreams,
   type ServiceName,
   type Stream,
-  streams,
 } from './streams/catalog.ts'
 import type { Source } from './sync/ports/source.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
@@ -93,9 +94,13 @@ export function proxyNotice(config: Config): string | null {
 
 /** Which source (address and account) the settings name for each service. */
 export function sourcesOf(
-  config: Pick<UpstreamConfig, 'assignmentBaseUrl' | 'clientGuid' | 'trackingBaseUrl' | 'trackingSubjectId'>,
+  config: Pick<
+    UpstreamConfig,
+    'added' | 'assignmentBaseUrl' | 'clientGuid' | 'trackingBaseUrl' | 'trackingSubjectId'
+  >,
 ): readonly WantedSource[] {
-  const streamsOf = (service: ServiceName) => streams.filter((stream) => stream.service === service)
+  const catalogue = catalogueOf(config.added)
+  const streamsOf = (service: ServiceName) => catalogue.filter((stream) => stream.service === service)
   const { assignmentBaseUrl, clientGuid, trackingBaseUrl, trackingSubjectId } = config
   const assignment = { service: 'assignment', baseUrl: assignmentBaseUrl, account: clientGuid } as const
   const tracking = { service: 'tracking', baseUrl: trackingBaseUrl, account: trackingSubjectId } as const
@@ -104,18 +109,25 @@ export function sourcesOf(
   )
 }
 
-export function configuredStreams(config: Pick<Config, 'streams' | 'trackingBaseUrl'>): readonly Stream[] {
-  return streams.filter(
+export const configuredStreams = (
+  config: Pick<Config, 'streams' | 'trackingBaseUrl'>,
+  catalogue: Catalogue,
+): readonly Stream[] =>
+  catalogue.filter(
     (stream) =>
       (config.streams === null || config.streams.includes(stream.name)) &&
       (stream.service !== 'tracking' || config.trackingBaseUrl !== null),
   )
-}
+
+/** Those that are configured, before it is found out what added ones are like. */
+export const streamsIn = (config: Pick<Config, 'added' | 'streams' | 'trackingBaseUrl'>): readonly Stream[] =>
+  configuredStreams(config, catalogueOf(config.added))
 
 /** Those that have tables, by the settings. */
 export const mirroredStreams = (
   config: Pick<Config, 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'keyFields'>,
-): readonly MirroredStream[] => [...configuredStreams(config), ...wantedRelated(config, null)]
+  catalogue: Catalogue,
+): readonly MirroredStream[] => [...configuredStreams(config, catalogue), ...wantedRelated(config, null)]
 
 /** The bytes of attachments share the key of attachments. */
 export function wantedRelated(

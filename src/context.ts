@@ -27,7 +27,13 @@ import { countAgainAfterMs, isLoadToBeCounted, noteLoadCount } from './store/run
 import { readAgainByKey } from './store/runs/related-work.ts'
 import { expectMigrated, migrateDatabase } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
-import { asFoundOut, type RelatedStream, type ServiceName, type Stream, streams } from './streams/catalog.ts'
+import {
+  type Catalogue,
+  catalogueOf,
+  type RelatedStream,
+  type ServiceName,
+  type Stream,
+} from './streams/catalog.ts'
 import type { Records } from './streams/record.ts'
 import { readIncremental } from './sync/changes/incremental.ts'
 import { type LookbackContext, readLookback } from './sync/changes/lookback.ts'
@@ -73,7 +79,9 @@ function readStream(context: OneReading): Promise<RunOutcome> {
 export type SyncContext = AsyncDisposable & {
   readonly database: Database
   readonly store: Store
+  /** The streams that are configured. */
   readonly streams: readonly Stream[]
+  readonly catalogue: Catalogue
   /** The related records that are wanted. */
   readonly related: readonly RelatedStream[]
   readonly assignmentService: Upstream
@@ -113,13 +121,14 @@ export async function openContext(options: {
   const waits = openWaits(options.observer)
   const upstreams = openUpstreams({ ...options, observer: waits.observer, freeChunks: () => freeChunks?.() })
   opened.defer(upstreams.close)
-  await knowAddedStreams({ ...options, pool: database.pool, upstream: upstreams.assignment })
-  const descriptions = await descriptionsFor(options, database, upstreams)
+  const asked = { ...options, pool: database.pool, upstream: upstreams.assignment }
+  const catalogue = await knowAddedStreams(asked)
+  const descriptions = await descriptionsFor(options, { database, upstreams, catalogue })
   const related = wantedRelated(config, descriptions)
   if (related.length > 0) growLittle()
   const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
   const store = openStore({
-    ...{ database, streams, log, fieldKindsOf: descriptions.kindsOf },
+    ...{ database, streams: catalogue, log, fieldKindsOf: descriptions.kindsOf },
     waitsFor: waits.of,
     sourceTimezone: config.sourceTimezone,
     fieldZones: config.fieldTimezones,
@@ -138,20 +147,18 @@ export async function openContext(options: {
     yieldTo: priorityGate.yieldTo,
   })
   const room = openRoom()
-  const contextOf = <Kind extends Stream>(given: Kind): Omit<StreamContext<Kind>, 'signal'> => {
-    const stream = asFoundOut(given)
-    return {
-      ...{ store, stream, source: upstreams.sourceOf(stream), room },
-      ...howToRead(stream, config),
-      now: () => new Date(),
-    }
-  }
+  const contextOf = <Kind extends Stream>(stream: Kind): Omit<StreamContext<Kind>, 'signal'> => ({
+    ...{ store, stream, source: upstreams.sourceOf(stream), room },
+    ...howToRead(stream, config),
+    now: () => new Date(),
+  })
   const everything = opened.move()
   return {
     database,
     store,
     descriptions,
-    streams: configuredStreams(config),
+    streams: configuredStreams(config, catalogue),
+    catalogue,
     assignmentService: upstreams.assignment,
     sourceOf: upstreams.sourceOf,
     contextOf,
@@ -254,11 +261,16 @@ const dayMs = 24 * 3_600_000
 /** Reads the descriptions before the first row comes, unless they were looked for within `descriptionAgeMs`. */
 async function descriptionsFor(
   { config, log, migrates = true, descriptionAgeMs = dayMs }: Parameters<typeof openContext>[0],
-  { pool }: Database,
-  upstreams: Readonly<Record<ServiceName, Upstream | null>>,
+  given: {
+    readonly database: Database
+    readonly upstreams: Readonly<Record<ServiceName, Upstream | null>>
+    readonly catalogue: Catalogue
+  },
 ): Promise<Descriptions> {
-  const mirrored = mirroredStreams(config)
-  const descriptions = await openDescriptions({ pool, config, upstreams, mirrored, log })
+  const { catalogue, upstreams } = given
+  const { pool } = given.database
+  const mirrored = mirroredStreams(config, catalogue)
+  const descriptions = await openDescriptions({ pool, config, upstreams, catalogue, mirrored, log })
   if (migrates)
     await descriptions.refresh({ olderThanMs: descriptionAgeMs, signal: new AbortController().signal })
   return descriptions
@@ -272,6 +284,7 @@ async function openMirrorDatabase(options: Parameters<typeof openContext>[0]): P
   const database = await openDatabase({ ...options, url: config.databaseUrl })
   try {
     const { biRole, biSchemas } = config
+    const streams = catalogueOf(config.added)
     if (migrates) await migrateDatabase({ database, streams, biRole, biSchemas, log })
     else await expectMigrated(database)
     if (migrates)

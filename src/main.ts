@@ -11,8 +11,9 @@ import { verbs } from './cli/verbs.ts'
 import { ConfigError, dotEnvWarning, type Environment, readEnvironment } from './config/environment.ts'
 import { loadLogLevel } from './config/load.ts'
 import { misspeltWarnings } from './config/misspelt.ts'
-import { readAddedStreams } from './config/reader.ts'
+import { readAddedStreams } from './config/stream-variables.ts'
 import { openLog, redact } from './log.ts'
+import { catalogueOf } from './streams/catalog.ts'
 import { messageOf } from './util/errors.ts'
 
 const given = readEnvironment(null)
@@ -51,13 +52,25 @@ async function call(command: Command, words: readonly string[]): Promise<ExitCod
   if (wantsHelp) return say(commandHelp(command, stdout.columns()).trimEnd())
   hearSignals()
   const environment = environmentFor(command)
-  const added = readAddedStreams(environment)
   if (command.name !== 'config')
     for (const warning of misspeltWarnings(environment)) stderr.say(fitted(warning, stderr))
   const log = openLog({ level: loadLogLevel(environment) ?? 'info', isColoured: hasColour(given) })
   const { signal } = stopping
-  if (added.length > 0) await (await import('./cli/learn-streams.ts')).learnStreams(environment, log)
-  const code = await command.run({ positionals, values, environment, log, signal, stdout, stderr, commands })
+  const catalogue =
+    readAddedStreams(environment).length === 0
+      ? catalogueOf([])
+      : await (await import('./cli/learn-streams.ts')).learnStreams(environment, log)
+  const code = await command.run({
+    positionals,
+    values,
+    catalogue,
+    environment,
+    log,
+    signal,
+    stdout,
+    stderr,
+    commands,
+  })
   // What failed after Ctrl-C failed because of it.
   return signal.aborted && code !== exitCodes.done ? exitCodes.interrupted : code
 }

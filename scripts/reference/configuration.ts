@@ -3,7 +3,7 @@
 import { type StreamVariable, streamVariables } from '../../src/config/stream-variables.ts'
 import type { Variable } from '../../src/config/variable.ts'
 import { variableGroups } from '../../src/config/variables.ts'
-import { streams } from '../../src/streams/catalog.ts'
+import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { code, generatedBy, sentence, table } from './markdown.ts'
 
 export function configurationPage(): string {
@@ -39,7 +39,7 @@ ${namesOf('KEY').map(code).join(', ')}. Row versions: ${namesOf('VERSION').map(c
 }
 
 const families = Object.keys(streamVariables) as StreamVariable[]
-const namesOf = (family: StreamVariable) => streamVariables[family].streams().map(({ name }) => name)
+const namesOf = (family: StreamVariable) => streamVariables[family].streams(streams).map(({ name }) => name)
 
 function rowOfFamily(family: StreamVariable): readonly string[] {
   const { fallback, form, describe } = streamVariables[family]

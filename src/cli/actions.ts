@@ -2,7 +2,7 @@
 
 import { actionWords } from '../operator/action-words.ts'
 import { type ActionChain, type ActionLine, checkActions, readActions } from '../store/book/actions.ts'
-import { pickStream, streams } from '../streams/catalog.ts'
+import { pickStream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
@@ -29,7 +29,7 @@ async function run(call: Call): Promise<ExitCode> {
   if (name === 'verify' && more.length === 0) return await verify(call)
   if (values.kept !== undefined) throw new UsageError('--kept is for `tidemark actions verify`.')
   if (more.length > 0) throw new UsageError('`tidemark actions` takes one stream, or none for all.')
-  const stream = name === undefined ? null : pickStream(name, streams).name
+  const stream = name === undefined ? null : pickStream(name, call.catalogue).name
   const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 20
   return await readMirror(call, async (pool) => {
     const found = await readActions(pool, { stream, before: null, limit })

@@ -14,7 +14,7 @@ import {
 } from '../operator/backfill.ts'
 import { asChangesStream } from '../operator/positions.ts'
 import { listBackfills, readBackfill, requestBackfill } from '../store/book/backfills.ts'
-import { type ChangesStream, pickStream, streams } from '../streams/catalog.ts'
+import { type ChangesStream, pickStream } from '../streams/catalog.ts'
 import { runNextBackfill } from '../sync/changes/backfill.ts'
 import type { Backfill } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
@@ -70,7 +70,7 @@ async function begin(call: Call): Promise<ExitCode> {
       '`tidemark backfill` needs a stream, e.g. `tidemark backfill assignment --from-version N`.',
     )
   const config = loadConfig(environment)
-  const known = configuredStreams(config)
+  const known = configuredStreams(config, call.catalogue)
   const stream = asChangesStream(pickStream(name, known), known)
   const { from, to } = readSpanOptions(values)
   const isDryRun = values['dry-run'] === true
@@ -92,7 +92,7 @@ async function begin(call: Call): Promise<ExitCode> {
     return exitCodes.done
   }
   const requested = await recordedHere(
-    { pool, log },
+    { pool, streams: [stream], log },
     { action: 'backfill', target: stream.name },
     () => requestBackfill(pool, { stream: stream.name, ...span, by: operator() }),
     ({ id }) => `Backfill ${id} from ${span.from} to ${span.to} was requested.`,
@@ -145,7 +145,7 @@ async function work(
 /** It needs the mirror alone. */
 async function listAll(call: Call): Promise<ExitCode> {
   const [name] = call.positionals
-  const wanted = name === undefined ? null : pickStream(name, streams).name
+  const wanted = name === undefined ? null : pickStream(name, call.catalogue).name
   return await listFromMirror(call, {
     read: (pool) => listBackfills(pool, wanted),
     none: 'There was no backfill yet.',

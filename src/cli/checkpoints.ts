@@ -2,7 +2,7 @@
 
 import { asChangesStream } from '../operator/positions.ts'
 import { readCheckpoints } from '../store/book/checkpoints.ts'
-import { pickStream, streams } from '../streams/catalog.ts'
+import { pickStream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json, option, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
@@ -29,7 +29,8 @@ async function run(call: Call): Promise<ExitCode> {
   const [name, ...more] = positionals
   if (more.length > 0)
     throw new UsageError('`tidemark checkpoints` takes one stream, or none to list those of all streams.')
-  const stream = name === undefined ? null : asChangesStream(pickStream(name, streams), streams).name
+  const stream =
+    name === undefined ? null : asChangesStream(pickStream(name, call.catalogue), call.catalogue).name
   const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 100
   return await listFromMirror(call, {
     read: (pool) => readCheckpoints(pool, { stream, limit }),

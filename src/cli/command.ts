@@ -2,6 +2,7 @@
 
 import { hostname, userInfo } from 'node:os'
 import type { Logger } from '../log.ts'
+import type { Catalogue } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import type { ExitCode } from './exit.ts'
 import type { Environment, Output } from './output.ts'
@@ -21,6 +22,8 @@ export type Call = {
   /** Aborted by the first SIGINT or SIGTERM: finish what is in hand and come back. */
   readonly signal: AbortSignal
   readonly log: Logger
+  /** All that can be mirrored, with what was found out about it. */
+  readonly catalogue: Catalogue
   /** The environment with `.env` laid under it. Only the configuration reads it. */
   readonly environment: Environment
   readonly stdout: Output

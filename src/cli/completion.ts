@@ -1,7 +1,6 @@
 // `tidemark completion`: prints a script with which a shell completes verbs, their words and options, streams, and paths of the upstream.
 // The script holds all of these, so that pressing Tab starts no program.
 
-import { streams } from '../streams/catalog.ts'
 import { operations } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
 import type { Call, Command, Option } from './command.ts'
@@ -46,22 +45,22 @@ export const wordsOf: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** A verb with further words, such as the paths that the upstream describes. */
-type Completed = Command & { readonly words?: readonly string[] }
+type Completed = Command & { readonly words: readonly string[] }
 
-/** Adds the paths that the upstream describes now: the script cannot ask later. */
+/** Adds the streams, and the paths that the upstream describes now: the script cannot ask later. */
 async function withDescribed(call: Call, commands: readonly Command[]): Promise<readonly Completed[]> {
   const operations = (await readDescriptions(call)).flatMap(({ description }) => description.operations)
   const paths = operations.map(({ path }) => path.replaceAll(/\{.*/g, ''))
   const known = wordsOf.api ?? []
   const words = [...new Set(paths)].filter((path) => !known.includes(path) && /^[\w./-]+$/.test(path))
-  return commands.map((command) => (command.name === 'api' ? { ...command, words } : command))
+  const streams = call.catalogue.map(({ name }) => name)
+  return commands.map((command) => ({
+    ...command,
+    words: [...(command.name === 'api' ? words : []), ...(/stream/.test(command.usage) ? streams : [])],
+  }))
 }
 
-const candidates = ({ name, usage, words = [] }: Completed): readonly string[] => [
-  ...(wordsOf[name] ?? []),
-  ...words,
-  ...(/stream/.test(usage) ? streams.map((stream) => stream.name) : []),
-]
+const candidates = ({ name, words }: Completed): readonly string[] => [...(wordsOf[name] ?? []), ...words]
 const takesFile = ({ value = '' }: Option): boolean => value.startsWith('FILE')
 /** The options whose value is a file, as a pattern of the shell. */
 const filesOf = (command: Command): string =>
@@ -74,7 +73,7 @@ const optionsOf = ({ options }: Command): readonly (readonly [string, Option])[]
 ]
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-const shells: Readonly<Record<string, (commands: readonly Command[]) => string>> = {
+const shells: Readonly<Record<string, (commands: readonly Completed[]) => string>> = {
   bash: (commands) =>
     `# Completes tidemark in bash. Made by: tidemark completion bash
 _tidemark() {

@@ -27,7 +27,7 @@ async function run(call: Call): Promise<ExitCode> {
   const { environment, values, stdout } = call
   expectNoWords('config', call)
   const problems = problemsOf(environment)
-  const { settings: all, unknown } = readSettings(environment)()
+  const { settings: all, unknown } = readSettings(environment)(call.catalogue)
   const settings = values.set ? all.filter(({ source }) => source !== 'default') : all
   if (values.json)
     stdout.json({ settings: settings.map(asJson), unknown: unknown.map(inSnakeCase), problems })

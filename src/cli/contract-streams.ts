@@ -18,7 +18,7 @@ export async function showLists(call: Call, format: Format): Promise<ExitCode> {
   const config = configOrNull(environment)
   return await readMirror(call, async (pool) => {
     const [stored] = await storedDescriptions(pool)
-    const lists = stored ? listsOffered(stored.description, config?.related ?? []) : []
+    const lists = stored ? listsOffered(stored.description, call.catalogue, config?.related ?? []) : []
     const upstream = config && openConfiguredUpstream({ config, log }, 'assignment')
     try {
       const sized: Sized[] = []

@@ -14,7 +14,7 @@ import {
 } from '../operator/deletions.ts'
 import { reconcileOnce } from '../operator/reconcile.ts'
 import { bucketNames, type DeletionEvidence, readDeletionEvidence } from '../store/book/deletions.ts'
-import { isLookedUpByKey, pickStream, pickStreams, streams } from '../streams/catalog.ts'
+import { isLookedUpByKey, pickStream, pickStreams } from '../streams/catalog.ts'
 import { count, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, option, textOf, wholeNumber } from './command.ts'
 import { timed } from './each-stream.ts'
@@ -52,7 +52,7 @@ async function run(call: Call): Promise<ExitCode> {
 }
 
 async function list(call: Call, names: readonly string[]): Promise<ExitCode> {
-  const wanted = pickStreams(names, streams).map(({ name }) => name)
+  const wanted = pickStreams(names, call.catalogue).map(({ name }) => name)
   const { values, stdout } = call
   return await readMirror(call, async (pool) => {
     const blocked = await Promise.all(
@@ -72,7 +72,7 @@ async function list(call: Call, names: readonly string[]): Promise<ExitCode> {
       stdout.say(
         blocked.length === 0
           ? 'No deletions are blocked.'
-          : blocked.map(({ one, evidence }) => asText(one, evidence, stdout.columns())).join('\n\n'),
+          : blocked.map(({ one, evidence }) => asText(call, one, evidence)).join('\n\n'),
       )
   })
 }
@@ -83,11 +83,11 @@ async function approve(call: Call, words: readonly string[]): Promise<ExitCode> 
   const rows = textOf(values, 'rows')?.replaceAll(/[,\s]/g, '') ?? null
   wholeNumber({ rows: rows ?? undefined }, 'rows', { least: 1 })
   const config = loadConfig(environment)
-  const stream = pickStream(oneStream('approve', words), configuredStreams(config))
+  const stream = pickStream(oneStream('approve', words), configuredStreams(config, call.catalogue))
   await using context = await openContext({ config, log })
   const { pool } = context.database
   const result = await recordedHere(
-    { pool, log },
+    { pool, streams: [stream], log },
     { action: 'approve', target: stream.name, reason: textOf(values, 'reason'), confirmed: rows },
     async () => {
       const approved = await expectApproved(pool, stream.name, rows)
@@ -101,13 +101,13 @@ async function approve(call: Call, words: readonly string[]): Promise<ExitCode> 
 }
 
 const reject = (call: Call, words: readonly string[]): Promise<ExitCode> =>
-  act(call, 'reject', pickStream(oneStream('reject', words), streams).name, {
+  act(call, 'reject', pickStream(oneStream('reject', words), call.catalogue).name, {
     reason: textOf(call.values, 'reason'),
     restore: call.values.restore === true ? 'yes' : null,
   })
 
 const undo = (call: Call, words: readonly string[]): Promise<ExitCode> =>
-  act(call, 'lookAgain', pickStream(oneStream('undo', words), streams).name)
+  act(call, 'lookAgain', pickStream(oneStream('undo', words), call.catalogue).name)
 
 const actions: Readonly<Record<string, (call: Call, words: readonly string[]) => Promise<ExitCode>>> = {
   list,
@@ -122,11 +122,11 @@ const oneStream = (action: string, words: readonly string[]): string =>
     `\`tidemark deletions ${action}\` takes one stream. \`tidemark deletions list\` shows where deletions are blocked.`,
   )
 
-function asText(blocked: BlockedStream, evidence: DeletionEvidence, width: number | null): string {
+function asText({ catalogue, stdout }: Call, blocked: BlockedStream, evidence: DeletionEvidence): string {
   const { stream, missing, living, seen, at, rejected } = blocked
   const facts = evidenceFacts(
     evidence,
-    streams.some((one) => one.name === stream && isLookedUpByKey(one)),
+    catalogue.some((one) => one.name === stream && isLookedUpByKey(one)),
   )
   const seenIt = `the last complete list had ${count(seen ?? 0)} records, the table has ${count(living ?? 0)} living rows`
   const lines: [string, string][] = [
@@ -158,9 +158,9 @@ function asText(blocked: BlockedStream, evidence: DeletionEvidence, width: numbe
   // Commands stay whole, so that they can be copied.
   const inLines = ([name, value]: [string, string]) => {
     const line = `  ${name.padEnd(16)}  ${value}`
-    return value.startsWith('tidemark ') ? line : wrapped(line, width, 20)
+    return value.startsWith('tidemark ') ? line : wrapped(line, stdout.columns(), 20)
   }
-  return [wrapped(head, width, 0), ...lines.map(inLines)].join('\n')
+  return [wrapped(head, stdout.columns(), 0), ...lines.map(inLines)].join('\n')
 }
 
 const keysTold = 10

@@ -13,7 +13,7 @@ import { type Simulator, startSimulator } from '../simulator/simulator.ts'
 import { readReach } from '../store/book/checkpoints.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { lockKeys } from '../store/server/session.ts'
-import { streams } from '../streams/catalog.ts'
+import { knownStreams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { type Demo, newOneTimeKey } from '../web/demo.ts'
@@ -234,7 +234,7 @@ function tableLine({ stream, rows, lagMs }: Count, before: readonly Count[]): st
 async function countRows(pool: Pool): Promise<readonly Count[]> {
   const reached = await readReach(
     pool,
-    streams.map(({ name }) => name),
+    knownStreams.map(({ name }) => name),
   )
   const { rows: views } = await pool.query<{ name: string }>(
     `select viewname as name from pg_views where schemaname = 'bi'`,

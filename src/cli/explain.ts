@@ -39,7 +39,7 @@ async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
   const asked = whatIsAsked(call)
   const config = loadConfig(environment)
-  const stream = pickStream(asked.stream, mirroredStreams(config))
+  const stream = pickStream(asked.stream, mirroredStreams(config, call.catalogue))
   await using context = await openContext({ config, log, migrates: false })
   const { pool } = context.database
   const table = await storyTable(pool, stream)

@@ -4,13 +4,14 @@ import { randomBytes } from 'node:crypto'
 import { ConfigError, readVariable } from '../config/environment.ts'
 import { type Environment, loadConfig, loadProxies } from '../config/load.ts'
 import { refusePlaintext } from '../config/plaintext.ts'
+import { catalogueIn } from '../config/stream-variables.ts'
 import type { Variable } from '../config/variable.ts'
 import { variables } from '../config/variables.ts'
-import { configuredStreams } from '../configured.ts'
+import { streamsIn } from '../configured.ts'
 import { sendTest } from '../problems/alert-loop.ts'
 import { expectRole } from '../store/schema/bi-role.ts'
 import { openDatabase } from '../store/server/connect.ts'
-import { type ServiceName, type Stream, streams } from '../streams/catalog.ts'
+import type { ServiceName, Stream } from '../streams/catalog.ts'
 import { areFine, type Check, good, wrong } from './check.ts'
 import type { Call } from './command.ts'
 import { probePostgres, probeService } from './probe-checks.ts'
@@ -174,7 +175,7 @@ async function tryService(settings: Environment, call: Call, service: ServiceNam
         const path = wrong('path', `Its streams can be read below ${value}.`)
         return { checks: [...checks, path], suggested: { name, value } }
       }
-  const main = streams
+  const main = catalogueIn(settings)
     .filter(({ kind }) => service === 'tracking' || kind === 'changes')
     .filter((stream) => checks.some((check) => check.name === `stream ${stream.name}`))
   const hasNone = ({ name: stream }: Stream) =>
@@ -189,7 +190,7 @@ async function signIn(settings: Environment, call: Call, service: ServiceName): 
   const config = loadConfig({ STREAMS: '', ...settings, DATABASE_URL: '' })
   const checks: Check[] = []
   const { log, signal } = call
-  const probed = { config, streams: configuredStreams(config), mirror: null, log, signal }
+  const probed = { config, streams: streamsIn(config), mirror: null, log, signal }
   for await (const check of probeService(probed, service)) {
     const [kind] = check.name.split(' ')
     if (kind === 'sign-in' || kind === 'stream' || kind === 'clock') checks.push(check)

@@ -18,7 +18,6 @@ import { migrateDatabase } from '../store/schema/migrate.ts'
 import { handOver, prepareRoles, takeOver } from '../store/schema/roles.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { withConnection } from '../store/server/session.ts'
-import { streams } from '../streams/catalog.ts'
 import { remarkOn } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
@@ -48,7 +47,7 @@ async function run(call: Call): Promise<ExitCode> {
   if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
   // An administrator may set all limits of BI_ROLE.
   const applied = await migrateDatabase({
-    ...{ database, streams, biSchemas, log },
+    ...{ database, streams: call.catalogue, biSchemas, log },
     biRole: administrator ? null : biRole,
   })
   const described = await makeDescribedTables(call, database)
@@ -88,7 +87,7 @@ async function openAdministrator(config: MirrorConfig & { readonly ownerRole: st
 
 /** Makes tables by the upstream's description, from the upstream if it is configured, or from a file. Returns the names of the streams. */
 async function makeDescribedTables(
-  { environment, log, signal }: Call,
+  { environment, catalogue, log, signal }: Call,
   { pool }: Database,
 ): Promise<readonly string[]> {
   const whole = upstreamConfig(environment)
@@ -98,8 +97,8 @@ async function makeDescribedTables(
     tracking: whole && openConfiguredUpstream({ config: whole, log }, 'tracking'),
   }
   try {
-    const mirrored = mirroredStreams(config)
-    const descriptions = await openDescriptions({ pool, config, upstreams, mirrored, log })
+    const mirrored = mirroredStreams(config, catalogue)
+    const descriptions = await openDescriptions({ pool, config, upstreams, catalogue, mirrored, log })
     return await descriptions.refresh({ olderThanMs: 0, signal })
   } finally {
     upstreams.assignment?.close()

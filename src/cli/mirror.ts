@@ -3,7 +3,6 @@
 import type { Pool } from 'pg'
 import { loadMirrorConfig } from '../config/load.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
-import { learnAddedStreams } from '../store/book/streams.ts'
 import { expectMigrated } from '../store/schema/migrate.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { DatabaseError, UsageError } from '../util/errors.ts'
@@ -58,7 +57,6 @@ async function withMirror(
   })
   try {
     await expectMigrated(database)
-    await learnAddedStreams(database.pool)
     await untilInterrupted(signal, work(database.pool))
     return exitCodes.done
   } catch (error) {

@@ -1,7 +1,7 @@
 // `tidemark pause` and `tidemark resume`: whether the workers read a stream by themselves.
 
-import { pickStream, streams } from '../streams/catalog.ts'
-import { type Command, json, option, textOf } from './command.ts'
+import { pickStream } from '../streams/catalog.ts'
+import { type Call, type Command, json, option, textOf } from './command.ts'
 import { onlyWord } from './parse.ts'
 import { act } from './recorded.ts'
 
@@ -14,8 +14,7 @@ export const pause: Command = {
     json,
   },
   examples: ['tidemark pause assignment --reason "the upstream is being upgraded"'],
-  run: (call) =>
-    act(call, 'pause', oneStream('pause', call.positionals), { reason: textOf(call.values, 'reason') }),
+  run: (call) => act(call, 'pause', oneStream('pause', call), { reason: textOf(call.values, 'reason') }),
 }
 
 export const resume: Command = {
@@ -24,11 +23,11 @@ export const resume: Command = {
   usage: '<stream> [--json]',
   options: { json },
   examples: ['tidemark resume assignment'],
-  run: (call) => act(call, 'resume', oneStream('resume', call.positionals)),
+  run: (call) => act(call, 'resume', oneStream('resume', call)),
 }
 
-const oneStream = (verb: string, words: readonly string[]): string =>
+const oneStream = (verb: string, { positionals, catalogue }: Call): string =>
   pickStream(
-    onlyWord(words, `\`tidemark ${verb}\` takes one stream, e.g. \`tidemark ${verb} assignment\`.`),
-    streams,
+    onlyWord(positionals, `\`tidemark ${verb}\` takes one stream, e.g. \`tidemark ${verb} assignment\`.`),
+    catalogue,
   ).name

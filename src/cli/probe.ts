@@ -72,9 +72,10 @@ export function summary(checks: readonly Check[], tookMs: number): string {
 
 export async function* everyCheck({
   environment,
+  catalogue,
   log,
   signal,
-}: Pick<Call, 'environment' | 'log' | 'signal'>): AsyncGenerator<Check> {
+}: Pick<Call, 'environment' | 'catalogue' | 'log' | 'signal'>): AsyncGenerator<Check> {
   let config: Config
   try {
     config = loadConfig(environment)
@@ -86,7 +87,7 @@ export async function* everyCheck({
   }
   yield* await probePostgres(config, log)
   yield await probeQueue(config.redisUrl)
-  const streams = configuredStreams(config)
+  const streams = configuredStreams(config, catalogue)
   await using mirror = await openStoredMirror(config, log)
   const urls = {
     assignment: [config.authUrl, config.assignmentBaseUrl],

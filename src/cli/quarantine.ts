@@ -4,13 +4,13 @@ import { loadConfig } from '../config/load.ts'
 import { openContext } from '../context.ts'
 import {
   expectEntry,
+  mirroredNames,
   nothingTried,
   retrySelected,
   retrySentence,
   selectionOf,
 } from '../operator/quarantine.ts'
 import { type QuarantineEntry, readQuarantine } from '../store/book/quarantine.ts'
-import { relatedStreams, streams } from '../streams/catalog.ts'
 import type { RetryOutcome } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'
 import { nearest, snakeCased } from '../util/text.ts'
@@ -47,12 +47,13 @@ const actions: Readonly<Record<string, (call: Call, target: string | undefined) 
   drop,
 }
 
-const mirroredNames = () => [...streams, ...relatedStreams].map(({ name }) => name)
-
 async function run(call: Call): Promise<ExitCode> {
   const [first, ...rest] = call.positionals
   const known = Object.keys(actions)
-  const [near] = first === undefined ? [] : nearest(first, [...known, ...mirroredNames()])
+  const [near] =
+    first === undefined
+      ? []
+      : nearest(first, [...known, ...mirroredNames(call.catalogue).map(({ name }) => name)])
   if (first !== undefined && first !== near && near !== undefined && known.includes(near))
     findAction('quarantine', actions, first)
   // `list` may be left out before a stream or an id.
@@ -65,7 +66,7 @@ async function run(call: Call): Promise<ExitCode> {
 }
 
 async function list(call: Call, target: string | undefined): Promise<ExitCode> {
-  const selection = selectionOf(target)
+  const selection = selectionOf(target, call.catalogue)
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 100
   return await listFromMirror(call, {
     async read(pool) {
@@ -90,7 +91,7 @@ async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
     throw new UsageError(
       '`tidemark quarantine drop` needs an id or a stream, e.g. `tidemark quarantine drop 17 --reason TEXT`.',
     )
-  selectionOf(target)
+  selectionOf(target, call.catalogue)
   const reason = textOf(call.values, 'reason')
   if (reason === null)
     throw new UsageError('`tidemark quarantine drop` needs --reason TEXT: it is kept with the record.')
@@ -98,7 +99,7 @@ async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
 }
 
 async function retry(call: Call, target: string | undefined): Promise<ExitCode> {
-  const selection = selectionOf(target)
+  const selection = selectionOf(target, call.catalogue)
   const { environment, values, log, signal, stdout } = call
   const config = loadConfig(environment)
   await using context = await openContext({ config, log })
@@ -112,7 +113,7 @@ async function retry(call: Call, target: string | undefined): Promise<ExitCode> 
     return outcomes
   }
   const outcomes = await recordedHere(
-    { pool: context.database.pool, log },
+    { pool: context.database.pool, streams: call.catalogue, log },
     { action: 'retryQuarantine', target: target ?? 'all' },
     retryAll,
     (ended) => ({

@@ -4,7 +4,7 @@ import { loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
 import { type ReconcileOnce, reconcileOnce, reconcileSentence } from '../operator/reconcile.ts'
-import { pickStream, pickStreams, streams } from '../streams/catalog.ts'
+import { pickStream, pickStreams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
 import { type Call, type Command, json, option } from './command.ts'
@@ -32,7 +32,7 @@ async function run(call: Call): Promise<ExitCode> {
   const { environment, positionals, values, log, signal, stdout } = call
   if (values.acknowledge !== undefined) return await acknowledge(call, String(values.acknowledge))
   const config = loadConfig(environment)
-  const known = configuredStreams(config)
+  const known = configuredStreams(config, call.catalogue)
   // List streams only when they are named: every poll lists them whole anyway.
   const wanted = pickStreams(positionals, known).filter(
     ({ kind }) => kind === 'changes' || positionals.length > 0,
@@ -61,7 +61,7 @@ async function acknowledge(call: Call, name: string): Promise<ExitCode> {
     throw new UsageError(
       '`tidemark reconcile --acknowledge` takes one stream, e.g. `tidemark reconcile --acknowledge assignment`.',
     )
-  return await act(call, 'acknowledge', pickStream(name, streams).name)
+  return await act(call, 'acknowledge', pickStream(name, call.catalogue).name)
 }
 
 const mostKeys = 20

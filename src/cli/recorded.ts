@@ -7,7 +7,7 @@ import type { ActionName } from '../operator/actions.ts'
 import { type MirrorActionName, mirrorActions } from '../operator/mirror-actions.ts'
 import { noteEvent, performRecorded, recorded, streamOf } from '../operator/record-action.ts'
 import { withConnection } from '../store/server/session.ts'
-import { streams } from '../streams/catalog.ts'
+import type { Catalogue } from '../streams/catalog.ts'
 import { messageOf } from '../util/errors.ts'
 import { type Call, operator, osUser } from './command.ts'
 import type { ExitCode } from './exit.ts'
@@ -40,7 +40,7 @@ export async function act(
   }
   return await changeMirror(call, async (pool) => {
     // The queue belongs to the workers: they see in Postgres what is wanted.
-    const context = { pool, streams, log, requestRun: async () => {} }
+    const context = { pool, streams: call.catalogue, log, requestRun: async () => {} }
     const { text, json } = await performRecorded(context, [name, mirrorActions[name]], order)
     if (values.json) stdout.json(json)
     else stdout.say(fitted(text, stdout))
@@ -49,14 +49,14 @@ export async function act(
 
 /** Does it, and records what `say` makes of its result. */
 export async function recordedHere<Result>(
-  { pool, log }: { readonly pool: Pool; readonly log: Logger },
+  { pool, log, streams }: { readonly pool: Pool; readonly log: Logger; readonly streams: Catalogue },
   { action, target, reason = null, confirmed = null }: Given,
   work: () => Promise<Result>,
   say: (result: Result) => string | Told,
 ): Promise<Result> {
   const deed = {
     ...{ who: osUser(), door: 'terminal' as const, address: hostname(), action, target, reason },
-    stream: action === 'adopt' || action === 'api' ? null : await streamOf(pool, streams, action, target),
+    stream: await streamOf(pool, streams, action, target),
     confirmed,
   }
   return await recorded({ pool, log }, deed, work, (result) => {

@@ -2,7 +2,7 @@
 
 import { asChangesStream } from '../operator/positions.ts'
 import { rewindTargetIn } from '../operator/rewind.ts'
-import { pickStream, streams } from '../streams/catalog.ts'
+import { pickStream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, flag, json, option, textOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
@@ -34,7 +34,7 @@ async function run(call: Call): Promise<ExitCode> {
     positionals,
     '`tidemark rewind` takes one stream, e.g. `tidemark rewind assignment --to-version 120000 --reason TEXT`.',
   )
-  const stream = asChangesStream(pickStream(name, streams), streams).name
+  const stream = asChangesStream(pickStream(name, call.catalogue), call.catalogue).name
   rewindTargetIn(values)
   const reason = textOf(values, 'reason')
   if (reason === null)

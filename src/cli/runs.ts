@@ -1,7 +1,7 @@
 // `tidemark runs`: what was read when, and with what result; `show` tells of one run what it did.
 
 import { type RunLine, type RunStory, readRun, readRuns, runOutcomes } from '../store/book/runs.ts'
-import { kinds, pickStream, relatedStreams, streams } from '../streams/catalog.ts'
+import { kinds, pickStream, relatedStreams } from '../streams/catalog.ts'
 import { runLog } from '../streams/run-log.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
@@ -39,7 +39,7 @@ function run(call: Call): Promise<ExitCode> {
 function list(call: Call, name: string | undefined): Promise<ExitCode> {
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 20
   const filter = {
-    stream: name === undefined ? null : pickStream(name, [...streams, ...relatedStreams]).name,
+    stream: name === undefined ? null : pickStream(name, [...call.catalogue, ...relatedStreams]).name,
     kind: oneOf(call.values, 'kind', kinds),
     outcome: oneOf(call.values, 'outcome', runOutcomes),
   }

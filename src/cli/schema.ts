@@ -3,7 +3,7 @@
 import type { Pool } from '../context.ts'
 import { readSchemaMap, type ViewMap } from '../store/book/dictionary.ts'
 import { confirmedReferences, type Reference, whatHolds } from '../store/book/references.ts'
-import { type MirroredStream, pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
+import { type MirroredStream, pickStreams, relatedStreams } from '../streams/catalog.ts'
 import { type Call, type Command, json, oneOf, option } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
@@ -41,7 +41,7 @@ export const schema: Command = {
 async function run(call: Call): Promise<ExitCode> {
   const { positionals, values, stdout } = call
   const print = formats[oneOf(values, 'format', formatNames) ?? 'markdown']
-  const known: readonly MirroredStream[] = [...streams, ...relatedStreams]
+  const known: readonly MirroredStream[] = [...call.catalogue, ...relatedStreams]
   const wanted = pickStreams(positionals, known)
   return await readMirror(call, async (pool) => {
     const all = await readSchemaMap(pool, known)

@@ -6,7 +6,7 @@ import type { Pool, QueryResult } from 'pg'
 import { loadMirrorConfig } from '../config/load.ts'
 import { readReach } from '../store/book/checkpoints.ts'
 import { withConnection } from '../store/server/session.ts'
-import { streams } from '../streams/catalog.ts'
+import type { Catalogue } from '../streams/catalog.ts'
 import { csvLine } from '../util/csv.ts'
 import { UsageError } from '../util/errors.ts'
 import { addressIn, type PostgresUrl, readPostgresUrl } from '../util/postgres-url.ts'
@@ -53,7 +53,10 @@ async function run(call: Call): Promise<ExitCode> {
     if (values.json || values.csv) return
     const took = formatDuration(performance.now() - startedAt)
     call.stdout.say(
-      fitted(`${plural(answer.rows.length, 'row')}, ${took}.${await currency(pool, query)}`, call.stdout),
+      fitted(
+        `${plural(answer.rows.length, 'row')}, ${took}.${await currency(pool, query, call.catalogue)}`,
+        call.stdout,
+      ),
     )
   })
 }
@@ -133,8 +136,8 @@ function table(
 }
 
 /** How current the streams are that the query names. */
-async function currency(pool: Pool, query: string): Promise<string> {
-  const named = streams.filter(({ name }) => new RegExp(`\\b${name}\\b`, 'i').test(query))
+async function currency(pool: Pool, query: string, catalogue: Catalogue): Promise<string> {
+  const named = catalogue.filter(({ name }) => new RegExp(`\\b${name}\\b`, 'i').test(query))
   if (named.length === 0) return ''
   const found = await readReach(
     pool,
@@ -143,7 +146,7 @@ async function currency(pool: Pool, query: string): Promise<string> {
   const through = (what: string, moment: Date | null, none: string) =>
     moment === null ? none : `${what} through ${moment.toISOString().slice(0, 19).replace('T', ' ')} UTC`
   const told = found.map((one) => {
-    const isList = streams.find(({ name }) => name === one.stream)?.kind === 'list'
+    const isList = named.find(({ name }) => name === one.stream)?.kind === 'list'
     const settledAt = isList ? one.readThroughAt : one.settledThroughAt
     const settled = through('settled', settledAt, 'not settled yet')
     const deletions = through('deletions known', one.deletionsKnownAt, 'deletions not known yet')

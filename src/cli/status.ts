@@ -10,7 +10,7 @@ import { careOf, stateOfStream } from '../problems/stream-state.ts'
 import { readProgress } from '../store/book/progress.ts'
 import { livingRows, readOverview, type StreamOverview } from '../store/book/streams.ts'
 import { readMinutes, readWorkers, type WorkerSeen } from '../store/book/watch.ts'
-import { pickStreams, type Stream, streams } from '../streams/catalog.ts'
+import { pickStreams, type Stream } from '../streams/catalog.ts'
 import { estimate } from '../streams/load-progress.ts'
 import { settlingOf } from '../streams/settling.ts'
 import { UsageError } from '../util/errors.ts'
@@ -62,11 +62,11 @@ const rateMinutes = 5
 const minuteMs = 60_000
 
 /** Looks everything up, each time that it is called. */
-function openGathering({ environment, positionals }: Call): (pool: Pool) => Promise<Status> {
+function openGathering({ environment, positionals, catalogue }: Call): (pool: Pool) => Promise<Status> {
   const config = loadStatusConfig(environment)
-  const named = positionals.length > 0 ? pickStreams(positionals, streams) : null
-  const configured = configuredStreams(config)
-  const wanted = named ?? streams
+  const named = positionals.length > 0 ? pickStreams(positionals, catalogue) : null
+  const configured = configuredStreams(config, catalogue)
+  const wanted = named ?? catalogue
   const names: readonly string[] = wanted.map(({ name }) => name)
   return async (pool) => {
     const now = new Date()
@@ -92,7 +92,7 @@ function openGathering({ environment, positionals }: Call): (pool: Pool) => Prom
     return {
       now,
       lines: shown.map((one): StatusLine => {
-        const stream: Stream | undefined = streams.find(({ name }) => name === one.stream)
+        const stream: Stream | undefined = catalogue.find(({ name }) => name === one.stream)
         const rows = minutes.find((minute) => minute.stream === one.stream)
         const load = readings.find(
           ({ stream: name, reading }) => name === one.stream && reading === 'first load',

@@ -53,8 +53,12 @@ async function run(call: Call): Promise<ExitCode> {
   return code
 }
 
-function wantedStreams({ positionals }: Call, kind: SyncedKind, config: Config): readonly Stream[] {
-  const wanted = pickStreams(positionals, configuredStreams(config))
+function wantedStreams(
+  { positionals, catalogue }: Call,
+  kind: SyncedKind,
+  config: Config,
+): readonly Stream[] {
+  const wanted = pickStreams(positionals, configuredStreams(config, catalogue))
   if (kind === 'related' && config.related.length === 0)
     throw new UsageError(
       'No related records are configured. Set RELATED=true for all of them, or name the groups you want.',

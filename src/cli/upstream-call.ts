@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { type Config, loadConfig } from '../config/load.ts'
-import { configuredStreams, openConfiguredUpstream } from '../configured.ts'
+import { openConfiguredUpstream, streamsIn } from '../configured.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
 import { JsonError } from '../json/bounds.ts'
 import { type Json, repeatedFields } from '../json/json.ts'
@@ -42,7 +42,7 @@ export async function requestRunAfterWrite(
   assignment: NamedAssignment | null,
 ): Promise<void> {
   const stream = affectedStream(operation)
-  if (!configuredStreams(config).some(({ name }) => name === stream)) return
+  if (!streamsIn(config).some(({ name }) => name === stream)) return
   const url = config.databaseUrl ?? (await embeddedUrl())
   if (url === null) return log.debug({ stream }, 'there is no mirror here to bring up to date')
   try {
@@ -137,7 +137,7 @@ async function recordedWrite<Answer extends { readonly status: number }>(
     const [path = ''] = prepareRequest(operation, request).target.split('?')
     const given = { action: 'api' as const, target: `${operation.method} ${path}` }
     return await recordedHere(
-      { pool: database.pool, log },
+      { pool: database.pool, streams: [], log },
       given,
       sendOnce,
       ({ status }) => `The upstream answered with status ${status}.`,

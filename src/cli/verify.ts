@@ -40,7 +40,7 @@ async function run(call: Call): Promise<ExitCode> {
   if (repair && sample !== null)
     throw new UsageError('--sample only reports. To correct rows that differ, use --repair without it.')
   const config = loadConfig(environment)
-  const streams = wantedStreams(positionals, configuredStreams(config), sample)
+  const streams = wantedStreams(positionals, configuredStreams(config, call.catalogue), sample)
   await using context = await openContext({ config, log })
   const print = values.json ? jsonPrinter(stdout) : linePrinter(stdout)
   const { pool } = context.database
@@ -51,7 +51,12 @@ async function run(call: Call): Promise<ExitCode> {
       onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
     })
   const repairing = (stream: Stream) =>
-    recordedHere({ pool, log }, { action: 'repair', target: stream.name }, () => verify(stream), inShort)
+    recordedHere(
+      { pool, streams, log },
+      { action: 'repair', target: stream.name },
+      () => verify(stream),
+      inShort,
+    )
   try {
     const { code } = await readEach<VerifyOutcome>(call, context, streams, {
       reading: 'verify',

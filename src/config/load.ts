@@ -3,15 +3,14 @@
 import { hkdfSync, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
-import { streams } from '../streams/catalog.ts'
-import type { Settings } from '../streams/settings.ts'
+import type { AddedStream } from '../streams/catalog.ts'
 import { type Proxies, proxyOf } from '../util/proxies.ts'
 import { type Environment, readVariable } from './environment.ts'
 import { mirrorVariables } from './mirror-variables.ts'
-import { byName, schedule, wantsHttpProxy } from './parsers.ts'
+import { byName, wantsHttpProxy } from './parsers.ts'
 import { addressesOf, refusePlaintext } from './plaintext.ts'
 import { openReader, type PerStream } from './reader.ts'
-import { readSettings } from './settings.ts'
+import { readSettings, type SettingsOf } from './settings.ts'
 import { variableOf } from './stream-variables.ts'
 import { upstreamVariables } from './upstream-variables.ts'
 import type { Values, Variable } from './variable.ts'
@@ -28,6 +27,8 @@ type Completed = 'trackingAuthUrl' | 'trackingSubjectId' | 'trackingApiKey'
 export type UpstreamConfig = Omit<UpstreamValues, Completed | 'trackerHistoryMs' | keyof ProxySettings> &
   Readonly<Record<Completed, string>> & {
     readonly proxies: Proxies
+    /** Lists of the upstream that STREAMS adds. */
+    readonly added: readonly AddedStream[]
     /** Field that is the key of a list stream, or several with commas between, where the operator named them. */
     readonly keyFields: PerStream<'KEY'>
     /** Field that is the row version of a changes stream, where the operator named one. */
@@ -38,9 +39,10 @@ export type UpstreamConfig = Omit<UpstreamValues, Completed | 'trackerHistoryMs'
 export type Config = MirrorConfig &
   UpstreamConfig &
   Values<typeof workerVariables> & {
+    /** See `scheduleOf`. */
     readonly schedules: PerStream<'SCHEDULE'>
     /** What is set, for people. */
-    readonly settings: () => Settings
+    readonly settings: SettingsOf
   }
 
 /** Null when none is set, or one that is none: the verbs that need a configuration report it, with all else that is wrong. */
@@ -77,13 +79,13 @@ export function loadStatusConfig(
     Config,
     'streams' | 'trackingBaseUrl' | 'lookbackMs' | 'staleAfterMs' | 'deletionsFrozenAfterMs' | 'schedules'
   > {
-  const { values, perStream, complain, finish } = openReader(environment)
+  const { added, values, perStream, complain, finish } = openReader(environment)
   const { STREAMS, TRACKING_BASE_URL, LOOKBACK } = upstreamVariables
   const { STALE_AFTER, DELETIONS_FROZEN_AFTER } = workerVariables
   const config = {
     ...values(mirrorVariables),
     ...values({ STREAMS, TRACKING_BASE_URL, LOOKBACK, STALE_AFTER, DELETIONS_FROZEN_AFTER }),
-    schedules: schedulesFrom(environment, perStream('SCHEDULE')),
+    schedules: schedulesFrom(environment, perStream('SCHEDULE'), added),
   }
   trustAuthorities(config, complain)
   refusePlaintext(config, complain)
@@ -143,14 +145,14 @@ export const namesUpstream = (environment: Environment): boolean =>
   )
 
 export function loadConfig(environment: Environment): Config {
-  const { values, perStream, complain, finish } = openReader(environment)
+  const { added, catalogue, values, perStream, complain, finish } = openReader(environment)
   const { httpsProxy, httpProxy, allProxy, noProxy, trackerHistoryMs, ...upstream } =
     values(upstreamVariables)
-  for (const { name, service } of streams)
+  for (const { name, service } of catalogue)
     if (service === 'tracking' && upstream.streams?.includes(name) && !upstream.trackingBaseUrl)
       complain(`STREAMS names ${name}, which needs TRACKING_BASE_URL`)
-  for (const { name, isAdded } of streams)
-    if (isAdded && upstream.related?.includes(name))
+  for (const { name } of added)
+    if (upstream.related?.includes(name))
       complain(`STREAMS adds ${name}, and RELATED copies records of that name: give it another one`)
   if (upstream.attachmentData && !upstream.related.includes('attachment'))
     complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
@@ -167,6 +169,7 @@ export function loadConfig(environment: Environment): Config {
   const config: Config = Object.freeze({
     ...values(mirrorVariables),
     ...upstream,
+    added,
     proxies,
     histories: byName(
       Object.entries({
@@ -178,7 +181,7 @@ export function loadConfig(environment: Environment): Config {
     trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
     trackingApiKey: upstream.trackingApiKey ?? upstream.apiKey,
     ...worker,
-    schedules: schedulesFrom(environment, perStream('SCHEDULE')),
+    schedules: schedulesFrom(environment, perStream('SCHEDULE'), added),
     keyFields: perStream('KEY'),
     versionFields: perStream('VERSION'),
     volatileFields: perStream('VOLATILE'),
@@ -202,18 +205,16 @@ export const signingSecretOf = ({
         'base64url',
       ))
 
-/** The usual schedule of a stream that the settings add follows from what is found out about it later. */
-function schedulesFrom(environment: Environment, read: PerStream<'SCHEDULE'>): PerStream<'SCHEDULE'> {
-  const schedules = { ...read }
-  for (const { name } of streams.filter(({ isAdded }) => isAdded)) {
-    if (readVariable(environment, variableOf('SCHEDULE', { name }), []) !== undefined) continue
-    const usual = () => streams.find((stream) => stream.name === name)?.defaultSchedule ?? '1h'
-    Object.defineProperty(schedules, name, {
-      enumerable: true,
-      get: () => schedule(usual()).parse(undefined),
-    })
-  }
-  return Object.freeze(schedules)
+/** The usual schedule of a stream that the settings add follows from what is found out about it. */
+function schedulesFrom(
+  environment: Environment,
+  read: PerStream<'SCHEDULE'>,
+  added: readonly AddedStream[],
+): PerStream<'SCHEDULE'> {
+  const isChosen = (name: string) =>
+    readVariable(environment, variableOf('SCHEDULE', { name }), []) !== undefined
+  const unchosen = added.filter(({ name }) => !isChosen(name)).map(({ name }) => name)
+  return Object.freeze(byName(Object.entries(read).filter(([name]) => !unchosen.includes(name))))
 }
 
 /** From now on, by every connection of this program that names no authorities of its own. */

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import {
   biSchemas,
-  fieldTimezones,
+  fieldTimezonesOf,
   flag,
   optionalText,
   orNull,
@@ -11,7 +11,7 @@ import {
   roleName,
   timeZone,
 } from './parsers.ts'
-import type { Variable } from './variable.ts'
+import { ofStreams, type Variable } from './variable.ts'
 
 export const mirrorVariables = {
   DATABASE_URL: {
@@ -33,7 +33,7 @@ export const mirrorVariables = {
       'time zones of single fields whose date-times have no offset; fields whose names end in `UTC` or `Utc` are in UTC',
     fallback: '`SOURCE_TIMEZONE` for all fields',
     form: 'stream.field=zone, comma-separated, such as `assignment.plannedStart=Europe/Oslo`',
-    schema: fieldTimezones,
+    ...ofStreams(fieldTimezonesOf),
   },
   BI_ROLE: {
     describe:

@@ -2,14 +2,14 @@
 
 import { editDistance, nearest } from '../util/text.ts'
 import { type Environment, readDotEnv } from './environment.ts'
-import { streamVariables, variablesOfStreams } from './stream-variables.ts'
+import { catalogueIn, streamVariables, variablesOfStreams } from './stream-variables.ts'
 import { variables } from './variables.ts'
 
 export type Misspelt = { readonly name: string; readonly meant: string }
 
 const prefixes = Object.keys(streamVariables).map((family) => `${family}_`)
 
-export const isKnown = (name: string, known = knownNames()): boolean =>
+export const isKnown = (name: string, known: readonly string[]): boolean =>
   known.includes(name) ||
   known.includes(name.replace(/_FILE$/, '')) ||
   (/_proxy$/.test(name) && known.includes(name.toUpperCase()))
@@ -26,7 +26,7 @@ export function misspeltIn(
   prefix: string | null,
   dotEnv: Environment = {},
 ): readonly Misspelt[] {
-  const known = knownNames()
+  const known = knownNames(environment)
   const isOfPrefix = (name: string) =>
     prefix === null ? !prefixes.some((one) => name.startsWith(one)) : name.startsWith(prefix)
   return Object.keys(environment).flatMap((name) => {
@@ -43,7 +43,10 @@ export function misspeltIn(
 export const everyMisspelt = (environment: Environment, dotEnv: Environment): readonly Misspelt[] =>
   [null, ...prefixes].flatMap((prefix) => misspeltIn(environment, prefix, dotEnv))
 
-const knownNames = (): readonly string[] => [...Object.keys(variables), ...Object.keys(variablesOfStreams())]
+export const knownNames = (environment: Environment): readonly string[] => [
+  ...Object.keys(variables),
+  ...Object.keys(variablesOfStreams(catalogueIn(environment))),
+]
 
 function nearestOf(prefix: string, name: string, known: readonly string[]): string | null {
   const words = known.flatMap((one) => (one.startsWith(prefix) ? one.slice(prefix.length) : []))

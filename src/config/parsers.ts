@@ -3,7 +3,7 @@
 import { isIP } from 'node:net'
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
-import { type AddedStream, knownStreams, relatedStreams, streams } from '../streams/catalog.ts'
+import { type AddedStream, knownStreams, relatedStreams } from '../streams/catalog.ts'
 import { messageOf } from '../util/errors.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { redisUrlProblem } from '../util/redis-url.ts'
@@ -184,8 +184,6 @@ function someOf(
   return z.NEVER
 }
 
-const streamNames = (): readonly string[] => streams.map((stream) => stream.name)
-
 const addedEntry = /^([a-z][a-z0-9_]{0,39})=(\/[A-Za-z0-9._~/-]*[A-Za-z0-9])$/
 
 /** Lists that STREAMS adds as `name=/path`. What is written wrongly is told when the variable is read. */
@@ -230,28 +228,27 @@ const shortestHistoryMs = 24 * 3_600_000
 export const byName = <Value>(entries: readonly (readonly [string, Value])[]): Record<string, Value> =>
   Object.assign(Object.create(null), Object.fromEntries(entries))
 
-/** Vehicles move all the time: how long their past is kept is a setting of its own. */
-const streamsOfAll = (): readonly string[] => streamNames().filter((name) => name !== 'tracker_object')
-
 /** For how long the past of rows is kept, by stream; without a time for ever. `all` stands for those that are not named. */
-export const histories = text.default('').transform((value, context): Readonly<Record<string, number>> => {
-  const entries = listed(value).map((part): [string, number] => {
-    const [, name = '', time] = /^(\w+)(?:\s*=\s*(.*))?$/.exec(part) ?? []
-    return [name, time === undefined ? Number.POSITIVE_INFINITY : (parseDuration(time) ?? 0)]
+export const historiesOf = (streams: readonly string[]) =>
+  text.default('').transform((value, context): Readonly<Record<string, number>> => {
+    const entries = listed(value).map((part): [string, number] => {
+      const [, name = '', time] = /^(\w+)(?:\s*=\s*(.*))?$/.exec(part) ?? []
+      return [name, time === undefined ? Number.POSITIVE_INFINITY : (parseDuration(time) ?? 0)]
+    })
+    const names = [...streams, 'all']
+    const ofAll = new Map(entries).get('all')
+    // Vehicles move all the time: how long their past is kept is a setting of its own.
+    const unnamed = ofAll === undefined ? [] : streams.filter((name) => name !== 'tracker_object')
+    if (entries.every(([name, keptMs]) => names.includes(name) && keptMs >= shortestHistoryMs))
+      return Object.fromEntries([
+        ...unnamed.map((name) => [name, ofAll ?? 0] as const),
+        ...entries.filter(([name]) => name !== 'all'),
+      ])
+    context.addIssue(
+      `must be a comma-separated list out of ${names.join(', ')}, each alone or with a time of a day or more such as assignment=365d`,
+    )
+    return z.NEVER
   })
-  const names = [...streamNames(), 'all']
-  const kept = new Map(entries)
-  const ofAll = kept.get('all')
-  if (entries.every(([name, keptMs]) => names.includes(name) && keptMs >= shortestHistoryMs))
-    return Object.fromEntries([
-      ...(ofAll === undefined ? [] : streamsOfAll().map((name) => [name, ofAll] as const)),
-      ...entries.filter(([name]) => name !== 'all'),
-    ])
-  context.addIssue(
-    `must be a comma-separated list out of ${names.join(', ')}, each alone or with a time of a day or more such as assignment=365d`,
-  )
-  return z.NEVER
-})
 
 /** Where an upstream's description of itself is looked for; `usual`: where such services have it. */
 export type DescriptionPlace =
@@ -315,20 +312,21 @@ export const fieldList = optionalText.transform((value) => {
 })
 
 /** Zones by stream, then by field in lower case. */
-export const fieldTimezones = text.default('').transform((value, context) => {
-  const zones = byName<Record<string, string>>([])
-  for (const part of listed(value)) {
-    const [, stream = '', field = '', zone = ''] = /^([a-z_]+)\.([^=\s]+)=(\S+)$/.exec(part) ?? []
-    if (!streamNames().includes(stream) || !isZoneOfTimes(zone)) {
-      context.addIssue(
-        `must be a list such as assignment.plannedStart=Europe/Oslo; "${part}" names no stream, or neither UTC nor a place`,
-      )
-      return z.NEVER
+export const fieldTimezonesOf = (streams: readonly string[]) =>
+  text.default('').transform((value, context) => {
+    const zones = byName<Record<string, string>>([])
+    for (const part of listed(value)) {
+      const [, stream = '', field = '', zone = ''] = /^([a-z_]+)\.([^=\s]+)=(\S+)$/.exec(part) ?? []
+      if (!streams.includes(stream) || !isZoneOfTimes(zone)) {
+        context.addIssue(
+          `must be a list such as assignment.plannedStart=Europe/Oslo; "${part}" names no stream, or neither UTC nor a place`,
+        )
+        return z.NEVER
+      }
+      zones[stream] = { ...zones[stream], [field.toLowerCase()]: zone }
     }
-    zones[stream] = { ...zones[stream], [field.toLowerCase()]: zone }
-  }
-  return zones
-})
+    return zones
+  })
 
 export const roleName = optionalText.refine(
   (name) => name === null || (name.length <= 63 && !name.includes('\0')),

@@ -2,12 +2,19 @@
 
 import type { z } from 'zod'
 import { keepSecret } from '../log.ts'
-import { type AddedStream, addStreams } from '../streams/catalog.ts'
+import { catalogueOf } from '../streams/catalog.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { ConfigError, type Environment, readVariable } from './environment.ts'
 import { misspeltIn } from './misspelt.ts'
-import { addedIn, byName, namesNobody } from './parsers.ts'
-import { type StreamVariable, streamVariables, variableOf, variablesOfStreams } from './stream-variables.ts'
+import { byName, namesNobody } from './parsers.ts'
+import {
+  catalogueIn,
+  readAddedStreams,
+  type StreamVariable,
+  streamVariables,
+  variableOf,
+  variablesOfStreams,
+} from './stream-variables.ts'
 import { nameInConfig, type Values, type Variable } from './variable.ts'
 
 type Schemas = typeof streamVariables
@@ -15,18 +22,14 @@ export type PerStream<Family extends StreamVariable> = Readonly<
   Record<string, z.output<ReturnType<Schemas[Family]['schemaOf']>>>
 >
 
-/** Makes the streams that the settings add known to the whole program, and returns them. */
-export function readAddedStreams(environment: Environment): readonly AddedStream[] {
-  const added = addedIn(readVariable(environment, 'STREAMS', []))
-  addStreams(added)
-  return added
-}
-
 export function openReader(environment: Environment) {
   const problems: string[] = []
-  readAddedStreams(environment)
+  const added = readAddedStreams(environment)
+  const catalogue = catalogueOf(added)
   const read = (name: string, variable: Variable) => readOne(environment, name, variable, problems)
   return {
+    added,
+    catalogue,
     values<Table extends Record<string, Variable>>(table: Table): Values<Table> {
       const entries = Object.entries(table).map(([name, variable]) => [
         nameInConfig(name, variable),
@@ -35,8 +38,8 @@ export function openReader(environment: Environment) {
       return Object.freeze(Object.fromEntries(entries)) as Values<Table>
     },
     perStream<Family extends StreamVariable>(family: Family): PerStream<Family> {
-      const named = variablesOfStreams()
-      const values = streamVariables[family].streams().flatMap((stream) => {
+      const named = variablesOfStreams(catalogue)
+      const values = streamVariables[family].streams(catalogue).flatMap((stream) => {
         const name = variableOf(family, stream)
         const variable = named[name]
         return variable ? [[stream.name, read(name, variable)] as const] : []
@@ -63,7 +66,9 @@ export function readOne(
 ): unknown {
   const problemCount = problems.length
   const raw = readVariable(environment, name, problems)
-  const result = variable.schema.safeParse(raw)
+  const schema =
+    variable.schemaFor?.(catalogueIn(environment).map((stream) => stream.name)) ?? variable.schema
+  const result = schema.safeParse(raw)
   // The place of a proxy is told to whoever cannot reach it.
   const isSecret = variable.secret && !(name.endsWith('_PROXY') && namesNobody(String(result.data)))
   if (isSecret && raw) keepSecret(raw)

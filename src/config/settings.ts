@@ -1,21 +1,24 @@
 // What is set, for people: every variable with its value, where that comes from, and what is ignored. Secrets are masked (P9).
 
 import { redact } from '../log.ts'
+import type { Catalogue } from '../streams/catalog.ts'
 import type { Setting, Settings, UnknownSetting } from '../streams/settings.ts'
 import { type Environment, type Origin, originsOf, readDotEnv, readVariable } from './environment.ts'
-import { everyMisspelt, isKnown } from './misspelt.ts'
+import { everyMisspelt, isKnown, knownNames } from './misspelt.ts'
 import { readOne } from './reader.ts'
-import { variablesOfStreams } from './stream-variables.ts'
+import { catalogueIn, variablesOfStreams } from './stream-variables.ts'
 import type { Variable } from './variable.ts'
 import { variableGroups } from './variables.ts'
 
 const groupOfStreams = 'For single streams'
 
-/** The places are looked at once; which streams there are, and their usual schedules, each time. */
-export function readSettings(environment: Environment, dotEnv: Environment = readDotEnv()): () => Settings {
+export type SettingsOf = (catalogue?: Catalogue) => Settings
+
+/** The places are looked at once. Usual schedules are those of the streams that are given. */
+export function readSettings(environment: Environment, dotEnv: Environment = readDotEnv()): SettingsOf {
   const originOf = originsOf(environment, dotEnv)
-  return () => {
-    const groups = [...variableGroups, [groupOfStreams, variablesOfStreams()]] as const
+  return (catalogue = catalogueIn(environment)) => {
+    const groups = [...variableGroups, [groupOfStreams, variablesOfStreams(catalogue)]] as const
     const settings = groups.flatMap(([group, table]) =>
       Object.entries(table).map(([name, variable]) => ({
         ...settingOf(environment, name, variable, originOf),
@@ -73,10 +76,11 @@ function unknownIn(
   originOf: (name: string) => Origin | null,
 ): readonly UnknownSetting[] {
   const misspelt = everyMisspelt(environment, dotEnv)
+  const known = knownNames(environment)
   const names = [...misspelt.map(({ name }) => name), ...Object.keys(dotEnv)]
   return [...new Set(names)].flatMap((name) => {
     const meant = misspelt.find((one) => one.name === name)?.meant ?? null
     const source = originOf(name)
-    return source === null || isKnown(name) ? [] : [{ name, source, meant }]
+    return source === null || isKnown(name, known) ? [] : [{ name, source, meant }]
   })
 }

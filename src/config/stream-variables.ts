@@ -1,22 +1,29 @@
 // Variables that there are once for each stream, such as SCHEDULE_<STREAM>.
 
 import type { z } from 'zod'
-import { relatedStreams, type Stream, streams } from '../streams/catalog.ts'
-import { fieldList, keyChoice, optionalText, schedule } from './parsers.ts'
+import {
+  type AddedStream,
+  type Catalogue,
+  catalogueOf,
+  relatedStreams,
+  type Stream,
+} from '../streams/catalog.ts'
+import { type Environment, readVariable } from './environment.ts'
+import { addedIn, fieldList, keyChoice, optionalText, type Schedule, schedule } from './parsers.ts'
 import type { Variable } from './variable.ts'
 
 type Named = { readonly name: string } & Partial<Pick<Stream, 'defaultSchedule'>>
 type Family<Schema extends z.ZodType> = Pick<Variable, 'describe' | 'fallback' | 'form'> & {
   /** The streams that have one. What kind a stream is that the settings add is known only later: it counts as both. */
-  readonly streams: () => readonly Named[]
+  readonly streams: (catalogue: Catalogue) => readonly Named[]
   readonly schemaOf: (stream: Named) => Schema
   readonly fallbackOf?: (stream: Named) => string
   /** For `.env.example`. */
   readonly example: string
 }
 
-const listStreams = () => streams.filter(({ kind, isAdded }) => kind === 'list' || isAdded)
-const changesStreams = () => streams.filter(({ kind, isAdded }) => kind === 'changes' || isAdded)
+const listStreams = (all: Catalogue) => all.filter(({ kind, isAdded }) => kind === 'list' || isAdded)
+const changesStreams = (all: Catalogue) => all.filter(({ kind, isAdded }) => kind === 'changes' || isAdded)
 const usualSchedule = ({ defaultSchedule = '1h' }: Named) => defaultSchedule
 
 export const streamVariables = {
@@ -24,7 +31,7 @@ export const streamVariables = {
     describe: 'when a stream is read',
     fallback: 'as its kind usually is',
     form: 'duration or cron expression',
-    streams: () => streams,
+    streams: (all) => all,
     schemaOf: (stream) => schedule(usualSchedule(stream)),
     fallbackOf: (stream) => `\`${usualSchedule(stream)}\``,
     example: 'SCHEDULE_ASSIGNMENT=30s',
@@ -34,7 +41,7 @@ export const streamVariables = {
       'key of a list stream or of a group of related records: one field, or several together. A table with another key changes to this one at the next reading and keeps its rows',
     fallback: 'the first usual name that every record has',
     form: 'name of a field, or several, comma-separated',
-    streams: () => [...listStreams(), ...relatedStreams],
+    streams: (all) => [...listStreams(all), ...relatedStreams],
     schemaOf: () => keyChoice,
     example: 'KEY_TRACKER_OBJECT=',
   } satisfies Family<typeof keyChoice>,
@@ -61,12 +68,14 @@ export type StreamVariable = keyof typeof streamVariables
 export const variableOf = (family: StreamVariable, { name }: { readonly name: string }): string =>
   `${family}_${name.toUpperCase()}`
 
-/** Those of all streams that there are now, by their names. */
-export function variablesOfStreams(): Readonly<Record<string, Variable & { readonly stream: string }>> {
+/** By their names. */
+export function variablesOfStreams(
+  catalogue: Catalogue,
+): Readonly<Record<string, Variable & { readonly stream: string }>> {
   const families = Object.entries(streamVariables) as readonly [StreamVariable, Family<z.ZodType>][]
   return Object.fromEntries(
     families.flatMap(([name, { streams, schemaOf, fallbackOf, describe, form, fallback }]) =>
-      streams().map((stream) => [
+      streams(catalogue).map((stream) => [
         variableOf(name, stream),
         {
           ...{ describe, form, stream: stream.name, schema: schemaOf(stream) },
@@ -76,3 +85,15 @@ export function variablesOfStreams(): Readonly<Record<string, Variable & { reado
     ),
   )
 }
+
+export const readAddedStreams = (environment: Environment): readonly AddedStream[] =>
+  addedIn(readVariable(environment, 'STREAMS', []))
+
+/** With the streams that the settings add; what these are like is found out later. */
+export const catalogueIn = (environment: Environment): Catalogue => catalogueOf(readAddedStreams(environment))
+
+/** When a stream is read, by the settings, or as its kind usually is. */
+export const scheduleOf = (
+  { schedules }: { readonly schedules: Readonly<Record<string, Schedule>> },
+  stream: Pick<Stream, 'name' | 'defaultSchedule'>,
+): Schedule => schedules[stream.name] ?? schedule(stream.defaultSchedule).parse(undefined)

@@ -7,7 +7,7 @@ import {
   durationMs,
   durationOrOff,
   flag,
-  histories,
+  historiesOf,
   integer,
   orNull,
   relatedList,
@@ -16,7 +16,7 @@ import {
   text,
 } from './parsers.ts'
 import { proxyVariables } from './proxy-variables.ts'
-import type { Variable } from './variable.ts'
+import { ofStreams, type Variable } from './variable.ts'
 
 export const upstreamVariables = {
   ASSIGNMENT_BASE_URL: {
@@ -148,7 +148,7 @@ export const upstreamVariables = {
       'streams whose history is kept: every change that Tidemark sees, for the time after `=`, or for ever; `all` stands for those that are not named, except for vehicles',
     fallback: 'none but vehicles: see `TRACKER_HISTORY`',
     form: 'names, comma-separated, such as `assignment,assignment_note=365d` or `all=365d`',
-    schema: histories,
+    ...ofStreams(historiesOf),
   },
   TRACKER_HISTORY: {
     as: 'trackerHistoryMs',

@@ -1,6 +1,7 @@
 // What a variable is: what it means, what holds without it, and how its text becomes a value.
 
 import type { z } from 'zod'
+import { knownStreams } from '../streams/catalog.ts'
 
 export type Variable = {
   /** What it does, as it goes on after its name: for the manual, and for messages. */
@@ -15,6 +16,8 @@ export type Variable = {
   /** What it is called in the configuration; left out: as the variable, in camelCase. */
   readonly as?: string
   readonly schema: z.ZodType
+  /** Instead, where it names streams, of which the settings may add some. */
+  readonly schemaFor?: (streams: readonly string[]) => z.ZodType
 }
 
 export type Values<Table extends Record<string, Variable>> = {
@@ -29,3 +32,8 @@ type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
 
 export const nameInConfig = (name: string, { as }: Pick<Variable, 'as'>): string =>
   as ?? name.toLowerCase().replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+export const ofStreams = <Schema extends z.ZodType>(schemaFor: (streams: readonly string[]) => Schema) => ({
+  schema: schemaFor(knownStreams.map(({ name }) => name)),
+  schemaFor,
+})

@@ -9,11 +9,11 @@ import { confirmedReferences } from '../store/book/references.ts'
 import type { Database } from '../store/server/connect.ts'
 import { withConnection } from '../store/server/session.ts'
 import {
+  type Catalogue,
   type FieldKinds,
   type MirroredStream,
   relatedStreams,
   type ServiceName,
-  streams,
 } from '../streams/catalog.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { messageOf } from '../util/errors.ts'
@@ -30,6 +30,7 @@ type Needs = {
   readonly config: Pick<UpstreamConfig, 'contract'> & Pick<Config, 'keyFields'>
   /** Null: that service is not configured. */
   readonly upstreams: Readonly<Record<ServiceName, Upstream | null>>
+  readonly catalogue: Catalogue
   /** The streams whose tables are made. */
   readonly mirrored: readonly MirroredStream[]
   readonly log: Logger
@@ -54,15 +55,16 @@ export const descriptionPlaceOf = (
 /** The record type of each stream, also of one that is not configured. A stream that the settings add goes before related records of its name. */
 export const typesIn = (
   descriptions: Parameters<typeof describedStreams>[0],
-): ReadonlyMap<string, RecordType> => describedStreams(descriptions, [...relatedStreams, ...streams])
+  catalogue: Catalogue,
+): ReadonlyMap<string, RecordType> => describedStreams(descriptions, [...relatedStreams, ...catalogue])
 
 export async function openDescriptions(needs: Needs): Promise<Descriptions> {
-  const { pool, config, mirrored, log } = needs
+  const { pool, config, catalogue, mirrored, log } = needs
   let known = new Map<string, FieldKinds>()
   const learn = (types: ReadonlyMap<string, RecordType>) => {
     known = new Map([...types].map(([name, type]) => [name, kindsIn(type)]))
   }
-  if (config.contract !== null) learn(typesIn(await storedDescriptions(pool)))
+  if (config.contract !== null) learn(typesIn(await storedDescriptions(pool), catalogue))
   const refresh: Descriptions['refresh'] = async (options) => {
     await lookAt(needs, 'assignment', options)
     await lookAt(needs, 'tracking', options)
@@ -71,7 +73,7 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
       return []
     }
     const stored = await storedDescriptions(pool)
-    const types = typesIn(stored)
+    const types = typesIn(stored, catalogue)
     const made = await makeTables(needs, types)
     learn(types)
     await believeDescriptions(pool, stored, types, mirrored)
@@ -95,7 +97,7 @@ const kindsIn = ({ fields }: RecordType): FieldKinds =>
   Object.fromEntries(fields.flatMap(({ name, kind }) => (kind === null ? [] : [[name, { kind }] as const])))
 
 async function lookAt(
-  { pool, config, upstreams, log }: Needs,
+  { pool, config, upstreams, catalogue, log }: Needs,
   service: ServiceName,
   { olderThanMs, signal }: Parameters<Descriptions['refresh']>[0],
 ): Promise<void> {
@@ -110,9 +112,15 @@ async function lookAt(
     const asked = 'The upstream was asked how it describes itself, and did not answer.'
     return log.info({ service, why: finding.why }, asked)
   }
-  const found = finding.found === 'description' && isOf(service, finding.description) ? finding : null
+  const found =
+    finding.found === 'description' && isOf(service, finding.description, catalogue) ? finding : null
   const problem = finding.found === 'unusable' ? `${finding.at} cannot be used: ${finding.why}` : null
-  const changes = await keepDescription(pool, service, { found, problem }, streamOfType(service, found))
+  const changes = await keepDescription(
+    pool,
+    service,
+    { found, problem },
+    streamOfType(service, found, catalogue),
+  )
   if (finding.found === 'unusable')
     log.warn({ service, at: finding.at, why: finding.why }, 'The description of the upstream cannot be used.')
   if (found !== null)
@@ -125,8 +133,8 @@ async function lookAt(
 }
 
 /** Two services of one host may show the same description: it is that of the one whose records it names. */
-function isOf(service: ServiceName, description: Description): boolean {
-  const own = streams.filter((stream) => stream.service === service)
+function isOf(service: ServiceName, description: Description, catalogue: Catalogue): boolean {
+  const own = catalogue.filter((stream) => stream.service === service)
   return service === 'assignment' || describedStreams([{ service, description }], own).size > 0
 }
 
@@ -134,8 +142,9 @@ function isOf(service: ServiceName, description: Description): boolean {
 function streamOfType(
   service: ServiceName,
   found: { readonly description: Description } | null,
+  catalogue: Catalogue,
 ): (type: string) => string | null {
-  const types = typesIn(found ? [{ service, description: found.description }] : [])
+  const types = typesIn(found ? [{ service, description: found.description }] : [], catalogue)
   const streamOf = new Map([...types].toReversed().map(([stream, { name }]) => [name, stream]))
   return (type) => streamOf.get(type) ?? null
 }

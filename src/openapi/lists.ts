@@ -1,7 +1,7 @@
 // The lists that a description names, and what would mirror each. Pure.
 
 import { addedIn } from '../config/parsers.ts'
-import { streams } from '../streams/catalog.ts'
+import type { Catalogue } from '../streams/catalog.ts'
 import { operationNamed } from '../upstream/operations/table.ts'
 import type { DescribedOperation, Description } from './description.ts'
 
@@ -18,11 +18,12 @@ export type ListOffered = {
 /** Lists without parameters in their paths. The names of related records that are copied are taken. */
 export function listsOffered(
   { operations }: Description,
+  catalogue: Catalogue,
   related: readonly string[],
 ): readonly ListOffered[] {
   const paths = operations.map(({ path }) => path.toLowerCase())
-  const mirrored = new Map(streams.map(({ name, list }) => [operationNamed(list).path.toLowerCase(), name]))
-  const taken = new Set([...related, ...streams.map(({ name }) => name)])
+  const mirrored = new Map(catalogue.map(({ name, list }) => [operationNamed(list).path.toLowerCase(), name]))
+  const taken = new Set([...related, ...catalogue.map(({ name }) => name)])
   const offered = new Map(operations.filter(isList).map((one) => [withoutSlash(one.path), one]))
   return [...offered].map(([path, { answers }]) => {
     const hasChanges = paths.some((one) => one.startsWith(`${path.toLowerCase()}/neworchanged/{`))

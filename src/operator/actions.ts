@@ -102,7 +102,7 @@ async function backfill(context: ActionContext, { target, fields, by }: Order): 
 
 async function retryQuarantine(context: ActionContext, { target }: Order): Promise<Outcome> {
   const { pool } = context
-  const selection = selectionOf(target)
+  const selection = selectionOf(target, context.streams)
   await expectEntry(pool, selection)
   const what = selection.id === null ? `the records of ${target}` : `record ${target}`
   return await inBackground(context, `The retry of ${what} in quarantine`, async (signal) => {

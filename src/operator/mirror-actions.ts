@@ -137,8 +137,11 @@ async function stopBackfill({ pool }: MirrorContext, { target, by }: Order): Pro
 }
 
 /** For good, with a reason that is kept with the records. No later entry than `through`: what nobody has seen yet stays (P5). */
-async function dropQuarantine({ pool }: MirrorContext, { target, fields, by }: Order): Promise<Outcome> {
-  const selection = selectionOf(target)
+async function dropQuarantine(
+  { pool, streams }: MirrorContext,
+  { target, fields, by }: Order,
+): Promise<Outcome> {
+  const selection = selectionOf(target, streams)
   const { reason, records } = fields
   const through = fields.through === undefined ? null : entryIn(fields.through)
   const there = records === undefined ? null : await countQuarantine(pool, selection, through)

@@ -10,7 +10,7 @@ import {
   settleQuarantined,
   streamOfEntry,
 } from '../store/book/quarantine.ts'
-import { pickStream, relatedStreams, type Stream, streams } from '../streams/catalog.ts'
+import { knownStreams, pickStream, relatedStreams, type Stream } from '../streams/catalog.ts'
 import { isObject, parseInt64 } from '../streams/record.ts'
 import { type Quarantined, type RetryOutcome, retryQuarantine } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'
@@ -85,12 +85,18 @@ export function retrySentence({ stream, status, findings, note, error }: RetryOu
 }
 
 // Which records in quarantine an operator means.
+/** Of all that there may be records of, also of streams that are not configured any more. */
+export const mirroredNames = (streams: readonly Stream[]): readonly { readonly name: string }[] =>
+  [...new Set([...knownStreams, ...streams, ...relatedStreams].map(({ name }) => name))].map((name) => ({
+    name,
+  }))
+
 /** A word that is a number is an id, any other a stream. */
-export function selectionOf(target: string | undefined): QuarantineSelection {
+export function selectionOf(target: string | undefined, streams: readonly Stream[]): QuarantineSelection {
   if (target === undefined) return { stream: null, id: null }
   const id = parseInt64(target)
   return id === null
-    ? { stream: pickStream(target, [...streams, ...relatedStreams]).name, id: null }
+    ? { stream: pickStream(target, mirroredNames(streams)).name, id: null }
     : { stream: null, id }
 }
 

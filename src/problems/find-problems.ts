@@ -2,6 +2,7 @@
 
 import type { Config } from '../config/load.ts'
 import { isStale } from '../config/parsers.ts'
+import { scheduleOf } from '../config/stream-variables.ts'
 import { readDescriptionChanges, readUnusableDescriptions } from '../openapi/stored.ts'
 import { type Notice, readNotices } from '../store/book/problems.ts'
 import { readSymptoms, type StreamSymptoms } from '../store/book/symptoms.ts'
@@ -226,8 +227,10 @@ export async function readProblems({
     rules: {
       serviceOf: (name) => streams.find((stream) => stream.name === name)?.service ?? 'assignment',
       isStale(name, readThroughAt, at) {
-        const schedule = config.schedules[name]
-        return schedule !== undefined && isStale(schedule, config.staleAfterMs, readThroughAt, at)
+        const stream = streams.find((one) => one.name === name)
+        return (
+          stream !== undefined && isStale(scheduleOf(config, stream), config.staleAfterMs, readThroughAt, at)
+        )
       },
       frozenAfterMs: config.deletionsFrozenAfterMs,
     },

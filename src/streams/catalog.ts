@@ -162,43 +162,13 @@ export type FoundOut = {
   readonly path?: string
 }
 
-const everyStream: { added: readonly AddedStream[]; found: ReadonlyMap<string, FoundOut> } = {
-  added: [],
-  found: new Map(),
-}
+/** All that can be mirrored: what is in the table, and what the settings add, as far as it is found out what that is like. */
+export type Catalogue = readonly Stream[]
 
-/** All that can be mirrored. */
-export let streams: readonly Stream[] = [...knownStreams]
-
-/** Adds them for this process. Called when the settings are read, before anything else asks for streams. */
-export function addStreams(added: readonly AddedStream[]): void {
-  if (JSON.stringify(added) === JSON.stringify(everyStream.added)) return
-  everyStream.added = added
-  everyStream.found = new Map()
-  streams = withAdded()
-}
-
-export function noteFoundOut(found: ReadonlyMap<string, FoundOut>): void {
-  everyStream.found = new Map([...everyStream.found, ...found])
-  streams = withAdded()
-}
-
-/** Added streams of which it is not known yet what they are like. */
-export const unknownStreams = (): readonly AddedStream[] =>
-  everyStream.added.filter(({ name }) => !everyStream.found.has(name))
-
-export const addedStreams = (): readonly AddedStream[] => everyStream.added
-
-/** The same stream, with what was found out about it meanwhile. */
-export const asFoundOut = <Any extends { readonly name: string; readonly isAdded?: true }>(
-  stream: Any,
-): Any =>
-  stream.isAdded ? ((streams.find(({ name }) => name === stream.name) as Any | undefined) ?? stream) : stream
-
-const withAdded = (): readonly Stream[] => [
-  ...knownStreams,
-  ...everyStream.added.map((added) => addedStream(added, everyStream.found.get(added.name))),
-]
+export const catalogueOf = (
+  added: readonly AddedStream[],
+  found: ReadonlyMap<string, FoundOut> = new Map(),
+): Catalogue => [...knownStreams, ...added.map((one) => addedStream(one, found.get(one.name)))]
 
 /** A list until it is known to have a `neworchanged`. */
 export function addedStream(

@@ -1,10 +1,10 @@
 // The forms by which a person acts from a page. Each carries the session's token; without one there are none.
 
 import type { StreamOverview } from '../store/book/streams.ts'
-import { streams } from '../streams/catalog.ts'
 import { type Html, html } from './html.ts'
 import { addressOf } from './pages/tables.ts'
 import type { Viewer } from './sessions.ts'
+import type { StatusQueries } from './status-queries.ts'
 
 /** Null for a viewer who cannot act. */
 export const actionForm = (viewer: Viewer, action: string, fields: Html): Html | null =>
@@ -12,8 +12,8 @@ export const actionForm = (viewer: Viewer, action: string, fields: Html): Html |
     ? null
     : html`<form class="act" method="post" action="${action}"><input type="hidden" name="csrf" value="${viewer.csrfToken}">${fields}</form>`
 
-export const hasPositions = (stream: string): boolean =>
-  streams.some(({ name, kind }) => name === stream && kind === 'changes')
+export const hasPositions = ({ catalogue }: Pick<StatusQueries, 'catalogue'>, stream: string): boolean =>
+  catalogue.some(({ name, kind }) => name === stream && kind === 'changes')
 
 /** What can be done with one stream, beside its name. A viewer who may not act sees the command that does the same. */
 export function streamBar(

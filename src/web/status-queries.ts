@@ -26,7 +26,7 @@ import { readQuarantine, readQuarantineOf } from '../store/book/quarantine.ts'
 import * as runs from '../store/book/runs.ts'
 import { readOverview, type StreamOverview } from '../store/book/streams.ts'
 import * as watch from '../store/book/watch.ts'
-import { relatedStreams, type Stream } from '../streams/catalog.ts'
+import { type Catalogue, relatedStreams, type Stream } from '../streams/catalog.ts'
 import type { ReadingProgress } from '../streams/load-progress.ts'
 import type { Settings } from '../streams/settings.ts'
 import { type Settling, settlingOf } from '../streams/settling.ts'
@@ -38,6 +38,7 @@ export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
 export type NextRun = { readonly stream: string; readonly kind: string; readonly at: Date }
 export type StreamSnapshot = StreamOverview & {
   readonly kind: Stream['kind']
+  readonly service: Stream['service']
   /** Null when it is settled. */
   readonly settling: Settling | null
 }
@@ -106,6 +107,7 @@ type Given = {
   readonly related: readonly string[]
   readonly pool: Client
   readonly streams: readonly Stream[]
+  readonly catalogue: Catalogue
   /** The next ticks of the schedules; none when the queue does not answer. */
   readonly nextRuns: () => Promise<readonly NextRun[]>
   readonly problems: () => Promise<readonly Problem[]>
@@ -134,7 +136,7 @@ function ofStreams(given: Given) {
     happenings: () => readHappeningsInWords(pool, names),
     states: (span: DaySpan) => watch.readStates(pool, names, span),
     /** What the upstream says about itself, and what of it the records contradict. */
-    contract: () => readDescriptionShown(pool, names, given.related),
+    contract: () => readDescriptionShown(given, names),
     /** Null when nothing of that name is mirrored. */
     record: (name: string, key: string) => readRecord(pool, streams, name, key),
     /** Searches all streams side by side: a slow search in one does not keep the others waiting. */
@@ -159,7 +161,6 @@ async function readSnapshot(
   { pool, streams, nextRuns, lookbackMs, runbooksUrl }: Given,
   names: readonly string[],
 ): Promise<Snapshot> {
-  const kinds = new Map(streams.map(({ name, kind }) => [name, kind]))
   const [overview, latestRuns, rates, loads, next] = await Promise.all([
     readOverview(pool, names),
     runs.readLatestRuns(pool, names),
@@ -168,11 +169,13 @@ async function readSnapshot(
     nextRuns(),
   ])
   const at = new Date()
+  const known = new Map(streams.map((stream) => [stream.name, stream]))
   return {
     at,
-    streams: overview.map((one) =>
-      standing({ ...one, kind: kinds.get(one.stream) ?? 'list' }, next, lookbackMs, at),
-    ),
+    streams: overview.map((one) => {
+      const { kind = 'list', service = 'assignment' } = known.get(one.stream) ?? {}
+      return standing({ ...one, kind, service }, next, lookbackMs, at)
+    }),
     latestRuns,
     rates,
     loads,
@@ -181,12 +184,12 @@ async function readSnapshot(
     nextRuns: next
       .filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')
       // For a list stream, an `incremental` request means a listing.
-      .map((one) => (kinds.get(one.stream) === 'list' ? { ...one, kind: 'list' } : one)),
+      .map((one) => (known.get(one.stream)?.kind === 'list' ? { ...one, kind: 'list' } : one)),
   }
 }
 
 function standing(
-  stream: StreamOverview & Pick<StreamSnapshot, 'kind'>,
+  stream: StreamOverview & Pick<StreamSnapshot, 'kind' | 'service'>,
   next: readonly NextRun[],
   leastLookbackMs: number,
   at: Date,
@@ -202,9 +205,8 @@ const mostChanges = 50
 const mostCountedRows = 20_000
 
 async function readDescriptionShown(
-  pool: Given['pool'],
+  { pool, catalogue, related }: Given,
   names: readonly string[],
-  related: readonly string[],
 ): Promise<DescriptionShown> {
   const mirrored = [...names, ...relatedStreams.map(({ name }) => name)]
   const [descriptions, unusable, changes, fields] = await Promise.all([
@@ -213,7 +215,7 @@ async function readDescriptionShown(
     readDescriptionChanges(pool, { limit: mostChanges }),
     readFieldsBeside(pool, mirrored, { mostCounted: mostCountedRows }),
   ])
-  const types = typesIn(descriptions)
-  const lists = descriptions.flatMap(({ description }) => listsOffered(description, related))
+  const types = typesIn(descriptions, catalogue)
+  const lists = descriptions.flatMap(({ description }) => listsOffered(description, catalogue, related))
   return { descriptions, unusable, changes, types, differences: differencesOf(fields, types), lists }
 }

@@ -3,7 +3,6 @@
 import type { Problem } from '../problems/stream-problems.ts'
 import { stateOfStream } from '../problems/stream-state.ts'
 import { livingRows } from '../store/book/streams.ts'
-import { streams } from '../streams/catalog.ts'
 import { notSettledBecause } from '../streams/settling.ts'
 import { shortSpan } from '../util/text.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'
@@ -15,7 +14,7 @@ import type { Snapshot, StreamSnapshot } from './status-queries.ts'
 export function leadOf({ streams: all, at }: Snapshot, problems: readonly Problem[]): Html | null {
   if (all.length === 0 || all.some(({ readThroughAt }) => readThroughAt === null)) return null
   const isCurrent = (stream: StreamSnapshot) =>
-    stateOfStream(stream, serviceOf(stream.stream) ?? 'assignment', problems).state === 'live'
+    stateOfStream(stream, stream.service, problems).state === 'live'
   const current = all.filter(isCurrent).length
   const changing = all.flatMap(({ kind, readThroughAt }) => (kind === 'changes' && readThroughAt) || [])
   const oldest = changing.toSorted((a, b) => a.getTime() - b.getTime())[0]
@@ -115,12 +114,9 @@ export function countsOf(stream: StreamSnapshot) {
 const notable = (amount: number, address: string): Html =>
   amount === 0 ? html`0` : html`<a href="${address}">${count(amount)}</a>`
 
-const serviceOf = (name: string) => streams.find((stream) => stream.name === name)?.service
-
-/** In a few words, the worst first. */
 /** The state in the same words as everywhere else, with more that only a page has room for. */
 function stateOf(stream: StreamSnapshot, problems: readonly Problem[], now: Date): Html {
-  const { tone, words } = stateOfStream(stream, serviceOf(stream.stream) ?? 'assignment', problems)
+  const { tone, words } = stateOfStream(stream, stream.service, problems)
   const shown = state(tone, `${words[0]?.toUpperCase()}${words.slice(1)}`)
   const { paused, running } = stream
   if (paused && tone === 'idle')

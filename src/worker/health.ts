@@ -3,7 +3,8 @@
 
 import type { Config } from '../config/load.ts'
 import { lastSlot, type Schedule } from '../config/parsers.ts'
-import { configuredStreams } from '../configured.ts'
+import { scheduleOf } from '../config/stream-variables.ts'
+import { streamsIn } from '../configured.ts'
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
 import type { Receiver } from '../problems/alert-body.ts'
@@ -11,6 +12,7 @@ import { runAlertLoop, sendTest } from '../problems/alert-loop.ts'
 import { problemsOfParts } from '../problems/find-problems.ts'
 import { type GivenPart, isDiskFull, openParts, type Part, type Parts, titleOf } from '../problems/parts.ts'
 import { noteEnd, withAlertBook } from '../store/book/problems.ts'
+import type { Stream } from '../streams/catalog.ts'
 import { queueRhythmMs } from './queue/canary.ts'
 import type { Jobs } from './queue/jobs.ts'
 import type { Mirror } from './start.ts'
@@ -46,6 +48,8 @@ export function openPauses(nowMs: () => number = () => performance.now()): Pause
 
 type Options = {
   readonly config: Config
+  /** Those that are configured, as far as it is known what they are like. */
+  readonly streams: () => readonly Stream[]
   /** Null while the worker is starting. */
   readonly jobs: () => Jobs | null
   readonly pauses: Pick<Pauses, 'readForMs'>
@@ -56,8 +60,8 @@ type Options = {
   readonly nowMs?: () => number
 }
 
-export function openWorkerParts({ config, jobs, pauses, pool, ...options }: Options): Parts {
-  const services = Map.groupBy(configuredStreams(config), ({ service }) => service)
+export function openWorkerParts({ config, streams, jobs, pauses, pool, ...options }: Options): Parts {
+  const services = new Set(streamsIn(config).map(({ service }) => service))
   const outageOf = (part: string) => jobs()?.breaker.outageOf(part) ?? null
   const given: GivenPart[] = [
     {
@@ -76,11 +80,11 @@ export function openWorkerParts({ config, jobs, pauses, pool, ...options }: Opti
           ?.keepSchedules()
           .catch(() => {}),
     },
-    ...[...services].map(([name, streams]): GivenPart => {
+    ...[...services].map((name): GivenPart => {
       const silencesMs = (now: Date) =>
-        streams.flatMap((stream) => {
-          const schedule = config.schedules[stream.name]
-          const silenceMs = schedule ? longestSilenceOf(schedule, now) : Number.POSITIVE_INFINITY
+        streams().flatMap((stream) => {
+          if (stream.service !== name) return []
+          const silenceMs = longestSilenceOf(scheduleOf(config, stream), now)
           // A stream that was resumed has that long for its first request.
           return pauses.readForMs(stream.name) > silenceMs ? [silenceMs] : []
         })

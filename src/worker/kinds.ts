@@ -2,6 +2,7 @@
 
 import type { Config } from '../config/load.ts'
 import type { Schedule } from '../config/parsers.ts'
+import { scheduleOf } from '../config/stream-variables.ts'
 import type { Pool, ReadOptions, SyncContext } from '../context.ts'
 import { isProbeDue, type LookbackState, readLookbackState } from '../store/book/due.ts'
 import { pausedStreams } from '../store/book/streams.ts'
@@ -51,7 +52,7 @@ export function scheduledKinds(
   return {
     incremental: {
       read: (stream, options) => context.read(stream, 'incremental', options),
-      schedule: ({ name }) => config.schedules[name],
+      schedule: (stream) => scheduleOf(config, stream),
     },
     lookback: {
       read: lookbackReader(context),

@@ -2,9 +2,10 @@
 
 import type { Config } from '../config/load.ts'
 import { lastSlot, type Schedule } from '../config/parsers.ts'
+import { scheduleOf } from '../config/stream-variables.ts'
 import type { Pool } from '../context.ts'
 import { readRestingPolls, streamsLackingReconcile } from '../store/book/due.ts'
-import type { RunRequest } from '../streams/catalog.ts'
+import type { RunRequest, Stream } from '../streams/catalog.ts'
 import { longestReplicaLagMs } from '../sync/changes/pinned-records.ts'
 
 // A reconcile comes once a night. Neither several workers nor one that is started again and again take one that was missed more than once.
@@ -43,16 +44,21 @@ const triedMs = 5 * 60_000
  */
 export async function askForOverdue(
   { pool, schedules }: { readonly pool: Pool; readonly schedules: Config['schedules'] },
-  streams: readonly string[],
+  streams: readonly Stream[],
   requestRun: (request: RunRequest) => Promise<void>,
   now: Date,
 ): Promise<void> {
-  for (const { stream, readThroughAt } of await readRestingPolls(pool, streams, triedMs)) {
-    const schedule = schedules[stream]
-    if (schedule === undefined) continue
-    const slot = lastSlot(schedule, new Date(now.getTime() - slackMs))
+  const resting = await readRestingPolls(
+    pool,
+    streams.map(({ name }) => name),
+    triedMs,
+  )
+  for (const { stream: name, readThroughAt } of resting) {
+    const stream = streams.find((one) => one.name === name)
+    if (stream === undefined) continue
+    const slot = lastSlot(scheduleOf({ schedules }, stream), new Date(now.getTime() - slackMs))
     if (readThroughAt === null || readThroughAt < slot)
-      await requestRun({ stream, kind: 'incremental', cause: 'again' })
+      await requestRun({ stream: name, kind: 'incremental', cause: 'again' })
   }
 }
 

@@ -2,7 +2,7 @@
 // begins once they answer is in start.ts.
 
 import { type Config, signingSecretOf } from '../config/load.ts'
-import { configuredStreams, proxyNotice } from '../configured.ts'
+import { proxyNotice, streamsIn } from '../configured.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { actions, NotNow, sessionsEnded } from '../operator/actions.ts'
@@ -69,12 +69,9 @@ export async function serve(options: {
   const pauses = openPauses()
   const state: WorkerState = {
     ...{ config, log, metrics, signal: stopping.signal },
-    // Read each time: what some streams are like is found out only later.
-    get streams() {
-      return configuredStreams(config)
-    },
+    streams: () => state.context?.streams ?? streamsIn(config),
     parts: openWorkerParts({
-      ...{ config, jobs: () => state.live?.jobs ?? null, pauses, log },
+      ...{ config, streams: () => state.streams(), jobs: () => state.live?.jobs ?? null, pauses, log },
       pool: () => state.context?.database.pool ?? null,
     }),
     tasks: openBackgroundTasks({ log }),
@@ -151,7 +148,8 @@ type WorkerState = {
   readonly log: Logger
   readonly metrics: Metrics
   readonly signal: AbortSignal
-  readonly streams: readonly Stream[]
+  /** Those that are configured, as far as it is known what they are like. */
+  readonly streams: () => readonly Stream[]
   readonly parts: Parts
   readonly tasks: BackgroundTasks
   mirror: Mirror | null
@@ -173,7 +171,9 @@ const requestRunOf =
   }
 
 const changesStreamsOf = ({ streams }: WorkerState): readonly string[] =>
-  streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
+  streams()
+    .filter(({ kind }) => kind === 'changes')
+    .map(({ name }) => name)
 
 function openDeliveries(state: WorkerState): RunDebounce {
   const requestRun = requestRunOf(state)
@@ -239,7 +239,7 @@ const ownNames = ({ httpHost: listensOn, publicUrl, httpNames: names }: Config):
 
 /** For people: pages and actions. */
 function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): readonly Routes[] {
-  const { config, log, streams } = state
+  const { config, log } = state
   const assets = readAssets()
   const tokens = { operator: config.adminToken, viewer: config.viewerToken }
   const isOpen = isLoopback(config.httpHost) && tokens.viewer === null
@@ -258,7 +258,7 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
       [
         actionRoutes({
           ...{ authentication, checkToken, log },
-          streams: streams.map(({ name }) => name),
+          streams: state.streams().map(({ name }) => name),
           perform: performOf(state, () => authentication?.endSessions() ?? 0),
         }),
       ],
@@ -366,7 +366,8 @@ function statusQueriesOf(
     planRewind: (stream, options) => planAskedRewind(looking, stream, options),
     queueCounts: () => askQueue((jobs) => jobs.counts()),
     related: context.related.map(({ name }) => name),
-    settings: state.config.settings,
+    settings: () => state.config.settings(context.catalogue),
+    catalogue: context.catalogue,
     lookbackMs: state.config.lookbackMs,
     staleAfterMs: state.config.staleAfterMs,
     runbooksUrl: state.config.runbooksUrl,

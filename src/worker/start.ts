@@ -2,7 +2,7 @@
 // subscription. HTTP and alerts are not its business: they are there before.
 
 import { type Config, signingSecretOf } from '../config/load.ts'
-import { configuredStreams } from '../configured.ts'
+import { streamsIn } from '../configured.ts'
 import { openContext, type Pool, relatedNotice, type SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { readProblems } from '../problems/find-problems.ts'
@@ -13,7 +13,7 @@ import { SourceDiffers } from '../store/book/sources.ts'
 import { pausedStreams } from '../store/book/streams.ts'
 import type { WorkerLine } from '../store/book/watch.ts'
 import { readingConnections } from '../store/server/reading-pool.ts'
-import type { RunRequest } from '../streams/catalog.ts'
+import type { RunRequest, Stream } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
 import { UsageError } from '../util/errors.ts'
@@ -100,7 +100,8 @@ export async function start(beginning: Beginning): Promise<Live> {
   noted.waits = jobs.breaker.waits
   keepUp(beginning, context, jobs)
   subscribe(beginning, context)
-  const mirror = mirrorOf(beginning, context.database.pool)
+  const mirror = mirrorOf(beginning, context.database.pool, context.streams)
+  beginning.onMirror(mirror)
   const watch = startWatch({
     ...noted,
     ...mirror,
@@ -113,11 +114,11 @@ export async function start(beginning: Beginning): Promise<Live> {
   return { ...mirror, context, jobs, watch }
 }
 
-const mirrorOf = ({ config, parts }: Beginning, ownPool: Pool): Mirror => ({
+const mirrorOf = ({ config, parts }: Beginning, ownPool: Pool, streams: readonly Stream[]): Mirror => ({
   pool: ownPool,
   problems: (pool = ownPool) =>
     readProblems({
-      ...{ pool, config, streams: configuredStreams(config) },
+      ...{ pool, config, streams },
       ...{ view: { parts: parts.list() }, now: new Date() },
     }),
 })
@@ -140,7 +141,7 @@ async function openMirror(
           const until = AbortSignal.any([signal, beating.signal])
           const own = { running: () => [...noted.running], waits: () => noted.waits() }
           void keepBeating({ ...own, worker: noted.worker, pool, parts, signal: until })
-          beginning.onMirror(mirrorOf({ ...beginning, config, log, parts, signal }, pool))
+          beginning.onMirror(mirrorOf({ ...beginning, config, log, parts, signal }, pool, streamsIn(config)))
         },
       }),
     isPassing: isPassingFailure,
@@ -246,9 +247,8 @@ function keepUp(
       log.debug({ err: error }, 'could not look up which reconciles were missed'),
     )
   const polls = { pool: database.pool, schedules: config.schedules }
-  const polled = streams.map(({ name }) => name)
   const makeUpForOverdue = () =>
-    askForOverdue(polls, polled, jobs.requestRun, new Date()).catch((error) =>
+    askForOverdue(polls, streams, jobs.requestRun, new Date()).catch((error) =>
       log.debug({ err: error }, 'could not look up which streams are overdue'),
     )
   const lookAtDescriptions = () =>

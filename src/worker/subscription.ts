@@ -10,7 +10,7 @@ import type { Description } from '../openapi/description.ts'
 import { findDescription } from '../openapi/find-description.ts'
 import { forgetProblem, noteProblem } from '../store/book/problems.ts'
 import { takeTurn } from '../store/server/session.ts'
-import { type Stream, streams } from '../streams/catalog.ts'
+import { knownStreams } from '../streams/catalog.ts'
 import { isObject } from '../streams/record.ts'
 import { chooseKeyField } from '../streams/twins.ts'
 import type { Source } from '../sync/ports/source.ts'
@@ -171,7 +171,7 @@ async function subscribe(options: Options): Promise<Outcome> {
   const { upstream, publicUrl, secret, signal } = options
   const hooksUrl = `${publicUrl}/hooks/`
   const hookUrl = `${hooksUrl}${secret}`
-  const list = async (name: Stream['name']) =>
+  const list = async (name: string) =>
     parsedRecords((await sourceOf(upstream, name).list({ page: 1, pageSize: 1_000 }, signal)).records)
   const served = {
     definitions: await list('webhook_definition'),
@@ -234,7 +234,7 @@ const notSubscribed = (why: string): string =>
   `The worker is not subscribed to webhooks: ${sentence(why)} Streams are read on their schedules.`
 
 function sourceOf(upstream: Upstream, name: string): Source {
-  const stream = streams.find((one) => one.name === name)
+  const stream = knownStreams.find((one) => one.name === name)
   if (!stream) throw new Error(`there is no stream ${name}`)
   return openSource(upstream, stream)
 }

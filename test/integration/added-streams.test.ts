@@ -2,14 +2,14 @@
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { api } from '../../src/cli/api.ts'
 import { contract } from '../../src/cli/contract.ts'
 import { probe } from '../../src/cli/probe.ts'
 import { sync } from '../../src/cli/sync.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { scheduleOf } from '../../src/config/stream-variables.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { addStreams } from '../../src/streams/catalog.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -25,8 +25,6 @@ describe.skipIf(!hasPostgres)('a list that the settings add', () => {
     simulator = await startSimulator({ look: 'recorded', assignments: 60, behaviour: { moreLists: true } })
   })
   afterAll(() => simulator.close())
-  // Those of one configuration are those of the whole process.
-  afterEach(() => addStreams([]))
 
   const rowsOf = async (sql: string) => (await database.pool.query(sql)).rows
 
@@ -98,18 +96,19 @@ describe.skipIf(!hasPostgres)('a list that the settings add', () => {
     {
       await using _first = await openTestContext(database, simulator, settings)
     }
-    addStreams([])
     await using context = await openTestContext(database, simulator, settings)
     expect(context.streams.map(({ kind }) => kind)).toEqual(['changes', 'changes', 'list'])
-    const { schedules } = loadConfig(environmentFor(simulator, database, settings))
-    expect([schedules.client, schedules.hook]).toEqual([{ everyMs: 30_000 }, { everyMs: 3_600_000 }])
+    const config = loadConfig(environmentFor(simulator, database, settings))
+    expect(context.streams.slice(1).map((stream) => scheduleOf(config, stream))).toEqual([
+      { everyMs: 30_000 },
+      { everyMs: 3_600_000 },
+    ])
   })
 
   it('is refused under the name of another one, whose rows its table has', async () => {
     {
       await using _first = await openTestContext(database, simulator, settings)
     }
-    addStreams([])
     const moved = { STREAMS: 'assignment,client=/api/Webhooks' }
     await expect(openTestContext(database, simulator, moved)).rejects.toThrow(
       'mirror.client holds the rows of /api/Customer, and client=/api/Webhooks would add those of another list. Choose another name for /api/Webhooks.',
@@ -121,7 +120,6 @@ describe.skipIf(!hasPostgres)('a list that the settings add', () => {
       await using _first = await openTestContext(database, simulator, settings)
     }
     const openWith = async (KEY_CLIENT: string) => {
-      addStreams([])
       await using context = await openTestContext(database, simulator, { ...settings, KEY_CLIENT })
       return context.streams.map(({ name }) => name)
     }
@@ -136,7 +134,6 @@ describe.skipIf(!hasPostgres)('a list that the settings add', () => {
       await using _first = await openTestContext(database, simulator, settings)
     }
     await database.pool.query("update tidemark.stream set found_out = found_out - 'path'")
-    addStreams([])
     await using _context = await openTestContext(database, simulator, settings)
     expect(
       await rowsOf("select found_out->>'path' as path from tidemark.stream where name = 'client'"),

@@ -5,6 +5,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
+import { streamsIn } from '../../src/configured.ts'
 import { openLog } from '../../src/log.ts'
 import { runAlertLoop, sendAlerts } from '../../src/problems/alert-loop.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
@@ -253,7 +254,14 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     await using simulator = await startSimulator()
     const config = loadConfig(environmentFor(simulator, database, { ALERT_WEBHOOK_URL: url }))
     const parts = openWorkerParts({
-      ...{ config, jobs: () => null, pool: () => null, pauses: openPauses(), log: quietLog },
+      ...{
+        config,
+        streams: () => streamsIn(config),
+        jobs: () => null,
+        pool: () => null,
+        pauses: openPauses(),
+        log: quietLog,
+      },
     })
     const isUp = () => parts.list().find(({ name }) => name === 'alerts')?.isUp
     const sendTest = testAlertOf(config, parts) ?? (async () => '')

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
-import { streams } from '../../src/streams/catalog.ts'
+import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'

@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { openLog } from '../../src/log.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { openDatabase } from '../../src/store/server/connect.ts'
-import { streams } from '../../src/streams/catalog.ts'
+import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 
 describe.skipIf(!hasPostgres)('the role of the analysts', () => {

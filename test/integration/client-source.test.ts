@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { relatedStreams, type Stream, streams } from '../../src/streams/catalog.ts'
+import { relatedStreams, type Stream, knownStreams as streams } from '../../src/streams/catalog.ts'
 import { openRelatedSource } from '../../src/upstream/extended-read.ts'
 import { openSource } from '../../src/upstream/stream-source.ts'
 import {

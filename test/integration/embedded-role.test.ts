@@ -11,7 +11,7 @@ import { openLog } from '../../src/log.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { openDatabase } from '../../src/store/server/connect.ts'
 import { giveOwnership } from '../../src/store/server/ownership.ts'
-import { streams } from '../../src/streams/catalog.ts'
+import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { quietLog } from '../support/database.ts'
 import { assignments, begin, done, storeOf } from '../support/runs.ts'
 

@@ -10,7 +10,7 @@ import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts
 import { requestBackfill } from '../../src/store/book/backfills.ts'
 import { readSymptoms } from '../../src/store/book/symptoms.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
-import { streams } from '../../src/streams/catalog.ts'
+import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { runNextBackfill } from '../../src/sync/changes/backfill.ts'
 import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
 import type { Source } from '../../src/sync/ports/source.ts'

@@ -5,6 +5,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { askForOverdue } from '../../src/worker/missed-runs.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { hasBackend, redisUrlOf } from '../support/queues.ts'
+import { streamOf } from '../support/streams.ts'
 import { startTestWorker } from '../support/worker.ts'
 
 describe.skipIf(!hasBackend('redis'))('a database that was made anew, with the Redis of the old one', () => {
@@ -41,10 +42,9 @@ describe.skipIf(!hasPostgres)('what is overdue', () => {
   const now = new Date()
   async function asked(): Promise<readonly string[]> {
     const requests: string[] = []
-    const names = ['assignment', 'tracker_object', 'assignment_note']
     await askForOverdue(
       { pool: database.pool, schedules },
-      names,
+      [streamOf('assignment'), streamOf('tracker_object')],
       async ({ stream }) => void requests.push(stream),
       now,
     )

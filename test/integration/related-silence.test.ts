@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { openStore } from '../../src/store/runs/open-store.ts'
-import { relatedStreams, streams } from '../../src/streams/catalog.ts'
+import { relatedStreams, knownStreams as streams } from '../../src/streams/catalog.ts'
 import type { Source } from '../../src/sync/ports/source.ts'
 import { readRelated } from '../../src/sync/related/read-related.ts'
 import { neverAborted as signal } from '../support/context.ts'

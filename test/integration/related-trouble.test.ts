@@ -128,7 +128,7 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
       await context.read(assignment, 'incremental', { signal })
       expect((await context.readRelated({ signal })).tally.quarantined).toBe(1)
       expect(await readRelatedProgress(database.pool)).toMatchObject({ read: 3, quarantined: 1 })
-      const selection = selectionOf('assignment_service')
+      const selection = selectionOf('assignment_service', [])
       expect(await nothingTried(database.pool, selection)).toContain(
         'when their assignment or their list is read',
       )

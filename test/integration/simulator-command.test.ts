@@ -17,6 +17,7 @@ async function start(...words: string[]): Promise<Running> {
     ...parseCall(simulate, words),
     signal: stopping.signal,
     log: pino({ enabled: false }),
+    catalogue: [],
     environment: {},
     stdout: openOutput(stdout, {}),
     stderr: openOutput(new PassThrough(), {}),

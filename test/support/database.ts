@@ -9,7 +9,7 @@ import { openLog } from '../../src/log.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { type Database, openDatabase } from '../../src/store/server/connect.ts'
 import { lockKeys } from '../../src/store/server/session.ts'
-import { streams } from '../../src/streams/catalog.ts'
+import { knownStreams as streams } from '../../src/streams/catalog.ts'
 
 /** For `describe.skipIf(!hasPostgres)`. */
 export const hasPostgres = inject('databaseUrl') !== null

@@ -2,7 +2,7 @@
 
 import type { Json } from '../../src/json/json.ts'
 import { type FieldZones, openStore } from '../../src/store/runs/open-store.ts'
-import { type RunKind, streams } from '../../src/streams/catalog.ts'
+import { type RunKind, knownStreams as streams } from '../../src/streams/catalog.ts'
 import { type Records, readRecords } from '../../src/streams/record.ts'
 import type { Run, Store } from '../../src/sync/ports/store.ts'
 import { quietLog, type TestDatabase } from './database.ts'

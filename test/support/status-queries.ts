@@ -1,5 +1,6 @@
 // A status queries on which nothing lies, for tests of what is around the pages.
 
+import { knownStreams } from '../../src/streams/catalog.ts'
 import type { Snapshot, StatusQueries } from '../../src/web/status-queries.ts'
 
 export const emptySnapshot: Snapshot = {
@@ -14,6 +15,7 @@ export const emptySnapshot: Snapshot = {
 
 const answers: Partial<StatusQueries> = {
   streams: ['assignment'],
+  catalogue: knownStreams,
   alertFormat: null,
   staleAfterMs: 900_000,
   snapshot: async () => emptySnapshot,

@@ -10,7 +10,7 @@ import { openLog } from '../../src/log.ts'
 import { openStore } from '../../src/store/runs/open-store.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { openDatabase } from '../../src/store/server/connect.ts'
-import { streams } from '../../src/streams/catalog.ts'
+import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { type Records, readRecords } from '../../src/streams/record.ts'
 
 const log = openLog({ level: 'warn' })

@@ -19,6 +19,7 @@ import { status } from '../../src/cli/status.ts'
 import { sync } from '../../src/cli/sync.ts'
 import { verify } from '../../src/cli/verify.ts'
 import type { Environment } from '../../src/config/load.ts'
+import { catalogueIn } from '../../src/config/stream-variables.ts'
 import { openLog } from '../../src/log.ts'
 import { neverAborted } from './context.ts'
 
@@ -56,6 +57,7 @@ export async function callCommand(
   const code = await command.run({
     ...parseCall(command, words),
     signal: neverAborted,
+    catalogue: catalogueIn(environment),
     environment,
     log,
     stdout,

@@ -14,7 +14,7 @@ import {
 } from '../../src/cli/parse.ts'
 import { verbs } from '../../src/cli/verbs.ts'
 import { ConfigError } from '../../src/config/environment.ts'
-import { pickStreams, streams } from '../../src/streams/catalog.ts'
+import { pickStreams, knownStreams as streams } from '../../src/streams/catalog.ts'
 import { UpstreamError } from '../../src/upstream/http/errors.ts'
 import { DatabaseError, UsageError } from '../../src/util/errors.ts'
 

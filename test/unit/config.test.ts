@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest'
 import { ConfigError, readEnvironment } from '../../src/config/environment.ts'
 import { loadConfig, loadLogLevel, loadMirrorConfig } from '../../src/config/load.ts'
 import { variables } from '../../src/config/variables.ts'
-import { configuredStreams, proxyNotice } from '../../src/configured.ts'
+import { proxyNotice, streamsIn } from '../../src/configured.ts'
 import { redact } from '../../src/log.ts'
-import { streams } from '../../src/streams/catalog.ts'
+import { knownStreams as streams } from '../../src/streams/catalog.ts'
 
 const complete = {
   ASSIGNMENT_BASE_URL: 'https://assignments.example/base/',
@@ -375,7 +375,7 @@ describe('loadConfig', () => {
 
   it('takes "all" for every stream that is configured, without trackers where there is no service for them', () => {
     const namesOf = (environment: Record<string, string>) =>
-      configuredStreams(loadConfig({ ...complete, ...environment })).map(({ name }) => name)
+      streamsIn(loadConfig({ ...complete, ...environment })).map(({ name }) => name)
     expect(namesOf({ STREAMS: 'all' })).toEqual(namesOf({}))
     expect(namesOf({ STREAMS: 'all' })).not.toContain('tracker_object')
     const TRACKING_BASE_URL = 'https://tracking.example'

@@ -304,7 +304,9 @@ describe('lists that can be added', () => {
     const { paths } = describing({})
     const named = ['/api/Customer/', '/crm/Customer', '/api/assignment', '/api/Employee', '/api/A(1)']
     const all = Object.fromEntries(named.map((path) => [path, paths['/api/Thing']]))
-    const offered = listsOffered(await readDescription({ ...describing({}), paths: all }), ['employee'])
+    const offered = listsOffered(await readDescription({ ...describing({}), paths: all }), knownStreams, [
+      'employee',
+    ])
     expect(offered.map(({ setting }) => setting)).toEqual([
       'customer=/api/Customer',
       'customer_2=/crm/Customer',

@@ -10,7 +10,7 @@ import { findVerb, parseCall } from '../../src/cli/parse.ts'
 import { verbs } from '../../src/cli/verbs.ts'
 import { variables } from '../../src/config/variables.ts'
 import { problemKinds, runbookOf } from '../../src/problems/stream-problems.ts'
-import { kinds, relatedStreams, streams } from '../../src/streams/catalog.ts'
+import { kinds, relatedStreams, knownStreams as streams } from '../../src/streams/catalog.ts'
 import { anchorsOf, blocksOf, callsOf, checkout, inlineCode, pages, textOf } from '../support/manual.ts'
 
 /** The changelog speaks of what was. */

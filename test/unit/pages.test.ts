@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import type { DeletionEvidence } from '../../src/store/book/deletions.ts'
 import type { BeliefLine } from '../../src/store/book/dictionary.ts'
-import { addStreams, noteFoundOut } from '../../src/streams/catalog.ts'
+import { catalogueOf } from '../../src/streams/catalog.ts'
 import {
   age,
   ageInWords,
@@ -148,6 +148,10 @@ describe('the page of blocked deletions', () => {
         statusQueries: {
           ...none,
           streams: [stream],
+          catalogue: catalogueOf(
+            [{ name: 'asset', path: '/api/Asset' }],
+            new Map([['asset', { kind: 'changes', keyField: 'AssetId', hasLookup: false }]]),
+          ),
           snapshot: async () => ({ ...emptySnapshot, streams: [blocked] }),
           deletionEvidence: async () => ({ ...evidence, ...more }),
         },
@@ -161,14 +165,11 @@ describe('the page of blocked deletions', () => {
   }
 
   it('promises looks by key only where a reconcile makes them', async () => {
-    addStreams([{ name: 'asset', path: '/api/Asset' }])
-    noteFoundOut(new Map([['asset', { kind: 'changes', keyField: 'AssetId', hasLookup: false }]]))
     for (const stream of ['asset', 'webhook_subscription', 'tracker_object'])
       expect([stream, await show(stream)]).toEqual([
         stream,
         expect.stringContaining('does not let its records be looked up one by one'),
       ])
-    addStreams([])
     expect(await show('assignment')).toContain('by key yet: a reconcile does it')
   })
 

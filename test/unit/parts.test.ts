@@ -3,6 +3,7 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
+import { streamsIn } from '../../src/configured.ts'
 import { openLog } from '../../src/log.ts'
 import { problemsOfParts } from '../../src/problems/find-problems.ts'
 import { type GivenPart, notedPart, openParts } from '../../src/problems/parts.ts'
@@ -183,6 +184,7 @@ describe('a service whose streams are paused', () => {
     const config = loadConfig(environment)
     const parts = openWorkerParts({
       config,
+      streams: () => streamsIn(config),
       jobs: () => null,
       pool: () => null,
       pauses,

@@ -1,7 +1,7 @@
 // Related records: whether there may be some to read, how far their reading has come, and which are to be read again.
 
 import pg from 'pg'
-import { relatedStreams, streams } from '../../streams/catalog.ts'
+import { knownStreams, relatedStreams } from '../../streams/catalog.ts'
 import { foldName } from '../schema/column-names.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
@@ -153,8 +153,7 @@ export async function readRelatedAgain(client: Queryable, named: NamedAssignment
     ])
     return
   }
-  const assignment = streams.find(({ name }) => name === 'assignment')
-  const tableSchema = assignment && (await readTableSchema(client, assignment))
+  const tableSchema = await readTableSchema(client, knownStreams[0])
   const idExt = tableSchema?.columns.find(({ field }) => foldName(field) === 'assignmentidext')
   // An assignment that is not mirrored yet is read anyway when it comes.
   if (!tableSchema || !idExt) return

@@ -1,7 +1,7 @@
 // What there is to say about each stream: how complete it is, what ran last, what needs a person, and whether a person paused it.
 
 import pg, { type QueryResult } from 'pg'
-import { addedStreams, type FoundOut, noteFoundOut } from '../../streams/catalog.ts'
+import type { AddedStream, FoundOut } from '../../streams/catalog.ts'
 import type { Queryable } from '../server/session.ts'
 import { type RelatedProgress, readRelatedProgress } from './related.ts'
 import { latestRunsSql } from './runs.ts'
@@ -175,17 +175,17 @@ async function countDeleted(
   return known
 }
 
-/** Reads what other programs found out about these streams into this one, and returns it. Does nothing where the settings add none. */
-export async function learnAddedStreams(client: Queryable): Promise<ReadonlyMap<string, FoundOut>> {
-  const names = addedStreams().map(({ name }) => name)
-  if (names.length === 0) return new Map()
+/** What was found out about streams that the settings add, by their names. */
+export async function learnAddedStreams(
+  client: Queryable,
+  added: readonly AddedStream[],
+): Promise<ReadonlyMap<string, FoundOut>> {
+  if (added.length === 0) return new Map()
   const { rows } = await client.query<{ name: string; found: FoundOut }>(
     'select name, found_out as found from tidemark.stream where name = any ($1) and found_out is not null',
-    [names],
+    [added.map(({ name }) => name)],
   )
-  const known = new Map(rows.map(({ name, found }) => [name, found]))
-  noteFoundOut(known)
-  return known
+  return new Map(rows.map(({ name, found }) => [name, found]))
 }
 
 // Streams that an operator has paused: who, since when and why. Only says it; the worker keeps to it.

@@ -3,7 +3,7 @@
 import { type EvidenceFact, evidenceFacts, shareMissing } from '../../operator/deletions.ts'
 import type { DeletionEvidence } from '../../store/book/deletions.ts'
 import type { BlockedDeletions, Rejection } from '../../store/book/symptoms.ts'
-import { isLookedUpByKey, streams } from '../../streams/catalog.ts'
+import { isLookedUpByKey } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
@@ -23,7 +23,7 @@ export const backfillPage: Page = {
   isLive: true,
   async body(context) {
     const { statusQueries, viewer, query } = context
-    const known = statusQueries.streams.filter(hasPositions)
+    const known = statusQueries.streams.filter((one) => hasPositions(statusQueries, one))
     const stream = chosen(query, 'stream', known)
     const fields = Object.fromEntries(
       [...query].map(([name, value]) => [name, value.trim()] as const).filter(([, value]) => value !== ''),
@@ -104,6 +104,7 @@ export const approvePage: Page = {
     if (missing === null)
       return html`<p class="note">Deletions of ${stream} are blocked, but their number is not known. Run a reconcile first: it counts them. <a href="/streams/${stream}/read">Read again…</a></p>`
     const evidence = await statusQueries.deletionEvidence(stream)
+    const isLookedUp = statusQueries.catalogue.some((one) => one.name === stream && isLookedUpByKey(one))
     return {
       title: 'Blocked deletions',
       heading: heading({
@@ -111,20 +112,22 @@ export const approvePage: Page = {
         crumbs: [['/problems', 'Problems']],
         lead: html`They are missing from the list of the upstream. Tidemark marks none of them as deleted until you confirm.${blocked.rejected && html` ${frozenInWords(blocked.rejected)}`}`,
       }),
-      body: html`<div class="cols">${whatIsKnown(stream, { ...blocked, missing }, evidence)}${whatWillHappen(stream, { ...blocked, missing }, evidence, viewer)}</div>`,
+      body: html`<div class="cols">${whatIsKnown(stream, { ...blocked, missing }, evidence, isLookedUp)}${whatWillHappen(stream, { ...blocked, missing }, evidence, viewer)}</div>`,
     }
   },
 }
 
 type Blocked = BlockedDeletions & { readonly missing: number }
 
-const whatIsKnown = (stream: string, blocked: Blocked, evidence: DeletionEvidence): Html => {
+const whatIsKnown = (
+  stream: string,
+  blocked: Blocked,
+  evidence: DeletionEvidence,
+  isLookedUp: boolean,
+): Html => {
   const { seen } = blocked
   const { samples, spread } = evidence
-  const facts = evidenceFacts(
-    evidence,
-    streams.some((one) => one.name === stream && isLookedUpByKey(one)),
-  )
+  const facts = evidenceFacts(evidence, isLookedUp)
   return html`<section class="card c7"><p>${shareMissing(blocked)} of ${stream} were missing from the last listing of the upstream${seen !== null && `, which showed ${count(seen)} records`}. So many at once can mean that the upstream showed only a part, for example because the integration user lost a permission.</p>
 <h2>What speaks for it</h2><ul class="steps">${facts.filter(({ speaks }) => speaks === 'for').map(factLine)}</ul>
 <h2>What speaks against it</h2><ul class="steps">${facts.filter(({ speaks }) => speaks === 'against').map(factLine)}<li>${state('warn', '')} Whether the integration user still may see everything is not known: <code>tidemark probe</code></li></ul>

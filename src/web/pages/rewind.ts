@@ -17,7 +17,7 @@ export const rewindTab: Page = {
   title: 'Rewind',
   body: (context) =>
     streamPage(context, '', async ({ stream: { stream } }) => {
-      if (!hasPositions(stream))
+      if (!hasPositions(context.statusQueries, stream))
         return html`<section class="card"><p>${stream} is read whole each time: it has no position that could be moved.</p></section>`
       const options = targetIn(context.query)
       const command = `tidemark rewind ${stream} --to-time 2026-01-31T14:30:00Z --reason TEXT`

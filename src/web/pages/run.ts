@@ -9,7 +9,7 @@ import { runningNow } from '../first-load.ts'
 import { clock, count, foreign, type Html, html, kindInWords, runState, state } from '../html.ts'
 import { missingRowsChart } from '../missing-rows.ts'
 import { stepsFigure } from '../run-steps.ts'
-import { heading, type Page } from './layout.ts'
+import { heading, type Page, type PageContext } from './layout.ts'
 import { recordAddress } from './rows.ts'
 import { addressOf, plainTable } from './tables.ts'
 
@@ -46,7 +46,7 @@ export const runPage: Page = {
           [`/streams/${run.stream}/runs`, 'Runs'],
         ],
         lead: html`${isBlocked ? state('bad', 'done, deletions blocked') : runState(run.status)} <span class="quiet">· ${when(run, now)} on ${foreign(run.host, 60)} (${run.pid})</span>`,
-        bar: html`${spread && html`<a class="btn go" href="/approve?stream=${run.stream}">Review deletions…</a>`}${again(run, viewer)}`,
+        bar: html`${spread && html`<a class="btn go" href="/approve?stream=${run.stream}">Review deletions…</a>`}${again(run, { statusQueries, viewer })}`,
       }),
       body: html`${runningNow(ofKind, now)}
 ${said(run, isBlocked)}
@@ -59,11 +59,14 @@ ${logCard(run)}`,
   },
 }
 
-const again = ({ stream, kind }: RunStory, viewer: Parameters<typeof actionForm>[0]): Html | null =>
+const again = (
+  { stream, kind }: RunStory,
+  { statusQueries, viewer }: Pick<PageContext, 'statusQueries' | 'viewer'>,
+): Html | null =>
   !(
     kind === 'incremental' ||
     kind === 'list' ||
-    ((kind === 'lookback' || kind === 'reconcile') && hasPositions(stream))
+    ((kind === 'lookback' || kind === 'reconcile') && hasPositions(statusQueries, stream))
   )
     ? null
     : actionForm(

@@ -2,7 +2,7 @@
 
 import { unexplainedInWords } from '../../problems/stream-state.ts'
 import { livingRows, type StreamOverview } from '../../store/book/streams.ts'
-import { kinds, streams } from '../../streams/catalog.ts'
+import { kinds } from '../../streams/catalog.ts'
 import { settingsOfStream } from '../../streams/settings.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
@@ -166,7 +166,7 @@ const readTab: Page = {
     streamPage(context, '', async ({ stream: { stream, ...known } }) => {
       const takes = await reconcileTakes(context, stream, livingRows(known))
       return orCommand(context.viewer, `tidemark reconcile ${stream}`, () =>
-        hasPositions(stream)
+        hasPositions(context.statusQueries, stream)
           ? html`<div class="cols">${choice(
               'Compare everything (reconcile)',
               `Reads the whole list of the upstream and compares it with the rows in both directions. Finds rows that are missing, late or deleted. ${takes}`,
@@ -240,12 +240,12 @@ const fieldsTab = tab('/fields', 'Fields', (context, stream) =>
   fieldList(context, `/streams/${stream}/fields`, stream),
 )
 const checkpointsTab = tab('/checkpoints', 'Checkpoints', async (context, stream) =>
-  hasPositions(stream)
+  hasPositions(context.statusQueries, stream)
     ? await checkpointList(context, stream, `/streams/${stream}/checkpoints`)
     : html`<section class="card"><p>${stream} is read whole each time: it has no positions, and so no checkpoints.</p></section>`,
 )
 const settingsTab = tab('/settings', 'Settings', async ({ statusQueries }, name) => {
-  const kind = streams.find((stream) => stream.name === name)?.kind ?? 'list'
+  const kind = hasPositions(statusQueries, name) ? 'changes' : 'list'
   return settingsTable('How it is read', settingsOfStream(statusQueries.settings(), { name, kind }))
 })
 

@@ -5,7 +5,7 @@ import type { Problem } from '../../problems/stream-problems.ts'
 import type { BeliefLine } from '../../store/book/dictionary.ts'
 import type { ServiceBucket } from '../../store/book/watch.ts'
 import { beliefKind, beliefs, expiryOf, verdictOf } from '../../streams/beliefs.ts'
-import { type ServiceName, streams } from '../../streams/catalog.ts'
+import type { ServiceName } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { latencyOf, quantileMs } from '../chart-tables.ts'
@@ -29,10 +29,9 @@ export const upstreamPage: Page = {
       statusQueries.requests(fine),
       statusQueries.requests(coarse),
     ])
+    const isChanges = (stream: string) => hasPositions(statusQueries, stream)
     const named = [...new Set([...statusQueries.streams, ...lines.map(({ stream }) => stream)])]
-    const shown = named.filter(
-      (stream) => hasPositions(stream) || lines.some((line) => line.stream === stream),
-    )
+    const shown = named.filter((stream) => isChanges(stream) || lines.some((line) => line.stream === stream))
     return html`<p class="lead">How the upstream behaves, as Tidemark found out by testing. Each run tests what it relies on, and Tidemark tests the rest once a day. If something no longer holds, Tidemark takes back what it concluded from it and reads without it.</p>
 <p><a href="/upstream/contract">What the upstream says about itself</a> (its contract): operations, fields, and where the records differ.</p>
 <div class="cols">${services(snapshot.streams).map((service) =>
@@ -47,7 +46,7 @@ export const upstreamPage: Page = {
         )}</section>`,
     )}</div>
 <section class="card">${failuresChart(failed, coarse)}</section>
-${shown.filter(hasPositions).map((stream) =>
+${shown.filter(isChanges).map((stream) =>
   streamPart(
     stream,
     lines.filter((line) => line.stream === stream),
@@ -56,7 +55,7 @@ ${shown.filter(hasPositions).map((stream) =>
   ),
 )}
 ${listsPart(
-  lines.filter(({ stream }) => !hasPositions(stream)),
+  lines.filter(({ stream }) => !isChanges(stream)),
   now,
 )}`
   },
@@ -67,8 +66,7 @@ ${listsPart(
 type Service = { readonly name: ServiceName; readonly streams: readonly StreamSnapshot[] }
 
 function services(shown: readonly StreamSnapshot[]): readonly Service[] {
-  const serviceOf = (name: string) => streams.find((stream) => stream.name === name)?.service ?? 'assignment'
-  return [...Map.groupBy(shown, ({ stream }) => serviceOf(stream))].map(([name, own]) => ({
+  return [...Map.groupBy(shown, ({ service }) => service)].map(([name, own]) => ({
     name,
     streams: own,
   }))
@@ -149,7 +147,7 @@ function streamPart(stream: string, lines: readonly BeliefLine[], viewer: Viewer
     counted('unknown') > 0 && `${counted('unknown')} to be tested again`,
   ].filter(Boolean)
   return html`<section class="card" aria-labelledby="beliefs-${stream}"><div class="bar spread"><h2 id="beliefs-${stream}">How it behaves: ${stream}</h2>
-${hasPositions(stream) && checkNow(stream, viewer)}</div>
+${checkNow(stream, viewer)}</div>
 ${beliefTable({
   caption: `${plural(lines.length, 'belief')}: ${parts.join(', ')}`,
   columns: columns(now),

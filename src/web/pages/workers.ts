@@ -1,7 +1,6 @@
 // `/workers`: which workers there are, what each does, and what runs next. `/queue`: the same of the queue alone, with its numbers.
 
 import type { WorkerSeen } from '../../store/book/watch.ts'
-import { streams } from '../../streams/catalog.ts'
 import type { Setting } from '../../streams/settings.ts'
 import { formatDuration, parseDuration, plural, shortSpan } from '../../util/text.ts'
 import { age, count, foreign, type Html, html, kindInWords, state, until } from '../html.ts'
@@ -152,18 +151,22 @@ function next(
         cell: (run) =>
           paused.has(run.stream)
             ? html`paused, so nothing is read <span class="small quiet">until it is resumed</span>`
-            : whyOf(run, settings),
+            : whyOf(run, settings, seen),
       },
     ],
     rows: runs.toSorted((a, b) => a.at.getTime() - b.at.getTime()),
   })
 }
 
-function whyOf({ stream, kind }: NextRun, settings: readonly Setting[]): Html | null {
+function whyOf(
+  { stream, kind }: NextRun,
+  settings: readonly Setting[],
+  seen: Snapshot['streams'],
+): Html | null {
   const isOwn = kind === 'incremental' || kind === 'list'
   const variable = isOwn ? `SCHEDULE_${stream.toUpperCase()}` : `SCHEDULE_${kind.toUpperCase()}`
   const setting = settings.find((one) => one.name === variable)
-  const byWebhook = isOwn && streams.find((one) => one.name === stream)?.kind === 'changes'
+  const byWebhook = isOwn && seen.find((one) => one.stream === stream)?.kind === 'changes'
   return setting === undefined
     ? null
     : html`${scheduleInWords(setting.value)} <span class="small quiet"><code>${variable}</code>${byWebhook && ', or at once when a webhook says so'}</span>`
