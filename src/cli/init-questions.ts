@@ -149,7 +149,7 @@ function asChecks(tries: Try): Try {
 function tryPlace(service: Service): Try {
   const { name, member } = places[service]
   return asChecks(async (settings, { signal }) => {
-    const url = textIn(settings, name).replace(/\/+$/, '')
+    const url = textIn(settings, name).replace(/(?<!\/)\/+$/, '')
     const proxies = loadProxies(settings)
     const refused: string[] = []
     const allowPlaintext = settings.ALLOW_PLAINTEXT?.trim() === 'true'

@@ -88,11 +88,11 @@ function foundBy({ status, headers }: HttpAnswer, service: Service): { isThere: 
 /** Base URLs that may be meant: without what follows the base, then each folder above, then the usual names. */
 export function placesNear(base: string, service: Service): readonly string[] {
   const { origin, pathname } = new URL(base)
-  const own = pathname.replace(/\/(?:api|Token)(?:\/.*)?$/i, '').replace(/\/+$/, '')
+  const own = pathname.replace(/\/(?:api|Token)(?:\/.*)?$/i, '').replace(/(?<!\/)\/+$/, '')
   const parts = own.split('/').filter(Boolean)
   const parents = parts.map((_, index) => `/${parts.slice(0, parts.length - index).join('/')}`)
   const above = [own, ...parents, '']
   const usual = asked[service].usual.flatMap((name) => [...above.map((path) => `${path}${name}`)])
-  const given = pathname.replace(/\/+$/, '')
+  const given = pathname.replace(/(?<!\/)\/+$/, '')
   return [...new Set([...above, ...usual])].filter((path) => path !== given).map((path) => `${origin}${path}`)
 }
