@@ -40,16 +40,16 @@ describe('regular expressions', () => {
       const [, source = '', flags = ''] = /^\/(.*)\/([a-z]*)$/s.exec(text) ?? []
       const expression = new RegExp(source, flags)
       for (const one of texts(source)) {
-        // The quickest of three counts: others use this machine.
+        // What this thread computed, and the quickest of three: others use this machine.
         const took = () => {
-          const startedAtMs = performance.now()
+          const before = process.threadCpuUsage()
           one.replace(expression, '')
-          return performance.now() - startedAtMs
+          return process.threadCpuUsage(before).user / 1_000
         }
         if (took() > mostMs && took() > mostMs && took() > mostMs) slow.push(`${file}: ${text}`)
       }
     }
     expect(all.size).toBeGreaterThan(200)
     expect(slow).toEqual([])
-  }, 60_000)
+  }, 300_000)
 })
