@@ -19,9 +19,11 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
     for (const id of ids) simulator.source.remove(stream, id, 'hard')
   }
 
-  it('are approved by their number, and by no other (P7)', { timeout: 60_000 }, async () => {
+  it('are approved by their number, and by no other (P7)', { timeout: 300_000 }, async () => {
     await using simulator = await startSimulator({ trackers: 20 })
-    const tidemark = (...words: string[]) => runTidemark(words, environmentFor(simulator, database))
+    const environment = environmentFor(simulator, database)
+    const tidemark = (...words: string[]) => callVerb(words, environment)
+    const refused = (...words: string[]) => runTidemark(words, environment)
     await tidemark('sync', 'tracker_object')
     remove(simulator, 'tracker_object', [1, 2, 3, 4, 5, 6, 7, 8])
     await tidemark('sync', 'tracker_object')
@@ -29,17 +31,17 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
       '`tidemark deletions list tracker_object`',
     )
     const shown = await tidemark('deletions')
-    expect(shown).toMatchObject({ code: 0, stderr: '' })
+    expect(shown.code).toBe(0)
     expect(shown.stdout).toMatch(
       /^tracker_object: 8 of 20 rows \(40 %\) are missing from the upstream's list\./,
     )
     expect(shown.stdout).toMatch(/evidence .*list had 12 records, the table has 20 living rows/)
     expect(shown.stdout).toContain('tidemark deletions approve tracker_object --rows 8')
-    expect(await tidemark('deletions', 'approve', 'tracker_object')).toMatchObject({
+    expect(await refused('deletions', 'approve', 'tracker_object')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('then confirm 8.'),
     })
-    expect(await tidemark('deletions', 'approve', 'tracker_object', '--rows', '9')).toMatchObject({
+    expect(await refused('deletions', 'approve', 'tracker_object', '--rows', '9')).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/^Nothing was marked: 8 deletions .* not 9\./),
     })
@@ -82,7 +84,7 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
 
   it.each(['assignment', 'tracker_object'] as const)(
     'of %s are rejected until a list lacks other rows (P7)',
-    { timeout: 60_000 },
+    { timeout: 300_000 },
     async (stream) => {
       await using simulator = await startSimulator({ trackers: 20, assignments: 20 })
       const environment = environmentFor(simulator, database)
