@@ -121,6 +121,20 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     crashChance: 0.05,
     load: { readers: 2, leastPages: 1 },
   },
+  // Nothing sorts, the known record filled the page, and the question behind it was answered with nothing by mistake.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ sorts: 'ascending only', dialect: 'dotnet-404', slips: true, versions: 'number', lateChance: 0.1 },
+    },
+    seed: 0,
+    pageSize: 1,
+    initialChanges: 48,
+    rounds: 4,
+    changeChance: 0,
+    crashChance: 0,
+    load: { readers: 1, leastPages: 0 },
+  },
 ]
 
 class Crash extends Error {}

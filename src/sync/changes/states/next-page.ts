@@ -64,9 +64,11 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
     const { since, pageSize, below } = reading.state
     const request = { since, page: 1, pageSize, sorts: sortsOf(reading), ...(below !== null && { below }) }
     const beside = askedBeside(reading)
-    // Where nothing is known, and no question for the newest record follows, one empty answer may be a mistake.
-    const isOnlyQuestion = isNothingKnown(reading) && !maySort(reading)
-    return ask(request, { mayBeNothing: mayBeAtEnd(reading) && !isOnlyQuestion, mayYield: true, beside })
+    return ask(request, {
+      mayBeNothing: mayBeAtEnd(reading) && isLookedInto(reading),
+      mayYield: true,
+      beside,
+    })
   },
   see: (reading, event) => seeNextPage(reading, pageOf(event)),
   rules: [
@@ -177,6 +179,10 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
     ...goOn,
   ],
 })
+
+/** Whether another question follows an empty answer: for a record that it lacks, or for the newest. Otherwise it would be the end. */
+const isLookedInto = (reading: Reading): boolean =>
+  reading.anchor !== null || (isNothingKnown(reading) && maySort(reading))
 
 /** Shorter than was asked for, and at most half as long as the longest answer that came: then nothing cut it. */
 const isSmall = ({ largestAnswer }: Reading, { received, pageSize }: ObservedPage): boolean =>
