@@ -766,8 +766,8 @@ export const promiseMutations: readonly Mutation[] = [
     test: 'test/unit/changes-machine.test.ts',
     name: 'one empty answer is an empty upstream where nothing sorts',
     file: 'src/sync/changes/states/next-page.ts',
-    find: 'mayBeAtEnd(reading) && !isOnlyQuestion',
-    replace: 'mayBeAtEnd(reading) || isOnlyQuestion',
+    find: 'mayBeAtEnd(reading) && isLookedInto(reading)',
+    replace: 'mayBeAtEnd(reading) || isLookedInto(reading)',
   },
   {
     ...vanished,
