@@ -24,6 +24,8 @@ type Service = {
   readonly isFirstAgain?: boolean
   /** Says so of a first page without records, too. */
   readonly isAlsoFirst?: boolean
+  /** So many of the first records are left out of pages, and counted by the total. */
+  readonly hidden?: number
 }
 
 function serviceOf(service: Service) {
@@ -44,7 +46,8 @@ function serviceOf(service: Service) {
       service.isGone ||
       service.slipsAt === requests
     if (isMissing) throw new NoPage(says)
-    return { records: shown, bytes: 1, ...(tellsTotal && { total: records }) }
+    const allowed = shown.filter(({ Id }) => Id > (service.hidden ?? 0))
+    return { records: allowed, bytes: 1, ...(tellsTotal && { total: records }) }
   }
   const source: Source = {
     sortedBy: () => source,
@@ -93,6 +96,14 @@ describe('a page behind the last one', () => {
   it('is empty behind a full page if a total agrees, and then takes one request less', async () => {
     const told = { records: 100, says: 'status 400', tellsTotal: true }
     expect(await serviceOf(told).list(6)).toMatchObject({ received: 0, requests: 3 })
+  })
+
+  it('is empty behind a page of one record if a larger one shows no more, though a total counts what is hidden', async () => {
+    const hiding = { records: 3, hidden: 2, ownSize: 30, says: 'status 404', tellsTotal: true }
+    expect(await serviceOf(hiding).list(2, 1)).toMatchObject({ received: 0, requests: 4 })
+    await expect(
+      serviceOf({ records: 3, limit: 1, says: 'status 404', tellsTotal: true }).list(2, 1),
+    ).rejects.toThrow('status 404')
   })
 
   it('is empty far behind the end, where the page before is missing as well', async () => {

@@ -197,7 +197,10 @@ async function isLast<Request extends Paged, Result extends Answer | Refusal>(
   }
   // Where pages have a length of their own, no page ends in the middle, and a total counts other pages.
   const first = await asked(way, { ...inMiddle, page: 1 })
-  return 'records' in first && first.records.length > other
+  if (!('records' in first)) return false
+  // So small that no shorter page tells: a longer one shows no more than this, and a total may count what is hidden.
+  const showsNoMore = missing === 2 && other > size && first.records.length <= length
+  return first.records.length > other || showsNoMore
 }
 
 /** A length of pages such that so many records fill about half of the last one: some more or fewer make no difference. */
