@@ -4,16 +4,15 @@
 import { loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
+import { blockedJson, evidenceFacts, expectApproved, shareMissing } from '../operator/deletions.ts'
+import { reconcileOnce } from '../operator/reconcile.ts'
 import {
   type BlockedStream,
-  blockedJson,
-  evidenceFacts,
-  expectApproved,
+  bucketNames,
+  type DeletionEvidence,
   readBlockedDeletions,
-  shareMissing,
-} from '../operator/deletions.ts'
-import { reconcileOnce } from '../operator/reconcile.ts'
-import { bucketNames, type DeletionEvidence, readDeletionEvidence } from '../store/book/deletions.ts'
+  readDeletionEvidence,
+} from '../store/book/deletions.ts'
 import { isLookedUpByKey, pickStream, pickStreams } from '../streams/catalog.ts'
 import { count, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, option, textOf, wholeNumber } from './command.ts'

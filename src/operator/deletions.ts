@@ -1,24 +1,10 @@
 // Deletions that are blocked because too many rows disappeared at once: what is known of them, and the two answers of an operator.
 
 import type { Pool } from '../context.ts'
-import type { DeletionEvidence } from '../store/book/deletions.ts'
-import { readOverview } from '../store/book/streams.ts'
+import { type BlockedStream, type DeletionEvidence, readBlockedDeletions } from '../store/book/deletions.ts'
 import type { BlockedDeletions } from '../store/book/symptoms.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, plural } from '../util/text.ts'
-
-export type BlockedStream = BlockedDeletions & { readonly stream: string }
-
-/** The blocked deletions of those streams that have any. */
-export async function readBlockedDeletions(
-  pool: Pool,
-  streams: readonly string[],
-): Promise<readonly BlockedStream[]> {
-  const overview = await readOverview(pool, streams)
-  return overview.flatMap(({ stream, blockedDeletions }) =>
-    blockedDeletions === null ? [] : [{ stream, ...blockedDeletions }],
-  )
-}
 
 /** `27,310 of 131,904 rows (20.7 %)`. */
 export function shareMissing({ missing, living }: Pick<BlockedDeletions, 'missing' | 'living'>): string {

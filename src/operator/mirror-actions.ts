@@ -4,7 +4,12 @@
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { cancelBackfill, readBackfill } from '../store/book/backfills.ts'
-import { lookAgain, readDeletionEvidence, rejectDeletions } from '../store/book/deletions.ts'
+import {
+  lookAgain,
+  readBlockedDeletions,
+  readDeletionEvidence,
+  rejectDeletions,
+} from '../store/book/deletions.ts'
 import { countQuarantine, dropFromQuarantine } from '../store/book/quarantine.ts'
 import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from '../store/book/streams.ts'
 import { pickStream, type RunRequest, type Stream } from '../streams/catalog.ts'
@@ -12,7 +17,7 @@ import { parseInt64 } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'
 import { backfillJson, backfillSentence } from './backfill.ts'
-import { blockedJson, readBlockedDeletions, shareMissing } from './deletions.ts'
+import { blockedJson, shareMissing } from './deletions.ts'
 import { asChangesStream, rowVersionIn } from './positions.ts'
 import { entryIn, expectEntry, selectionOf } from './quarantine.ts'
 import { moveBack, rewindTargetIn } from './rewind.ts'

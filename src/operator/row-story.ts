@@ -1,6 +1,7 @@
 // The story of one row, for the page of a record and for `tidemark explain`: what happened to it, whether it may still change, and what
 // the upstream says of it now. Facts with their parts; each of the two shows them in its own way.
 
+import { readReach } from '../store/book/checkpoints.ts'
 import {
   type KeyEvents,
   type KeyNotes,
@@ -12,13 +13,12 @@ import {
   readRowChanges,
   type StoryTable,
 } from '../store/book/row-story.ts'
-import { readOverview } from '../store/book/streams.ts'
 import type { MirroredStream } from '../streams/catalog.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import type { RelatedSays } from './related-record.ts'
 import type { UpstreamSays } from './upstream-record.ts'
 
-export type Client = Parameters<typeof readOverview>[0]
+export type Client = Parameters<typeof readReach>[0]
 export type KeyStory = {
   readonly stream: Pick<MirroredStream, 'name' | 'kind'>
   readonly row: RowStory | null
@@ -42,19 +42,19 @@ export async function readKeyStory(
   key: string,
 ): Promise<KeyStory> {
   const { name, kind } = stream
-  const [row, notes, events, changes, [overview]] = await Promise.all([
+  const [row, notes, events, changes, [reach]] = await Promise.all([
     table && readRow(client, table, key),
     readKeyNotes(client, name, key),
     table ? readKeyEvents(client, table, key) : nothingNoted,
     table ? readRowChanges(client, table, key, mostChanges) : [],
-    kind === 'related' ? [] : readOverview(client, [name]),
+    kind === 'related' ? [] : readReach(client, [name]),
   ])
   // The record came back, so the note that it was missing does not hold any more.
   const livesAgain = row !== null && row.deletedAt === null && notes.evidence !== null
   return {
     ...{ stream, row, events, changes },
     notes: livesAgain ? { ...notes, missingSince: null, evidence: null } : notes,
-    settledAt: (kind === 'list' ? overview?.readThroughAt : overview?.settledThroughAt) ?? null,
+    settledAt: (kind === 'list' ? reach?.readThroughAt : reach?.settledThroughAt) ?? null,
   }
 }
 

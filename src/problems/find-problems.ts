@@ -12,25 +12,21 @@ import { type DescriptionSymptoms, descriptionProblems, recordsDiffer } from './
 import { type Part, titleOf } from './parts.ts'
 import {
   accessLost,
-  beliefsChanged,
   deletionsBlocked,
   deletionsFrozen,
   eventsLastMs,
   failing,
   type IsStale,
   inconclusive,
-  locallyDamaged,
   missedRows,
   type Problem,
   type ProblemKind,
   problemOf,
   quarantined,
-  schemaDrift,
   stale,
   stuck,
-  volatileFields,
-  wentBack,
 } from './stream-problems.ts'
+import { beliefsChanged, locallyDamaged, schemaDrift, volatileFields, wentBack } from './upstream-changes.ts'
 
 /** What a worker sees of the parts that its work depends on. */
 export type WorkerView = { readonly parts: readonly Part[] }

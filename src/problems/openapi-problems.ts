@@ -4,7 +4,8 @@ import { changeText } from '../openapi/changes.ts'
 import type { ChangeLine, UnusableDescription } from '../openapi/stored.ts'
 import type { StreamSymptoms } from '../store/book/symptoms.ts'
 import { count, plural, sentence } from '../util/text.ts'
-import { groupedDrift, type Problem, problemOf } from './stream-problems.ts'
+import { type Problem, problemOf } from './stream-problems.ts'
+import { groupedDrift } from './upstream-changes.ts'
 
 export type DescriptionSymptoms = {
   readonly changes: readonly ChangeLine[]

@@ -6,6 +6,7 @@ import type { MissingLook } from '../../sync/ports/audits.ts'
 import { keepingWhereKept } from '../schema/row-history.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import { type BlockedDeletions, blockedDeletionsOf } from './symptoms.ts'
 
 /** As it is kept in `blocked_deletions` of the stream. */
 export type MissingEvidence = {
@@ -39,6 +40,24 @@ export const bucketNames = ({ unit, buckets, before, after }: MissingSpread): re
     ]
     return [from.slice(0, digits[unit]), ...words].join(' or ')
   })
+
+/** The blocked deletions of those streams that have any, in the order of the streams. */
+export async function readBlockedDeletions(
+  client: Queryable,
+  streams: readonly string[],
+): Promise<readonly BlockedStream[]> {
+  const { rows } = await client.query<{ stream: string; blocked: unknown }>(
+    `select name as stream, blocked_deletions as blocked from tidemark.stream
+     where name = any ($1) and blocked_deletions is not null order by array_position($1, name)`,
+    [streams],
+  )
+  return rows.flatMap(({ stream, blocked }) => {
+    const deletions = blockedDeletionsOf(blocked)
+    return deletions === null ? [] : [{ stream, ...deletions }]
+  })
+}
+
+export type BlockedStream = BlockedDeletions & { readonly stream: string }
 
 export type DeletionEvidence = {
   /** Some of the rows that are missing, with what a look at the record said; null: there was no look. */

@@ -1,115 +1,15 @@
-// Which assignments' related records are still to be read, which they have, and which nobody has any more. The records
-// themselves are written like those of any stream.
+// Which assignments' related records are still to be read. The records themselves are written like those of any stream.
 
 import pg, { type ClientBase } from 'pg'
-import { type RelatedStream, relatedStreams } from '../../streams/catalog.ts'
-import type {
-  Due,
-  Family,
-  RelatedBacklog,
-  RelatedKeyFields,
-  RelatedLink,
-  SetAside,
-} from '../../sync/ports/related.ts'
+import type { RelatedStream } from '../../streams/catalog.ts'
+import type { Due, Family, RelatedBacklog, RelatedKeyFields, SetAside } from '../../sync/ports/related.ts'
 import { backoff } from '../../util/backoff.ts'
-import { closeNewSql } from '../schema/closed-rights.ts'
+import { readKeyField } from '../book/checkpoints.ts'
 import { qualified, readTableSchema, type TableSchema, versionSql } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { delaySql } from '../server/session.ts'
-import { markAbsent } from './absences.ts'
+import { addLinks, linked, othersWith, replaceLinks } from './related-links.ts'
 import type { RunParts } from './run.ts'
-
-// Which related records an assignment has, and what becomes of a record that no assignment has any more.
-const listOf = (families: readonly Family[]) =>
-  families.flatMap(({ due, children }) =>
-    children.map(({ stream, keys }) => ({ id: due.assignmentId, stream, keys })),
-  )
-
-/**
- * Called before the records themselves are written, so that no record is ever stored that no assignment has. The assignments are noted
- * too, as not read: if this stops before they are, and one of them is deleted then, what it has is still looked for (P8).
- */
-async function addLinks(client: ClientBase, families: readonly Family[]): Promise<void> {
-  const links = listOf(families).flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
-  await client.query(
-    `insert into tidemark.related_fetch (assignment_id, hash, groups)
-     select id, '', '{}' from unnest($1::bigint[]) as shown (id) on conflict do nothing`,
-    [families.map(({ due }) => due.assignmentId)],
-  )
-  await client.query(
-    `insert into tidemark.related_link (assignment_id, stream, key)
-     select * from unnest($1::bigint[], $2::text[], $3::text[]) on conflict do nothing`,
-    [links.map(({ id }) => id), links.map(({ stream }) => stream), links.map(({ key }) => key)],
-  )
-}
-
-/** Removes links that were not shown, marks records that no assignment has any more (P7), and returns how many. Within a transaction. */
-async function replaceLinks(client: ClientBase, families: readonly Family[]): Promise<number> {
-  const groups = listOf(families)
-  const links = groups.flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
-  const { rows } = await client.query<{ stream: string; keys: string[] }>(
-    `with shown as (
-       select * from unnest($1::bigint[], $2::text[], $3::text[]) as shown (assignment_id, stream, key)
-     ), removed as (
-       delete from tidemark.related_link as known
-       using unnest($4::bigint[], $5::text[]) as listed (assignment_id, stream)
-       where known.assignment_id = listed.assignment_id and known.stream = listed.stream
-         and not exists (
-           select from shown
-           where shown.assignment_id = known.assignment_id and shown.stream = known.stream and shown.key = known.key
-         )
-       returning known.stream, known.key
-     )
-     select stream, array_agg(distinct key) as keys from removed group by stream`,
-    [
-      links.map(({ id }) => id),
-      links.map(({ stream }) => stream),
-      links.map(({ key }) => key),
-      groups.map(({ id }) => id),
-      groups.map(({ stream }) => stream),
-    ],
-  )
-  let marked = 0
-  for (const { stream, keys } of rows) marked += await markWithoutLink(client, stream, keys)
-  for (const { name, belongsTo } of relatedStreams)
-    if (belongsTo === 'many' && links.some(({ stream }) => stream === name)) await showLinks(client, name)
-  return marked
-}
-
-async function markWithoutLink(client: ClientBase, name: string, keys: readonly string[]): Promise<number> {
-  const stream = relatedStreams.find((one) => one.name === name)
-  const tableSchema = stream && (await readTableSchema(client, stream))
-  if (!tableSchema) return 0
-  const key = pg.escapeIdentifier(tableSchema.key.name)
-  return await markAbsent(client, tableSchema, {
-    where: `mine.${key} = any ($1::${tableSchema.key.type}[])
-      and not exists (select from tidemark.related_link where stream = $2 and key = mine.${key}::text)`,
-    values: [keys, name],
-  })
-}
-
-/** Makes a view of which assignment has which record: many assignments have one customer, and an assignment has many employees. */
-async function showLinks(client: ClientBase, name: string): Promise<void> {
-  const stream = relatedStreams.find((one) => one.name === name)
-  const tableSchema = stream && (await readTableSchema(client, stream))
-  if (!tableSchema) return
-  const view = `bi.${pg.escapeIdentifier(`assignment_${name}`)}`
-  const { rows } = await client.query<{ is_there: boolean }>(
-    'select to_regclass($1) is not null as is_there',
-    [view],
-  )
-  if (rows[0]?.is_there) return
-  const column = pg.escapeIdentifier(tableSchema.key.name)
-  await client.query(
-    `create view ${view} as
-     select assignment_id, key::${tableSchema.key.type} as ${column}
-     from tidemark.related_link where stream = ${pg.escapeLiteral(name)};
-     ${closeNewSql(view)};
-     comment on view ${view} is ${pg.escapeLiteral(`which assignment has which ${name}`)};
-     comment on column ${view}.assignment_id is 'key of the assignment';
-     comment on column ${view}.${column} is ${pg.escapeLiteral(`key of the ${name}`)}`,
-  )
-}
 
 /** The backlog of assignments, as one run works on it. */
 export function backlogOf({ session, stream, onMarked, related }: RunParts): RelatedBacklog {
@@ -153,7 +53,7 @@ export function relatedKeyFieldsOf({ session }: RunParts): RelatedKeyFields {
   const known = new Map<string, string>()
   return {
     async of(group) {
-      const field = known.get(group) ?? (await afterWrites(() => storedKeyField(client, group)))
+      const field = known.get(group) ?? (await afterWrites(() => readKeyField(client, group)))
       if (field !== null) known.set(group, field)
       return field
     },
@@ -188,14 +88,6 @@ export async function readAgainByKey(
      )`,
     [chosen.map(({ name }) => name), chosen.map(({ keyField }) => keyField)],
   )
-}
-
-async function storedKeyField(client: ClientBase, group: string): Promise<string | null> {
-  const { rows } = await client.query<{ key_field: string | null }>(
-    'select key_field from tidemark.stream where name = $1',
-    [group],
-  )
-  return rows[0]?.key_field ?? null
 }
 
 async function clockText(client: ClientBase): Promise<string> {
@@ -307,31 +199,6 @@ async function otherRead(client: ClientBase, besides: readonly string[]): Promis
     [besides],
   )
   return rows[0]?.id ?? null
-}
-
-async function linked(client: ClientBase, assignmentIds: readonly string[]): Promise<readonly RelatedLink[]> {
-  const { rows } = await client.query<RelatedLink>(
-    `select assignment_id::text as "assignmentId", stream, key from tidemark.related_link
-     where assignment_id = any ($1::bigint[])`,
-    [assignmentIds],
-  )
-  return rows
-}
-
-async function othersWith(
-  client: ClientBase,
-  group: string,
-  besides: readonly string[],
-  limit: number,
-): Promise<readonly string[]> {
-  const { rows } = await client.query<{ assignmentId: string }>(
-    `select distinct assignment_id::text as "assignmentId" from (
-       select assignment_id from tidemark.related_link
-       where stream = $1 and assignment_id <> all ($2::bigint[]) order by assignment_id desc limit 1000
-     ) as others limit $3`,
-    [group, besides, limit],
-  )
-  return rows.map(({ assignmentId }) => assignmentId)
 }
 
 async function noteRead(

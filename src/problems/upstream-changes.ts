@@ -1,0 +1,152 @@
+// What the upstream or somebody else changed: how it behaves, what its records hold, and what was done to the tables. These are events:
+// nobody has to do anything for them to end.
+
+import type { StreamSymptoms } from '../store/book/symptoms.ts'
+import { beliefKind } from '../streams/beliefs.ts'
+import { mostUnplaced } from '../streams/field-types.ts'
+import { count, plural, sentence } from '../util/text.ts'
+import { type Problem, problemOf } from './stream-problems.ts'
+
+const longestList = 5
+
+export const beliefsChanged = ({ stream, flippedBeliefs }: StreamSymptoms): Problem[] =>
+  flippedBeliefs.map(({ name, value, previousValue, evidence, changedAt }) => {
+    const kind = beliefKind(name)
+    const about = kind === null ? '' : ` (${kind.claim})`
+    // Told only when the belief fell: one that holds again takes nothing back.
+    const takenBack = kind?.holdsAs && !kind.holdsAs.includes(value) ? ` ${kind.takenBack}` : ''
+    return problemOf('belief_changed', stream, `${stream}:${name}:${value}`, {
+      since: changedAt,
+      what: `${stream}: the upstream behaves differently. ${name.replaceAll('_', ' ')}${about} was ${previousValue} and is now ${value}: ${sentence(evidence)}${takenBack}`,
+      whatToDo: 'Nothing: Tidemark adapts by itself. `tidemark probe` shows how the upstream behaves now.',
+    })
+  })
+
+export const wentBack = ({ stream, epochs }: StreamSymptoms): Problem[] =>
+  epochs.map(({ at, runId, position, evidence, isRead }) =>
+    problemOf('upstream_restored', stream, `${stream}:${at.toISOString()}`, {
+      since: at,
+      what: `${stream}: the upstream went back to an older state, as after a restored backup (${evidence}). Position ${position} was given up. ${isRead ? 'Everything has been read again since and has replaced what was here.' : `Run ${runId} began to read everything again and replaces what is here. Until it is done, rows can be newer than upstream.`}`,
+      whatToDo: `Nothing: Tidemark repairs this by itself. Ask the operator of the upstream what was restored, and to which time: changes after that are lost there, too. \`tidemark status ${stream}\` shows the progress.`,
+    }),
+  )
+
+export const volatileFields = ({ stream, volatileFields: fields }: StreamSymptoms): Problem[] =>
+  fields.map(({ field, evidence, at }) =>
+    problemOf('volatile_field', stream, `${stream}:${field}`, {
+      since: at,
+      what: `${stream}: field ${field} keeps changing by itself: ${evidence}. From now on a row that differs in this field alone counts as unchanged. Its value here is that of the last other change.`,
+      whatToDo: `Nothing, unless your reports need ${field}: then read it from the upstream when you use it. To compare it anyway, set VOLATILE_${stream.toUpperCase()}=none.`,
+    }),
+  )
+
+const inWords: Readonly<Record<string, string>> = {
+  insert: 'rows inserted',
+  update: 'rows updated',
+  delete: 'rows deleted',
+  truncate: 'emptied by truncate',
+  drop: 'dropped',
+  replace: 'replaced by another table of its name',
+  alter: 'columns or its key dropped, renamed or given other types',
+  unwatch: 'its triggers removed or disabled',
+  'drop months': 'months of it dropped',
+}
+
+/** All changes that one run found are one problem, and so are all that the next run will find. */
+export function locallyDamaged({ stream, localChanges }: StreamSymptoms): Problem[] {
+  const { ofHistory = [], ofTable = [] } = Object.groupBy(localChanges, ({ isHistory }) =>
+    isHistory ? 'ofHistory' : 'ofTable',
+  )
+  return [...mendedDamage(stream, ofTable), ...lostHistory(stream, ofHistory)]
+}
+
+/** The upstream does not show the past, so a lost history comes back from a backup or not at all. */
+function lostHistory(stream: string, localChanges: StreamSymptoms['localChanges']): Problem[] {
+  const groups = Map.groupBy(localChanges, ({ runId }) => runId)
+  return [...groups.values()].flatMap((changes): Problem[] => {
+    const [first] = changes
+    if (!first) return []
+    const named = changes.slice(0, longestList).map(describeChange)
+    const more = changes.length > longestList ? `; and ${count(changes.length - longestList)} more` : ''
+    const isLost = changes.some(({ operation }) => operation !== 'insert' && operation !== 'unwatch')
+    return [
+      problemOf('local_damage', stream, `${stream}:history:${first.at.toISOString()}`, {
+        since: first.foundAt,
+        what: `${stream}: somebody changed its history in Postgres, mirror.${stream}_history: ${named.join('; ')}${more}. ${isLost ? 'The upstream does not keep old versions, so these lines are lost. The current rows are in it again.' : 'What it contains may be wrong.'}`,
+        whatToDo: `Restore what is lost from a backup, if reports need it: insert it into mirror.${stream}_history. Find out who writes to schema mirror, and revoke that permission.`,
+      }),
+    ]
+  })
+}
+
+function mendedDamage(stream: string, localChanges: StreamSymptoms['localChanges']): Problem[] {
+  const groups = Map.groupBy(localChanges, ({ runId }) => runId)
+  return [...groups].flatMap(([runId, changes]): Problem[] => {
+    const [first] = changes
+    if (!first) return []
+    const named = changes.slice(0, longestList).map(describeChange)
+    const more = changes.length > longestList ? `; and ${count(changes.length - longestList)} more` : ''
+    const mending =
+      runId === null
+        ? 'The next run reads the stream again from the upstream.'
+        : `Run ${runId} began to read the stream again from the upstream and replaces rows that are wrong.`
+    return [
+      problemOf('local_damage', stream, `${stream}:${first.at.toISOString()}`, {
+        since: first.foundAt,
+        what: `${stream}: somebody changed its table in Postgres: ${named.join('; ')}${more}. ${mending}`,
+        whatToDo: `Nothing: Tidemark repairs this by itself. \`tidemark status ${stream}\` shows the progress. Find out who writes to schema mirror, and revoke that permission.`,
+      }),
+    ]
+  })
+}
+
+function describeChange({
+  operation,
+  rows,
+  role,
+  application,
+  at,
+  lostFrom,
+  lostThrough,
+}: StreamSymptoms['localChanges'][number]): string {
+  const done = inWords[operation] ?? operation
+  const many = rows === null ? '' : ` (${plural(rows, 'row')})`
+  const by = role === null ? '' : ` by role ${role}`
+  const from = application ? ` with ${application}` : ''
+  const seen =
+    lostFrom === null || lostThrough === null
+      ? ''
+      : `, seen from ${new Date(lostFrom).toISOString()} to ${new Date(lostThrough).toISOString()},`
+  return `${done}${many}${seen}${by}${from} at ${at.toISOString()}`
+}
+
+/** Fields that changed within minutes of each other are one problem. */
+const driftGapMs = 10 * 60_000
+
+export function groupedDrift(drift: StreamSymptoms['drift']): StreamSymptoms['drift'][] {
+  const groups: (typeof drift)[number][][] = []
+  for (const change of drift.toSorted((a, b) => a.at.getTime() - b.at.getTime())) {
+    const group = groups.at(-1)
+    const last = group?.at(-1)
+    if (group && last && change.at.getTime() - last.at.getTime() <= driftGapMs) group.push(change)
+    else groups.push([change])
+  }
+  return groups
+}
+
+const inRescued = ` The names of up to ${mostUnplaced} fields without a column are kept, and all of their values, in \`_rescued\`.`
+/** Only for fields that the upstream does not describe: for the others `recordsDiffer` tells the difference. */
+export const schemaDrift = ({ stream, drift }: StreamSymptoms): Problem[] =>
+  groupedDrift(drift.filter(({ said = null }) => said === null)).flatMap((group): Problem[] => {
+    const [first] = group
+    if (!first) return []
+    const named = group.slice(0, longestList).map(({ field, change }) => `${field} (${change})`)
+    const more = group.length > longestList ? ` and ${count(group.length - longestList)} more` : ''
+    return [
+      problemOf('schema_drift', stream, `${stream}:${first.at.toISOString()}`, {
+        since: first.at,
+        what: `${stream}: ${plural(group.length, 'field')} of its records changed: ${named.join(', ')}${more}.${group.some(({ change }) => change === 'without a column') ? inRescued : ''}`,
+        whatToDo: `Check whether reports need them: \`tidemark schema ${stream}\`.`,
+      }),
+    ]
+  })
