@@ -73,22 +73,13 @@ export async function forgetOldActions(client: Queryable, address: string): Prom
   )
 }
 
-export type ActionLine = {
-  readonly id: string
-  readonly at: Date
-  readonly who: string
-  readonly door: string
-  readonly address: string
-  readonly action: string
-  readonly target: string
-  readonly stream: string | null
-  readonly reason: string | null
-  readonly confirmed: string | null
-  readonly before: Standing | null
-  readonly after: Standing | null
-  readonly result: string
-  readonly told: string
-}
+export type ActionLine = Omit<NotedAction, 'before'> &
+  Result & {
+    readonly id: string
+    readonly at: Date
+    readonly before: Standing | null
+    readonly after: Standing | null
+  }
 export type Standing = Readonly<Record<string, string | number | boolean | null>>
 
 /** The newest first, those with a lower id than `before`; null: of all streams, from the newest. */

@@ -45,11 +45,8 @@ const bookOf = (client: Queryable): AlertBook => ({
   },
 })
 
-export type SeenProblem = {
+export type SeenProblem = Pick<ClosedProblem, 'kind' | 'stream' | 'what'> & {
   readonly key: string
-  readonly kind: string
-  readonly stream: string | null
-  readonly what: string
   readonly since: Date | null
 }
 

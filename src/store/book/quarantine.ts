@@ -1,21 +1,19 @@
 // The quarantine as people page through it. Nothing is deleted: what was taken out stays, with who did it and why.
 
 import type { Queryable } from '../server/session.ts'
+import type { quarantineTable } from '../tables/findings.ts'
 
 /** Null: of all streams, or all ids. */
 export type QuarantineSelection = { readonly stream: string | null; readonly id: bigint | null }
 
-export type QuarantineEntry = {
+export type QuarantineEntry = Readonly<
+  Pick<typeof quarantineTable.$inferSelect, 'stream' | 'reason' | 'firstSeenAt' | 'lastSeenAt' | 'timesSeen'>
+> & {
   readonly id: string
-  readonly stream: string
-  readonly reason: string
   /** The record's JSON, up to the limit that was asked for. */
   readonly text: string
   /** Earlier values of fields that it carried twice, as JSON. */
   readonly repeatedText: string | null
-  readonly firstSeenAt: Date
-  readonly lastSeenAt: Date
-  readonly timesSeen: number
 }
 
 /** More than Postgres keeps in one value. */

@@ -5,7 +5,10 @@ import { kinds, type MirroredStream } from '../../streams/catalog.ts'
 import { isComposite, keyParts, typedKey } from '../../streams/record.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
+import type { differenceTable } from '../tables/findings.ts'
 import { keyCheck } from '../types/table.ts'
+import type { QuarantineEntry } from './quarantine.ts'
+import type { RunLine } from './runs.ts'
 
 export type RowStory = {
   readonly firstSeenAt: Date
@@ -17,12 +20,7 @@ export type RowStory = {
   /** The run that wrote it; several when that was not noted, and these wrote rows of the table at that time. */
   readonly runs: readonly StoryRun[]
 }
-type StoryRun = {
-  readonly id: string
-  readonly kind: string
-  readonly startedAt: Date
-  readonly finishedAt: Date | null
-}
+type StoryRun = Pick<RunLine, 'id' | 'kind' | 'startedAt' | 'finishedAt'>
 export type KeyNotes = {
   readonly missingSince: Date | null
   readonly evidence: string | null
@@ -121,18 +119,10 @@ export async function readKeyNotes(client: Queryable, stream: string, key: strin
 }
 
 // What else happened to a key: what reconciles found, and records of it that could not be stored.
-export type KeyDifference = {
-  readonly cause: string
-  readonly fields: readonly string[]
-  readonly foundAt: Date
-  readonly runId: string
-  readonly cure: string | null
-}
-export type KeyQuarantine = {
-  readonly id: string
-  readonly reason: string
-  readonly firstSeenAt: Date
-  readonly timesSeen: number
+export type KeyDifference = Readonly<
+  Pick<typeof differenceTable.$inferSelect, 'cause' | 'fields' | 'foundAt' | 'cure'>
+> & { readonly runId: string }
+export type KeyQuarantine = Pick<QuarantineEntry, 'id' | 'reason' | 'firstSeenAt' | 'timesSeen'> & {
   readonly droppedAt: Date | null
 }
 export type KeyEvents = {

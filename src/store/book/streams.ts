@@ -3,31 +3,33 @@
 import pg, { type QueryResult } from 'pg'
 import type { AddedStream, FoundOut } from '../../streams/catalog.ts'
 import type { Queryable } from '../server/session.ts'
+import type { streamTable } from '../tables/state.ts'
 import { type RelatedProgress, readRelatedProgress } from './related.ts'
-import { latestRunsSql } from './runs.ts'
+import { latestRunsSql, type RunLine } from './runs.ts'
 import { type BlockedDeletions, blockedDeletionsOf, isUnexplainedSql, type Unexplained } from './symptoms.ts'
 
-export type StreamOverview = {
+export type StreamOverview = Readonly<
+  Pick<
+    typeof streamTable.$inferSelect,
+    | 'readThroughAt'
+    | 'settledThroughAt'
+    | 'firstReadThroughAt'
+    | 'deletionsKnownAt'
+    | 'lastSuccessAt'
+    | 'lastReconcileAt'
+    | 'lookbackReason'
+  >
+> & {
   readonly stream: string
   readonly position: string
-  readonly readThroughAt: Date | null
   readonly lagMs: number | null
-  /** Late commits before this moment were looked for, in two ways. */
-  readonly settledThroughAt: Date | null
-  /** When everything had been read once. */
-  readonly firstReadThroughAt: Date | null
-  /** Every record that had vanished by then has been noticed. */
-  readonly deletionsKnownAt: Date | null
   /** Deleted ones among them. As Postgres has counted along, or estimates them after a crash of its own; null when it does not know yet. */
   readonly rows: number | null
   /** Null where they cannot be counted now: somebody dropped their index, or holds the table. */
   readonly deletedRows: number | null
-  readonly lastSuccessAt: Date | null
-  readonly lastReconcileAt: Date | null
   readonly lastRun: LastRun | null
   readonly running: readonly string[]
   readonly lookbackMs: number | null
-  readonly lookbackReason: string | null
   readonly lateArrivals: number
   /** Records that cannot be rows. */
   readonly quarantined: number
@@ -45,14 +47,10 @@ export type StreamOverview = {
   /** By an operator; null: it is read as usual. */
   readonly paused: { readonly at: string; readonly by: string; readonly reason: string | null } | null
 }
-export type LastRun = {
-  readonly id: string
-  readonly kind: string
+export type LastRun = Pick<RunLine, 'id' | 'kind' | 'error' | 'note'> & {
   readonly status: string
   readonly startedAt: string
   readonly finishedAt: string | null
-  readonly error: string | null
-  readonly note: string | null
 }
 
 /** Null: it is not known how many there are, or how many of them are deleted. */

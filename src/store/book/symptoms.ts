@@ -3,6 +3,7 @@
 
 import { beliefs } from '../../streams/beliefs.ts'
 import type { Queryable } from '../server/session.ts'
+import type { streamTable } from '../tables/state.ts'
 import { latestRunsSql } from './runs.ts'
 
 // Deletions that are blocked until an operator approves them, as they are stored with their stream. Older versions and people may
@@ -110,23 +111,22 @@ type Epoch = {
   /** Everything was read again since. */
   readonly isRead: boolean
 }
-export type StreamSymptoms = {
+export type StreamSymptoms = Readonly<
+  Pick<
+    typeof streamTable.$inferSelect,
+    | 'readThroughAt'
+    | 'lastSuccessAt'
+    | 'hiddenSince'
+    | 'deletionsKnownAt'
+    | 'inconclusiveRuns'
+    | 'inconclusiveSince'
+    | 'stuckRuns'
+    | 'stuckSince'
+  >
+> & {
   readonly stream: string
-  readonly readThroughAt: Date | null
   readonly isPaused: boolean
-  /** When a run of any kind last ended well. */
-  readonly lastSuccessAt: Date | null
-  /** Since when the upstream shows nothing of it. */
-  readonly hiddenSince: Date | null
-  /** What was deleted upstream before this time is marked. */
-  readonly deletionsKnownAt: Date | null
-  /** Polls in a row that showed nothing known. */
-  readonly inconclusiveRuns: number
-  readonly inconclusiveSince: Date | null
-  /** Runs in a row that did not read everything and came no further. */
-  readonly stuckRuns: number
-  readonly stuckSince: Date | null
-  /** What the last of them said. */
+  /** What the last stuck run said. */
   readonly stuckNote: string | null
   readonly blockedDeletions:
     | (Pick<BlockedDeletions, 'missing' | 'living' | 'at'> & Partial<Pick<BlockedDeletions, 'rejected'>>)

@@ -5,16 +5,13 @@ import { eq, getTableColumns, sql } from 'drizzle-orm'
 import pg, { type Pool } from 'pg'
 import { DatabaseError } from '../../util/errors.ts'
 import { inTurn, type Queryable, withConnection } from '../server/session.ts'
-import { workerTable } from '../tables/progress.ts'
+import { type minuteTable, workerTable } from '../tables/progress.ts'
 import { ask } from './ask.ts'
 import { isUnexplainedSql, type Unexplained } from './symptoms.ts'
 
-export type WorkerLine = {
-  readonly id: string
-  readonly host: string
-  readonly pid: number
-  readonly version: string
-  readonly startedAt: Date
+export type WorkerLine = Readonly<
+  Pick<typeof workerTable.$inferSelect, 'id' | 'host' | 'pid' | 'version' | 'startedAt'>
+> & {
   readonly runs: readonly { readonly stream: string; readonly kind: string; readonly since: Date }[]
   /** What does not work, and when it is tried again; null: as soon as it works. `part`: what the worker knows of it. */
   readonly waits: readonly { readonly what: string; readonly until: Date | null; readonly part?: object }[]
@@ -248,18 +245,8 @@ export async function readStandings(
   return rows
 }
 
-export type MinuteBucket = {
-  readonly stream: string
-  readonly at: Date
-  readonly inserted: number
-  readonly updated: number
-  readonly deleted: number
-  readonly quarantined: number
-  /** The worst, in seconds; null: no worker looked. */
-  readonly readAge: number | null
-  readonly settledAge: number | null
-  readonly deletionsAge: number | null
-}
+/** Ages are the worst, in seconds; null: no worker looked. */
+export type MinuteBucket = Readonly<Omit<typeof minuteTable.$inferSelect, 'minutes' | 'state'>>
 type Span = { readonly from: Date; readonly to: Date; readonly bucketMs: number }
 
 /** Buckets in which nothing was noted are left out. Rows add up, ages are the worst. */
