@@ -1,13 +1,14 @@
 // Where rows are otherwise than the upstream describes its records: what it says of each field, beside what the rows of its stream hold.
 
-import pg, { type ClientBase } from 'pg'
+import pg from 'pg'
 import { foldName } from '../store/schema/column-names.ts'
 import { qualified } from '../store/schema/table-schema.ts'
+import type { Queryable } from '../store/server/session.ts'
 import { count, plural } from '../util/text.ts'
 import type { RecordType } from './description.ts'
 import { columnTypeOf } from './make-tables.ts'
 
-type Client = Pick<ClientBase, 'query'>
+type Client = Queryable
 
 export type FieldBeside = {
   readonly stream: string

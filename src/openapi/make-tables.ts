@@ -9,7 +9,7 @@ import { documentedTypes } from '../store/schema/documented-types.ts'
 import { growTable } from '../store/schema/grow-table.ts'
 import { getsNoColumn, qualified, readTableSchema, type TableSchema } from '../store/schema/table-schema.ts'
 import { viewOf } from '../store/schema/views.ts'
-import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../store/server/session.ts'
+import { inTransaction, limitLockWaits, type Queryable, retryOnLockTimeout } from '../store/server/session.ts'
 import { type ColumnType, keyType } from '../store/types/table.ts'
 import type { MirroredStream } from '../streams/catalog.ts'
 import { isComposite } from '../streams/record.ts'
@@ -123,7 +123,7 @@ async function noteFields(client: ClientBase, { stream, type }: Described): Prom
 
 /** Which columns of these streams refer to which views; all others refer to none. */
 export async function noteReferences(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   streams: readonly string[],
   references: readonly { readonly from: string; readonly column: string; readonly to: string }[],
 ): Promise<void> {

@@ -1,14 +1,14 @@
 // The descriptions that were read: each kept once, when they were looked for, and what changed from one to the next.
 
 import { createHash } from 'node:crypto'
-import type { ClientBase, Pool } from 'pg'
-import { inTransaction, takeTurn, withConnection } from '../store/server/session.ts'
+import type { Pool } from 'pg'
+import { inTransaction, type Queryable, takeTurn, withConnection } from '../store/server/session.ts'
 import type { ServiceName } from '../streams/catalog.ts'
 import { type DescriptionChange, descriptionChanges } from './changes.ts'
 import type { Description } from './description.ts'
 import type { Finding } from './find-description.ts'
 
-type Client = Pick<ClientBase, 'query'>
+type Client = Queryable
 
 export type StoredDescription = {
   readonly id: string

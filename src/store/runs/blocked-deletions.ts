@@ -1,8 +1,8 @@
 // What a run notes of deletions that are blocked until a person decides about them (P7).
 
-import type { ClientBase } from 'pg'
 import type { Shortfall } from '../../sync/ports/audits.ts'
 import type { MissingEvidence } from '../book/deletions.ts'
+import type { Queryable } from '../server/session.ts'
 
 /** Whether a person keeps the very rows that are missing now. A block that a search made does not name its rows, so their number tells. */
 const keepsThese = (before: string, now: string): string =>
@@ -14,7 +14,7 @@ const keepsThese = (before: string, now: string): string =>
  * some of the rows showed is kept until there are newer looks.
  */
 export async function storeBlockedDeletions(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   stream: string,
   shortfall: (Shortfall & { readonly evidence?: MissingEvidence }) | null,
 ): Promise<void> {
@@ -38,11 +38,7 @@ export async function storeBlockedDeletions(
   )
 }
 
-export async function isRejected(
-  client: Pick<ClientBase, 'query'>,
-  stream: string,
-  shortfall: Shortfall,
-): Promise<boolean> {
+export async function isRejected(client: Queryable, stream: string, shortfall: Shortfall): Promise<boolean> {
   const { rowCount } = await client.query(
     `select from tidemark.stream where name = $1 and ${keepsThese('blocked_deletions', '$2::jsonb')}`,
     [stream, JSON.stringify(shortfall)],
@@ -51,6 +47,6 @@ export async function isRejected(
 }
 
 /** What is marked until now, a person has approved. */
-export async function noteApproved(client: Pick<ClientBase, 'query'>, stream: string): Promise<void> {
+export async function noteApproved(client: Queryable, stream: string): Promise<void> {
   await client.query('update tidemark.stream set deletions_approved_at = now() where name = $1', [stream])
 }

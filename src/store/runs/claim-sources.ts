@@ -1,7 +1,7 @@
 // Notes whose data the mirror holds, before the first row of a service, and has every program that writes compare it: once the rows of
 // two customers are in one table, nobody can tell them apart again.
 
-import type { ClientBase, Pool } from 'pg'
+import type { Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import {
   type OtherSource,
@@ -11,11 +11,9 @@ import {
   type SourceIdentity,
   waysOut,
 } from '../book/sources.ts'
-import { inTransaction, withConnection } from '../server/session.ts'
+import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 import { fenceRuns } from './lease.ts'
 import { hasRows } from './positions.ts'
-
-type Queryable = Pick<ClientBase, 'query'>
 
 export type WantedSource = SourceIdentity & { readonly streams: readonly Stream[] }
 

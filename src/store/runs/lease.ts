@@ -8,7 +8,7 @@ import pg, { type ClientBase } from 'pg'
 import { laneOfKind, type RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
 import { isAliveSql } from '../book/runs.ts'
-import { inTransaction } from '../server/session.ts'
+import { inTransaction, type Queryable } from '../server/session.ts'
 
 type Lane = (typeof laneOfKind)[RunKind]
 
@@ -97,7 +97,7 @@ export async function holdLease(client: ClientBase, lease: Lease): Promise<void>
  * Waits for commits under way.
  */
 export async function fenceRuns(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   streams: readonly string[],
   { only = null, but = null }: { readonly only?: Lane | null; readonly but?: Lane | null } = {},
 ): Promise<void> {

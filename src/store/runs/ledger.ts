@@ -7,6 +7,7 @@ import { isOutdated } from '../../streams/beliefs.ts'
 import type { RunStep } from '../../streams/run-steps.ts'
 import type { Belief, RunEnd, StreamState, Unread } from '../../sync/ports/store.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
+import type { Queryable } from '../server/session.ts'
 import { kindsBeside, type Place, type RunLease } from './lease.ts'
 import { readUnread } from './unread.ts'
 
@@ -156,7 +157,7 @@ export type RunTotals = {
 
 /** Ends the run's line, or adds it to that of the run before if neither changed anything, and notes how fresh the stream is. */
 export async function endRun(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   lease: RunLease,
   totals: RunTotals,
   end: RunEnd & { readonly isIdle: boolean; readonly steps: readonly RunStep[] | null },
@@ -266,7 +267,7 @@ const holdableText = (text: string | null): string | null => text?.replaceAll('\
 
 // Thins the ledger and the history: checkpoints become fewer with age, old runs and late arrivals go. Rewinds stay.
 /** Cheap enough for the end of a run that changed something; all it looks at is found by index. */
-export async function thinHistory(client: Pick<ClientBase, 'query'>, stream: string): Promise<void> {
+export async function thinHistory(client: Queryable, stream: string): Promise<void> {
   await client.query(
     `with aged as (
        -- Every checkpoint for a day, the last of each hour for a month, then the last of each day.

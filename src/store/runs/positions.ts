@@ -6,7 +6,7 @@ import type { Stream } from '../../streams/catalog.ts'
 import { BackfillCancelled } from '../../sync/ports/store.ts'
 import { backoff } from '../../util/backoff.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
-import { delaySql } from '../server/session.ts'
+import { delaySql, type Queryable } from '../server/session.ts'
 import type { PageEnd, PositionStore } from '../writing/commit-page.ts'
 import { isRewoundSql } from '../writing/difference-sql.ts'
 import { holdLease, holdSql, lostLease, type RunLease, withinLease } from './lease.ts'
@@ -118,7 +118,7 @@ export const noPosition = (lease: RunLease, { position: start }: StartingPoint):
 })
 
 /** Takes a backfill up, and says where it has come to. */
-export async function takeUpBackfill(client: Pick<ClientBase, 'query'>, id: string): Promise<StartingPoint> {
+export async function takeUpBackfill(client: Queryable, id: string): Promise<StartingPoint> {
   const { rows } = await client.query<{ position: string; unread: unknown }>(
     `update tidemark.backfill
      set status = 'running', started_at = coalesce(started_at, now()), attempts = attempts + 1,
@@ -214,7 +214,7 @@ const advanceBackfill = (
 
 /** Makes the stream as before a first load: nothing counts as read through, or compared with the list. Within a transaction. */
 export async function readFromBeginning(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   { stream, runId }: RunLease,
   reason: string,
 ): Promise<void> {
@@ -246,7 +246,7 @@ export const isShownSql = `(_deleted_at is null or _deleted_reason = 'source')`
 
 /** The rows with the highest versions at or below one, the highest first; none that a rewind or a new epoch left doubtful. */
 export async function highestRows(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   stream: Stream,
   { atMost, limit }: { readonly atMost: bigint; readonly limit: number },
 ): Promise<readonly Versioned[]> {
@@ -270,7 +270,7 @@ export async function highestRows(
 }
 
 /** Whether the table holds a living row, doubtful or not. */
-export async function hasRows(client: Pick<ClientBase, 'query'>, stream: Stream): Promise<boolean> {
+export async function hasRows(client: Queryable, stream: Stream): Promise<boolean> {
   if (!(await readTableSchema(client, stream))) return false
   const { rows } = await client.query(
     `select exists (select from ${qualified(stream)} where ${isLivingSql}) as found`,

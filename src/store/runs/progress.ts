@@ -9,7 +9,7 @@ import type { RunEnd, RunProgress, WriteCounts } from '../../sync/ports/store.ts
 import { withTimeout } from '../../util/waiting.ts'
 import { readBackfill } from '../book/backfills.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
-import { inTransaction, withConnection } from '../server/session.ts'
+import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 import type { StartingPoint } from './unread.ts'
 
 /** What requests to a service wait for, in words. */
@@ -293,7 +293,7 @@ async function rowsToRead({
 }
 
 async function noteTotal(
-  pool: Pick<Pool, 'query'>,
+  pool: Queryable,
   { stream, reading, runId }: Pick<State, 'stream' | 'reading' | 'runId'>,
   total: number,
 ): Promise<void> {
@@ -308,7 +308,7 @@ async function noteTotal(
 export const countAgainAfterMs = 300_000
 
 /** Whether a first load of it goes on that was not counted lately. */
-export async function isLoadToBeCounted(client: Pick<Pool, 'query'>, stream: string): Promise<boolean> {
+export async function isLoadToBeCounted(client: Queryable, stream: string): Promise<boolean> {
   const { rowCount } = await client.query(
     `select from tidemark.progress
      where stream = $1 and reading = 'first load' and not is_complete
@@ -320,7 +320,7 @@ export async function isLoadToBeCounted(client: Pick<Pool, 'query'>, stream: str
 
 /** The share of what is read does not fall when there are more than before. */
 export async function noteLoadCount(
-  client: Pick<Pool, 'query'>,
+  client: Queryable,
   stream: string,
   { records, requests }: { readonly records: number; readonly requests: number },
 ): Promise<void> {

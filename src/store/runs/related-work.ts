@@ -7,7 +7,7 @@ import { backoff } from '../../util/backoff.ts'
 import { readKeyField } from '../book/checkpoints.ts'
 import { qualified, readTableSchema, type TableSchema, versionSql } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
-import { delaySql } from '../server/session.ts'
+import { delaySql, type Queryable } from '../server/session.ts'
 import { addLinks, linked, othersWith, replaceLinks } from './related-links.ts'
 import type { RunParts } from './run.ts'
 
@@ -71,10 +71,7 @@ export function relatedKeyFieldsOf({ session }: RunParts): RelatedKeyFields {
 }
 
 /** When an operator has named another key for a group, every assignment with such records is read again; the first one rekeys the table. */
-export async function readAgainByKey(
-  client: Pick<ClientBase, 'query'>,
-  streams: readonly RelatedStream[],
-): Promise<void> {
+export async function readAgainByKey(client: Queryable, streams: readonly RelatedStream[]): Promise<void> {
   const chosen = streams.flatMap(({ name, isKeyChosen, keyFields: [keyField = ''] }) =>
     isKeyChosen ? [{ name, keyField }] : [],
   )

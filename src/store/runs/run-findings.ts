@@ -8,6 +8,7 @@ import type { Arrival, CausedDifference, VolatileField } from '../../sync/ports/
 import type { Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
 import { foldName } from '../schema/column-names.ts'
 import { qualified } from '../schema/table-schema.ts'
+import type { Queryable } from '../server/session.ts'
 import { fenceRuns, type RunLease, type RunSession } from './lease.ts'
 
 export function openFindings(
@@ -277,7 +278,7 @@ async function recordDifferences(
 
 /** Every writer of the table notices before its next commit. Within a fenced transaction. Returns the names of the new ones. */
 export async function setVolatile(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   stream: string,
   folded: readonly string[],
   evidence: string,
@@ -299,7 +300,7 @@ export async function setVolatile(
 
 /** Fields that are volatile no more. Rows get hashes with them as they are read again. Within a fenced transaction. Returns their names. */
 export async function compareAgain(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   stream: string,
   folded: readonly string[],
 ): Promise<readonly string[]> {
@@ -320,7 +321,7 @@ export async function compareAgain(
 
 /** Rows that only a reconcile found: one line a run, shown until somebody acknowledges them. Within a fenced transaction. */
 export async function recordMissedRows(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   { stream, runId }: RunLease,
   rows: number,
   samples: readonly Arrival[],

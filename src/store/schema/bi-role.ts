@@ -4,6 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { DatabaseError } from '../../util/errors.ts'
+import type { Queryable } from '../server/session.ts'
 import { grantOnce } from './bi-grants.ts'
 
 export type BiRole = {
@@ -29,11 +30,7 @@ export async function grantReading(
     )
 }
 
-export async function expectRole(
-  client: Pick<ClientBase, 'query'>,
-  role: string,
-  variable = 'BI_ROLE',
-): Promise<void> {
+export async function expectRole(client: Queryable, role: string, variable = 'BI_ROLE'): Promise<void> {
   const { rowCount } = await client.query('select from pg_roles where rolname = $1', [role])
   if (rowCount === 0)
     throw new DatabaseError(
@@ -90,10 +87,7 @@ const lackingSql = `
   where exists (select from aclexplode(acl) where grantee = 0 and lower(privilege_type) = name)`
 
 /** The limits that the role lacks and that were never set. */
-export async function lackingLimits(
-  client: Pick<ClientBase, 'query'>,
-  role: string,
-): Promise<readonly Lacking[]> {
+export async function lackingLimits(client: Queryable, role: string): Promise<readonly Lacking[]> {
   const [names, values, risks] = [0, 1, 2].map((part) => settings.map((setting) => setting[part]))
   const { rows } = await client.query<Lacking>(
     `select * from (${lackingSql}) as lacking

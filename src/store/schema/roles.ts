@@ -1,13 +1,14 @@
 // Two roles instead of one: the owner of Tidemark's own tables, as whom only `tidemark migrate` runs, and that of the workers, which owns
 // the mirror and its views (it adds columns, months and streams as they come) and may read and write the state, but not change what it is.
 
-import pg, { type ClientBase } from 'pg'
+import pg from 'pg'
 import { DatabaseError } from '../../util/errors.ts'
 import { scramVerifier } from '../../util/scram.ts'
 import { giveOwnership } from '../server/ownership.ts'
+import type { Queryable } from '../server/session.ts'
 import { expectRole } from './bi-role.ts'
 
-type Client = Pick<ClientBase, 'query'>
+type Client = Queryable
 
 const ofWorkers = ['mirror', 'bi', 'bullmq']
 

@@ -1,10 +1,11 @@
 // The shape of a mirror table: which field has which column. Read from the catalog, so that it holds what is there, not
 // what this program believes it made. Read-only.
 
-import pg, { type ClientBase } from 'pg'
+import pg from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
+import type { Queryable } from '../server/session.ts'
 import { type ColumnType, columnTypes, isColumnType } from '../types/table.ts'
 import { columnName, foldName } from './column-names.ts'
 
@@ -86,7 +87,7 @@ export const columnTypeSql = (attribute: string): string => `
 
 /** Null when the table does not exist yet. */
 export async function readTableSchema(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   stream: MirroredStream,
 ): Promise<TableSchema | null> {
   const { rows } = await client.query<Row>(
@@ -143,7 +144,7 @@ export async function readTableSchema(
 
 /** A query of its own: beside the columns, the names would come once for each of them. */
 async function readNames(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   { name }: MirroredStream,
 ): Promise<{ readonly unplaced: readonly string[]; readonly volatile: readonly string[] }> {
   const { rows } = await client.query(

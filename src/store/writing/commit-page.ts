@@ -19,7 +19,7 @@ import type { Copies } from '../encoding/copy-rows.ts'
 import type { EncodedPage } from '../encoding/page.ts'
 import { type Growth, growTable } from '../schema/grow-table.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
-import { limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { limitLockWaits, type Queryable, retryOnLockTimeout } from '../server/session.ts'
 import type { MergeReturns } from './merge-sql.ts'
 import { probeRows } from './probe-rows.ts'
 import { quarantine } from './quarantine.ts'
@@ -48,7 +48,7 @@ export type PositionStore = {
   advance(client: ClientBase, page: PageEnd): Promise<Advanced>
   /** Moves it back, in a transaction of its own. What was read above it counts no more. */
   retreat(client: ClientBase, reason: string, to: bigint): Promise<void>
-  end(client: Pick<ClientBase, 'query'>, end: RunEnd): Promise<void>
+  end(client: Queryable, end: RunEnd): Promise<void>
 }
 export type PageEnd = {
   /** Where the position moves to, unless it is there already; null: it stays. */

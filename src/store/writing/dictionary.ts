@@ -1,17 +1,17 @@
 // The data dictionary: how often each field came, came empty, or was rescued. Counted in memory while a run lasts, added
 // to the table once at its end.
 
-import type { ClientBase } from 'pg'
 import { mostUnplaced } from '../../streams/field-types.ts'
 import type { Tally } from '../encoding/page.ts'
 import { foldName, printable } from '../schema/column-names.ts'
 import { maxColumns } from '../schema/table-schema.ts'
+import type { Queryable } from '../server/session.ts'
 
 type FieldCounts = { nonNull: number; rescued: number }
 
 export type Dictionary = {
   count(tally: Tally): void
-  flush(client: Pick<ClientBase, 'query'>, stream: string): Promise<void>
+  flush(client: Queryable, stream: string): Promise<void>
 }
 
 export function startDictionary(): Dictionary {
@@ -98,7 +98,7 @@ const mostNamed = 5
 
 /** Notes fields that came but were only ever null, and so have no column. When the first value comes, the field is not new any more. */
 async function noteEmptyFields(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   stream: string,
   fields: ReadonlyMap<string, string>,
 ): Promise<void> {
@@ -113,7 +113,7 @@ async function noteEmptyFields(
 }
 
 /** The values of a field that is forgotten are rescued as before. */
-async function forgetFields(client: Pick<ClientBase, 'query'>, stream: string): Promise<void> {
+async function forgetFields(client: Queryable, stream: string): Promise<void> {
   await client.query(
     `delete from tidemark.field where stream = $1 and column_name is null and folded in (
        select folded from tidemark.field where stream = $1

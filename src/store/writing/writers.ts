@@ -1,7 +1,7 @@
 // The page writers of one run, one for each table that it writes, and the counts for each table's dictionary, which are stored at the end.
 
-import type { ClientBase } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import type { Queryable } from '../server/session.ts'
 import { type Dictionary, startDictionary } from './dictionary.ts'
 import { type Outcome, type PageWriter, startPageWriter, type WriterOptions } from './page-writer.ts'
 
@@ -10,7 +10,7 @@ export type Writers = {
   of(table: MirroredStream, keyField: () => string | null): PageWriter
   settled(): Promise<void>
   close(): void
-  flushDictionaries(client: Pick<ClientBase, 'query'>): Promise<void>
+  flushDictionaries(client: Queryable): Promise<void>
 }
 
 export function openWriters(
