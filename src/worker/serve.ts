@@ -244,6 +244,7 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
   const tokens = { operator: config.adminToken, viewer: config.viewerToken }
   const isOpen = isLoopback(config.httpHost) && tokens.viewer === null
   const authentication = openAuthentication(tokens)
+  const statusQueries = (reader: Reader) => state.statusQueries?.(reader) ?? null
   const note = noteOf(state)
   const noteSignIn = openSignInNotes({ note, log })
   const checkToken =
@@ -271,15 +272,15 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
       forReaders({ authentication, checkToken, isOpen, assets }, [
         recordRoutes({
           ...{ authentication, checkToken, assets },
-          statusQueries: (reader) => state.statusQueries?.(reader) ?? null,
+          statusQueries,
           compare: compareOf(state),
         }),
         downloadRoutes({
-          statusQueries: (reader) => state.statusQueries?.(reader) ?? null,
+          statusQueries,
           ...{ authentication, note, log },
         }),
         pageRoutes({
-          statusQueries: (reader) => state.statusQueries?.(reader) ?? null,
+          statusQueries,
           viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
           databaseAwaySince() {
             const database = partOf(state, 'database')
