@@ -26,13 +26,13 @@ import { parsedRecords } from './wire/record-page.ts'
 
 /** Finds out what added streams are like, if nobody has yet. One that does not answer, or is empty, is read as a list until the next start. */
 export async function knowAddedStreams({
-  pool,
+  database: { pool },
   config,
   upstream,
   migrates = true,
   log,
 }: {
-  readonly pool: Pool
+  readonly database: { readonly pool: Pool }
   readonly config: Pick<Config, 'keyFields' | 'added'>
   readonly upstream: Upstream
   /** False: nothing is asked, and no table is made. */

@@ -118,18 +118,18 @@ export async function openContext(options: {
   // If the rest cannot be opened, the database is closed again: it would keep the program from ending.
   await using opened = new AsyncDisposableStack()
   const database = opened.adopt(await openMirrorDatabase(options), ({ close }) => close())
-  const waits = openWaits(options.observer)
-  const upstreams = openUpstreams({ ...options, observer: waits.observer, freeChunks: () => freeChunks?.() })
+  const { observer, of: waitsFor } = openWaits(options.observer)
+  let memory: Memory | null = null
+  const upstreams = openUpstreams({ ...options, observer, freeChunks: () => memory?.freeChunks() })
   opened.defer(upstreams.close)
-  const asked = { ...options, pool: database.pool, upstream: upstreams.assignment }
-  const catalogue = await knowAddedStreams(asked)
+  const catalogue = await knowAddedStreams({ ...options, database, upstream: upstreams.assignment })
   const descriptions = await descriptionsFor(options, { database, upstreams, catalogue })
   const related = wantedRelated(config, descriptions)
-  if (related.length > 0) growLittle()
+  if (related.length > 0) memory = growLittle()
   const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
   const store = openStore({
     ...{ database, streams: catalogue, log, fieldKindsOf: descriptions.kindsOf },
-    waitsFor: waits.of,
+    waitsFor,
     sourceTimezone: config.sourceTimezone,
     fieldZones: config.fieldTimezones,
     volatileFields: config.volatileFields,
@@ -177,43 +177,42 @@ export async function openContext(options: {
         page,
       ),
     readRelated: (hooks) =>
-      readAndNote(database, { ...hooks, store, source: relatedSource, streams: related }, log),
+      readAndNote(database, { ...hooks, ...memory, store, source: relatedSource, streams: related }, log),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
 }
+
+type Memory = { readonly freeMemory: () => void; readonly freeChunks: () => void }
 
 /**
  * Makes the engine collect old garbage more often, whenever the heap has grown by 40 %: assignments with all of their related records are
  * long, and those with files take megabytes (P10). Not for loads without related records: those would take 40 % more processor time, for
  * hardly less memory.
  */
-function growLittle(): void {
+function growLittle(): Memory {
   // The cache of compiled code depends on the flags. It is written before they change, so that other programs can use it.
   flushCompileCache()
   setFlagsFromString('--heap-growing-percent=40')
   setFlagsFromString('--expose-gc')
   const collect: (how?: { readonly type: 'minor' }) => void = runInNewContext('gc')
   // Twice: memory outside the heap is given back by the second collection.
-  freeMemory = () => {
+  const freeMemory = () => {
     collect()
     collect()
   }
-  freeChunks = () => collect({ type: 'minor' })
+  return { freeMemory, freeChunks: () => collect({ type: 'minor' }) }
 }
-let freeMemory: (() => void) | undefined
-let freeChunks: (() => void) | undefined
 
 export const relatedNotice = 'related_off:assignment'
 
 async function readAndNote(
   database: Database,
-  given: ReadOptions & Pick<RelatedContext, 'store' | 'source' | 'streams'>,
+  given: ReadOptions & Pick<RelatedContext, 'store' | 'source' | 'streams' | 'freeMemory'>,
   log: Logger,
 ): Promise<RunOutcome> {
   const outcome = await readRelated({
     ...given,
     now: () => new Date(),
-    ...(freeMemory && { freeMemory }),
     onIncomplete: (assignmentId, problem) =>
       log.warn({ assignmentId, problem }, 'an assignment could not be read whole; it will be tried again'),
   })
