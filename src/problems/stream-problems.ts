@@ -114,7 +114,7 @@ export const problemOf = (
   runbook: runbookOf(kind),
 })
 
-export const ofStream = (kind: ProblemKind, stream: string, words: Words): Problem =>
+const ofStream = (kind: ProblemKind, stream: string, words: Words): Problem =>
   problemOf(kind, stream, stream, words)
 
 /** An event is shown for so long, and then forgotten; all else lasts until something was done. */

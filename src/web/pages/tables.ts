@@ -59,7 +59,7 @@ export function chosen(query: URLSearchParams, name: string, values: readonly st
 }
 
 /** An id, or null. */
-export function idIn(query: URLSearchParams, name: string): string | null {
+function idIn(query: URLSearchParams, name: string): string | null {
   const value = query.get(name) ?? ''
   return /^\d{1,18}$/.test(value) ? value : null
 }
