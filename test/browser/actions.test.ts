@@ -188,7 +188,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       const page = await signedIn(viewport)
       await page.getByRole('link', { name: 'Review deletions' }).click()
       expect(await page.getByRole('main').innerText()).toContain(
-        '10 of 20 rows of assignment_note (50.0 %) were missing',
+        '10 of 20 rows (50 %) of assignment_note were missing',
       )
       await expectNoBarriers(page)
       await page.getByLabel('Why you believe it').fill('an archive job')
