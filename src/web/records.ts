@@ -16,10 +16,11 @@ type Options = Rights & {
   /** Null when the stream is not mirrored, or the worker still waits. */
   readonly compare: (stream: string, key: string) => Promise<UpstreamSays | null>
   readonly assets: Assets
+  readonly isDemo: boolean
 }
 
 export const recordRoutes =
-  ({ statusQueries, compare, assets, ...rights }: Options): Routes =>
+  ({ statusQueries, compare, assets, isDemo, ...rights }: Options): Routes =>
   (server) => {
     const { authentication } = rights
     if (authentication === null) return
@@ -54,7 +55,7 @@ export const recordRoutes =
             layout({
               path: recordPage.place ?? '/',
               viewer,
-              assets,
+              ...{ assets, isDemo },
               problems: await problems,
               asOf: now,
               ...shown,

@@ -271,7 +271,7 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
       ...(demo ? [demoRoutes({ authentication, checkToken, demo, assets, log })] : []),
       forReaders({ authentication, checkToken, isOpen, assets }, [
         recordRoutes({
-          ...{ authentication, checkToken, assets },
+          ...{ authentication, checkToken, assets, isDemo: demo !== null },
           statusQueries,
           compare: compareOf(state),
         }),

@@ -28,19 +28,17 @@ describe('the page of the demo', () => {
       const page = async () => await (await fetch(`${url.origin}/demo`, { headers })).text()
       const cardOf = async (title: string) =>
         (await page()).split('<section').find((card) => card.includes(title)) ?? ''
-      const press = async (path: string, more: Record<string, string> = {}) => {
+      const post = async (path: string, more: Record<string, string> = {}) => {
         const csrf = /name="csrf" value="([^"]+)"/.exec(await page())?.[1] ?? ''
         const body = new URLSearchParams({ csrf, ...more })
-        const { status } = await fetch(`${url.origin}${path}`, {
-          method: 'POST',
-          headers,
-          body,
-          redirect: 'manual',
-        })
-        expect(status).toBe(303)
+        return await fetch(`${url.origin}${path}`, { method: 'POST', headers, body, redirect: 'manual' })
       }
+      const press = async (path: string, more: Record<string, string> = {}) =>
+        expect((await post(path, more)).status).toBe(303)
       expect((await fetch(`${url.origin}/demo/vanish`, { method: 'POST' })).status).toBe(401)
       await expect.poll(page, patience).toContain('Let three things go wrong')
+      // From every page a link leads back.
+      expect(await (await post('/records/assignment/14/compare')).text()).toContain('href="/demo"')
 
       await press('/demo/late-commit')
       await press('/demo/vanish')
