@@ -10,7 +10,7 @@ import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { beliefOf, neverAborted, openTestContext, positionOf } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { failed } from '../support/runs.ts'
+import { begin, done, failed } from '../support/runs.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
 
@@ -273,5 +273,39 @@ describe.skipIf(!hasPostgres)('which field the row version is', () => {
     expect(await read(context)).toMatchObject({ status: 'done', isComplete: true })
     expect(await differences(pool, simulator, 'assignment')).toEqual([])
     expect(await positionOf(pool)).toBe(simulator.source.highestVersion('assignment'))
+  })
+
+  it('is read as a number when it has the row versions as bytes, though its column was made for texts (P4, P6)', async () => {
+    await using simulator = await startSimulator({
+      assignments: 60,
+      behaviour: { rowVersions: 'base64', rowVersionField: 'RowVersion' },
+    })
+    await using context = await openTestContext(database, simulator, variables)
+    const { pool } = database
+    const typeNow = async () => {
+      const { rows } = await pool.query(
+        `select data_type from information_schema.columns
+         where table_schema = 'mirror' and table_name = 'assignment' and column_name = 'row_version'`,
+      )
+      return rows[0]?.data_type
+    }
+    await pool.query(
+      'drop view bi.assignment; drop table mirror.assignment; truncate tidemark.field, tidemark.belief',
+    )
+    for (const id of simulator.source.ids('assignment'))
+      simulator.source.change('assignment', id, { Counter: 1_000_000 + id })
+    const run = await begin(context.store)
+    await run.findings.setVersionField('Counter', 'a test says so')
+    await run.finish(done)
+    await read(context)
+    expect(await typeNow()).toBe('text')
+    await pool.query(`update tidemark.belief set value = 'RowVersion' where name = 'version_field'`)
+    await pool.query('update tidemark.stream set position = 0')
+    expect(await read(context)).toMatchObject({ status: 'done', isComplete: true })
+    expect(await typeNow()).toBe('bigint')
+    simulator.behaviour.rowVersions = 'number'
+    expect(await differences(pool, simulator, 'assignment')).toEqual([])
+    expect(await positionOf(pool)).toBe(simulator.source.highestVersion('assignment'))
+    expect((await read(context)).tally.requests).toBe(1)
   })
 })

@@ -1,12 +1,23 @@
 // Gives a table the columns that its data needs, inside the transaction of the page that brought them. Nothing is ever dropped. Of
-// types, only bigint becomes numeric, and a column that never held a value gets the type of the first. A history table grows with it.
+// types, only bigint becomes numeric, a column that never held a value gets the type of the first, and that of a row version becomes a
+// number. A history table grows with it.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
+import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { isInt64Sql } from '../types/numeric.ts'
 import type { ColumnType } from '../types/table.ts'
 import { columnName, fieldComment, foldName, printable } from './column-names.ts'
-import { maxColumns, partIndexSql, qualified, type TableSchema, versionFields } from './table-schema.ts'
+import {
+  isNumber,
+  maxColumns,
+  partIndexSql,
+  qualified,
+  readTableSchema,
+  type TableSchema,
+  versionFields,
+} from './table-schema.ts'
 import { historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
 
 export type Growth = {
@@ -171,6 +182,49 @@ async function retypeColumns(
   }
 }
 
+/**
+ * Makes the columns of row versions numbers. A field that became the row version later may have come as text before, perhaps as bytes in
+ * base64. What is no row version goes to `_rescued`.
+ */
+export async function numberVersions(client: ClientBase, before: TableSchema): Promise<TableSchema> {
+  const { stream } = before
+  const table = qualified(stream)
+  if (textVersions(before).length === 0) return before
+  return await retryOnLockTimeout(client, table, 'change the columns of', () =>
+    inTransaction(client, async () => {
+      await limitLockWaits(client)
+      await client.query('update tidemark.stream set columns_version = columns_version + 1 where name = $1', [
+        stream.name,
+      ])
+      const tableSchema = (await readTableSchema(client, stream)) ?? before
+      for (const { name, type: from, field } of textVersions(tableSchema)) {
+        const column = pg.escapeIdentifier(name)
+        const version = versionOfTextSql(`${column}::text`)
+        await client.query(
+          `update ${table} set _rescued = coalesce(_rescued, '{}') || jsonb_build_object($1::text, ${column})
+           where ${column} is not null and ${version} is null`,
+          [field],
+        )
+        const change = { from, to: 'bigint', using: ` using ${version}`, note: null } as const
+        if (!(await changeType(client, tableSchema, name, change)))
+          throw new Error(
+            `Column ${name} of ${table} holds the row version as ${from}, and cannot become a number because a view or another object depends on it. Drop that object; the next run goes on.`,
+          )
+        await client.query(`create index on ${table} (${column})`)
+      }
+      return (await readTableSchema(client, stream)) ?? tableSchema
+    }),
+  )
+}
+
+const textVersions = ({ stream, columns }: TableSchema) =>
+  columns.filter((column) => versionFields(stream).includes(foldName(column.field)) && !isNumber(column))
+
+/** The same as `toVersion` makes of it; null where it is none. */
+const versionOfTextSql = (text: string): string =>
+  `(case when ${isInt64Sql(text)} and ${text} !~ '^-' then (${text})::bigint
+    when ${text} ~ '^[A-Za-f][A-Za-z0-9+/]{10}=$' then ('x' || encode(decode(${text}, 'base64'), 'hex'))::bit(64)::bigint end)`
+
 async function changeType(
   client: ClientBase,
   tableSchema: TableSchema,
@@ -181,7 +235,7 @@ async function changeType(
     readonly using: string
     readonly note: string | null
   },
-): Promise<void> {
+): Promise<boolean> {
   const { from, to, using, note } = change
   const column = pg.escapeIdentifier(name)
   await client.query('savepoint widening')
@@ -194,6 +248,7 @@ async function changeType(
     )
     await client.query('release savepoint widening')
     await noteColumn(client, tableSchema, name, { type: to, note })
+    return true
   } catch (error) {
     if (!isDependedUpon(error)) throw error
     await client.query('rollback to savepoint widening')
@@ -201,6 +256,7 @@ async function changeType(
       type: from,
       note: `should be ${to}, but a view or another object depends on the column; values that do not fit are in _rescued`,
     })
+    return false
   }
 }
 

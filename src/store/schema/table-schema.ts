@@ -131,7 +131,7 @@ export async function readTableSchema(
     version: rows[0]?.columns_version ?? 0,
     key,
     versions: versionFields(stream).flatMap((field) =>
-      columns.filter((column) => foldName(column.field) === field),
+      columns.filter((column) => foldName(column.field) === field && isNumber(column)),
     ),
     columns,
     emptied: emptied.map((column) => column.name),
@@ -171,6 +171,9 @@ function volatileFields(stream: MirroredStream, key: Column, found: readonly str
   const kept = [foldName(key.field), ...versionFields(stream), deletionFlag]
   return (chosen ?? found).filter((field) => !kept.includes(field))
 }
+
+/** The column of a field that became the row version later may have been made for texts: then it is not read as one (`numberVersions`). */
+export const isNumber = ({ type }: Pick<Column, 'type'>): boolean => type === 'bigint' || type === 'numeric'
 
 export const versionFields = (stream: MirroredStream): readonly string[] =>
   stream.kind === 'changes' ? stream.versionFields.map(foldName) : []

@@ -10,6 +10,7 @@ import { createPageEncoder, type EncodePage } from '../encoding/page.ts'
 import type { LocalTimes } from '../encoding/plain-row.ts'
 import { foldName } from '../schema/column-names.ts'
 import { createTable, type KeyColumn } from '../schema/create-table.ts'
+import { numberVersions } from '../schema/grow-table.ts'
 import { rekeyTable, suitsKey } from '../schema/rekey-table.ts'
 import { prepareHistory } from '../schema/row-history.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
@@ -45,7 +46,7 @@ export async function openTable(
   return await withConnection(pool, async (client) => {
     const existing = await readTableSchema(client, stream)
     if (existing) {
-      const suited = await withSuitingKey(client, existing, source, rows)
+      const suited = await withSuitingKey(client, await numberVersions(client, existing), source, rows)
       return tableOf(await prepareHistory(client, suited, source), settled, localTimes)
     }
     await createTable(client, stream, keyColumn(source, rows), source.log)
