@@ -5,6 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext, type SyncContext } from '../context.ts'
+import { actions } from '../operator/actions.ts'
 import {
   backfillJson,
   backfillSentence,
@@ -13,18 +14,18 @@ import {
   readSpanOptions,
 } from '../operator/backfill.ts'
 import { asChangesStream } from '../operator/positions.ts'
-import { listBackfills, readBackfill, requestBackfill } from '../store/book/backfills.ts'
+import { listBackfills, readBackfill } from '../store/book/backfills.ts'
 import { type ChangesStream, pickStream } from '../streams/catalog.ts'
 import { runNextBackfill } from '../sync/changes/backfill.ts'
 import type { Backfill } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
-import { type Call, type Command, flag, json, operator, option } from './command.ts'
+import { type Call, type Command, flag, json, option, textOf } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { showReading } from './live-progress.ts'
 import { listFromMirror } from './mirror.ts'
 import { fitted } from './output.ts'
-import { act, recordedHere } from './recorded.ts'
+import { act, actUpstream } from './recorded.ts'
 
 export const backfill: Command = {
   name: 'backfill',
@@ -84,22 +85,19 @@ async function begin(call: Call): Promise<ExitCode> {
       )
     return await work(call, context, stream, unfinished)
   }
-  const span = await findSpan(pool, stream, { from, to })
   if (isDryRun) {
+    const span = await findSpan(pool, stream, { from, to })
     const plan = await planBackfill(pool, stream, span, config.pageSize)
     if (values.json) stdout.json(plan.json)
     else stdout.say(fitted(plan.text, stdout))
     return exitCodes.done
   }
-  const requested = await recordedHere(
-    { pool, streams: [stream], log },
-    { action: 'backfill', target: stream.name },
-    () => requestBackfill(pool, { stream: stream.name, ...span, by: operator() }),
-    ({ id }) => `Backfill ${id} from ${span.from} to ${span.to} was requested.`,
-  )
-  return await work(call, context, stream, requested)
+  const asked = Object.fromEntries(spanOptions.map((option) => [option, textOf(values, option)]))
+  const { detail } = await actUpstream(call, context, ['backfill', actions.backfill], stream.name, asked)
+  return detail ? await work(call, context, stream, detail) : exitCodes.failed
 }
 
+const spanOptions = ['from-version', 'from-checkpoint', 'at', 'to-version']
 const pollMs = 500
 
 /** Works on the stream's backfills until this one is over: the oldest first, failed ones last. Waits while another program works on them. */

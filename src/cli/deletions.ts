@@ -4,8 +4,8 @@
 import { loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
-import { blockedJson, evidenceFacts, expectApproved, shareMissing } from '../operator/deletions.ts'
-import { reconcileOnce } from '../operator/reconcile.ts'
+import { actions as operatorActions } from '../operator/actions.ts'
+import { blockedJson, evidenceFacts, shareMissing } from '../operator/deletions.ts'
 import {
   type BlockedStream,
   bucketNames,
@@ -16,13 +16,12 @@ import {
 import { isLookedUpByKey, pickStream, pickStreams } from '../streams/catalog.ts'
 import { count, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, option, textOf, wholeNumber } from './command.ts'
-import { timed } from './each-stream.ts'
-import type { ExitCode } from './exit.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { fitted, wrapped } from './output.ts'
 import { findAction, onlyWord } from './parse.ts'
 import { reconcileExitCode, reconcileJson, reconcileText } from './reconcile.ts'
-import { act, recordedHere } from './recorded.ts'
+import { act, actUpstream } from './recorded.ts'
 
 export const deletions: Command = {
   name: 'deletions',
@@ -77,26 +76,19 @@ async function list(call: Call, names: readonly string[]): Promise<ExitCode> {
 }
 
 async function approve(call: Call, words: readonly string[]): Promise<ExitCode> {
-  const { environment, values, log, signal, stdout } = call
+  const { environment, values, log, stdout } = call
   // People copy the number as `list` and the pages write it: 3,598.
   const rows = textOf(values, 'rows')?.replaceAll(/[,\s]/g, '') ?? null
   wholeNumber({ rows: rows ?? undefined }, 'rows', { least: 1 })
   const config = loadConfig(environment)
-  const stream = pickStream(oneStream('approve', words), configuredStreams(config, call.catalogue))
+  const { name } = pickStream(oneStream('approve', words), configuredStreams(config, call.catalogue))
   await using context = await openContext({ config, log })
-  const { pool } = context.database
-  const result = await recordedHere(
-    { pool, streams: [stream], log },
-    { action: 'approve', target: stream.name, reason: textOf(values, 'reason'), confirmed: rows },
-    async () => {
-      const approved = await expectApproved(pool, stream.name, rows)
-      return await timed(() => reconcileOnce(context, stream, { approved, signal, log }))
-    },
-    (outcome) => ({ isFailed: outcome.status === 'failed', told: reconcileText(outcome) }),
-  )
-  if (values.json) stdout.json(reconcileJson(result))
-  else stdout.say(fitted(reconcileText(result), stdout))
-  return reconcileExitCode(result)
+  const fields = { rows, reason: textOf(values, 'reason') }
+  const { detail } = await actUpstream(call, context, ['approve', operatorActions.approve], name, fields)
+  if (detail === undefined) return exitCodes.failed
+  if (values.json) stdout.json(reconcileJson(detail))
+  else stdout.say(fitted(reconcileText(detail), stdout))
+  return reconcileExitCode(detail)
 }
 
 const reject = (call: Call, words: readonly string[]): Promise<ExitCode> =>

@@ -2,14 +2,8 @@
 
 import { loadConfig } from '../config/load.ts'
 import { openContext } from '../context.ts'
-import {
-  expectEntry,
-  mirroredNames,
-  nothingTried,
-  retrySelected,
-  retrySentence,
-  selectionOf,
-} from '../operator/quarantine.ts'
+import { everything, actions as operatorActions } from '../operator/actions.ts'
+import { expectEntry, mirroredNames, retrySentence, selectionOf } from '../operator/quarantine.ts'
 import { type QuarantineEntry, readQuarantine } from '../store/book/quarantine.ts'
 import type { RetryOutcome } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'
@@ -20,7 +14,7 @@ import { type ExitCode, exitCodeOfRun, worst } from './exit.ts'
 import { listFromMirror } from './mirror.ts'
 import { fitted } from './output.ts'
 import { findAction } from './parse.ts'
-import { act, recordedHere } from './recorded.ts'
+import { act, actUpstream } from './recorded.ts'
 
 export const quarantine: Command = {
   name: 'quarantine',
@@ -98,33 +92,17 @@ async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
   return await act(call, 'dropQuarantine', target, { reason })
 }
 
-async function retry(call: Call, target: string | undefined): Promise<ExitCode> {
-  const selection = selectionOf(target, call.catalogue)
-  const { environment, values, log, signal, stdout } = call
+async function retry(call: Call, target = everything): Promise<ExitCode> {
+  const { environment, values, log, stdout } = call
+  if (target !== everything) selectionOf(target, call.catalogue)
   const config = loadConfig(environment)
   await using context = await openContext({ config, log })
-  await expectEntry(context.database.pool, selection)
-  const retryAll = async () => {
-    const outcomes: RetryOutcome[] = []
-    for await (const outcome of retrySelected(context, selection, signal)) {
-      outcomes.push(outcome)
-      if (!values.json) stdout.say(fitted(retrySentence(outcome), stdout))
-    }
-    return outcomes
-  }
-  const outcomes = await recordedHere(
-    { pool: context.database.pool, streams: call.catalogue, log },
-    { action: 'retryQuarantine', target: target ?? 'all' },
-    retryAll,
-    (ended) => ({
-      isFailed: ended.some(({ status }) => status === 'failed'),
-      told: ended.map(retrySentence).join(' ') || 'Nothing was tried.',
-    }),
-  )
-  if (values.json) stdout.json({ streams: outcomes.map(retryJson) })
-  else if (outcomes.length === 0)
-    stdout.say(fitted(await nothingTried(context.database.pool, selection), stdout))
-  return worst(outcomes.map(exitCodeOfRun))
+  const action = ['retryQuarantine', operatorActions.retryQuarantine] as const
+  const { text, detail = [] } = await actUpstream(call, context, action, target)
+  const lines = detail.length === 0 ? [text] : detail.map(retrySentence)
+  if (values.json) stdout.json({ streams: detail.map(retryJson) })
+  else stdout.say(fitted(lines.join('\n'), stdout))
+  return worst(detail.map(exitCodeOfRun))
 }
 
 const retryJson = ({ findings, ...outcome }: RetryOutcome) => {

@@ -2,12 +2,12 @@
 
 import { hostname } from 'node:os'
 import type { Pool } from 'pg'
+import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import type { ActionName } from '../operator/actions.ts'
-import { type MirrorActionName, mirrorActions } from '../operator/mirror-actions.ts'
-import { noteEvent, performRecorded, recorded, streamOf } from '../operator/record-action.ts'
+import type { ActionContext, ActionName } from '../operator/actions.ts'
+import { type MirrorActionName, mirrorActions, type Order, type Outcome } from '../operator/mirror-actions.ts'
+import { noteEvent, performRecorded, recorded } from '../operator/record-action.ts'
 import { withConnection } from '../store/server/session.ts'
-import type { Catalogue } from '../streams/catalog.ts'
 import { messageOf } from '../util/errors.ts'
 import { type Call, operator, osUser } from './command.ts'
 import type { ExitCode } from './exit.ts'
@@ -15,13 +15,11 @@ import { changeMirror } from './mirror.ts'
 import { fitted } from './output.ts'
 
 type Given = {
-  /** Named as on the console; `adopt`, `repair` and `api` are there at the terminal only. */
-  readonly action: ActionName | 'adopt' | 'repair' | 'api'
+  /** These are there at the terminal only. */
+  readonly action: 'adopt' | 'repair' | 'api'
   /** A stream, or the id of what is meant. */
   readonly target: string
   readonly reason?: string | null
-  /** The number that was typed. */
-  readonly confirmed?: string | null
 }
 type Told = { readonly isFailed?: boolean; readonly told: string }
 
@@ -33,31 +31,51 @@ export async function act(
   fields: Readonly<Record<string, string | null>> = {},
 ): Promise<ExitCode> {
   const { values, stdout, log } = call
-  const given = Object.entries(fields).filter((field): field is [string, string] => field[1] !== null)
-  const order = {
-    ...{ target, fields: Object.fromEntries(given), by: operator() },
-    ...{ who: osUser(), door: 'terminal' as const, address: hostname() },
-  }
   return await changeMirror(call, async (pool) => {
-    // The queue belongs to the workers: they see in Postgres what is wanted.
-    const context = { pool, streams: call.catalogue, log, requestRun: async () => {} }
+    const context = { pool, streams: call.catalogue, log, requestRun }
+    const order = orderOf(target, fields)
     const { text, json } = await performRecorded(context, [name, mirrorActions[name]], order)
     if (values.json) stdout.json(json)
     else stdout.say(fitted(text, stdout))
   })
 }
 
+/** The same for what needs the upstream. It is waited for to its end, and what came of it is handed back. */
+export async function actUpstream<Done extends Outcome>(
+  { log, signal }: Call,
+  sync: SyncContext,
+  [name, action]: readonly [ActionName, (context: ActionContext, order: Order) => Promise<Done>],
+  target: string,
+  fields: Readonly<Record<string, string | null>> = {},
+): Promise<Done> {
+  const context: ActionContext = {
+    ...{ pool: sync.database.pool, streams: sync.streams, sync, log, requestRun, pageSize: 1 },
+    tasks: { run: (_name, work) => work(signal), stop: async () => {} },
+    ...{ sendTestAlert: null, endSessions: () => 0 },
+  }
+  return await performRecorded(context, [name, action], orderOf(target, fields))
+}
+
+/** The queue belongs to the workers: they see in Postgres what is wanted. */
+const requestRun = async (): Promise<void> => {}
+const person = () => ({ who: osUser(), door: 'terminal' as const, address: hostname() })
+
+function orderOf(target: string, fields: Readonly<Record<string, string | null>>): Order {
+  const given = Object.entries(fields).filter((field): field is [string, string] => field[1] !== null)
+  return { target, fields: Object.fromEntries(given), by: operator(), ...person() }
+}
+
 /** Does it, and records what `say` makes of its result. */
 export async function recordedHere<Result>(
-  { pool, log, streams }: { readonly pool: Pool; readonly log: Logger; readonly streams: Catalogue },
-  { action, target, reason = null, confirmed = null }: Given,
+  { pool, log }: { readonly pool: Pool; readonly log: Logger },
+  { action, target, reason = null }: Given,
   work: () => Promise<Result>,
   say: (result: Result) => string | Told,
 ): Promise<Result> {
   const deed = {
-    ...{ who: osUser(), door: 'terminal' as const, address: hostname(), action, target, reason },
-    stream: await streamOf(pool, streams, action, target),
-    confirmed,
+    ...{ ...person(), action, target, reason },
+    stream: action === 'repair' ? target : null,
+    confirmed: null,
   }
   return await recorded({ pool, log }, deed, work, (result) => {
     const said = say(result)
@@ -74,13 +92,7 @@ export async function noteLookHere(
   { pool, log }: { readonly pool: Pool; readonly log: Logger },
   told: string,
 ): Promise<void> {
-  const event = {
-    who: osUser(),
-    door: 'terminal' as const,
-    address: hostname(),
-    action: 'sql',
-    target: 'tidemark sql',
-  }
+  const event = { ...person(), action: 'sql', target: 'tidemark sql' }
   await withConnection(pool, async (client) => {
     // No transaction stays open, in which somebody who stops this program would hold up all others that record something.
     await client.query('set default_transaction_read_only = off')

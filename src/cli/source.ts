@@ -68,7 +68,7 @@ async function adopt(call: Call, words: readonly string[]): Promise<ExitCode> {
     const agreements = await compareSource(context, other.wanted.service, signal)
     if (!isSameSource(agreements)) throw new UsageError(refusal(otherSourceText(other), agreements))
     await recordedHere(
-      { pool, streams: [], log },
+      { pool, log },
       { action: 'adopt', target: other.wanted.service, reason },
       () => adoptSource(pool, other.wanted, { by: operator(), reason }),
       () => `The rows here are now those of ${other.wanted.baseUrl} (${other.wanted.account}).`,

@@ -137,7 +137,7 @@ async function recordedWrite<Answer extends { readonly status: number }>(
     const [path = ''] = prepareRequest(operation, request).target.split('?')
     const given = { action: 'api' as const, target: `${operation.method} ${path}` }
     return await recordedHere(
-      { pool: database.pool, streams: [], log },
+      { pool: database.pool, log },
       given,
       sendOnce,
       ({ status }) => `The upstream answered with status ${status}.`,

@@ -51,12 +51,7 @@ async function run(call: Call): Promise<ExitCode> {
       onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
     })
   const repairing = (stream: Stream) =>
-    recordedHere(
-      { pool, streams, log },
-      { action: 'repair', target: stream.name },
-      () => verify(stream),
-      inShort,
-    )
+    recordedHere({ pool, log }, { action: 'repair', target: stream.name }, () => verify(stream), inShort)
   try {
     const { code } = await readEach<VerifyOutcome>(call, context, streams, {
       reading: 'verify',

@@ -7,6 +7,7 @@ import { isProbeDue } from '../store/book/due.ts'
 import { pausedStreams } from '../store/book/streams.ts'
 import { pickStream, type RunKind, type Stream } from '../streams/catalog.ts'
 import { probeStream } from '../sync/beliefs/probe-run.ts'
+import type { RetryOutcome } from '../sync/reconcile/quarantine-retry.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { plural, sentence } from '../util/text.ts'
 import { askedSpan, planBackfill } from './backfill.ts'
@@ -21,7 +22,7 @@ import {
 } from './mirror-actions.ts'
 import { asChangesStream } from './positions.ts'
 import { expectEntry, nothingTried, retrySelected, retrySentence, selectionOf } from './quarantine.ts'
-import { reconcileOnce, reconcileSentence } from './reconcile.ts'
+import { type ReconcileOnce, reconcileOnce, reconcileSentence } from './reconcile.ts'
 
 export type { Order, Outcome } from './mirror-actions.ts'
 export type ActionContext = MirrorContext & {
@@ -53,6 +54,9 @@ async function sync(context: ActionContext, { target, fields }: Order): Promise<
   }
 }
 
+/** The target of an action that is about all streams. */
+export const everything = 'all'
+
 /** A person can probe a stream only so often, because it takes a few dozen requests. */
 const probeRestMs = 60_000
 
@@ -64,27 +68,33 @@ async function probe(context: ActionContext, { target }: Order): Promise<Outcome
     )
   return await inBackground(context, `The check of ${stream.name}`, async (signal) => {
     const { status, note, error } = await probeStream({ ...context.sync.contextOf(stream), signal })
-    if (status === 'failed') return `${stream.name} could not be checked: ${sentence(messageOf(error))}`
-    if (status !== 'done') return `${stream.name} was not checked: ${note}`
-    return `${stream.name} was checked: ${note ?? 'nothing that is believed of it has changed.'}`
+    if (status === 'failed')
+      return { text: `${stream.name} could not be checked: ${sentence(messageOf(error))}`, isFailed: true }
+    if (status !== 'done') return { text: `${stream.name} was not checked: ${note}` }
+    return { text: `${stream.name} was checked: ${note ?? 'nothing that is believed of it has changed.'}` }
   })
 }
 
-async function approve(context: ActionContext, { target, fields }: Order): Promise<Outcome> {
+/** A reconcile, and how long it took. */
+export type TimedReconcile = ReconcileOnce & { readonly durationMs: number }
+
+async function approve(context: ActionContext, { target, fields }: Order): Promise<Ended<TimedReconcile>> {
+  const { sync, log } = context
   const stream = streamIn(context, target)
   const approved = await expectApproved(context.pool, stream.name, fields.rows ?? null)
-  return await inBackground(
-    context,
-    `The reconcile of ${stream.name} with approved deletions`,
-    async (signal) => {
-      const startedAt = performance.now()
-      const outcome = await reconcileOnce(context.sync, stream, { approved, signal, log: context.log })
-      return reconcileSentence({ ...outcome, durationMs: Math.round(performance.now() - startedAt) })
-    },
-  )
+  const name = `The reconcile of ${stream.name} with approved deletions`
+  return await inBackground(context, name, async (signal) => {
+    const startedAt = performance.now()
+    const outcome = await reconcileOnce(sync, stream, { approved, signal, log })
+    const detail = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
+    return { text: reconcileSentence(detail), isFailed: outcome.status === 'failed', detail }
+  })
 }
 
-async function backfill(context: ActionContext, { target, fields, by }: Order): Promise<Outcome> {
+async function backfill(
+  context: ActionContext,
+  { target, fields, by }: Order,
+): Promise<Ended<{ readonly id: string }>> {
   const { pool } = context
   const { stream, span } = await askedSpan(context.sync, target, fields)
   if (fields['dry-run'] !== undefined) return await planBackfill(pool, stream, span, context.pageSize)
@@ -97,19 +107,23 @@ async function backfill(context: ActionContext, { target, fields, by }: Order): 
     text: `${stream.name}: backfill ${id} from ${from} to ${to} was requested. ${begins}`,
     json: { id, stream: stream.name, from, to },
     isUnderWay: true,
+    detail: { id },
   }
 }
 
-async function retryQuarantine(context: ActionContext, { target }: Order): Promise<Outcome> {
+async function retryQuarantine(
+  context: ActionContext,
+  { target }: Order,
+): Promise<Ended<readonly RetryOutcome[]>> {
   const { pool } = context
-  const selection = selectionOf(target, context.streams)
+  const selection = selectionOf(target === everything ? undefined : target, context.streams)
   await expectEntry(pool, selection)
   const what = selection.id === null ? `the records of ${target}` : `record ${target}`
   return await inBackground(context, `The retry of ${what} in quarantine`, async (signal) => {
-    const results: string[] = []
-    for await (const outcome of retrySelected(context.sync, selection, signal))
-      results.push(retrySentence(outcome))
-    return results.join(' ') || (await nothingTried(pool, selection))
+    const detail: RetryOutcome[] = []
+    for await (const outcome of retrySelected(context.sync, selection, signal)) detail.push(outcome)
+    const text = detail.map(retrySentence).join(' ') || (await nothingTried(pool, selection))
+    return { text, isFailed: detail.some(({ status }) => status === 'failed'), detail }
   })
 }
 
@@ -157,13 +171,26 @@ const streamIn = ({ streams }: ActionContext, target: string): Stream => pickStr
 const changesStreamIn = (context: ActionContext, target: string) =>
   asChangesStream(streamIn(context, target), context.streams)
 
-async function inBackground(
+type Worked<Detail> = {
+  readonly text: string
+  readonly isFailed?: boolean
+  readonly detail?: Detail
+}
+/** `detail`: what came of it, when it was waited for. */
+type Ended<Detail> = Outcome & { readonly detail?: Detail }
+
+async function inBackground<Detail>(
   { tasks }: ActionContext,
   name: string,
-  work: (signal: AbortSignal) => Promise<string>,
-): Promise<Outcome> {
-  const text = await tasks.run(name, work)
-  if (text !== null) return { text, json: { done: true, result: text } }
+  work: (signal: AbortSignal) => Promise<Worked<Detail>>,
+): Promise<Ended<Detail>> {
+  const ended: Worked<Detail>[] = []
+  const text = await tasks.run(name, async (signal) => {
+    const worked = await work(signal)
+    ended.push(worked)
+    return worked.text
+  })
+  if (text !== null) return { json: { done: true, result: text }, text, ...ended[0] }
   return { text: `${name} has begun. The page Runs shows it.`, json: { done: false }, isUnderWay: true }
 }
 

@@ -46,6 +46,7 @@ export type Outcome = {
   readonly json: object
   /** The work goes on after this answer. */
   readonly isUnderWay?: boolean
+  readonly isFailed?: boolean
 }
 
 async function pause({ pool, streams }: MirrorContext, { target, fields, by }: Order): Promise<Outcome> {

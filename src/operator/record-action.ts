@@ -66,11 +66,11 @@ export async function recorded<Result>(
   }
 }
 
-export async function performRecorded<Context extends MirrorContext>(
+export async function performRecorded<Context extends MirrorContext, Done extends Outcome>(
   context: Context,
-  [name, action]: readonly [ActionName, (context: Context, order: Order) => Promise<Outcome>],
+  [name, action]: readonly [ActionName, (context: Context, order: Order) => Promise<Done>],
   order: Order,
-): Promise<Outcome> {
+): Promise<Done> {
   const { pool, streams, log } = context
   const { who, door, address, target, fields } = order
   const deed: Deed = {
@@ -84,7 +84,10 @@ export async function performRecorded<Context extends MirrorContext>(
     { pool, log },
     deed,
     () => action(context, order),
-    ({ isUnderWay, text }) => ({ result: isUnderWay ? 'begun' : 'done', told: text }),
+    ({ isUnderWay, isFailed, text }) => ({
+      result: isUnderWay ? 'begun' : isFailed ? 'failed' : 'done',
+      told: text,
+    }),
   )
 }
 
