@@ -9,7 +9,7 @@ import { showReading } from './live-progress.ts'
 
 export type Timed<Outcome> = Outcome & { readonly durationMs: number }
 
-export async function timed<Outcome>(work: () => Promise<Outcome>): Promise<Timed<Outcome>> {
+async function timed<Outcome>(work: () => Promise<Outcome>): Promise<Timed<Outcome>> {
   const startedAt = performance.now()
   const outcome = await work()
   return { ...outcome, durationMs: Math.round(performance.now() - startedAt) }

@@ -4,6 +4,7 @@ import type { Pool } from '../context.ts'
 import { readSchemaMap, type ViewMap } from '../store/book/dictionary.ts'
 import { confirmedReferences, type Reference, whatHolds } from '../store/book/references.ts'
 import { type MirroredStream, pickStreams, relatedStreams } from '../streams/catalog.ts'
+import { snakeCased } from '../util/text.ts'
 import { type Call, type Command, json, oneOf, option } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
@@ -59,16 +60,8 @@ const asJson = (views: readonly ViewMap[], references: readonly Reference[]) =>
   views.map(({ name, columns, unplaced }) => ({
     view: `bi.${name}`,
     columns: columns.map((column) => ({
-      name: column.name,
-      type: column.type,
-      field: column.field,
-      is_key: column.isKey,
+      ...snakeCased({ description: null, ...column }),
       ...referenceOf(references.find((one) => one.from === name && one.column === column.name)),
-      null_share: column.nullShare,
-      first_seen_at: column.firstSeenAt,
-      rescued: column.rescued,
-      note: column.note,
-      description: column.description ?? null,
     })),
     fields_without_column: unplaced,
   }))

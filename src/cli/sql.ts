@@ -7,6 +7,7 @@ import { loadMirrorConfig } from '../config/load.ts'
 import { readReach } from '../store/book/checkpoints.ts'
 import { withConnection } from '../store/server/session.ts'
 import type { Catalogue } from '../streams/catalog.ts'
+import { settledThrough } from '../streams/settling.ts'
 import { csvLine } from '../util/csv.ts'
 import { UsageError } from '../util/errors.ts'
 import { addressIn, type PostgresUrl, readPostgresUrl } from '../util/postgres-url.ts'
@@ -146,9 +147,8 @@ async function currency(pool: Pool, query: string, catalogue: Catalogue): Promis
   const through = (what: string, moment: Date | null, none: string) =>
     moment === null ? none : `${what} through ${moment.toISOString().slice(0, 19).replace('T', ' ')} UTC`
   const told = found.map((one) => {
-    const isList = named.find(({ name }) => name === one.stream)?.kind === 'list'
-    const settledAt = isList ? one.readThroughAt : one.settledThroughAt
-    const settled = through('settled', settledAt, 'not settled yet')
+    const kind = named.find(({ name }) => name === one.stream)?.kind
+    const settled = through('settled', settledThrough(kind, one), 'not settled yet')
     const deletions = through('deletions known', one.deletionsKnownAt, 'deletions not known yet')
     return `${one.stream}: ${settled}, ${deletions}`
   })

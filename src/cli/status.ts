@@ -12,7 +12,7 @@ import { livingRows, readOverview, type StreamOverview } from '../store/book/str
 import { readMinutes, readWorkers, type WorkerSeen } from '../store/book/watch.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
 import { estimate } from '../streams/load-progress.ts'
-import { settlingOf } from '../streams/settling.ts'
+import { settledThrough, settlingOf } from '../streams/settling.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json } from './command.ts'
@@ -109,7 +109,7 @@ function openGathering({ environment, positionals, catalogue }: Call): (pool: Po
             },
             now,
           ),
-          settledAt: stream?.kind === 'list' ? one.readThroughAt : one.settledThroughAt,
+          settledAt: settledThrough(stream?.kind, one),
           rowsPerMinute: rows ? (rows.inserted + rows.updated + rows.deleted) / rateMinutes : null,
           load: load ?? null,
         }

@@ -30,23 +30,21 @@ export function readPositionOptions(values: Asked, options: PositionOptions): Wa
   return { kind, time: timeIn(text) }
 }
 
-export function rowVersionIn(text: string): bigint {
-  const version = parseInt64(text)
-  if (version === null)
-    throw new UsageError(
-      `"${text}" is not a row version: write a whole number from 0 to 9223372036854775807, without signs or separators.`,
-    )
-  return version
+/** `mistake` says what else the text should have been. */
+export function numberIn(text: string, mistake: string): bigint {
+  const number = parseInt64(text)
+  if (number !== null) return number
+  throw new UsageError(`"${text}" is not ${mistake}`)
 }
 
-function checkpointIn(text: string): bigint {
-  const id = parseInt64(text)
-  if (id === null)
-    throw new UsageError(
-      `"${text}" is not a checkpoint: write its number, as \`tidemark checkpoints\` shows it.`,
-    )
-  return id
-}
+export const rowVersionIn = (text: string): bigint =>
+  numberIn(
+    text,
+    'a row version: write a whole number from 0 to 9223372036854775807, without signs or separators.',
+  )
+
+const checkpointIn = (text: string): bigint =>
+  numberIn(text, 'a checkpoint: write its number, as `tidemark checkpoints` shows it.')
 
 const isoTime = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/
 

@@ -15,6 +15,7 @@ import { isObject, parseInt64 } from '../streams/record.ts'
 import { type Quarantined, type RetryOutcome, retryQuarantine } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'
 import { sentence } from '../util/text.ts'
+import { numberIn } from './positions.ts'
 
 const entriesAtOnce = 100
 
@@ -101,13 +102,8 @@ export function selectionOf(target: string | undefined, streams: readonly Stream
 }
 
 /** The number of an entry, as people type it. */
-export function entryIn(text: string): bigint {
-  const id = parseInt64(text)
-  if (id !== null) return id
-  throw new UsageError(
-    `"${text}" is not an entry of the quarantine: write its number, as \`tidemark quarantine\` shows it.`,
-  )
-}
+export const entryIn = (text: string): bigint =>
+  numberIn(text, 'an entry of the quarantine: write its number, as `tidemark quarantine` shows it.')
 
 export async function expectEntry(pool: Pool, { id }: QuarantineSelection): Promise<void> {
   if (id === null || (await streamOfEntry(pool, id)) !== null) return

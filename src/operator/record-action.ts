@@ -92,7 +92,7 @@ export async function performRecorded<Context extends MirrorContext, Done extend
 }
 
 /** The stream that an action is about; null when that cannot be said. */
-export async function streamOf(
+async function streamOf(
   pool: Pool,
   streams: readonly Stream[],
   name: string,

@@ -14,6 +14,7 @@ import {
   type StoryTable,
 } from '../store/book/row-story.ts'
 import type { MirroredStream } from '../streams/catalog.ts'
+import { settledThrough } from '../streams/settling.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import type { RelatedSays } from './related-record.ts'
 import type { UpstreamSays } from './upstream-record.ts'
@@ -26,7 +27,6 @@ export type KeyStory = {
   readonly events: KeyEvents
   /** The newest first; none where no past is kept. */
   readonly changes: readonly RowChange[]
-  /** Up to when nothing late is expected any more; a list is compared whole whenever it is read. */
   readonly settledAt: Date | null
 }
 
@@ -54,7 +54,7 @@ export async function readKeyStory(
   return {
     ...{ stream, row, events, changes },
     notes: livesAgain ? { ...notes, missingSince: null, evidence: null } : notes,
-    settledAt: (kind === 'list' ? reach?.readThroughAt : reach?.settledThroughAt) ?? null,
+    settledAt: reach ? settledThrough(kind, reach) : null,
   }
 }
 

@@ -19,6 +19,12 @@ type Seen = {
   readonly nextReconcileAt: Date | null
 }
 
+/** Up to when nothing late is expected any more; a list is compared whole whenever it is read. */
+export const settledThrough = (
+  kind: string | undefined,
+  seen: Pick<Seen, 'readThroughAt' | 'settledThroughAt'>,
+): Date | null => (kind === 'list' ? seen.readThroughAt : seen.settledThroughAt)
+
 export const notSettledBecause =
   'A record can become visible late, after others with a higher version. So Tidemark reads the recent past once more and compares everything with the whole list. What both agree on is settled.'
 

@@ -3,7 +3,7 @@
 import type { Problem } from '../problems/stream-problems.ts'
 import { stateOfStream } from '../problems/stream-state.ts'
 import { livingRows } from '../store/book/streams.ts'
-import { notSettledBecause } from '../streams/settling.ts'
+import { notSettledBecause, settledThrough } from '../streams/settling.ts'
 import { shortSpan } from '../util/text.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'
 import { clock, count, foreign, type Html, html, kindInWords, span, spanInWords, state } from './html.ts'
@@ -43,7 +43,7 @@ export function shownOf(stream: StreamSnapshot, snapshot: Snapshot, problems: re
     rows: rowsOf(stream),
     next: nextOf(stream, snapshot),
     read: moment(stream.readThroughAt, at),
-    settled: moment(settledOf(stream), at, stream.settling?.when),
+    settled: moment(settledThrough(stream.kind, stream), at, stream.settling?.when),
     deletions: moment(stream.deletionsKnownAt, at),
   }
 }
@@ -62,14 +62,10 @@ const agesOf = (stream: StreamSnapshot, now: Date) => {
     moment === null ? null : Math.max(0, now.getTime() - moment.getTime())
   return {
     read: ageOf(stream.readThroughAt),
-    settled: ageOf(settledOf(stream)),
+    settled: ageOf(settledThrough(stream.kind, stream)),
     deletions: ageOf(stream.deletionsKnownAt),
   }
 }
-
-/** A list is compared whole whenever it is read. */
-const settledOf = ({ kind, readThroughAt, settledThroughAt }: StreamSnapshot): Date | null =>
-  kind === 'list' ? readThroughAt : settledThroughAt
 
 const moment = (at: Date | null, now: Date, otherwise?: string): Html =>
   at === null
