@@ -2,7 +2,7 @@
 
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { UsageError } from '../util/errors.ts'
-import { nearest } from '../util/text.ts'
+import { capitalized, nearest } from '../util/text.ts'
 import type { Command, Option, Values } from './command.ts'
 import { exitMeanings } from './exit.ts'
 import { wrapped } from './output.ts'
@@ -141,7 +141,7 @@ export function programHelp(commands: readonly Command[], width: number | null =
 export function commandHelp(command: Command, width: number | null = null): string {
   const options = Object.entries(command.options)
   return [
-    wrapped(`${command.summary[0]?.toUpperCase()}${command.summary.slice(1)}.`, width, 0),
+    wrapped(`${capitalized(command.summary)}.`, width, 0),
     '',
     wrapped(`Usage: tidemark ${command.name} ${command.usage}`.trimEnd(), width, 'Usage: '.length),
     ...(options.length > 0 ? ['', 'Options:', ...columns(options.map(optionRow), width)] : []),

@@ -15,7 +15,7 @@ import { describeUpstream } from '../sync/beliefs/describe.ts'
 import { knownRows, recordTested } from '../sync/beliefs/probe-run.ts'
 import { type Tested, testBeliefs } from '../sync/beliefs/test-beliefs.ts'
 import type { Source } from '../sync/ports/source.ts'
-import { formatDuration, sentence } from '../util/text.ts'
+import { capitalized, formatDuration, sentence } from '../util/text.ts'
 import { type Check, good } from './check.ts'
 
 /** What is stored already; null: there is no mirror, or it cannot be read as it is. */
@@ -171,8 +171,6 @@ function checkOf(
     belief: report,
   }
 }
-
-const capitalized = (text: string): string => `${text[0]?.toUpperCase() ?? ''}${text.slice(1)}`
 
 function inWords(
   report: BeliefReport,

@@ -1,7 +1,7 @@
 // What happened lately, in words.
 
 import { type Fact, type Happened, readHappenings } from '../store/book/happenings.ts'
-import { count, formatDuration } from '../util/text.ts'
+import { capitalized, count, formatDuration } from '../util/text.ts'
 
 export type Happening = Omit<Happened, 'fact'> & {
   readonly tone: '' | 'warn' | 'bad'
@@ -47,8 +47,6 @@ function inWords(fact: Fact): string {
     }
   }
 }
-
-const capitalized = (text: string): string => `${text[0]?.toUpperCase() ?? ''}${text.slice(1)}`
 
 const nameOf = (problem: string): string => {
   const name = problem.slice(problem.indexOf(':') + 1)

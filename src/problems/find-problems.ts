@@ -7,7 +7,7 @@ import { readDescriptionChanges, readUnusableDescriptions } from '../openapi/sto
 import { type Notice, readNotices } from '../store/book/problems.ts'
 import { readSymptoms, type StreamSymptoms } from '../store/book/symptoms.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
-import { sentence } from '../util/text.ts'
+import { capitalized, sentence } from '../util/text.ts'
 import { type DescriptionSymptoms, descriptionProblems, recordsDiffer } from './openapi-problems.ts'
 import { type Part, titleOf } from './parts.ts'
 import {
@@ -123,7 +123,7 @@ const partDown = (part: Part): Problem => {
       : `No stream is read until ${title} works.`
   return problemOf('part_down', null, part.name, {
     since: part.since,
-    what: `${title.charAt(0).toUpperCase()}${title.slice(1)} does not work: ${part.reason ?? ''} ${effect}`,
+    what: `${capitalized(title)} does not work: ${part.reason ?? ''} ${effect}`,
     whatToDo: part.whatToDo ?? '',
   })
 }

@@ -3,7 +3,7 @@
 import type { Unexplained } from '../store/book/symptoms.ts'
 import type { NotedState, StreamStanding } from '../store/book/watch.ts'
 import type { ServiceName } from '../streams/catalog.ts'
-import { count } from '../util/text.ts'
+import { capitalized, count } from '../util/text.ts'
 import { isNews, type Problem, type ProblemKind } from './stream-problems.ts'
 
 /** Who does something about a problem: a person, Tidemark itself, or nobody, because it only has to be known. */
@@ -78,8 +78,6 @@ export function unexplainedInWords({ since, differences }: Unexplained): string 
 
 const numbers = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten']
 const inWords = (amount: number): string => numbers[amount] ?? String(amount)
-const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
-
 /** How everything stands in one line, for somebody who was woken at night: pages and terminal say the same. */
 export function verdictInWords(
   problems: readonly Problem[],

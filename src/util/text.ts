@@ -87,5 +87,7 @@ export const snakeCased = (value: object): Record<string, unknown> =>
     ]),
   )
 
+export const capitalized = (text: string): string => `${text[0]?.toUpperCase() ?? ''}${text.slice(1)}`
+
 /** What a message says, as a sentence that others may follow. */
 export const sentence = (message: string): string => (/[.!?…]$/.test(message) ? message : `${message}.`)

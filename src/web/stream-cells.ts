@@ -4,7 +4,7 @@ import type { Problem } from '../problems/stream-problems.ts'
 import { stateOfStream } from '../problems/stream-state.ts'
 import { livingRows } from '../store/book/streams.ts'
 import { notSettledBecause, settledThrough } from '../streams/settling.ts'
-import { shortSpan } from '../util/text.ts'
+import { capitalized, shortSpan } from '../util/text.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'
 import { clock, count, foreign, type Html, html, kindInWords, span, spanInWords, state } from './html.ts'
 import { addressOf } from './pages/tables.ts'
@@ -113,7 +113,7 @@ const notable = (amount: number, address: string): Html =>
 /** The state in the same words as everywhere else, with more that only a page has room for. */
 function stateOf(stream: StreamSnapshot, problems: readonly Problem[], now: Date): Html {
   const { tone, words } = stateOfStream(stream, stream.service, problems)
-  const shown = state(tone, `${words[0]?.toUpperCase()}${words.slice(1)}`)
+  const shown = state(tone, capitalized(words))
   const { paused, running } = stream
   if (paused && tone === 'idle')
     return html`${shown} <span class="small quiet">by ${foreign(paused.by, 60)} since ${clock(new Date(paused.at), now)}${paused.reason && html`: “${foreign(paused.reason)}”`}</span>`

@@ -5,7 +5,7 @@ import type { DeletionEvidence } from '../../store/book/deletions.ts'
 import type { BlockedDeletions, Rejection } from '../../store/book/symptoms.ts'
 import { isLookedUpByKey } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
-import { plural } from '../../util/text.ts'
+import { capitalized, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { runningNow } from '../first-load.ts'
 import { count, foreign, type Html, html, state, time } from '../html.ts'
@@ -142,7 +142,7 @@ ${
 }
 
 const factLine = ({ tone, text, at }: EvidenceFact): Html =>
-  html`<li>${state(tone, '')} ${text[0]?.toUpperCase()}${text.slice(1)}${at && html` <small class="quiet">asked on ${time(at)}</small>`}</li>`
+  html`<li>${state(tone, '')} ${capitalized(text)}${at && html` <small class="quiet">asked on ${time(at)}</small>`}</li>`
 
 /** `Frozen since 09:12 by Ada: “a lost right”.` */
 export const frozenInWords = ({ at, by, reason }: Rejection): Html =>

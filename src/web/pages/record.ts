@@ -10,7 +10,7 @@ import {
   type Part,
   settledInWords,
 } from '../../operator/row-story.ts'
-import { shortSpan } from '../../util/text.ts'
+import { capitalized, shortSpan } from '../../util/text.ts'
 import { actionForm } from '../action-forms.ts'
 import { clock, copyButton, foreign, type Html, html, kindInWords } from '../html.ts'
 import type { RecordShown } from '../row-queries.ts'
@@ -116,7 +116,7 @@ function verdict(story: RecordShown, compared: Compared, now: Date): Html {
 }
 
 const answer = ({ tone, says, next }: Answer, at: Date, now: Date): Html =>
-  html`<div class="note ${tone}" role="status"><b>${foreign(`${says[0]?.toUpperCase()}${says.slice(1)}`, 500)}.</b> ${next} Asked at ${clock(at, now)} UTC, with one request.</div>`
+  html`<div class="note ${tone}" role="status"><b>${foreign(capitalized(says), 500)}.</b> ${next} Asked at ${clock(at, now)} UTC, with one request.</div>`
 
 // ── why it is as it is ───────────────────────────────────────────────────────────────────────────────────────
 

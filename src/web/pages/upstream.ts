@@ -6,7 +6,7 @@ import type { BeliefLine } from '../../store/book/dictionary.ts'
 import type { ServiceBucket } from '../../store/book/watch.ts'
 import { beliefKind, beliefs, expiryOf, verdictOf } from '../../streams/beliefs.ts'
 import type { ServiceName } from '../../streams/catalog.ts'
-import { plural } from '../../util/text.ts'
+import { capitalized, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { latencyOf, quantileMs } from '../chart-tables.ts'
 import { dayUntil, failuresChart, latencyChart } from '../history-charts.ts'
@@ -166,8 +166,6 @@ function inOrder(lines: readonly BeliefLine[], now: Date): readonly BeliefLine[]
     (verdictOf(line, now) === 'does not hold' ? 0 : names.length) + names.indexOf(line.name)
   return lines.toSorted((a, b) => rank(a) - rank(b))
 }
-
-const capitalized = (text: string): string => `${text[0]?.toUpperCase() ?? ''}${text.slice(1)}`
 
 const checkNow = (stream: string, viewer: Viewer): Html =>
   actionForm(
