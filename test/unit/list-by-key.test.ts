@@ -30,6 +30,11 @@ function list(
       const shown = served.filter((key) => !isHidden(key))
       return { received: shown.length, keys: shown }
     },
+    async askFromEnd(pageSize: number) {
+      requests += 1
+      const shown = sorted().filter((key) => !isHidden(key))
+      return (ignores === 'sorts' ? shown : shown.toReversed()).slice(0, pageSize)
+    },
     async askHighest() {
       requests += 1
       return (
@@ -103,7 +108,7 @@ describe('listing by key', () => {
     const listing = list(new Set(numbers(950)))
     const honoured = { value: 'honoured' }
     expect(await proveKeyOrder(listing)).toMatchObject({ filters: honoured, order: honoured })
-    expect(listing.requests()).toBe(8)
+    expect(listing.requests()).toBe(9)
   })
 
   it('is refuted by a part of the keys that does not come in order', async () => {
@@ -113,6 +118,15 @@ describe('listing by key', () => {
       return (request.after ?? 0n) > 600n ? { ...page, keys: page.keys.toReversed() } : page
     }
     expect(await proveKeyOrder({ ...listing, ask })).toMatchObject({
+      filters: { value: 'honoured' },
+      order: { value: 'ignored' },
+    })
+  })
+
+  it('is refuted by a list that stands in the order of its keys by chance, whichever order is asked for (P7)', async () => {
+    const listing = list(new Set(numbers(950)))
+    const askFromEnd = async () => numbers(10)
+    expect(await proveKeyOrder({ ...listing, askFromEnd })).toMatchObject({
       filters: { value: 'honoured' },
       order: { value: 'ignored' },
     })

@@ -18,6 +18,8 @@ export type KeyListing<Page extends KeyPage> = {
   }): Promise<Page>
   /** The highest key that the list shows; null when it shows none of its last records. */
   askHighest(): Promise<bigint | null>
+  /** Keys of a page that is asked for the highest first. */
+  askFromEnd(pageSize: number): Promise<readonly bigint[]>
   readonly pageSize: number
 }
 
@@ -96,9 +98,9 @@ export type KeyOrderProof = {
   readonly order: KeyOrderVerdict
 }
 
-/** Asks for the first records, for the highest, for what is behind several points between them, and behind the highest. */
+/** Asks for the first records, for the last, for the highest, for what is behind several points between them, and behind the highest. */
 export async function proveKeyOrder(
-  listing: Pick<KeyListing<KeyPage>, 'ask' | 'askHighest'>,
+  listing: Pick<KeyListing<KeyPage>, 'ask' | 'askHighest' | 'askFromEnd'>,
 ): Promise<KeyOrderProof> {
   const ask = (after: bigint | null) => listing.ask({ after, page: 1, pageSize: proofSize })
   const first = await ask(null)
@@ -111,12 +113,13 @@ export async function proveKeyOrder(
     return both('ignored', `asked for ${proofSize} records the list served ${first.received}`)
   if (lowest === undefined) return both('undecided', 'the list showed no record')
   const highest = await listing.askHighest()
+  const fromEnd = await listing.askFromEnd(proofSize)
   const inMiddle = first.keys[Math.floor(first.keys.length / 2)] ?? lowest
   const points =
     highest === null || highest < inMiddle ? [inMiddle] : pointsBetween(inMiddle, lowest, highest)
   const pages: { readonly after: bigint; readonly page: KeyPage }[] = []
   for (const after of points) pages.push({ after, page: await ask(after) })
-  return { filters: judgeFilters(pages, highest), order: judgeOrder(first, pages, highest) }
+  return { filters: judgeFilters(pages, highest), order: judgeOrder({ first, fromEnd, pages, highest }) }
 }
 
 function pointsBetween(inMiddle: bigint, lowest: bigint, highest: bigint): readonly bigint[] {
@@ -142,8 +145,21 @@ function judgeFilters(pages: Asked, highest: bigint | null): KeyOrderVerdict {
   }
 }
 
-function judgeOrder(first: KeyPage, pages: Asked, highest: bigint | null): KeyOrderVerdict {
+type Shown = {
+  readonly first: KeyPage
+  readonly fromEnd: readonly bigint[]
+  readonly pages: Asked
+  readonly highest: bigint | null
+}
+
+function judgeOrder({ first, fromEnd, pages, highest }: Shown): KeyOrderVerdict {
   const ignored = (evidence: string): KeyOrderVerdict => ({ value: 'ignored', evidence })
+  // A list that ignores the order may stand in that of its keys by chance, but not in both.
+  const rising = fromEnd.findIndex((key, index) => key > (fromEnd[index - 1] ?? key))
+  if (rising > 0)
+    return ignored(
+      `asked for the highest keys first the list served ${fromEnd[rising]} behind ${fromEnd[rising - 1]}`,
+    )
   for (const { after, page } of [{ after: null, page: first }, ...pages]) {
     if (page.received > proofSize)
       return ignored(`asked for ${proofSize} records the list served ${page.received}`)
@@ -191,6 +207,7 @@ export function keyListing(list: {
   return {
     pageSize,
     ask: (request) => ask('ascending', request.after, request.page, request.pageSize),
+    askFromEnd: async (size) => (await ask('descending', null, 1, size)).keys,
     async askHighest() {
       for (let page = 1; page <= mostHiddenEnds; page++) {
         const [key] = (await ask('descending', null, page, 1)).keys
