@@ -113,6 +113,8 @@ export const beliefs = {
     claim: 'the list can be read in slices, filtered and sorted by key',
     test: 'Tidemark asks at several keys, and for the highest. After that it checks each page: one key out of order disproves it. If the list ignored it, each reconcile asks again.',
     lifetimeMs: dayMs,
+    // Before, the highest keys were not asked for in a page that has to be in order.
+    rule: 2,
     holdsAs: ['honoured'],
     without:
       'Records that vanish are found by the next reconcile instead of within minutes. A reconcile reads the list in repeated passes.',

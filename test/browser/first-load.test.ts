@@ -14,7 +14,7 @@ import {
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { startTestWorker } from '../support/worker.ts'
 
-const inTime = { timeout: 30_000, interval: 100 }
+const inTime = { timeout: 60_000, interval: 100 }
 
 describe.skipIf(!hasPostgres || !hasChromium)('the overview', () => {
   const database = createTestDatabase()
