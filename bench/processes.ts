@@ -21,11 +21,10 @@ function statOf(pid: number): Stat | null {
   }
 }
 
+/** The server began the process that serves this connection, so any role can ask. */
 export async function postmasterOf(database: Database): Promise<number> {
-  const { rows } = await database.pool.query<{ pid: string }>(
-    `select split_part(pg_read_file('postmaster.pid'), E'\\n', 1) as pid`,
-  )
-  return Number(rows[0]?.pid)
+  const { rows } = await database.pool.query<{ pid: number }>('select pg_backend_pid() as pid')
+  return statOf(rows[0]?.pid ?? 0)?.parent ?? 0
 }
 
 /** CPU seconds so far of a Postgres server and all of its backends, also of those that have ended. */
