@@ -25,8 +25,6 @@ export type Proof = {
   /** So many records are looked up in a minute at most. */
   readonly lookupsPerMinute: number
   readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>
-  /** So many rows a person holds for gone: rights that could hide their records are then no reason to ask for each. */
-  readonly approved: number
   /** What the list has shown just now. */
   readonly shown: ShownKeys
   /** Of records that the list lacked and that are there. */
@@ -53,9 +51,9 @@ export async function proveGone(proof: Proof, missing: number): Promise<Proven> 
 // ── slice by slice ───────────────────────────────────────────────────────────────────────────────────────────
 
 async function isProvenBySlices(proof: Proof, pace: Pace): Promise<boolean> {
-  const { run, source, stream, now, signal, shown, approved } = proof
+  const { run, source, stream, now, signal, shown } = proof
   const listed = { source, keyField: stream.keyFields[0] ?? '', pageSize: proof.pageSize, signal }
-  const hidesNothing = approved > 0 || usable(run.state.beliefs, 'ranks', now())?.value === 'trusted'
+  const hidesNothing = usable(run.state.beliefs, 'ranks', now())?.value === 'trusted'
   if (!hidesNothing || (await keyOrderOf({ ...listed, run, now })).order !== 'honoured') return false
   try {
     if ((await areSlicesGone(proof, listed, pace)) && (await shown.areThere(signal))) {
