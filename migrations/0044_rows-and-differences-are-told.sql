@@ -1,4 +1,3 @@
-ALTER TABLE "tidemark"."stream" ADD COLUMN "unexplained" jsonb;--> statement-breakpoint
 -- Deleted rows are counted by an index of their own. Without it, as on a table that belongs to another role, they are not counted.
 DO $$
 declare
@@ -15,3 +14,5 @@ begin
   end loop;
 end
 $$;
+--> statement-breakpoint
+ALTER TABLE "tidemark"."stream" ADD COLUMN "unexplained" jsonb;

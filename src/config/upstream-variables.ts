@@ -117,7 +117,7 @@ export const upstreamVariables = {
   },
   LOOKUPS_PER_MINUTE: {
     describe:
-      'how many records that the upstream’s list lacks Tidemark looks up in a minute, one request each; more are proven to be gone by reading their part of the list twice',
+      'how many records that the upstream’s list lacks a reconcile looks up in a minute, one request each; more are proven to be gone by reading their part of the list twice',
     fallback: '`60`',
     form: '1 to 1000000',
     schema: integer(60, 1, 1_000_000),

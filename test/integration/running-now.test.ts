@@ -10,7 +10,7 @@ const soon = { timeout: 60_000, interval: 200 }
 describe.skipIf(!hasPostgres)('what reads now', () => {
   const database = createTestDatabase()
 
-  it('P17: is on the pages of runs, of the stream, of the run and of backfills, with its rate and the time left', async () => {
+  it('P18: is on the pages of runs, of the stream, of the run and of backfills, with its rate and the time left', async () => {
     await using simulator = await startSimulator({ assignments: 5 })
     const worker = await startTestWorker(simulator, database, { STREAMS: 'assignment' })
     const cards = async (path: string) => {

@@ -29,7 +29,7 @@ export type Proof = {
   readonly shown: ShownKeys
   /** Of records that the list lacked and that are there. */
   readonly onFound: (written: Written, page: Records) => Promise<void>
-  readonly onGone: (keys: readonly string[], others?: number) => Promise<void>
+  readonly onGone: (keys: readonly string[], all?: number) => Promise<void>
 }
 /** How many were there, and of how many a look told nothing. */
 export type Proven = { readonly alive: number; readonly unclear: number }
