@@ -359,8 +359,13 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
         expect(Buffer.byteLength(text)).toBeLessThan(100_000)
         return performance.now() - startedMs
       }
-      // Others use this machine: one that takes longer by itself always does.
-      await expect.poll(made, { timeout: 60_000, interval: 50 }).toBeLessThan(300)
+      const median = async () => {
+        const times: number[] = []
+        for (let time = 0; time < 5; time++) times.push(await made())
+        return times.toSorted((one, other) => one - other)[2]
+      }
+      // Others use this machine for a while; a page that takes longer by itself always does.
+      await expect.poll(median, { timeout: 60_000, interval: 50 }).toBeLessThan(300)
     },
   )
 })

@@ -23,25 +23,26 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
     await using simulator = await startSimulator({ trackers: 20 })
     const environment = environmentFor(simulator, database)
     const tidemark = (...words: string[]) => callVerb(words, environment)
-    const refused = (...words: string[]) => runTidemark(words, environment)
+    /** As a program of its own. */
+    const program = (...words: string[]) => runTidemark(words, environment)
     await tidemark('sync', 'tracker_object')
     remove(simulator, 'tracker_object', [1, 2, 3, 4, 5, 6, 7, 8])
     await tidemark('sync', 'tracker_object')
     expect((await tidemark('status', 'tracker_object')).stdout).toContain(
       '`tidemark deletions list tracker_object`',
     )
-    const shown = await tidemark('deletions')
-    expect(shown.code).toBe(0)
+    const shown = await program('deletions')
+    expect(shown).toMatchObject({ code: 0, stderr: '' })
     expect(shown.stdout).toMatch(
       /^tracker_object: 8 of 20 rows \(40 %\) are missing from the upstream's list\./,
     )
     expect(shown.stdout).toMatch(/evidence .*list had 12 records, the table has 20 living rows/)
     expect(shown.stdout).toContain('tidemark deletions approve tracker_object --rows 8')
-    expect(await refused('deletions', 'approve', 'tracker_object')).toMatchObject({
+    expect(await program('deletions', 'approve', 'tracker_object')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('then confirm 8.'),
     })
-    expect(await refused('deletions', 'approve', 'tracker_object', '--rows', '9')).toMatchObject({
+    expect(await program('deletions', 'approve', 'tracker_object', '--rows', '9')).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/^Nothing was marked: 8 deletions .* not 9\./),
     })
