@@ -90,6 +90,32 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect((await search(context)).tally.requests).toBe(3)
   })
 
+  it.each([6, 8, 10, 12])(
+    'that go before question %i of a search make ranks no liars: they are counted again, and none of them is marked (P7)',
+    async (before) => {
+      await using upstream = await startSimulator({ assignments: 900 })
+      await using context = await openTestContext(database, upstream)
+      await context.read(assignment, 'incremental', { signal })
+      await search(context)
+      expect(await beliefOf(database.pool, 'ranks')).toBe('trusted')
+      upstream.source.remove('assignment', 640)
+      let questions = 0
+      upstream.onRequest(() => {
+        questions += 1
+        if (questions === before) for (let id = 1; id <= 300; id++) upstream.source.remove('assignment', id)
+      })
+      await search(context)
+      expect(await beliefOf(database.pool, 'ranks')).toBe('trusted')
+      // At the latest the next search knows how many they are.
+      expect((await search(context)).note).toMatch(/^blocked: /)
+      const { rows } = await database.pool.query<{ blocked: { missing: number } }>(
+        `select blocked_deletions as blocked from tidemark.stream where name = 'assignment'`,
+      )
+      expect(rows[0]?.blocked.missing).toBeGreaterThanOrEqual(300)
+      expect((await gone()).filter((row) => row !== '640 absent')).toEqual([])
+    },
+  )
+
   it('are known only when no record that became visible late can have hidden one in the count', async () => {
     await using upstream = await startSimulator({ assignments: 900 })
     // A sweep of one page comes nowhere near the records of this test, and each look-back reaches all the way.

@@ -772,6 +772,14 @@ export const promiseMutations: readonly Mutation[] = [
   {
     ...vanished,
     promise: 'P18',
+    name: 'ranks are wrong when others go while they are counted',
+    file: 'src/sync/deletions/find-deletions.ts',
+    find: 'looked.alive > 0 && !isAgain',
+    replace: 'looked.alive > 0 && isAgain',
+  },
+  {
+    ...vanished,
+    promise: 'P18',
     name: 'records are counted although two of them have one key',
     file: 'src/sync/deletions/find-deletions.ts',
     find: "'keys_unique', search.now())?.value === 'no'",

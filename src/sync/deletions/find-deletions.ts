@@ -167,7 +167,7 @@ async function rankSides(search: Search, withDeleted: boolean): Promise<RankSide
   }
 }
 
-async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked> {
+async function findByRank(search: Search, withDeleted: boolean, isAgain = false): Promise<Ranked> {
   const { run } = search
   run.progress.step('Search for vanished records by rank')
   const sides = await rankSides(search, withDeleted)
@@ -190,7 +190,9 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked>
   if (blocked !== null) return { isSettled: false, blocked }
   const looked = await lookAt(search, found.vanished)
   const unexplained = looked.unclear + (await fetchUnknown(search, found.unknown))
-  // A record that ranks called vanished and that is there: rights may hide it from lists, or pages may have gaps.
+  // A record that ranks called vanished and that is there: others went while they were counted, which a second count shows. Or else rights
+  // may hide it from lists, or pages may have gaps.
+  if (looked.alive > 0 && !isAgain) return await findByRank(search, withDeleted, true)
   if (looked.alive > 0) {
     const evidence = `${looked.alive} of ${found.vanished.length} records that the ranks called vanished are there`
     await believe(search, detected('ranks', 'not trusted', evidence))
