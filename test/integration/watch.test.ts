@@ -86,6 +86,8 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
     expect(await freshness()).toEqual([{ state: 'behind', share: 1, reason: 'No worker is running.' }])
     await stands(`read_through_at = now(), blocked_deletions = '{"missing": 7, "living": 9}'`)
     expect(await freshness()).toEqual([{ state: 'live', share: 1, reason: 'Deletions wait for a decision.' }])
+    await stands(`blocked_deletions = blocked_deletions || '{"rejected": {"by": "somebody"}}'`)
+    expect(await freshness()).toMatchObject([{ reason: expect.stringMatching(/^Deletions are frozen: /) }])
     // In a new epoch everything is read again, and the load before says nothing of that.
     await database.pool.query(
       `update tidemark.progress set is_complete = true, share = 1 where stream = 'note'`,
