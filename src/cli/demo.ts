@@ -178,7 +178,7 @@ export function introduceDemo({ databaseUrl, pageUrl, key }: Places): string {
   return `
   A simulated field-service system is being mirrored. Ctrl-C stops the demo.
 
-  Console            ${pageUrl}/demo?key=${key}
+  Start here         ${pageUrl}/demo?key=${key}
                      (you are the operator; the key works once. Break something and watch Tidemark notice.)
   the console        ${pageUrl}/
   for a BI tool      ${databaseUrl}
