@@ -39,6 +39,48 @@ const plans = fc.record({
 
 /** Worlds in which something was lost once, by code that is no more. */
 const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Plan : never)[] = [
+  // One empty answer behind a page of known records was taken for the end.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{
+        order: 'row version',
+        sorts: 'ignored',
+        slips: true,
+        versions: 'number',
+        deletes: 'hard',
+        tieChance: 0.7,
+      },
+    },
+    seed: 1218533723,
+    pageSize: 1,
+    initialChanges: 60,
+    rounds: 1,
+    changeChance: 0,
+    crashChance: 0,
+    load: { readers: 1, leastPages: 0 },
+  },
+  // All records changed between the questions of the proof, so any record was above those that had been shown.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{
+        order: 'unstable',
+        sorts: 'within the page',
+        dialect: 'dotnet-404',
+        hides: 'some',
+        versions: 'number',
+      },
+      ...{ deletes: 'soft', tieChance: 0.2 },
+    },
+    seed: 681772449,
+    pageSize: 1,
+    initialChanges: 11,
+    rounds: 2,
+    changeChance: 0.9,
+    crashChance: 0.05,
+    load: { readers: 1, leastPages: 0 },
+  },
   // What a look from the middle of a page showed behind it was taken for the next page.
   {
     world: {

@@ -181,8 +181,9 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
 })
 
 /** Whether another question follows an empty answer: for a record that it lacks, or for the newest. Otherwise it would be the end. */
-const isLookedInto = (reading: Reading): boolean =>
-  reading.anchor !== null || (isNothingKnown(reading) && maySort(reading))
+const isLookedInto = (reading: Reading<'next-page'>): boolean =>
+  (reading.anchor !== null && reading.state.since < reading.anchor.version) ||
+  (isNothingKnown(reading) && maySort(reading))
 
 /** Shorter than was asked for, and at most half as long as the longest answer that came: then nothing cut it. */
 const isSmall = ({ largestAnswer }: Reading, { received, pageSize }: ObservedPage): boolean =>
