@@ -48,7 +48,10 @@ export function judge(answers: readonly SeenPage[]): SortingVerdict {
     return distinct >= 2 ? ignored(evidence) : undecided(evidence)
   }
   if (distinct < enoughVersions) return undecided(`only ${distinct} versions to compare`)
-  const [descending, again] = ends.map((end) => end?.version)
+  const [descending = 0n, again = 0n] = ends.map((end) => end?.version ?? 0n)
+  // When everything changes between two questions, any record is above what was shown before.
+  if (again - descending > (highest - (lowest.version ?? 0n)) / 2n)
+    return undecided(`while it was asked, versions rose from ${descending} to ${again}`)
   return {
     sorting: 'proven',
     evidence: `${distinct} versions ascending from ${lowest.version}, descending from ${descending} and ${again}`,
