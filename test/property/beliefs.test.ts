@@ -57,6 +57,37 @@ const foundEarlier: readonly LyingWorld[] = [
     initialChanges: 9,
     changeChance: 0.5,
   },
+  // Few records came at a time, some without a version, and a counter that none of them lacked was taken for it.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ order: 'row version', sorts: 'within the page', cap: 8, dialect: 'dotnet-404', spoils: true },
+      ...{ byKey: 'honoured', versions: 'number', deletes: 'soft', showsMarked: 'not in lists', counters: 2 },
+    },
+    lies: [],
+    seed: 798635006,
+    pageSize: 4,
+    initialChanges: 90,
+    changeChance: 0.1,
+  },
+  // What rights hid for a while is visible from the moment on at which they are back: settled says nothing of it before.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{
+        paging: 'first page again',
+        isVolatile: true,
+        versions: 'number',
+        deletes: 'hard',
+        tieChance: 0.2,
+      },
+    },
+    lies: [{ kind: 'rights hide after paging', from: 1, rounds: 3 }],
+    seed: 9,
+    pageSize: 7,
+    initialChanges: 5,
+    changeChance: 0,
+  },
   // What had vanished came back from a backup in an older version, and its row stayed marked as deleted.
   {
     world: { ...ordinaryWorld, sorts: 'ignored', byKey: 'honoured', isVolatile: true, versions: 'number' },

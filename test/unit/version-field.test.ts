@@ -62,6 +62,16 @@ describe('the version field', () => {
     },
   )
 
+  it('is the one with a fitting name where a few records lack it, and short answers cannot tell it from a counter', async () => {
+    const records = numbers(200).map((id) => ({
+      Id: id,
+      RowVersion: id % 5 === 0 ? null : 2 * id,
+      Counter: 2 * id + 20,
+    }))
+    const { ask } = upstream(records, ({ Id }) => BigInt(2 * Number(Id)), { cap: 8 })
+    expect(await findVersionField(ask, stream)).toMatchObject({ kind: 'found', field: 'RowVersion' })
+  })
+
   it('is the one that answers, not the one with the likelier name', async () => {
     const records = numbers(300).map((id) => ({
       assignmentId: id,

@@ -88,6 +88,7 @@ function candidatesOf(sample: readonly Json[], preferred: readonly string[]): re
   })
   return candidates.sort(
     (a, b) =>
+      Number(b.isNamed) - Number(a.isNamed) ||
       Number(a.lacking > 0) - Number(b.lacking > 0) ||
       rank(a.field, preferred) - rank(b.field, preferred) ||
       b.versions.length - a.versions.length,
