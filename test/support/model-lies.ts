@@ -319,17 +319,22 @@ function openPast(truth: ModelUpstream, now: () => Date, keepsStates: boolean) {
   const since = new Map<number, { readonly row: ModelRow; readonly at: Date; readonly isLate: boolean }>()
   let highest = -1n
   const gone = new Map<number, Date>()
+  /** There, and shown to nobody. What rights hide becomes visible when they are back. */
+  let hidden = new Set<number>()
 
   function note(): void {
     const all = truth.all()
     const at = now()
     const there = new Set<number>()
     const before = highest
+    const shown = new Set(truth.visible().map(({ id }) => id))
     for (const row of all) {
       const { id } = row
       there.add(id)
       gone.delete(id)
-      if (since.get(id)?.row !== row) since.set(id, { row, at, isLate: row.version <= before })
+      const isShownAgain = hidden.has(id) && shown.has(id)
+      if (since.get(id)?.row !== row || isShownAgain)
+        since.set(id, { row, at, isLate: row.version <= before })
       if (row.version > highest) highest = row.version
     }
     for (const id of since.keys())
@@ -337,6 +342,7 @@ function openPast(truth: ModelUpstream, now: () => Date, keepsStates: boolean) {
         gone.set(id, at)
         since.delete(id)
       }
+    hidden = new Set([...there].filter((id) => !shown.has(id)))
     if (keepsStates) states.push({ at, rows: new Map(all.map((row) => [row.id, row])) })
   }
   return {
