@@ -137,6 +137,8 @@ async function playOrder({ simulator, pool, press, approve }: World, order: Orde
   const marked: number[] = []
   const pressed = new AbortController()
   const watching = watchVanished({ simulator, pool, known, vanished, marked }, pressed.signal)
+  // Why an order failed is told by what failed first.
+  watching.catch(() => {})
   for (const [index, card] of order.cards.entries()) {
     if (index > 0) await wait(order.gapMs)
     await press(card)
