@@ -4,6 +4,7 @@
 import { type Config, signingSecretOf } from '../config/load.ts'
 import { streamsIn } from '../configured.ts'
 import { openContext, type Pool, relatedNotice, type SyncContext } from '../context.ts'
+import { ownValue } from '../json/json.ts'
 import type { Logger } from '../log.ts'
 import { readProblems } from '../problems/find-problems.ts'
 import type { Parts } from '../problems/parts.ts'
@@ -170,7 +171,7 @@ async function startRuns(
     isDue: (tick) => isRunDue(kinds, pool, tick),
     async run(request, hooks) {
       const stream = streams.get(request.stream)
-      const kind = kinds[request.kind]
+      const kind = ownValue(kinds, request.kind)
       // The request is from before the stream or the kind of run was switched off.
       if (!stream || !kind?.schedule(stream) || (await isTaken(reconciles, request, new Date()))) return null
       const line = { stream: request.stream, kind: request.kind, since: new Date() }
