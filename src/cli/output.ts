@@ -1,7 +1,7 @@
 // What a verb writes to: standard output for results, standard error for all else. Knows whether a person looks at it, and
 // what that terminal can show.
 
-import { visible } from '../util/text.ts'
+import { jsonText, visible } from '../util/text.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 type Stream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number }
@@ -55,7 +55,7 @@ export function openOutput(stream: Stream, environment: Environment): Output {
     hasWritten: () => hasWritten,
     write,
     say: (text) => write(`${plain(text)}\n`),
-    json: (document) => write(`${JSON.stringify(document, null, 2)}\n`),
+    json: (document) => write(`${jsonText(document)}\n`),
     mark(name) {
       const { sign, ascii, colour } = marks[name]
       const shown = isAscii ? ascii : sign

@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process'
 import type { Pool, QueryResult } from 'pg'
 import { loadMirrorConfig } from '../config/load.ts'
 import { readReach } from '../store/book/checkpoints.ts'
+import { readMode } from '../store/server/connect.ts'
 import { withConnection } from '../store/server/session.ts'
 import type { Catalogue } from '../streams/catalog.ts'
 import { settledThrough } from '../streams/settling.ts'
@@ -109,8 +110,10 @@ function show({ values, stdout }: Call, { fields, rows }: Answer): void {
     stdout.json(rows.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index] ?? null]))))
   else if (values.csv) {
     const isRaw = values.raw === true
-    stdout.write(csvLine(names, { areNumbers: [], isRaw }, '\n'))
-    for (const row of rows) stdout.write(csvLine(row, { areNumbers, isRaw }, '\n'))
+    // For a file or a program it is exact.
+    const write = (line: string) => stdout.write(stdout.isTTY ? visible(line) : line)
+    write(csvLine(names, { areNumbers: [], isRaw }, '\n'))
+    for (const row of rows) write(csvLine(row, { areNumbers, isRaw }, '\n'))
   } else stdout.say(table(names, rows, areNumbers))
 }
 
@@ -161,14 +164,14 @@ async function currency(pool: Pool, query: string, catalogue: Catalogue): Promis
 async function openPsql(call: Call): Promise<ExitCode> {
   const { environment, stdout, signal } = call
   if (!stdout.isTTY) throw new UsageError('`tidemark sql` needs a query where there is no terminal.')
-  const { databaseUrl } = loadMirrorConfig(environment)
+  const { databaseUrl, extraCaFile } = loadMirrorConfig(environment)
   return await readMirror(call, async (pool) => {
     await noteLookHere({ pool, log: call.log }, 'A session of psql.')
     const url = readPostgresUrl(databaseUrl ?? urlOf(pool))
     const psql = spawn('psql', [], {
       stdio: 'inherit',
       signal,
-      env: { ...environment, ...psqlSettings(url) },
+      env: { ...environment, ...psqlSettings(url, extraCaFile) },
     })
     const ended = Promise.withResolvers<void>()
     psql.on('error', () =>
@@ -185,18 +188,29 @@ async function openPsql(call: Call): Promise<ExitCode> {
 
 const urlOf = (pool: Pool): string => pool.options.connectionString ?? ''
 
-function psqlSettings({ hosts, wish }: PostgresUrl): Readonly<Record<string, string>> {
+/** As Tidemark connects: by itself libpq would also go to another host without TLS, or to whoever answers there (P9). */
+export function psqlSettings(
+  target: PostgresUrl,
+  extraCaFile: string | null,
+): Readonly<Record<string, string>> {
+  const { hosts, wish } = target
   const [url] = hosts
+  const given = (option: string) => url.searchParams.get(option) ?? ''
+  const mode = readMode(target)
+  const usual = mode === 'verify-full' ? 'system' : ''
+  const authorities = given('sslrootcert') || (mode.startsWith('verify') ? (extraCaFile ?? usual) : '')
   const addresses = hosts.map(addressIn).map((address) => /^\[?(.*?)\]?:(\d+)$/.exec(address) ?? [])
   const parts: readonly (readonly [string, string])[] = [
     ['PGHOST', addresses.map(([, host]) => host).join(',')],
     ['PGPORT', addresses.map(([, , port]) => port).join(',')],
     ['PGTARGETSESSIONATTRS', wish ?? ''],
-    ['PGUSER', decodeURIComponent(url.username)],
-    ['PGPASSWORD', decodeURIComponent(url.password)],
+    ['PGUSER', decodeURIComponent(url.username) || given('user')],
+    ['PGPASSWORD', decodeURIComponent(url.password) || given('password')],
     ['PGDATABASE', decodeURIComponent(url.pathname.slice(1))],
-    ['PGSSLMODE', url.searchParams.get('sslmode') ?? ''],
-    ['PGSSLROOTCERT', url.searchParams.get('sslrootcert') ?? ''],
+    ['PGSSLMODE', mode],
+    ['PGSSLROOTCERT', authorities],
+    ['PGSSLCERT', given('sslcert')],
+    ['PGSSLKEY', given('sslkey')],
     ['PGOPTIONS', `-c default_transaction_read_only=on -c statement_timeout=${longestSeconds}s`],
   ]
   return Object.fromEntries(parts.filter(([, value]) => value !== ''))

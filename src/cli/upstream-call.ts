@@ -20,7 +20,7 @@ import { ParameterError } from '../upstream/operations/parameters.ts'
 import { type AnyRequest, prepareRequest } from '../upstream/operations/request.ts'
 import type { Operation } from '../upstream/operations/table.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
-import { visible } from '../util/text.ts'
+import { jsonText, visible } from '../util/text.ts'
 import { openDriver } from '../worker/queue/driver.ts'
 import { openRunQueue } from '../worker/queue/requests.ts'
 import type { Call } from './command.ts'
@@ -182,7 +182,7 @@ async function planned(
   if (isDryRun) {
     if (!isMerge) log.warn(replaceWarning)
     const shown = { would: `${operation.method} ${operation.path}`, changes: plan.changes }
-    stdout.write(`${redact(JSON.stringify(shown, null, 2))}\n`)
+    stdout.write(`${redact(jsonText(shown))}\n`)
     return null
   }
   await checkUnchanged(writing, plan)
@@ -203,7 +203,7 @@ function checkBeforeSending(operation: Operation, request: AnyRequest): void {
 }
 
 function print({ log, stdout }: Call, body: Json): void {
-  stdout.write(`${redact(JSON.stringify(body, null, 2))}\n`)
+  stdout.write(`${redact(jsonText(body))}\n`)
   for (const record of Array.isArray(body) ? body : [body]) {
     const earlier = isObject(record) ? record[repeatedFields] : undefined
     if (earlier) log.warn({ earlier }, 'the answer has these fields twice; the last value of each is printed')
@@ -215,7 +215,7 @@ function printRefusal({ stdout }: Call, { body }: UpstreamError): void {
   if (!body?.length) return
   const text = body.toString('utf8')
   try {
-    stdout.write(`${redact(JSON.stringify(parseJson(body), null, 2))}\n`)
+    stdout.write(`${redact(jsonText(parseJson(body)))}\n`)
   } catch {
     stdout.write(`${visible(redact(text)).trimEnd()}\n`)
   }

@@ -7,7 +7,7 @@ import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { Cause, Difference } from '../sync/ports/audits.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/reconcile/verify.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
-import { count, formatDuration, plural, snakeCased } from '../util/text.ts'
+import { count, formatDuration, jsonText, plural, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, option, wholeNumber } from './command.ts'
 import { readEach, runJson, type Timed } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
@@ -121,7 +121,7 @@ function jsonPrinter(stdout: Output): Printer {
   return {
     difference(stream, { key, kind, columns, version, mirrored }, cause) {
       const told = snakeCased({ stream, key, kind, cause, columns, version, mirrored })
-      stdout.write(`${before}${JSON.stringify(told)}`)
+      stdout.write(`${before}${jsonText(told, 0)}`)
       before = ',\n'
     },
     result: (result) => {
@@ -132,7 +132,7 @@ function jsonPrinter(stdout: Output): Printer {
       if (error !== null && !stdout.hasWritten()) return
       const begun = stdout.hasWritten() ? '' : before
       const tail = { streams: results.map(asJson), ...(error !== null && { error }) }
-      stdout.write(`${begun}],\n${JSON.stringify(tail).slice(1)}\n`)
+      stdout.write(`${begun}],\n${jsonText(tail, 0).slice(1)}\n`)
     },
   }
 }

@@ -78,6 +78,15 @@ const unseen = /[^\P{Cc}\n\t]|\p{Cf}|[\p{Zl}\p{Zp}]/gu
 export const visible = (text: string): string =>
   text.replaceAll(unseen, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 
+/** The text of a document. What a terminal would obey, or nobody sees, is written by its number: the value stays the same. */
+export const jsonText = (document: unknown, indent = 2): string =>
+  JSON.stringify(document, null, indent).replaceAll(unseen, (character) =>
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  )
+
 /** The fields of an object under the names that documents have for them: `rowsRead` is `rows_read`. */
 export const snakeCased = (value: object): Record<string, unknown> =>
   Object.fromEntries(

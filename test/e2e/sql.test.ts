@@ -1,11 +1,13 @@
 // Questions in SQL: answered as Postgres has them, with how current they are, and unable to change anything.
 
 import { describe, expect, it } from 'vitest'
-import { sql } from '../../src/cli/sql.ts'
+import { psqlSettings, sql } from '../../src/cli/sql.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { readPostgresUrl } from '../../src/util/postgres-url.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
+import { hasTerminal, onTerminal } from '../support/terminal.ts'
 import { callCommand, callVerb } from '../support/verbs.ts'
 
 describe.skipIf(!hasPostgres)('tidemark sql', () => {
@@ -69,11 +71,47 @@ describe.skipIf(!hasPostgres)('tidemark sql', () => {
 
   it('lets no value move the cursor, and ends with 2 when the query is wrong', async () => {
     expect((await ask(`select e'\\x1b[2J' as value`)).stdout).toContain('\\u{1b}[2J')
+    // U+009B is an escape sequence's beginning in one character, and U+202E turns the direction of writing.
+    const { stdout } = await ask('--json', `select e'\\x1b[2J \\u009b2J \\u202e' as value`)
+    expect(stdout).toContain('"value": "\\u001b[2J \\u009b2J \\u202e"')
+    expect(JSON.parse(stdout)).toEqual([{ value: '\x1b[2J \x9b2J \u202e' }])
     const environment = { DATABASE_URL: database.url }
     expect(await runTidemark(['sql', 'select 1/0'], environment)).toMatchObject({
       code: 2,
       stderr: 'Postgres says: division by zero.\n',
     })
     expect(await runTidemark(['sql'], environment)).toMatchObject({ code: 2, stdout: '' })
+  })
+})
+
+describe.skipIf(!hasPostgres || !hasTerminal)('tidemark sql --csv on a terminal', () => {
+  const database = createTestDatabase()
+
+  it('lets no value move the cursor', async () => {
+    const query = `"select chr(27) || '[2J' as value"`
+    const shown = onTerminal(['sql', '--csv', query], 80, { DATABASE_URL: database.url })
+    expect(await shown.ended).toBe(0)
+    expect(shown.shown()).toContain('\\u{1b}[2J')
+    expect(shown.shown()).not.toContain('\x1b')
+  })
+})
+
+describe('psql, which `tidemark sql` opens,', () => {
+  const settingsOf = (url: string, extraCaFile: string | null = null) =>
+    psqlSettings(readPostgresUrl(url), extraCaFile)
+
+  it.each([
+    ['postgres://u:p@db.example/x', null, { PGSSLMODE: 'verify-full', PGSSLROOTCERT: 'system' }],
+    ['postgres://u:p@db.example/x', '/ca.pem', { PGSSLMODE: 'verify-full', PGSSLROOTCERT: '/ca.pem' }],
+    ['postgres://u:p@db.example/x?ssl=true', null, { PGSSLMODE: 'require' }],
+    [
+      'postgres://u:p@db.example/x?sslmode=verify-ca&sslrootcert=/a.pem&sslcert=/b.pem&sslkey=/c.key',
+      null,
+      { PGSSLMODE: 'verify-ca', PGSSLROOTCERT: '/a.pem', PGSSLCERT: '/b.pem', PGSSLKEY: '/c.key' },
+    ],
+    ['postgres://u:p@localhost/x', null, { PGSSLMODE: 'prefer', PGUSER: 'u', PGPASSWORD: 'p' }],
+    ['postgres://localhost/x?user=u&password=p', null, { PGUSER: 'u', PGPASSWORD: 'p' }],
+  ])('connects as Tidemark does, with the same TLS: %s', (url, extraCaFile, settings) => {
+    expect(settingsOf(url, extraCaFile)).toMatchObject(settings)
   })
 })

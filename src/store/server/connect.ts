@@ -71,7 +71,8 @@ function refuseUnknownTls(options: URLSearchParams): void {
   }
 }
 
-function readMode({ hosts }: PostgresUrl): Mode {
+/** What libpq calls `sslmode`, also where the URL does not say. */
+export function readMode({ hosts }: PostgresUrl): Mode {
   const options = hosts[0].searchParams
   const ssl = options.get('ssl')
   if (ssl !== null && ssl !== 'true' && ssl !== 'false')
