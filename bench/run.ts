@@ -1,7 +1,8 @@
 // `npm run bench`: prints what it measures as tables, and writes that of loading into docs/how-it-works/performance.md. Nothing else should
 // run meanwhile. `npm run bench -- loading` measures loading alone, `npm run bench -- millions 10` one load of so many millions (of disk
 // it takes 2 GB for each), `npm run bench -- recording` what it costs to record how far a load
-// is, `npm run bench -- pages` how long each page of the console takes on a mirror of a million rows.
+// is, `npm run bench -- pages` how long each page of the console takes on a mirror of a million rows, and `npm run bench -- rest 3` what
+// the worker costs in three minutes in which nothing happens (`redis` or `postgres` after it: with the queue there alone).
 
 import { benchLoading } from './loading.ts'
 import { benchMillions } from './millions.ts'
@@ -10,6 +11,7 @@ import { openBenchDatabase } from './postgres.ts'
 import { benchReading } from './reading.ts'
 import { benchRecording } from './recording.ts'
 import { machine, table, writeBlock } from './report.ts'
+import { benchRest, queues } from './rest.ts'
 import { benchWriting } from './writing.ts'
 
 const say = (what: string) => process.stderr.write(`${what}\n`)
@@ -26,6 +28,15 @@ if (process.argv[2] === 'millions') {
 }
 if (process.argv[2] === 'pages') {
   process.stdout.write(`${await benchPages(Number(process.argv[3] ?? 1_000_000), say)}\n`)
+  process.exit(0)
+}
+if (process.argv[2] === 'rest') {
+  const [, , , minutes = 3, wanted = ''] = process.argv
+  const some = queues.filter((queue) => queue.toLowerCase() === wanted)
+  const measured = await benchRest(Number(minutes), some.length > 0 ? some : queues, say)
+  const shown = `${measured}\n\n${machine(rows[0]?.version ?? '')}`
+  process.stdout.write(`${shown}\n`)
+  if (some.length === 0) writeBlock('rest', shown)
   process.exit(0)
 }
 if (process.argv[2] === 'recording') {
