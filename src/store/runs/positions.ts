@@ -37,16 +37,48 @@ const notePageSql = (run: string, table: string, rows: string): string => `
         )`
 const writtenRows = ({ counts }: PageEnd): number => counts.inserted + counts.updated
 
+/** Proves the lease without holding it: nothing is written. Returns the version of the table's columns. */
+async function prove(client: Queryable, lease: RunLease, table: string): Promise<number> {
+  const { rows } = await client.query<{ columns_version: number }>({
+    name: 'tidemark_prove',
+    text: `
+      select columns_version from tidemark.stream
+      where name = $4 and exists (select from tidemark.lease where stream = $1 and lane = $2 and epoch = $3)`,
+    values: [...leaseOf(lease), table],
+  })
+  const [found] = rows
+  if (!found) throw lostLease(lease)
+  return found.columns_version
+}
+
 /** The stream's own position. Only a retreat moves it down (P2). */
-export const livePosition = (lease: RunLease, { position: start, unread }: StartingPoint): PositionStore => ({
-  start,
-  unread,
-  hold: (client) => holdLease(client, lease),
-  advance: (client, page) => {
-    const { to, unread: left, table } = page
-    return advance(client, lease, {
-      name: 'tidemark_advance_live',
-      text: `
+export function livePosition(lease: RunLease, { position: start, unread }: StartingPoint): PositionStore {
+  let reached = start
+  return {
+    start,
+    unread,
+    hold: (client) => holdLease(client, lease),
+    leave: async (client, { to, unread: left, table }) =>
+      left === null && (to === null || to <= reached) ? await prove(client, lease, table) : null,
+    async advance(client, page) {
+      const moved = await advanceLive(client, lease, page)
+      if (moved.position !== null) reached = moved.position
+      return moved
+    },
+    async retreat(client, reason, to) {
+      await withinLease(client, lease, async () => {
+        await client.query(retreatSql, [lease.stream, to.toString(), lease.runId, reason])
+      })
+      if (to < reached) reached = to
+    },
+    end: async () => {},
+  }
+}
+
+const advanceLive = (client: ClientBase, lease: RunLease, page: PageEnd) =>
+  advance(client, lease, {
+    name: 'tidemark_advance_live',
+    text: `
         with fence as materialized (
           ${holdSql}
         ), moved as (
@@ -62,18 +94,11 @@ export const livePosition = (lease: RunLease, { position: start, unread }: Start
         select exists (select from fence) as is_mine, (select position::text from moved) as position,
           columns_version
         from tidemark.stream where name = $6`,
-      values: [
-        ...[...leaseOf(lease), to?.toString() ?? null, lease.runId, table],
-        ...[unreadText(left), writtenRows(page)],
-      ],
-    })
-  },
-  retreat: (client, reason, to) =>
-    withinLease(client, lease, async () => {
-      await client.query(retreatSql, [lease.stream, to.toString(), lease.runId, reason])
-    }),
-  end: async () => {},
-})
+    values: [
+      ...[...leaseOf(lease), page.to?.toString() ?? null, lease.runId, page.table],
+      ...[unreadText(page.unread), writtenRows(page)],
+    ],
+  })
 
 /** Takes back what rested on a belief that fell. No belief counts as relied on after this: runs that rely on one note that anew. */
 const retreatSql = `
@@ -102,6 +127,7 @@ export const noPosition = (lease: RunLease, { position: start }: StartingPoint):
   start,
   unread: null,
   hold: (client) => holdLease(client, lease),
+  leave: (client, { table }) => prove(client, lease, table),
   advance: (client, page) =>
     advance(client, lease, {
       name: 'tidemark_advance_nothing',
@@ -141,6 +167,8 @@ export const backfillPosition = (
   start,
   unread,
   hold: (client) => holdLease(client, lease),
+  // It counts the rows of each page.
+  leave: async () => null,
   async advance(client, page) {
     const moved = await advance(client, lease, advanceBackfill(lease, id, page))
     if (moved.position === null) throw new BackfillCancelled(id)

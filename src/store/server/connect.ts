@@ -151,6 +151,10 @@ const maxConnections = 20
 /** Of a program that reads one thing after the other. */
 const fewSessions = 2
 const connectTimeoutMs = 15_000
+/** Longer than most streams rest between two polls: a new connection costs more than a poll. */
+const idleMs = 90_000
+/** What Postgres remembers of tables and statements for a connection goes with it. */
+const longestLifeSeconds = 1_800
 /** So soon after the last word it is checked whether the machine of Postgres is still there; otherwise it would take two hours. */
 export const keepAliveMs = 10_000
 
@@ -208,6 +212,8 @@ async function connect(url: string, log: Logger, wanted: Wanted): Promise<Databa
     ...connection,
     max: maxConnections,
     connectionTimeoutMillis: connectTimeoutMs,
+    idleTimeoutMillis: idleMs,
+    maxLifetimeSeconds: longestLifeSeconds,
     application_name: 'tidemark',
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,

@@ -4,6 +4,7 @@
 // | a page is ...                         | when                                            | falls to                    |
 // |---------------------------------------|-------------------------------------------------|-----------------------------|
 // | copied straight into its table        | the page before was all new                     | probed, staged and merged   |
+// | probed, and that is all               | nothing is news, and the position stays         | staged and merged           |
 // | probed, then copied straight          | the probe finds that all its news are new rows  | probed, staged and merged   |
 // | probed, then its news staged, merged  | otherwise                                       | carefully                   |
 // | staged and merged whole               | differences are asked for, damage included (P16)| carefully                   |
@@ -44,6 +45,11 @@ export type PositionStore = {
   readonly unread: Unread | null
   /** Proves the lease and keeps it until the transaction ends. */
   hold(client: ClientBase): Promise<void>
+  /**
+   * For a page that changes no row, outside of a transaction: proves the lease and returns the version of the table's columns; null: such a
+   * page moves the position, too, and ends like others.
+   */
+  leave(client: ClientBase, page: Pick<PageEnd, 'to' | 'unread' | 'table'>): Promise<number | null>
   /** The last statement before a commit. Rejects with `RunFenced` when the lease is lost. */
   advance(client: ClientBase, page: PageEnd): Promise<Advanced>
   /** Moves it back, in a transaction of its own. What was read above it counts no more. */
@@ -151,16 +157,40 @@ export async function commitQuickly(
 ): Promise<Committed> {
   const { table, encoded, turn } = asked
   return await orRollBack(client, context, async (begin) => {
-    const merged = await writeQuickly(client, context, page, { ...asked, begin })
+    let hasBegun = false
+    const beginOnce = () => {
+      hasBegun = true
+      return begin()
+    }
+    const merged = await writeQuickly(client, context, page, { ...asked, begin: beginOnce })
     // P1, P2: the position goes last, behind the commit that it rests on.
     await turn.take()
-    return await end(client, context, page, {
-      merged,
-      rejected: encoded.rejected,
-      columnsVersion: table.tableSchema.version,
-    })
+    const ending = { merged, rejected: encoded.rejected, columnsVersion: table.tableSchema.version }
+    if (!hasBegun) {
+      const left = await leaveUnchanged(client, context, page, ending)
+      if (left) return left
+      await client.query(begin())
+    }
+    return await end(client, context, page, ending)
   })
 }
+
+/** Null when there is something to write all the same. */
+async function leaveUnchanged(
+  client: ClientBase,
+  { positions, stream }: CommitContext,
+  page: Page,
+  { rejected, columnsVersion }: Omit<Ending, 'merged'>,
+): Promise<Committed | null> {
+  if (page.rejected.length + rejected.length > 0) return null
+  const found = await positions.leave(client, { ...page, table: stream.name })
+  if (found === null) return null
+  if (columnsVersion !== null && columnsVersion !== found) throw new TryAgain('table changed')
+  return { ...nothingMerged, quarantined: 0, newlyQuarantined: 0, position: null }
+}
+
+/** Up to so many rows Postgres looks up one by one without being told to, and most pages of a poll change nothing. */
+const smallPage = 200
 
 async function writeQuickly(
   client: ClientBase,
@@ -187,7 +217,8 @@ async function writeQuickly(
     return { ...nothingMerged, inserted: rows.length }
   }
   if (mayInsert && isAllNew()) return await insert(encoded.all, encoded.rows, begin)
-  await prepareStaging(client, tableSchema)
+  const isSmall = returns !== 'differences' && encoded.rows.length <= smallPage
+  if (!isSmall) await prepareStaging(client, tableSchema)
   if (returns === 'differences') {
     // A row that somebody changed here without a trace shows only when it is compared with the whole record (P16).
     await stageRows(client, encoded.all, begin())
@@ -200,11 +231,15 @@ async function writeQuickly(
   }
   await turn.mayRead()
   if (sharesRows()) await turn.take()
-  await client.query(begin())
+  if (!isSmall) await client.query(begin())
   const news = await probeRows(client, tableSchema, encoded, page.readAtMs)
   const { indexes } = news
   if (indexes.length === 0) return nothingMerged
   if (encoded.areOnlyHashes) throw new TryAgain('rows wanted')
+  if (isSmall) {
+    await prepareStaging(client, tableSchema)
+    await client.query(begin())
+  }
   if (mayInsert && news.areAllNew) {
     const rows = indexes.map((index) => encoded.rows[index] as Row)
     return await insert(encoded.only(indexes), rows, () => null)
@@ -221,8 +256,11 @@ export async function commitWithoutRows(
   page: Page,
 ): Promise<Committed> {
   return await orRollBack(client, context, async (begin) => {
+    const ending = { merged: nothingMerged, rejected: [], columnsVersion: null }
+    const left = await leaveUnchanged(client, context, page, ending)
+    if (left) return left
     await client.query(begin())
-    return await end(client, context, page, { merged: nothingMerged, rejected: [], columnsVersion: null })
+    return await end(client, context, page, ending)
   })
 }
 
