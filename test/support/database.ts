@@ -4,7 +4,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, inject } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, inject, type TestContext } from 'vitest'
 import { openLog } from '../../src/log.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { type Database, openDatabase } from '../../src/store/server/connect.ts'
@@ -18,9 +18,11 @@ export const quietLog = openLog({ level: 'fatal' })
 
 export type TestDatabase = Omit<Database, 'close' | typeof Symbol.asyncDispose> & { readonly name: string }
 
+type Opened = Database & { readonly name: string }
+
 /** Call it in a file or a `describe`; the database is there once the tests run. `forEach`: each test begins with nothing in it. */
 export function createTestDatabase({ isMigrated = true, forEach = false } = {}): TestDatabase {
-  let opened: (Database & { name: string }) | null = null
+  let opened: Opened | null = null
   let hasFailed = false
   const there = () => {
     if (!opened) throw new Error('the test database is there only while tests run')
@@ -28,27 +30,14 @@ export function createTestDatabase({ isMigrated = true, forEach = false } = {}):
   }
 
   const open = async () => {
-    const name = `tidemark_test_${randomBytes(6).toString('hex')}`
-    await asAdmin(async (admin) => {
-      const template = isMigrated ? await migratedTemplate(admin) : 'template0'
-      await admin.query(`create database ${name} template ${template}`)
-    })
-    opened = { ...(await openDatabase({ url: urlOf(name), log: quietLog })), name }
+    opened = await openOne(isMigrated)
   }
   const drop = async () => {
     if (!opened) return
-    const { name } = opened
-    const closed = opened.close()
+    const [one, isKept] = [opened, hasFailed]
     opened = null
-    if (hasFailed) {
-      hasFailed = false
-      process.stderr.write(`\nThe database of the failed test stays: ${name}\n`)
-      // What failed may hold a connection forever.
-      closed.catch(() => {})
-      return
-    }
-    await closed
-    await asAdmin((admin) => admin.query(`drop database ${name} with (force)`))
+    hasFailed = false
+    await dropOne(one, isKept)
   }
   if (forEach) beforeEach(open)
   else beforeAll(open)
@@ -79,6 +68,35 @@ export function createTestDatabase({ isMigrated = true, forEach = false } = {}):
     },
     embedded: null,
   }
+}
+
+/** One for a test that runs beside others: `await databaseOf(test)` with what the test is given. */
+export async function databaseOf({ task, onTestFinished }: TestContext): Promise<TestDatabase> {
+  const opened = await openOne(true)
+  onTestFinished(() => dropOne(opened, task.result?.state === 'fail'))
+  return opened
+}
+
+async function openOne(isMigrated: boolean): Promise<Opened> {
+  const name = `tidemark_test_${randomBytes(6).toString('hex')}`
+  await asAdmin(async (admin) => {
+    const template = isMigrated ? await migratedTemplate(admin) : 'template0'
+    // Half the time of writing each page of the template to the log.
+    await admin.query(`create database ${name} template ${template} strategy file_copy`)
+  })
+  return { ...(await openDatabase({ url: urlOf(name), log: quietLog })), name }
+}
+
+async function dropOne({ name, close }: Opened, isKept: boolean): Promise<void> {
+  const closed = close()
+  if (isKept) {
+    process.stderr.write(`\nThe database of the failed test stays: ${name}\n`)
+    // What failed may hold a connection forever.
+    closed.catch(() => {})
+    return
+  }
+  await closed
+  await asAdmin((admin) => admin.query(`drop database ${name} with (force)`))
 }
 
 async function asAdmin<Result>(work: (admin: pg.Client) => Promise<Result>): Promise<Result> {
