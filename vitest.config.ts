@@ -6,6 +6,8 @@ const shared = {
   // Files in one process share what it has loaded, and the secrets that it knows: to load it anew for each takes long.
   isolate: false,
   execArgv,
+  // What is waited for comes as soon as the machine allows.
+  expect: { poll: { timeout: 30_000 } },
 }
 
 // Unit and property tests stand alone; the others share one Postgres and one Redis. Projects begin in the order of their names:
