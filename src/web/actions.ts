@@ -61,6 +61,7 @@ export const actionRoutes =
           },
           async (request, reply) => {
             const { target = onlyTargets[name] ?? '' } = request.params
+            if (target.includes('\0')) return reply.callNotFound()
             const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
             const { csrf = '', ...fields } = fieldsOf(request)
             if (!mayAct(authentication, request, csrf)) {

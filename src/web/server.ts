@@ -269,11 +269,13 @@ export function withBytes(server: FastifyInstance, add: (scope: FastifyInstance)
   })
 }
 
-/** Fields that were left empty are not there. Of one that comes twice the first holds. */
+/** Fields that were left empty are not there. Of one that comes twice the first holds. Postgres keeps no text with a NUL in it. */
 export function fieldsOf({ body }: Pick<FastifyRequest, 'body'>): Fields {
   const fields = new Map<string, string>()
   if (!(body instanceof URLSearchParams)) return {}
-  for (const [name, value] of body)
-    if (value.trim() !== '' && !fields.has(name)) fields.set(name, value.trim())
+  for (const [name, given] of body) {
+    const value = given.replaceAll('\0', '').trim()
+    if (value !== '' && !fields.has(name)) fields.set(name, value)
+  }
   return Object.fromEntries(fields)
 }

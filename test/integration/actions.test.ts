@@ -318,6 +318,15 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     ])
   })
 
+  it('gets no failure of the worker for a NUL, which Postgres keeps in no text', async () => {
+    const status = async (path: string, fields = {}) => (await script(path, fields)).status
+    expect(await status('/quarantine/a%00b/retry')).toBe(404)
+    expect(await status('/streams/assignment/acknowledge', { reason: 'a\0b' })).toBe(200)
+    expect(
+      await rows(`select reason from tidemark.action where reason is not null order by id desc limit 1`),
+    ).toEqual([{ reason: 'ab' }])
+  })
+
   it('is told in one line what is wrong, and nothing changes', async () => {
     const state = () =>
       rows(
