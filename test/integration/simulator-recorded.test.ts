@@ -229,7 +229,8 @@ function textDifferences(exchange: Exchange, { rawStart, body }: RecordedRespons
   if (isRecord(body) && isRecord(body.errors) && Object.keys(body.errors).length > 1) return []
   const [wanted, got] = [withoutChance(rawStart), withoutChance(text)]
   const length = rawStart.length < 2_500 ? Math.max(wanted.length, got.length) : wanted.length - 60
-  const at = [...wanted.slice(0, length)].findIndex((character, index) => character !== [...got][index])
+  const shown = [...got]
+  const at = [...wanted.slice(0, length)].findIndex((character, index) => character !== shown[index])
   return at === -1
     ? []
     : [`text at ${at}: ${wanted.slice(at - 20, at + 30)}, not ${got.slice(at - 20, at + 30)}`]
