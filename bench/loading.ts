@@ -1,13 +1,13 @@
 // How fast the whole program loads records from a static upstream, beside raw COPY of the very same rows: long ones like those of a recorded
-// service, and shorter ones. Each step is a process of its own, the rounds alternate, and of each the median counts.
+// service, shorter ones, and ones that are like neither. Each step is a process of its own, the rounds alternate, and of each the median counts.
 
-import { looks } from '../src/simulator/behaviour.ts'
 import type { Database } from '../src/store/server/connect.ts'
 import { emptyStore, openBenchDatabase } from './postgres.ts'
 import { median, postgresSeconds, postmasterOf } from './processes.ts'
 import { type BenchUpstream, type LoadOptions, loader, start, startUpstream } from './programs.ts'
 import { copyIn, copyOut } from './raw-copy.ts'
 import { loadOfMachine } from './report.ts'
+import { kindsOfRecords } from './static-records.ts'
 
 const recordCount = Number(process.env.BENCH_RECORDS ?? 200_000)
 const rounds = Number(process.env.BENCH_ROUNDS ?? 5)
@@ -24,7 +24,7 @@ type Step = {
   prepare?(): Promise<void>
   /** Calls `begin` when what is measured begins, if that is not at once. */
   run(begin: () => void): Promise<Omit<Measured, 'postgresSeconds'>>
-  /** In the first round only: it mostly waits, and one is as good as the next. */
+  /** In the first round only, and not for the shorter records: it mostly waits, and one is as good as the next. */
   readonly isOnce?: boolean
 }
 
@@ -33,10 +33,10 @@ export async function benchLoading(say: (what: string) => void): Promise<string>
   const database = await openBenchDatabase()
   const tables: string[] = []
   try {
-    for (const look of looks) {
-      const upstream = await startUpstream(recordCount, look)
-      const steps = stepsOf(database, upstream.address).filter(({ isOnce }) => !isOnce || look === looks[0])
-      const records = await shapeOf(upstream)
+    for (const kind of kindsOfRecords) {
+      const upstream = await startUpstream(recordCount, kind)
+      const steps = stepsOf(database, upstream.address).filter(({ isOnce }) => !isOnce || kind !== 'plain')
+      const records = `${await shapeOf(upstream)}${kind === 'unlike' ? ', unlike the others' : ''}`
       say(records)
       tables.push(tableOf(records, await measure(database, steps, say).finally(() => upstream.stop())))
     }

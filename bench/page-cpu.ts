@@ -1,5 +1,6 @@
-// What a page costs this program between its bytes and those of COPY: `node bench/page-cpu.ts` tells the CPU seconds of 200,000 records,
-// and in how many turns of a bare loop over the same bytes they are: that figure is the same on a slow machine and on a busy one.
+// What a page costs this program between its bytes and those of COPY: `node bench/page-cpu.ts` tells the CPU seconds of 200,000 records, of
+// the recorded service or with `unlike` of others, and in how many turns of a bare loop over the same bytes they are: that figure is the same
+// on a slow machine and on a busy one.
 
 import { readFileSync } from 'node:fs'
 import { createPageEncoder, rowsToWrite } from '../src/store/encoding/page.ts'
@@ -11,6 +12,8 @@ import { withoutTwins } from '../src/streams/twins.ts'
 import { newFieldOrder } from '../src/wire/field-order.ts'
 import type { RecordPage } from '../src/wire/record-page.ts'
 import { scanRecords } from '../src/wire/scan.ts'
+import { fieldsOf } from './static-records.ts'
+import { unlikeRecord } from './unlike-records.ts'
 
 const recordCount = 2_000
 const rounds = 60
@@ -32,6 +35,12 @@ function recordedPage(): Buffer {
   return Buffer.from(`[${records.join(',')}]`)
 }
 
+/** From all parts of a load. */
+const unlikePage = (): Buffer =>
+  Buffer.from(
+    `[${Array.from({ length: recordCount }, (_, rank) => unlikeRecord(rank, recordCount)).join(',')}]`,
+  )
+
 function encoderFor(page: RecordPage) {
   const types = new Map<string, ColumnType>()
   for (const record of page)
@@ -41,16 +50,16 @@ function encoderFor(page: RecordPage) {
     }
   const columns = [...types].map(([field, type]) => ({ field, name: columnName(field), type }))
   const named = (wanted: string) => columns.filter(({ field }) => field === wanted)
-  const [key] = named('assignmentId')
+  const [key] = named(fields.key)
   const [stream] = knownStreams
-  if (!key || !stream) throw new Error('the recorded records have no key')
+  if (!key || !stream) throw new Error('the records have no key')
   const tableSchema = {
     ...{
       stream,
       version: 1,
       key,
       columns,
-      versions: named('sysRowVersion'),
+      versions: named(fields.version),
       emptied: [],
       history: null,
     },
@@ -72,11 +81,13 @@ function bareLoop(bytes: Buffer): number {
   return sum
 }
 
-const bytes = recordedPage()
+const isUnlike = process.argv[2] === 'unlike'
+const fields = fieldsOf[isUnlike ? 'unlike' : 'recorded']
+const bytes = isUnlike ? unlikePage() : recordedPage()
 const order = newFieldOrder()
 const scan = () => {
   const page = scanRecords(bytes, order)
-  if (!page) throw new Error('the recorded records are not scanned')
+  if (!page) throw new Error('the records are not scanned')
   return page
 }
 const encode = encoderFor(scan())
@@ -87,7 +98,7 @@ for (let round = 0; round < rounds; round++) {
   const sum = bareLoop(bytes)
   const loop = secondsSince(beforeLoop)
   const before = process.cpuUsage()
-  const records = withoutTwins(readRecords(scan(), ['assignmentId'], ['sysRowVersion']))
+  const records = withoutTwins(readRecords(scan(), [fields.key], [fields.version]))
   const { encoded } = await encode(rowsToWrite(records.rows, records.haveOwnKeys))
   const page = secondsSince(before)
   plainBytes = encoded.all.binary.reduce((all, chunk) => all + chunk.length, Number.isNaN(sum) ? 1 : 0)

@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
+import { startEmbedded } from '../src/embedded-postgres/server.ts'
 import { openLog } from '../src/log.ts'
 import { migrateDatabase } from '../src/store/schema/migrate.ts'
 import { type Database, openDatabase } from '../src/store/server/connect.ts'
@@ -19,14 +20,21 @@ export async function openBenchDatabase(): Promise<Database> {
   return await (given ? openGiven(given) : openEmbedded())
 }
 
+const rightsOfCopy = 'pg_read_server_files, pg_write_server_files, pg_read_all_settings, pg_checkpoint'
+
 async function openEmbedded(): Promise<Database> {
   const directory = await mkdtemp(join(tmpdir(), 'tidemark-bench-'))
-  const database = await openDatabase({ url: null, directory, log: benchLog })
+  const { url, adminUrl, leave } = await startEmbedded({ directory, log: benchLog })
+  // Raw COPY writes and reads a file of the server.
+  const role = pg.escapeIdentifier(new URL(url).username)
+  await asAdmin(adminUrl, `grant ${rightsOfCopy} to ${role}`)
+  const database = await openDatabase({ url, log: benchLog })
   await emptyStore(database)
   return {
     ...database,
     async close() {
       await database.close()
+      await leave()
       await rm(directory, { recursive: true, force: true })
     },
   }

@@ -3,8 +3,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Look } from '../src/simulator/behaviour.ts'
 import type { Database } from '../src/store/server/connect.ts'
+import type { KindOfRecords } from './static-records.ts'
 
 const upstreamProgram = fileURLToPath(new URL('./upstream.ts', import.meta.url))
 const loadProgram = fileURLToPath(new URL('./load-once.ts', import.meta.url))
@@ -12,8 +12,11 @@ const quickStart = fileURLToPath(new URL('../bin/quick-start.js', import.meta.ur
 
 export type BenchUpstream = { readonly address: string; stop(): void }
 
-export async function startUpstream(recordCount: number, look: Look = 'recorded'): Promise<BenchUpstream> {
-  const words = ['--max-old-space-size=8000', upstreamProgram, String(recordCount), look]
+export async function startUpstream(
+  recordCount: number,
+  kind: KindOfRecords = 'recorded',
+): Promise<BenchUpstream> {
+  const words = ['--max-old-space-size=8000', upstreamProgram, String(recordCount), kind]
   const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] })
   const [line] = await once(child.stdout.setEncoding('utf8'), 'data')
   return { address: String(line).trim(), stop: () => child.kill() }

@@ -2,23 +2,21 @@
 
 import type { Database } from '../src/store/server/connect.ts'
 
-const copied = `/tmp/tidemark_bench_${process.pid}`
-
 /** The rows that are in the table go out of it, to come in again. */
 export async function copyOut(database: Database, options = ''): Promise<void> {
-  const names = await columnNames(database)
+  const [names, file] = [await columnNames(database), await fileOf(database)]
   await asWriter(
     database,
-    `copy mirror.assignment (${names}) to '${copied}'${options}; truncate mirror.assignment`,
+    `copy mirror.assignment (${names}) to ${file}${options}; truncate mirror.assignment`,
   )
   await database.pool.query('checkpoint')
 }
 
 /** Returns the seconds. */
 export async function copyIn(database: Database, options = ''): Promise<number> {
-  const names = await columnNames(database)
+  const [names, file] = [await columnNames(database), await fileOf(database)]
   const began = performance.now()
-  await asWriter(database, `copy mirror.assignment (${names}) from '${copied}'${options}`)
+  await asWriter(database, `copy mirror.assignment (${names}) from ${file}${options}`)
   return (performance.now() - began) / 1000
 }
 
@@ -28,6 +26,14 @@ async function columnNames({ pool }: Database): Promise<string> {
      where attrelid = 'mirror.assignment'::regclass and attnum > 0 and not attisdropped order by attnum`,
   )
   return rows.map(({ name }) => name).join(', ')
+}
+
+/** Where the user of the server may write in any case. */
+async function fileOf({ pool }: Database): Promise<string> {
+  const { rows } = await pool.query<{ file: string }>(
+    "select quote_literal(current_setting('data_directory') || '/tidemark_bench') as file",
+  )
+  return rows[0]?.file ?? ''
 }
 
 const asWriter = ({ pool }: Database, sql: string): Promise<unknown> =>

@@ -1,7 +1,11 @@
-// The records of the static upstream: the stand-in's, taken once from it as bytes, in the order of their versions.
+// The records of the static upstream as bytes, in the order of their versions: the stand-in's, taken once from it, or others.
 
-import type { Look } from '../src/simulator/behaviour.ts'
+import { type Look, looks } from '../src/simulator/behaviour.ts'
 import { startSimulator } from '../src/simulator/simulator.ts'
+import { unlikeRecord } from './unlike-records.ts'
+
+export const kindsOfRecords = [...looks, 'unlike'] as const
+export type KindOfRecords = (typeof kindsOfRecords)[number]
 
 export type StaticRecords = {
   readonly count: number
@@ -12,17 +16,21 @@ export type StaticRecords = {
   byKey(key: number): Buffer | null
 }
 
-const fieldsOf = (look: Look) =>
-  look === 'recorded'
-    ? { key: 'assignmentId', version: 'sysRowVersion' }
-    : { key: 'AssignmentId', version: 'RowVersion' }
+export const fieldsOf = {
+  recorded: { key: 'assignmentId', version: 'sysRowVersion' },
+  plain: { key: 'AssignmentId', version: 'RowVersion' },
+  unlike: { key: 'assignmentId', version: 'rowVersion' },
+} as const
 const pageSize = 5_000
 
-export async function takeRecords(look: Look, count: number): Promise<StaticRecords> {
-  const texts = await takeTexts(look, count)
-  const { key, version } = fieldsOf(look)
+export async function takeRecords(kind: KindOfRecords, count: number): Promise<StaticRecords> {
+  const texts =
+    kind === 'unlike'
+      ? Array.from({ length: count }, (_, rank) => unlikeRecord(rank, count))
+      : await takeTexts(kind, count)
   const { bytes, starts } = joined(texts)
-  const versions = Float64Array.from(texts, (text) => Number(numberIn(text, version)?.[2]))
+  const numbers = (field: string) => Float64Array.from(texts, (text) => Number(numberIn(text, field)?.[2]))
+  const [keys, versions] = [numbers(fieldsOf[kind].key), numbers(fieldsOf[kind].version)]
   const range = (from: number, to: number) => bytes.subarray((starts[from] ?? 0) + 1, starts[to])
   return {
     count,
@@ -37,7 +45,7 @@ export async function takeRecords(look: Look, count: number): Promise<StaticReco
       return low
     },
     byKey(wanted) {
-      const rank = starts.indexOf(bytes.indexOf(`{"${key}":${wanted},`) - 1)
+      const rank = keys.indexOf(wanted)
       return rank < 0 ? null : range(rank, rank + 1)
     },
   }
@@ -48,7 +56,7 @@ const base = 100_000_000
 
 /** A few different records again and again, each with a key and a version of its own. */
 export async function repeatRecords(look: Look, different: number, count: number): Promise<StaticRecords> {
-  const { key, version } = fieldsOf(look)
+  const { key, version } = fieldsOf[look]
   const texts = (await takeTexts(look, different)).map((text) =>
     [key, version].reduce((changed, field) => {
       const [all = '', before = ''] = numberIn(changed, field) ?? []
@@ -117,7 +125,7 @@ async function takeTexts(look: Look, wanted: number): Promise<readonly string[]>
     body: JSON.stringify({ clientId: 3, subjectId, apiKey }),
   })
   const { accessToken } = (await signIn.json()) as { accessToken: string }
-  const { version } = fieldsOf(look)
+  const { version } = fieldsOf[look]
   const texts: string[] = []
   while (texts.length < wanted) {
     const since = numberIn(texts.at(-1) ?? '', version)?.[2] ?? 0

@@ -1,21 +1,20 @@
-// A static upstream in a process of its own, so that what it costs is not counted: `node bench/upstream.ts <records> [look]`. A page is a
+// A static upstream in a process of its own, so that what it costs is not counted: `node bench/upstream.ts <records> [kind]`. A page is a
 // slice of bytes. Prints its address when it is ready.
 
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { looks } from '../src/simulator/behaviour.ts'
-import { repeatRecords, takeRecords } from './static-records.ts'
+import { kindsOfRecords, repeatRecords, takeRecords } from './static-records.ts'
 
-const [count = '', lookName = 'recorded'] = process.argv.slice(2)
-const look = looks.find((known) => known === lookName) ?? 'recorded'
+const [count = '', kindName] = process.argv.slice(2)
+const kind = kindsOfRecords.find((known) => known === kindName) ?? 'recorded'
 // Of more than these, the bytes would not fit in memory.
 const mostTaken = 500_000
 const different = 50_000
 const records =
-  Number(count) > mostTaken
-    ? await repeatRecords(look, different, Number(count))
-    : await takeRecords(look, Number(count))
+  Number(count) > mostTaken && kind !== 'unlike'
+    ? await repeatRecords(kind, different, Number(count))
+    : await takeRecords(kind, Number(count))
 
 function answerPage(response: ServerResponse, url: URL): void {
   const page = Number(url.searchParams.get('Page') ?? 1)
