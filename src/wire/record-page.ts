@@ -29,7 +29,7 @@ export type Places = {
   readonly recordEnds: Int32Array
   /**
    * For each record, and the one behind the last, where its fields begin in the next two arrays. A record without fields there has to be
-   * parsed: it is no object, has a field twice or with escapes in its name, or holds objects or lists.
+   * parsed: it is no object, or has a field twice or with escapes in its name.
    */
   readonly firstFields: Int32Array
   /** By the number of the field: where its value begins; 0: it has none. `isNull`: null. */

@@ -45,6 +45,8 @@ type Scan = {
   /** Where the name ended that was read last. */
   nameEnd: number
   recordCount: number
+  /** The record in hand holds objects or lists. */
+  isNested: boolean
   /** How many places of fields are taken. */
   fieldEnd: number
   recordStarts: Int32Array
@@ -99,6 +101,7 @@ function startScan(bytes: Buffer, order: FieldOrder): Scan {
     view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
     order,
     nameEnd: 0,
+    isNested: false,
     recordCount: 0,
     fieldEnd: 0,
     recordStarts: part(records),
@@ -176,14 +179,17 @@ function scanRecord(scan: Scan, start: number): number {
   const { recordCount, fieldEnd, bytes } = scan
   const isObject = bytes[start] === openBrace
   const hasPlaces = fieldEnd < mostPlaces(bytes)
+  scan.isNested = false
   let end = isObject && hasPlaces ? scanFields(scan, start) : bad
-  if (end === bad) {
+  if (end !== bad) scan.fieldEnd = fieldEnd + scan.order.names.length
+  else {
     scan.valueStarts.fill(0, fieldEnd, fieldEnd + scan.order.names.length)
     end = skipValue(scan.bytes, start, 0)
     if (end === bad) return bad
-    // The record will have to be parsed. If it holds too much for that, the whole answer is refused, as one that is no list would be.
-    expectBounded(bytes.subarray(start, end))
-  } else scan.fieldEnd = fieldEnd + scan.order.names.length
+    scan.isNested = true
+  }
+  // Some of it will have to be parsed. If it holds too much for that, the whole answer is refused, as one that is no list would be.
+  if (scan.isNested) expectBounded(bytes.subarray(start, end))
   scan.recordStarts[recordCount] = start
   scan.recordEnds[recordCount] = end
   scan.firstFields[recordCount + 1] = scan.fieldEnd
@@ -225,7 +231,10 @@ function scanFields(scan: Scan, start: number): number {
       while (ordinary[byte] === 1)
       end = byte === quote ? end + 1 : skipString(bytes, at)
     } else if (at < safe && view.getInt32(at) === nullWord) end = at + 4
-    else end = skipPlainValue(bytes, at)
+    else if (byte === openBrace || byte === openBracket) {
+      end = skipValue(bytes, at, 1)
+      scan.isNested = true
+    } else end = skipPlainValue(bytes, at)
     if (end === bad) return bad
     valueStarts[place] = byte === 0x6e ? isNull : at
     valueEnds[place] = end

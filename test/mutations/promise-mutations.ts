@@ -235,7 +235,7 @@ export const promiseMutations: readonly Mutation[] = [
     ...values,
     promise: 'P5',
     name: 'what fits no column is left out',
-    file: 'src/store/encoding/row.ts',
+    file: 'src/store/encoding/column-values.ts',
     find: 'rescued.push([field, value])',
     replace: '',
   },

@@ -27,11 +27,14 @@ function readBinary(row: Buffer, types: readonly ColumnType[]): CopiedRow {
   }
   if (at !== row.length) throw new Error('the row is longer than its cells')
   const [hash, deletedAt, reason, rescued, ...own] = cells
-  if (!hash || deletedAt || reason || rescued) throw new Error('a plain row begins in another way')
+  if (!hash || deletedAt || reason) throw new Error('a row begins in another way')
   return {
     hash: hash.toString('hex'),
     isDeleted: false,
-    cells: [null, ...own.map((cell, index) => cell && fromBinary(cell, types[index] ?? 'text'))],
+    cells: [
+      rescued ? fromBinary(rescued, 'jsonb') : null,
+      ...own.map((cell, index) => cell && fromBinary(cell, types[index] ?? 'text')),
+    ],
   }
 }
 
@@ -47,6 +50,9 @@ function fromBinary(cell: Buffer, type: ColumnType): string {
       return cell.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
     case 'numeric':
       return decimalFrom(cell)
+    case 'jsonb':
+      if (cell[0] !== 1) throw new Error('no version of jsonb that Postgres reads')
+      return cell.toString('utf8', 1)
     default:
       return cell.toString()
   }

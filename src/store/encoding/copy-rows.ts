@@ -4,7 +4,7 @@
 import { hash } from 'node:crypto'
 import type { Row } from '../../streams/record.ts'
 import type { SpareBytes } from '../../wire/spare-bytes.ts'
-import { type Cells, copyNull, viewOf } from '../types/cells.ts'
+import { type Cells, copyNull, jsonbVersion, viewOf } from '../types/cells.ts'
 
 /** What each row begins with: the columns, and their types. */
 export const hashAndFlagColumns = {
@@ -96,6 +96,21 @@ export function beginBinary({ binary }: CopyRows, cells: Cells, most: number, ce
   view.setInt32(binary.end + 2, hashBytes)
   for (let flag = 0; flag < 3; flag++) view.setInt32(binary.end + 6 + hashBytes + 4 * flag, -1)
   cells.binaryEnd = binary.end + leadingBytes
+}
+
+/** Puts JSON for what fits no column into the row that is being written. A row that has no room for it goes as text. */
+export function addRescued({ binary }: CopyRows, cells: Cells, json: Buffer): void {
+  const at = binary.end + leadingBytes
+  const length = jsonbVersion.length + json.length
+  if (cells.binaryEnd + length > cells.binary.length) {
+    cells.isTextOnly = true
+    return
+  }
+  cells.binary.copyWithin(at + length, at, cells.binaryEnd)
+  cells.view.setInt32(at - 4, length)
+  jsonbVersion.copy(cells.binary, at)
+  json.copy(cells.binary, at + jsonbVersion.length)
+  cells.binaryEnd += length
 }
 
 export function addBinary(copyRows: CopyRows, row: Row, cells: Cells, digest: string): void {

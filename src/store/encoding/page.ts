@@ -8,9 +8,11 @@ import { columnName } from '../schema/column-names.ts'
 import type { Growth } from '../schema/grow-table.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
 import { type ColumnType, commonType } from '../types/table.ts'
+import { columnValues } from './column-values.ts'
 import { type CopyRows, type EncodedRows, encodedRows, openCopyRows } from './copy-rows.ts'
+import { hasGrowth, mostGrowth, type NewFields, type PageNotes } from './page-notes.ts'
 import { createPlainRowEncoder, type EncodePlainRow, type LocalTimes } from './plain-row.ts'
-import { createRowEncoder, hasGrowth, mostGrowth, type NewFields, type PageNotes } from './row.ts'
+import { createRowEncoder } from './row.ts'
 
 /** What a page showed of each field, for the data dictionary. */
 export type Tally = {
@@ -58,9 +60,16 @@ export function createPageEncoder(
 ): EncodePage {
   const spare = openSpareBytes(mostSpareBytes)
   const newFields: NewFields = new Set()
-  const encodeRow = createRowEncoder(tableSchema, settled, newFields)
-  const encodePlainRow = createPlainRowEncoder(tableSchema, localTimes, newFields)
-  const hashPlainRow = createPlainRowEncoder(tableSchema, localTimes, newFields, true)
+  const known = { tableSchema, localTimes, newFields, values: columnValues(tableSchema, settled) }
+  const encodeRow = createRowEncoder(tableSchema, known.values, newFields)
+  const encodePlainRow = createPlainRowEncoder(known)
+  const hashPlainRow = createPlainRowEncoder({ ...known, onlyHashes: true })
+  // Values of fields that are new to the table, or of another type, are parsed with their records until its columns are known.
+  const encoderWith = (fields: readonly NewField[]) => {
+    const expected = withColumns(tableSchema, fields)
+    const values = columnValues(expected, settled)
+    return createPlainRowEncoder({ ...known, values, tableSchema: expected, isExpected: true })
+  }
   // A function of its own that never awaits and is called often: the engine optimizes that best.
   function encodeSome(
     rows: readonly Row[],
@@ -93,7 +102,7 @@ export function createPageEncoder(
     }
     let copyRows = openCopyRows(rows.length, spare)
     let encodePlain = onlyHashes ? hashPlainRow : encodePlainRow
-    let [known, sinceBreath]: [readonly NewField[], number] = [[], 0]
+    let [lacking, sinceBreath]: [readonly NewField[], number] = [[], 0]
     for (let next = 0; next < rows.length; next += someRows) {
       if (sinceBreath >= rowsWithoutABreath) {
         await breathe()
@@ -106,27 +115,33 @@ export function createPageEncoder(
       copyRows = openCopyRows(someRows, spare)
       const fields = [...notes.fields.values()]
       // Compared by identity: a field whose type has changed is a new object.
-      if (fields.length === known.length && fields.every((field, at) => field === known[at])) continue
-      known = fields
+      if (fields.length === lacking.length && fields.every((field, at) => field === lacking[at])) continue
+      lacking = fields
       // A row that is plain for the table as it will be needs nothing else, so it need not be parsed.
-      encodePlain = createPlainRowEncoder(withColumns(tableSchema, fields), localTimes, newFields)
+      encodePlain = encoderWith(fields)
     }
-    return {
-      encoded: encodedRows(copyRows),
-      growth: growthOf(notes, tableSchema),
-      rejected: notes.rejected,
-      rescued: sum(notes.rescued.values()),
-      tally: {
-        records: rows.length,
-        nonNull: new Map(
-          tableSchema.columns.map((column, index) => [column.field, notes.nonNull[index] ?? 0]),
-        ),
-        rescued: notes.rescued,
-        newFields: [...newFields],
-      },
-    }
+    return pageOf(rows.length, tableSchema, encodedRows(copyRows), notes, newFields)
   }
 }
+
+const pageOf = (
+  records: number,
+  tableSchema: TableSchema,
+  encoded: EncodedRows,
+  notes: PageNotes,
+  newFields: NewFields,
+): EncodedPage => ({
+  encoded,
+  growth: growthOf(notes, tableSchema),
+  rejected: notes.rejected,
+  rescued: sum(notes.rescued.values()),
+  tally: {
+    records,
+    nonNull: new Map(tableSchema.columns.map((column, index) => [column.field, notes.nonNull[index] ?? 0])),
+    rescued: notes.rescued,
+    newFields: [...newFields],
+  },
+})
 
 type NewField = PageNotes['fields'] extends ReadonlyMap<string, infer Field> ? Field : never
 

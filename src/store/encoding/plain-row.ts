@@ -1,17 +1,32 @@
-// Plain rows: those whose values stand in the bytes of their page just as their columns take them. They are encoded without being
-// parsed, to the same text and so the same hash as src/store/encoding/row.ts would give them; every other row is left to it.
+// Rows that are encoded from the bytes of their page, to the same text and so the same hash as src/store/encoding/row.ts would give them. A
+// value that stands there just as its column takes it is copied; any other is parsed, alone. Records that only tell as a whole where their
+// values go are left to row.ts: those with a field twice, in several spellings, or unknown to the table.
 
 import { hash } from 'node:crypto'
 import type { Found, Row } from '../../streams/record.ts'
 import type { FieldOrder } from '../../wire/field-order.ts'
+import { valueAt } from '../../wire/record-page.ts'
 import { foldName } from '../schema/column-names.ts'
-import type { Column, TableSchema } from '../schema/table-schema.ts'
-import { type Cells, copyNull, mostCellBytes, newCells, viewOf, writeNull } from '../types/cells.ts'
-import type { LocalTime, TypeRules } from '../types/column-type.ts'
+import { type Column, getsNoColumn, type TableSchema, versionFields } from '../schema/table-schema.ts'
+import {
+  type Cells,
+  copyNull,
+  mostCellBytes,
+  newCells,
+  quote,
+  viewOf,
+  writeNull,
+  writeText,
+} from '../types/cells.ts'
+import { type LocalTime, type TypeRules, typeRules } from '../types/column-type.ts'
+import { repeatsFields } from '../types/jsonb.ts'
 import { columnTypes } from '../types/table.ts'
+import { escapeCopy } from '../types/text.ts'
 import { zoneSuffix } from '../types/timestamptz.ts'
-import { addBinary, addHash, addText, beginBinary, type CopyRows } from './copy-rows.ts'
-import { type NewFields, noteNewField, type PageNotes, volatileColumns } from './row.ts'
+import { type ColumnValues, type Rescued, rescue, rescuedText } from './column-values.ts'
+import { addBinary, addHash, addRescued, addText, beginBinary, type CopyRows } from './copy-rows.ts'
+import { countRescued, type NewFields, noteNewField, type PageNotes } from './page-notes.ts'
+import { volatileColumns } from './row.ts'
 
 /** By the suffix that names the zone of a date-time without an offset. Where a zone is missing, Postgres reads the text. */
 export type LocalTimes = ReadonlyMap<string, LocalTime['offsetAt']>
@@ -26,8 +41,10 @@ type Places = {
   readonly fieldCount: number
   /** By column, the number of its field; 0: none of the fields. */
   readonly fieldOf: Int32Array
-  /** Fields that have no column, or share one with another: a row is only plain without them. */
+  /** Fields that are new to the table, or share a column with another: only the whole record tells where their values go. */
   readonly mustBeNull: Int32Array
+  /** Fields that have no column and get none. */
+  readonly unplaced: Int32Array
   readonly deletionFlag: number
   /** Fields of the same name in other case: which of them counts depends on their order in the record. */
   readonly otherFlags: readonly number[]
@@ -35,6 +52,12 @@ type Places = {
 
 type PlainEncoder = {
   readonly tableSchema: TableSchema
+  readonly values: ColumnValues
+  /** A value that fits no column is kept beside them. Otherwise its row is left to row.ts. */
+  readonly rescues: boolean
+  /** What fits no column of the row in hand. */
+  readonly rescued: Rescued
+  readonly rescuedColumns: number[]
   /** By column, how it is written. */
   readonly rules: readonly TypeRules[]
   readonly keyIndex: number
@@ -50,24 +73,39 @@ type PlainEncoder = {
   readonly onlyHashes: boolean
 }
 
-/**
- * With `onlyHashes` only the hash of a row is made. Values are not checked: one that does not fit its column has a text that no stored
- * row has. Where fields are volatile, rows are encoded all the same.
- */
-export function createPlainRowEncoder(
-  tableSchema: TableSchema,
-  localTimes: LocalTimes,
-  newFields: NewFields,
+type Options = {
+  readonly tableSchema: TableSchema
+  readonly values: ColumnValues
+  readonly localTimes: LocalTimes
+  readonly newFields: NewFields
+  /**
+   * Only the hash of a row is made. Few values are checked: one that does not fit its column may get a text that no stored row has. Where
+   * fields are volatile, rows are encoded all the same.
+   */
+  readonly onlyHashes?: boolean
+  /** The table will have these columns: what does not fit them may show that they have to be others. */
+  readonly isExpected?: boolean
+}
+
+export function createPlainRowEncoder({
+  tableSchema,
+  values,
+  localTimes,
+  newFields,
   onlyHashes = false,
-): EncodePlainRow {
+  isExpected = false,
+}: Options): EncodePlainRow {
   const { columns, key, stream } = tableSchema
   const zones = new Map(Object.entries(stream.fieldZones ?? {}))
   const isVolatile = volatileColumns(tableSchema)
   const encoder: PlainEncoder = {
     tableSchema,
-    rules: columns.map((column) =>
-      isSimple(tableSchema, column) ? columnTypes[column.type] : columnTypes.jsonb,
-    ),
+    values,
+    // The hash of a row leaves out its volatile fields wherever they stand.
+    rescues: !isExpected && isVolatile === null,
+    rescued: [],
+    rescuedColumns: [],
+    rules: columns.map((column) => (isSimple(tableSchema, column) ? columnTypes[column.type] : neverCopied)),
     keyIndex: columns.indexOf(key),
     localTimes: columns.map(({ field, type }) => {
       if (type !== 'timestamptz') return null
@@ -91,18 +129,22 @@ function isSimple({ key, versions }: TableSchema, column: Column): boolean {
   return column !== key || columnTypes[column.type].fitsKey !== null
 }
 
-function placesOf({ tableSchema, newFields }: PlainEncoder, order: FieldOrder): Places {
+const neverCopied = typeRules({ fromJson: () => null })
+
+function placesOf({ tableSchema, newFields, rescues }: PlainEncoder, order: FieldOrder): Places {
   const { columns } = tableSchema
+  const versionNames = versionFields(tableSchema.stream)
   const columnOf = new Map(columns.map((column, index) => [foldName(column.field), index]))
   const fieldOf = new Int32Array(columns.length)
-  const mustBeNull: number[] = []
-  const flags: number[] = []
+  const [mustBeNull, unplaced, flags]: [number[], number[], number[]] = [[], [], []]
   for (let field = 1; field < order.names.length; field++) {
     const folded = foldName(order.names[field] ?? '')
     const column = columnOf.get(folded)
     if (column === undefined) noteNewField(newFields, tableSchema, order.names[field] ?? '')
-    if (column === undefined || fieldOf[column] !== 0) mustBeNull.push(field)
-    else fieldOf[column] = field
+    if (column !== undefined && fieldOf[column] === 0) fieldOf[column] = field
+    else if (column !== undefined || !rescues || versionNames.includes(folded)) mustBeNull.push(field)
+    else if (getsNoColumn(tableSchema, order.names[field] ?? '')) unplaced.push(field)
+    else mustBeNull.push(field)
     if (folded === 'sysdeleted') flags.push(field)
   }
   const [deletionFlag = 0, ...otherFlags] = flags
@@ -111,6 +153,7 @@ function placesOf({ tableSchema, newFields }: PlainEncoder, order: FieldOrder): 
     fieldCount: order.names.length,
     fieldOf,
     mustBeNull: Int32Array.from(mustBeNull),
+    unplaced: Int32Array.from(unplaced),
     deletionFlag,
     otherFlags,
   }
@@ -139,13 +182,51 @@ function encodePlainRow(
   const flag = deletionAt(places, page, index)
   if (flag === null) return false
   prepareCells(encoder, (recordEnds[index] as number) - (recordStarts[index] as number), rows)
-  const hashedEnd = writeCells(encoder, places, row, page, first, fieldCount, notes)
+  let hashedEnd = writeCells(encoder, places, row, page, first, fieldCount, notes)
   if (hashedEnd < 0) return false
+  if (places.unplaced.length > 0) rescueUnplaced(encoder, places, page, first, fieldCount)
+  if (encoder.rescued.length > 0) hashedEnd += writeRescued(encoder, rows, notes)
   const digest = hash('sha1', hashedText(encoder, hashedEnd), 'binary')
   if (encoder.onlyHashes) addHash(rows, row, digest, flag)
   else if (flag || cells.isTextOnly) addText(rows, row, cells, digest, flag)
   else addBinary(rows, row, cells, digest)
   return true
+}
+
+function rescueUnplaced(
+  { rescued }: PlainEncoder,
+  { unplaced }: Places,
+  page: Found['page'],
+  first: number,
+  fieldCount: number,
+): void {
+  for (const field of unplaced) {
+    if (field >= fieldCount || (page.places.valueStarts[first + field] as number) <= 0) continue
+    rescue(rescued, page.order.names[field] ?? '', valueAt(page, first + field))
+  }
+}
+
+/** Puts what fits no column before the columns (P5). Returns by how much they move in the text. */
+function writeRescued(
+  { cells, rescued, onlyHashes }: PlainEncoder,
+  rows: CopyRows,
+  notes: PageNotes,
+): number {
+  const json = rescuedText(rescued, undefined)
+  const text = Buffer.from(escapeCopy(json))
+  const shift = text.length - copyNull.length
+  if (cells.textEnd + shift > cells.text.length) {
+    cells.text = Buffer.concat([cells.text], cells.text.length + shift)
+    cells.textView = viewOf(cells.text)
+  }
+  cells.text.copyWithin(text.length, copyNull.length, cells.textEnd)
+  text.copy(cells.text)
+  cells.textEnd += shift
+  if (!onlyHashes) addRescued(rows, cells, Buffer.from(json))
+  for (const [field] of rescued) countRescued(notes, field)
+  // So that long values are not kept until the next row comes (P10).
+  rescued.length = 0
+  return shift
 }
 
 /** Whether the source says that the record is deleted; null: it says so in another way than by a boolean. */
@@ -168,9 +249,16 @@ function deletionAt(
 }
 
 /** Makes room for a row, and begins it. */
-function prepareCells({ cells, localTimes, rules }: PlainEncoder, recordBytes: number, rows: CopyRows): void {
+function prepareCells(
+  { cells, localTimes, rules, rescued, rescuedColumns }: PlainEncoder,
+  recordBytes: number,
+  rows: CopyRows,
+): void {
   const most = recordBytes + (rules.length + 2) * mostCellBytes + localTimes.length * longestSuffix
-  if (cells.text.length < most) {
+  rescued.length = 0
+  rescuedColumns.length = 0
+  // COPY's text format doubles the backslashes of JSON.
+  if (cells.text.length < 2 * most) {
     cells.text = Buffer.alloc(2 * most)
     cells.textView = viewOf(cells.text)
   }
@@ -183,23 +271,30 @@ function prepareCells({ cells, localTimes, rules }: PlainEncoder, recordBytes: n
 
 const longestSuffix = 64
 
-/** Returns where the last cell ends that is not null; -1 when the row is not plain. */
+/** Returns where the last cell ends that is not null; -1 when only the whole record tells. */
 function writeCells(
-  { rules, keyIndex, localTimes, cells, isVolatile, leftOut, onlyHashes }: PlainEncoder,
+  encoder: PlainEncoder,
   { fieldOf }: Places,
   { key }: Row,
-  { bytes, places: { valueStarts, valueEnds } }: Found['page'],
+  page: Found['page'],
   first: number,
   fieldCount: number,
-  { nonNull }: PageNotes,
+  notes: PageNotes,
 ): number {
+  const { rules, keyIndex, localTimes, cells, isVolatile, leftOut, onlyHashes, rescued, rescuedColumns } =
+    encoder
+  const {
+    bytes,
+    places: { valueStarts, valueEnds },
+  } = page
+  const { nonNull } = notes
   let hashedEnd = 0
   leftOut.length = 0
   for (let column = 0; column < rules.length; column++) {
     const field = fieldOf[column] as number
     const start = field > 0 && field < fieldCount ? (valueStarts[first + field] as number) : 0
     if (start <= 0) {
-      if (column === keyIndex) return giveUp(nonNull, fieldOf, valueStarts, first, fieldCount, column)
+      if (column === keyIndex) return giveUp(encoder, fieldOf, page, first, fieldCount, notes, column)
       writeNull(cells)
       continue
     }
@@ -207,14 +302,23 @@ function writeCells(
     const cellStart = cells.textEnd
     const type = rules[column] as TypeRules
     const local = localTimes[column] as LocalTime
-    if (
-      (end < 0 && !type.takesEscapes) ||
-      (column === keyIndex && !isKeyAt(key, bytes, start, end)) ||
-      !(onlyHashes
+    if (column === keyIndex && !isKeyAt(key, bytes, start, end))
+      return giveUp(encoder, fieldOf, page, first, fieldCount, notes, column)
+    const isCopied =
+      (end >= 0 || type.takesEscapes) &&
+      (onlyHashes
         ? writeHashedCell(cells, type, bytes, start, end, local)
         : type.fromBytes(cells, bytes, start, end, local))
-    )
-      return giveUp(nonNull, fieldOf, valueStarts, first, fieldCount, column)
+    if (!isCopied) {
+      const fits = column === keyIndex ? null : writeParsed(encoder, column, page, first + field, notes)
+      if (fits === null) return giveUp(encoder, fieldOf, page, first, fieldCount, notes, column)
+      if (!fits) {
+        rescue(rescued, page.order.names[field] ?? '', valueAt(page, first + field))
+        rescuedColumns.push(column)
+        writeNull(cells)
+        continue
+      }
+    }
     if (isVolatile?.[column]) leftOut.push(cellStart, cells.textEnd)
     else hashedEnd = cells.textEnd
     nonNull[column] = (nonNull[column] as number) + 1
@@ -238,11 +342,12 @@ const emptyCell = Buffer.from(`\t${copyNull}`)
 
 /** Takes back what was counted of the row. */
 function giveUp(
-  nonNull: Int32Array,
+  { rescuedColumns }: PlainEncoder,
   fieldOf: Int32Array,
-  valueStarts: Int32Array,
+  { places: { valueStarts } }: Found['page'],
   first: number,
   fieldCount: number,
+  { nonNull }: PageNotes,
   columnEnd: number,
 ): -1 {
   for (let column = 0; column < columnEnd; column++) {
@@ -250,7 +355,43 @@ function giveUp(
     if (field > 0 && field < fieldCount && (valueStarts[first + field] as number) > 0)
       nonNull[column] = (nonNull[column] as number) - 1
   }
+  for (const column of rescuedColumns) nonNull[column] = (nonNull[column] as number) + 1
   return -1
+}
+
+/** A longer value is parsed with its record, which is written in a way that holds it in memory once (P10). */
+const longValueBytes = 65_536
+
+/** Parses a value that its column does not take as it stands. False: it does not fit. Null: only the whole record tells what becomes of it. */
+function writeParsed(
+  { values, rules, cells, localTimes, rescues }: PlainEncoder,
+  column: number,
+  page: Found['page'],
+  place: number,
+  notes: PageNotes,
+): boolean | null {
+  const start = page.places.valueStarts[place] as number
+  const end = page.places.valueEnds[place] as number
+  if ((end < 0 ? ~end : end) - start > longValueBytes) return null
+  const value = valueAt(page, place)
+  if (repeatsFields(value)) return null
+  const cell = values.encode[column]?.(value) ?? null
+  if (cell === null) {
+    if (!rescues || values.versionIndexes.includes(column)) return null
+    values.noteUnfit(notes, column, value)
+    return false
+  }
+  const type = rules[column] as TypeRules
+  // A number in quotes, which the upstream describes as one.
+  const isQuotedNumber = !type.isString && end > 0 && page.bytes[start] === quote
+  if (
+    isQuotedNumber &&
+    type.fromBytes(cells, page.bytes, start + 1, end - 1, localTimes[column] as LocalTime)
+  )
+    return true
+  writeText(cells, cell)
+  cells.isTextOnly = true
+  return true
 }
 
 /** Writes only the text of a cell: the binary form of the next one overwrites that of this one. */

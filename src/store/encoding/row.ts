@@ -1,32 +1,25 @@
 // One row as a line of COPY text: whether the source deleted it, what fits no column (P5), and its columns.
 
 import { type Json, type JsonObject, repeatedFields } from '../../json/json.ts'
-import { mostUnplaced } from '../../streams/field-types.ts'
-import { type Rejected, type Row, saysDeleted, toInt64, toVersion } from '../../streams/record.ts'
+import { type Row, saysDeleted, toInt64 } from '../../streams/record.ts'
 import { foldName } from '../schema/column-names.ts'
 import { documentedTypes } from '../schema/documented-types.ts'
-import {
-  deletionFlag,
-  getsNoColumn,
-  maxColumns,
-  type TableSchema,
-  versionFields,
-} from '../schema/table-schema.ts'
+import { deletionFlag, getsNoColumn, type TableSchema, versionFields } from '../schema/table-schema.ts'
 import { copyNull } from '../types/cells.ts'
-import { holdable, holdableValue } from '../types/jsonb.ts'
-import { fitsNumeric, numberText } from '../types/numeric.ts'
-import { type ColumnType, columnTypes, commonType, keyCheck, typeOf } from '../types/table.ts'
+import { type ColumnType, keyCheck } from '../types/table.ts'
 import { escapeCopy } from '../types/text.ts'
-import { zoneSuffix } from '../types/timestamptz.ts'
+import { type ColumnValues, type Rescued, rescue, rescuedText } from './column-values.ts'
 import { addCells, type CopyRows, hashAndFlagColumns } from './copy-rows.ts'
-
-/** Names of fields that came and that the table does not know; those with a value get a column. No more than `mostNewFields` (P10). */
-export type NewFields = Set<string>
-const mostNewFields = 500
-
-export function noteNewField(newFields: NewFields, tableSchema: TableSchema, field: string): void {
-  if (newFields.size < mostNewFields && !getsNoColumn(tableSchema, field)) newFields.add(field)
-}
+import {
+  countRescued,
+  countValue,
+  hasGrowth,
+  type NewFields,
+  noteField,
+  noteNewField,
+  noteRejected,
+  type PageNotes,
+} from './page-notes.ts'
 
 /** Where the values of a field go. */
 type FieldPlace = {
@@ -61,25 +54,6 @@ function createFinder(tableSchema: TableSchema, newFields: NewFields): (field: s
   }
 }
 
-/** What the rows of one page showed. */
-export type PageNotes = {
-  /** How often each column had a value; there may be more places than columns. */
-  readonly nonNull: Int32Array
-  /** How many values of each field fitted no column. */
-  readonly rescued: Map<string, number>
-  /** Fields without a column, by folded name, and the type that holds their values. */
-  readonly fields: Map<string, { readonly field: string; readonly type: ColumnType }>
-  /** Names of bigint columns that met a number they cannot hold. */
-  readonly widen: Set<string>
-  /** By column whose type no value has proven yet, the type that values asked for which it cannot hold. */
-  readonly retype: Map<number, ColumnType>
-  readonly rejected: Rejected[]
-  /** See EncodeOptions: rows are not kept once the table lacks something for them. */
-  readonly waitsForGrowth: boolean
-}
-
-export const hasGrowth = ({ fields, widen }: PageNotes): boolean => fields.size > 0 || widen.size > 0
-
 /** What the lines begin with, before the columns of the table: names and types. */
 export const leadingColumns = { ...hashAndFlagColumns, _rescued: 'jsonb' } as const
 
@@ -91,69 +65,35 @@ type RowEncoder = {
   readonly tableSchema: TableSchema
   readonly placeOf: (field: string) => FieldPlace
   readonly fitsKey: (key: string) => boolean
-  readonly keyIndex: number
-  readonly versionIndexes: readonly number[]
-  readonly encodeColumn: readonly Encode[]
-  readonly canWiden: readonly boolean[]
-  readonly canRetype: readonly boolean[]
+  readonly values: ColumnValues
   /** Types of fields that are not taken from their values. */
   readonly knownTypes: ReadonlyMap<string, ColumnType>
   readonly cells: string[]
   /** Whether the hash leaves out each column; null where it leaves out none. */
   readonly isVolatile: readonly boolean[] | null
 }
-type Rescued = [string, Json][]
-type Encode = (value: Json) => string | null
 
 /** A row that does not fit the table's key adds nothing, and is noted as unfit. */
 export function createRowEncoder(
   tableSchema: TableSchema,
-  settled: ReadonlySet<string>,
+  values: ColumnValues,
   newFields: NewFields,
 ): (row: Row, notes: PageNotes, rows: CopyRows) => void {
-  const encoder = prepareEncoder(tableSchema, settled, newFields)
-  return (row, notes, rows) => encodeRow(encoder, row, notes, rows)
-}
-
-function prepareEncoder(
-  tableSchema: TableSchema,
-  settled: ReadonlySet<string>,
-  newFields: NewFields,
-): RowEncoder {
   const { columns, key, stream } = tableSchema
-  const keyIndex = columns.indexOf(key)
-  const versionIndexes = tableSchema.versions.map((column) => columns.indexOf(column))
-  const documented = documentedTypes(stream)
-  const zones = new Map(Object.entries(stream.fieldZones ?? {}))
-  return {
+  const encoder: RowEncoder = {
     tableSchema,
     placeOf: createFinder(tableSchema, newFields),
     fitsKey: keyCheck(key.type),
-    keyIndex,
-    versionIndexes,
-    encodeColumn: columns.map((column, index): Encode => {
-      if (versionIndexes.includes(index)) return encodeVersion
-      const { fromJson, fromDescribed } = columnTypes[column.type]
-      const from = documented.get(foldName(column.field)) === column.type ? fromDescribed : fromJson
-      const suffix = zoneSuffix(column.field, zones.get(foldName(column.field)))
-      return (value) => from(value, suffix)
-    }),
-    canWiden: columns.map(
-      (column, index) =>
-        column.type === 'bigint' &&
-        index !== keyIndex &&
-        !versionIndexes.includes(index) &&
-        !settled.has(column.name),
-    ),
-    canRetype: columns.map(
-      ({ isUnproven = false, name }, index) =>
-        isUnproven && index !== keyIndex && !versionIndexes.includes(index) && !settled.has(name),
-    ),
+    values,
     // A row version is a number even where it is served as a string.
-    knownTypes: new Map([...documented, ...versionFields(stream).map((field) => [field, 'bigint'] as const)]),
+    knownTypes: new Map([
+      ...documentedTypes(stream),
+      ...versionFields(stream).map((field) => [field, 'bigint'] as const),
+    ]),
     cells: new Array(columns.length),
     isVolatile: volatileColumns(tableSchema),
   }
+  return (row, notes, rows) => encodeRow(encoder, row, notes, rows)
 }
 
 /** By column, whether the hash leaves it out; null where it leaves out none. */
@@ -161,7 +101,7 @@ export const volatileColumns = ({ columns, volatile }: TableSchema): readonly bo
   volatile.size > 0 ? columns.map(({ field }) => volatile.has(foldName(field))) : null
 
 function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRows): void {
-  const { tableSchema, versionIndexes, cells } = encoder
+  const { tableSchema, values, cells } = encoder
   if (!encoder.fitsKey(row.key)) {
     const { name, type } = tableSchema.key
     noteRejected(row.record, notes, `the key does not fit column ${name} (${type})`)
@@ -172,11 +112,11 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   const { rescued, isDeleted, isVersionRescued } = placeValues(encoder, row.key, record, notes)
   if (notes.waitsForGrowth && hasGrowth(notes)) return
   if (isVersionRescued && row.version !== null && versionCell(encoder) !== String(row.version)) {
-    noteRejected(record, notes, versionIndexes.length > 0 ? otherVersions : noVersionColumn)
+    noteRejected(record, notes, values.versionIndexes.length > 0 ? otherVersions : noVersionColumn)
     return
   }
   const repeated = record[repeatedFields]
-  if (repeated) noteRepeated(notes, repeated)
+  if (repeated) for (const path of Object.keys(repeated)) countRescued(notes, path)
   const all = [rescuedCellOf(rescued, repeated), ...cells]
   addCells(rows, row, all, isDeleted, lastingCells(encoder, rescued, repeated))
   // Cleared at once, so that long values are not kept until the next row comes (P10).
@@ -209,11 +149,11 @@ type Placed = {
 
 /** Fills the cells. */
 function placeValues(encoder: RowEncoder, key: string, record: JsonObject, notes: PageNotes): Placed {
-  const { cells, placeOf, keyIndex, encodeColumn, canWiden, canRetype, knownTypes } = encoder
-  const { columns } = encoder.tableSchema
+  const { cells, placeOf, knownTypes } = encoder
+  const { keyIndex, encode, noteUnfit } = encoder.values
   const fields = Object.keys(record)
   // One call for all of them: three times as fast as asking by name.
-  const values = Object.values(record)
+  const fieldValues = Object.values(record)
   let rescued: Rescued | null = null
   let isVersionRescued = false
   let flag: Json | undefined
@@ -223,88 +163,37 @@ function placeValues(encoder: RowEncoder, key: string, record: JsonObject, notes
 
   for (let index = 0; index < fields.length; index++) {
     const field = fields[index] as string
-    const value = values[index] as Json
+    const value = fieldValues[index] as Json
     const { column, isVersion, isDeletionFlag } = placeOf(field)
     if (isDeletionFlag && flag === undefined) flag = value
     if (value === null) continue
     if (column === keyIndex) {
       if (isKey(value, key)) continue
     } else if (column >= 0) {
-      const cell = encodeColumn[column]?.(value) ?? null
+      const cell = encode[column]?.(value) ?? null
       // A field that differs only in case was there first when the cell is taken.
       if (cell !== null && cells[column] === copyNull) {
         cells[column] = cell
         countValue(notes, column)
         continue
       }
-      if (canWiden[column] && isWiderNumber(value)) notes.widen.add(columns[column]?.name ?? '')
-      else if (canRetype[column]) noteRetype(notes, column, value)
+      noteUnfit(notes, column, value)
     }
     if (column === unknownField) noteField(notes, knownTypes, field, value)
     rescued ??= []
-    rescued.push([field, value])
-    notes.rescued.set(field, (notes.rescued.get(field) ?? 0) + 1)
+    rescue(rescued, field, value)
+    countRescued(notes, field)
     isVersionRescued ||= isVersion
   }
   return { rescued, isVersionRescued, isDeleted: saysDeleted(flag) }
 }
 
-function versionCell({ versionIndexes, cells }: RowEncoder): string | undefined {
+function versionCell({ values: { versionIndexes }, cells }: RowEncoder): string | undefined {
   for (const index of versionIndexes) if (cells[index] !== copyNull) return cells[index]
   return undefined
 }
 
-function countValue({ nonNull }: PageNotes, column: number): void {
-  nonNull[column] = (nonNull[column] ?? 0) + 1
-}
-
-const encodeVersion: Encode = (value) => toVersion(value)?.toString() ?? null
-
 function isKey(value: Json, key: string): boolean {
   if (typeof value === 'string') return value === key || value.toLowerCase() === key
   return (typeof value === 'number' && `${value}` === key) || toInt64(value)?.toString() === key
-}
-
-/** Of one page: as many fields as a table can have and as are remembered besides. */
-export const mostGrowth = maxColumns + mostUnplaced
-
-const isWiderNumber = (value: Json): boolean => {
-  const text = numberText(value)
-  return text !== null && fitsNumeric(text)
-}
-
-function noteField(
-  notes: PageNotes,
-  knownTypes: ReadonlyMap<string, ColumnType>,
-  field: string,
-  value: Json,
-): void {
-  const folded = foldName(field)
-  const known = notes.fields.get(folded)
-  const type = knownTypes.get(folded) ?? typeOf(value)
-  if (type === null) return
-  if (!known && notes.fields.size >= mostGrowth && !knownTypes.has(folded)) return
-  const common = known ? commonType(known.type, type) : type
-  if (common !== known?.type) notes.fields.set(folded, { field: known?.field ?? field, type: common })
-}
-
-function noteRetype({ retype }: PageNotes, column: number, value: Json): void {
-  const [type, known] = [typeOf(value), retype.get(column)]
-  if (type !== null) retype.set(column, known ? commonType(known, type) : type)
-}
-
-function noteRepeated(notes: PageNotes, repeated: JsonObject): void {
-  for (const path of Object.keys(repeated)) notes.rescued.set(path, (notes.rescued.get(path) ?? 0) + 1)
-}
-
-function noteRejected(record: Json, notes: PageNotes, reason: string): void {
-  notes.rejected.push({ record, reason })
-}
-
-/** Earlier values of repeated fields stand apart, because the last value of such a field may need rescue as well. */
-function rescuedText(rescued: readonly [string, Json][], repeated: JsonObject | undefined): string {
-  const text = holdable(rescued)
-  if (!repeated) return text
-  const earlier = `"$repeated":${holdableValue(repeated)}`
-  return rescued.length > 0 ? `{${earlier},${text.slice(1)}` : `{${earlier}}`
 }

@@ -3,7 +3,7 @@
 import { int64, toInt64 } from '../../streams/record.ts'
 import { type Cells, minus, writeInt64, writeLargeInt64, writeTextRange, zero } from './cells.ts'
 import { type FromJson, typeRules } from './column-type.ts'
-import { copyNumber, numberText } from './numeric.ts'
+import { numberText } from './numeric.ts'
 
 // Zeros in front would make 007 and 7 one key.
 const integer = /^-?(?:0|[1-9]\d*)$/
@@ -62,7 +62,6 @@ export const bigint = typeRules({
   fromJson,
   fromDescribed,
   fromBytes,
-  textFromBytes: copyNumber,
   fitsKey: fitsInt64,
   keySql: (column) => `${column}::text`,
 })

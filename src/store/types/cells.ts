@@ -52,6 +52,8 @@ export const backslash = 0x5c
 
 /** How COPY writes null. */
 export const copyNull = '\\N'
+/** What jsonb begins with in the binary format. */
+export const jsonbVersion = Buffer.from([1])
 /** A tab, a backslash and an N, and what the next cell begins with. */
 const nullText = 0x095c4e09
 
@@ -66,6 +68,12 @@ export function writeTextByte(cells: Cells, byte: number): void {
   cells.text[cells.textEnd] = tab
   cells.text[cells.textEnd + 1] = byte
   cells.textEnd += 2
+}
+
+/** A text for COPY. */
+export function writeText(cells: Cells, cell: string): void {
+  cells.text[cells.textEnd] = tab
+  cells.textEnd += 1 + cells.text.write(cell, cells.textEnd + 1)
 }
 
 /** Copies the value as it stands in the bytes. */

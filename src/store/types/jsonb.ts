@@ -1,8 +1,10 @@
 // Objects and lists, kept as one JSON text: the same text for the same content whatever the order of fields, and always something that jsonb
 // can hold (P4, P5).
 
-import type { Json } from '../../json/json.ts'
+import { type Json, repeatedFields } from '../../json/json.ts'
+import { parseJson } from '../../json/parse.ts'
 import { isObject } from '../../streams/record.ts'
+import { type Cells, jsonbVersion, writeText } from './cells.ts'
 import { typeRules } from './column-type.ts'
 import { fitsNumeric } from './numeric.ts'
 import { escapeCopy } from './text.ts'
@@ -54,7 +56,32 @@ function holdableName(name: string): string {
     : name
 }
 
+/** Whether an object in it has a field twice. */
+export function repeatsFields(value: Json): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return Array.isArray(value) ? value.some(repeatsFields) : repeatedFields in value
+}
+
+/** Longer ones are parsed with their record. */
+const longBytes = 65_536
+
+function fromBytes(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
+  const first = bytes[start]
+  if ((first !== 0x7b && first !== 0x5b) || end - start > longBytes) return false
+  const value = parseJson(bytes.subarray(start, end))
+  const text = canonicalText(value)
+  if (repeatsFields(value) || !fitsJsonb(value, text)) return false
+  const { view, binary, binaryEnd } = cells
+  writeText(cells, escapeCopy(text))
+  const from = binaryEnd + 4
+  const length = jsonbVersion.copy(binary, from) + binary.write(text, from + jsonbVersion.length)
+  view.setInt32(binaryEnd, length)
+  cells.binaryEnd = from + length
+  return true
+}
+
 export const jsonb = typeRules({
+  fromBytes,
   fromJson(value) {
     // Only objects and arrays: with scalars, one column would hold values of several kinds.
     if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return null

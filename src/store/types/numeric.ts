@@ -111,7 +111,8 @@ const fitsInt64Sql = (number: string): string =>
   `${number} between -9223372036854775808 and 9223372036854775807`
 
 /** The text of a number as it stands there. */
-export function copyNumber(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
+function copyNumber(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
+  if (end - start > mostDigits || (bytes[start] as number) > nine) return false
   if (bytes[start] === quote) return false
   writeTextRange(cells, start, end)
   return true
