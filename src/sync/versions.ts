@@ -25,3 +25,14 @@ export function isOutOfDescent(versions: readonly bigint[]): string | false {
   const at = versions.findIndex((version, index) => index > 0 && version > (versions[index - 1] ?? version))
   return at >= 0 && `${versions[at]} behind ${versions[at - 1]}, from the newest down`
 }
+
+/** Sorted as text, 10 comes before 9: in a page that was sorted, 9 before 10 proves that it is sorted by number. */
+export function provesNumbers(versions: readonly bigint[]): boolean {
+  const isProof = (version: bigint, index: number) => {
+    const before = versions[index - 1] ?? version
+    return digitsOf(before) < digitsOf(version) && String(before) > String(version)
+  }
+  return versions.some(isProof) && isAscending(versions)
+}
+
+export const digitsOf = (version: bigint): number => String(version).length

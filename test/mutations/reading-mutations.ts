@@ -298,8 +298,8 @@ export const readingMutations: readonly Mutation[] = [
     test: 'test/unit/read-ranges.test.ts',
     name: 'a range counts as read when its page has come, and not when that is written',
     file: 'src/sync/changes/read-ranges.ts',
-    find: '    cursor: reading.cursor,\n',
-    replace: '    cursor: reading.cursor,\n    written: reading.position,\n',
+    find: "    isWhole: reading.state.name !== 'next-page',\n",
+    replace: "    isWhole: reading.state.name !== 'next-page',\n    written: reading.position,\n",
   },
   {
     promise: 'P6',
@@ -316,6 +316,14 @@ export const readingMutations: readonly Mutation[] = [
     file: 'src/sync/changes/read-ranges.ts',
     find: 'version <= last)',
     replace: 'version < last)',
+  },
+  {
+    promise: 'P6',
+    test: 'test/unit/read-ranges.test.ts',
+    name: 'the first version of a part is left to nobody',
+    file: 'src/sync/changes/ranges.ts',
+    find: 'rangeOf({ above: at, upTo })',
+    replace: 'rangeOf({ above: at + 1n, upTo })',
   },
   {
     promise: 'P6',

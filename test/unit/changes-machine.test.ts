@@ -339,6 +339,15 @@ describe('reading changes', () => {
     })
   })
 
+  it('asks of a long page only the last hundred records again, and as many behind them', () => {
+    const page = Array.from({ length: 1_000 }, (_, index) => 1_001 + index)
+    const long = { pageSize: 1_000, largePageSize: 1_000, largestAnswer: 1_000, from: 1_000n }
+    const inside = answer(start({ ...options, ...long }), ...page)
+    expect(asked(inside)).toMatchObject({ since: 1_901n, pageSize: 200 })
+    const lacked = { received: 1, rows: [{ key: 'other', version: 1_950n }] }
+    expect(asked(see(inside, lacked))).toMatchObject({ since: 1_000n, pageSize: 1_000 })
+  })
+
   it('does not take one empty answer for an empty upstream where nothing sorts (P11, P18)', () => {
     const begun = start({ ...options, from: 0n, sorting: 'refused' })
     expect(begun.action).toMatchObject({ kind: 'ask', mayBeNothing: false })

@@ -21,8 +21,8 @@ function upstreamInRounds(recordCount: number) {
     const sorted = sorts === 'descending' ? above.toReversed() : above
     return { records: sorted.slice((page - 1) * pageSize, page * pageSize), bytes: 100 }
   }
-  const nameOf = ({ since, pageSize, sorts }: ChangesRequest) =>
-    `${sorts ?? 'unsorted'} ${pageSize} above ${since}`
+  const nameOf = ({ since, page, pageSize, sorts }: ChangesRequest) =>
+    `${sorts ?? 'unsorted'} ${pageSize} above ${since}${page === 1 ? '' : `, page ${page}`}`
   // When the reader has nothing else to do.
   const answerSoon = (before: number, quietTurns: number) => {
     if (waiting.length > before) setImmediate(answerSoon, waiting.length, 0)
@@ -78,12 +78,15 @@ describe('a first load', () => {
         'unsorted 100 above 2',
       ],
     ])
-    // The ranges begin beside the last look of the proof, and the first of them has its page.
+    // Beside the last look of the proof, readers look where their parts begin; the first of them has its page.
     expect(rounds[2]?.[0]).toBe('descending 1 above 0')
     expect(rounds[2]).toHaveLength(12)
     expect(new Set(rounds[2]).size).toBe(12)
+    expect(rounds[2]?.[1]).toBe('ascending 1 above 0, page 392')
+    expect(rounds[3]).toHaveLength(12)
     // From either side.
-    expect(rounds.at(-1)).toEqual(['ascending 100 above 3599', 'descending 100 above 3599'])
+    const end = rounds.slice(-2).flat()
+    expect(end).toEqual(expect.arrayContaining(['ascending 100 above 3599', 'descending 100 above 3599']))
     expect(rounds.length).toBeLessThanOrEqual(8)
   })
 

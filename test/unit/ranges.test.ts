@@ -1,16 +1,18 @@
-// Ranges of versions that are read side by side: where they are cut, what of them is left, and where an idle reader takes over.
+// Ranges of versions that are read side by side: what of them is left, and where idle readers take over a part.
 
 import { describe, expect, it } from 'vitest'
 import {
-  cut,
+  bordersByDensity,
   densityOf,
   isFar,
-  partsFor,
+  isMiscounted,
+  pagesLeft,
+  planOf,
   type Range,
   rangeOf,
   readThrough,
+  sawRows,
   shareRead,
-  splitOf,
   splitRange,
   unreadAbove,
   unreadOf,
@@ -52,25 +54,6 @@ describe('what is left', () => {
   })
 })
 
-describe('cutting', () => {
-  it('makes parts of one width that leave nothing out', () => {
-    expect(cut([span(0, 100)], 4)).toEqual([span(0, 25), span(25, 50), span(50, 75), span(75, 100)])
-    const parts = cut([span(7, 1_000), span(5_000, 5_003)], 6)
-    expect(parts[0]?.above).toBe(7n)
-    expect(parts.at(-1)).toEqual(span(5_000, 5_003))
-    for (const [index, part] of parts.slice(1, -1).entries()) expect(part.above).toBe(parts[index]?.upTo)
-    expect(cut([span(0, 3)], 12)).toEqual([span(0, 1), span(1, 2), span(2, 3)])
-    expect(cut([], 12)).toEqual([])
-  })
-
-  it('makes no more parts than are worth two pages each', () => {
-    const unread = { upTo: 10_000n, ranges: [span(0, 10_000)] }
-    expect(partsFor(unread, { pageRows: 1_000, density: 1 })).toBe(5)
-    expect(partsFor(unread, { pageRows: 1_000, density: 0.1 })).toBe(1)
-    expect(partsFor(unread, { pageRows: 1_000, density: 0 })).toBe(1)
-  })
-})
-
 describe('how dense versions lie', () => {
   it('is measured in the upper half of a page, because a gap says nothing of what comes', () => {
     expect(densityOf(versions(1, 100_000, 100_001, 100_002, 100_003, 100_004))).toBeGreaterThan(0.9)
@@ -89,29 +72,50 @@ describe('how dense versions lie', () => {
   })
 })
 
-describe('taking over', () => {
-  const paging = { pageRows: 10, density: 1 }
+describe('sharing out', () => {
+  // A page of 12 brings ten rows or eleven.
+  const paging = { pageRows: 12, density: 1, hasRanks: true }
 
-  it('takes the upper half of the range with most rows left, above the page that is on the way', () => {
-    const ranges = [range(0, 100, { density: 0.1 }), range(100, 200, { cursor: 120n, density: 1 })]
-    expect(splitOf(ranges, paging)).toEqual({ index: 1, at: 165n })
-    expect(splitRange(range(100, 200, { cursor: 120n, written: 110n, density: 1 }), 165n)).toEqual([
-      range(100, 165, { cursor: 120n, written: 110n, density: 1 }),
-      range(165, 200, { density: 1 }),
-    ])
+  it('gives whole pages of the range with most left to idle readers, and its own reader one more', () => {
+    const ranges = [range(0, 100, { density: 0.1 }), range(100, 200, { rank: 20, endRank: 115 })]
+    expect(planOf(ranges, paging, 1)).toEqual({ index: 1, offsets: [60] })
+    expect(planOf(ranges, paging, 3)).toEqual({ index: 1, offsets: [40, 60, 80] })
+    expect(planOf(ranges, paging, 11)?.offsets).toEqual([20, 30, 40, 50, 60, 70, 80, 90])
+    expect(planOf(ranges, paging, 0)).toBe(null)
   })
 
-  it('leaves alone what is over, what cannot be cut, and what is not worth a question', () => {
-    for (const known of [{ isOver: true }, { isWhole: true }, { density: 0.001 }])
-      expect(splitOf([range(0, 1_000, known)], paging)).toBe(null)
-    expect(splitOf([range(0, 15, { density: 1 })], paging)).toBe(null)
-    expect(splitOf([range(0, 1, { density: 1_000 })], paging)).toBe(null)
+  it('leaves alone what is over, what is being looked at, and what its reader has as soon', () => {
+    for (const known of [{ isOver: true }, { isProbed: true }, { density: 0.001 }, { belowRank: 20 }])
+      expect(planOf([range(0, 1_000, known)], paging, 11)).toBe(null)
+    expect(planOf([range(0, 1_000, { endRank: 20 })], paging, 11)).toBe(null)
+    expect(planOf([range(0, 1_000, { endRank: 21 })], paging, 11)).toEqual({ index: 0, offsets: [20] })
   })
 
-  it('never takes what its reader has asked for already', () => {
-    for (let cursor = 0n; cursor < 40n; cursor++) {
-      const split = splitOf([range(0, 40, { cursor, density: 50 })], { pageRows: 1, density: 1 })
-      if (split) expect(split.at > cursor && split.at < 40n).toBe(true)
-    }
+  it('looks once as far ahead as it came, where nobody has counted what follows', () => {
+    const closer = range(0, 1_000, { rank: 50, reach: 990n, density: 0.1 })
+    expect(planOf([closer], paging, 11)).toEqual({ index: 0, offsets: [50] })
+    expect(planOf([{ ...closer, belowRank: 100 }], paging, 11)?.offsets).toBe(undefined)
+    expect(planOf([closer], { ...paging, hasRanks: false }, 11)).toBe(null)
+  })
+
+  it('counts what comes, and knows what is left of both parts', () => {
+    const read = sawRows(range(100, 200, { endRank: 95 }), versions(101, 102, 103, 104, 205))
+    expect([read.reach, read.rank, pagesLeft(read, paging)]).toEqual([104n, 4, 9.1])
+    const [lower, upper] = splitRange(read, { at: 150n, rank: 50, isCounted: true })
+    expect(lower).toEqual({ ...read, upTo: 150n, endRank: 50 })
+    expect(upper).toEqual(range(150, 200, { rankAbove: 50, rank: 50, endRank: 95, density: 1 }))
+  })
+
+  it('notices that ranks are not those of rows', () => {
+    const counted = range(0, 100, { rank: 40, endRank: 60 })
+    expect(isMiscounted(counted, true, 12)).toBe(true)
+    expect(isMiscounted(counted, false, 12)).toBe(false)
+    expect(isMiscounted({ ...counted, endRank: 50 }, true, 12)).toBe(false)
+    expect(isMiscounted({ ...counted, belowRank: 40 }, false, 12)).toBe(true)
+  })
+
+  it('knows where parts begin without ranks as well, within the range', () => {
+    const even = range(0, 100, { density: 0.5 })
+    expect(bordersByDensity(even, [10, 20, 50, 60], paging).map(({ at }) => at)).toEqual([20n, 40n])
   })
 })

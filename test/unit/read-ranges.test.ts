@@ -2,13 +2,9 @@
 
 import { describe, expect, it } from 'vitest'
 import type { Fetched } from '../../src/sync/changes/asking.ts'
+import { openRanges } from '../../src/sync/changes/early-ranges.ts'
 import { next, start } from '../../src/sync/changes/machine.ts'
-import {
-  openRanges,
-  type RangesContext,
-  type RangesProgress,
-  readInRanges,
-} from '../../src/sync/changes/read-ranges.ts'
+import { type RangesContext, type RangesProgress, readInRanges } from '../../src/sync/changes/read-ranges.ts'
 import type { Ask } from '../../src/sync/changes/state.ts'
 import { openPipeline } from '../../src/sync/pipeline.ts'
 import { openRoom } from '../../src/util/room.ts'
@@ -46,8 +42,10 @@ function begunReading() {
   return { reading, action }
 }
 
-function harness(also: Partial<RangesContext> & { readonly bytes?: number } = {}) {
-  const { bytes = 1_000, ...others } = also
+function harness(
+  also: Partial<RangesContext> & { readonly bytes?: number; readonly ignoresPage?: boolean } = {},
+) {
+  const { bytes = 1_000, ignoresPage = false, ...others } = also
   const seen = { atOnce: 0, mostAtOnce: 0, held: 0, mostHeld: 0, requests: 0 }
   const written: { readonly keys: readonly string[]; readonly progress: RangesProgress }[] = []
   const writes = openPipeline()
@@ -59,12 +57,14 @@ function harness(also: Partial<RangesContext> & { readonly bytes?: number } = {}
       signal.throwIfAborted()
       seen.requests += 1
       seen.atOnce += 1
-      seen.held += 1
+      if (!isOnlyLook) seen.held += 1
       seen.mostAtOnce = Math.max(seen.mostAtOnce, seen.atOnce)
       seen.mostHeld = Math.max(seen.mostHeld, seen.held)
       await new Promise((resolve) => setTimeout(resolve, 1))
       seen.atOnce -= 1
-      const rows = rowsOf(request.since, request.pageSize)
+      const { since, page, pageSize } = request
+      const skipped = BigInt(ignoresPage ? 0 : (page - 1) * pageSize)
+      const rows = rowsOf(since + skipped, pageSize)
       return {
         event: { kind: 'answer', page: { received: rows.length, rows } },
         records: { rows: isOnlyLook ? [] : rows, rejected: [] },
@@ -97,7 +97,8 @@ describe('reading in ranges', () => {
     expect(new Set(keys).size).toBe(keys.length)
     expect(keys.length).toBe(highest - lowest - pageSize)
     expect(seen.mostAtOnce).toBe(12)
-    expect(seen.requests).toBeLessThan((1.5 * (highest - lowest)) / pageSize)
+    // A page of ten brings eight rows or nine.
+    expect(seen.requests).toBeLessThan((1.1 * (highest - lowest)) / (pageSize - 2) + 11)
 
     const there = new Set(rowsOf(BigInt(lowest), pageSize - 1).map(({ key }) => key))
     let share = 0
@@ -114,6 +115,16 @@ describe('reading in ranges', () => {
       share = progress.share
     }
     expect(share).toBe(1)
+  })
+
+  it('shares them by how close versions lie where `Page` is ignored', async () => {
+    const { reading, action } = begunReading()
+    const { context, seen, written } = harness({ ignoresPage: true })
+    const { end } = await readInRanges(context, reading, action)
+    expect(end.unread.ranges).toEqual([])
+    expect(written.flatMap(({ keys }) => keys)).toHaveLength(highest - lowest - pageSize)
+    expect(seen.mostAtOnce).toBe(12)
+    expect(seen.requests).toBeLessThan((1.4 * (highest - lowest)) / (pageSize - 2))
   })
 
   it('holds no more answers than fit into the budget of all readers together (P10)', async () => {
@@ -137,7 +148,7 @@ describe('reading in ranges', () => {
           {
             ...context,
             async fetch(ask, signal) {
-              mostHeld = Math.max(mostHeld, ++held)
+              if (!ask.isOnlyLook) mostHeld = Math.max(mostHeld, ++held)
               return await context.fetch(ask, signal)
             },
             write: (page) =>
@@ -190,7 +201,8 @@ describe('reading in ranges', () => {
     const ranges = openRanges(() => context)
     ranges.begin(reading, action)
     await new Promise((resolve) => setTimeout(resolve, 20))
-    expect([seen.requests, written.length]).toEqual([12, 0])
+    // Eleven readers have looked where their parts begin, and all have asked for a page.
+    expect([seen.requests, written.length]).toEqual([11 + 12, 0])
     const { end } = await ranges.read(reading, action)
     expect(end).toMatchObject({ unread: { ranges: [] }, fell: null })
 

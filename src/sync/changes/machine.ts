@@ -125,6 +125,7 @@ export function start(options: ReadingOptions): Transition {
     anchor,
     anchorsTried: 0,
     cutsBeforeSort,
+    sortsNumbers: false,
     sharesVersions: false,
     fullPages: 0,
     blindSteps: 0,

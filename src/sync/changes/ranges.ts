@@ -1,6 +1,8 @@
-// A reading in ranges of versions: where it is cut, where an idle reader takes over a part, and what of it is left to read. Pure.
+// A reading in ranges of versions: how much of them is left, and where idle readers take over a part. Pure.
 //
-// No filter is needed: the path gives the lower bound, and a range is whole when a sorted page shows a version above its end.
+// No filter is needed: the path gives the lower bound, and a range is whole when a sorted page shows a version above its end. Where a part
+// begins is looked up: the record of a rank, asked for by a page of one record, has the version behind which so many pages hold just what
+// is below. Ranks only save requests. Nothing is taken for read because of one.
 
 import type { Unread, VersionRange } from '../ports/store.ts'
 import { highest } from '../versions.ts'
@@ -8,29 +10,63 @@ import { highest } from '../versions.ts'
 /** A range as one reader reads it. */
 export type Range = {
   readonly above: bigint
-  /** Its end; becomes lower when another reader takes over the upper part. */
+  /** Its end; becomes lower when other readers take over what is above. */
   readonly upTo: bigint
-  /** Everything up to here has been received. */
-  readonly cursor: bigint
+  /** The highest version that came. */
+  readonly reach: bigint
   /** Everything up to here is written, and committed with the next commit at the latest. */
   readonly written: bigint
+  /** How many rows there are up to `above` and up to `reach`, counted from where this reading began. */
+  readonly rankAbove: number
+  readonly rank: number
+  /** The rank of its last row; null: not counted. */
+  readonly endRank: number | null
+  /** The rank of its last row is lower than this. */
+  readonly belowRank: number
   /** Rows per version in the place that is being read; null: nothing came yet. */
   readonly density: number | null
-  /** Its reader is in the middle of something, such as rows that share a version, and the range must not be split. */
+  /** Its reader is in the middle of something, such as rows that share a version, and much may be behind that. */
   readonly isWhole: boolean
+  /** Versions are being looked up at which it can be split. */
+  readonly isProbed: boolean
   /** No reader goes on with it: it is read to its end, or given up. */
   readonly isOver: boolean
 }
 
+export const uncounted = { endRank: null, belowRank: Number.POSITIVE_INFINITY } as const
+
 export const rangeOf = ({ above, upTo }: VersionRange): Range => ({
   above,
   upTo,
-  cursor: above,
+  reach: above,
   written: above,
+  rankAbove: 0,
+  rank: 0,
+  ...uncounted,
   density: null,
   isWhole: false,
+  isProbed: false,
   isOver: false,
 })
+
+/** After a page of it. */
+export function sawRows(range: Range, versions: readonly bigint[]): Range {
+  const { reach, upTo, rank, density } = range
+  const came = versions.filter((version) => version > reach && version <= upTo)
+  return {
+    ...range,
+    reach: highest(came, reach),
+    rank: rank + came.length,
+    density: densityOf(versions) ?? density,
+  }
+}
+
+/** Ranks were looked up that are not those of the rows that came, as where `Page` is ignored. */
+export const isMiscounted = (
+  { rank, endRank, belowRank }: Range,
+  isAtEnd: boolean,
+  pageRows: number,
+): boolean => rank >= belowRank || (isAtEnd && endRank !== null && endRank - rank > pageRows)
 
 /** What is left above a position: reading from below has covered the rest meanwhile. */
 export const unreadAbove = ({ upTo, ranges }: Unread, position: bigint): Unread => ({
@@ -70,7 +106,7 @@ const widthOf = (ranges: readonly VersionRange[]): bigint =>
 export function densityOf(versions: readonly bigint[]): number | null {
   const middle = versions.length >> 1
   const [from, to] = [versions[middle], versions.at(-1)]
-  if (versions.length < 4 || from === undefined || to === undefined) return null
+  if (versions.length < 4 || from === undefined || to === undefined || to < from) return null
   return (versions.length - 1 - middle) / Math.max(1, Number(to - from))
 }
 
@@ -87,63 +123,95 @@ export function isFar(versions: readonly bigint[], upTo: bigint, leastRows: numb
   return rowsBetween(last, upTo, density) < leastRows ? null : { upTo, density }
 }
 
-// ── cutting ──────────────────────────────────────────────────────────────────────────────────────────────────
+// ── sharing out ──────────────────────────────────────────────────────────────────────────────────────────────
 
 export type Paging = {
   /** Rows of a page: the most that one answer held. */
   readonly pageRows: number
   /** Rows per version, assumed for a range of which nothing came yet. */
   readonly density: number
+  /** The version of a rank can be looked up. */
+  readonly hasRanks: boolean
 }
 
-/** Smaller parts do not pay: one page of theirs would mostly show what lies in the parts of other readers. */
-const pagesOfPart = 2
+/** A page shows the last row of the one before, and where `since` is inclusive perhaps one more. */
+const rowsOfPage = ({ pageRows }: Paging): number => Math.max(1, pageRows - 2)
 
-export function partsFor({ ranges }: Unread, { pageRows, density }: Paging): number {
-  return Math.max(1, Math.floor((Number(widthOf(ranges)) * density) / (pagesOfPart * pageRows)))
+/** How many pages hold what is left of a range, as far as is known. */
+export function pagesLeft({ reach, upTo, rank, endRank, belowRank, density }: Range, paging: Paging): number {
+  const estimated = Math.min(belowRank - rank, rowsBetween(reach, upTo, density ?? paging.density))
+  return Math.max(0, endRank === null ? estimated : endRank - rank) / rowsOfPage(paging)
 }
 
-/** Cuts the ranges into so many parts, or a few more, of nearly the same width. */
-export function cut(ranges: readonly VersionRange[], parts: number): readonly VersionRange[] {
-  const all = widthOf(ranges)
-  if (all === 0n) return []
-  const width = (all + BigInt(parts) - 1n) / BigInt(parts)
-  return ranges.flatMap(({ above, upTo }) => {
-    const pieces = (upTo - above + width - 1n) / width
-    const border = (piece: bigint) => above + ((upTo - above) * piece) / pieces
-    return Array.from({ length: Number(pieces) }, (_, piece) => ({
-      above: border(BigInt(piece)),
-      upTo: border(BigInt(piece) + 1n),
-    }))
+export type Plan = {
+  readonly index: number
+  /** How many rows above its reach each new part begins. The lowest is the farthest from the part of its own reader. */
+  readonly offsets: readonly number[]
+}
+
+/** With so many pages left, nobody is sooner done if another reader takes one of them over: it first has to look where. */
+const worthAlone = 2
+
+/**
+ * Which range idle readers share with its own, and where. All parts but the last are whole pages, so that no page shows rows of two
+ * parts. Its own reader gets one page more, because it goes on while the others look where their parts begin. Null: nothing is worth that.
+ */
+export function planOf(ranges: readonly Range[], paging: Paging, idle: number): Plan | null {
+  let best: { readonly index: number; readonly pages: number } | null = null
+  for (const [index, range] of ranges.entries()) {
+    if (range.isOver || range.isProbed) continue
+    const pages = pagesLeft(range, paging)
+    if (pages > (best?.pages ?? worthAlone)) best = { index, pages }
+  }
+  if (!best) return idle > 0 && paging.hasRanks ? lookAhead(ranges, paging) : null
+  const parts = Math.min(idle, Math.ceil(best.pages) - worthAlone)
+  if (parts < 1) return null
+  const own = (best.pages + parts) / (parts + 1)
+  const begins = (part: number) => Math.ceil(own + part * (own - 1)) * rowsOfPage(paging)
+  return { index: best.index, offsets: Array.from({ length: parts }, (_, part) => begins(part)) }
+}
+
+/** Of a range that seems to be read soon, and whose rows nobody has counted, as much may follow as came: rows may lie closer there. */
+function lookAhead(ranges: readonly Range[], paging: Paging): Plan | null {
+  const came = ({ rank, rankAbove }: Range) => rank - rankAbove
+  const index = ranges.findIndex(
+    (range) =>
+      !range.isOver &&
+      !range.isProbed &&
+      range.endRank === null &&
+      range.belowRank === Number.POSITIVE_INFINITY &&
+      came(range) > worthAlone * rowsOfPage(paging),
+  )
+  const range = ranges[index]
+  return range ? { index, offsets: [came(range)] } : null
+}
+
+/** A version at which a range can be split, and its rank. */
+export type Border = { readonly at: bigint; readonly rank: number; readonly isCounted: boolean }
+
+/** Where parts begin if rows lie as close everywhere as they do where the range is being read. */
+export function bordersByDensity(
+  { reach, upTo, rank, density }: Range,
+  offsets: readonly number[],
+  paging: Paging,
+): readonly Border[] {
+  const perRow = 1 / (density ?? paging.density)
+  return offsets.flatMap((offset) => {
+    const at = reach + BigInt(Math.min(2 ** 62, Math.ceil(offset * perRow)))
+    return at < upTo ? { at, rank: rank + offset, isCounted: false } : []
   })
 }
 
-export type Split = { readonly index: number; readonly at: bigint }
-
-/** Taking over a part has to win at least this much of a page. */
-const leastShare = 0.6
-
-/** Where to split the range of which most is left, so that an idle reader takes its upper part; null: no split is worth a request. */
-export function splitOf(ranges: readonly Range[], paging: Paging): Split | null {
-  let best: Split | null = null
-  let mostRows = leastShare * paging.pageRows
-  for (const [index, { cursor, upTo, density: known, isWhole, isOver }] of ranges.entries()) {
-    if (isOver || isWhole) continue
-    const density = known ?? paging.density
-    // The page that its reader is asking for now stays with the lower part.
-    const ahead = density > 0 ? BigInt(Math.ceil(Math.min(paging.pageRows / density, 2 ** 62))) : 0n
-    const from = cursor + (ahead < upTo - cursor ? ahead : 0n)
-    const at = from + (upTo - from) / 2n
-    const rows = rowsBetween(from, upTo, density)
-    if (rows <= mostRows || at <= cursor || at >= upTo) continue
-    mostRows = rows
-    best = { index, at }
-  }
-  return best
-}
-
 /** The lower part goes on as it is; the upper one is new. */
-export function splitRange(range: Range, at: bigint): readonly [Range, Range] {
-  const upper = { ...rangeOf({ above: at, upTo: range.upTo }), density: range.density }
-  return [{ ...range, upTo: at }, upper]
+export function splitRange(range: Range, { at, rank, isCounted }: Border): readonly [Range, Range] {
+  const { upTo, reach, endRank, belowRank } = range
+  const density = (rank - range.rank) / Number(at - reach)
+  const upper = {
+    ...rangeOf({ above: at, upTo }),
+    rankAbove: rank,
+    rank,
+    density,
+    ...(isCounted && { endRank, belowRank }),
+  }
+  return [{ ...range, upTo: at, endRank: isCounted ? rank : null }, upper]
 }

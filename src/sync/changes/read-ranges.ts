@@ -1,23 +1,28 @@
 // Reads what is above the position in ranges of versions, side by side: each reader walks through the states of machine.ts for its
-// range, and takes over a part of another range when it is done. All readers commit in one order, so that the position and the unread
+// range, and looks for a part of another range when it has none. All readers commit in one order, so that the position and the unread
 // ranges that a commit stores tell of everything written before it (P1, P6).
 
-import { isDeepStrictEqual } from 'node:util'
 import type { Records } from '../../streams/record.ts'
 import type { Room } from '../../util/room.ts'
+import { type Alone, openTurns } from '../../util/turns.ts'
 import type { Unread, VersionRange } from '../ports/store.ts'
+import { highest, provesNumbers } from '../versions.ts'
 import { type Fetched, nothing } from './asking.ts'
+import { lookUpBorders } from './look-up-borders.ts'
 import { next, start } from './machine.ts'
 import {
-  cut,
-  densityOf,
-  partsFor,
+  type Border,
+  bordersByDensity,
+  isMiscounted,
+  type Plan,
+  planOf,
   type Range,
   rangeOf,
   readThrough,
+  sawRows,
   shareRead,
-  splitOf,
   splitRange,
+  uncounted,
   unreadOf,
 } from './ranges.ts'
 import {
@@ -75,6 +80,12 @@ type Shared = {
   readonly readers: Reader[]
   /** Not begun yet. */
   readonly waiting: Reader[]
+  /** How many readers read a range, or look up where one can be split. */
+  busy: number
+  /** The version of a rank can be looked up. */
+  hasRanks: boolean
+  /** A page came in an order that only numbers have, not texts. */
+  sortsNumbers: boolean
   readonly alone: Alone
   readonly stop: AbortController
   largestBytes: number
@@ -88,56 +99,19 @@ type Shared = {
   news: PromiseWithResolvers<void>
 }
 
-type ReadRanges = Extract<Action, { kind: 'ranges' }>
-
-export type Ranges = {
-  /** Begins to ask before it is certain that these ranges are to be read. */
-  begin(base: Reading, action: ReadRanges): void
-  read(base: Reading, action: ReadRanges): Promise<RangesOutcome>
-  /** Drops what was begun and is not to be read. */
-  leave(): void
-}
-
-export function openRanges(contextOf: (base: Reading) => RangesContext): Ranges {
-  let begun: {
-    readonly action: ReadRanges
-    readonly certainty: PromiseWithResolvers<void>
-    readonly outcome: Promise<RangesOutcome>
-  } | null = null
-  const leave = () => {
-    begun?.certainty.reject(new Error('these ranges are not to be read'))
-    begun = null
-  }
-  return {
-    begin(base, action) {
-      const certainty = Promise.withResolvers<void>()
-      const outcome = readInRanges({ ...contextOf(base), whenCertain: certainty.promise }, base, action)
-      // `read` reports a failure. Until then it must not count as an unhandled rejection.
-      outcome.catch(() => {})
-      begun = { action, certainty, outcome }
-    },
-    async read(base, action) {
-      if (!isDeepStrictEqual(begun?.action, action)) leave()
-      const outcome = begun?.outcome ?? readInRanges(contextOf(base), base, action)
-      begun?.certainty.resolve()
-      begun = null
-      return await outcome
-    },
-    leave,
-  }
-}
-
 export async function readInRanges(
   context: RangesContext,
   base: Reading,
-  { unread, density }: Pick<ReadRanges, 'unread' | 'density'>,
+  { unread, density }: Pick<Extract<Action, { kind: 'ranges' }>, 'unread' | 'density'>,
 ): Promise<RangesOutcome> {
   const pageRows = Math.max(1, base.largestAnswer)
-  const parts = Math.min(context.readers, partsFor(unread, { pageRows, density }))
-  const readers = cut(unread.ranges, parts).map((range) => openReader(base, rangeOf(range)))
+  const readers = unread.ranges.map((range) => openReader(base, rangeOf(range)))
   const shared: Shared = {
     ...{ context, base, unread, density, readers, pageRows },
     waiting: [...readers],
+    busy: 0,
+    hasRanks: true,
+    sortsNumbers: base.sortsNumbers,
     largestBytes: context.largestBytes,
     alone: openTurns(),
     stop: new AbortController(),
@@ -155,8 +129,21 @@ export async function readInRanges(
   await Promise.all(reading)
   if (shared.failure) throw shared.failure.error
   const left = unreadOf(rangesOf(shared), unread.upTo)
-  return { end: { kind: 'ranges', unread: left, fell: shared.fell }, hasYielded: shared.hasYielded }
+  const end = { kind: 'ranges', unread: left, fell: shared.fell } as const
+  return {
+    end: sharesVersions(shared) ? { ...end, tied: reachOf(shared) } : end,
+    hasYielded: shared.hasYielded,
+  }
 }
+
+const sharesVersions = ({ base, readers }: Shared): boolean =>
+  base.sharesVersions || readers.some(({ transition }) => transition.reading.sharesVersions)
+
+const reachOf = ({ readers }: Shared): bigint =>
+  highest(
+    readers.map(({ range }) => range.reach),
+    0n,
+  )
 
 function openReader(base: Reading, range: Range): Reader {
   const { sorting, largestAnswer } = base
@@ -191,10 +178,10 @@ function tellNews(shared: Shared): void {
 
 async function readOn(shared: Shared): Promise<void> {
   while (!isStopped(shared)) {
-    const mine = shared.waiting.shift() ?? takeOver(shared)
-    if (mine) await readRange(shared, mine)
+    const mine = shared.waiting.shift()
+    if (mine) await busyWith(shared, 1, () => readRange(shared, mine))
     else if (shared.readers.every(({ range }) => range.isOver)) return
-    else {
+    else if (!(await shareOut(shared))) {
       beIdle(shared)
       // Another reader may still find that so much is left in its range that a part can be taken over.
       await shared.news.promise
@@ -202,28 +189,79 @@ async function readOn(shared: Shared): Promise<void> {
   }
 }
 
+async function busyWith<Result>(
+  shared: Shared,
+  readers: number,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  shared.busy += readers
+  try {
+    return await work()
+  } finally {
+    shared.busy -= readers
+  }
+}
+
 function beIdle(shared: Shared): void {
   // A reader that is in the middle of something may still find much behind it.
-  if (shared.wasIdle || rangesOf(shared).some(({ isWhole, isOver }) => isWhole && !isOver)) return
+  const mayFindMore = ({ isWhole, isProbed, isOver }: Range) => (isWhole || isProbed) && !isOver
+  if (shared.wasIdle || sharesVersions(shared) || rangesOf(shared).some(mayFindMore)) return
   shared.wasIdle = true
   shared.context.onIdle?.()
 }
 
-function takeOver(shared: Shared): Reader | null {
-  const { readers, base } = shared
-  const split = splitOf(rangesOf(shared), shared)
-  const owner = split && readers[split.index]
-  if (!split || !owner) return null
-  const [lower, upper] = splitRange(owner.range, split.at)
-  const { reading } = owner.transition
+/** Splits the range with most left, for all idle readers at once. Returns whether anything is known now that was not. */
+async function shareOut(shared: Shared): Promise<boolean> {
+  const { readers, context, waiting, busy } = shared
+  const plan = planOf(rangesOf(shared), shared, context.readers - busy - waiting.length)
+  const owner = plan && readers[plan.index]
+  if (!owner) return false
+  owner.range = { ...owner.range, isProbed: true }
+  const known = { readers: readers.length, belowRank: owner.range.belowRank }
+  const { borders, belowRank } = await busyWith(shared, plan.offsets.length, () =>
+    findBorders(shared, owner.range, plan),
+  )
+  owner.range = { ...owner.range, isProbed: false }
+  const last = borders.reduce((lower, border) => split(shared, lower, border), owner)
+  last.range = { ...last.range, belowRank: Math.min(last.range.belowRank, belowRank) }
+  const isNews = readers.length > known.readers || belowRank < known.belowRank
+  if (isNews) tellNews(shared)
+  return isNews
+}
+
+async function findBorders(shared: Shared, range: Range, { offsets }: Plan) {
+  const { context, stop } = shared
+  if (shared.hasRanks) {
+    const signal = AbortSignal.any([context.signal, stop.signal])
+    const found = await lookUpBorders((asked) => context.fetch(asked, signal), range, offsets)
+    shared.sortsNumbers ||= provesNumbers(found.borders.map(({ at }) => at))
+    if (!found.isRefused) return found
+    if (!isStopped(shared)) giveUpRanks(shared)
+  }
+  return { borders: bordersByDensity(range, offsets, shared), belowRank: range.belowRank }
+}
+
+function giveUpRanks(shared: Shared): void {
+  shared.hasRanks = false
+  for (const reader of shared.readers) reader.range = { ...reader.range, ...uncounted, density: null }
+}
+
+/** Returns whose range ends where that of the owner did. */
+function split(shared: Shared, owner: Reader, border: Border): Reader {
+  const { range, transition } = owner
+  // Its reader may have come further meanwhile.
+  if (range.isOver || border.at <= range.reach || border.at >= range.upTo) return owner
+  const [lower, upper] = splitRange(range, border)
+  const { reading } = transition
   owner.range = lower
   // The owner may be waiting for a page. What that page shows above the new end is left to the new reader.
   owner.transition = {
-    ...owner.transition,
+    ...transition,
     reading: { ...reading, options: { ...reading.options, until: lower.upTo } },
   }
-  const mine = openReader(base, upper)
-  readers.splice(split.index + 1, 0, mine)
+  const mine = openReader(shared.base, upper)
+  shared.readers.splice(shared.readers.indexOf(owner) + 1, 0, mine)
+  shared.waiting.push(mine)
   return mine
 }
 
@@ -250,7 +288,7 @@ async function takeStep(shared: Shared, mine: Reader): Promise<void> {
       return await ask(shared, mine, action)
     case 'count': {
       const keys = await context.countAround(action.around)
-      await see(shared, mine, { event: { kind: 'count', keys }, records: nothing, onDone() {} })
+      await see(shared, mine, { asked: null, event: { kind: 'count', keys }, records: nothing, onDone() {} })
       return
     }
     case 'breach':
@@ -277,21 +315,28 @@ async function ask(shared: Shared, mine: Reader, asked: Ask): Promise<void> {
     shared.largestBytes = Math.max(shared.largestBytes, bytes)
     await context.whenCertain
     if (shared.fell || shared.failure) return
-    isWritten = await see(shared, mine, { event, records, onDone: place.leave })
+    isWritten = await see(shared, mine, { asked, event, records, onDone: place.leave })
   } finally {
     if (!isWritten) place.leave()
   }
 }
 
-type Seen = { readonly event: Event; readonly records: Records; readonly onDone: () => void }
+type Seen = {
+  readonly asked: Ask | null
+  readonly event: Event
+  readonly records: Records
+  readonly onDone: () => void
+}
 
 /** Returns whether the records are being written. */
-async function see(shared: Shared, mine: Reader, { event, records, onDone }: Seen): Promise<boolean> {
+async function see(shared: Shared, mine: Reader, { asked, event, records, onDone }: Seen): Promise<boolean> {
   const before = mine.transition.reading
   // Full pages are counted over all ranges, so that pages are looked at from inside as often as in a single reading.
-  const transition = next({ ...before, fullPages: shared.fullPages }, event)
+  const { fullPages, sortsNumbers } = shared
+  const transition = next({ ...before, fullPages, sortsNumbers }, event)
   const { reading, action, effects } = transition
   shared.fullPages = reading.fullPages
+  shared.sortsNumbers ||= reading.sortsNumbers
   shared.fell ??= whatFell(transition, event)
   if (shared.fell) {
     leaveOff(shared)
@@ -299,10 +344,9 @@ async function see(shared: Shared, mine: Reader, { event, records, onDone }: See
   }
   mine.transition = transition
   if (event.kind === 'answer') shared.pageRows = Math.max(shared.pageRows, event.page.received)
+  if (event.kind === 'answer' && asked?.isOnlyLook === false) count(shared, mine, versionsOf(event.page))
   mine.range = {
     ...mine.range,
-    cursor: reading.cursor,
-    density: (event.kind === 'answer' ? densityOf(versionsOf(event.page)) : null) ?? mine.range.density,
     isWhole: reading.state.name !== 'next-page',
     // A scan would not stop at the end of the range, so the range is given up.
     isOver: action.kind === 'end' || reading.state.name === 'passes',
@@ -318,6 +362,12 @@ async function see(shared: Shared, mine: Reader, { event, records, onDone }: See
     onDone,
   })
   return true
+}
+
+function count(shared: Shared, mine: Reader, versions: readonly bigint[]): void {
+  const isAtEnd = versions.some((version) => version > mine.range.upTo)
+  mine.range = sawRows(mine.range, versions)
+  if (isMiscounted(mine.range, isAtEnd, shared.pageRows)) giveUpRanks(shared)
 }
 
 function whatFell({ reading, effects: { retreat } }: Transition, event: Event): RangesEnd['fell'] {
@@ -344,17 +394,5 @@ function ownRecords(
   return {
     ...others,
     rows: rows.filter(({ version }) => version === null || (version > above && version <= last)),
-  }
-}
-
-type Alone = (work: () => Promise<void>) => Promise<void>
-
-/** One at a time, in the order in which they came. */
-function openTurns(): Alone {
-  let last: Promise<void> = Promise.resolve()
-  return (work) => {
-    const mine = last.then(work)
-    last = mine.catch(() => {})
-    return mine
   }
 }

@@ -145,6 +145,8 @@ export type Reading<Name extends StateName = StateName> = {
   readonly anchorsTried: number
   /** The upstream cuts answers before it sorts them. */
   readonly cutsBeforeSort: boolean
+  /** A page came in an order that only numbers have, not texts. */
+  readonly sortsNumbers: boolean
   /** Some rows share one version. */
   readonly sharesVersions: boolean
   /** How many full pages came. */
@@ -177,6 +179,8 @@ export type RangesEnd = {
   readonly unread: Unread
   /** Why the ranges were given up: the order that they rely on does not hold, or `Sorts` was refused. Null: they were not. */
   readonly fell: { readonly how: 'out of order' | 'cut' | 'refused'; readonly why: string } | null
+  /** The highest version that came, where some rows share versions; left out: none do. */
+  readonly tied?: bigint
 }
 
 export type Ask = {

@@ -1,6 +1,7 @@
 // Key-set reading, where most answers are judged: page 1 of what is above the position.
 
 import { continueListing, type SeenPage, wantedKeys } from '../../lists/listing.ts'
+import { provesNumbers } from '../../versions.ts'
 import { type Move, type Rule, row, rule } from '../rules.ts'
 import {
   type Anchor,
@@ -155,7 +156,7 @@ export const nextPageRow = row<'next-page', SeenNextPage>({
     rule(
       'versions grow by a digit',
       'longer-versions',
-      ({ reading, page }) => isPerhapsText(reading.cursor, page),
+      ({ reading, page }) => isPerhapsText(reading, reading.cursor, page),
       ({ reading, page }) => ({ reading: { ...reading, state: { name: 'longer-versions', page } } }),
     ),
     pastTheRange,
@@ -216,22 +217,22 @@ function askedBeside(reading: Reading<'next-page'>): readonly Ask[] {
   const { cursor, sorting, options, state } = reading
   if (sorting === 'unknown') return options.keepsPageSize && cursor === 0n ? questionsOfProof(0n) : []
   if (!state.isPerhapsLast) return []
-  const newestAlone = { received: 1, rows: [{ key: '', version: cursor + 1n }] }
-  return [questionOfEnd(askEnd(reading, observe(reading, state, newestAlone)))]
+  const versions = state.since < cursor ? [state.since + 1n, cursor + 1n] : [cursor + 1n]
+  const likely = { received: versions.length, rows: versions.map((version) => ({ key: '', version })) }
+  return [questionOfEnd(askEnd(reading, observe(reading, state, likely)))]
 }
 
 function seeNextPage(reading: Reading<'next-page'>, answer: SeenPage): SeenNextPage {
   const page = observe(reading, reading.state, answer)
   const fullPages = reading.fullPages + (page.isPerhapsCut ? 1 : 0)
   const blindSteps = page.last > reading.cursor + 1n ? 0 : reading.blindSteps
-  return { reading: { ...reading, fullPages, blindSteps }, page }
+  const sortsNumbers = reading.sortsNumbers || provesNumbers(page.versions)
+  return { reading: { ...reading, fullPages, blindSteps, sortsNumbers }, page }
 }
 
 /** The anchor, if the answer should show it and does not: the answer is empty, begins above the anchor, or is whole. */
-function whatIsLacking({
-  reading: { anchor, sorting, state, cutsBeforeSort },
-  page,
-}: SeenNextPage): Anchor | false {
+function whatIsLacking({ reading, page }: SeenNextPage): Anchor | false {
+  const { anchor, sorting, state, cutsBeforeSort } = reading
   if (anchor === null || page.since >= anchor.version) return false
   if (state.below !== null && state.below <= anchor.version) return false
   // The anchor has its place on a later page; the user's rights may have shortened this one. It has to come before the reading ends.
@@ -240,7 +241,7 @@ function whatIsLacking({
   const beginsBehind =
     sorting === 'proven' &&
     page.versions.every((version) => version > anchor.version) &&
-    !isPerhapsText(anchor.version, page)
+    !isPerhapsText(reading, anchor.version, page)
   return (page.received === 0 || beginsBehind || !page.isPerhapsCut) && anchor
 }
 

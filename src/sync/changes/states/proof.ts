@@ -2,7 +2,7 @@
 
 import { detected } from '../../capabilities.ts'
 import type { SeenPage } from '../../lists/listing.ts'
-import { highest, outOfOrder } from '../../versions.ts'
+import { digitsOf, highest, outOfOrder } from '../../versions.ts'
 import { judge, proofQuestions, type SortingVerdict } from '../proof-of-sorting.ts'
 import { type Far, isFar } from '../ranges.ts'
 import { otherwise, row, rule } from '../rules.ts'
@@ -116,15 +116,9 @@ export const questionsOfProof = (since: bigint): readonly Ask[] =>
 /** Some of them may be no rows, and have no version. */
 const fromTheEnd = 100
 
-/** Versions of the page have more digits than what was read, and it does not show a version like 9 before one like 10. */
-export const isPerhapsText = (cursor: bigint, { last, versions }: ObservedPage): boolean =>
-  digitsOf(last) > digitsOf(cursor) &&
-  !versions.some((version, index) => {
-    const before = versions[index - 1] ?? version
-    return digitsOf(before) < digitsOf(version) && String(before) > String(version)
-  })
-
-const digitsOf = (version: bigint): number => String(version).length
+/** Versions of the page have more digits than what was read, and no page has shown a version like 9 before one like 10. */
+export const isPerhapsText = ({ sortsNumbers }: Reading, cursor: bigint, { last }: ObservedPage): boolean =>
+  !sortsNumbers && digitsOf(last) > digitsOf(cursor)
 
 export const longerVersionsRow = row<'longer-versions', SeenLonger>({
   asks: 'Versions have one digit more. Are numbers sorted as text? A look at the end.',

@@ -14,8 +14,12 @@ const enoughVersions = 8
 export const isRechecked = ({ fullPages }: Reading, page: ObservedPage): boolean =>
   page.isPerhapsCut && (fullPages & (fullPages - 1)) === 0 && new Set(page.versions).size >= enoughVersions
 
-/** A version in the middle. If the page is the beginning of what there is, it holds every record between this and its last version. */
-const middleOf = ({ versions }: ObservedPage): bigint => versions[versions.length >> 1] ?? 0n
+/** The last rows of a page, at most so many, are asked for again, with as many behind them. Of a long page that tells as much as half. */
+const rowsAgain = 100
+
+/** A version in it. If the page is the beginning of what there is, it holds every record between this and its last version. */
+const middleOf = ({ versions }: ObservedPage): bigint =>
+  versions[Math.max(versions.length >> 1, versions.length - rowsAgain)] ?? 0n
 
 export const recheck = (reading: Reading, within: ObservedPage): Reading<'recheck-page'> => ({
   ...reading,
@@ -60,7 +64,8 @@ export const recheckPageRow = row<'recheck-page', SeenRecheck>({
   action: ({ state, options: { largePageSize } }) => {
     const { within, middle, question } = state
     const since = question === 'the page again' ? within.since : middle
-    const pageSize = Math.min(within.pageSize, largePageSize)
+    const rows = question === 'the page again' ? largePageSize : 2 * rowsAgain
+    const pageSize = Math.min(within.pageSize, rows)
     return ask({ since, page: 1, pageSize, sorts: 'ascending' }, { isOnlyLook: true })
   },
   see: (reading, event) => judgeRecheck(reading, pageOf(event)),

@@ -76,8 +76,10 @@ export const rangesRow = row<'ranges', SeenRanges>({
   action: ({ state: { unread, density } }) => ({ kind: 'ranges', unread, density }),
   see: (reading, event) => {
     if (event.kind !== 'ranges') throw new Error(`A ${event.kind} came that nobody asked for`)
-    const { unread, fell } = event
-    return { reading: { ...advance(reading, readThrough(unread)), unread }, unread, fell }
+    const { unread, fell, tied } = event
+    const sharesVersions = reading.sharesVersions || tied !== undefined
+    const after = { ...advance(reading, readThrough(unread)), unread, sharesVersions }
+    return { reading: after, unread, fell, ...(tied !== undefined && { tied }) }
   },
   rules: [
     rule(
@@ -102,7 +104,7 @@ export const rangesRow = row<'ranges', SeenRanges>({
       'all read',
       'next-page',
       ({ unread }) => unread.ranges.length === 0,
-      ({ reading }) => ({ reading: behindRanges({ ...reading, unread: null }) }),
+      ({ reading, tied }) => ({ reading: behindRanges({ ...reading, unread: null }, tied) }),
     ),
     // The lowest range that is left is read from below, page after page. The others are taken up again behind it.
     otherwise('one could not be read to its end', 'next-page', ({ reading, unread }) => ({
@@ -111,9 +113,12 @@ export const rangesRow = row<'ranges', SeenRanges>({
   ],
 })
 
-/** Ranges end just below what was the newest record when they began, so probably that one alone is left. */
-function behindRanges(before: Reading): Reading<'next-page'> {
-  const reading = nextPage(before)
+/**
+ * Ranges end just below what was the newest record when they began, so probably that one alone is left. Where rows share versions, the
+ * one before is asked for as well: when it is shown from the other end too, nothing is left between them.
+ */
+function behindRanges(before: Reading, tied: bigint = before.cursor + 1n): Reading<'next-page'> {
+  const reading = nextPage(before, tied - 1n)
   return { ...reading, state: { ...reading.state, isPerhapsLast: reading.options.until === null } }
 }
 
@@ -130,8 +135,10 @@ const unreadAhead = ({ unread }: Reading, { last }: ObservedPage): Unread | null
   unread !== null && unread.upTo >= last ? unread : null
 
 /** Where reading in ranges ends: where the wanted range ends, or just below the highest version known. What is newer is read afterwards. */
-const endOfMuch = ({ options, goal }: Reading): bigint | null =>
-  options.until ?? (goal === null ? null : goal - 1n)
+const endOfMuch = ({ options, goal, highestServed }: Reading): bigint | null => {
+  const top = goal ?? highestServed
+  return options.until ?? (top === null ? null : top - 1n)
+}
 
 const mayBegin = ({ reading, page }: SeenSorted): boolean =>
   (reading.options.load?.readers ?? 1) > 1 && unreadAhead(reading, page) === null
@@ -139,7 +146,11 @@ const mayBegin = ({ reading, page }: SeenSorted): boolean =>
 function isMuchAbove(seen: SeenSorted): Far | false {
   const { reading, page } = seen
   const upTo = endOfMuch(reading)
-  return upTo !== null && mayBegin(seen) && (isFar(page.versions, upTo, leastRows(reading)) ?? false)
+  // Where so many full pages came, versions lie closer than those before them did: as much may follow.
+  const isLong = reading.fullPages >= (reading.options.load?.leastPages ?? 0)
+  return (
+    upTo !== null && mayBegin(seen) && (isFar(page.versions, upTo, isLong ? 0 : leastRows(reading)) ?? false)
+  )
 }
 
 export const leastRows = ({ options: { load }, largestAnswer }: Reading): number =>
