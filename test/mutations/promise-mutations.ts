@@ -125,19 +125,22 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P1',
     name: 'the position is committed before its rows',
     file: 'src/store/writing/commit-page.ts',
-    find: `    const merged = await writeQuickly(client, context, page, { ...asked, begin })
+    find: `    const merged = await writeQuickly(client, context, page, { ...asked, begin: beginOnce })
     // P1, P2: the position goes last, behind the commit that it rests on.
     await turn.take()
-    return await end(client, context, page, {
-      merged,
-      rejected: encoded.rejected,
-      columnsVersion: table.tableSchema.version,
-    })
+    const ending = { merged, rejected: encoded.rejected, columnsVersion: table.tableSchema.version }
+    if (!hasBegun) {
+      const left = await leaveUnchanged(client, context, page, ending)
+      if (left) return left
+      await client.query(begin())
+    }
+    return await end(client, context, page, ending)
 `,
     replace: `    const counts = { rowsRead: 0, inserted: 0, updated: 0, quarantined: 0 }
     const first = await context.positions.advance(client, { to: page.to, unread: null, table: context.stream.name, counts })
-    const merged = await writeQuickly(client, context, page, { ...asked, begin })
+    const merged = await writeQuickly(client, context, page, { ...asked, begin: beginOnce })
     await turn.take()
+    if (!hasBegun) await client.query(begin())
     const ending = { merged, rejected: encoded.rejected, columnsVersion: table.tableSchema.version }
     return { ...(await end(client, context, page, ending)), position: first.position }
 `,
@@ -252,9 +255,9 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P7',
     name: 'one listing without a row is enough',
     file: 'src/store/runs/absences.ts',
-    find: "from: 'tidemark.suspect as before',\n          where: `before.stream = $1 and before.key = ${keyText(tableSchema)}\n            and not exists (select from ${seenKeysTable} as seen where seen.key = before.key and",
+    find: "from: 'tidemark.suspect as before',\n          where: `before.stream = $1 and before.key = ${keyText(tableSchema)}\n            and not exists (select from ${seen.sql(2)} as seen where seen.key = before.key)",
     replace:
-      'where: `$1::text is not null\n            and not exists (select from ${seenKeysTable} as seen where seen.key = ${keyText(tableSchema)} and',
+      'where: `$1::text is not null\n            and not exists (select from ${seen.sql(2)} as seen where seen.key = ${keyText(tableSchema)})',
   },
   {
     ...deletes,
@@ -427,9 +430,9 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P8',
     name: 'a page is committed in two parts',
     file: 'src/store/writing/commit-page.ts',
-    find: 'const merged = await writeQuickly(client, context, page, { ...asked, begin })\n',
+    find: 'const merged = await writeQuickly(client, context, page, { ...asked, begin: beginOnce })\n',
     replace:
-      "const merged = await writeQuickly(client, context, page, { ...asked, begin })\n    await client.query('commit; begin')\n",
+      "const merged = await writeQuickly(client, context, page, { ...asked, begin: beginOnce })\n    if (hasBegun) await client.query('commit; begin')\n",
   },
   {
     ...log,

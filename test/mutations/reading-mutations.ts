@@ -136,8 +136,8 @@ export const readingMutations: readonly Mutation[] = [
     test: 'test/integration/store-seen-keys.test.ts',
     name: 'what an earlier listing showed counts for the next',
     file: 'src/store/runs/seen-keys.ts',
-    find: 'if (pageNumber === 1)',
-    replace: 'if (pageNumber < 0)',
+    find: 'if (number === 1) await',
+    replace: 'if (number < 0) await',
   },
   {
     ...decisions,

@@ -17,7 +17,7 @@ import { isRejected, noteApproved, storeBlockedDeletions } from './blocked-delet
 import { withinLease } from './lease.ts'
 import { someKeys } from './missing-rows.ts'
 import type { RunParts } from './run.ts'
-import { seenKeysTable } from './seen-keys.ts'
+import { type SeenSince, seenKeysTable } from './seen-keys.ts'
 
 /** The row's key as text, for joining with what was seen. */
 const keyText = (tableSchema: TableSchema): string =>
@@ -77,24 +77,23 @@ const nothing: Absences = { marked: 0, waiting: 0, blocked: 0 }
 export function listAbsencesOf(parts: RunParts): ListAbsences {
   const { session, stream, seenKeys } = parts
   const { client } = session
-  /** Null while there is no table. */
-  const open = async () => {
+  const compare = async (firstPage: number) => {
     const tableSchema = await readTableSchema(client, stream)
-    if (tableSchema) await seenKeys.analyze()
-    return tableSchema
+    if (!tableSchema) return null
+    const seen = await seenKeys.since(firstPage)
+    return { tableSchema, seen, compared: await compareWithSeen(client, tableSchema, seen) }
   }
   return {
     count: (firstPage) =>
-      session.afterWrites(async () => {
-        const tableSchema = await open()
-        return tableSchema ? (await compareWithSeen(client, tableSchema, firstPage)).missing : 0
-      }),
+      session.afterWrites(async () => (await compare(firstPage))?.compared.shortfall.missing ?? 0),
     settle: (firstPage, approved = 0) =>
       session.afterWrites(async () => {
-        const tableSchema = await open()
-        if (!tableSchema) return nothing
+        const found = await compare(firstPage)
+        if (!found) return nothing
+        const { tableSchema, seen, compared } = found
+        if (compared.shortfall.missing === 0 && !compared.isNoted && approved === 0) return nothing
         const absences = await withinLease(client, session.lease, () =>
-          settle(client, tableSchema, firstPage, approved),
+          settle(client, tableSchema, seen, approved),
         )
         parts.onMarked(absences.marked)
         return absences
@@ -102,31 +101,37 @@ export function listAbsencesOf(parts: RunParts): ListAbsences {
   }
 }
 
+/** `isNoted`: rows are missed, or deletions blocked, since an earlier listing. */
+type Compared = { readonly shortfall: Shortfall; readonly isNoted: boolean }
+
 async function compareWithSeen(
   client: ClientBase,
   tableSchema: TableSchema,
-  firstPage: number,
-): Promise<Shortfall> {
-  const { rows } = await client.query<Shortfall>(
+  seen: SeenSince,
+): Promise<Compared> {
+  const { rows } = await client.query<Shortfall & { is_noted: boolean }>(
     `select count(*)::int as living, count(*) filter (where seen.key is null)::int as missing,
        (bit_xor(hashtextextended(${keyText(tableSchema)}, 0)) filter (where seen.key is null))::text as fingerprint,
-       (select count(*)::int from ${seenKeysTable} where last_page >= $1) as seen
+       (select count(*)::int from ${seen.sql(1)} as shown) as seen,
+       exists (select from tidemark.suspect where stream = $2)
+         or exists (select from tidemark.stream where name = $2 and blocked_deletions is not null) as is_noted
      from ${qualified(tableSchema.stream)} as mine
-     left join ${seenKeysTable} as seen on seen.key = ${keyText(tableSchema)} and seen.last_page >= $1
+     left join ${seen.sql(1)} as seen on seen.key = ${keyText(tableSchema)}
      where mine._deleted_at is null`,
-    [firstPage],
+    [seen.value, tableSchema.stream.name],
   )
-  return rows[0] ?? { living: 0, missing: 0, seen: 0 }
+  const { is_noted: isNoted = true, ...shortfall } = rows[0] ?? { living: 0, missing: 0, seen: 0 }
+  return { shortfall, isNoted }
 }
 
 async function settle(
   client: ClientBase,
   tableSchema: TableSchema,
-  firstPage: number,
+  seen: SeenSince,
   approved: number,
 ): Promise<Absences> {
   const { name } = tableSchema.stream
-  const shortfall = await compareWithSeen(client, tableSchema, firstPage)
+  const { shortfall } = await compareWithSeen(client, tableSchema, seen)
   const { missing } = shortfall
   const isBlocked =
     missing > approved && (isDoubtful(shortfall) || (await isRejected(client, name, shortfall)))
@@ -137,17 +142,17 @@ async function settle(
       : await markAbsent(client, tableSchema, {
           from: 'tidemark.suspect as before',
           where: `before.stream = $1 and before.key = ${keyText(tableSchema)}
-            and not exists (select from ${seenKeysTable} as seen where seen.key = before.key and seen.last_page >= $2)`,
-          values: [name, firstPage],
+            and not exists (select from ${seen.sql(2)} as seen where seen.key = before.key)`,
+          values: [name, seen.value],
         })
   await storeBlockedDeletions(client, name, isBlocked ? shortfall : null)
   if (approved > 0 && !isBlocked) await noteApproved(client, name)
   if (isBlocked) {
     // Even if the listing proves nothing else: a record that it showed is not absent.
     await client.query(
-      `delete from tidemark.suspect using ${seenKeysTable} as seen
-       where suspect.stream = $1 and suspect.key = seen.key and seen.last_page >= $2`,
-      [name, firstPage],
+      `delete from tidemark.suspect using ${seen.sql(2)} as seen
+       where suspect.stream = $1 and suspect.key = seen.key`,
+      [name, seen.value],
     )
     return { ...nothing, blocked: missing }
   }
@@ -157,10 +162,8 @@ async function settle(
     `insert into tidemark.suspect (stream, key)
      select $1, ${keyText(tableSchema)} from ${qualified(tableSchema.stream)} as mine
      where mine._deleted_at is null
-       and not exists (
-         select from ${seenKeysTable} as seen where seen.key = ${keyText(tableSchema)} and seen.last_page >= $2
-       )`,
-    [name, firstPage],
+       and not exists (select from ${seen.sql(2)} as seen where seen.key = ${keyText(tableSchema)})`,
+    [name, seen.value],
   )
   return { marked, waiting: waiting ?? 0, blocked: 0 }
 }

@@ -14,6 +14,7 @@ import { nextBackfill } from '../book/backfills.ts'
 import { positionAt, reachedAt, readVersionField } from '../book/checkpoints.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import type { Database } from '../server/connect.ts'
+import { openDictionaries } from '../writing/dictionary.ts'
 import { absentRowsOf, listAbsencesOf } from './absences.ts'
 import { longestSilenceMs } from './lease.ts'
 import { thinHistory } from './ledger.ts'
@@ -126,6 +127,7 @@ export function openStore({
 }: Options): Store {
   const { pool } = database
   const lastThinned = new Map<string, number>()
+  const dictionaryOf = openDictionaries()
 
   function knownStream(name: string): Stream {
     const stream = streams.find((candidate) => candidate.name === name)
@@ -174,7 +176,7 @@ export function openStore({
       if ((kind === 'backfill') !== (id !== null))
         throw new Error('An id belongs to a run of kind backfill, and to no other.')
       return await takeRun({
-        ...{ pool, kind, related, silenceMs, waitsFor, beforeRun, log },
+        ...{ pool, kind, related, silenceMs, waitsFor, beforeRun, dictionaryOf, log },
         stream: knownStream(name),
         needs: kindsOfRuns[kind],
         backfill: id,

@@ -8,6 +8,7 @@ import type { Busy, Position, Run, RunCore, RunEnd, RunRoles } from '../../sync/
 import type { RelatedOptions } from '../book/related.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
 import type { PositionStore } from '../writing/commit-page.ts'
+import type { Dictionary } from '../writing/dictionary.ts'
 import type { MergeReturns } from '../writing/merge-sql.ts'
 import { openWriters, type Writers } from '../writing/writers.ts'
 import {
@@ -54,6 +55,7 @@ export type RunOptions<Kind extends RunKind> = {
   readonly beforeRun: (client: ClientBase) => Promise<void>
   /** What requests to a service wait for. */
   readonly waitsFor: (service: ServiceName) => Waiting | null
+  readonly dictionaryOf: (table: string) => Dictionary
   /** Called after a run that changed something. */
   readonly afterChange: (stream: string) => Promise<void>
 }
@@ -233,7 +235,7 @@ async function finish(ending: Ending, end: RunEnd): Promise<void> {
     let failure: unknown
     try {
       const isIdle = end.status === 'done' && hasChangedNothing(totals, positions.start)
-      await writers.flushDictionaries(pool)
+      await writers.flushDictionaries(pool, isIdle)
       await positions.end(pool, end)
       await endRun(pool, session.lease, totals, { ...end, isIdle, steps: recorder.steps(end) })
       if (!isIdle) await options.afterChange(stream.name)

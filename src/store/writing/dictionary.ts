@@ -1,5 +1,5 @@
-// The data dictionary: how often each field came, came empty, or was rescued. Counted in memory while a run lasts, added
-// to the table once at its end.
+// The data dictionary: how often each field came, came empty, or was rescued. Counted in memory, and added to the table at the end of a
+// run that changed something, and otherwise once an hour: records that come again unchanged say little that is not known.
 
 import { mostUnplaced } from '../../streams/field-types.ts'
 import type { Tally } from '../encoding/page.ts'
@@ -12,18 +12,83 @@ type FieldCounts = { nonNull: number; rescued: number }
 export type Dictionary = {
   count(tally: Tally): void
   flush(client: Queryable, stream: string): Promise<void>
+  /** The same, if it was not done for an hour. */
+  flushNowAndThen(client: Queryable, stream: string): Promise<void>
+}
+
+const flushEveryMs = 3_600_000
+
+/** Those of a store, by the name of the table. */
+export function openDictionaries(): (table: string) => Dictionary {
+  const opened = new Map<string, Dictionary>()
+  return (table) => {
+    const dictionary = opened.get(table) ?? startDictionary()
+    opened.set(table, dictionary)
+    return dictionary
+  }
 }
 
 export function startDictionary(): Dictionary {
   const fields = new Map<string, FieldCounts>()
   const newFields = new Map<string, string>()
   let records = 0
+  let flushedMs = Number.NEGATIVE_INFINITY
 
   const countsOf = (field: string): FieldCounts => {
     const folded = foldName(field)
     const counts = fields.get(folded) ?? { nonNull: 0, rescued: 0 }
     fields.set(folded, counts)
     return counts
+  }
+
+  /** What is counted meanwhile, by another run of the stream, is for the next time. */
+  async function flush(client: Queryable, stream: string): Promise<void> {
+    if (records === 0) return
+    const [counted, entries, unknown] = [records, [...fields], new Map(newFields)]
+    records = 0
+    fields.clear()
+    newFields.clear()
+    flushedMs = performance.now()
+    await noteEmptyFields(client, stream, unknown)
+    await client.query(
+      `with counted as (
+         select * from unnest($3::text[], $4::bigint[], $5::bigint[]) as counted (folded, non_null, rescued)
+       ), otherwise as (
+         select string_agg(source_name, ', ' order by source_name) filter (where place <= ${mostNamed}) as fields, count(*) as number
+         from (
+           select source_name, row_number() over (order by source_name) as place
+           from counted join tidemark.field using (folded) join tidemark.belief using (stream)
+           where stream = $1 and name = 'contract' and non_null > 0
+             and (described_as is null or counted.rescued > 0 or widened_at > tested_at)
+         ) as named
+       ), fallen as (
+         -- What the upstream says about itself no longer holds.
+         update tidemark.belief
+         set value = 'otherwise', previous_value = value, changed_at = now(), tested_at = now(),
+             evidence = case number when 1 then '1 field that came is' else number || ' fields that came are' end
+               || ' not as described: ' || fields
+         from otherwise where stream = $1 and name = 'contract' and value = 'as described' and number > 0
+       )
+       update tidemark.field as known
+       set records_seen = known.records_seen + $2, nulls_seen = known.nulls_seen + greatest($2 - counted.non_null, 0),
+           rescued = known.rescued + counted.rescued,
+           rescued_since = case when counted.rescued > 0 then coalesce(known.rescued_since, now()) else known.rescued_since end,
+           last_seen_at = case when counted.non_null > 0 then now() else known.last_seen_at end,
+           -- One that the upstream describes has its column before it ever came.
+           first_seen_at = case
+             when counted.non_null > 0 and known.records_seen = known.nulls_seen and known.described_as is not null then now()
+             else known.first_seen_at
+           end
+       from counted where known.stream = $1 and known.folded = counted.folded`,
+      [
+        stream,
+        counted,
+        entries.map(([folded]) => folded),
+        entries.map(([, counts]) => counts.nonNull),
+        entries.map(([, counts]) => counts.rescued),
+      ],
+    )
+    await forgetFields(client, stream)
   }
 
   return {
@@ -40,52 +105,9 @@ export function startDictionary(): Dictionary {
         counts.nonNull += rescued
       }
     },
-    async flush(client, stream) {
-      if (records === 0) return
-      await noteEmptyFields(client, stream, newFields)
-      newFields.clear()
-      const entries = [...fields]
-      await client.query(
-        `with counted as (
-           select * from unnest($3::text[], $4::bigint[], $5::bigint[]) as counted (folded, non_null, rescued)
-         ), otherwise as (
-           select string_agg(source_name, ', ' order by source_name) filter (where place <= ${mostNamed}) as fields, count(*) as number
-           from (
-             select source_name, row_number() over (order by source_name) as place
-             from counted join tidemark.field using (folded) join tidemark.belief using (stream)
-             where stream = $1 and name = 'contract' and non_null > 0
-               and (described_as is null or counted.rescued > 0 or widened_at > tested_at)
-           ) as named
-         ), fallen as (
-           -- What the upstream says about itself no longer holds.
-           update tidemark.belief
-           set value = 'otherwise', previous_value = value, changed_at = now(), tested_at = now(),
-               evidence = case number when 1 then '1 field that came is' else number || ' fields that came are' end
-                 || ' not as described: ' || fields
-           from otherwise where stream = $1 and name = 'contract' and value = 'as described' and number > 0
-         )
-         update tidemark.field as known
-         set records_seen = known.records_seen + $2, nulls_seen = known.nulls_seen + greatest($2 - counted.non_null, 0),
-             rescued = known.rescued + counted.rescued,
-             rescued_since = case when counted.rescued > 0 then coalesce(known.rescued_since, now()) else known.rescued_since end,
-             last_seen_at = case when counted.non_null > 0 then now() else known.last_seen_at end,
-             -- One that the upstream describes has its column before it ever came.
-             first_seen_at = case
-               when counted.non_null > 0 and known.records_seen = known.nulls_seen and known.described_as is not null then now()
-               else known.first_seen_at
-             end
-         from counted where known.stream = $1 and known.folded = counted.folded`,
-        [
-          stream,
-          records,
-          entries.map(([folded]) => folded),
-          entries.map(([, counts]) => counts.nonNull),
-          entries.map(([, counts]) => counts.rescued),
-        ],
-      )
-      await forgetFields(client, stream)
-      fields.clear()
-      records = 0
+    flush,
+    flushNowAndThen: async (client, stream) => {
+      if (performance.now() - flushedMs >= flushEveryMs) await flush(client, stream)
     },
   }
 }

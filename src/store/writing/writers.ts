@@ -2,7 +2,7 @@
 
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Queryable } from '../server/session.ts'
-import { type Dictionary, startDictionary } from './dictionary.ts'
+import type { Dictionary } from './dictionary.ts'
 import { type Outcome, type PageWriter, startPageWriter, type WriterOptions } from './page-writer.ts'
 
 export type Writers = {
@@ -10,12 +10,14 @@ export type Writers = {
   of(table: MirroredStream, keyField: () => string | null): PageWriter
   settled(): Promise<void>
   close(): void
-  flushDictionaries(client: Queryable): Promise<void>
+  /** `isIdle`: nothing changed. */
+  flushDictionaries(client: Queryable, isIdle: boolean): Promise<void>
 }
 
 export function openWriters(
   options: Omit<WriterOptions, 'keyField' | 'onCommit'> & {
     readonly onCommit: (table: string, outcome: Outcome) => void
+    readonly dictionaryOf: (table: string) => Dictionary
   },
 ): Writers {
   const opened = new Map<string, { readonly writer: PageWriter; readonly dictionary: Dictionary }>()
@@ -23,7 +25,7 @@ export function openWriters(
     of(table, keyField) {
       const known = opened.get(table.name)
       if (known) return known.writer
-      const dictionary = startDictionary()
+      const dictionary = options.dictionaryOf(table.name)
       const writer = startPageWriter({
         ...options,
         ...{ stream: table, keyField },
@@ -42,8 +44,9 @@ export function openWriters(
     close() {
       for (const { writer } of opened.values()) writer.close()
     },
-    async flushDictionaries(client) {
-      for (const [name, { dictionary }] of opened) await dictionary.flush(client, name)
+    async flushDictionaries(client, isIdle) {
+      for (const [name, { dictionary }] of opened)
+        await dictionary[isIdle ? 'flushNowAndThen' : 'flush'](client, name)
     },
   }
 }
