@@ -6,7 +6,7 @@ import type { UpstreamObserver } from '../upstream/http/transport.ts'
 export type RequestMinutes = {
   readonly observer: Required<Pick<UpstreamObserver, 'requestDone'>>
   /** The minutes that changed since the last call, each as a whole. Minutes that are over are forgotten then. */
-  take(): readonly ServiceMinute[]
+  take(options?: { readonly onlyWholeOrFailed?: boolean }): readonly ServiceMinute[]
 }
 
 type Counts = {
@@ -45,11 +45,14 @@ export function openRequestMinutes(now: () => number = Date.now): RequestMinutes
         counts.latency[place] = (counts.latency[place] ?? 0) + 1
       },
     },
-    take() {
-      const taken = [...minutes.values()].filter(({ isNew }) => isNew)
+    take({ onlyWholeOrFailed = false } = {}) {
+      const isOver = ({ at }: Counts) => at.getTime() + minuteMs <= now()
+      const taken: Counts[] = []
       for (const [key, counts] of minutes) {
+        if (onlyWholeOrFailed && !isOver(counts) && Object.keys(counts.failures).length === 0) continue
+        if (counts.isNew) taken.push({ ...counts })
         counts.isNew = false
-        if (counts.at.getTime() + minuteMs <= now()) minutes.delete(key)
+        if (isOver(counts)) minutes.delete(key)
       }
       return taken.map(({ isNew, ...counts }) => counts)
     },

@@ -8,6 +8,7 @@ import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
+import { problemsOfParts } from '../problems/find-problems.ts'
 import { type Part, type Parts, titleOf } from '../problems/parts.ts'
 import { isNews, type Problem } from '../problems/stream-problems.ts'
 import { minuteStateOf, stateOfStream } from '../problems/stream-state.ts'
@@ -16,13 +17,18 @@ import { forgetOldProblems, noteProblems } from '../store/book/problems.ts'
 import { readProgress } from '../store/book/progress.ts'
 import { pausedStreams } from '../store/book/streams.ts'
 import {
+  type Ages,
   forgetWorker,
+  type MinuteState,
   noteRequests,
-  noteStates,
+  noteStandings,
+  noteStateMinutes,
   noteWorker,
+  readLivingWorkers,
   readServicesWorked,
   readStandings,
-  type SeenState,
+  type Standing,
+  type StateMinutes,
   thinMinutes,
   type WorkerLine,
 } from '../store/book/watch.ts'
@@ -31,10 +37,12 @@ import { withTimeout } from '../util/waiting.ts'
 import type { Pauses } from './health.ts'
 import type { Jobs } from './queue/jobs.ts'
 import type { RequestMinutes } from './request-minutes.ts'
+import { openStreamMinutes } from './stream-minutes.ts'
 
 export type WorkerId = Pick<WorkerLine, 'id' | 'host' | 'pid' | 'version' | 'startedAt'>
 
-export const databaseRhythmMs = 5_000
+export const databaseRhythmMs = 20_000
+const rhythmWhileDownMs = 5_000
 const beatTimeoutMs = 5_000
 
 type BeatOptions = {
@@ -67,9 +75,23 @@ export async function keepBeating(options: BeatOptions): Promise<void> {
     await withTimeout(beatTimeoutMs, beat).catch((tooLate) => parts.failed('database', tooLate))
     // One that hangs is not started again, so that nothing piles up behind it.
     await beat
-    await wait(databaseRhythmMs, undefined, { signal, ref: false }).catch(() => null)
+    const isUp = parts.list().every(({ kind, isUp: works }) => kind !== 'database' || works)
+    await untilNextBeat(pool, isUp ? databaseRhythmMs : rhythmWhileDownMs, signal)
   }
 }
+
+/** A connection that breaks while nobody uses it may be the first sign that Postgres is gone. */
+async function untilNextBeat(pool: Pool, ms: number, signal: AbortSignal): Promise<void> {
+  const broken = new AbortController()
+  const onBroken = () => broken.abort()
+  pool.once('error', onBroken)
+  const either = AbortSignal.any([signal, broken.signal])
+  await wait(ms, undefined, { signal: either, ref: false }).catch(() => null)
+  pool.off('error', onBroken)
+  if (broken.signal.aborted) await wait(brokenPauseMs, undefined, { signal, ref: false }).catch(() => null)
+}
+/** So many break at once. */
+const brokenPauseMs = 1_000
 
 /** A part that is down is named once, with the time of the next try where runs met it. */
 const waitsOf = (met: ReturnType<BeatOptions['waits']>, down: readonly Part[]): WorkerLine['waits'] => [
@@ -94,7 +116,7 @@ export function newWorkerId(): WorkerId {
 type Options = {
   readonly worker: WorkerId
   readonly context: Pick<SyncContext, 'database' | 'streams'>
-  readonly parts: Pick<Parts, 'worked'>
+  readonly parts: Pick<Parts, 'worked' | 'list'>
   readonly pauses: Pick<Pauses, 'note'>
   readonly problems: () => Promise<readonly Problem[]>
   readonly running: () => WorkerLine['runs']
@@ -107,15 +129,14 @@ export type Watch = {
   stop(): Promise<void>
 }
 
-const everyMs = { states: 15_000, requests: 15_000, log: 30_000, thin: 3_600_000 }
+const everyMs = { look: 30_000, log: 30_000, thin: 3_600_000 }
+/** Before reports take what a worker noted for old. */
+const standingLastsMs = 120_000
 
 export function startWatch(options: Options): Watch {
-  const { worker, context, parts, pauses, requests, signal, log } = options
+  const { worker, context, signal, log } = options
   const { pool } = context.database
-  const noteAll = async () => {
-    const minutes = requests.take()
-    if (minutes.length > 0) await noteRequests(pool, worker.id, minutes)
-  }
+  const states = openStates(options)
   const regularly = (ms: number, what: string, work: () => Promise<void>) => {
     let isAtIt = false
     const once = async () => {
@@ -127,51 +148,101 @@ export function startWatch(options: Options): Watch {
     void once()
     return setInterval(once, ms).unref()
   }
+  let living: readonly string[] = []
+  // One looks for all: whoever is there for longest.
+  const isFirst = () => living.length === 0 || living[0] === worker.id
   const timers = [
-    regularly(everyMs.states, 'how the streams are', async () => {
-      const found = await options.problems()
-      await noteStates(pool, await statesOf(options, found))
-      await noteProblems(
-        pool,
-        found.filter(({ kind }) => !isNews(kind)),
-      )
+    regularly(everyMs.look, 'how the streams are', async () => {
+      living = await readLivingWorkers(pool)
+      await (isFirst() ? states.look() : states.lookAtParts())
     }),
-    regularly(everyMs.requests, 'what was asked', async () => {
-      await noteAll()
-      pauses.note(await pausedStreams(pool))
-      // Requests of other workers show as well that a service works.
-      for (const { service, agoMs } of await readServicesWorked(pool)) parts.worked(service, agoMs)
-    }),
+    regularly(everyMs.look, 'what was asked', () => noteAsked(options, living.length > 1)),
     regularly(everyMs.thin, 'what is old', async () => {
       await thinMinutes(pool)
       await forgetOldProblems(pool)
       await forgetOldActions(pool, hostname())
     }),
-    regularly(everyMs.log, 'how far readings are', () => logProgress(options)),
+    regularly(everyMs.log, 'how far readings are', async () => {
+      const isLong = (since: Date) => Date.now() - since.getTime() >= everyMs.log / 2
+      if (isFirst() || options.running().some(({ since }) => isLong(since))) await logProgress(options)
+    }),
   ]
   return {
     async stop() {
       timers.forEach(clearInterval)
-      await noteAll()
+      await noteRequests(pool, worker.id, options.requests.take())
+      await states.end()
       await forgetWorker(pool, worker.id)
     },
+  }
+}
+
+/** Requests of a minute are noted when it is over; at once if some failed, or other workers know by them that a service works. */
+async function noteAsked(
+  { worker, context, parts, pauses, requests }: Options,
+  hasOthers: boolean,
+): Promise<void> {
+  const { pool } = context.database
+  await noteRequests(pool, worker.id, requests.take({ onlyWholeOrFailed: !hasOthers }))
+  pauses.note(await pausedStreams(pool))
+  // Requests of other workers show as well that a service works.
+  if (!hasOthers) return
+  for (const { service, agoMs } of await readServicesWorked(pool)) parts.worked(service, agoMs)
+}
+
+/** What is noted of the streams, and of problems. */
+function openStates(options: Options) {
+  const { context, parts } = options
+  const { pool } = context.database
+  const minutes = openStreamMinutes()
+  let [standings, notedMs]: [string, number] = ['', Number.NEGATIVE_INFINITY]
+  const note = async (lines: readonly StateMinutes[]) => {
+    if (lines.length > 0) await noteStateMinutes(pool, lines)
+  }
+  return {
+    async look() {
+      const found = await options.problems()
+      const seen = await statesOf(options, found)
+      const told = JSON.stringify(seen.map(({ stream, state, reason }) => ({ stream, state, reason })))
+      const nowMs = performance.now()
+      if (told !== standings || nowMs - notedMs >= standingLastsMs) {
+        await noteStandings(pool, seen)
+        ;[standings, notedMs] = [told, nowMs]
+      }
+      await note(
+        minutes.saw(
+          seen.map(({ inMinute, state: _state, reason: _reason, ...one }) => ({ ...one, state: inMinute })),
+          new Date(),
+        ),
+      )
+      await noteProblems(
+        pool,
+        found.filter(({ kind }) => !isNews(kind)),
+      )
+    },
+    /** Only this worker sees them. */
+    async lookAtParts() {
+      await note(minutes.end(new Date()))
+      const found = problemsOfParts({ parts: parts.list() }, new Date())
+      if (found.length > 0) await noteProblems(pool, found)
+    },
+    end: () => note(minutes.end(new Date())),
   }
 }
 
 async function statesOf(
   { context }: Options,
   found: readonly Problem[],
-): Promise<ReadonlyMap<string, SeenState>> {
+): Promise<readonly (Standing & Ages & { readonly inMinute: MinuteState })[]> {
   const { database, streams } = context
   const names = streams.map(({ name }) => name)
   const standings = await readStandings(database.pool, names)
-  return new Map(
-    standings.map((one) => {
-      const service = streams.find(({ name }) => name === one.stream)?.service ?? 'assignment'
-      const { tone, state, reason } = stateOfStream(one, service, found)
-      return [one.stream, { inMinute: minuteStateOf({ tone }), state, reason }]
-    }),
-  )
+  return standings.map((one) => {
+    const service = streams.find(({ name }) => name === one.stream)?.service ?? 'assignment'
+    const { tone, state, reason } = stateOfStream(one, service, found)
+    const { stream, readAge, settledAge, deletionsAge } = one
+    return { stream, readAge, settledAge, deletionsAge, inMinute: minuteStateOf({ tone }), state, reason }
+  })
 }
 
 /** Logs how far long readings of this worker have come, and which first loads stand still, whichever worker does them. */

@@ -6,7 +6,8 @@ import { forgetOldProblems, noteProblems, readClosedProblems } from '../../src/s
 import {
   forgetWorker,
   noteRequests,
-  noteStates,
+  noteStandings,
+  noteStateMinutes,
   noteWorker,
   readMinutes,
   readRequests,
@@ -38,14 +39,10 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
   }
 
   it('keep the worst of what workers saw', async () => {
-    await noteStates(
-      database.pool,
-      new Map([['assignment', { inMinute: 'behind', state: 'behind', reason: 'slow' }]]),
-    )
-    await noteStates(
-      database.pool,
-      new Map([['assignment', { inMinute: 'up to date', state: 'live', reason: null }]]),
-    )
+    const at = new Date(await hour())
+    const ages = { readAge: 1, settledAge: null, deletionsAge: null }
+    for (const state of ['behind', 'up to date'] as const)
+      await noteStateMinutes(database.pool, [{ stream: 'assignment', at, minutes: 1, state, ...ages }])
     const { rows } = await database.pool.query('select distinct state from tidemark.minute')
     expect(rows).toEqual([{ state: 'behind' }])
   })
@@ -65,18 +62,12 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
       `insert into tidemark.progress (stream, reading, run_id, began_at, updated_at, share)
        values ('note', 'first load', 1, now(), now(), 0.25)`,
     )
-    await noteStates(
-      database.pool,
-      new Map([['note', { inMinute: 'loading', state: 'loading', reason: 'runs failed' }]]),
-    )
+    await noteStandings(database.pool, [{ stream: 'note', state: 'loading', reason: 'runs failed' }])
     expect(await freshness()).toEqual([{ state: 'loading', share: 0.25, reason: 'runs failed' }])
     // As soon as that is so, although no worker has looked again.
     await stands('read_through_at = now(), last_success_at = now()')
     expect(await freshness()).toEqual([{ state: 'live', share: 1, reason: null }])
-    await noteStates(
-      database.pool,
-      new Map([['note', { inMinute: 'needs you', state: 'stopped', reason: 'no right' }]]),
-    )
+    await noteStandings(database.pool, [{ stream: 'note', state: 'stopped', reason: 'no right' }])
     expect(await freshness()).toEqual([{ state: 'stopped', share: 1, reason: 'no right' }])
     await stands(`paused_at = now(), pause_reason = 'a move'`)
     expect(await freshness()).toEqual([{ state: 'paused', share: 1, reason: 'a move' }])
@@ -116,6 +107,39 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
       { stream: 'assignment', from: minutesAgo(7), to: minutesAgo(5), state: null },
       { stream: 'assignment', from: minutesAgo(5), to: minutesAgo(4), state: 'up to date' },
     ])
+  })
+
+  it('tell a state that lasts before it is noted, as long as a worker is there', async () => {
+    const to = await hour()
+    await put(9, 'behind')
+    await put(5, 'up to date')
+    const until = async () => {
+      const states = await readStates(database.pool, ['assignment'], {
+        from: new Date(to - 10 * minuteMs),
+        to: new Date(to),
+      })
+      return states.map((span) => [span.state, (to - span.to.getTime()) / minuteMs])
+    }
+    const seen = (minutesAgo: number) =>
+      database.pool.query(
+        `insert into tidemark.worker (id, host, pid, version, started_at, seen_at)
+         values ('w', 'a', 1, '1', now(), $1) on conflict (id) do update set seen_at = excluded.seen_at`,
+        [new Date(to - minutesAgo * minuteMs)],
+      )
+    const noted = [
+      ['behind', 8],
+      [null, 5],
+    ]
+    expect(await until()).toEqual([...noted, ['up to date', 4]])
+    await seen(2)
+    expect(await until()).toEqual([...noted, ['up to date', 2]])
+    await seen(0)
+    expect(await until()).toEqual([...noted, ['up to date', 0]])
+    // Long after that line: nobody knows how it was meanwhile.
+    await seen(-20)
+    expect(await until()).toEqual([...noted, ['up to date', 4]])
+    await database.pool.query('delete from tidemark.minute where state = $1', ['up to date'])
+    expect(await until()).toEqual([['behind', 8]])
   })
 
   it('become hours after eight days, with the same sums, and go after ninety', async () => {

@@ -4,7 +4,7 @@
 import { readProblems } from '../../src/problems/find-problems.ts'
 import { stateOfStream } from '../../src/problems/stream-state.ts'
 import { lookAgain, rejectDeletions } from '../../src/store/book/deletions.ts'
-import { noteStates, readStandings } from '../../src/store/book/watch.ts'
+import { noteStandings, readStandings } from '../../src/store/book/watch.ts'
 import { openStore } from '../../src/store/runs/open-store.ts'
 import type { RunKind } from '../../src/streams/catalog.ts'
 import type { Run, RunEnd } from '../../src/sync/ports/store.ts'
@@ -81,7 +81,7 @@ export async function openPostgresMirror(
     const [standing] = await readStandings(pool, [name])
     if (!standing) return
     const { state, reason } = stateOfStream(standing, modelStream.service, problems)
-    await noteStates(pool, new Map([[name, { inMinute: 'loading' as const, state, reason }]]))
+    await noteStandings(pool, [{ stream: name, state, reason }])
   }
 
   async function readRows(): Promise<readonly StoredRow[]> {

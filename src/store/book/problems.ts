@@ -50,7 +50,7 @@ export type SeenProblem = Pick<ClosedProblem, 'kind' | 'stream' | 'what'> & {
   readonly since: Date | null
 }
 
-/** Three looks long nobody saw it: workers look every 15 seconds, and not all see the same. */
+/** So long nobody saw it: whoever sees it looks again after 30 seconds, and not all see the same. */
 const goneFor = '50 seconds'
 const outages = ['service_down', 'part_down']
 const keptFor = '90 days'

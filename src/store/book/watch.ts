@@ -24,19 +24,26 @@ const needsRoomSql = `
 /** The role may write no temporary files: then Postgres says so, whatever the disk is like. */
 const temporaryFileLimit = '53400'
 const readOnly = '25006'
+/** Again after this; after a failure each time until it succeeds. */
+const roomEveryMs = 50_000
 let isRoomAsked = true
+let roomFoundMs = Number.NEGATIVE_INFINITY
 
 /**
  * Notes that the worker lives and what it does, which also shows that Postgres takes a write: a standby refuses it, and so does a full
  * disk. Removes lines of workers that have been gone for a day.
  */
 export async function noteWorker(pool: Pool, line: WorkerLine): Promise<void> {
+  const nowMs = performance.now()
   try {
+    if (!isRoomAsked || nowMs - roomFoundMs < roomEveryMs) return await writeLine(pool, line)
+    roomFoundMs = Number.NEGATIVE_INFINITY
     await withConnection(pool, async (client) => {
-      await client.query(isRoomAsked ? needsRoomSql : 'begin')
+      await client.query(needsRoomSql)
       await writeLine(client, line)
       await client.query('commit')
     })
+    roomFoundMs = nowMs
   } catch (error) {
     const code = error instanceof pg.DatabaseError ? error.code : null
     if (code === readOnly)
@@ -69,41 +76,69 @@ export async function forgetWorker(client: Queryable, id: string): Promise<void>
   await ask(client, (db) => db.delete(workerTable).where(eq(workerTable.id, id)))
 }
 
+/** The ids of those that have said something within a minute, the one that began first before the others. */
+export async function readLivingWorkers(client: Queryable): Promise<readonly string[]> {
+  const { rows } = await client.query<{ id: string }>(
+    `select id from tidemark.worker where seen_at > now() - ${silentFor} order by started_at, id`,
+  )
+  return rows.map(({ id }) => id)
+}
+
+const silentFor = `interval '1 minute'`
+
 /** The better ones first: of a minute the worst is kept. */
 export const minuteStates = ['up to date', 'loading', 'paused', 'behind', 'needs you'] as const
 export type MinuteState = (typeof minuteStates)[number]
 
 /** In the words of `tidemark.freshness`. */
 export type NotedState = 'loading' | 'live' | 'behind' | 'stopped' | 'paused'
-export type SeenState = {
-  readonly inMinute: MinuteState
+export type Standing = {
+  readonly stream: string
   readonly state: NotedState
   readonly reason: string | null
 }
 
-/** How each stream is now, and the worst ages and states of the minute, whichever worker looks. */
-export async function noteStates(client: Queryable, states: ReadonlyMap<string, SeenState>): Promise<void> {
-  const seen = JSON.stringify([...states].map(([stream, state]) => ({ stream, ...state })))
+/** How each stream is now. */
+export async function noteStandings(client: Queryable, standings: readonly Standing[]): Promise<void> {
   await client.query(
     `insert into tidemark.standing as known (stream, state, reason, seen_at)
      select stream, state, reason, now() from jsonb_to_recordset($1) as seen (stream text, state text, reason text)
      order by stream
      on conflict (stream) do update
      set state = excluded.state, reason = excluded.reason, seen_at = excluded.seen_at`,
-    [seen],
+    [JSON.stringify(standings)],
   )
+}
+
+/** Seconds since that time; null: there was none yet. */
+export type Ages = {
+  readonly readAge: number | null
+  readonly settledAge: number | null
+  readonly deletionsAge: number | null
+}
+export type StateMinutes = Ages & {
+  readonly stream: string
+  readonly at: Date
+  readonly minutes: number
+  readonly state: MinuteState
+}
+
+/** The worst ages and states of some minutes, whichever worker looks. */
+export async function noteStateMinutes(client: Queryable, seen: readonly StateMinutes[]): Promise<void> {
   await client.query(
-    `insert into tidemark.minute as known (stream, at, read_age, settled_age, deletions_age, state)
-     select name, date_trunc('minute', now()), extract(epoch from now() - read_through_at),
-       extract(epoch from now() - settled_through_at), extract(epoch from now() - deletions_known_at), seen."inMinute"
-     from jsonb_to_recordset($1) as seen (stream text, "inMinute" text) join tidemark.stream on name = seen.stream
+    `insert into tidemark.minute as known (stream, at, minutes, read_age, settled_age, deletions_age, state)
+     select stream, at, minutes, "readAge", "settledAge", "deletionsAge", state
+     from jsonb_to_recordset($1) as seen (
+       stream text, at timestamptz, minutes smallint, "readAge" real, "settledAge" real, "deletionsAge" real, state text
+     )
+     order by stream, at, minutes
      on conflict (stream, at, minutes) do update
      set read_age = greatest(known.read_age, excluded.read_age),
          settled_age = greatest(known.settled_age, excluded.settled_age),
          deletions_age = greatest(known.deletions_age, excluded.deletions_age),
          state = case when array_position($2::text[], known.state) > array_position($2, excluded.state)
                    then known.state else excluded.state end`,
-    [seen, minuteStates],
+    [JSON.stringify(seen), minuteStates],
   )
 }
 
@@ -122,6 +157,7 @@ export async function noteRequests(
   worker: string,
   minutes: readonly ServiceMinute[],
 ): Promise<void> {
+  if (minutes.length === 0) return
   await client.query(
     `insert into tidemark.service_minute (service, at, worker, requests, bytes, failures, latency)
      select service, at, $1, requests, bytes, failures, latency
@@ -148,7 +184,7 @@ const thinStreamsSql = `
   with forgotten as (
     delete from tidemark.minute where minutes = 60 and at < ${endOfHours}
   ), over as (
-    delete from tidemark.minute where minutes = 1 and at < ${endOfMinutes} returning *
+    delete from tidemark.minute where minutes < 60 and at < ${endOfMinutes} returning *
   )
   insert into tidemark.minute as known
     (stream, at, minutes, inserted, updated, deleted, quarantined, read_age, settled_age, deletions_age, state)
@@ -196,7 +232,7 @@ export const readWorkers = (client: Queryable) =>
       .select({
         ...getTableColumns(workerTable),
         /** It has said nothing for a minute. */
-        isGone: sql<boolean>`${workerTable.seenAt} < now() - interval '1 minute'`,
+        isGone: sql<boolean>`${workerTable.seenAt} < now() - ${sql.raw(silentFor)}`,
       })
       .from(workerTable)
       .orderBy(workerTable.startedAt, workerTable.id),
@@ -230,12 +266,15 @@ export type StreamStanding = {
   readonly unexplained?: Unexplained | null
 }
 
+const ageSql = (column: string) => `extract(epoch from now() - ${column})::float8`
+
 export async function readStandings(
   client: Queryable,
   streams: readonly string[],
-): Promise<readonly StreamStanding[]> {
-  const { rows } = await client.query<StreamStanding>(
-    `select name as stream, read_through_at as "readThroughAt",
+): Promise<readonly (StreamStanding & Ages)[]> {
+  const { rows } = await client.query<StreamStanding & Ages>(
+    `select name as stream, read_through_at as "readThroughAt", ${ageSql('read_through_at')} as "readAge",
+       ${ageSql('settled_through_at')} as "settledAge", ${ageSql('deletions_known_at')} as "deletionsAge",
        case when paused_at is not null then jsonb_build_object('at', paused_at) end as paused,
        case when ${isUnexplainedSql} then unexplained end as unexplained,
        array(select kind from tidemark.run where run.stream = name and status = 'running') as running
@@ -275,16 +314,26 @@ export type StateSpan = {
   readonly state: string | null
 }
 
-/** To the minute. */
+/** Longer than a worker waits until it notes that a state lasts. */
+const unnotedFor = `interval '7 minutes'`
+
+/** To the minute. A state that lasts is noted at its end: until then the last one goes on while a worker says that it is there. */
 export async function readStates(
   client: Queryable,
   streams: readonly string[],
   { from, to }: Omit<Span, 'bucketMs'>,
 ): Promise<readonly StateSpan[]> {
   const { rows } = await client.query<StateSpan>(
-    `with lines as (
-       select stream, at, at + minutes * interval '1 minute' as until, state
+    `with noted as (
+       select stream, at, at + minutes * interval '1 minute' as until, state, row_number() over (partition by stream order by at desc) as place
        from tidemark.minute where stream = any ($1) and at >= $2 and at < $3 and state is not null
+     ), lines as (
+       select stream, at, until, state from noted
+       union all
+       select stream, until, least($3, seen.at), state from noted cross join (
+         select date_trunc('minute', max(seen_at)) as at from tidemark.worker
+       ) as seen
+       where place = 1 and until < least($3, seen.at) and until > seen.at - ${unnotedFor}
      ), gaps as (
        select *, lag(until) over (partition by stream order by at) as before from lines
      ), pieces as (

@@ -51,7 +51,7 @@ export const progressTable = tidemark.table(
   (table) => [primaryKey({ columns: [table.stream, table.reading] })],
 )
 
-/** Statistics per minute for 8 days, then per hour for 90 days. */
+/** Statistics per minute, or per five minutes without news, for 8 days, then per hour for 90 days. */
 export const minuteTable = tidemark.table(
   'minute',
   {
@@ -59,7 +59,7 @@ export const minuteTable = tidemark.table(
     stream: text('stream').notNull(),
     /** When the minute or the hour began. */
     at: at('at').notNull(),
-    /** How long the line stands for: 1 or 60 minutes. */
+    /** How long the line stands for: 1 or 60 minutes, or up to 5 in which the stream stayed up to date or paused. */
     minutes: smallint('minutes').notNull().default(1),
     /** New rows. */
     inserted: count('inserted'),
