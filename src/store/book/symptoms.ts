@@ -169,8 +169,9 @@ export async function readSymptoms(
   streams: readonly string[],
   recentMs: number,
 ): Promise<readonly StreamSymptoms[]> {
-  const { rows } = await client.query<Found>(
-    `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
+  const { rows } = await client.query<Found>({
+    name: 'tidemark_symptoms',
+    text: `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
      select stream.name as stream,
        read_through_at as "readThroughAt", last_success_at as "lastSuccessAt", paused_at is not null as "isPaused",
        hidden_since as "hiddenSince", deletions_known_at as "deletionsKnownAt", inconclusive_runs as "inconclusiveRuns",
@@ -280,8 +281,8 @@ export async function readSymptoms(
        from tidemark.field where field.stream = wanted.name and volatile_since > began
      ) as volatile
      order by wanted.place`,
-    [streams, recentMs, toldElsewhere],
-  )
+    values: [streams, recentMs, toldElsewhere],
+  })
   return rows.map((row) => ({
     ...row,
     blockedDeletions: blockedDeletionsOf(row.blockedDeletions),

@@ -61,15 +61,16 @@ export async function noteWorker(pool: Pool, line: WorkerLine): Promise<void> {
 
 async function writeLine(client: Queryable, line: WorkerLine): Promise<void> {
   const { id, host, pid, version, startedAt, runs, waits } = line
-  await client.query(
-    `with gone as (
+  await client.query({
+    name: 'tidemark_beat',
+    text: `with gone as (
        delete from tidemark.worker where seen_at < now() - interval '1 day' and id <> $1
      )
      insert into tidemark.worker (id, host, pid, version, started_at, seen_at, runs, waits)
      values ($1, $2, $3, $4, $5, now(), $6, $7)
      on conflict (id) do update set seen_at = now(), runs = excluded.runs, waits = excluded.waits`,
-    [id, host, pid, version, startedAt, JSON.stringify(runs), JSON.stringify(waits)],
-  )
+    values: [id, host, pid, version, startedAt, JSON.stringify(runs), JSON.stringify(waits)],
+  })
 }
 
 export async function forgetWorker(client: Queryable, id: string): Promise<void> {
@@ -272,15 +273,16 @@ export async function readStandings(
   client: Queryable,
   streams: readonly string[],
 ): Promise<readonly (StreamStanding & Ages)[]> {
-  const { rows } = await client.query<StreamStanding & Ages>(
-    `select name as stream, read_through_at as "readThroughAt", ${ageSql('read_through_at')} as "readAge",
+  const { rows } = await client.query<StreamStanding & Ages>({
+    name: 'tidemark_standings',
+    text: `select name as stream, read_through_at as "readThroughAt", ${ageSql('read_through_at')} as "readAge",
        ${ageSql('settled_through_at')} as "settledAge", ${ageSql('deletions_known_at')} as "deletionsAge",
        case when paused_at is not null then jsonb_build_object('at', paused_at) end as paused,
        case when ${isUnexplainedSql} then unexplained end as unexplained,
        array(select kind from tidemark.run where run.stream = name and status = 'running') as running
      from tidemark.stream where name = any ($1)`,
-    [streams],
-  )
+    values: [streams],
+  })
   return rows
 }
 

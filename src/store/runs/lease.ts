@@ -27,8 +27,9 @@ export async function takeLease(client: ClientBase, place: Place, silenceMs: num
   const lane = laneOfKind[place.kind]
   const holderKey = String(randomBytes(8).readBigInt64BE())
   // The last commit of the run before locks the epoch. This waits for it, so that what is read afterwards includes that commit.
-  const { rows } = await client.query<{ epoch: string }>(
-    `with mark as materialized (
+  const { rows } = await client.query<{ epoch: string }>({
+    name: 'tidemark_take_lease',
+    text: `with mark as materialized (
        select pg_advisory_lock($4), set_config('idle_session_timeout', $3, false),
          set_config('idle_in_transaction_session_timeout', $3, false)
        where not exists (select from tidemark.lease as held where stream = $1 and lane = $2 and ${isAliveSql})
@@ -39,8 +40,8 @@ export async function takeLease(client: ClientBase, place: Place, silenceMs: num
      set epoch = held.epoch + 1, holder_pid = excluded.holder_pid, holder_key = excluded.holder_key
      where not ${isAliveSql}
      returning epoch`,
-    [place.stream, lane, `${silenceMs}ms`, holderKey],
-  )
+    values: [place.stream, lane, `${silenceMs}ms`, holderKey],
+  })
   const [taken] = rows
   if (taken) return { ...place, lane, epoch: taken.epoch, holderKey }
   await clearMark(client, holderKey)

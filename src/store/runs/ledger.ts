@@ -54,14 +54,14 @@ export async function beginRun(
   /** The stream was never read whole. */
   isFirst: boolean
 }> {
-  const { rows } = await client.query<Begun>(beginSql, [
-    place.stream,
-    place.kind,
-    hostname(),
-    process.pid,
-    kindsBeside(place.kind),
-    from?.toString() ?? null,
-  ])
+  const { rows } = await client.query<Begun>({
+    name: 'tidemark_begin_run',
+    text: beginSql,
+    values: [
+      ...[place.stream, place.kind, hostname(), process.pid, kindsBeside(place.kind)],
+      from?.toString() ?? null,
+    ],
+  })
   const [begun] = rows
   if (!begun) throw new Error(`The database does not know the stream ${place.stream}. Run: tidemark migrate`)
   const versionField = versionFieldOf(begun.beliefs)
@@ -162,7 +162,7 @@ export async function endRun(
   totals: RunTotals,
   end: RunEnd & { readonly isIdle: boolean; readonly steps: readonly RunStep[] | null },
 ): Promise<void> {
-  await client.query(endSql, [
+  const values = [
     lease.stream,
     lease.kind,
     lease.runId,
@@ -190,7 +190,8 @@ export async function endRun(
     end.differences ? JSON.stringify(end.differences) : null,
     end.isCutShort ?? false,
     end.steps && JSON.stringify(end.steps),
-  ])
+  ]
+  await client.query({ name: 'tidemark_end_run', text: endSql, values })
 }
 
 const endSql = `

@@ -90,8 +90,9 @@ export async function readTableSchema(
   client: Queryable,
   stream: MirroredStream,
 ): Promise<TableSchema | null> {
-  const { rows } = await client.query<Row>(
-    `select a.attname as name, ${columnTypeSql('a')} as type,
+  const { rows } = await client.query<Row>({
+    name: 'tidemark_table_schema',
+    text: `select a.attname as name, ${columnTypeSql('a')} as type,
             f.source_name as field, f.described_as is not null and f.records_seen = f.nulls_seen as is_unproven,
             exists (
               select from pg_index i where i.indrelid = a.attrelid and i.indisprimary and a.attnum = any (i.indkey)
@@ -106,8 +107,8 @@ export async function readTableSchema(
      left join tidemark.field f on f.stream = $2 and f.column_name = a.attname
      where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped
      order by a.attnum`,
-    [qualified(stream), stream.name, qualified(historyOf(stream))],
-  )
+    values: [qualified(stream), stream.name, qualified(historyOf(stream))],
+  })
   const isForeign = (row: Pick<Row, 'type'>) => !isColumnType(row.type)
   const columns = rows.flatMap((row) =>
     row.field === null || isForeign(row)
@@ -147,15 +148,16 @@ async function readNames(
   client: Queryable,
   { name }: MirroredStream,
 ): Promise<{ readonly unplaced: readonly string[]; readonly volatile: readonly string[] }> {
-  const { rows } = await client.query(
-    `select
+  const { rows } = await client.query({
+    name: 'tidemark_field_names',
+    text: `select
        array(
          select folded from tidemark.field where stream = $1 and column_name is null and note is not null
          order by first_seen_at, folded limit ${mostUnplaced}
        ) as unplaced,
        array(select folded from tidemark.field where stream = $1 and volatile_since is not null) as volatile`,
-    [name],
-  )
+    values: [name],
+  })
   return rows[0]
 }
 
