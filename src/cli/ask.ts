@@ -31,33 +31,19 @@ export function openQuestions(terminal: Output, signal: AbortSignal): Questions 
     },
   })
   const lines = createInterface({ input: stdin, output: echo, terminal: isTTY })
-  const typed: string[] = []
-  let waiting: PromiseWithResolvers<string> | null = null
-  let isOver = false
-  lines.on('line', (line) => {
-    if (waiting) waiting.resolve(line)
-    else typed.push(line)
-    waiting = null
-  })
+  // From now on, so that lines that come before their question wait for it.
+  const typed = lines[Symbol.asyncIterator]()
+  const { promise: stopped, reject } = Promise.withResolvers<never>()
+  stopped.catch(() => {})
+  const stop = () => reject(new Interrupted('Interrupted. Nothing was written.'))
   // While a line is typed, Ctrl-C is a key like others, and sends no signal.
-  lines.on('SIGINT', () => waiting?.reject(new Interrupted('Interrupted. Nothing was written.')))
-  lines.on('close', () => {
-    isOver = true
-    waiting?.reject(
-      new UsageError('Standard input ended before all questions were answered. Nothing was written.'),
-    )
-  })
-  signal.addEventListener('abort', () =>
-    waiting?.reject(new Interrupted('Interrupted. Nothing was written.')),
-  )
+  lines.on('SIGINT', stop)
+  signal.addEventListener('abort', stop)
 
   async function nextLine(): Promise<string> {
-    const there = typed.shift()
-    if (there !== undefined) return there
-    if (isOver)
-      throw new UsageError('Standard input ended before all questions were answered. Nothing was written.')
-    waiting = Promise.withResolvers<string>()
-    return await waiting.promise
+    const { value, done } = await Promise.race([typed.next(), stopped])
+    if (!done) return value
+    throw new UsageError('Standard input ended before all questions were answered. Nothing was written.')
   }
 
   return {

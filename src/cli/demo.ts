@@ -5,17 +5,15 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Pool } from 'pg'
 import { loadConfig, loadHttpPort, loadLogLevel } from '../config/load.ts'
 import { freePort } from '../embedded-postgres/cluster.ts'
 import type { Logger } from '../log.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
-import { readReach } from '../store/book/checkpoints.ts'
+import { livingRows } from '../store/book/streams.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { lockKeys } from '../store/server/session.ts'
-import { knownStreams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { count, formatDuration } from '../util/text.ts'
+import { count } from '../util/text.ts'
 import { type Demo, newOneTimeKey } from '../web/demo.ts'
 import { serve } from '../worker/serve.ts'
 import { type Call, type Command, flag, option, wholeNumber } from './command.ts'
@@ -25,6 +23,8 @@ import { type ExitCode, exitCodes } from './exit.ts'
 import type { Environment, Output } from './output.ts'
 import { expectNoWords } from './parse.ts'
 import { announceDemo, demoDirectory } from './running-demo.ts'
+import { openGathering } from './status.ts'
+import { type Status, statusLines } from './status-table.ts'
 
 export const demo: Command = {
   name: 'demo',
@@ -110,7 +110,8 @@ async function mirror({ database, simulator, port, log, signal, stdout }: Mirror
     const { context, jobs } = await worker.live
     play = openDemo({ simulator, context, requestRun: jobs.requestRun, key, signal, log })
     stdout.write(introduceDemo({ databaseUrl: database.url, pageUrl: worker.url, key: key.text }))
-    await reportCounts({ pool: database.pool, signal, stdout })
+    const gatherFrom = openGathering({ environment: settings, positionals: [], catalogue: context.catalogue })
+    await reportStatus({ gather: () => gatherFrom(database.pool), signal, stdout })
   } finally {
     setTimeout(() => process.exit(exitCodes.done), lastResortMs).unref()
     await worker.stop()
@@ -194,58 +195,36 @@ export function introduceDemo({ databaseUrl, pageUrl, key }: Places): string {
 `
 }
 
-type Watched = { readonly pool: Pool; readonly signal: AbortSignal; readonly stdout: Output }
-type Count = { readonly stream: string; readonly rows: number; readonly lagMs: number | null }
-
 const redrawMs = 1_000
 const lineEveryMs = 10_000
 
-/** On a terminal one table that is written over, otherwise a line now and then. Ends with the signal. */
-export async function reportCounts({ pool, signal, stdout }: Watched): Promise<void> {
+/** On a terminal what `tidemark status` shows, written over, otherwise a line whenever rows came. Ends with the signal. */
+async function reportStatus({
+  gather,
+  signal,
+  stdout,
+}: {
+  readonly gather: () => Promise<Status>
+  readonly signal: AbortSignal
+  readonly stdout: Output
+}): Promise<void> {
   let drawnLines = 0
   let lastText = ''
-  for (let before: readonly Count[] = []; !signal.aborted; ) {
-    const counts = await countRows(pool).catch(() => before)
-    if (stdout.isTTY) {
-      const lines = counts.map((one) => tableLine(one, before))
-      stdout.write(
-        `${drawnLines > 0 ? `\x1b[${drawnLines}A` : ''}${lines.map((line) => `\x1b[K${line}\n`).join('')}`,
-      )
+  for (let before: Status | null = null; !signal.aborted; ) {
+    const status: Status | null = await gather().catch(() => before)
+    if (status && stdout.isTTY) {
+      const lines = statusLines(status, stdout, before)
+      stdout.write(`${drawnLines > 0 ? `\x1b[${drawnLines}A\x1b[J` : ''}${lines.join('\n')}\n`)
       drawnLines = lines.length
-    } else {
-      const text = counts.map(({ stream, rows }) => `${stream} ${count(rows)}`).join(', ')
+    } else if (status) {
+      const text = status.lines
+        .map(({ overview }) => `${overview.stream} ${count(livingRows(overview) ?? overview.rows ?? 0)}`)
+        .join(', ')
       if (text !== lastText) stdout.say(`mirrored: ${text}`)
       lastText = text
     }
-    before = counts
-    const isFirst = counts.some(({ lagMs }) => lagMs === null)
-    const pauseMs = stdout.isTTY || isFirst ? redrawMs : lineEveryMs
-    await wait(pauseMs, undefined, { signal }).catch(() => {})
+    before = status
+    const isFirst = before?.lines.some(({ overview }) => overview.readThroughAt === null) ?? true
+    await wait(stdout.isTTY || isFirst ? redrawMs : lineEveryMs, undefined, { signal }).catch(() => {})
   }
-}
-
-function tableLine({ stream, rows, lagMs }: Count, before: readonly Count[]): string {
-  const known = before.find((one) => one.stream === stream)?.rows ?? rows
-  const grown = rows === known ? '' : ` (${rows > known ? '+' : ''}${count(rows - known)})`
-  const complete = lagMs === null ? 'first load' : `up to date: read ${formatDuration(lagMs)} ago`
-  return `  ${stream.padEnd(22)}${count(rows).padStart(9)} rows${grown.padEnd(10)} ${complete}`
-}
-
-async function countRows(pool: Pool): Promise<readonly Count[]> {
-  const reached = await readReach(
-    pool,
-    knownStreams.map(({ name }) => name),
-  )
-  const { rows: views } = await pool.query<{ name: string }>(
-    `select viewname as name from pg_views where schemaname = 'bi'`,
-  )
-  const counts: Count[] = []
-  for (const { stream, readThroughAt } of reached) {
-    const hasView = views.some(({ name }) => name === stream)
-    const text = hasView ? `select count(*)::int as count from bi."${stream}"` : 'select 0 as count'
-    const { rows } = await pool.query<{ count: number }>(text)
-    const lagMs = readThroughAt && Date.now() - readThroughAt.getTime()
-    counts.push({ stream, rows: rows[0]?.count ?? 0, lagMs })
-  }
-  return counts
 }

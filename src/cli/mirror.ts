@@ -6,8 +6,9 @@ import { hasCluster } from '../embedded-postgres/location.ts'
 import { expectMigrated } from '../store/schema/migrate.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { DatabaseError, UsageError } from '../util/errors.ts'
+import { untilAborted, withTimeout } from '../util/waiting.ts'
 import type { Call } from './command.ts'
-import { type ExitCode, exitCodes, Interrupted } from './exit.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
 import { fittedTable } from './output.ts'
 
 type Work = (pool: Pool) => Promise<void>
@@ -51,13 +52,13 @@ async function withMirror(
   // Short verbs do not log that an embedded Postgres is started, and where: that matters only to programs that run for a while.
   const quiet = log.isLevelEnabled('debug') ? log : log.child({}, { level: 'warn' })
   const opening = openDatabase({ url: databaseUrl, log: quiet, isReadOnly })
-  const database = await untilInterrupted(signal, opening).catch((error) => {
-    if (error instanceof Interrupted) opening.then((opened) => opened.close()).catch(() => {})
+  const database = await untilAborted(opening, signal).catch((error) => {
+    if (signal.aborted) opening.then((opened) => opened.close()).catch(() => {})
     throw error
   })
   try {
     await expectMigrated(database)
-    await untilInterrupted(signal, work(database.pool))
+    await untilAborted(work(database.pool), signal)
     return exitCodes.done
   } catch (error) {
     throw isWithoutRight(error) ? await withoutRight(error, database, isReadOnly) : error
@@ -88,24 +89,5 @@ async function withoutRight(cause: Error, database: Database, isReadOnly: boolea
 const leaveMs = 2_000
 
 /** Closes the database, but does not wait for a query if a person pressed Ctrl-C. */
-async function leave(database: Database, signal: AbortSignal): Promise<void> {
-  const left = database.close()
-  if (!signal.aborted) return await left
-  const soon = new Promise<void>((resolve) => {
-    setTimeout(resolve, leaveMs).unref()
-  })
-  await Promise.race([left.catch(() => {}), soon])
-}
-
-async function untilInterrupted<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
-  const interruption = Promise.withResolvers<never>()
-  const stop = () => interruption.reject(new Interrupted('Interrupted.'))
-  signal.addEventListener('abort', stop, { once: true })
-  if (signal.aborted) stop()
-  work.catch(() => {})
-  try {
-    return await Promise.race([work, interruption.promise])
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
-}
+const leave = (database: Database, signal: AbortSignal): Promise<void> =>
+  signal.aborted ? withTimeout(leaveMs, database.close()).catch(() => {}) : database.close()

@@ -62,7 +62,11 @@ const rateMinutes = 5
 const minuteMs = 60_000
 
 /** Looks everything up, each time that it is called. */
-function openGathering({ environment, positionals, catalogue }: Call): (pool: Pool) => Promise<Status> {
+export function openGathering({
+  environment,
+  positionals,
+  catalogue,
+}: Pick<Call, 'environment' | 'positionals' | 'catalogue'>): (pool: Pool) => Promise<Status> {
   const config = loadStatusConfig(environment)
   const named = positionals.length > 0 ? pickStreams(positionals, catalogue) : null
   const configured = configuredStreams(config, catalogue)

@@ -4,12 +4,12 @@ import { z } from 'zod'
 import {
   biSchemas,
   fieldTimezonesOf,
-  flag,
   optionalText,
   orNull,
   postgresUrl,
-  roleName,
+  role,
   timeZone,
+  yesOrNo,
 } from './parsers.ts'
 import { ofStreams, type Variable } from './variable.ts'
 
@@ -39,8 +39,7 @@ export const mirrorVariables = {
     describe:
       'role in Postgres that may read the copy and nothing else; it must exist. The right to make temporary tables in this database is taken from all other roles, too, once',
     fallback: 'none',
-    form: 'name of a role',
-    schema: roleName,
+    ...role,
   },
   BI_SCHEMAS: {
     describe:
@@ -53,15 +52,13 @@ export const mirrorVariables = {
     describe:
       'role of the workers, when `tidemark migrate` runs as another one, which stays the owner of the tables of Tidemark; it must exist, unless OWNER_ROLE is set',
     fallback: 'none: the role in `DATABASE_URL` is that of the workers too',
-    form: 'name of a role',
-    schema: roleName,
+    ...role,
   },
   OWNER_ROLE: {
     describe:
       'role that owns the tables of Tidemark; `tidemark migrate` makes it and `WORKER_ROLE` when it runs as a superuser, and works as it',
     fallback: 'none: no role is made',
-    form: 'name of a role',
-    schema: roleName,
+    ...role,
   },
   WORKER_PASSWORD: {
     needs: 'OWNER_ROLE',
@@ -89,9 +86,8 @@ export const mirrorVariables = {
   ALLOW_PLAINTEXT: {
     describe:
       'whether keys, tokens and rows may go to other than private addresses without TLS: to `http:` and `redis:` URLs, and to a Postgres with `sslmode=disable`',
+    ...yesOrNo,
     fallback: '`false`: such a URL is refused',
-    form: '`true` or `false`',
-    schema: flag,
   },
   LOG_LEVEL: {
     describe: 'how much is logged',

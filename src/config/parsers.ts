@@ -1,4 +1,5 @@
-// How the text of a variable becomes a value, and what is said when it cannot.
+// How the text of a variable becomes a value, and what is said when it cannot. What has a usual form says by itself how that is written and
+// what holds without it, so that the manual names what is read.
 
 import { isIP } from 'node:net'
 import { CronExpressionParser } from 'cron-parser'
@@ -23,11 +24,14 @@ const listed = (value: string): readonly string[] =>
     .map((part) => part.trim())
     .filter(Boolean)
 
-export const longEnough = (least: number) =>
-  optionalText.refine(
+export const secretText = (least: number) => ({
+  form: `${least} characters or more`,
+  secret: true as const,
+  schema: optionalText.refine(
     (secret) => secret === null || secret.length >= least,
     `must have at least ${least} characters`,
-  )
+  ),
+})
 
 export const url = (protocols: RegExp, example: string) =>
   text.refine((value) => URL.canParse(value) && protocols.test(new URL(value).protocol), {
@@ -85,15 +89,17 @@ export const baseUrl = httpUrl.refine(
 /** Of what a timer waits for: one that is set for longer than 24 days goes off at once. */
 const longestMs = 24 * 24 * 3_600_000
 
-export const durationMs = (fallback: string, minimumMs = 1) =>
-  text.default(fallback).transform((value, context) => {
+export const duration = (usual: string, least: string) => ({
+  fallback: `\`${usual}\``,
+  form: `duration, ${least} or more`,
+  schema: text.default(usual).transform((value, context) => {
     const parsed = parseDuration(value)
-    if (parsed !== null && parsed >= minimumMs && parsed <= longestMs) return parsed
-    context.addIssue(
-      `must be a duration such as 30s, 10m or 1h${minimumMs > 1 ? `, at least ${minimumMs} ms` : ''}, at most 24 days`,
-    )
+    const leastMs = parseDuration(least) ?? 0
+    if (parsed !== null && parsed >= leastMs && parsed <= longestMs) return parsed
+    context.addIssue(`must be a duration such as 30s, 10m or 1h, at least ${leastMs} ms, at most 24 days`)
     return z.NEVER
-  })
+  }),
+})
 
 /** Null when it is off. */
 export const durationOrOff = (fallback: string, minimumMs: number) =>
@@ -118,18 +124,31 @@ export const schedule = (fallback: string) =>
     return z.NEVER
   })
 
-export const integer = (fallback: number, minimum: number, maximum: number) =>
-  text.default(String(fallback)).transform((value, context) => {
+export const wholeNumber = (usual: number, least: number, most: number) => ({
+  fallback: `\`${usual}\``,
+  form: `${least} to ${most}`,
+  schema: text.default(String(usual)).transform((value, context) => {
     const number = Number(value)
-    if (/^\d+$/.test(value) && number >= minimum && number <= maximum) return number
-    context.addIssue(`must be a whole number from ${minimum} to ${maximum}`)
+    if (/^\d+$/.test(value) && number >= least && number <= most) return number
+    context.addIssue(`must be a whole number from ${least} to ${most}`)
     return z.NEVER
-  })
+  }),
+})
 
-export const flag = text
-  .optional()
-  .refine((value) => value === undefined || value === 'true' || value === 'false', 'must be true or false')
-  .transform((value) => value === 'true')
+export const scheduled = (usual: string) => ({
+  fallback: `\`${usual}\``,
+  form: 'duration or cron expression',
+  schema: schedule(usual),
+})
+
+export const yesOrNo = {
+  fallback: '`false`',
+  form: '`true` or `false`',
+  schema: text
+    .optional()
+    .refine((value) => value === undefined || value === 'true' || value === 'false', 'must be true or false')
+    .transform((value) => value === 'true'),
+}
 
 export const nameList = text.default('').transform((value, context): readonly string[] => {
   const names = listed(value)
@@ -328,12 +347,12 @@ export const fieldTimezonesOf = (streams: readonly string[]) =>
     return zones
   })
 
-export const roleName = optionalText.refine(
-  (name) => name === null || (name.length <= 63 && !name.includes('\0')),
-  {
+export const role = {
+  form: 'name of a role',
+  schema: optionalText.refine((name) => name === null || (name.length <= 63 && !name.includes('\0')), {
     error: 'must be the name of a role in Postgres',
-  },
-)
+  }),
+}
 
 export const required = (what: string) => text.min(1, `must be set to ${what}`)
 

@@ -4,16 +4,16 @@ import { z } from 'zod'
 import {
   baseUrl,
   contractPlace,
-  durationMs,
+  duration,
   durationOrOff,
-  flag,
   historiesOf,
-  integer,
   orNull,
   relatedList,
   required,
   streamList,
   text,
+  wholeNumber,
+  yesOrNo,
 } from './parsers.ts'
 import { proxyVariables } from './proxy-variables.ts'
 import { ofStreams, type Variable } from './variable.ts'
@@ -98,29 +98,21 @@ export const upstreamVariables = {
     as: 'lookbackMs',
     describe:
       'how far back Tidemark at least reads again to find rows that became visible late; the look-back grows by itself if rows come later than that',
-    fallback: '`10m`',
-    form: 'duration, 1s or more',
-    schema: durationMs('10m', 1000),
+    ...duration('10m', '1s'),
   },
   PAGE_SIZE: {
     describe: 'how many records one request asks for',
-    fallback: '`1000`',
-    form: '1 to 100000',
-    schema: integer(1000, 1, 100_000),
+    ...wholeNumber(1000, 1, 100_000),
   },
   LOAD_CONNECTIONS: {
     describe:
       'how many pages are requested at the same time during large reads such as the first load; `1` reads one after the other',
-    fallback: '`12`',
-    form: '1 to 12',
-    schema: integer(12, 1, 12),
+    ...wholeNumber(12, 1, 12),
   },
   LOOKUPS_PER_MINUTE: {
     describe:
       'how many records that the upstream’s list lacks a reconcile looks up in a minute, one request each; more are proven to be gone by reading their part of the list twice',
-    fallback: '`60`',
-    form: '1 to 1000000',
-    schema: integer(60, 1, 1_000_000),
+    ...wholeNumber(60, 1, 1_000_000),
   },
   REQUESTS_PER_SECOND: {
     describe:
@@ -138,9 +130,7 @@ export const upstreamVariables = {
   REQUEST_TIMEOUT: {
     as: 'requestTimeoutMs',
     describe: 'how long one request may take',
-    fallback: '`60s`',
-    form: 'duration, 100ms or more',
-    schema: durationMs('60s', 100),
+    ...duration('60s', '100ms'),
   },
   HISTORY: {
     as: 'histories',
@@ -165,9 +155,7 @@ export const upstreamVariables = {
   },
   ATTACHMENT_DATA: {
     describe: 'whether the bytes of attached files are copied as well; needs `RELATED`',
-    fallback: '`false`',
-    form: '`true` or `false`',
-    schema: flag,
+    ...yesOrNo,
   },
   RELATED_REFRESH: {
     as: 'relatedRefreshMs',

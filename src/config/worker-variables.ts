@@ -2,12 +2,9 @@
 
 import { z } from 'zod'
 import {
-  durationMs,
-  flag,
+  duration,
   hasOnlyOptions,
   httpUrl,
-  integer,
-  longEnough,
   nameList,
   namesNobody,
   networkList,
@@ -15,9 +12,12 @@ import {
   orNull,
   quietHours,
   redisUrl,
-  schedule,
+  scheduled,
+  secretText,
   text,
   url,
+  wholeNumber,
+  yesOrNo,
 } from './parsers.ts'
 import type { Variable } from './variable.ts'
 
@@ -37,16 +37,12 @@ export const workerVariables = {
   SCHEDULE_RECONCILE: {
     describe:
       'when the whole upstream is listed and compared with the copy, to find missing and deleted records',
-    fallback: '`0 3 * * *`',
-    form: 'duration or cron expression',
-    schema: schedule('0 3 * * *'),
+    ...scheduled('0 3 * * *'),
   },
   SCHEDULE_DELETIONS: {
     describe:
       'how often Tidemark searches for records that vanished from the upstream; three small requests per stream if none did',
-    fallback: '`60s`',
-    form: 'duration or cron expression',
-    schema: schedule('60s'),
+    ...scheduled('60s'),
   },
   HTTP_HOST: {
     describe:
@@ -71,23 +67,17 @@ export const workerVariables = {
   },
   HTTP_PORT: {
     describe: 'port that the worker listens on; `0` picks a free one',
-    fallback: '`8080`',
-    form: '0 to 65535',
-    schema: integer(8080, 0, 65_535),
+    ...wholeNumber(8080, 0, 65_535),
   },
   ADMIN_TOKEN: {
     describe: 'token for operators: it signs in to the console with the right to act, and scripts send it',
     fallback: 'nobody can act',
-    form: '16 characters or more',
-    secret: true,
-    schema: longEnough(16),
+    ...secretText(16),
   },
   VIEWER_TOKEN: {
     describe: 'token for viewers, who can look but not act; once it is set, all pages require a sign-in',
     fallback: 'on an address of this machine alone, pages need no sign-in',
-    form: '16 characters or more',
-    secret: true,
-    schema: longEnough(16),
+    ...secretText(16),
   },
   WEBHOOK_SECRET: {
     describe: 'last part of the path that receives webhooks',
@@ -104,32 +94,24 @@ export const workerVariables = {
     describe:
       'secret with which the upstream signs its deliveries, if you subscribed by hand and gave it one',
     fallback: 'derived from `WEBHOOK_SECRET`; the worker gives it to the upstream when it subscribes',
-    form: 'text of 8 characters or more',
-    secret: true,
-    schema: longEnough(8),
+    ...secretText(8),
   },
   WEBHOOK_REQUIRE_SIGNATURE: {
     needs: 'WEBHOOK_SECRET',
     describe:
       'whether deliveries of webhooks without a signature are refused; otherwise the secret in their address is enough',
-    fallback: '`false`',
-    form: '`true` or `false`',
-    schema: flag,
+    ...yesOrNo,
   },
   STALE_AFTER: {
     as: 'staleAfterMs',
     describe: 'how far a stream may be behind its own schedule before that is a problem',
-    fallback: '`15m`',
-    form: 'duration, 1s or more',
-    schema: durationMs('15m', 1000),
+    ...duration('15m', '1s'),
   },
   DELETIONS_FROZEN_AFTER: {
     as: 'deletionsFrozenAfterMs',
     describe:
       'how long rows that an operator kept may differ from the list of the upstream before an alert reminds of it',
-    fallback: '`1d`',
-    form: 'duration, 1s or more',
-    schema: durationMs('1d', 1000),
+    ...duration('1d', '1s'),
   },
   ALERT_WEBHOOK_URL: {
     describe: 'incoming webhook of a Slack, Teams or similar chat that gets alerts',
