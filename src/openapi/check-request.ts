@@ -5,8 +5,7 @@ import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { type Json, ownValue } from '../json/json.ts'
 import { isUuid } from '../streams/record.ts'
 import { nearest } from '../util/text.ts'
-import { matchesNumbersOnly } from './field-says.ts'
-import { asJsonSchema, documentName, patternEngine } from './json-schema.ts'
+import { asJsonSchema, documentName } from './json-schema.ts'
 import {
   compositions,
   type Follow,
@@ -80,10 +79,9 @@ function complaintsOf(
     validateSchema: false,
     logger: false,
   } as const
-  const reading = { multipleOfPrecision: 6, code: { regExp: patternEngine } }
   let ajv: Ajv2020 | null = null
   const opened = () => {
-    const validator = new Ajv2020({ ...common, ...reading, coerceTypes, formats })
+    const validator = new Ajv2020({ ...common, coerceTypes, formats, multipleOfPrecision: 6 })
     return validator.addSchema({ ...(asJsonSchema(document) as Schema), $id: documentName })
   }
   return (schema, value) => {
@@ -164,12 +162,12 @@ function complaintOf(error: ErrorObject): string {
 
 /** A rule in words. */
 function ruleOf({ keyword, params, message = 'is not as described' }: ErrorObject): string {
-  const { limit, type, format, pattern, allowedValues } = params as Readonly<Record<string, unknown>>
+  const { limit, type, format, allowedValues } = params as Readonly<Record<string, unknown>>
   const limited = ownValue(limitsInWords, keyword)
   if (limited !== undefined) return `must ${limited.replace('N', String(limit))}`
   if (keyword === 'type') return `must be ${[type].flat().map(typeInWords).join(' or ')}`
   if (keyword === 'enum') return `must be one of ${schemasIn(allowedValues).map(String).join(', ')}`
-  if (keyword === 'pattern' && matchesNumbersOnly(String(pattern))) return 'must be a number'
+  if (keyword === 'pattern') return 'must be a number'
   const known = keyword === 'format' && ownValue(formats, String(format))
   return known ? `must be ${known.says}` : message
 }
@@ -194,8 +192,6 @@ type Parameter = {
   readonly required: boolean
   /** Undefined: nothing is said of its values. */
   readonly schema: unknown
-  /** Several values stand in one text, with commas between. */
-  readonly isJoined: boolean
 }
 
 /** The parameters of the path, which all of its operations have, and those of this operation. */
@@ -203,12 +199,9 @@ const parametersOf = (follow: Follow, holders: readonly Schema[]): readonly Para
   holders
     .flatMap(({ parameters }) => schemasIn(parameters))
     .flatMap((one): Parameter[] => {
-      const { name, in: place, required, schema, explode } = follow(one) ?? {}
+      const { name, in: place, required, schema } = follow(one) ?? {}
       if (typeof name !== 'string' || (place !== 'path' && place !== 'query')) return []
-      // A comma in a single value, such as an external id, is part of it.
-      const takesSeveral = [follow(schema)?.type].flat().includes('array')
-      const isJoined = takesSeveral && (explode === false || (place === 'path' && explode !== true))
-      return [{ name, in: place, required: required === true, schema, isJoined }]
+      return [{ name, in: place, required: required === true, schema }]
     })
 
 function parameterComplaints(
@@ -217,12 +210,11 @@ function parameterComplaints(
   { inPath = {}, query = {} }: CheckedRequest,
 ): readonly string[] {
   const given = { path: anyCase(inPath), query: anyCase(query) }
-  const complaints = described.flatMap(({ name, in: place, required, schema, isJoined }) => {
+  const complaints = described.flatMap(({ name, in: place, required, schema }) => {
     const value = given[place].get(name.toLowerCase())
     if (value === undefined) return required ? [`${name} is required`] : []
     if (!isSchema(schema)) return []
-    const values = isJoined ? String(value).split(',') : [value].flat()
-    const read = values.map((one) => (wholeNumber.test(String(one)) ? Number(one) : String(one)))
+    const read = [value].flat().map((one) => (wholeNumber.test(String(one)) ? Number(one) : String(one)))
     const holder = { type: 'object', properties: { [name]: schema } }
     return complaintsOf(holder, { [name]: read.length === 1 ? read[0] : read })
   })

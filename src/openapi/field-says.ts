@@ -84,32 +84,21 @@ function joinedSays(told: readonly Said[], how: 'all' | 'one'): Said {
   const [kind = null] = kinds
   if (kinds.length <= 1) return { ...(told.find((one) => one.kind !== null) ?? first), kind }
   const says = [...new Set(told.map((one) => one.says))].join(how === 'all' ? ' and ' : ' or ')
-  const widest = how === 'one' ? widestOf(told, kinds) : null
+  const widest = how === 'one' ? widestOf(told) : null
   const merged = { ...first, says, kind: widest, values: null, bounds: null, describe: first.describe }
   return widest === null && others.length > 0
     ? { ...merged, conflict: `it is ${says}, which no column can be` }
     : merged
 }
 
-const integers: readonly FieldKind[] = ['uint8', 'int16', 'int32', 'int64']
-const numbers: readonly FieldKind[] = [...integers, 'uint64', 'number']
-const texts: readonly FieldKind[] = ['text', 'base64', 'uuid', 'date-time', 'date', 'time']
+const whole: readonly FieldKind[] = ['uint8', 'int16', 'int32', 'int64']
 
-/** The kind that holds all of them; digits in quotes beside a number are a number. */
-function widestOf(told: readonly Said[], kinds: readonly FieldKind[]): FieldKind | null {
-  const areAll = (group: readonly FieldKind[]) => kinds.every((kind) => group.includes(kind))
-  if (areAll(integers)) return 'int64'
-  if (areAll(numbers)) return 'number'
-  if (areAll(texts)) return 'text'
-  const digits = told.filter(({ kind, bounds }) => kind === 'text' && bounds === digitsOnly)
-  const rest = kinds.filter((kind) => kind !== 'text')
-  const isOfDigits = digits.length > 0 && digits.length === told.filter(({ kind }) => kind === 'text').length
-  if (!isOfDigits) return null
-  return rest.every((kind) => integers.includes(kind))
-    ? rest.length === 1
-      ? (rest[0] ?? null)
-      : 'int64'
-    : null
+/** Alternatives that all are numbers are a number, with digits in quotes among them too; of others the data decide. */
+function widestOf(told: readonly Said[]): FieldKind | null {
+  const isWhole = ({ kind, bounds }: Said) =>
+    kind === 'text' ? bounds === digitsOnly : kind !== null && whole.includes(kind)
+  if (told.every(isWhole)) return 'int64'
+  return told.every((one) => isWhole(one) || one.kind === 'number') ? 'number' : null
 }
 
 const digitsOnly = 'digits only'

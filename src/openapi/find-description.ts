@@ -82,7 +82,8 @@ async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): 
   for (const isSigned of isOwn ? [true, false] : [false])
     try {
       const answer = await upstream.askOnce(url, { isSigned, mostBytes }, signal)
-      const found = await readAnswered(from, answer, isNamed).finally(answer.discard)
+      const found = readAnswered(from, answer, isNamed)
+      answer.discard()
       if (answer.status === 401 || answer.status === 403) refusal = found
       else if (found !== null || answer.status === 404) return found
     } catch (error) {
@@ -103,11 +104,11 @@ const tooMuch: Partial<Record<UpstreamErrorCode, string>> = {
 }
 
 /** Null: the answer is no description, for example where a service answers everything with a page of its own. */
-async function readAnswered(
+function readAnswered(
   { url, basePath }: { readonly url: URL; readonly basePath: string },
   { status, headers, bytes }: HttpAnswer,
   isNamed: boolean,
-): Promise<Finding | null> {
+): Finding | null {
   const at = shownAddress(url)
   if (status >= 500 || status === 429) {
     const why = `${url.pathname} answers with status ${status}`
@@ -116,7 +117,7 @@ async function readAnswered(
   const type = headers['content-type'] ?? ''
   const isPage = /html/i.test(type) || bytes.subarray(0, 100).toString('latin1').trimStart().startsWith('<')
   if (status === 200 && !isPage) {
-    const finding = await readBytes({ at, basePath }, bytes, /yaml/i.test(type))
+    const finding = readBytes({ at, basePath }, bytes, /yaml/i.test(type))
     return finding.found === 'unusable' && !isNamed && !saysDescription(bytes) ? null : finding
   }
   if (!isNamed || status === 404) return null
@@ -136,7 +137,7 @@ async function readDescriptionFile(path: string, basePath: string): Promise<Find
     const { size } = await stat(path)
     if (size > mostBytes)
       return { found: 'unusable', at: path, why: `it is larger than ${mostBytes / 1024 / 1024} MB` }
-    return await readBytes({ at: path, basePath }, await readFile(path), false)
+    return readBytes({ at: path, basePath }, await readFile(path), false)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
     return { found: 'unusable', at: path, why: `the file cannot be read (${code ?? messageOf(cause)})` }
@@ -145,11 +146,11 @@ async function readDescriptionFile(path: string, basePath: string): Promise<Find
 
 type From = { readonly at: string; readonly basePath: string }
 
-async function readBytes({ at, basePath }: From, bytes: Buffer, isYaml: boolean): Promise<Finding> {
+function readBytes({ at, basePath }: From, bytes: Buffer, isYaml: boolean): Finding {
   try {
     const read = parseDescription(bytes, isYaml || /\.ya?ml$/i.test(at))
     const document = JSON.stringify(read)
-    return { found: 'description', at, document, description: await readDescription(read, basePath) }
+    return { found: 'description', at, document, description: readDescription(read, basePath) }
   } catch (error) {
     if (error instanceof RangeError) return { found: 'unusable', at, why: tooDeep }
     if (!(error instanceof DescriptionError)) throw error

@@ -1,8 +1,8 @@
 // The schemas of an OpenAPI description as JSON Schema 2020-12, so that a checker reads those of OpenAPI 3.0 as well. References lead to
 // the document by its name, from wherever they stand. Pure.
 
-import { runInNewContext } from 'node:vm'
 import { ownValue } from '../json/json.ts'
+import { matchesNumbersOnly } from './field-says.ts'
 import { compositions, isSchema, partOf, type Schema } from './schema.ts'
 
 export const documentName = 'openapi:'
@@ -22,6 +22,12 @@ const limits: Readonly<Record<string, string>> = { exclusiveMinimum: 'minimum', 
 /** Names that schemas give themselves: references go by places here, and one name may stand twice. */
 const ownNames: readonly string[] = ['$id', '$anchor', '$dynamicAnchor', '$schema']
 
+/**
+ * What a number is as text. All other patterns are left to the service: they are written in its dialect of regular expressions, and may take
+ * longer than anybody waits.
+ */
+export const numberPattern = String.raw`^[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?$`
+
 /** Translates a keyword; nothing where it means nothing here. A field of that name holds a schema, and stays. */
 function keywordOf(schema: Schema, name: string, given: unknown): readonly (readonly [string, unknown])[] {
   if (typeof given === 'boolean') {
@@ -31,6 +37,7 @@ function keywordOf(schema: Schema, name: string, given: unknown): readonly (read
   }
   if (typeof given === 'string') {
     if (ownNames.includes(name)) return []
+    if (name === 'pattern') return matchesNumbersOnly(given) ? [[name, numberPattern]] : []
     if (name === '$ref') return given.startsWith('#') ? [[name, `${documentName}${given}`]] : []
   }
   // A request need not have fields that the service fills in by itself.
@@ -48,37 +55,3 @@ function orNull(schema: Schema): Schema {
     ...(Array.isArray(schema.enum) && { enum: [...schema.enum, null] }),
   }
 }
-
-/**
- * Patterns are written in the service's dialect of regular expressions. One that means something else here, or nothing, refuses no value.
- */
-export const patternEngine = Object.assign(
-  (pattern: string): Pick<RegExp, 'test'> => {
-    for (const flags of foreignEscape.test(pattern) ? ['u'] : ['u', ''])
-      try {
-        return inTime(new RegExp(pattern, flags))
-      } catch {
-        // Try the next dialect.
-      }
-    return /(?:)/
-  },
-  { code: 'patternEngine' },
-)
-
-const longestMs = 100
-
-/** A pattern can take longer than anybody lives for a text of 40 characters. Then nobody knows whether it refuses the text. */
-const inTime = (pattern: RegExp) => ({
-  test(value: string): boolean {
-    try {
-      return runInNewContext('pattern.test(value)', { pattern, value }, { timeout: longestMs })
-    } catch {
-      return true
-    }
-  },
-  // The checker keeps patterns by this.
-  toString: () => pattern.toString(),
-})
-
-/** Escapes of other dialects: without the flag `u`, JavaScript would take them for the letter itself. */
-const foreignEscape = /\\[AGKQEZzpPkhHRX]/

@@ -2,7 +2,6 @@
 
 import { holdsComplaints } from '../streams/record.ts'
 import { messageOf } from '../util/errors.ts'
-import { sentence } from '../util/text.ts'
 import type {
   DescribedField,
   DescribedOperation,
@@ -38,12 +37,11 @@ const mostFields = 1_000
 const mostParameters = 1_000
 const mostRemarks = 100
 
-/** Rejects with `DescriptionError`. `basePath` is the path of the base URL, below which everything is asked for. */
-export async function readDescription(document: unknown, basePath = ''): Promise<Description> {
+/** Throws a `DescriptionError`. `basePath` is the path of the base URL, below which everything is asked for. */
+export function readDescription(document: unknown, basePath = ''): Description {
   const { openApi, paths } = expectDescription(document)
   try {
     const reader = openReader(document)
-    await checkRules(reader, document)
     const schemas = partOf(partOf(document, 'components'), 'schemas')
     for (const name of Object.keys(schemas).slice(0, mostTypes))
       typeNamed(reader, { $ref: `#/components/schemas/${escaped(name)}` }, name)
@@ -133,35 +131,6 @@ function openReader(document: unknown): Reader {
     remarks,
     remark,
   }
-}
-
-/** Notes where the description breaks the rules of OpenAPI. It is used all the same. */
-async function checkRules(reader: Reader, document: unknown): Promise<void> {
-  if (isTooLarge(document)) return
-  // Only here: it compiles the rules, and most programs never need them.
-  const { Validator } = await import('@seriousme/openapi-schema-validator')
-  const { valid, errors } = await new Validator().validate({ ...(document as Schema) })
-  if (valid) return
-  const [first] = Array.isArray(errors) ? errors : []
-  const where = first ? `${first.instancePath || 'at its top'} ${first.message ?? ''}` : String(errors ?? '')
-  reader.remark(`It breaks the rules of OpenAPI: ${sentence(shortened(where.trim()))}`)
-}
-
-// The rules compare each item of a list with all others, and take a minute for what is larger (P10).
-const mostChecked = 50_000
-const longestChecked = 1_000
-
-function isTooLarge(document: unknown): boolean {
-  const left = [document]
-  for (let looked = 0; left.length > 0; looked++) {
-    const value = left.pop()
-    if (typeof value !== 'object' || value === null) continue
-    const inside = Object.values(value)
-    if (left.length + looked + inside.length > mostChecked) return true
-    if (Array.isArray(value) && inside.length > longestChecked) return true
-    for (const one of inside) left.push(one)
-  }
-  return false
 }
 
 function operationsAt(reader: Reader, path: string, given: unknown): readonly DescribedOperation[] {

@@ -58,14 +58,18 @@ describe('a description', { timeout: 60_000 }, () => {
     ],
   ])('with 60,000 %s is read within seconds', async (_, more) => {
     const began = performance.now()
-    const { operations, types } = await readDescription(described(more))
+    const { operations, types } = readDescription(described(more))
     // It takes less than 1 s; before, half a minute and more.
     expect(performance.now() - began).toBeLessThan(15_000)
     expect(operations.length).toBeLessThanOrEqual(5_000)
     expect(Object.keys(types).length).toBeLessThanOrEqual(5_000)
   })
 
-  it.each(['^(a+)+$', '^(\\d+)+$', '(x+x+)+y'])('with the pattern %s checks a request at once', (pattern) => {
+  it.each([
+    ['^(a+)+$', []],
+    ['^(\\d+)+$', ['a must be a number']],
+    ['(x+x+)+y', []],
+  ])('with the pattern %s checks a request at once', (pattern, complaints) => {
     const schema = { type: 'object', properties: { a: { type: 'string', pattern } } }
     const content = { 'application/json': { schema } }
     const document = described({ paths: { '/x': { post: { requestBody: { content } } } } })
@@ -73,6 +77,6 @@ describe('a description', { timeout: 60_000 }, () => {
     const began = performance.now()
     for (const letter of ['a', '1', 'x']) ask(`${letter.repeat(40)}!`)
     expect(performance.now() - began).toBeLessThan(10_000)
-    expect(ask('?')).toHaveLength(1)
+    expect(ask('?')).toEqual(complaints)
   })
 })

@@ -45,7 +45,7 @@ const describing = (properties: object, more: object = {}, openapi = '3.1.0') =>
 })
 
 async function fieldsOf(document: object) {
-  const { types, remarks } = await readDescription(document)
+  const { types, remarks } = readDescription(document)
   const kinds = Object.fromEntries(
     (types.Thing?.fields ?? []).map(({ name, kind, isNullable }) => [
       name,
@@ -57,7 +57,7 @@ async function fieldsOf(document: object) {
 
 describe('the contract', () => {
   it('is read whole from what a service of ASP.NET generated', async () => {
-    const contract = await readDescription(recorded())
+    const contract = readDescription(recorded())
     expect(contract.remarks).toEqual([])
     expect(contract.operations).toHaveLength(33)
     const assignment = contract.types.TblAssignment
@@ -237,14 +237,7 @@ describe('the contract', () => {
     ['OpenAPI 4.0.0', { openapi: '4.0.0', paths: { '/a': {} } }],
     ['names no operations', { openapi: '3.0.1', info: {} }],
   ])('is refused where there is none: %s', async (words, document) => {
-    await expect(readDescription(document)).rejects.toThrow(words)
-  })
-
-  it('is used although it breaks a rule, and says which', async () => {
-    const document = describing({ a: { type: 'integer' } })
-    const { kinds, remarks } = await fieldsOf({ ...document, info: { title: 'T' } })
-    expect(kinds).toEqual({ a: 'int64' })
-    expect(remarks.join()).toMatch(/breaks the rules of OpenAPI: .*version/)
+    expect(() => readDescription(document)).toThrow(words)
   })
 
   it('looks once at what holds itself in many ways', async () => {
@@ -259,9 +252,7 @@ describe('the contract', () => {
       A: { allOf: [...Array.from({ length: 6 }, () => ref('A')), { properties: { x: { type: 'string' } } }] },
     }
     const startedAt = performance.now()
-    const contract = await readDescription(
-      describing({ base: ref('Base'), r: ref('R'), a: ref('A') }, schemas),
-    )
+    const contract = readDescription(describing({ base: ref('Base'), r: ref('R'), a: ref('A') }, schemas))
     expect(performance.now() - startedAt).toBeLessThan(5_000)
     expect(contract.types.Thing?.fields.map(({ kind }) => kind)).toEqual(['object', 'text', 'object'])
     expect(contract.types.D7?.fields.map(({ name }) => name)).toEqual(['own'])
@@ -281,7 +272,7 @@ describe('the contract', () => {
     const document = describing({ a: { type: 'string' } })
     const content = { 'application/json': { schema } }
     document.paths['/api/Thing'].get.responses[200].content = content as never
-    const { operations } = await readDescription(document)
+    const { operations } = readDescription(document)
     expect(operations[0]?.answers).toEqual({ type: 'Thing', isList: true })
   })
 
@@ -293,7 +284,7 @@ describe('the contract', () => {
     } as never
     const paths = { '/api/Assignment': { get } }
     const schemas = { Assignment: document.components.schemas.Thing }
-    const contract = await readDescription({ ...document, paths, components: { schemas } })
+    const contract = readDescription({ ...document, paths, components: { schemas } })
     const described = describedStreams([{ service: 'assignment', description: contract }], [knownStreams[0]])
     expect(described.get('assignment')?.fields.map(({ name }) => name)).toEqual(['assignmentId'])
   })
@@ -304,7 +295,7 @@ describe('lists that can be added', () => {
     const { paths } = describing({})
     const named = ['/api/Customer/', '/crm/Customer', '/api/assignment', '/api/Employee', '/api/A(1)']
     const all = Object.fromEntries(named.map((path) => [path, paths['/api/Thing']]))
-    const offered = listsOffered(await readDescription({ ...describing({}), paths: all }), knownStreams, [
+    const offered = listsOffered(readDescription({ ...describing({}), paths: all }), knownStreams, [
       'employee',
     ])
     expect(offered.map(({ setting }) => setting)).toEqual([
@@ -322,7 +313,7 @@ describe('the streams that are described', () => {
   it.each(['/api/v1/Assignment', '/v2.1/api/Assignment'])('are known below a version: %s', async (path) => {
     const document = describing({ assignmentId: { type: 'integer' } })
     const paths = { [path]: document.paths['/api/Thing'] }
-    const contract = await readDescription({ ...document, paths })
+    const contract = readDescription({ ...document, paths })
     const described = describedStreams([{ service: 'assignment', description: contract }], [knownStreams[0]])
     expect(described.get('assignment')?.name).toBe('Thing')
   })
@@ -333,7 +324,7 @@ describe('operations that are described', () => {
     const { paths } = describing({})
     const named = ['/api/Lookup/{type}', '/api/Lookup/Kinds', '/api/Region/{region-id}']
     const all = Object.fromEntries(named.map((path) => [path, paths['/api/Thing']]))
-    const contract = await readDescription({ ...describing({}), paths: all })
+    const contract = readDescription({ ...describing({}), paths: all })
     const found = (path: string) => describedOperation({ description: contract }, 'GET', path)
     expect(found('/api/Lookup/Assignment')?.path).toEqual({ type: 'Assignment' })
     expect(found('/api/Lookup/kinds')?.operation.path).toBe('/api/Lookup/Kinds')
@@ -364,7 +355,7 @@ describe('operations with bodies that are described', () => {
   }
   const document = { ...describing({}), servers: [{ url: 'https://a.example/{base}/' }], paths }
   const send = async (method: string, path: string, request: AnyRequest) => {
-    const contract = await readDescription(document)
+    const contract = readDescription(document)
     const found = describedOperation({ description: contract, service: 'tracking' }, method, path)
     if (!found) throw new Error(`${method} ${path} is not described`)
     expect(found.operation.service).toBe('tracking')
@@ -395,7 +386,7 @@ describe('operations with bodies that are described', () => {
 describe('the path of a server', () => {
   const below = async (url: string, basePath: string, more: object = {}) => {
     const document = { ...describing({ a: { type: 'string' } }), servers: [{ url, ...more }] }
-    return (await readDescription(document, basePath)).operations.map(({ path }) => path)
+    return readDescription(document, basePath).operations.map(({ path }) => path)
   }
 
   it('stands before each path where the base URL does not have it', async () => {
@@ -418,7 +409,7 @@ describe('the path of a server', () => {
 
   it('is no part of what a request is checked against', async () => {
     const document = { ...describing({}), servers: [{ url: '/crm' }] }
-    const { operations } = await readDescription(document)
+    const { operations } = readDescription(document)
     expect(operations[0]).toMatchObject({ path: '/crm/api/Thing', describedPath: '/api/Thing' })
   })
 })
@@ -437,14 +428,14 @@ describe('what is shown', () => {
 
 describe('two contracts', () => {
   it('show what changed in a type that has another name now', async () => {
-    const before = await readDescription(describing({ a: { type: 'integer' }, b: { type: 'string' } }))
+    const before = readDescription(describing({ a: { type: 'integer' }, b: { type: 'string' } }))
     const renamed = describing({})
     const { schema } = renamed.paths['/api/Thing'].get.responses[200].content['application/json']
     schema.items.$ref = '#/components/schemas/ThingDto'
     renamed.components.schemas = {
       ThingDto: { type: 'object', properties: { a: { type: 'string' }, c: { type: 'string' } } },
     } as never
-    const changes = descriptionChanges(before, await readDescription(renamed))
+    const changes = descriptionChanges(before, readDescription(renamed))
     expect(changes.map(({ subject, change }) => `${subject}: ${change}`)).toEqual([
       'ThingDto.a: type changed',
       'ThingDto.b: field gone',
@@ -463,7 +454,7 @@ describe('two contracts', () => {
         paths: { '/api/Thing': { ...described.paths['/api/Thing'], parameters: order(parameters) } },
       }
     }
-    const [one, other] = [await readDescription(document(false)), await readDescription(document(true))]
+    const [one, other] = [readDescription(document(false)), readDescription(document(true))]
     expect(descriptionChanges(one, other)).toEqual([])
   })
 })

@@ -85,7 +85,7 @@ const matrix: Readonly<Record<string, Row>> = {
       ...[...base, 'config', 'store/server', 'store/types', 'store/schema', 'store/runs'],
       ...['store/book', 'upstream'],
     ],
-    ['pg', 'ajv', 'yaml', '@seriousme/openapi-schema-validator'],
+    ['pg', 'ajv', 'yaml'],
   ),
   'added-streams': row(
     'finds out what the streams are like that the settings add',
