@@ -82,7 +82,7 @@ export async function checkAsDescribed(
   const known = stored && operationAt(stored.description, path, method)
   if (!stored || !known) return
   const asked = {
-    ...{ method, path: known.describedPath ?? known.path, body: request.body as never },
+    ...{ method, path: known.path, body: request.body as never },
     ...{ inPath: renamed(request.path ?? {}, path, known.path), query: request.query ?? {} },
   }
   const all = checkRequest(JSON.parse(stored.document ?? 'null'), asked, (error) =>

@@ -30,13 +30,12 @@ export function describedStreams(
 
 function listedType(description: Description, stream: Stream): RecordType | null {
   const listed = [stream.list, ...(stream.kind === 'changes' ? [stream.changes] : [])]
-  const found = listed.flatMap((name) => {
+  for (const name of listed) {
     const answers = operationAt(description, pathOf(name))?.answers
     // An answer without a list that can be seen may wrap its records in some other way. It is not taken for a record.
-    return answers?.isList ? [typeIn(description, answers.type) ?? []].flat() : []
-  })
-  const [first, ...others] = found
-  if (first) return others.reduce(joined, first)
+    const type = answers?.isList ? typeIn(description, answers.type) : null
+    if (type !== null) return type
+  }
   const path = pathOf(stream.list)
   return operationAt(description, path) ? typeNamedAfter(description, path) : null
 }
@@ -83,20 +82,6 @@ const plainName = (name: string): string =>
     .replace(/^(?:Tbl|Tb|T_)(?=[A-Z])/, '')
     .replace(/(?:Dto|DTO|Model|ViewModel|Entity|Record)$/, '')
     .toLowerCase()
-
-/** Joins the types of two answers that should hold the same records: a field is what both say. */
-function joined(type: RecordType, other: RecordType): RecordType {
-  if (type === other) return type
-  const known = new Map(type.fields.map((field) => [field.name.toLowerCase(), field]))
-  for (const field of other.fields) {
-    const same = known.get(field.name.toLowerCase())
-    known.set(
-      field.name.toLowerCase(),
-      same && same.kind !== field.kind ? { ...same, kind: null } : (same ?? field),
-    )
-  }
-  return { ...type, fields: [...known.values()] }
-}
 
 const extendedPath = operations.getExtendedAssignment.path
 const parentField: DescribedField = {

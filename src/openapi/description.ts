@@ -48,10 +48,8 @@ export type DescribedParameter = {
 }
 export type DescribedOperation = {
   readonly method: string
-  /** Parameters in braces. Below what the description names as its server, where that is not the base URL. */
+  /** Parameters in braces. */
   readonly path: string
-  /** The path as the description spells it; left out: the same. */
-  readonly describedPath?: string
   readonly summary: string | null
   readonly parameters: readonly DescribedParameter[]
   /** The name of the type of its body; null: it takes none, or one that is not described. */

@@ -39,8 +39,7 @@ export async function findDescription(
   upstream: Upstream | null,
   signal: AbortSignal,
 ): Promise<Finding> {
-  const basePath = upstream === null ? '' : new URL(upstream.baseUrl).pathname
-  if (place.kind === 'file') return await readDescriptionFile(place.at, basePath)
+  if (place.kind === 'file') return await readDescriptionFile(place.at)
   if (upstream === null) return { found: 'no answer', why: 'the upstream is not configured' }
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(longestMs)])
   const asking = { upstream, signal: bounded }
@@ -77,12 +76,11 @@ type Asking = { readonly upstream: Upstream; readonly signal: AbortSignal }
 async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): Promise<Finding | null> {
   let failure: unknown = null
   let refusal: Finding | null = null
-  const from = { url, basePath: new URL(upstream.baseUrl).pathname }
   const isOwn = url.href.startsWith(`${new URL(upstream.baseUrl).origin}/`)
   for (const isSigned of isOwn ? [true, false] : [false])
     try {
       const answer = await upstream.askOnce(url, { isSigned, mostBytes }, signal)
-      const found = readAnswered(from, answer, isNamed)
+      const found = readAnswered(url, answer, isNamed)
       answer.discard()
       if (answer.status === 401 || answer.status === 403) refusal = found
       else if (found !== null || answer.status === 404) return found
@@ -104,11 +102,7 @@ const tooMuch: Partial<Record<UpstreamErrorCode, string>> = {
 }
 
 /** Null: the answer is no description, for example where a service answers everything with a page of its own. */
-function readAnswered(
-  { url, basePath }: { readonly url: URL; readonly basePath: string },
-  { status, headers, bytes }: HttpAnswer,
-  isNamed: boolean,
-): Finding | null {
+function readAnswered(url: URL, { status, headers, bytes }: HttpAnswer, isNamed: boolean): Finding | null {
   const at = shownAddress(url)
   if (status >= 500 || status === 429) {
     const why = `${url.pathname} answers with status ${status}`
@@ -117,7 +111,7 @@ function readAnswered(
   const type = headers['content-type'] ?? ''
   const isPage = /html/i.test(type) || bytes.subarray(0, 100).toString('latin1').trimStart().startsWith('<')
   if (status === 200 && !isPage) {
-    const finding = readBytes({ at, basePath }, bytes, /yaml/i.test(type))
+    const finding = readBytes(at, bytes, /yaml/i.test(type))
     return finding.found === 'unusable' && !isNamed && !saysDescription(bytes) ? null : finding
   }
   if (!isNamed || status === 404) return null
@@ -132,25 +126,23 @@ const saysDescription = (bytes: Buffer): boolean =>
   /"(?:openapi|swagger)"\s*:|^(?:openapi|swagger)\s*:/m.test(bytes.subarray(0, firstBytes).toString('latin1'))
 const firstBytes = 64 * 1024
 
-async function readDescriptionFile(path: string, basePath: string): Promise<Finding> {
+async function readDescriptionFile(path: string): Promise<Finding> {
   try {
     const { size } = await stat(path)
     if (size > mostBytes)
       return { found: 'unusable', at: path, why: `it is larger than ${mostBytes / 1024 / 1024} MB` }
-    return readBytes({ at: path, basePath }, await readFile(path), false)
+    return readBytes(path, await readFile(path), false)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
     return { found: 'unusable', at: path, why: `the file cannot be read (${code ?? messageOf(cause)})` }
   }
 }
 
-type From = { readonly at: string; readonly basePath: string }
-
-function readBytes({ at, basePath }: From, bytes: Buffer, isYaml: boolean): Finding {
+function readBytes(at: string, bytes: Buffer, isYaml: boolean): Finding {
   try {
     const read = parseDescription(bytes, isYaml || /\.ya?ml$/i.test(at))
     const document = JSON.stringify(read)
-    return { found: 'description', at, document, description: readDescription(read, basePath) }
+    return { found: 'description', at, document, description: readDescription(read) }
   } catch (error) {
     if (error instanceof RangeError) return { found: 'unusable', at, why: tooDeep }
     if (!(error instanceof DescriptionError)) throw error

@@ -37,19 +37,17 @@ const mostFields = 1_000
 const mostParameters = 1_000
 const mostRemarks = 100
 
-/** Throws a `DescriptionError`. `basePath` is the path of the base URL, below which everything is asked for. */
-export function readDescription(document: unknown, basePath = ''): Description {
+/** Throws a `DescriptionError`. Paths count below the base URL, whatever servers the description names. */
+export function readDescription(document: unknown): Description {
   const { openApi, paths } = expectDescription(document)
   try {
     const reader = openReader(document)
     const schemas = partOf(partOf(document, 'components'), 'schemas')
     for (const name of Object.keys(schemas).slice(0, mostTypes))
       typeNamed(reader, { $ref: `#/components/schemas/${escaped(name)}` }, name)
-    const prefix = serverPath(document, basePath)
     const operations = Object.entries(paths)
       .slice(0, mostOperations)
       .flatMap(([path, item]) => operationsAt(reader, path, item))
-      .map((one) => (prefix === '' ? one : { ...one, path: `${prefix}${one.path}`, describedPath: one.path }))
     const named = Math.max(operations.length, Object.keys(paths).length)
     if (named > mostOperations)
       reader.remark(`It names ${named} operations; those above ${mostOperations} are left out.`)
@@ -69,23 +67,6 @@ export function readDescription(document: unknown, basePath = ''): Description {
 
 /** Escapes a name as a part of a JSON pointer. */
 const escaped = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
-
-/** The beginning of each path that the description's first server adds and the base URL lacks, e.g. `/api`. */
-function serverPath(document: unknown, basePath: string): string {
-  const [server] = schemasIn(isSchema(document) ? document.servers : null)
-  const url = isSchema(server) ? textOf(server.url) : null
-  if (url === null) return ''
-  const variables = partOf(server, 'variables')
-  const filled = url.replaceAll(
-    /\{([^{}]+)\}/g,
-    (_, name: string) => textOf(partOf(variables, name).default) ?? '',
-  )
-  if (!URL.canParse(filled, 'http://localhost/')) return ''
-  const path = new URL(filled, 'http://localhost/').pathname.replace(/(?<!\/)\/+$/, '')
-  const base = basePath.replace(/(?<!\/)\/+$/, '')
-  const isBelow = path.toLowerCase().startsWith(base.toLowerCase())
-  return isBelow ? path.slice(base.length) : ''
-}
 
 function expectDescription(document: unknown): { readonly openApi: string; readonly paths: Schema } {
   if (!isSchema(document)) throw new DescriptionError('it is not a JSON object')

@@ -383,37 +383,6 @@ describe('operations with bodies that are described', () => {
   })
 })
 
-describe('the path of a server', () => {
-  const below = async (url: string, basePath: string, more: object = {}) => {
-    const document = { ...describing({ a: { type: 'string' } }), servers: [{ url, ...more }] }
-    return readDescription(document, basePath).operations.map(({ path }) => path)
-  }
-
-  it('stands before each path where the base URL does not have it', async () => {
-    expect(await below('/api', '')).toEqual(['/api/api/Thing'])
-    expect(await below('https://a.example/crm/', '/')).toEqual(['/crm/api/Thing'])
-    expect(await below('https://a.example/crm/v2', '/CRM')).toEqual(['/v2/api/Thing'])
-    expect(await below('/{base}', '', { variables: { base: { default: 'crm' } } })).toEqual([
-      '/crm/api/Thing',
-    ])
-  })
-
-  it.each([
-    ['http://127.0.0.1:5080/', ''],
-    ['/crm', '/crm'],
-    ['/other', '/crm'],
-    ['http://[', ''],
-  ])('is left out: %s below %j', async (url, basePath) => {
-    expect(await below(url, basePath)).toEqual(['/api/Thing'])
-  })
-
-  it('is no part of what a request is checked against', async () => {
-    const document = { ...describing({}), servers: [{ url: '/crm' }] }
-    const { operations } = readDescription(document)
-    expect(operations[0]).toMatchObject({ path: '/crm/api/Thing', describedPath: '/api/Thing' })
-  })
-})
-
 describe('what is shown', () => {
   it('is never a blank page: a description that cannot be used is named in Markdown as well', () => {
     const unusable = [
