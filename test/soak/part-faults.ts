@@ -30,7 +30,10 @@ export async function startMovingRedis(directory: string): Promise<MovingRedis> 
   return {
     url: `redis://app:sesame@127.0.0.1:${forwarder.port}`,
     current,
-    demote: () => current().tell('REPLICAOF', '127.0.0.1', String(portOf(other()))),
+    async demote() {
+      await other().tell('REPLICAOF', 'NO', 'ONE')
+      await current().tell('REPLICAOF', '127.0.0.1', String(portOf(other())))
+    },
     follow() {
       index = index === 0 ? 1 : 0
       forwarder.lead(portOf(current()))
@@ -64,10 +67,8 @@ export function redisFaults(redis: MovingRedis): readonly PartFault[] {
     {
       ...{ name: 'redis becomes a replica', sentence },
       begin: redis.demote,
-      async end() {
-        await redis.current().tell('REPLICAOF', 'NO', 'ONE')
-        redis.follow()
-      },
+      // The old one stays a replica: a worker that keeps its connection to it can write nothing.
+      end: async () => redis.follow(),
     },
     {
       ...{ name: 'redis takes away the right to evalsha', sentence },

@@ -7,10 +7,13 @@ import pg from 'pg'
 
 export type SmallDisk = {
   readonly path: string
+  /** Until `makeRoom`: what Postgres frees meanwhile is filled, too. */
   fill(): void
   makeRoom(): void
   leave(): void
 }
+
+const refillMs = 250
 
 export function mountSmallDisk(path: string, megabytes: number): SmallDisk {
   mkdirSync(path, { recursive: true })
@@ -20,16 +23,23 @@ export function mountSmallDisk(path: string, megabytes: number): SmallDisk {
   })
   if (status !== 0) throw new Error(`a file system in memory cannot be mounted: ${stderr}`)
   const ballast = join(path, 'ballast')
+  let filling: NodeJS.Timeout | undefined
   return {
     path,
-    fill: () => fill(ballast),
-    makeRoom: () => rmSync(ballast, { force: true }),
+    fill() {
+      fill(ballast)
+      filling = setInterval(fill, refillMs, ballast).unref()
+    },
+    makeRoom() {
+      clearInterval(filling)
+      rmSync(ballast, { force: true })
+    },
     leave: () => void spawnSync('umount', ['-l', path]),
   }
 }
 
 function fill(file: string): void {
-  const opened = openSync(file, 'w')
+  const opened = openSync(file, 'a')
   let pieceBytes = 2 ** 20
   while (pieceBytes >= 2 ** 10)
     try {
