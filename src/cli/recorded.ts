@@ -7,7 +7,9 @@ import type { Logger } from '../log.ts'
 import type { ActionContext, ActionName } from '../operator/actions.ts'
 import { type MirrorActionName, mirrorActions, type Order, type Outcome } from '../operator/mirror-actions.ts'
 import { noteEvent, performRecorded, recorded } from '../operator/record-action.ts'
+import { makeDue } from '../store/book/due.ts'
 import { withConnection } from '../store/server/session.ts'
+import type { RunRequest } from '../streams/catalog.ts'
 import { messageOf } from '../util/errors.ts'
 import { type Call, operator, osUser } from './command.ts'
 import type { ExitCode } from './exit.ts'
@@ -32,7 +34,7 @@ export async function act(
 ): Promise<ExitCode> {
   const { values, stdout, log } = call
   return await changeMirror(call, async (pool) => {
-    const context = { pool, streams: call.catalogue, log, requestRun }
+    const context = { pool, streams: call.catalogue, log, requestRun: requestRunOf(pool) }
     const order = orderOf(target, fields)
     const { text, json } = await performRecorded(context, [name, mirrorActions[name]], order)
     if (values.json) stdout.json(json)
@@ -49,15 +51,20 @@ export async function actUpstream<Done extends Outcome>(
   fields: Readonly<Record<string, string | null>> = {},
 ): Promise<Done> {
   const context: ActionContext = {
-    ...{ pool: sync.database.pool, streams: sync.streams, sync, log, requestRun, pageSize: 1 },
+    ...{ pool: sync.database.pool, streams: sync.streams, sync, log, pageSize: 1 },
+    requestRun: requestRunOf(sync.database.pool),
     tasks: { run: (_name, work) => work(signal), stop: async () => {} },
     ...{ sendTestAlert: null, endSessions: () => 0 },
   }
   return await performRecorded(context, [name, action], orderOf(target, fields))
 }
 
-/** The queue belongs to the workers: they see in Postgres what is wanted. */
-const requestRun = async (): Promise<void> => {}
+/** The queue belongs to the workers: they see in Postgres within seconds what is wanted. */
+const requestRunOf =
+  (pool: Pool) =>
+  async (request: RunRequest): Promise<void> => {
+    await makeDue(pool, request)
+  }
 const person = () => ({ who: osUser(), door: 'terminal' as const, address: hostname() })
 
 function orderOf(target: string, fields: Readonly<Record<string, string | null>>): Order {

@@ -3,7 +3,7 @@
 import { type Config, loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext, type ReadOptions, type SyncContext } from '../context.ts'
-import { readLookbackState } from '../store/book/due.ts'
+import { readDueState } from '../store/book/due.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { UsageError } from '../util/errors.ts'
@@ -100,7 +100,8 @@ async function whyNothing(
   const { inserted, updated, unchanged, quarantined } = tally
   const hasSeen = inserted + updated + unchanged + quarantined > 0
   if (status !== 'done' || hasSeen || stream.kind !== 'changes') return null
-  if ((await readLookbackState(database.pool, stream.name))?.hasPosition) return null
+  const { streams } = await readDueState(database.pool, [stream.name])
+  if (streams[0]?.isQuiet) return null
   return 'the upstream shows no records yet: it has none, or CLIENT_GUID is not yours'
 }
 

@@ -108,7 +108,7 @@ type Given = {
   readonly pool: Client
   readonly streams: readonly Stream[]
   readonly catalogue: Catalogue
-  /** The next ticks of the schedules; none when the queue does not answer. */
+  /** When the schedules ask for the next runs; none when the queue does not answer. */
   readonly nextRuns: () => Promise<readonly NextRun[]>
   readonly problems: () => Promise<readonly Problem[]>
   /** How many jobs the queue has in each state; null while it does not answer. */

@@ -77,7 +77,7 @@ export function openWorkerParts({ config, streams, jobs, pauses, pool, ...option
       ...{ name: 'queue', kind: 'queue', longestSilenceMs: () => 2 * queueRhythmMs },
       onReturn: () =>
         void jobs()
-          ?.keepSchedules()
+          ?.planNow()
           .catch(() => {}),
     },
     ...[...services].map((name): GivenPart => {

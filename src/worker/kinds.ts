@@ -1,11 +1,10 @@
-// The kinds of runs that the worker does by itself: how each is read, when it is scheduled, and whether it is due when its schedule ticks.
+// The kinds of runs that the worker does by itself: how each is read, what its schedule is, and what makes it due beside that.
 
 import type { Config } from '../config/load.ts'
 import type { Schedule } from '../config/parsers.ts'
 import { scheduleOf } from '../config/stream-variables.ts'
-import type { Pool, ReadOptions, SyncContext } from '../context.ts'
-import { isProbeDue, type LookbackState, readLookbackState } from '../store/book/due.ts'
-import { pausedStreams } from '../store/book/streams.ts'
+import type { ReadOptions, SyncContext } from '../context.ts'
+import { isProbeDue, type StreamDue } from '../store/book/due.ts'
 import {
   type ChangesStream,
   type RunKind,
@@ -19,82 +18,78 @@ import { currentLookback, lookbackIntervalMs, shortEveryMs } from '../sync/chang
 import { findDeletions } from '../sync/deletions/find-deletions.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { reconcileStream } from '../sync/reconcile/reconcile.ts'
-import type { Tick, Wanted } from './queue/schedules.ts'
+import { longestPauseMs, type Place, type Scheduled } from './queue/plan.ts'
 
 type KindOfRun = {
   /** Null when there is nothing to do. */
   readonly read: (stream: Stream, options: ReadOptions) => Promise<RunOutcome | null>
-  /** Undefined: the stream has no such runs. */
-  readonly schedule: (stream: Stream) => Schedule | undefined
-  /** Left out: whenever its schedule ticks. */
+  readonly isOf: (stream: Stream) => boolean
+  /** As far as what is known of the stream changes it. Left out: it comes when it is asked for. */
+  readonly schedule?: (stream: Stream, known: Pick<StreamDue, 'lookbackMs' | 'isRecentlyLate'>) => Schedule
+  /** Whether a stream is so far that such runs make sense. Left out: always. */
+  readonly isPossible?: (known: StreamDue) => boolean
+  /** Asked when its schedule says that it is due. Left out: it is. */
   readonly isDue?: (stream: string) => Promise<boolean>
 }
 export type ScheduledKinds = Partial<Record<RunKind, KindOfRun>>
 
-const shortestLookMs = 1_000
-const longestLookMs = 5_000
-const relatedEveryMs = 10_000
-const backfillEveryMs = 5_000
 const probeLookMs = 600_000
 /** Less than a day, after which beliefs are doubted. */
 const probeEveryMs = 20 * 3_600_000
+const shortestEveryMs = 1_000
 
 export function scheduledKinds(
   context: SyncContext,
   config: Pick<Config, 'schedules' | 'scheduleReconcile' | 'scheduleDeletions' | 'lookbackMs'>,
 ) {
   const { pool } = context.database
-  const ofChanges = (schedule: Schedule) => (stream: Stream) =>
-    stream.kind === 'changes' ? schedule : undefined
   const contextOf = (stream: Stream) => context.contextOf(asChanges(stream))
-  // Whether a look-back is due depends on what is stored; this is how often that is looked at.
-  const lookMs = Math.round(Math.min(longestLookMs, Math.max(shortestLookMs, config.lookbackMs / 20)))
+  const isChanges = ({ kind }: Stream) => kind === 'changes'
   return {
     incremental: {
       read: (stream, options) => context.read(stream, 'incremental', options),
+      isOf: () => true,
       schedule: (stream) => scheduleOf(config, stream),
     },
     lookback: {
       read: lookbackReader(context),
-      schedule: ofChanges({ everyMs: lookMs }),
-      async isDue(stream) {
-        const state = await quietState(pool, stream)
-        if (state === null) return false
-        const lookbackMs = currentLookback(state.lookbackMs, config.lookbackMs)
-        const intervalMs = lookbackIntervalMs(lookbackMs, state.isRecentlyLate)
-        return state.sinceLastMs === null || state.sinceLastMs >= intervalMs
+      isOf: isChanges,
+      schedule(_stream, { lookbackMs, isRecentlyLate }) {
+        const reachMs = currentLookback(lookbackMs, config.lookbackMs)
+        return { everyMs: Math.max(shortestEveryMs, lookbackIntervalMs(reachMs, isRecentlyLate)) }
       },
+      // While a first load goes on, it would read again what was read just now. The list is compared when the load is over.
+      isPossible: ({ isQuiet }) => isQuiet,
     },
     deletions: {
       read: (stream, { signal }) => findDeletions({ ...contextOf(stream), signal }),
-      schedule: ofChanges(config.scheduleDeletions),
+      isOf: isChanges,
+      schedule: () => config.scheduleDeletions,
       // While the first load goes on, most of what the list shows is not here yet.
-      isDue: async (stream) => (await readLookbackState(pool, stream))?.isLoaded ?? false,
+      isPossible: ({ isLoaded }) => isLoaded,
     },
     probe: {
       read: (stream, { signal }) => probeStream({ ...contextOf(stream), signal }),
-      schedule: ofChanges({ everyMs: probeLookMs }),
-      async isDue(stream) {
-        const state = await quietState(pool, stream)
-        return state?.isLoaded === true && (await isProbeDue(pool, stream, probeEveryMs))
-      },
+      isOf: isChanges,
+      schedule: () => ({ everyMs: probeLookMs }),
+      isPossible: ({ isLoaded, isQuiet }) => isLoaded && isQuiet,
+      isDue: (stream) => isProbeDue(pool, stream, probeEveryMs),
     },
     reconcile: {
       read: (stream, { signal }) => reconcileStream({ ...contextOf(stream), signal, approved: 0 }),
-      schedule: ofChanges(config.scheduleReconcile),
+      isOf: isChanges,
+      schedule: () => config.scheduleReconcile,
     },
     backfill: {
       // Null when somebody else was faster.
       read: (stream, { signal, shouldYield }) =>
         runNextBackfill({ ...contextOf(stream), signal, ...(shouldYield && { shouldYield }) }),
-      // An operator asks for backfills: this is how often the worker looks for them.
-      schedule: ofChanges({ everyMs: backfillEveryMs }),
-      isDue: async (stream) => (await context.store.nextBackfill(stream)) !== null,
+      isOf: isChanges,
     },
     related: {
       read: (_stream, options) => context.readRelated(options),
-      schedule: ({ name }) =>
-        name === 'assignment' && context.related.length > 0 ? { everyMs: relatedEveryMs } : undefined,
+      isOf: ({ name }) => name === 'assignment' && context.related.length > 0,
+      schedule: () => ({ everyMs: longestPauseMs }),
       isDue: () => context.isRelatedDue(),
     },
   } satisfies ScheduledKinds
@@ -105,45 +100,54 @@ function asChanges(stream: Stream): ChangesStream {
   throw new Error(`${stream.name} is listed whole by every poll, and has no row versions`)
 }
 
-/** Null while a first load goes on: a look-back would read again what was read just now. The list is compared when the load is over. */
-async function quietState(pool: Pool, stream: string): Promise<LookbackState | null> {
-  const state = await readLookbackState(pool, stream)
-  return state?.hasPosition && !state.isLoading ? state : null
-}
-
 /** While versions come late, look-backs come so often that most of them have to be brief. */
 export function lookbackReader(context: Pick<SyncContext, 'read'>): KindOfRun['read'] {
   const notBriefAtMs = new Map<string, number>()
   return async (stream, options) => {
-    const lastMs = notBriefAtMs.get(stream.name)
-    const isBrief = lastMs !== undefined && performance.now() - lastMs < shortEveryMs
+    const [startedMs, lastMs] = [performance.now(), notBriefAtMs.get(stream.name)]
+    const isBrief = lastMs !== undefined && startedMs - lastMs < shortEveryMs - slackMs
     const outcome = await context.read(stream, 'lookback', { ...options, reach: isBrief ? 'brief' : 'short' })
-    if (!isBrief && outcome.status === 'done') notBriefAtMs.set(stream.name, performance.now())
+    if (!isBrief && outcome.status === 'done') notBriefAtMs.set(stream.name, startedMs)
     return outcome
   }
 }
 
-export const wantedSchedules = (kinds: ScheduledKinds, streams: readonly Stream[]): readonly Wanted[] =>
+/** One may begin a little later than its schedule says, and the next one in time. */
+const slackMs = 5_000
+const nothingKnown = { lookbackMs: null, isRecentlyLate: false }
+
+export const schedulesOf = (
+  kinds: ScheduledKinds,
+  streams: readonly Stream[],
+  knownOf: (stream: string) => Parameters<NonNullable<KindOfRun['schedule']>>[1] = () => nothingKnown,
+): readonly Scheduled[] =>
   streams.flatMap((stream) =>
-    runKinds.flatMap((kind): Wanted[] => {
-      const schedule = kinds[kind]?.schedule(stream)
-      return schedule ? [{ stream: stream.name, kind, schedule }] : []
+    runKinds.flatMap((name): Scheduled[] => {
+      const kind = kinds[name]
+      if (!kind?.schedule || !kind.isOf(stream)) return []
+      return [{ stream: stream.name, kind: name, schedule: kind.schedule(stream, knownOf(stream.name)) }]
     }),
   )
 
-export async function isRunDue(kinds: ScheduledKinds, pool: Pool, { stream, kind }: Tick): Promise<boolean> {
-  if ((await pausedStreams(pool)).has(stream)) return false
-  return (await kinds[kind]?.isDue?.(stream)) ?? true
-}
+export const isRunDue = async (kinds: ScheduledKinds, { stream, kind }: Place): Promise<boolean> =>
+  (await kinds[kind]?.isDue?.(stream)) ?? true
 
 /**
  * A late row that a look-back brings may have hidden a record that vanished: one was missing here and one there, so both counts were
- * equal. So a search for deletions follows. A search that found many missing is followed by a reconcile.
+ * equal. So a search for deletions follows. A search that found many missing is followed by a reconcile. What brought rows may have
+ * brought assignments whose related records are to be read.
  */
-export const whatFollows = (
-  { stream, kind }: RunRequest,
-  { tally, wantsReconcile }: Pick<RunOutcome, 'tally' | 'wantsReconcile'>,
-): RunRequest | null => {
-  if (kind === 'lookback' && tally.inserted > 0) return { stream, kind: 'deletions', cause: 'again' }
-  return wantsReconcile ? { stream, kind: 'reconcile', cause: 'again' } : null
-}
+export const whatFollows =
+  (hasRelated: boolean) =>
+  (
+    { stream, kind }: RunRequest,
+    { tally, wantsReconcile }: Pick<RunOutcome, 'tally' | 'wantsReconcile'>,
+  ): readonly RunRequest[] => {
+    const follows = (next: RunKind): RunRequest => ({ stream, kind: next, cause: 'again' })
+    const isOfRelated = hasRelated && stream === 'assignment' && kind !== 'related'
+    return [
+      ...(kind === 'lookback' && tally.inserted > 0 ? [follows('deletions')] : []),
+      ...(wantsReconcile ? [follows('reconcile')] : []),
+      ...(isOfRelated && tally.inserted + tally.updated > 0 ? [follows('related')] : []),
+    ]
+  }

@@ -342,7 +342,7 @@ const compareOf =
   }
 
 /** That a queue went away is noticed only a moment later. Until then it does not answer: pages wait no longer than this. */
-const nextTicksMs = 1_000
+const queueAnswerMs = 1_000
 
 /** A page that takes longer helps nobody. */
 const longestLookMs = 2_000
@@ -355,14 +355,14 @@ function statusQueriesOf(
   const looking = { ...context, database: { ...context.database, pool } }
   const askQueue = async <Answer>(ask: (jobs: Jobs) => Promise<Answer>): Promise<Answer | null> =>
     state.live && isQueueUp(state)
-      ? await withTimeout(nextTicksMs, ask(state.live.jobs)).catch(() => null)
+      ? await withTimeout(queueAnswerMs, ask(state.live.jobs)).catch(() => null)
       : null
   return openStatusQueries({
     pool: reading,
     streams: context.streams,
     problems: async () => (await state.mirror?.problems(reading)) ?? [],
     // The mirror can be shown without the queue.
-    nextRuns: async () => (await askQueue((jobs) => jobs.nextTicks())) ?? [],
+    nextRuns: async () => (await askQueue(async (jobs) => jobs.nextRuns(new Date()))) ?? [],
     planBackfill: (stream, options) => planAskedBackfill(looking, stream, options, state.config.pageSize),
     planRewind: (stream, options) => planAskedRewind(looking, stream, options),
     queueCounts: () => askQueue((jobs) => jobs.counts()),

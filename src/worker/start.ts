@@ -1,5 +1,4 @@
-// What the worker does once Postgres and the queue answer: opens the mirror and the queue, works on the runs, keeps schedules and its
-// subscription. HTTP and alerts are not its business: they are there before.
+// What the worker does once Postgres and the queue answer: opens the mirror and the queue, works on the runs, and keeps its subscription. HTTP and alerts are not its business: they are there before.
 
 import { type Config, signingSecretOf } from '../config/load.ts'
 import { streamsIn } from '../configured.ts'
@@ -9,6 +8,7 @@ import type { Logger } from '../log.ts'
 import { readProblems } from '../problems/find-problems.ts'
 import type { Parts } from '../problems/parts.ts'
 import type { Problem } from '../problems/stream-problems.ts'
+import { noteReleased, settleDue } from '../store/book/due.ts'
 import { forgetProblem } from '../store/book/problems.ts'
 import { SourceDiffers } from '../store/book/sources.ts'
 import { pausedStreams } from '../store/book/streams.ts'
@@ -23,11 +23,12 @@ import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, waitUntilAvailable } from './availability.ts'
 import { failureScopeOf } from './failure-scope.ts'
 import type { Pauses } from './health.ts'
-import { isRunDue, type ScheduledKinds, scheduledKinds, wantedSchedules, whatFollows } from './kinds.ts'
-import { askForMissed, askForOverdue, isTaken } from './missed-runs.ts'
+import { isRunDue, type ScheduledKinds, scheduledKinds, schedulesOf, whatFollows } from './kinds.ts'
+import { isTaken, lookAtDue } from './look.ts'
 import { runUnlessPaused } from './pausing.ts'
 import { type OpenDriver, openDriver, sessionsOfQueue } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
+import type { DoRun } from './queue/run-worker.ts'
 import { openRequestMinutes } from './request-minutes.ts'
 import { keepSubscribed, webhookNotice } from './subscription.ts'
 import { keepBeating, newWorkerId, startWatch, type Watch, type WorkerId } from './watch.ts'
@@ -99,7 +100,7 @@ export async function start(beginning: Beginning): Promise<Live> {
     ...{ signal, log },
   })
   noted.waits = jobs.breaker.waits
-  keepUp(beginning, context, jobs)
+  keepDescriptions(beginning, context)
   subscribe(beginning, context)
   const mirror = mirrorOf(beginning, context.database.pool, context.streams)
   beginning.onMirror(mirror)
@@ -165,25 +166,36 @@ async function startRuns(
   const streams = new Map(context.streams.map((stream) => [stream.name, stream]))
   const isPaused = async (stream: string) => (await pausedStreams(pool)).has(stream)
   const reconciles = { ...config, pool, schedule: config.scheduleReconcile }
+  const doRun: DoRun = async (request, hooks) => {
+    const stream = streams.get(request.stream)
+    const kind = ownValue(kinds, request.kind)
+    // The request is from before the stream or the kind of run was switched off.
+    if (!stream || !kind?.isOf(stream) || (await isTaken(reconciles, request, new Date()))) return null
+    const line = { stream: request.stream, kind: request.kind, since: new Date() }
+    running.add(line)
+    const reading = runUnlessPaused(request, hooks, isPaused, (ended) => kind.read(stream, ended))
+    reading.catch((error) => error instanceof SourceDiffers && onHopeless(error))
+    return await reading.finally(() => running.delete(line))
+  }
   return await startJobs({
     queue,
-    schedules: wantedSchedules(kinds, context.streams),
-    isDue: (tick) => isRunDue(kinds, pool, tick),
+    schedules: schedulesOf(kinds, context.streams),
+    look: () => lookAtDue({ pool, config, streams: context.streams, kinds }),
+    isDue: (place) => isRunDue(kinds, place),
+    onReleased: (asked) => noteReleased(pool, asked),
     async run(request, hooks) {
-      const stream = streams.get(request.stream)
-      const kind = ownValue(kinds, request.kind)
-      // The request is from before the stream or the kind of run was switched off.
-      if (!stream || !kind?.schedule(stream) || (await isTaken(reconciles, request, new Date()))) return null
-      const line = { stream: request.stream, kind: request.kind, since: new Date() }
-      running.add(line)
-      const reading = runUnlessPaused(request, hooks, isPaused, (ended) => kind.read(stream, ended))
-      reading.catch((error) => error instanceof SourceDiffers && onHopeless(error))
-      return await reading.finally(() => running.delete(line))
+      const outcome = await doRun(request, hooks)
+      const hasEnded = outcome === null || outcome.status === 'done' || outcome.status === 'inconclusive'
+      if (hasEnded && !outcome?.yielded)
+        await settleDue(pool, request).catch((error) =>
+          log.debug({ err: error, ...request }, 'it could not be noted that a run is no longer due'),
+        )
+      return outcome
     },
     failureScope: failureScopeOf,
     onWork: (agoMs) => parts.worked('queue', agoMs),
     onFailure: (error) => parts.failed('queue', error),
-    whatFollows,
+    whatFollows: whatFollows(context.related.length > 0),
     serviceOf: (name) => streams.get(name)?.service ?? 'assignment',
     onOutcome(request, outcome, durationMs) {
       countOutcome(metrics, request, outcome, {
@@ -223,49 +235,19 @@ function logOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void 
   )
 }
 
-const scheduleCheckMs = 30_000
 /** A description is asked for once a day. A service that did not answer is asked again sooner. */
 const descriptionCheckMs = 3_600_000
 const descriptionAgeMs = 24 * 3_600_000
 /** After this there are first rows, which tell which columns refer to which. */
 const firstRowsMs = 120_000
-const reconcileCheckMs = 10_000
-const firstTicksMs = 5_000
-const overdueCheckMs = 30_000
 
-/** Repairs the schedules and asks for reconciles and polls that were missed, now and then. */
-function keepUp(
-  { config, log, signal }: Beginning,
-  { database, streams, descriptions }: SyncContext,
-  jobs: Jobs,
-): void {
-  const keepSchedules = () =>
-    jobs.keepSchedules().catch((error) => log.debug({ err: error }, 'could not look at the schedules'))
-  const reconciles = { ...config, pool: database.pool, schedule: config.scheduleReconcile }
-  const reconciled = streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
-  const makeUpForMissed = () =>
-    askForMissed(reconciles, reconciled, jobs.requestRun, new Date()).catch((error) =>
-      log.debug({ err: error }, 'could not look up which reconciles were missed'),
-    )
-  const polls = { pool: database.pool, schedules: config.schedules }
-  const makeUpForOverdue = () =>
-    askForOverdue(polls, streams, jobs.requestRun, new Date()).catch((error) =>
-      log.debug({ err: error }, 'could not look up which streams are overdue'),
-    )
-  const lookAtDescriptions = () =>
+/** Goes on by itself until the signal. */
+function keepDescriptions({ log, signal }: Beginning, { descriptions }: SyncContext): void {
+  const look = () =>
     descriptions
       .refresh({ olderThanMs: descriptionAgeMs, signal })
       .catch((error) => log.debug({ err: error }, 'could not look at what the upstream says about itself'))
-  void makeUpForMissed()
-  const regularly = [
-    setInterval(keepSchedules, scheduleCheckMs).unref(),
-    setInterval(makeUpForMissed, reconcileCheckMs).unref(),
-    // The first ticks come by themselves.
-    setTimeout(makeUpForOverdue, firstTicksMs).unref(),
-    setInterval(makeUpForOverdue, overdueCheckMs).unref(),
-    setInterval(lookAtDescriptions, descriptionCheckMs).unref(),
-    setTimeout(lookAtDescriptions, firstRowsMs).unref(),
-  ]
+  const regularly = [setInterval(look, descriptionCheckMs).unref(), setTimeout(look, firstRowsMs).unref()]
   signal.addEventListener('abort', () => regularly.forEach(clearInterval))
 }
 

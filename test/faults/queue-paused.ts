@@ -12,10 +12,10 @@ export const queuePaused: Fault = {
     const databaseUrl = postgres.url
     const worker = await stage.startWorker({ DATABASE_URL: databaseUrl, REDIS_URL: redis.url })
     await begunWell(stage, { worker, databaseUrl })
-    const keys = (await redis.tell('KEYS', '*:tidemark-runs:meta')) as string[]
+    const keys = (await redis.tell('KEYS', '*:tidemark-polls:meta')) as string[]
     const prefix = keys[0]?.split(':')[0] ?? ''
     const connection = new Redis(redis.url, { maxRetriesPerRequest: null })
-    const queues = ['tidemark-runs', 'tidemark-ticks'].map((name) => new Queue(name, { connection, prefix }))
+    const queues = ['tidemark-polls', 'tidemark-loads'].map((name) => new Queue(name, { connection, prefix }))
     stage.defer(async () => connection.disconnect())
     return await tryFault(stage, {
       ...{ worker, databaseUrl, healsItself: true },

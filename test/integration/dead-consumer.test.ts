@@ -9,8 +9,9 @@ import { openLog } from '../../src/log.ts'
 import { watchQueue } from '../../src/worker/queue/canary.ts'
 import { openDriver, placed, Queue } from '../../src/worker/queue/driver.ts'
 import { type Jobs, startJobs } from '../../src/worker/queue/jobs.ts'
-import { runQueueName } from '../../src/worker/queue/requests.ts'
+import { nameInDriver } from '../../src/worker/queue/requests.ts'
 import { createTestDatabase, quietLog, type TestDatabase } from '../support/database.ts'
+import { plannedBy } from '../support/planned.ts'
 import { hasBackend, redisUrlOf } from '../support/queues.ts'
 
 const canaries = { everyMs: 100, rhythmMs: 1_000 }
@@ -30,8 +31,7 @@ async function startWatched(
   const runs: string[] = []
   const jobs: Jobs = await startJobs({
     queue: await openDriver({ redisUrl, database, log: quietLog }),
-    schedules: [{ stream: 'assignment', kind: 'incremental', schedule: { everyMs } }],
-    isDue: async () => true,
+    ...plannedBy([{ stream: 'assignment', kind: 'incremental', schedule: { everyMs } }]),
     async run({ stream, kind }) {
       runs.push(stream)
       return {
@@ -104,7 +104,7 @@ describe('a worker that stops while tables of the queue are made', () => {
 describe.skipIf(!hasBackend('postgres'))('a queue in Postgres', () => {
   const database = createTestDatabase()
 
-  it('whose schema was dropped is made anew, with its schedules', async () => {
+  it('whose schema was dropped is made anew, with its plan', async () => {
     const { jobs, seen, runs, logged, hasWorkedSince } = await startWatched(database, null)
     try {
       await expect.poll(hasWorkedSince(0), inTime).toBe(true)
@@ -132,14 +132,14 @@ describe.skipIf(!hasBackend('redis'))('a queue in Redis', () => {
     const database = mirror()
     const { jobs, runs, logged, hasWorkedSince } = await startWatched(database, redisUrlOf('redis'))
     const other = await openDriver({ redisUrl: redisUrlOf('redis'), database, log: quietLog })
-    const queue = new Queue(runQueueName, placed(other.driver))
+    const queue = new Queue(nameInDriver('polls'), placed(other.driver))
     try {
       await expect.poll(hasWorkedSince(0), inTime).toBe(true)
       await queue.pause()
       const [pausedMs, before] = [performance.now() + 100, runs.length]
       await expect.poll(hasWorkedSince(pausedMs), inTime).toBe(true)
       await expect.poll(() => runs.length, inTime).toBeGreaterThan(before + 1)
-      expect(logged.join('')).toContain('The queue of runs was paused, by another program')
+      expect(logged.join('')).toContain('The queue of polls was paused, by another program')
     } finally {
       await queue.close()
       await other.close()

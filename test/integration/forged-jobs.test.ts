@@ -3,7 +3,8 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type OpenDriver, placed, Queue } from '../../src/worker/queue/driver.ts'
-import { runQueueName } from '../../src/worker/queue/requests.ts'
+import { planName } from '../../src/worker/queue/planner.ts'
+import { nameInDriver } from '../../src/worker/queue/requests.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { hasBackend, openTestQueue, redisUrlOf } from '../support/queues.ts'
 import { startTestWorker, type TestWorker } from '../support/worker.ts'
@@ -34,9 +35,12 @@ describe.skipIf(!hasBackend('redis'))('jobs that others put into the queue', () 
   })
 
   it('hold up no run, whatever is in them', { timeout: 60_000 }, async () => {
-    const runs = new Queue(runQueueName, placed(queue.driver))
+    const runs = new Queue(nameInDriver('polls'), placed(queue.driver))
     for (const [index, data] of forged.entries())
       await runs.add('run', data as never, { removeOnFail: true, jobId: `forged-${index}` })
+    await runs.add(planName, {} as never, { removeOnFail: true, jobId: 'forged-plan' })
+    const plan = await runs.getJob(planName)
+    await plan?.updateData({ throughMs: 'soon', late: { constructor: {} }, database: [] } as never)
     await vi.waitFor(async () => expect((await runs.getJobCounts('waiting')).waiting).toBe(0), {
       timeout: 10_000,
     })

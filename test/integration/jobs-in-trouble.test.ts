@@ -96,6 +96,7 @@ describeJobs('the jobs', (openIn) => {
     let isAway = true
     const outcomes: string[] = []
     const { runs } = await (await openIn(test)).startRuns((queue) => ({
+      name: 'loads',
       queue: {
         ...queue,
         requestRun: (request) =>
@@ -108,9 +109,9 @@ describeJobs('the jobs', (openIn) => {
       },
       onOutcome: ({ stream }) => void outcomes.push(stream),
     }))
-    await runs.requestRun(incremental('assignment'))
+    await runs.requestRun({ ...incremental('assignment'), kind: 'reconcile' })
     await expect.poll(() => outcomes).toEqual(['assignment'])
-    await runs.requestRun(incremental('assignment_note'))
+    await runs.requestRun({ ...incremental('assignment_note'), kind: 'reconcile' })
     await expect.poll(() => outcomes).toEqual(['assignment', 'assignment_note'])
     isAway = false
     // It is owed, and taken up when it is asked for again.

@@ -1,40 +1,24 @@
-// When runs begin: schedules and their ticks, run requests, and what follows a run, on a real queue.
+// When runs begin: plans, run requests, and what follows a run, on a real queue.
 
 import { PassThrough } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { it } from 'vitest'
 import { openLog } from '../../src/log.ts'
 import { whatFollows } from '../../src/worker/kinds.ts'
-import { startTickWorker } from '../../src/worker/queue/schedules.ts'
+import { placed, Queue } from '../../src/worker/queue/driver.ts'
+import type { Scheduled } from '../../src/worker/queue/plan.ts'
+import { planName } from '../../src/worker/queue/planner.ts'
+import { nameInDriver } from '../../src/worker/queue/requests.ts'
 import { describeJobs, incremental, nothing, outcomeOf, type Run } from '../support/jobs.ts'
+import { plannedBy } from '../support/planned.ts'
+
+const every = (stream: string, everyMs: number, kind: Scheduled['kind'] = 'incremental') => ({
+  ...{ stream, kind },
+  schedule: { everyMs },
+})
+const often = { everyMs: 500, rhythmMs: 15_000 }
 
 describeJobs('the jobs', (openIn) => {
-  it('is not busy any more with a tick that failed', async (test) => {
-    const { expect } = test
-    const { openQueue } = await openIn(test)
-    const queue = await openQueue()
-    const tick = { stream: 'assignment', kind: 'incremental' } as const
-    const ticked: string[] = []
-    const ticks = await startTickWorker({
-      driver: queue.driver,
-      schedules: [{ ...tick, schedule: { everyMs: 60_000 } }],
-      async onTick({ stream }) {
-        ticked.push(stream)
-        await wait(200)
-        throw new Error('the queue is full')
-      },
-      onError: () => {},
-    })
-    try {
-      await expect.poll(() => ticked.length).toBeGreaterThan(0)
-      expect(ticks.isFull()).toBe(true)
-      await expect.poll(ticks.isFull).toBe(false)
-    } finally {
-      await ticks.close()
-      await queue.close()
-    }
-  })
-
   it('makes a thousand run requests one run and one after it, which begins after the last run request', async (test) => {
     const { expect } = test
     const { start } = await openIn(test)
@@ -86,7 +70,7 @@ describeJobs('the jobs', (openIn) => {
     expect(most).toBeGreaterThan(1)
   })
 
-  it('ticks by schedule; a changed schedule holds after a restart, and a removed one is gone', async (test) => {
+  it('plans by schedule; a changed schedule holds after a restart, and a removed one is gone', async (test) => {
     const { expect } = test
     const { start } = await openIn(test)
     const seen: string[] = []
@@ -94,111 +78,144 @@ describeJobs('the jobs', (openIn) => {
       seen.push(request.stream)
       return outcomeOf(request)
     }
-    const every = (stream: string, everyMs: number) =>
-      ({ stream, kind: 'incremental', schedule: { everyMs } }) as const
-    const first = await start(run, { schedules: [every('assignment', 3_600_000), every('gone', 1_000)] })
+    const first = await start(run, plannedBy([every('assignment', 3_600_000), every('gone', 1_000)]))
     await expect.poll(() => seen.filter((stream) => stream === 'gone').length).toBeGreaterThan(1)
     expect(seen.filter((stream) => stream === 'assignment').length).toBe(1)
     await first.stop()
     seen.length = 0
-    await start(run, { schedules: [every('assignment', 1_000)] })
+    await start(run, plannedBy([every('assignment', 1_000)]))
     await expect.poll(() => seen.filter((stream) => stream === 'assignment').length).toBeGreaterThan(2)
     expect(seen).not.toContain('gone')
   })
 
-  it('asks at each tick whether the run is due', async (test) => {
+  it('asks of what is due whether there is anything to do, and takes an error for yes', async (test) => {
     const { expect } = test
     const { start } = await openIn(test)
     let asked = 0
-    let runs = 0
-    await start(
-      async (request) => {
-        runs++
-        return outcomeOf(request)
+    const kinds: string[] = []
+    const run: Run = async (request) => {
+      kinds.push(request.kind)
+      return outcomeOf(request)
+    }
+    await start(run, {
+      ...plannedBy([every('assignment', 1_000, 'lookback'), every('assignment', 3_600_000, 'probe')]),
+      isDue: async ({ kind }) => {
+        if (kind === 'probe') throw new Error('the database is away')
+        return ++asked === 2
       },
-      {
-        schedules: [{ stream: 'assignment', kind: 'lookback', schedule: { everyMs: 1_000 } }],
-        isDue: async () => ++asked === 2,
-      },
-    )
+    })
     await expect.poll(() => asked).toBeGreaterThan(2)
-    expect(runs).toBe(1)
+    expect(kinds.toSorted()).toEqual(['lookback', 'probe'])
   })
 
-  it('asks for the run all the same when nobody can tell whether it is due', async (test) => {
-    const { expect } = test
-    const { start } = await openIn(test)
-    let runs = 0
-    await start(
-      async (request) => {
-        runs++
-        return outcomeOf(request)
-      },
-      {
-        schedules: [{ stream: 'assignment', kind: 'reconcile', schedule: { everyMs: 3_600_000 } }],
-        isDue: () => Promise.reject(new Error('the database is away')),
-      },
-    )
-    await expect.poll(() => runs).toBe(1)
-  })
-
-  it('ticks again after the queue was flushed under a live worker', async (test) => {
+  it('plans anew within seconds after the queue was flushed under a live worker, and nothing is late', async (test) => {
     const { expect } = test
     const { start, openQueue, flush } = await openIn(test)
+    const begun: number[] = []
+    const queue = await openQueue()
+    const run: Run = async (request) => {
+      begun.push(performance.now())
+      return outcomeOf(request)
+    }
+    await start(run, { queue, ...plannedBy([every('assignment', 3_600_000)]), canaries: often })
+    await expect.poll(() => begun.length).toBe(1)
+    await flush(queue)
+    const flushedMs = performance.now()
+    // Nobody knows any more when it was last done.
+    await expect.poll(() => begun.length).toBe(2)
+    expect((begun[1] ?? 0) - flushedMs).toBeLessThan(15_000)
+  })
+
+  it('makes a plan anew that is lost, and goes on where it was when it is late', async (test) => {
+    const { expect } = test
+    const { start, openQueue } = await openIn(test)
     let runs = 0
     const queue = await openQueue()
-    const jobs = await start(
-      async (request) => {
-        runs++
-        return outcomeOf(request)
-      },
-      { queue, schedules: [{ stream: 'assignment', kind: 'incremental', schedule: { everyMs: 1_000 } }] },
-    )
+    const run: Run = async (request) => {
+      runs++
+      return outcomeOf(request)
+    }
+    await start(run, { queue, ...plannedBy([every('assignment', 1_000)]), canaries: often })
     await expect.poll(() => runs).toBeGreaterThan(0)
-    await flush(queue)
-    await jobs.keepSchedules()
+    const polls = new Queue(nameInDriver('polls'), placed(queue.driver))
+    test.onTestFinished(() => polls.close())
+    const remove = async () => (await polls.getJob(planName))?.remove()
+    await expect
+      .poll(() =>
+        remove().then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true)
     const before = runs
     await expect.poll(() => runs).toBeGreaterThan(before + 1)
   })
 
-  it('says so once when two workers want other schedules and undo what each other does', async (test) => {
+  it('says so once when two workers have other schedules', async (test) => {
     const { expect } = test
     const { start } = await openIn(test)
     const stream = new PassThrough()
-    const tick = (name: string) => ({
-      stream: name,
-      kind: 'incremental' as const,
-      schedule: { everyMs: 3_600_000 },
-    })
     const run: Run = async (request) => outcomeOf(request)
-    const one = await start(run, {
-      schedules: [tick('assignment')],
-      log: openLog({ level: 'warn', stream }),
-    })
-    const other = await start(run, { schedules: [tick('assignment_note')] })
-    for (let round = 0; round < 5; round++) for (const jobs of [one, other]) await jobs.keepSchedules()
-    const told = String(stream.read()).split('\n').filter(Boolean)
-    expect(told).toEqual([expect.stringContaining('all need the same STREAMS')])
+    const log = openLog({ level: 'warn', stream })
+    await start(run, { ...plannedBy([every('assignment', 1_000)]), log })
+    await start(run, { ...plannedBy([every('assignment_note', 1_000)]), log })
+    let told = ''
+    const isTold = () => {
+      told += String(stream.read() ?? '')
+      return told.includes('All need the same STREAMS')
+    }
+    await expect.poll(isTold).toBe(true)
   })
 
-  it('lets a long run give way when all places are taken, and takes it up again', async (test) => {
+  it('keeps loads from the places of polls, and a poll from a stream that is being loaded', async (test) => {
     const { expect } = test
     const { start } = await openIn(test)
     const order: string[] = []
-    const jobs = await start(
-      async (request, { shouldYield }) => {
-        order.push(request.stream)
+    const { promise: held, resolve: letGo } = Promise.withResolvers<void>()
+    test.onTestFinished(() => letGo())
+    const asked = ['one', 'two', 'three'].map((stream) => ({
+      ...{ stream, kind: 'incremental' as const, dueMs: 0, askedMs: 0, cause: 'tick' as const },
+    }))
+    const run: Run = async (request) => {
+      order.push(request.stream)
+      if (request.isLoad) await held
+      return outcomeOf(request)
+    }
+    const loading = new Set(['one', 'two', 'three'])
+    const jobs = await start(run, { ...plannedBy([], { asked, loading }), slots: { polls: 1, loads: 2 } })
+    await expect.poll(() => order.length).toBe(2)
+    await jobs.requestRun(incremental(order[0] ?? ''))
+    await jobs.requestRun(incremental('short'))
+    await expect.poll(() => order.at(-1)).toBe('short')
+    // The poll of the stream that is loaded waits for the load.
+    expect(order).toHaveLength(3)
+    letGo()
+    await expect.poll(() => new Set(order).size).toBe(4)
+  })
+
+  it.for(['reconcile', 'incremental'] as const)(
+    'lets a long %s give way when all places are taken, and takes it up again',
+    async (kind, test) => {
+      const { expect } = test
+      const { start } = await openIn(test)
+      const order: string[] = []
+      const run: Run = async (request, { shouldYield }) => {
+        order.push(`${request.stream}${request.isLoad ? ' as a load' : ''}`)
         if (request.stream !== 'long' || order.length > 1) return outcomeOf(request)
         await expect.poll(shouldYield).toBe(true)
         return outcomeOf(request, { isComplete: false, yielded: true })
-      },
-      { runsAtOnce: 1 },
-    )
-    await jobs.requestRun(incremental('long'))
-    await expect.poll(() => order.length).toBe(1)
-    await jobs.requestRun(incremental('short'))
-    await expect.poll(() => order).toEqual(['long', 'short', 'long'])
-  })
+      }
+      const jobs = await start(run, { slots: { polls: 1, loads: 1 } })
+      await jobs.requestRun({ ...incremental('long'), kind })
+      await expect.poll(() => order.length).toBe(1)
+      await jobs.requestRun({ ...incremental('short'), kind })
+      const inTurn = ['long', 'short', 'long as a load']
+      // What is left of a poll waits for no poll.
+      const seen = () => (kind === 'incremental' ? order.toSorted() : order)
+      await expect.poll(seen).toEqual(kind === 'incremental' ? inTurn.toSorted() : inTurn)
+    },
+  )
 
   it('searches for deletions when a look-back has brought rows, which hid as many that vanished (P7)', async (test) => {
     const { expect } = test
@@ -209,7 +226,7 @@ describeJobs('the jobs', (openIn) => {
         order.push(request.kind)
         return outcomeOf(request, { tally: { ...nothing, inserted: order.length === 1 ? 2 : 0 } })
       },
-      { runsAtOnce: 1, whatFollows },
+      { slots: { polls: 1, loads: 1 }, whatFollows: whatFollows(false) },
     )
     await jobs.requestRun({ ...incremental('assignment'), kind: 'lookback' })
     await expect.poll(() => order).toEqual(['lookback', 'deletions'])

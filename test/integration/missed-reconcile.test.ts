@@ -6,7 +6,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { verifyStream } from '../../src/sync/reconcile/verify.ts'
-import { askForMissed, isTaken, restMs } from '../../src/worker/missed-runs.ts'
+import { isTaken, missedReconciles, restMs } from '../../src/worker/look.ts'
 import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { writeAsTidemark } from '../support/own-writes.ts'
@@ -37,16 +37,12 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
          from (select now() - $2::float8 * interval '1 minute' as at) as moment`,
         [status, minutesAgo],
       )
-    async function asked(by: { schedule: Schedule; now: Date } = { schedule, now: new Date() }) {
-      const requests: string[] = []
-      await askForMissed(
+    const asked = (by: { schedule: Schedule; now: Date } = { schedule, now: new Date() }) =>
+      missedReconciles(
         { pool: database.pool, schedule: by.schedule, lookbackMs },
         ['assignment', 'assignment_note'],
-        async ({ stream }) => void requests.push(stream),
         by.now,
       )
-      return requests
-    }
 
     it('is asked for when none was taken since the slot, and once after a first load (P13)', async () => {
       expect(await asked()).toEqual([])
@@ -114,17 +110,8 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
     it('is taken once more as soon as something can be settled, however soon after the first that is (P13)', async () => {
       const minutes = (ago: number) => ago / 60
       await database.pool.query(`update tidemark.stream set lookback_ms = 60000 where name = 'assignment'`)
-      const askedSoon = async () => {
-        const requests: string[] = []
-        const request = async ({ stream }: { readonly stream: string }) => void requests.push(stream)
-        await askForMissed(
-          { pool: database.pool, schedule, lookbackMs: 60_000 },
-          ['assignment'],
-          request,
-          new Date(),
-        )
-        return requests
-      }
+      const askedSoon = () =>
+        missedReconciles({ pool: database.pool, schedule, lookbackMs: 60_000 }, ['assignment'], new Date())
       await set('first_read_through_at', minutes(1.1))
       await set('last_reconcile_at', minutes(1))
       await attempt('done', 1)
@@ -309,14 +296,8 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
       )
       const wanted = { ...context.contextOf(assignment), signal, repair: false, sample, onDifference() {} }
       expect(await verifyStream(wanted)).toMatchObject({ status: 'done', kind: 'verify' })
-      const requests: string[] = []
-      await askForMissed(
-        { pool: database.pool, schedule, lookbackMs },
-        ['assignment'],
-        async ({ stream }) => void requests.push(stream),
-        new Date(),
-      )
-      expect(requests).toEqual(['assignment'])
+      const reconciles = { pool: database.pool, schedule, lookbackMs }
+      expect(await missedReconciles(reconciles, ['assignment'], new Date())).toEqual(['assignment'])
     })
   })
 

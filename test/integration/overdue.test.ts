@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { askForOverdue } from '../../src/worker/missed-runs.ts'
+import { readDueState } from '../../src/store/book/due.ts'
+import { overduePolls } from '../../src/worker/look.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { hasBackend, redisUrlOf } from '../support/queues.ts'
 import { streamOf } from '../support/streams.ts'
@@ -41,14 +42,11 @@ describe.skipIf(!hasPostgres)('what is overdue', () => {
   const schedules = { assignment: { everyMs: 30_000 }, tracker_object: { cron: '0 3 * * *' } }
   const now = new Date()
   async function asked(): Promise<readonly string[]> {
-    const requests: string[] = []
-    await askForOverdue(
-      { pool: database.pool, schedules },
-      [streamOf('assignment'), streamOf('tracker_object')],
-      async ({ stream }) => void requests.push(stream),
-      now,
-    )
-    return requests.toSorted()
+    const streams = [streamOf('assignment'), streamOf('tracker_object')]
+    const names = streams.map(({ name }) => name)
+    const { streams: known } = await readDueState(database.pool, names)
+    const overdue = await overduePolls({ pool: database.pool, config: { schedules } }, streams, known, now)
+    return overdue.toSorted()
   }
   const readThrough = (stream: string, secondsAgo: number) =>
     database.pool.query(
@@ -63,7 +61,7 @@ describe.skipIf(!hasPostgres)('what is overdue', () => {
       [status, secondsAgo],
     )
 
-  it('is what was never read, and what was read before its last slot, with a minute for the ticks', async () => {
+  it('is what was never read, and what was read before its last slot, with a minute for the plan', async () => {
     expect(await asked()).toEqual(['assignment', 'tracker_object'])
     await readThrough('assignment', 80)
     await readThrough('tracker_object', 26 * 3600)

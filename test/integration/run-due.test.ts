@@ -1,11 +1,15 @@
-// Which runs a worker takes of those that its schedules offer.
+// Which runs a worker finds due by what Postgres knows.
 
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import type { SyncContext } from '../../src/context.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { requestBackfill } from '../../src/store/book/backfills.ts'
+import { makeDue, noteReleased, readDueState, settleDue } from '../../src/store/book/due.ts'
+import { pauseStream, resumeStream } from '../../src/store/book/streams.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { isRunDue, scheduledKinds } from '../../src/worker/kinds.ts'
+import { lookAtDue } from '../../src/worker/look.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
@@ -13,10 +17,13 @@ import { begin, done } from '../support/runs.ts'
 
 const [assignment] = streams
 
-const isDueIn = (context: SyncContext, simulator: Simulator, kind: 'probe' | 'lookback') => () => {
+function lookIn(context: SyncContext, simulator: Simulator) {
   const config = { ...loadConfig(environmentFor(simulator, null)), lookbackMs: 600_000 }
-  const tick = { stream: assignment.name, kind }
-  return isRunDue(scheduledKinds(context, config), context.database.pool, tick)
+  const kinds = scheduledKinds(context, config)
+  const look = () => lookAtDue({ pool: context.database.pool, config, streams: [assignment], kinds })
+  const wanted = async (kind: 'probe' | 'lookback' | 'deletions') =>
+    (await look()).wanted.find((one) => one.kind === kind)
+  return { kinds, look, wanted }
 }
 
 describe.skipIf(!hasPostgres)('a probe', () => {
@@ -24,8 +31,11 @@ describe.skipIf(!hasPostgres)('a probe', () => {
   it('comes once a day, also after one whose program was killed (P8)', async () => {
     await using simulator = await startSimulator({ assignments: 30 })
     await using context = await openTestContext(database, simulator)
-    const isDue = isDueIn(context, simulator, 'probe')
+    const { kinds, wanted } = lookIn(context, simulator)
+    const isDue = () => isRunDue(kinds, { stream: assignment.name, kind: 'probe' })
+    expect(await wanted('probe')).toBeUndefined()
     await context.read(assignment, 'incremental', { signal })
+    expect(await wanted('probe')).toBeDefined()
     expect(await isDue()).toBe(true)
     await database.pool.query(
       `insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to)
@@ -47,41 +57,92 @@ describe.skipIf(!hasPostgres)('a look-back', () => {
   it('waits for the end of a first load, and for no later run', async () => {
     await using simulator = await startSimulator({ assignments: 30 })
     await using context = await openTestContext(database, simulator)
-    const isDue = isDueIn(context, simulator, 'lookback')
-    expect(await isDue()).toBe(false)
+    const { wanted } = lookIn(context, simulator)
+    expect(await wanted('lookback')).toBeUndefined()
     await context.read(assignment, 'incremental', { signal })
-    expect(await isDue()).toBe(true)
+    expect(await wanted('lookback')).toBeDefined()
     await database.pool.query(
       `insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to)
        values ($1, 'incremental', 'running', 'there', 1, 0, 0)`,
       [assignment.name],
     )
-    expect(await isDue()).toBe(true)
+    expect(await wanted('lookback')).toBeDefined()
     await database.pool.query('update tidemark.stream set first_read_through_at = null')
-    expect(await isDue()).toBe(false)
+    expect(await wanted('lookback')).toBeUndefined()
+    expect(await wanted('deletions')).toBeUndefined()
   })
 
-  it('comes sooner after the one before while versions come late (P10)', async () => {
+  it('comes oftener while versions come late (P10)', async () => {
     await using simulator = await startSimulator({ assignments: 30 })
     await using context = await openTestContext(database, simulator)
     const { pool } = database
-    const isDueAfter = async (seconds: number) => {
-      await pool.query(
-        `update tidemark.run set finished_at = now() - make_interval(secs => $1) where kind = 'lookback'`,
-        [seconds],
-      )
-      return await isDueIn(context, simulator, 'lookback')()
-    }
+    const everyMs = async () => (await lookIn(context, simulator).wanted('lookback'))?.schedule
     await context.read(assignment, 'incremental', { signal })
-    await context.read(assignment, 'lookback', { signal })
-    expect([await isDueAfter(20), await isDueAfter(50)]).toEqual([false, true])
+    expect(await everyMs()).toEqual({ everyMs: 45_000 })
     await pool.query(
       `insert into tidemark.late_arrival (stream, run_id, key, version, distance, late_ms)
        select $1, max(id), '1', 2, 3, 4000 from tidemark.run`,
       [assignment.name],
     )
-    expect([await isDueAfter(5), await isDueAfter(20)]).toEqual([false, true])
+    expect(await everyMs()).toEqual({ everyMs: 12_000 })
     await pool.query(`update tidemark.late_arrival set found_at = now() - interval '1 hour'`)
-    expect(await isDueAfter(20)).toBe(false)
+    expect(await everyMs()).toEqual({ everyMs: 45_000 })
+  })
+})
+
+describe.skipIf(!hasPostgres)('what somebody asks for', () => {
+  const database = createTestDatabase({ forEach: true })
+  const place = { stream: assignment.name, kind: 'incremental' } as const
+  const asked = async () => {
+    const { asked: lines, nowMs } = await readDueState(database.pool, [assignment.name])
+    return lines.map(({ kind, dueMs, askedAt }) => ({ kind, askedAt, isDue: dueMs <= nowMs }))
+  }
+
+  it('is due until its run has ended, again after a minute, and once more when it is asked for meanwhile (P8)', async () => {
+    await makeDue(database.pool, place)
+    const [first] = await asked()
+    expect(first).toMatchObject({ kind: 'incremental', isDue: true })
+    await noteReleased(database.pool, [{ ...place, askedAt: first?.askedAt ?? '' }])
+    expect(await asked()).toMatchObject([{ isDue: false }])
+    await database.pool.query(`update tidemark.due set due_at = due_at - interval '1 minute'`)
+    expect(await asked()).toMatchObject([{ isDue: true }])
+    await makeDue(database.pool, place)
+    await settleDue(database.pool, { ...place, askedAt: first?.askedAt ?? '' })
+    const [second] = await asked()
+    expect(second).toMatchObject({ isDue: true })
+    await settleDue(database.pool, { ...place, askedAt: second?.askedAt ?? '' })
+    expect(await asked()).toEqual([])
+  })
+
+  it('is a backfill for as long as one is not finished, and not before it is to be tried again', async () => {
+    await requestBackfill(database.pool, { stream: assignment.name, from: 0n, to: 9n, by: 'me' })
+    const [line] = await asked()
+    expect(line).toMatchObject({ kind: 'backfill', isDue: true })
+    const ended = { stream: assignment.name, kind: 'backfill', askedAt: line?.askedAt ?? '' } as const
+    await database.pool.query(
+      `update tidemark.backfill set status = 'running', retry_at = now() + interval '1 hour'`,
+    )
+    await settleDue(database.pool, ended)
+    expect(await asked()).toMatchObject([{ kind: 'backfill', isDue: false }])
+    // Whoever asks for it again does not want it to wait.
+    await requestBackfill(database.pool, { stream: assignment.name, from: 0n, to: 9n, by: 'me' })
+    const [again] = await asked()
+    expect(again).toMatchObject({ isDue: true })
+    await database.pool.query(`update tidemark.backfill set status = 'done'`)
+    await settleDue(database.pool, ended)
+    expect(await asked()).toHaveLength(1)
+    await settleDue(database.pool, { ...ended, askedAt: again?.askedAt ?? '' })
+    expect(await asked()).toEqual([])
+  })
+
+  it('is done also while a stream is paused, and nothing else is', async () => {
+    await using simulator = await startSimulator({ assignments: 30 })
+    await using context = await openTestContext(database, simulator)
+    const { look } = lookIn(context, simulator)
+    await pauseStream(database.pool, { stream: assignment.name, by: 'me', reason: null })
+    await makeDue(database.pool, place)
+    expect(await look()).toMatchObject({ wanted: [], asked: [{ ...place, cause: 'operator' }] })
+    await resumeStream(database.pool, assignment.name)
+    expect((await look()).wanted.map(({ kind }) => kind)).toEqual(['incremental', 'reconcile'])
   })
 })

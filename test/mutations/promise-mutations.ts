@@ -19,10 +19,40 @@ const differences = { test: 'test/integration/differences.test.ts' } as const
 const clock = { test: 'test/integration/clock-put-back.test.ts' } as const
 const zones = { test: 'test/integration/zones-changed.test.ts' } as const
 const falls = { test: 'test/integration/belief-falls.test.ts' } as const
+const plan = { test: 'test/property/plan.test.ts', file: 'src/worker/queue/plan.ts' } as const
 const log = { test: 'test/unit/log.test.ts' } as const
 const policy = { test: 'test/unit/upstream-policy.test.ts' } as const
 
 export const promiseMutations: readonly Mutation[] = [
+  {
+    ...plan,
+    promise: 'P8',
+    name: 'what was due and found no room is forgotten',
+    find: 'else late[key] = since.get(key) ?? nowMs',
+    replace: 'else if (room.polls < 0) late[key] = since.get(key) ?? nowMs',
+  },
+  {
+    ...plan,
+    promise: 'P8',
+    name: 'a clock that was put back holds up what was planned by it',
+    find: 'known > nowMs + jumpMs ? null',
+    replace: 'known > nowMs + 86_400_000_000 ? null',
+  },
+  {
+    ...plan,
+    promise: 'P10',
+    name: 'all that is due is released at once',
+    find: 'if (left[queueOf({ stream, kind })]-- > 0)',
+    replace: 'if (left[queueOf({ stream, kind })]-- > -99)',
+  },
+  {
+    promise: 'P8',
+    test: 'test/integration/run-due.test.ts',
+    name: 'the end of a run takes away what was asked for meanwhile',
+    file: 'src/store/book/due.ts',
+    find: 'and asked_at = $3 and not exists',
+    replace: 'and asked_at >= $3 and not exists',
+  },
   {
     promise: 'P6',
     test: 'test/integration/stuck.test.ts',
@@ -907,14 +937,6 @@ export const promiseMutations: readonly Mutation[] = [
     file: 'src/store/runs/absences.ts',
     find: 'or mine._synced_at > clock_timestamp())`',
     replace: ')`',
-  },
-  {
-    ...clock,
-    promise: 'P6',
-    name: 'no look-back is due after the clock was put back',
-    file: 'src/store/book/due.ts',
-    find: 'case when finished_at <= now() then',
-    replace: 'case when true then',
   },
   {
     ...clock,

@@ -378,7 +378,7 @@ export const readingMutations: readonly Mutation[] = [
     test: 'test/unit/worker-rules.test.ts',
     name: 'look-backs that come often are all brief',
     file: 'src/worker/kinds.ts',
-    find: 'lastMs !== undefined && performance.now() - lastMs < shortEveryMs',
+    find: 'lastMs !== undefined && startedMs - lastMs < shortEveryMs - slackMs',
     replace: 'lastMs !== undefined',
   },
   {

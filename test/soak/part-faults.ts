@@ -56,10 +56,10 @@ const serviceDoesNot = /^The assignment service of the upstream does not work/
 export function redisFaults(redis: MovingRedis): readonly PartFault[] {
   const sentence = queueDoesNot
   const pauseQueues = async () => {
-    const [key = ''] = (await redis.tell('KEYS', '*:tidemark-runs:meta')) as string[]
+    const [key = ''] = (await redis.tell('KEYS', '*:tidemark-polls:meta')) as string[]
     const [prefix = ''] = key.split(':')
     const connection = new Redis(redis.current().url, { maxRetriesPerRequest: null })
-    for (const name of ['tidemark-runs', 'tidemark-ticks'])
+    for (const name of ['tidemark-polls', 'tidemark-loads'])
       await new Queue(name, { connection, prefix }).pause()
     connection.disconnect()
   }

@@ -7,9 +7,10 @@ import { backoff } from '../../src/util/backoff.ts'
 import { type FailureScope, openCircuitBreaker } from '../../src/worker/queue/circuit-breaker.ts'
 import type { OpenDriver } from '../../src/worker/queue/driver.ts'
 import { type Jobs, type JobsOptions, startJobs } from '../../src/worker/queue/jobs.ts'
-import { openRunQueue } from '../../src/worker/queue/requests.ts'
+import { openRunQueue, type QueuedRun } from '../../src/worker/queue/requests.ts'
 import { type RunHooks, type RunWorkerOptions, startRunWorker } from '../../src/worker/queue/run-worker.ts'
 import { databaseOf, quietLog } from './database.ts'
+import { plannedBy } from './planned.ts'
 import { type Backend, flushQueue, hasBackend, openTestQueue } from './queues.ts'
 
 export const nothing = {
@@ -35,7 +36,9 @@ const failServiceScope: JobsOptions['failureScope'] = (error): FailureScope => (
   error: error instanceof Error ? error : null,
 })
 
-export type Run = (request: RunRequest, hooks: RunHooks) => Promise<RunOutcome>
+export type Run = (request: QueuedRun, hooks: RunHooks) => Promise<RunOutcome>
+
+const neverPlanned = () => Promise.reject(new Error('there is no plan in this test'))
 
 /** What is begun here ends with the test. */
 async function openJobs(backend: Backend, test: TestContext) {
@@ -55,8 +58,7 @@ async function openJobs(backend: Backend, test: TestContext) {
     async start(run: Run, more: Partial<JobsOptions> = {}): Promise<Jobs> {
       const jobs = await startJobs({
         queue: await openQueue(),
-        schedules: [],
-        isDue: async () => true,
+        ...plannedBy([]),
         run,
         failureScope: failServiceScope,
         serviceOf: () => 'assignment',
@@ -71,7 +73,7 @@ async function openJobs(backend: Backend, test: TestContext) {
       }
       return { ...jobs, stop }
     },
-    /** What takes the runs alone, without schedules. */
+    /** What takes the runs alone, without plans. */
     async startRuns(
       more: (runs: ReturnType<typeof openRunQueue>) => Partial<RunWorkerOptions>,
       given?: OpenDriver,
@@ -84,9 +86,10 @@ async function openJobs(backend: Backend, test: TestContext) {
         log: quietLog,
       })
       const worker = startRunWorker({
-        ...{ driver: queue.driver, queue: runs, breaker, runsAtOnce: 1, log: quietLog },
+        ...{ name: 'polls', plan: neverPlanned, driver: queue.driver, queue: runs },
+        ...{ breaker, runsAtOnce: 1, log: quietLog },
         run: async (request) => outcomeOf(request),
-        ...{ failureScope: () => null, onOutcome: () => {}, whatFollows: () => null, onError: () => {} },
+        ...{ failureScope: () => null, onOutcome: () => {}, whatFollows: () => [], onError: () => {} },
         ...more(runs),
       })
       test.onTestFinished(async () => {

@@ -1,5 +1,4 @@
-// The decisions of the worker that need neither a queue nor a clock: how long to leave alone, which schedules to change, how to be
-// subscribed.
+// The decisions of the worker that need neither a queue nor a clock: how long to leave alone, how to be subscribed.
 
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
@@ -8,7 +7,6 @@ import { afterFailure, backoff, type Outage } from '../../src/util/backoff.ts'
 import { isSecret } from '../../src/web/sessions.ts'
 import { failureScopeOf } from '../../src/worker/failure-scope.ts'
 import { lookbackReader } from '../../src/worker/kinds.ts'
-import { type Scheduled, scheduleChanges, type Wanted } from '../../src/worker/queue/schedules.ts'
 import { checkCreated, planSubscriptions, subscriptionKeyOf } from '../../src/worker/subscription.ts'
 import { neverAborted } from '../support/context.ts'
 import { streamOf } from '../support/streams.ts'
@@ -78,55 +76,6 @@ describe('look-backs that come often', () => {
       vi.advanceTimersByTime(15_000)
     }
     expect(reached).toEqual(['short', 'short', 'brief', 'brief', 'short', 'brief', 'brief', 'short'])
-  })
-})
-
-describe('schedules', () => {
-  const nowMs = Date.UTC(2026, 0, 1, 12)
-  const every: Wanted = { stream: 'assignment', kind: 'incremental', schedule: { everyMs: 30_000 } }
-  const nightly: Wanted = { stream: 'assignment', kind: 'reconcile', schedule: { cron: '0 3 * * *' } }
-  const fine: Scheduled[] = [
-    { key: 'assignment/incremental', every: 30_000, next: nowMs + 10_000 },
-    { key: 'assignment/reconcile', pattern: '0 3 * * *', next: nowMs + 3_600_000 },
-  ]
-  const changed = (there: Scheduled[], isStart = false) => {
-    const { remove, upsert } = scheduleChanges(there, [every, nightly], { nowMs, isStart })
-    return { remove, upsert: upsert.map(({ id }) => id) }
-  }
-
-  it('that are as they should be are left alone', () => {
-    expect(changed(fine)).toEqual({ remove: [], upsert: [] })
-  })
-
-  it.each<[string, Scheduled]>([
-    ['changed', { key: 'assignment/incremental', every: 60_000, next: nowMs }],
-    [
-      'too far ahead after the clock went back',
-      { key: 'assignment/incremental', every: 30_000, next: nowMs + 86_400_000 },
-    ],
-    [
-      'long past: its chain is broken',
-      { key: 'assignment/incremental', every: 30_000, next: nowMs - 600_000 },
-    ],
-    ['a cron expression no longer', { key: 'assignment/incremental', pattern: '* * * * *', next: nowMs }],
-  ])('that are %s are made again', (_why, scheduled) => {
-    expect(changed([scheduled, ...fine.slice(1)])).toEqual({
-      remove: ['assignment/incremental'],
-      upsert: ['assignment/incremental'],
-    })
-  })
-
-  it('that came due while no worker was there are left to come, and are made again when they do not', () => {
-    const overdue = fine.map((one) => ({ ...one, next: nowMs - 7_200_000 }))
-    expect(changed(overdue, true)).toEqual({ remove: [], upsert: [] })
-    expect(changed(overdue).upsert).toEqual(['assignment/incremental', 'assignment/reconcile'])
-  })
-
-  it('that are missing are made, and those that nobody wants go', () => {
-    expect(changed([{ key: 'gone/incremental', every: 1_000 }])).toEqual({
-      remove: ['gone/incremental'],
-      upsert: ['assignment/incremental', 'assignment/reconcile'],
-    })
   })
 })
 

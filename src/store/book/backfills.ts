@@ -88,6 +88,9 @@ export async function requestBackfill(
        insert into tidemark.backfill (stream, position_from, position_to, position, requested_by)
        select $1, $2, $3, $2, $4 where not exists (select from known)
        returning id
+     ), due as (
+       insert into tidemark.due (stream, kind) values ($1, 'backfill')
+       on conflict (stream, kind) do update set due_at = excluded.due_at, asked_at = excluded.asked_at
      )
      select id::text from known union all select id::text from added`,
     [request.stream, request.from.toString(), request.to.toString(), request.by],

@@ -1,50 +1,111 @@
-// Whether a look-back, a reconcile or a reading of related records is due. Nothing is remembered in the program, so that the answer is
-// right for any number of workers and after a kill (P8). Read-only.
+// Which runs are due: what the planner has to know of the streams, what was asked for, and which reconciles and polls are lacking. Nothing
+// is remembered in the program, so that the answer is right for any number of workers and after a kill (P8).
 
+import type { RunKind } from '../../streams/catalog.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
-import { isHeldSql, latestRunsSql } from './runs.ts'
+import { isHeldSql } from './runs.ts'
 
-// What is needed to tell whether a stream's look-back run is due: how long ago it was last read, by the clock of the database.
-export type LookbackState = {
-  /** False before the first position: there is no recent past to read. */
-  readonly hasPosition: boolean
+type Place = { readonly stream: string; readonly kind: RunKind }
+
+/** A stream, as far as it says which of its runs are due. Times are those of the clock of Postgres. */
+export type StreamDue = {
+  readonly name: string
+  readonly isPaused: boolean
+  readonly readThroughMs: number | null
   /** Everything was read once. */
   readonly isLoaded: boolean
-  /** The first load is under way. */
-  readonly isLoading: boolean
-  /** Null when it never ended well. */
-  readonly sinceLastMs: number | null
+  /** There is a recent past to read, and no first load under way. */
+  readonly isQuiet: boolean
   readonly lookbackMs: number | null
   /** A version came late within the last five minutes, so others may. */
   readonly isRecentlyLate: boolean
 }
+type AskedRun = Place & { readonly dueMs: number; readonly askedMs: number; readonly askedAt: string }
+export type DueState = {
+  readonly nowMs: number
+  /** Another one in a database that was made anew or restored. */
+  readonly database: string
+  /** Workers that are there. */
+  readonly workers: number
+  readonly streams: readonly StreamDue[]
+  readonly asked: readonly AskedRun[]
+}
 
-const lastLookback = latestRunsSql('stream.name', {
-  ofKinds: `array['lookback']`,
-  where: `status = 'done'`,
-})
+const msSql = (moment: string) => `round(extract(epoch from ${moment}) * 1000)::float8`
 
-export async function readLookbackState(client: Queryable, stream: string): Promise<LookbackState | null> {
-  const { rows } = await client.query<LookbackState>(
-    `select
-       position > 0 as "hasPosition",
-       first_read_through_at is not null as "isLoaded",
-       first_read_through_at is null and exists (
-         select from tidemark.run where run.stream = stream.name and kind = 'incremental' and status = 'running'
-       ) as "isLoading",
-       lookback_ms::float8 as "lookbackMs",
-       (
-         select case when finished_at <= now() then extract(epoch from now() - finished_at)::float8 * 1000 end from ${lastLookback} as latest
-       ) as "sinceLastMs",
-       exists (
-         select from tidemark.late_arrival as late
-         where late.stream = name and found_at > now() - interval '5 minutes'
-       ) as "isRecentlyLate"
-     from tidemark.stream where name = $1`,
-    [stream],
+/** All that a plan needs, in one statement. */
+export async function readDueState(client: Queryable, streams: readonly string[]): Promise<DueState> {
+  const { rows } = await client.query<DueState>(
+    `select ${msSql('now()')} as "nowMs", 'tidemark.stream'::regclass::oid::text as database,
+       (select count(*) from tidemark.worker where seen_at > now() - interval '1 minute')::int as workers,
+       coalesce((
+         select json_agg(json_build_object(
+           'name', name, 'isPaused', paused_at is not null, 'readThroughMs', ${msSql('read_through_at')},
+           'isLoaded', first_read_through_at is not null,
+           'isQuiet', position > 0 and (first_read_through_at is not null or not exists (
+             select from tidemark.run where run.stream = stream.name and kind = 'incremental' and status = 'running'
+           )),
+           'lookbackMs', lookback_ms,
+           'isRecentlyLate', exists (
+             select from tidemark.late_arrival as late
+             where late.stream = name and found_at > now() - interval '5 minutes'
+           )
+         )) from tidemark.stream where name = any ($1)
+       ), '[]') as streams,
+       coalesce((
+         select json_agg(json_build_object(
+           'stream', stream, 'kind', kind, 'dueMs', ${msSql('due_at')}, 'askedMs', ${msSql('asked_at')}, 'askedAt', asked_at
+         )) from tidemark.due where stream = any ($1)
+       ), '[]') as asked`,
+    [streams],
   )
-  return rows[0] ?? null
+  const [state] = rows
+  if (!state) throw new Error('Postgres did not say what is due')
+  return state
+}
+
+/** Makes a run due now, whatever its schedule says. Whoever asks again while it runs gets one after it. */
+export const makeDue = (client: Queryable, { stream, kind }: Place): Promise<unknown> =>
+  client.query(
+    `insert into tidemark.due (stream, kind) values ($1, $2)
+     on conflict (stream, kind) do update set due_at = excluded.due_at, asked_at = excluded.asked_at`,
+    [stream, kind],
+  )
+
+/** What was handed to the queue is handed to it again after a while, should the queue lose it. */
+export async function noteReleased(
+  client: Queryable,
+  asked: readonly (Place & { readonly askedAt: string })[],
+): Promise<void> {
+  if (asked.length === 0) return
+  await client.query(
+    `update tidemark.due set due_at = now() + interval '${releasedAgain}'
+     from unnest($1::text[], $2::text[], $3::timestamptz[]) as released (stream, kind, asked_at)
+     where due.stream = released.stream and due.kind = released.kind and due.asked_at = released.asked_at`,
+    [asked.map(({ stream }) => stream), asked.map(({ kind }) => kind), asked.map(({ askedAt }) => askedAt)],
+  )
+}
+
+const releasedAgain = '1 minute'
+
+/** Its run has ended. A request that came meanwhile stays due, and so does a backfill that is not finished. */
+export async function settleDue(
+  client: Queryable,
+  { stream, kind, askedAt }: Place & { readonly askedAt?: string },
+): Promise<void> {
+  const unfinished = `tidemark.backfill where stream = $1 and $2 = 'backfill' and status in ('waiting', 'running')`
+  if (kind === 'backfill')
+    await client.query(
+      `insert into tidemark.due (stream, kind, due_at) select $1, $2, min(coalesce(retry_at, now())) from ${unfinished} having count(*) > 0
+       on conflict (stream, kind) do update set due_at = excluded.due_at`,
+      [stream, kind],
+    )
+  if (askedAt !== undefined)
+    await client.query(
+      `delete from tidemark.due where stream = $1 and kind = $2 and asked_at = $3 and not exists (select from ${unfinished})`,
+      [stream, kind, askedAt],
+    )
 }
 
 /** Whether somebody changed its table in Postgres since a run looked (P15). */
@@ -68,18 +129,14 @@ export async function isProbeDue(client: Queryable, stream: string, everyMs: num
   return (rowCount ?? 0) === 0
 }
 
-// Which streams have not been read as their schedule asks for. The queue keeps the schedules, and may know another database than this one:
-// one that was lost and made anew, or restored.
-export type PollState = { readonly stream: string; readonly readThroughAt: Date | null }
-
-/** Without those that are paused, are read at this moment, or were tried within the last while. */
+/** Which of these streams are not paused, are not read at this moment, and were not tried within the last while. */
 export async function readRestingPolls(
   client: Queryable,
   streams: readonly string[],
   restMs: number,
-): Promise<readonly PollState[]> {
-  const { rows } = await client.query<PollState>(
-    `select name as stream, read_through_at as "readThroughAt" from tidemark.stream
+): Promise<readonly string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `select name from tidemark.stream
      where name = any ($1) and paused_at is null and not exists (
        select from tidemark.run
        where run.stream = stream.name and kind in ('incremental', 'list')
@@ -88,7 +145,7 @@ export async function readRestingPolls(
      )`,
     [streams, restMs],
   )
-  return rows
+  return rows.map(({ name }) => name)
 }
 
 // Which streams lack a reconcile that they should have had by now.

@@ -1,7 +1,7 @@
 // What was read and what is to be read: the ledger of runs, and backfills.
 
 import { sql } from 'drizzle-orm'
-import { boolean, index, integer, jsonb, text } from 'drizzle-orm/pg-core'
+import { boolean, index, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core'
 import { at, count, identity, int8, tidemark } from './state.ts'
 
 /** Which run wrote which rows: all rows of a page have the same time. */
@@ -126,4 +126,23 @@ export const backfillTable = tidemark.table(
     note: text('note'),
   },
   (table) => [index('backfill_by_stream').on(table.stream, table.id)],
+)
+
+/**
+ * Runs that are due at another time than their schedule says: a person asked for one, or a backfill is to be tried again. A line goes when
+ * its run has ended. What comes as its schedule says has no line here.
+ */
+export const dueTable = tidemark.table(
+  'due',
+  {
+    /** The stream. */
+    stream: text('stream').notNull(),
+    /** The kind of run. */
+    kind: text('kind').notNull(),
+    /** From when on it is due. While it waits in the queue or runs, this is when it would be handed to the queue again. */
+    dueAt: at('due_at').notNull().defaultNow(),
+    /** When it was last asked for; tells a new request from one whose run is under way. */
+    askedAt: at('asked_at').notNull().default(sql`clock_timestamp()`),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.kind] })],
 )

@@ -104,7 +104,7 @@ export const queuePage: Page = {
       heading: heading({
         title: counts === null ? 'The queue does not answer' : waitingInWords(counts),
         crumbs: [['/workers', 'Workers']],
-        lead: 'The queue only says what runs next. If it is lost, Tidemark fills it again within half a minute, and no row is lost.',
+        lead: 'The queue only says what runs next. If it is lost, Tidemark fills it again within seconds, and no row is lost.',
       }),
       body: queueParts(counts, snapshot, context),
     }

@@ -52,7 +52,7 @@ export type QueueWatch = {
 }
 
 /** A consumer that takes nothing is noticed within twice the rhythm. */
-export const queueRhythmMs = 15_000
+export const queueRhythmMs = 40_000
 const defaultEveryMs = 5_000
 /** So many times in a row, one each rhythm, other workers may take what was added for a consumer. */
 const mostTimes = 20

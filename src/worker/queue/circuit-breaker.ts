@@ -3,11 +3,11 @@
 // nothing in between.
 
 import type { Logger } from '../../log.ts'
-import type { RunRequest } from '../../streams/catalog.ts'
 import { afterFailure, type BackoffPolicy, type Outage } from '../../util/backoff.ts'
 import { formatDuration, sentence } from '../../util/text.ts'
 import { longestTimerMs } from '../../util/waiting.ts'
-import { again, placeOf } from './requests.ts'
+import { keyOf } from './plan.ts'
+import { again, type QueuedRun } from './requests.ts'
 
 /** What a failed run says about the rest: whether others would fail too. */
 export type FailureScope = {
@@ -22,14 +22,14 @@ export type FailureScope = {
 
 export type CircuitBreaker = {
   /** True when the request has to wait; it is asked for again when the outage is over, or may be. */
-  mustWait(request: RunRequest): boolean
-  failed(request: RunRequest, startedMs: number, failureScope: FailureScope): void
+  mustWait(request: QueuedRun): boolean
+  failed(request: QueuedRun, startedMs: number, failureScope: FailureScope): void
   /** A run that had nothing to ask for says nothing about its service. */
-  succeeded(request: RunRequest, requestCount: number): void
+  succeeded(request: QueuedRun, requestCount: number): void
   /** There is nothing more to do for it, so nothing is owed. */
-  forget(request: RunRequest): void
+  forget(request: QueuedRun): void
   /** What was made to wait and not asked for again yet. */
-  owed(): readonly RunRequest[]
+  owed(): readonly QueuedRun[]
   /** What kept runs from working: a service by its name, or `database`; null: nothing. */
   outageOf(part: string): Error | null
   /** The part works again, so what waits for it is tried at once. */
@@ -43,7 +43,7 @@ type Failing = {
   readonly outage: Outage
   readonly error: Error
   readonly level: FailureScope['level']
-  readonly owed: Map<string, RunRequest>
+  readonly owed: Map<string, QueuedRun>
   /** Until a timer ends, and not until a time of the clock, which may be set back. */
   readonly isLeftAlone: boolean
   readonly timer: NodeJS.Timeout
@@ -51,7 +51,7 @@ type Failing = {
 
 type Options = {
   readonly serviceOf: (stream: string) => string
-  readonly requestRun: (request: RunRequest) => Promise<void>
+  readonly requestRun: (request: QueuedRun) => Promise<void>
   readonly log: Logger
 }
 /** `failing` is keyed by what does not work, in words. */
@@ -73,7 +73,7 @@ export function openCircuitBreaker(options: Options): CircuitBreaker {
       const waitsFor = keysOf(state, request)
         .map((key) => failing.get(key))
         .find((one) => one?.isLeftAlone)
-      waitsFor?.owed.set(placeOf(request), request)
+      waitsFor?.owed.set(keyOf(request), request)
       return waitsFor !== undefined
     },
     failed: (request, startedMs, failureScope) => noteFailure(state, request, startedMs, failureScope),
@@ -99,19 +99,18 @@ export function openCircuitBreaker(options: Options): CircuitBreaker {
   }
 }
 
-const serviceKey = ({ serviceOf }: State, { stream }: RunRequest): string =>
-  `the ${serviceOf(stream)} service`
-const streamKey = ({ stream, kind }: RunRequest): string => `the ${kind} run of ${stream}`
+const serviceKey = ({ serviceOf }: State, { stream }: QueuedRun): string => `the ${serviceOf(stream)} service`
+const streamKey = ({ stream, kind }: QueuedRun): string => `the ${kind} run of ${stream}`
 const keyOfPart = (part: string): string => (part === 'database' ? databaseKey : `the ${part} service`)
 const partOfKey = (key: string): string | null =>
   key === databaseKey ? 'database' : (serviceKeyPattern.exec(key)?.[1] ?? null)
-const keysOf = (state: State, request: RunRequest): readonly string[] => [
+const keysOf = (state: State, request: QueuedRun): readonly string[] => [
   databaseKey,
   serviceKey(state, request),
   streamKey(request),
 ]
 
-function keyFor(state: State, request: RunRequest, startedMs: number, { scope }: FailureScope): string {
+function keyFor(state: State, request: QueuedRun, startedMs: number, { scope }: FailureScope): string {
   if (scope === 'database') return databaseKey
   const service = serviceKey(state, request)
   // If another run of the service succeeded while this one failed, the trouble is the stream's own.
@@ -119,7 +118,7 @@ function keyFor(state: State, request: RunRequest, startedMs: number, { scope }:
   return scope === 'service' && !isServiceFine ? service : streamKey(request)
 }
 
-function noteFailure(state: State, request: RunRequest, startedMs: number, given: FailureScope): void {
+function noteFailure(state: State, request: QueuedRun, startedMs: number, given: FailureScope): void {
   const { policy, notBefore, level, message, error } = given
   const key = keyFor(state, request, startedMs, given)
   const known = state.failing.get(key)
@@ -132,8 +131,8 @@ function noteFailure(state: State, request: RunRequest, startedMs: number, given
   clearTimeout(known?.timer)
   const timer = setTimeout(() => tryAgain(state, key), Math.min(longestTimerMs, outage.untilMs - nowMs))
   timer.unref()
-  const owed = known?.owed ?? new Map<string, RunRequest>()
-  owed.set(placeOf(request), request)
+  const owed = known?.owed ?? new Map<string, QueuedRun>()
+  owed.set(keyOf(request), request)
   const isWorse = known === undefined || severity[level] > severity[known.level]
   state.failing.set(key, {
     ...{ outage, owed, isLeftAlone: true, timer, error: error ?? new Error(message) },
@@ -148,7 +147,7 @@ function noteFailure(state: State, request: RunRequest, startedMs: number, given
   else state.log.debug({ ...fields, failures: outage.failures }, `${key} still does not work`)
 }
 
-function noteSuccess(state: State, request: RunRequest, hasAsked: boolean): void {
+function noteSuccess(state: State, request: QueuedRun, hasAsked: boolean): void {
   const nowMs = Date.now()
   const service = serviceKey(state, request)
   if (hasAsked) state.lastSuccessMs.set(service, nowMs)
@@ -156,7 +155,7 @@ function noteSuccess(state: State, request: RunRequest, hasAsked: boolean): void
     const known = state.failing.get(key)
     if (!known || (key === service && !hasAsked)) continue
     clearTimeout(known.timer)
-    known.owed.delete(placeOf(request))
+    known.owed.delete(keyOf(request))
     askForOwed(state, key)
     state.failing.delete(key)
     const level = known.level === 'debug' ? 'debug' : 'info'
@@ -183,6 +182,6 @@ function askForOwed({ failing, requestRun, log }: State, key: string): void {
   known.owed.clear()
   for (const request of owed)
     requestRun(again(request)).catch((error) =>
-      log.debug({ err: error, ...request }, 'could not be asked for again; its next tick will do it'),
+      log.debug({ err: error, ...request }, 'could not be asked for again; its next time will do it'),
     )
 }

@@ -92,7 +92,7 @@ type Options = {
 }
 
 const schema = 'bullmq'
-/** Two sessions wait to be woken: one for the ticks, one for the runs. Statements are short, and two at a time are enough for them. */
+/** Two sessions wait to be woken: one for the polls, one for the loads. Statements are short, and two at a time are enough for them. */
 const poolSize = 4
 const connectTimeoutMs = 10_000
 const keepAliveMs = 10_000

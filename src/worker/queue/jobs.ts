@@ -1,49 +1,45 @@
-// The working side of the queues, put together: schedules tick, ticks request runs, requests become runs.
+// The working side of the queues, put together: the plan releases what is due, requests become runs.
 
-import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import { type QueueWatch, type WatchOptions, watchQueue } from './canary.ts'
 import { type CircuitBreaker, openCircuitBreaker } from './circuit-breaker.ts'
 import type { OpenDriver } from './driver.ts'
-import { again, openRunQueue, type QueueCounts } from './requests.ts'
+import { nextTimeMs, type Place, type QueueName, type Scheduled } from './plan.ts'
+import { openPlanner, type PlannerOptions } from './planner.ts'
+import { again, openRunQueue, type QueueCounts, queueNames } from './requests.ts'
 import { type RunWorkerOptions, startRunWorker } from './run-worker.ts'
-import { type NextTick, startTickWorker, type Tick, type TickWorker, type Wanted } from './schedules.ts'
 
+export type NextRun = Place & { readonly at: Date }
 export type Jobs = {
   requestRun(request: RunRequest): Promise<void>
   counts(): Promise<QueueCounts>
-  /** Repairs schedules that a flush, a lost queue or a jump of the clock took away. */
-  keepSchedules(): Promise<void>
-  nextTicks(): Promise<readonly NextTick[]>
+  /** Releases at once what is due; makes the plan anew where it is lost. */
+  planNow(): Promise<void>
+  /** When the schedules ask for the next run of each stream and kind. */
+  nextRuns(now: Date): readonly NextRun[]
   readonly breaker: Pick<CircuitBreaker, 'outageOf' | 'tryAgain' | 'waits'>
   /** Runs end after the page in hand. */
   stop(): Promise<void>
 }
 
 export type JobsOptions = Pick<RunWorkerOptions, 'run' | 'failureScope' | 'onOutcome' | 'log'> &
-  Partial<
-    Pick<RunWorkerOptions, 'runsAtOnce' | 'whatFollows'> & Pick<WatchOptions, 'onWork' | 'onFailure'>
-  > & {
+  Pick<PlannerOptions, 'look' | 'isDue' | 'onReleased'> &
+  Partial<Pick<RunWorkerOptions, 'whatFollows'> & Pick<WatchOptions, 'onWork' | 'onFailure'>> & {
     readonly queue: OpenDriver
-    readonly schedules: readonly Wanted[]
-    /** Asked at each tick. */
-    readonly isDue: (tick: Tick) => Promise<boolean>
+    readonly schedules: readonly Scheduled[]
+    readonly slots?: Readonly<Record<QueueName, number>>
     readonly serviceOf: (stream: string) => string
     /** How often it is looked at whether jobs get through, and how long a consumer may be silent before it is tried. */
     readonly canaries?: { readonly everyMs: number; readonly rhythmMs: number }
   }
 
-/** Enough that no stream's slow runs can keep all others from being read. */
-const defaultRunsAtOnce = 8
-/** When schedules were wrong at so many checks in a row, it was no flush and no jump of the clock: another worker sets them otherwise. */
-const contestedChecks = 3
-const contested =
-  'for the third time in a row. Another worker of this database has other settings: all need the same STREAMS, SCHEDULE_…, LOOKBACK, RELATED and TRACKING_BASE_URL'
+/** Runs of a worker at once: enough that no stream's slow runs can keep all others from being read. */
+const defaultSlots = { polls: 6, loads: 3 } as const
 const drainMs = 18_000
 
 export async function startJobs(options: JobsOptions): Promise<Jobs> {
-  const { queue, serviceOf, log } = options
+  const { queue, serviceOf, schedules, slots = defaultSlots, log } = options
   let watch: QueueWatch | null = null
   // That the queue is away is logged with the state of the parts.
   const onError = (error: Error) => {
@@ -52,33 +48,35 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
   }
   const runs = openRunQueue(queue.driver, onError)
   const breaker = openCircuitBreaker({ serviceOf, requestRun: runs.requestRun, log })
-  const ticks = await startTickWorker({
-    driver: queue.driver,
-    schedules: options.schedules,
-    async onTick(tick) {
-      // When that cannot be found out, the run itself meets the error, and is owed until it is over.
-      if (await options.isDue(tick).catch(() => true)) await runs.requestRun({ ...tick, cause: 'tick' })
-    },
-    onError,
-  }).catch(async (error) => {
+  const planner = openPlanner({ ...options, queue: runs, mustWait: breaker.mustWait, slots })
+  await planner.planNow().catch(async (error) => {
     await runs.close().catch(() => {})
     throw error
   })
-  const worker = startRunWorker({
-    runsAtOnce: defaultRunsAtOnce,
-    whatFollows: () => null,
-    ...options,
-    ...{ driver: queue.driver, queue: runs, breaker, onError },
-  })
+  const workers = queueNames.map((name) => ({
+    name,
+    queue: runs.forCanaries[name],
+    ...startRunWorker({
+      whatFollows: () => [],
+      ...options,
+      ...{ name, runsAtOnce: slots[name], driver: queue.driver, queue: runs, breaker, onError },
+      plan: planner.plan,
+      onOutcome(request, outcome, durationMs) {
+        options.onOutcome(request, outcome, durationMs)
+        // What a load has brought makes other runs due.
+        if (name === 'loads') void planner.planNow().catch(() => {})
+      },
+    }),
+  }))
   watch = watchQueue({
-    consumers: [
-      { ...ticks, name: 'ticks', queue: ticks.forCanaries },
-      { ...worker, name: 'runs', queue: runs.forCanaries },
-    ],
-    ping: queue.ping,
+    consumers: workers,
+    async ping() {
+      await queue.ping()
+      await planner.keep()
+    },
     async prepare() {
       await queue.prepare()
-      await ticks.keepSchedules()
+      await planner.planNow()
     },
     onWork: () => {},
     onFailure: () => {},
@@ -93,12 +91,18 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
   return {
     requestRun: runs.requestRun,
     counts: runs.counts,
-    keepSchedules: openScheduleRepair(ticks, log),
-    nextTicks: ticks.next,
+    planNow: planner.planNow,
+    nextRuns: (now) =>
+      schedules.map(({ stream, kind, schedule }) => ({
+        ...{ stream, kind },
+        at: new Date(nextTimeMs(schedule, now.getTime())),
+      })),
     breaker,
     async stop() {
       watch?.close()
-      const drained = Promise.all([ticks.close(), worker.close()]).then(handBack).then(runs.close)
+      const drained = Promise.all(workers.map((worker) => worker.close()))
+        .then(handBack)
+        .then(runs.close)
       // What waits for a queue that is away would wait for ever.
       await withTimeout(drainMs, drained).catch((error) =>
         log.debug({ err: error }, 'the queue was away when the worker stopped'),
@@ -106,16 +110,5 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
       breaker.close()
       await queue.close()
     },
-  }
-}
-
-function openScheduleRepair(ticks: Pick<TickWorker, 'keepSchedules'>, log: Logger): () => Promise<void> {
-  let changedInARow = 0
-  return async () => {
-    const changed = await ticks.keepSchedules()
-    changedInARow = changed > 0 ? changedInARow + 1 : 0
-    const text = 'schedules in the queue were missing or wrong and have been repaired'
-    if (changedInARow === contestedChecks) log.warn({ changed }, `${text}, ${contested}`)
-    else if (changed > 0) log[changedInARow < contestedChecks ? 'info' : 'debug']({ changed }, text)
   }
 }

@@ -1,56 +1,98 @@
-// The queue of runs. Any number of requests for the same stream and kind become one run that is under way and at most one after it,
-// across all workers. A run begins after the request that asked for it, so no request is lost.
+// The queues of runs. Any number of requests for the same stream and kind become one run that is under way and at most one after it,
+// across all workers. A run begins after the request that asked for it, so no request is lost. Short runs and long ones have a queue each,
+// so that a load never takes the place of a poll.
 
 import type { Logger } from '../../log.ts'
-import type { RunRequest } from '../../streams/catalog.ts'
+import type { RunKind, RunRequest } from '../../streams/catalog.ts'
 import type { CanaryQueue } from './canary.ts'
 import { type Driver, placed, Queue } from './driver.ts'
+import { keyOf, type QueueName } from './plan.ts'
+import type { PlanQueue } from './planner.ts'
 
 export type QueueCounts = { readonly waiting: number; readonly active: number; readonly delayed: number }
+export type QueuedRun = RunRequest & {
+  /** A first load, or what is left of a poll that gave way. */
+  readonly isLoad?: true
+  /** Of a run that `tidemark.due` asks for: which request of it. */
+  readonly askedAt?: string
+}
 
 export type RunQueue = {
-  requestRun(request: RunRequest): Promise<void>
+  requestRun(request: QueuedRun): Promise<void>
+  /** Of both queues together. */
   counts(): Promise<QueueCounts>
-  readonly forCanaries: CanaryQueue
+  countsOf(name: QueueName): Promise<Omit<QueueCounts, 'delayed'>>
+  readonly forPlan: PlanQueue
+  readonly forCanaries: Readonly<Record<QueueName, CanaryQueue>>
   close(): Promise<void>
 }
 
-export const runQueueName = 'tidemark-runs'
+export const queueNames = ['polls', 'loads'] as const satisfies readonly QueueName[]
+export const nameInDriver = (name: QueueName): string => `tidemark-${name}`
+const longKinds: ReadonlySet<RunKind> = new Set(['reconcile', 'backfill', 'related', 'verify'])
+export const isLong = ({ kind, isLoad }: Pick<QueuedRun, 'kind' | 'isLoad'>): boolean =>
+  isLoad === true || longKinds.has(kind)
+
 const keepFailedSeconds = 3_600
+const loadLookMs = 200
+/** Nobody reads the events of jobs. */
+const keptEvents = 100
 
 export function openRunQueue(driver: Driver, onError: (error: Error) => void): RunQueue {
-  const queue = new Queue<RunRequest>(runQueueName, placed(driver))
-  queue.on('error', onError)
+  const open = (name: QueueName) => {
+    const options = { ...placed(driver), streams: { events: { maxLen: keptEvents } } }
+    const queue = new Queue<QueuedRun>(nameInDriver(name), options)
+    return queue.on('error', onError)
+  }
+  const queues = { polls: open('polls'), loads: open('loads') }
+  async function countsOf(name: QueueName) {
+    const { waiting = 0, active = 0 } = await queues[name].getJobCounts('waiting', 'active')
+    return { waiting, active }
+  }
+  const lookedUp = new Map<string, { readonly atMs: number; readonly found: Promise<string | null> }>()
+  /** Whether a stream is being loaded. Many webhooks at once are one question. */
+  function loadOf(key: string): Promise<string | null> {
+    const last = lookedUp.get(key)
+    if (last && performance.now() - last.atMs < loadLookMs) return last.found
+    const found = queues.loads.getDeduplicationJobId(key)
+    lookedUp.set(key, { atMs: performance.now(), found })
+    return found
+  }
+  /** A poll of a stream that is being loaded follows the load. Two queues would give both a place, and one would find the other there. */
+  async function queueOf(request: QueuedRun): Promise<QueueName> {
+    if (isLong(request)) return 'loads'
+    return request.kind === 'incremental' && (await loadOf(keyOf(request))) !== null ? 'loads' : 'polls'
+  }
   return {
     async requestRun(request) {
-      await queue.add('run', request, {
-        deduplication: { id: placeOf(request), keepLastIfActive: true },
-        // The next tick is the retry: a job that waits to be retried would swallow run requests.
+      await queues[await queueOf(request)].add('run', request, {
+        deduplication: { id: keyOf(request), keepLastIfActive: true },
+        // The next plan is the retry: a job that waits to be retried would swallow run requests.
         attempts: 1,
         removeOnComplete: true,
         removeOnFail: { age: keepFailedSeconds },
       })
     },
     async counts() {
-      const {
-        waiting = 0,
-        active = 0,
-        delayed = 0,
-      } = await queue.getJobCounts('waiting', 'active', 'delayed')
-      return { waiting, active, delayed }
+      const [polls, loads] = await Promise.all(queueNames.map(countsOf))
+      const sum = (state: 'waiting' | 'active') => (polls?.[state] ?? 0) + (loads?.[state] ?? 0)
+      // Runs are never put off: what is delayed is the next plan.
+      return { waiting: sum('waiting'), active: sum('active'), delayed: 0 }
     },
-    forCanaries: queue,
-    close: () => queue.close(),
+    countsOf,
+    forPlan: queues.polls,
+    forCanaries: queues,
+    async close() {
+      await Promise.all(queueNames.map((name) => queues[name].close()))
+    },
   }
 }
 
 /** The same, asked for by the worker itself; what an operator asked for stays that. */
-export const again = (request: RunRequest): RunRequest => ({
+export const again = (request: QueuedRun): QueuedRun => ({
   ...request,
   cause: request.cause === 'operator' ? 'operator' : 'again',
 })
-
-export const placeOf = ({ stream, kind }: Pick<RunRequest, 'stream' | 'kind'>): string => `${stream}/${kind}`
 
 // Turns any number of webhooks into few run requests: the first at once, then at most one in a window, and always one after the
 // last webhook.

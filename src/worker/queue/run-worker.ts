@@ -1,5 +1,5 @@
-// Takes run requests from the queue and does them, a number at once. A long run gives way between two pages when all places
-// are taken and another stream waits.
+// Takes run requests from a queue and does them, a number at once. A long run gives way between two pages when all places are taken and
+// another stream waits; a poll goes on among the loads then.
 
 import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
@@ -9,13 +9,17 @@ import { withTimeout } from '../../util/waiting.ts'
 import { type Consumer, canaryName, takeCanary } from './canary.ts'
 import type { CircuitBreaker, FailureScope } from './circuit-breaker.ts'
 import { type Driver, placed, Worker } from './driver.ts'
-import { again, type RunQueue, runQueueName } from './requests.ts'
+import type { QueueName } from './plan.ts'
+import { type Planner, planName } from './planner.ts'
+import { again, nameInDriver, type QueuedRun, type RunQueue } from './requests.ts'
 
 // How workers hold their jobs: long enough for a busy process to renew its lock, short enough that the jobs of a killed one
 // are soon somebody else's.
-export const lockOptions = {
+const lockOptions = {
   lockDuration: 15_000,
   stalledInterval: 5_000,
+  // So long a consumer without work waits for the queue to speak, in seconds. A new job wakes it at once.
+  drainDelay: 10,
   // Being killed is nothing a job could be blamed for.
   maxStalledCount: 1_000_000,
   runRetryDelay: 1_000,
@@ -23,11 +27,13 @@ export const lockOptions = {
 
 export type RunHooks = { readonly signal: AbortSignal; readonly shouldYield: () => boolean }
 /** Null when there is nothing to do, or not for this worker. */
-export type DoRun = (request: RunRequest, hooks: RunHooks) => Promise<RunOutcome | null>
+export type DoRun = (request: QueuedRun, hooks: RunHooks) => Promise<RunOutcome | null>
 
 export type RunWorkerOptions = {
+  readonly name: QueueName
   readonly driver: Driver
-  readonly queue: RunQueue
+  readonly queue: Pick<RunQueue, 'requestRun' | 'countsOf'>
+  readonly plan: Planner['plan']
   readonly run: DoRun
   /** What a failed run means for the others; null when nothing is wrong. `isRecorded`: its failure is in the table of runs. */
   readonly failureScope: (error: unknown, isRecorded: boolean) => FailureScope | null
@@ -35,8 +41,8 @@ export type RunWorkerOptions = {
   readonly runsAtOnce: number
   readonly log: Logger
   readonly onOutcome: (request: RunRequest, outcome: RunOutcome, durationMs: number) => void
-  /** Another run that is due at once because of what a run has found. */
-  readonly whatFollows: (request: RunRequest, outcome: RunOutcome) => RunRequest | null
+  /** Other runs that are due at once because of what a run has found. */
+  readonly whatFollows: (request: RunRequest, outcome: RunOutcome) => readonly RunRequest[]
   readonly onError: (error: Error) => void
 }
 export type RunWorker = Omit<Consumer, 'name' | 'queue'> & {
@@ -52,12 +58,13 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
   const places = watchPlaces(options)
   let tookMs: number | null = null
   const open = () => {
-    const worker = new Worker<RunRequest>(
-      runQueueName,
-      async ({ name, data }) => {
+    const worker = new Worker<QueuedRun>(
+      nameInDriver(options.name),
+      async (job, token) => {
         tookMs = performance.now()
-        if (name === canaryName) return await takeCanary()
-        await places.take(() => doRun(options, data, stopping.signal, places.shouldYield))
+        if (job.name === canaryName) return await takeCanary()
+        if (job.name === planName) return await options.plan(job, token)
+        await places.take(() => doRun(options, job.data, stopping.signal, places.shouldYield))
       },
       { ...placed(driver), ...lockOptions, concurrency: runsAtOnce },
     )
@@ -72,7 +79,6 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
       worker = open()
     },
     async close() {
-      places.close()
       // Also of consumers that were left: their runs go on.
       const closed = Promise.all([worker.close(), places.ended()])
       await withTimeout(graceMs, closed).catch(() => {})
@@ -83,12 +89,12 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
 }
 
 /** Of a consumer that takes nothing more. What it works on goes on; in Postgres its lease keeps others off meanwhile (P2). */
-export const leave = (worker: { close(isForced: boolean): Promise<void> }): void =>
+const leave = (worker: { close(isForced: boolean): Promise<void> }): void =>
   void worker.close(true).catch(() => {})
 
 async function doRun(
   options: RunWorkerOptions,
-  request: RunRequest,
+  request: QueuedRun,
   signal: AbortSignal,
   shouldYield: (startedMs: number) => boolean,
 ): Promise<void> {
@@ -108,10 +114,10 @@ async function doRun(
   settle(options, request, outcome, startedMs)
   // If this worker is ending, the next one goes on with the run.
   const isCutShort = outcome.status === 'stopped' && signal.aborted
-  const next = outcome.yielded || isCutShort ? again(request) : options.whatFollows(request, outcome)
-  if (next === null) return
+  const rest: QueuedRun = outcome.yielded ? { ...again(request), isLoad: true } : again(request)
   // If the queue does not take it, this worker owes it.
-  await options.queue.requestRun(next).catch((error) => breaker.failed(next, startedMs, notTaken(error)))
+  for (const next of outcome.yielded || isCutShort ? [rest] : options.whatFollows(request, outcome))
+    await options.queue.requestRun(next).catch((error) => breaker.failed(next, startedMs, notTaken(error)))
 }
 
 /** What the outcome says of the stream, its service and the database. */
@@ -137,34 +143,37 @@ type Places = {
   isFull(): boolean
   /** Counts down, so that each waiting request is given way to once. */
   shouldYield(startedMs: number): boolean
-  close(): void
 }
 
 const lookEveryMs = 1_000
 const shortestRunMs = 2_000
 
 /** Knows how many runs are under way, and, when all places are taken, how many wait. */
-function watchPlaces({ queue, runsAtOnce }: Pick<RunWorkerOptions, 'queue' | 'runsAtOnce'>): Places {
+function watchPlaces({
+  name,
+  queue,
+  runsAtOnce,
+}: Pick<RunWorkerOptions, 'name' | 'queue' | 'runsAtOnce'>): Places {
   let active = 0
   let waiting = 0
+  let lookedMs = Number.NEGATIVE_INFINITY
   const forPlaces: (() => void)[] = []
   const taken = new Set<Promise<void>>()
-  let isLooking = false
 
-  async function look(): Promise<void> {
-    if (active < runsAtOnce || isLooking) {
-      waiting = 0
-      return
-    }
-    isLooking = true
+  /** Long runs ask between two pages, and are told what was so when one of them last asked. */
+  function look(): void {
+    if (performance.now() - lookedMs < lookEveryMs) return
+    lookedMs = performance.now()
     // While the queue is away nobody waits in it.
-    waiting = await queue.counts().then(
-      (counts) => counts.waiting,
-      () => 0,
+    void queue.countsOf(name).then(
+      (counts) => {
+        waiting = counts.waiting
+      },
+      () => {
+        waiting = 0
+      },
     )
-    isLooking = false
   }
-  const looking = setInterval(look, lookEveryMs)
 
   async function inPlace(work: () => Promise<void>): Promise<void> {
     if (active < runsAtOnce) active++
@@ -187,11 +196,12 @@ function watchPlaces({ queue, runsAtOnce }: Pick<RunWorkerOptions, 'queue' | 'ru
     ended: () => Promise.allSettled(taken),
     isFull: () => active >= runsAtOnce,
     shouldYield(startedMs) {
+      if (active < runsAtOnce) waiting = 0
+      else look()
       if (waiting === 0 || Date.now() - startedMs < shortestRunMs) return false
       waiting--
       return true
     },
-    close: () => clearInterval(looking),
   }
 }
 

@@ -1,0 +1,114 @@
+// Which runs are due and which of them go to the queue now. Pure: the time, what is due beside the schedules, and how much room there
+// is are arguments. The planner (planner.ts) keeps the state between two plans.
+//
+// A schedule asks for a run at fixed times. All of them up to `throughMs` were dealt with; so nothing has to be written down for a run
+// that comes as its schedule says. What was due and found no room is late, and first in turn the next time.
+
+import { CronExpressionParser } from 'cron-parser'
+import type { RunKind } from '../../streams/catalog.ts'
+
+type Schedule = { readonly everyMs: number } | { readonly cron: string }
+export type Place = { readonly stream: string; readonly kind: RunKind }
+export const keyOf = ({ stream, kind }: Place): string => `${stream}/${kind}`
+
+export type Scheduled = Place & { readonly schedule: Schedule }
+export type Wanted = Scheduled & {
+  /** Until when this was last done, as Postgres knows it; null: never. It counts where nobody knows when the last plan was. */
+  readonly doneMs: number | null
+}
+/** Due at a time of its own, which somebody said at another time. */
+export type Asked = Place & { readonly dueMs: number; readonly askedMs: number }
+
+export type PlanState = {
+  /** Null: nobody knows. */
+  readonly throughMs: number | null
+  /** By `keyOf`, since when. */
+  readonly late: Readonly<Record<string, number>>
+}
+export const unknownState: PlanState = { throughMs: null, late: {} }
+
+/** Short runs and long ones never take each other's places. */
+export type QueueName = 'polls' | 'loads'
+export type Room = Readonly<Record<QueueName, number>>
+
+export type Given<Ask extends Asked> = {
+  readonly nowMs: number
+  /** Only what may be read at all: of no stream that is paused. */
+  readonly wanted: readonly Wanted[]
+  readonly asked: readonly Ask[]
+  readonly queueOf: (place: Place) => QueueName
+  /** How many runs may be released. */
+  readonly room: Room
+}
+export type Plan<Ask extends Asked> = {
+  /** In turn. With what somebody asked for beside the schedule. */
+  readonly released: readonly (Place & { readonly ask: Ask | null })[]
+  readonly state: PlanState
+  /** When the next run is due. */
+  readonly nextMs: number
+}
+
+/** At least so often it is looked at what people and other programs ask for. */
+export const longestPauseMs = 15_000
+/** While something is due and finds no room. */
+const crowdedPauseMs = 1_000
+/** A clock that goes back by less is one that is being set right. */
+const jumpMs = 5_000
+
+export function planRuns<Ask extends Asked>(before: PlanState, given: Given<Ask>): Plan<Ask> {
+  const { nowMs, wanted, asked, queueOf, room } = given
+  const { throughMs: known } = before
+  // After a jump back of the clock nobody knows either what was dealt with.
+  const throughMs = known === null || known > nowMs + jumpMs ? null : Math.min(known, nowMs)
+  const places = new Map<string, Place>([...wanted, ...asked].map((one) => [keyOf(one), one]))
+  const since = new Map<string, number>()
+  const isDueSince = (key: string, ms: number) => since.set(key, Math.min(ms, since.get(key) ?? nowMs))
+  for (const [key, ms] of Object.entries(before.late)) if (places.has(key)) isDueSince(key, ms)
+  for (const one of wanted) {
+    const fromMs = throughMs ?? one.doneMs
+    const dueMs = fromMs === null ? nowMs : nextTimeMs(one.schedule, fromMs)
+    if (dueMs <= nowMs) isDueSince(keyOf(one), dueMs)
+  }
+  const isDue = ({ dueMs, askedMs }: Ask) => dueMs <= nowMs || askedMs > nowMs
+  const asks = new Map(asked.filter(isDue).map((one) => [keyOf(one), one]))
+  for (const [key, { dueMs }] of asks) isDueSince(key, dueMs)
+
+  const left = { ...room }
+  const released: (Place & { ask: Ask | null })[] = []
+  const late: Record<string, number> = {}
+  for (const key of inTurn(since, places)) {
+    const { stream, kind } = places.get(key) as Place
+    if (left[queueOf({ stream, kind })]-- > 0) released.push({ stream, kind, ask: asks.get(key) ?? null })
+    else late[key] = since.get(key) ?? nowMs
+  }
+  const isCrowded = Object.keys(late).length > 0
+  const nextMs = Math.min(
+    nowMs + (isCrowded ? crowdedPauseMs : longestPauseMs),
+    ...wanted.map(({ schedule }) => nextTimeMs(schedule, nowMs)),
+    ...asked.filter((one) => !isDue(one)).map(({ dueMs }) => dueMs),
+  )
+  return { released, state: { throughMs: nowMs, late }, nextMs }
+}
+
+/** One of each stream, then another of each; of a stream and of a turn what has waited longest goes first. So none starves. */
+function inTurn(since: ReadonlyMap<string, number>, places: ReadonlyMap<string, Place>): readonly string[] {
+  const taken = new Map<string, number>()
+  return [...since]
+    .toSorted(([, one], [, other]) => one - other)
+    .map(([key, ms]) => {
+      const stream = places.get(key)?.stream ?? ''
+      const turn = taken.get(stream) ?? 0
+      taken.set(stream, turn + 1)
+      return { key, ms, turn }
+    })
+    .toSorted((one, other) => one.turn - other.turn || one.ms - other.ms)
+    .map(({ key }) => key)
+}
+
+/** The first time of a schedule after a moment. Intervals are counted from the beginning of time, so that all workers mean the same. */
+export const nextTimeMs = (schedule: Schedule, afterMs: number): number =>
+  'everyMs' in schedule
+    ? (Math.floor(afterMs / schedule.everyMs) + 1) * schedule.everyMs
+    : CronExpressionParser.parse(schedule.cron, { currentDate: new Date(afterMs) })
+        .next()
+        .getTime()

@@ -1,0 +1,206 @@
+// The plan: one job for all workers of a database, which comes when the next run is due and hands what is due to the queues of runs, no
+// more than they soon have room for. The job carries what the next plan has to know. Whatever happens to it, some worker notices within
+// seconds and makes it anew; then Postgres says what is due.
+
+import { createHash } from 'node:crypto'
+import { DelayedError } from 'bullmq'
+import type { Logger } from '../../log.ts'
+import type { Cause } from '../../streams/catalog.ts'
+import {
+  type Asked,
+  longestPauseMs,
+  type Place,
+  type PlanState,
+  planRuns,
+  type QueueName,
+  unknownState,
+  type Wanted,
+} from './plan.ts'
+import { isLong, type QueuedRun, type RunQueue } from './requests.ts'
+
+/** What Postgres says of the moment. */
+export type Look = {
+  /** By the clock of Postgres: those of workers differ. */
+  readonly nowMs: number
+  readonly wanted: readonly Wanted[]
+  readonly asked: readonly (Asked & { readonly cause: Cause; readonly askedAt?: string })[]
+  /** Polls that are overdue, whatever the queue knows. It may remember the database as it was before a restore. */
+  readonly overdue: readonly string[]
+  /** Streams of which a poll is a first load. */
+  readonly loading: ReadonlySet<string>
+  readonly workers: number
+  /** Which database it is. The queue may remember another one. */
+  readonly database: string
+}
+
+export type PlanData = Partial<PlanState> & {
+  /** Rises with each plan. */
+  readonly round?: number
+  /** Since when plans know what was dealt with. */
+  readonly beganMs?: number
+  readonly database?: string
+  /** Which schedules the last plan went by. */
+  readonly settings?: string
+}
+type PlanJob = {
+  readonly id?: string
+  readonly data: PlanData
+  updateData(data: never): Promise<void>
+  moveToDelayed(timestampMs: number, token?: string): Promise<void>
+  promote(): Promise<void>
+  remove(): Promise<void>
+  isDelayed(): Promise<boolean>
+}
+/** What BullMQ's queue offers for it. */
+export type PlanQueue = {
+  add(name: string, data: never, options: object): Promise<unknown>
+  getJob(id: string): Promise<unknown>
+}
+
+export type PlannerOptions = {
+  readonly queue: Pick<RunQueue, 'requestRun' | 'countsOf' | 'forPlan'>
+  readonly look: () => Promise<Look>
+  /** Asked of what is due by its schedule: whether there is anything to do. */
+  readonly isDue: (place: Place) => Promise<boolean>
+  /** Was handed to the queue of what `tidemark.due` asks for. */
+  readonly onReleased: (asked: readonly (Place & { readonly askedAt: string })[]) => Promise<void>
+  /** True when it has to wait for a part that does not work; whoever says so asks for it again later. */
+  readonly mustWait: (request: QueuedRun) => boolean
+  readonly slots: Readonly<Record<QueueName, number>>
+  /** Of all workers the same. */
+  readonly schedules: readonly unknown[]
+  readonly log: Logger
+}
+export type Planner = {
+  /** Works on the job. Ends with an error by which BullMQ knows that the job goes on later; a second plan ends at once. */
+  plan(job: unknown, token: string | undefined): Promise<void>
+  /** Sees to it that there is a plan and that it comes round. */
+  keep(): Promise<void>
+  /** Plans at once. */
+  planNow(): Promise<void>
+}
+
+export const planName = 'plan'
+/** While Postgres is away. */
+const awayPauseMs = 5_000
+const longestRoundMs = 2 * longestPauseMs
+/** When the schedules were others at so many plans in a row, a worker of this database has other settings. */
+const contestedPlans = 3
+const contested =
+  'Another worker of this database has other schedules. All need the same STREAMS, SCHEDULE_…, LOOKBACK, RELATED and TRACKING_BASE_URL'
+
+export function openPlanner(options: PlannerOptions): Planner {
+  const { queue, log } = options
+  const settings = createHash('sha256').update(JSON.stringify(options.schedules)).digest('hex').slice(0, 12)
+  let contestedInARow = 0
+  let seen: { readonly round: number | undefined; readonly atMs: number } | null = null
+
+  const planJob = async () => ((await queue.forPlan.getJob(planName)) as PlanJob | undefined) ?? null
+  async function make(): Promise<void> {
+    const jobOptions = { jobId: planName, attempts: 1, removeOnComplete: true, removeOnFail: true }
+    await queue.forPlan.add(planName, {} as never, jobOptions)
+    seen = null
+  }
+
+  function noteSettings(data: PlanData): void {
+    const isOther = data.settings !== undefined && data.settings !== settings
+    contestedInARow = isOther ? contestedInARow + 1 : 0
+    if (contestedInARow === contestedPlans) log.warn(contested)
+  }
+
+  return {
+    async plan(given, token) {
+      const job = given as PlanJob
+      if (job.id !== planName) return
+      noteSettings(job.data)
+      const next = await planOnce(options, job.data).catch((error) => {
+        log.debug({ err: error }, 'nobody knows what is due while Postgres does not answer')
+        return { data: job.data, pauseMs: awayPauseMs }
+      })
+      await job.updateData({ ...next.data, round: (job.data.round ?? 0) + 1, settings } as never)
+      await job.moveToDelayed(Date.now() + next.pauseMs, token)
+      throw new DelayedError()
+    },
+    async keep() {
+      const job = await planJob()
+      if (job === null) return await make()
+      const { round } = job.data
+      if (seen === null || seen.round !== round) seen = { round, atMs: performance.now() }
+      if (performance.now() - seen.atMs < longestRoundMs) return
+      log.info('the plan of runs did not come round and is taken up again')
+      seen = null
+      if (await job.isDelayed()) return await job.promote()
+      // One that a worker holds cannot be removed; when that worker is gone, BullMQ gives it to another one.
+      await job.remove().then(make, () => {})
+    },
+    async planNow() {
+      const job = await planJob()
+      if (job === null) return await make()
+      // If it is under way, it comes round within seconds.
+      await job.promote().catch(() => {})
+    },
+  }
+}
+
+/** So long after its schedule a poll has begun when all goes well. */
+const patienceMs = 60_000
+const overduePoll = (stream: string, nowMs: number): Look['asked'][number] => ({
+  ...{ stream, kind: 'incremental', cause: 'again', dueMs: nowMs, askedMs: nowMs },
+})
+
+/** Null: it is of another database, or no plan of Tidemark has written it. */
+function readPlanData(data: PlanData, database: string): (PlanState & Pick<PlanData, 'beganMs'>) | null {
+  const { throughMs, late, beganMs } = data
+  const isNumber = (value: unknown): value is number => Number.isFinite(value)
+  if (data.database !== database || !isNumber(throughMs) || !isNumber(beganMs)) return null
+  return {
+    throughMs,
+    beganMs,
+    late: Object.fromEntries(Object.entries(late ?? {}).filter(([, ms]) => isNumber(ms))),
+  }
+}
+
+async function planOnce(
+  { queue, look, isDue, onReleased, mustWait, slots }: PlannerOptions,
+  given: PlanData,
+): Promise<{ data: PlanData; pauseMs: number }> {
+  const { nowMs, wanted, overdue, loading, workers, database, ...seen } = await look()
+  const known = readPlanData(given, database)
+  const beganMs = Math.min(known?.beganMs ?? nowMs, nowMs)
+  // What the first plan released has to begin.
+  const isOverdue = nowMs - beganMs > patienceMs
+  const asked: Look['asked'] = [
+    ...(isOverdue ? overdue.map((stream) => overduePoll(stream, nowMs)) : []),
+    ...seen.asked,
+  ]
+  const isLoad = ({ stream, kind }: Place) => kind === 'incremental' && loading.has(stream)
+  const queueOf = (place: Place): QueueName => (isLong(place) || isLoad(place) ? 'loads' : 'polls')
+  const roomIn = async (name: QueueName) => {
+    const { waiting, active } = await queue.countsOf(name)
+    // Without the plan itself.
+    const runs = name === 'polls' ? active - 1 : active
+    // One more where there is no room: long runs give way to what waits.
+    return Math.max(1, 2 * (slots[name] * Math.max(1, workers) - runs)) - waiting
+  }
+  const [polls, loads] = await Promise.all([roomIn('polls'), roomIn('loads')])
+  const plan = planRuns(known ?? unknownState, { nowMs, wanted, asked, queueOf, room: { polls, loads } })
+  for (const { stream, kind, ask } of plan.released) {
+    const place = { stream, kind }
+    const request: QueuedRun = {
+      ...{ ...place, cause: ask?.cause ?? 'tick' },
+      ...(isLoad(place) && { isLoad: true }),
+      ...(ask?.askedAt !== undefined && { askedAt: ask.askedAt }),
+    }
+    if (mustWait(request)) continue
+    // When that cannot be found out, the run itself meets the error, and is owed until it is over.
+    if (ask === null && !(await isDue(place).catch(() => true))) continue
+    await queue.requestRun(request)
+  }
+  // After they were added: whoever is killed in between adds them twice, and never not at all.
+  await onReleased(
+    plan.released.flatMap(({ stream, kind, ask }) =>
+      ask?.askedAt === undefined ? [] : { stream, kind, askedAt: ask.askedAt },
+    ),
+  )
+  return { data: { ...plan.state, database, beganMs }, pauseMs: Math.max(0, plan.nextMs - nowMs) }
+}
