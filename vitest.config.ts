@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
-const execArgv = ['--import', fileURLToPath(new URL('bin/quick-start.js', import.meta.url))]
+// New objects get more room before they are looked through: a tenth less time for what reads many pages.
+const execArgv = ['--max-semi-space-size=64', '--import', fileURLToPath(new URL('bin/quick-start.js', import.meta.url))]
 const shared = {
   // Files in one process share what it has loaded, and the secrets that it knows: to load it anew for each takes long.
   isolate: false,
