@@ -55,7 +55,7 @@ export function describedOperation(
   return { operation: operationOf(best.one, service), path: best.values }
 }
 
-const bodies = { json: 'any json', form: 'any form', multipart: 'multipart' } as const
+const bodies = { json: 'any json', form: 'form', multipart: 'multipart' } as const
 
 const operationOf = (
   { method, path, parameters, takes, bodyIs }: DescribedOperation,

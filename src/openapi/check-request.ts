@@ -43,6 +43,10 @@ const formats = {
     validate: (text: string) => !Number.isNaN(Date.parse(text)),
     says: 'a date-time such as 2026-01-31T12:00:00Z',
   },
+  byte: {
+    validate: (text: string) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text),
+    says: 'base64: A–Z, a–z, 0–9, + and / in groups of four, the last filled up with =',
+  },
 }
 
 /** Returns the complaints. None if all is as described, or nothing is described, or the description cannot be read. */
@@ -55,17 +59,21 @@ export function checkRequest(
   const item = follow(partOf(partOf(document, 'paths'), request.path)) ?? {}
   const operation = item[request.method.toLowerCase()]
   if (!isSchema(operation)) return []
-  const complaintsBy = (coerceTypes: false | 'array') => complaintsOf(document, coerceTypes, onUnreadable)
+  // Values in an address or a form are texts: they are taken for what they look like.
+  const by = {
+    values: complaintsOf(document, false, onUnreadable),
+    texts: complaintsOf(document, 'array', onUnreadable),
+  }
   const parameters = parametersOf(follow, [item, operation])
   return [
-    ...bodyComplaints(complaintsBy(false), follow, operation, request.body),
-    // Values in an address are texts: `complaintsBy('array')` takes them for what they look like.
-    ...parameterComplaints(complaintsBy('array'), parameters, request),
+    ...bodyComplaints(by, follow, operation, request.body),
+    ...parameterComplaints(by.texts, parameters, request),
   ]
 }
 
 /** Says what is wrong with a value, by a schema of the description. */
 type ComplaintsOf = (schema: unknown, value: unknown) => readonly string[]
+type Checks = { readonly values: ComplaintsOf; readonly texts: ComplaintsOf }
 
 function complaintsOf(
   document: unknown,
@@ -96,19 +104,24 @@ function complaintsOf(
   }
 }
 
+const formType = /^application\/x-www-form-urlencoded\b/i
+
 function bodyComplaints(
-  complaints: ComplaintsOf,
+  by: Checks,
   follow: Follow,
   { requestBody }: Schema,
   body: Json | undefined,
 ): readonly string[] {
   const content = partOf(follow(requestBody), 'content')
-  const type = Object.keys(content).find((name) => /^application\/json\b/i.test(name))
+  const [type] = [/^application\/json\b/i, formType].flatMap((wanted) =>
+    Object.keys(content).filter((name) => wanted.test(name)),
+  )
   if (type === undefined || body === undefined) return []
   const { schema } = partOf(content, type)
   // The upstream reads field names without regard to case, so they are respelt first. The checker does not need exact numbers.
   const plain = respelt(follow, schema, JSON.parse(JSON.stringify(body)))
-  return [...complaints(schema, plain), ...unknownFields(plain, fieldNames(follow(schema) ?? {}))]
+  const complaints = formType.test(type) ? by.texts(schema, readTexts(plain)) : by.values(schema, plain)
+  return [...complaints, ...unknownFields(plain, fieldNames(follow(schema) ?? {}))]
 }
 
 /** The fields of the body; none where it may have others. */
@@ -185,6 +198,17 @@ const typesInWords: Readonly<Record<string, string>> = {
 const typeInWords = (type: unknown): string => ownValue(typesInWords, String(type)) ?? String(type)
 
 const wholeNumber = /^-?(?:0|[1-9]\d{0,14})$/
+const readText = (value: unknown): unknown =>
+  wholeNumber.test(String(value)) ? Number(value) : String(value)
+/** Fields that are null are not sent. */
+const readTexts = (form: unknown): unknown =>
+  isSchema(form)
+    ? Object.fromEntries(
+        Object.entries(form)
+          .filter(([, value]) => value !== null)
+          .map(([name, value]) => [name, Array.isArray(value) ? value.map(readText) : readText(value)]),
+      )
+    : form
 
 type Parameter = {
   readonly name: string
@@ -214,7 +238,7 @@ function parameterComplaints(
     const value = given[place].get(name.toLowerCase())
     if (value === undefined) return required ? [`${name} is required`] : []
     if (!isSchema(schema)) return []
-    const read = [value].flat().map((one) => (wholeNumber.test(String(one)) ? Number(one) : String(one)))
+    const read = [value].flat().map(readText)
     const holder = { type: 'object', properties: { [name]: schema } }
     return complaintsOf(holder, { [name]: read.length === 1 ? read[0] : read })
   })

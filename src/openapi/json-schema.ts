@@ -26,7 +26,8 @@ const ownNames: readonly string[] = ['$id', '$anchor', '$dynamicAnchor', '$schem
  * What a number is as text. All other patterns are left to the service: they are written in its dialect of regular expressions, and may take
  * longer than anybody waits.
  */
-export const numberPattern = String.raw`^[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?$`
+const numberPattern = (given: string): string =>
+  given.includes('.') ? String.raw`^[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?$` : '^[-+]?[0-9]+$'
 
 /** Translates a keyword; nothing where it means nothing here. A field of that name holds a schema, and stays. */
 function keywordOf(schema: Schema, name: string, given: unknown): readonly (readonly [string, unknown])[] {
@@ -37,7 +38,7 @@ function keywordOf(schema: Schema, name: string, given: unknown): readonly (read
   }
   if (typeof given === 'string') {
     if (ownNames.includes(name)) return []
-    if (name === 'pattern') return matchesNumbersOnly(given) ? [[name, numberPattern]] : []
+    if (name === 'pattern') return matchesNumbersOnly(given) ? [[name, numberPattern(given)]] : []
     if (name === '$ref') return given.startsWith('#') ? [[name, `${documentName}${given}`]] : []
   }
   // A request need not have fields that the service fills in by itself.

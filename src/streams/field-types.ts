@@ -1,21 +1,20 @@
-// The fields of an attachment, the only record whose fields the upstream documents: their types and bounds. The form that
-// creates one is checked by them, and the columns that hold one have their types.
+// What the values of a field are, and the fields of an attachment: its columns have these types even where nothing describes them.
 
-export type FormKind = 'uint8' | 'int32' | 'int64' | 'boolean' | 'text' | 'base64' | 'uuid' | 'date-time'
 /** What the values of a field are said to be. `int64` also stands for integers of no known size, `object` for lists as well. */
-export type FieldKind = FormKind | 'int16' | 'uint64' | 'number' | 'date' | 'time' | 'object'
-export type Field = { readonly kind: FormKind; readonly maxLength?: number }
+export type FieldKind =
+  | ('uint8' | 'int16' | 'int32' | 'int64' | 'uint64' | 'number' | 'boolean' | 'text' | 'base64' | 'uuid')
+  | ('date-time' | 'date' | 'time' | 'object')
 
 /** How many fields without a column are remembered by name for a stream (P10). The values of others are rescued all the same (P5). */
 export const mostUnplaced = 600
 
 export const attachmentFields = {
   AttachmentId: { kind: 'int32' },
-  AttachmentIdext: { kind: 'text', maxLength: 50 },
-  AttachmentIdtext: { kind: 'text', maxLength: 50 },
+  AttachmentIdext: { kind: 'text' },
+  AttachmentIdtext: { kind: 'text' },
   AttachmentType: { kind: 'uint8' },
-  Description: { kind: 'text', maxLength: 100 },
-  FileName: { kind: 'text', maxLength: 250 },
+  Description: { kind: 'text' },
+  FileName: { kind: 'text' },
   FileSize: { kind: 'int32' },
   FileData: { kind: 'base64' },
   IsOnServer: { kind: 'boolean' },
@@ -44,4 +43,4 @@ export const attachmentFields = {
   SysCreatedDateUTC: { kind: 'date-time' },
   SysUpdatedBy: { kind: 'int32' },
   SysUpdatedDateUTC: { kind: 'date-time' },
-} as const satisfies Record<string, Field>
+} as const satisfies Record<string, { readonly kind: FieldKind }>

@@ -8,7 +8,6 @@ import { prepareRequest } from '../../src/upstream/operations/request.ts'
 import { allOperations, operations } from '../../src/upstream/operations/table.ts'
 
 const bounds = {
-  uint8: [0n, 255n],
   int32: [-(2n ** 31n), 2n ** 31n - 1n],
   int64: [-(2n ** 63n), 2n ** 63n - 1n],
   page: [1n, 2n ** 31n - 1n],
@@ -17,7 +16,6 @@ const bounds = {
 const attach = (body: object) =>
   prepareRequest(operations.addAttachment, { path: { assignmentId: 1 }, body }).body ?? ''
 const send: Readonly<Record<keyof typeof bounds, (value: unknown) => string>> = {
-  uint8: (value) => attach({ OwnerType: value }).replace('OwnerType=', ''),
   int32: (value) =>
     prepareRequest(operations.getAssignment, { path: { assignmentId: value } }).target.replace(
       '/api/Assignment/Id/',
@@ -93,7 +91,6 @@ describe('integers', () => {
       fc.property(notInteger, (value) => {
         // A query parameter that is null or undefined is one that is not given.
         if (kind === 'page' && (value === null || value === undefined)) return
-        if (kind === 'uint8' && (value === null || value === undefined)) return
         expect(sent(() => send[kind](value))).toBeNull()
       }),
       { numRuns: 2000 },
@@ -132,55 +129,15 @@ describe('texts', () => {
       }),
     )
   })
-
-  it.each([
-    ['AttachmentIdext', 50],
-    ['AttachmentIdtext', 50],
-    ['Description', 100],
-    ['FileName', 250],
-  ] as const)('%s has at most %i characters', (field, maxLength) => {
-    fc.assert(
-      fc.property(fc.string({ minLength: maxLength - 3, maxLength: maxLength + 3 }), (text) => {
-        const body = sent(() => attach({ [field]: text }))
-        expect(body === null ? null : new URLSearchParams(body).get(field)).toBe(
-          text.length <= maxLength ? text : null,
-        )
-      }),
-    )
-  })
 })
 
-describe('files and times', () => {
-  it('P4: any bytes arrive as they are, and what is not base64 is refused', () => {
+describe('files', () => {
+  it('P4: any bytes arrive as they are', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 100 }), fc.string(), (bytes, text) => {
+      fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
         const data = Buffer.from(bytes).toString('base64')
         expect(new URLSearchParams(attach({ FileData: data })).get('FileData')).toBe(data)
-        const isBase64 =
-          Buffer.from(text, 'base64').toString('base64').length === text.length && /^[\w+/]*=*$/.test(text)
-        if (!isBase64) expect(sent(() => attach({ FileData: text }))).toBeNull()
       }),
-    )
-  })
-
-  it('takes every date of the calendar and no other', () => {
-    fc.assert(
-      fc.property(
-        fc.date({
-          min: new Date('0001-01-01T00:00:00Z'),
-          max: new Date('9999-12-31T23:59:59Z'),
-          noInvalidDate: true,
-        }),
-        fc.integer({ min: 29, max: 31 }),
-        fc.integer({ min: 1, max: 12 }),
-        (date, day, month) => {
-          expect(sent(() => attach({ RegTime: date.toISOString() }))).not.toBeNull()
-          const year = date.getUTCFullYear()
-          const text = `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}-${day}T10:00:00`
-          const isReal = new Date(Date.UTC(2000 + (year % 400), month - 1, day)).getUTCMonth() === month - 1
-          expect(sent(() => attach({ RegTime: text })) !== null).toBe(isReal)
-        },
-      ),
     )
   })
 })

@@ -40,6 +40,28 @@ describe('checkRequest', () => {
     expect(complaints[0]).toContain(words)
   })
 
+  const attach = 'POST /api/Assignment/Id/{assignmentId}/attachment'
+  it.each<[JsonObject, string]>([
+    [{ AttachmentIdext: 'x'.repeat(51) }, 'AttachmentIdext must have at most 50 characters'],
+    [{ AttachmentType: '256' }, 'AttachmentType must be from 0 to 255'],
+    [{ OwnerId: 2 ** 31 }, 'OwnerId must be from -2147483648 to 2147483647'],
+    [{ FileSize: '1.0' }, 'FileSize must be a number'],
+    [{ FileData: 'a' }, 'FileData must be base64'],
+    [{ FileData: 'a-_=' }, 'FileData must be base64'],
+    [{ OwnerUID: '123' }, 'OwnerUID must be a UUID'],
+    [{ RegTime: 'tomorrow' }, 'RegTime must be a date-time'],
+    [{ ShowRecord: 'perhaps' }, 'ShowRecord must be true or false'],
+    [{ FileNames: 'a' }, 'FileNames is no field that the upstream describes: did you mean FileName?'],
+    [JSON.parse('{"__proto__":"a"}'), '__proto__ is no field'],
+  ])('names the field of a form and the rule: %j', (body, words) => {
+    const inPath = { assignmentId: '1' }
+    const right = { FileName: 'a.txt', FileData: 'aGk+', OwnerId: null, ShowRecord: 'true', FileSize: '3' }
+    expect(check(attach, right, {}, inPath)).toEqual([])
+    const complaints = check(attach, { ...right, ...body }, {}, inPath)
+    expect(complaints).toHaveLength(1)
+    expect(complaints[0]).toContain(words)
+  })
+
   it('takes a comma, or a slash, in an external id for part of it', () => {
     const inPath = { assignmentIdExt: 'A/B 7,x' }
     expect(check('GET /api/Assignment/IdExt/{assignmentIdExt}', undefined, {}, inPath)).toEqual([])

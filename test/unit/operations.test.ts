@@ -92,7 +92,7 @@ describe('prepareRequest', () => {
     ['listAssignments', { body: {} }, 'takes no body'],
     ['createAssignment', {}, 'needs a body that is a JSON object, and has none'],
     ['createAssignment', { body: [] }, 'needs a body that is a JSON object, not []'],
-    ['addAttachment', { path: { assignmentId: 1 } }, 'must have at least one field'],
+    ['addAttachment', { path: { assignmentId: 1 } }, 'needs the fields of a form'],
     [
       'getExtendedAssignment',
       { path: { assignmentId: 1 }, query: { IncludeAttachmentFileData: true, IncludeAttachment: false } },
@@ -127,7 +127,11 @@ describe('the attachment form', () => {
       OwnerId: null,
     }
     expect(
-      form({ ...body, RowVersion: 2n ** 63n - 1n, RegTime: '0001-02-28T23:59:59.1234567+01:00' }),
+      form({
+        ...body,
+        RowVersion: JSON.rawJSON(`${2n ** 63n - 1n}`),
+        RegTime: '0001-02-28T23:59:59.1234567+01:00',
+      }),
     ).toEqual({
       target: '/api/Assignment/Id/1/attachment',
       contentType: 'application/x-www-form-urlencoded',
@@ -135,25 +139,9 @@ describe('the attachment form', () => {
     })
   })
 
-  it.each<[object, string]>([
-    [{ AttachmentIdext: 'x'.repeat(51) }, 'AttachmentIdext must have at most 50 characters, but has 51'],
-    [{ AttachmentType: 256 }, 'AttachmentType must be a whole number from 0 to 255, not 256'],
-    [{ OwnerId: 2 ** 31 }, 'OwnerId must be a whole number from -2147483648 to 2147483647'],
-    [{ SysRowVersion: '9223372036854775808' }, 'SysRowVersion must be a whole number'],
-    [{ FileSize: '1.0' }, 'FileSize must be a whole number'],
-    [{ FileSize: '007' }, 'FileSize must be a whole number'],
-    [{ FileData: 'a' }, 'FileData must be base64'],
-    [{ FileData: 'a-_=' }, 'FileData must be base64'],
-    [{ OwnerUID: '123' }, 'OwnerUID must be a UUID'],
-    [{ RegTime: '2025-02-29T00:00:00Z' }, 'RegTime must be a date-time'],
-    [{ RegTime: '2025-02-28' }, 'RegTime must be a date-time'],
-    [{ ScTimeStamp: '2025-02-28T24:00:00Z' }, 'ScTimeStamp must be a date-time'],
-    [{ ShowRecord: 1 }, 'ShowRecord must be true or false, not 1'],
-    [{ FileName: '\ud800' }, 'FileName holds half a character'],
-    [{ FileNames: 'a' }, 'has no field "FileNames": did you mean FileName?'],
-    [JSON.parse('{"__proto__":"a"}'), 'has no field "__proto__"'],
-  ])('names field and bound: %j', (body, message) => {
-    expect(() => form(body)).toThrow(message)
+  it('sends no half characters, and not nothing', () => {
+    expect(() => form({ FileName: '\ud800' })).toThrow('FileName holds half a character')
+    expect(() => form({ OwnerId: null })).toThrow('needs at least one field of its form')
   })
 
   it('takes large files', () => {

@@ -2,44 +2,32 @@
 
 type OwnColumn = { readonly name: string; readonly type: string; readonly meaning: string }
 
+const column = (name: string, type: string, meaning: string): OwnColumn => ({ name, type, meaning })
+
+const deletedAt = column(
+  '_deleted_at',
+  'timestamptz',
+  'when the row was found to be deleted; empty while it exists',
+)
+
 /** Columns of every table of a stream. */
 export const ownColumns: readonly OwnColumn[] = [
-  { name: '_first_seen_at', type: 'timestamptz not null default now()', meaning: 'when the row first came' },
-  {
-    name: '_synced_at',
-    type: 'timestamptz not null default now()',
-    meaning: 'when the row last changed here',
-  },
-  {
-    name: '_deleted_at',
-    type: 'timestamptz',
-    meaning: 'when the row was found to be deleted; empty while it exists',
-  },
-  {
-    name: '_deleted_reason',
-    type: 'text',
-    meaning: 'why: source (the record said so itself) or absent (it disappeared, and that was proven)',
-  },
-  {
-    name: '_hash',
-    type: 'bytea not null',
-    meaning: 'fingerprint of the whole record, to see whether it changed',
-  },
-  {
-    name: '_rescued',
-    type: 'jsonb',
-    meaning: 'values that do not fit their column, by the name of their field',
-  },
+  column('_first_seen_at', 'timestamptz not null default now()', 'when the row first came'),
+  column('_synced_at', 'timestamptz not null default now()', 'when the row last changed here'),
+  deletedAt,
+  column(
+    '_deleted_reason',
+    'text',
+    'why: source (the record said so itself) or absent (it disappeared, and that was proven)',
+  ),
+  column('_hash', 'bytea not null', 'fingerprint of the whole record, to see whether it changed'),
+  column('_rescued', 'jsonb', 'values that do not fit their column, by the name of their field'),
 ]
 
 /** Columns of every table that keeps the history of a stream. */
 export const historyColumns: readonly OwnColumn[] = [
-  { name: '_observed_at', type: 'timestamptz not null', meaning: 'when the row was first seen like this' },
-  {
-    name: '_deleted_at',
-    type: 'timestamptz',
-    meaning: 'when the row was found to be deleted; empty while it exists',
-  },
+  column('_observed_at', 'timestamptz not null', 'when the row was first seen like this'),
+  deletedAt,
 ]
 
 export const definitions = (columns: readonly OwnColumn[]): string =>

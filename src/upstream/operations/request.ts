@@ -3,7 +3,7 @@
 
 import type { Json, JsonObject } from '../../json/json.ts'
 import { isObject } from '../../streams/record.ts'
-import { attachmentFormText, ParameterError, type ParameterKind, parameterText, shown } from './parameters.ts'
+import { ParameterError, type ParameterKind, parameterText, shown } from './parameters.ts'
 import { type Operation, pathParameters } from './table.ts'
 
 /** What an operation is given: its parameters and its body. They are checked before anything is sent. */
@@ -34,18 +34,14 @@ export function prepareRequest(operation: Operation, request: AnyRequest): Prepa
           `${operation.method} ${operation.path} needs a body that is a JSON object, ${request.body === undefined ? 'and has none' : `not ${shown(request.body)}`}`,
         )
       return { target, contentType: 'application/json', body: JSON.stringify(request.body) }
-    case 'form':
-      return {
-        target,
-        contentType: formType,
-        body: attachmentFormText(request.body ?? {}),
-      }
     case 'any json':
       if (request.body === undefined)
         throw new ParameterError(`${operation.method} ${operation.path} needs a body`)
       return { target, contentType: 'application/json', body: JSON.stringify(request.body) }
-    case 'any form':
-      return { target, contentType: formType, body: formText(operation, request.body) }
+    case 'form': {
+      const contentType = 'application/x-www-form-urlencoded'
+      return { target, contentType, body: formText(operation, request.body) }
+    }
     case 'multipart':
       throw new ParameterError(
         `${operation.method} ${operation.path} takes its body in parts (multipart), which is not sent from here`,
@@ -53,16 +49,16 @@ export function prepareRequest(operation: Operation, request: AnyRequest): Prepa
   }
 }
 
-const formType = 'application/x-www-form-urlencoded'
-
-/** A list is a field that is there several times. */
+/** Without fields that are null. A list is a field that is there several times. */
 function formText({ method, path }: Operation, body: unknown): string {
   if (!isObject(body as Json | undefined))
     throw new ParameterError(`${method} ${path} needs the fields of a form, not ${shown(body)}`)
   const form = new URLSearchParams()
   for (const [name, value] of Object.entries(body as JsonObject))
     for (const one of [value].flat())
-      if (one !== null) form.append(name, typeof one === 'string' ? one : JSON.stringify(one))
+      if (one !== null)
+        form.append(name, parameterText(name, 'text', typeof one === 'string' ? one : JSON.stringify(one)))
+  if (form.size === 0) throw new ParameterError(`${method} ${path} needs at least one field of its form`)
   return form.toString()
 }
 

@@ -4,8 +4,8 @@ import type { ServiceName } from '../../streams/catalog.ts'
 import type { ParameterKind } from './parameters.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-/** `json` is an object, `form` that of attachments; `any json` and `any form` are what a description says. */
-type BodyKind = 'none' | 'json' | 'form' | 'any json' | 'any form' | 'multipart'
+/** `json` is an object; `any json` is what a description says. */
+type BodyKind = 'none' | 'json' | 'form' | 'any json' | 'multipart'
 export type Operation = {
   /** Also of metrics. One that no table has is named by its method and path. */
   readonly name: string
