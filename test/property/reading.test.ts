@@ -60,6 +60,21 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     crashChance: 0,
     load: { readers: 1, leastPages: 0 },
   },
+  // Behind a page that held nothing but a record without a version, an empty answer was taken for an empty upstream.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ sorts: 'ascending only', cap: 1, dialect: 'dotnet-404', spoils: true, slips: true },
+      ...{ versions: 'number', deletes: 'soft' },
+    },
+    seed: 1368119217,
+    pageSize: 23,
+    initialChanges: 68,
+    rounds: 1,
+    changeChance: 0,
+    crashChance: 0,
+    load: { readers: 1, leastPages: 0 },
+  },
   // All records changed between the questions of the proof, so any record was above those that had been shown.
   {
     world: {

@@ -104,7 +104,8 @@ export const endRow = row<'end', SeenEnd>({
     rule(
       'nothing from either end',
       'done',
-      ({ reading, page }) => page.received === 0 && isNothingKnown(reading),
+      // Behind a page of records that cannot be rows, an empty one is no empty upstream.
+      ({ reading, page, pageNumber }) => page.received === 0 && pageNumber === 1 && isNothingKnown(reading),
       ({ reading }) => finish(reading),
     ),
     rule(
