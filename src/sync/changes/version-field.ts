@@ -171,7 +171,12 @@ async function test(
   const points = [...new Set(asked)].filter((point) => point >= 0n)
   const answers = (await Promise.all(points.map(ask))).map((answer) => answer.filter(isObject))
   for (const [index, since] of points.entries()) {
-    const answer = { since, records: answers[index] ?? [] }
+    let answer = { since, records: answers[index] ?? [] }
+    // Where answers differ in length, the next one may show what this one lacks.
+    for (let tries = 1; tries < mostTries && isTooShort(answer, candidate); tries++) {
+      const again = (await ask(since)).filter(isObject)
+      if (again.length > answer.records.length) answer = { since, records: again }
+    }
     const why = whatRefutes(answer, candidate) ?? whatDecides(answer, deciders, sample)
     if (why !== null) return refuse(`neworchanged/${since} ${why}`)
   }
@@ -187,13 +192,29 @@ async function test(
 
 type SeenAnswer = { readonly since: bigint; readonly records: readonly JsonObject[] }
 
-function whatRefutes({ since, records }: SeenAnswer, { field, versions }: Candidate): string | null {
-  const tooLow = records
-    .map((record) => readVersion(record, field))
-    .find((version) => version !== null && version < since)
+/** So many times a question is asked before a field is refuted by how little it brought. */
+const mostTries = 3
+
+const lowestBelow = ({ since, records }: SeenAnswer, field: string): bigint | undefined =>
+  records
+    .map((record) => readVersion(record, field) ?? undefined)
+    .find((version) => version !== undefined && version < since)
+
+// A record that was above `since` in the sample still is: if it changed meanwhile, its version is higher now.
+const countAbove = (since: bigint, { versions }: Candidate): number =>
+  versions.filter((version) => version > since).length
+
+function isTooShort(answer: SeenAnswer, candidate: Candidate): boolean {
+  const above = countAbove(answer.since, candidate)
+  return lowestBelow(answer, candidate.field) === undefined && answer.records.length < above - fewOf(above)
+}
+
+function whatRefutes(answer: SeenAnswer, candidate: Candidate): string | null {
+  const { since, records } = answer
+  const { field, versions } = candidate
+  const tooLow = lowestBelow(answer, field)
   if (tooLow !== undefined) return `served a record in which it is ${tooLow}`
-  // A record that was above `since` in the sample still is: if it changed meanwhile, its version is higher now.
-  const above = versions.filter((version) => version > since).length
+  const above = countAbove(since, candidate)
   if (records.length === 0 && above > 0)
     return `served nothing, although it is ${versions.at(-1)} in a record`
   return records.length < above - fewOf(above)
