@@ -42,9 +42,11 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
         const worker = await startOn(simulator, hourly)
         try {
           await expect.poll(equal(simulator), inTime).toEqual([])
-          // What changed while the first run still reads would be found by that one.
-          const runs = 'tidemark_runs_total{stream="assignment",kind="incremental",status="done"}'
-          await expect.poll(() => worker.metric(runs), inTime).toBeGreaterThan(0)
+          // What changed while the first run still reads, or the reconcile after it, would be found by these.
+          for (const kind of ['incremental', 'reconcile']) {
+            const runs = `tidemark_runs_total{stream="assignment",kind="${kind}",status="done"}`
+            await expect.poll(() => worker.metric(runs), inTime).toBeGreaterThan(0)
+          }
           await expect.poll(async () => (await worker.get('/readyz')).status, inTime).toBe(200)
           simulator.source.change('assignment', 7)
           expect((await worker.post(hook)).status).toBe(202)
