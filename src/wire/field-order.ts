@@ -16,6 +16,10 @@ export type FieldOrder = {
   starts: Int32Array
   lengths: Int32Array
   end: number
+  /** How long the longest is, and at least a few bytes. */
+  longest: number
+  /** By the hash of a name, a field whose name has it. */
+  readonly slots: Int32Array
   /** How long a record was in the last list that had some. */
   recordBytes: number
   /** Memory for the places of the next list. */
@@ -26,6 +30,8 @@ export type FieldOrder = {
 const mostFields = 1_000
 const mostBytes = 64 * 1024
 export const noField = -1
+const slotCount = 4_096
+const longestHashed = 100
 // Enough for a few pages.
 const mostSpareBytes = 16 * 1024 * 1024
 
@@ -40,6 +46,8 @@ export function newFieldOrder(): FieldOrder {
     starts: new Int32Array(mostFields + 1),
     lengths: new Int32Array(mostFields + 1),
     end: 0,
+    longest: 8,
+    slots: new Int32Array(slotCount),
     recordBytes: 1_000,
     spare: openSpareBytes(mostSpareBytes),
   }
@@ -48,21 +56,41 @@ export function newFieldOrder(): FieldOrder {
 /** The number of a field, which becomes known if it was not; `noField` when there are too many. */
 export function numberOf(order: FieldOrder, name: string): number {
   const known = order.numbers.get(name)
-  if (known !== undefined) return known
   const text = Buffer.from(`"${name}":`)
+  // Of two names that share a slot, the one that came last is in it.
+  if (known !== undefined) {
+    order.slots[slotAt(text, 0)] = known
+    return known
+  }
   const number = order.names.length
   if (number > mostFields || order.end + text.length > mostBytes) return noField
   order.bytes.set(text, order.end)
   order.starts[number] = order.end
   order.lengths[number] = text.length
   order.end += text.length
+  order.longest = Math.max(order.longest, text.length)
+  order.slots[slotAt(text, 0)] = number
   order.names.push(name)
   order.numbers.set(name, number)
   return number
 }
 
+function slotAt(bytes: Uint8Array, at: number): number {
+  const end = at + longestHashed
+  let hash = 0
+  for (let next = at + 1; next < end && bytes[next] !== 0x22; next++)
+    hash = (Math.imul(hash, 31) + (bytes[next] as number)) | 0
+  return hash & (slotCount - 1)
+}
+
+/** The field whose name stands at a place, however the fields are ordered; 0: this cannot tell. The text must go on as in `isNameAt`. */
+export function fieldAt(order: FieldOrder, bytes: Uint8Array, text: DataView, at: number): number {
+  const field = order.slots[slotAt(bytes, at)] as number
+  return field > 0 && isNameAt(order, field, text, at) ? field : 0
+}
+
 /**
- * Whether the name of a field stands at a place of a text, which must go on for a while behind it. Eight bytes at a time are compared as
+ * Whether the name of a field stands at a place of a text, which must go on for `longest` bytes from there. Eight bytes at a time are compared as
  * floats. Floats are equal exactly if their bytes are, except for zeros and NaN, and no eight bytes of a name are one of those.
  */
 export function isNameAt(order: FieldOrder, field: number, text: DataView, at: number): boolean {

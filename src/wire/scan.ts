@@ -4,7 +4,7 @@
 import { isUtf8 } from 'node:buffer'
 import { expectBounded, JsonError } from '../json/bounds.ts'
 
-import { type FieldOrder, isNameAt, noField, numberOf } from './field-order.ts'
+import { type FieldOrder, fieldAt, isNameAt, noField, numberOf } from './field-order.ts'
 import { isNull, type Places, type RecordPage, recordPage } from './record-page.ts'
 
 const quote = 0x22
@@ -34,9 +34,6 @@ ordinary[quote] = 0
 ordinary[backslash] = 0
 /** `null` */
 const nullWord = 0x6e756c6c
-
-/** While at least so many bytes are left, a name is compared without looking whether the bytes end. */
-const longestName = 70_000
 
 type Scan = {
   readonly bytes: Buffer
@@ -201,18 +198,25 @@ function scanRecord(scan: Scan, start: number): number {
 function scanFields(scan: Scan, start: number): number {
   const { bytes, view, order, fieldEnd } = scan
   const { next, lengths } = order
-  const safe = bytes.length - longestName
+  // While a name fits into what is left, it is compared without looking whether the bytes end.
+  let safe = bytes.length - order.longest
   let { valueStarts, valueEnds } = scan
   let before = 0
   let at = start + 1
   for (;;) {
+    if ((bytes[at] as number) <= 0x20) at = skipSpace(bytes, at)
     let field = next[before] as number
     if (at < safe && isNameAt(order, field, view, at)) at += lengths[field] as number
     else {
-      field = readName(scan, at)
-      if (field === noField) return bad
+      field = at < safe ? fieldAt(order, bytes, view, at) : 0
+      if (field > 0) at += lengths[field] as number
+      else {
+        field = readName(scan, at)
+        if (field === noField) return bad
+        at = scan.nameEnd
+        safe = bytes.length - order.longest
+      }
       next[before] = field
-      at = scan.nameEnd
       if (fieldEnd + field >= valueStarts.length) {
         makeRoom(scan, at)
         ;({ valueStarts, valueEnds } = scan)

@@ -13,7 +13,6 @@ import {
   copyNull,
   mostCellBytes,
   newCells,
-  quote,
   viewOf,
   writeNull,
   writeText,
@@ -381,15 +380,17 @@ function writeParsed(
     values.noteUnfit(notes, column, value)
     return false
   }
-  const type = rules[column] as TypeRules
-  // A number in quotes, which the upstream describes as one.
-  const isQuotedNumber = !type.isString && end > 0 && page.bytes[start] === quote
-  if (
-    isQuotedNumber &&
-    type.fromBytes(cells, page.bytes, start + 1, end - 1, localTimes[column] as LocalTime)
-  )
-    return true
+  const { textEnd, source } = cells
   writeText(cells, cell)
+  const cellEnd = cells.textEnd
+  // Most are then read once more from their own text, such as a number in quotes, or a row version in base64.
+  cells.textEnd = textEnd
+  cells.source = cells.textView
+  const local = localTimes[column] as LocalTime
+  const isRead = (rules[column] as TypeRules).fromBytes(cells, cells.text, textEnd + 1, cellEnd, local)
+  cells.source = source
+  if (isRead) return true
+  cells.textEnd = cellEnd
   cells.isTextOnly = true
   return true
 }

@@ -1,7 +1,7 @@
 // Integers of 64 bits.
 
 import { int64, toInt64 } from '../../streams/record.ts'
-import { type Cells, minus, writeInt64, writeLargeInt64, writeTextRange, zero } from './cells.ts'
+import { type Cells, minus, nine, writeInt64, writeLargeInt64, writeTextRange, zero } from './cells.ts'
 import { type FromJson, typeRules } from './column-type.ts'
 import { numberText } from './numeric.ts'
 
@@ -58,10 +58,21 @@ function fromBytes(cells: Cells, bytes: Buffer, start: number, end: number): boo
   return true
 }
 
+function textFromBytes(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
+  if (end - start > 15 || bytes[start] === minus) return fromBytes(cells, bytes, start, end)
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at] as number
+    if (byte < zero || byte > nine) return false
+  }
+  writeTextRange(cells, start, end)
+  return true
+}
+
 export const bigint = typeRules({
   fromJson,
   fromDescribed,
   fromBytes,
+  textFromBytes,
   fitsKey: fitsInt64,
   keySql: (column) => `${column}::text`,
 })
