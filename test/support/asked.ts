@@ -2,7 +2,11 @@
 
 import type { Simulator } from '../../src/simulator/simulator.ts'
 
-export const isForChanges = ({ path }: { readonly path: string }): boolean => path.includes('neworchanged')
+type Asked = { readonly path: string; readonly query: Readonly<Record<string, string>> }
+
+/** Pages, and not the looks at single records further on that tell where parts of a load begin. */
+export const isForChanges = ({ path, query }: Asked): boolean =>
+  path.includes('neworchanged') && (query.PageSize !== '1' || query.Page === '1')
 
 /** Resolves when the changes have been asked for that often. */
 export function untilAsked(simulator: Simulator, times: number): Promise<void> {
