@@ -112,7 +112,7 @@ async function asAdmin(url: string, statement: string): Promise<void> {
   await admin.query(statement).finally(() => admin.end())
 }
 
-async function startRedis(directory: string) {
+export async function startRedis(directory: string) {
   const port = await freePort()
   const words = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory, '--save', '']
   const child = spawn('redis-server', [...words, '--maxmemory-policy', 'noeviction'], {
@@ -126,7 +126,12 @@ type Around = Pick<Simulator, 'assignmentUrl' | 'trackingUrl' | 'authUrl' | 'cre
   readonly redisUrl: string | null
 }
 
-function startWorker(around: Around, directory: string): ChildProcess {
+/** `variables` go before those of its surroundings. */
+export function startWorker(
+  around: Around,
+  directory: string,
+  variables: Readonly<Record<string, string>> = {},
+): ChildProcess {
   const { clientGuid, subjectId, apiKey } = around.credentials
   // As the first line of the program has it, which is not read here: a program in between would not be measured.
   const child = spawn(process.execPath, ['--max-semi-space-size=8', program, 'serve'], {
@@ -145,6 +150,7 @@ function startWorker(around: Around, directory: string): ChildProcess {
       ...(around.redisUrl !== null && { REDIS_URL: around.redisUrl }),
       HTTP_PORT: '0',
       LOG_LEVEL: 'warn',
+      ...variables,
     },
     stdio: ['ignore', 'inherit', 'inherit'],
   })
@@ -152,7 +158,7 @@ function startWorker(around: Around, directory: string): ChildProcess {
   return child
 }
 
-async function ended(child: ChildProcess): Promise<void> {
+export async function ended(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null) return
   child.kill()
   await once(child, 'exit')

@@ -2,8 +2,10 @@
 // run meanwhile. `npm run bench -- loading` measures loading alone, `npm run bench -- millions 10` one load of so many millions (of disk
 // it takes 2 GB for each), `npm run bench -- recording` what it costs to record how far a load
 // is, `npm run bench -- pages` how long each page of the console takes on a mirror of a million rows, and `npm run bench -- rest 3` what
-// the worker costs in three minutes in which nothing happens (`redis` or `postgres` after it: with the queue there alone).
+// the worker costs in three minutes in which nothing happens (`redis` or `postgres` after it: with the queue there alone), and
+// `npm run bench -- latency 2` how long changes take to arrive, for two minutes each way.
 
+import { benchLatency } from './latency.ts'
 import { benchLoading } from './loading.ts'
 import { benchMillions } from './millions.ts'
 import { benchPages } from './pages.ts'
@@ -37,6 +39,12 @@ if (process.argv[2] === 'rest') {
   const shown = `${measured}\n\n${machine(rows[0]?.version ?? '')}`
   process.stdout.write(`${shown}\n`)
   if (some.length === 0) writeBlock('rest', shown)
+  process.exit(0)
+}
+if (process.argv[2] === 'latency') {
+  const shown = `${await benchLatency(Number(process.argv[3] ?? 2), say)}\n\n${machine(rows[0]?.version ?? '')}`
+  process.stdout.write(`${shown}\n`)
+  writeBlock('latency', shown)
   process.exit(0)
 }
 if (process.argv[2] === 'recording') {
