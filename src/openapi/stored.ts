@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import type { Pool } from 'pg'
 import { inTransaction, type Queryable, takeTurn, withConnection } from '../store/server/session.ts'
 import type { ServiceName } from '../streams/catalog.ts'
+import { holdableJson, holdableText } from '../util/text.ts'
 import { type DescriptionChange, descriptionChanges } from './changes.ts'
 import type { Description } from './description.ts'
 import type { Finding } from './find-description.ts'
@@ -139,15 +140,12 @@ async function keep(
      on conflict (service, fingerprint) do update
      set location = excluded.location, content = excluded.content, last_read_at = clock_timestamp() returning id`,
     [
-      ...[service, at, openApi, holdable(title).slice(0, 500), holdable(version).slice(0, 500)],
-      ...[createHash('sha256').update(document).digest('hex'), JSON.stringify(description), document],
+      ...[service, at, openApi, holdableText(title).slice(0, 500), holdableText(version).slice(0, 500)],
+      ...[createHash('sha256').update(document).digest('hex'), holdableJson(description), document],
     ],
   )
   return rows[0]?.id ?? null
 }
-
-/** No text of Postgres holds NUL. */
-const holdable = (text: string): string => text.replaceAll('\0', '')
 
 async function noteChanges(
   client: Client,
@@ -156,7 +154,10 @@ async function noteChanges(
   streamOf: (type: string) => string | null,
 ): Promise<void> {
   const texts = (pick: (change: DescriptionChange) => string | null) =>
-    changes.map((change) => pick(change)?.replaceAll('\0', '') ?? null)
+    changes.map((change) => {
+      const text = pick(change)
+      return text && holdableText(text)
+    })
   await client.query(
     `insert into tidemark.contract_change (service, contract_id, stream, subject, change, before, after)
      select $1, $2, * from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[])`,

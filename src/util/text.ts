@@ -87,6 +87,13 @@ export const jsonText = (document: unknown, indent = 2): string =>
       .join(''),
   )
 
+// Text of others on its way to Postgres, which holds neither a NUL nor, in JSON, half of a character.
+export const holdableText = (text: string): string => text.replaceAll('\0', '\\0')
+
+/** JSON writes both as numbers: only a backslash that stands for itself can come before them. */
+export const holdableJson = (document: unknown): string =>
+  JSON.stringify(document).replaceAll(/(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][\da-f]{2})/g, '$1\\ufffd')
+
 /** The fields of an object under the names that documents have for them: `rowsRead` is `rows_read`. */
 export const snakeCased = (value: object): Record<string, unknown> =>
   Object.fromEntries(

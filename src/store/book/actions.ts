@@ -1,6 +1,7 @@
 // The record of what people did: a line before it is done, so that nothing is done unrecorded, and a line for what came of it. Lines are
 // only added; triggers in Postgres number and chain them.
 
+import { holdableJson, holdableText } from '../../util/text.ts'
 import type { Queryable } from '../server/session.ts'
 
 export type NotedAction = {
@@ -30,7 +31,7 @@ export async function noteAction(
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning id::text`,
     [
       ...[who, door, address, action, target.slice(0, 200), stream, reason, confirmed],
-      ...[before && JSON.stringify(before), result, told],
+      ...[before && holdableJson(before), result, holdableText(told)],
     ],
   )
   const [stored] = rows
@@ -44,7 +45,7 @@ export async function noteResult(
   given: Result & { readonly after: object | null },
 ): Promise<void> {
   await client.query('insert into tidemark.action_log (ends, result, told, after) values ($1, $2, $3, $4)', [
-    ...[id, given.result, given.told, given.after && JSON.stringify(given.after)],
+    ...[id, given.result, holdableText(given.told), given.after && holdableJson(given.after)],
   ])
 }
 

@@ -3,6 +3,7 @@
 
 import { eq, inArray, ne } from 'drizzle-orm'
 import type { Pool } from 'pg'
+import { holdableJson, holdableText } from '../../util/text.ts'
 import { inTurn, type Queryable } from '../server/session.ts'
 import { noticeTable, type problemHistoryTable, problemTable } from '../tables/problems.ts'
 import { ask, overwritten } from './ask.ts'
@@ -68,7 +69,7 @@ export async function noteProblems(client: Queryable, seen: readonly SeenProblem
        order by key
        on conflict (key) where ended_at is null
        do update set what = excluded.what, since = least(known.since, excluded.since), seen_at = now()`,
-      [JSON.stringify(seen), outages],
+      [holdableJson(seen), outages],
     )
   await client.query(
     `update tidemark.problem_history set ended_at = seen_at
@@ -86,7 +87,7 @@ export async function noteEnd(client: Queryable, ended: Omit<SeenProblem, 'strea
      insert into tidemark.problem_history (key, kind, what, since, seen_at, ended_at)
      select $1, $2, $3, $4, now(), now() where not exists (select from closed)
        and not exists (select from tidemark.problem_history where key = $1 and ended_at > $4)`,
-    [key, kind, what, since],
+    [key, kind, holdableText(what), since],
   )
 }
 
@@ -141,7 +142,8 @@ export async function readClosedProblems(
 export type Notice = Readonly<typeof noticeTable.$inferSelect>
 
 /** If the problem is noted already, it keeps the time at which it began. */
-export async function noteProblem(client: Queryable, { key, what }: Omit<Notice, 'since'>): Promise<void> {
+export async function noteProblem(client: Queryable, { key, ...told }: Omit<Notice, 'since'>): Promise<void> {
+  const what = holdableText(told.what)
   await ask(client, (db) =>
     db
       .insert(noticeTable)

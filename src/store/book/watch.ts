@@ -4,6 +4,7 @@
 import { eq, getTableColumns, sql } from 'drizzle-orm'
 import pg, { type Pool } from 'pg'
 import { DatabaseError } from '../../util/errors.ts'
+import { holdableJson } from '../../util/text.ts'
 import { inTurn, type Queryable, withConnection } from '../server/session.ts'
 import { type minuteTable, workerTable } from '../tables/progress.ts'
 import { ask } from './ask.ts'
@@ -69,7 +70,7 @@ async function writeLine(client: Queryable, line: WorkerLine): Promise<void> {
      insert into tidemark.worker (id, host, pid, version, started_at, seen_at, runs, waits)
      values ($1, $2, $3, $4, $5, now(), $6, $7)
      on conflict (id) do update set seen_at = now(), runs = excluded.runs, waits = excluded.waits`,
-    values: [id, host, pid, version, startedAt, JSON.stringify(runs), JSON.stringify(waits)],
+    values: [id, host, pid, version, startedAt, JSON.stringify(runs), holdableJson(waits)],
   })
 }
 
@@ -107,7 +108,7 @@ export async function noteStandings(client: Queryable, standings: readonly Stand
      order by stream
      on conflict (stream) do update
      set state = excluded.state, reason = excluded.reason, seen_at = excluded.seen_at`,
-    [JSON.stringify(standings)],
+    [holdableJson(standings)],
   )
 }
 

@@ -6,6 +6,7 @@ import type { ClientBase } from 'pg'
 import { isOutdated } from '../../streams/beliefs.ts'
 import type { RunStep } from '../../streams/run-steps.ts'
 import type { Belief, RunEnd, StreamState, Unread } from '../../sync/ports/store.ts'
+import { holdableJson, holdableText } from '../../util/text.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
 import { kindsBeside, type Place, type RunLease } from './lease.ts'
@@ -172,9 +173,9 @@ export async function endRun(
     totals.rescued,
     totals.quarantined,
     end.isIdle,
-    holdableText(end.note),
+    end.note && holdableText(end.note),
     end.status,
-    holdableText(end.error),
+    end.error && holdableText(end.error),
     totals.inserted,
     totals.updated,
     totals.markedDeleted,
@@ -189,7 +190,7 @@ export async function endRun(
     end.knowsDeletions ?? false,
     end.differences ? JSON.stringify(end.differences) : null,
     end.isCutShort ?? false,
-    end.steps && JSON.stringify(end.steps),
+    end.steps && holdableJson(end.steps),
   ]
   await client.query({ name: 'tidemark_end_run', text: endSql, values })
 }
@@ -262,9 +263,6 @@ const endSql = `
   from tidemark.run as begun, tidemark.lease as mine
   where known.name = $1 and begun.id = $3 and $11 <> 'failed'
     and mine.stream = $1 and mine.lane = $21 and mine.epoch = $18`
-
-/** Names of fields and the like come from the upstream, and Postgres holds no NUL. */
-const holdableText = (text: string | null): string | null => text?.replaceAll('\0', '\\0') ?? null
 
 // Thins the ledger and the history: checkpoints become fewer with age, old runs and late arrivals go. Rewinds stay.
 /** Cheap enough for the end of a run that changed something; all it looks at is found by index. */

@@ -6,6 +6,7 @@ import type { Logger } from '../../log.ts'
 import { type RunKind, type Stream, versionedBy } from '../../streams/catalog.ts'
 import { openSteps, type RunStep, type Steps } from '../../streams/run-steps.ts'
 import type { RunEnd, RunProgress, WriteCounts } from '../../sync/ports/store.ts'
+import { holdableJson } from '../../util/text.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import { readBackfill } from '../book/backfills.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
@@ -198,7 +199,7 @@ async function noteSteps({ pool, runId, steps, elapsedMs }: State): Promise<void
   await pool.query({
     name: 'tidemark_note_steps',
     text: `update tidemark.run set steps = $2 where id = $1 and status = 'running'`,
-    values: [runId, JSON.stringify(steps.told(elapsedMs()))],
+    values: [runId, holdableJson(steps.told(elapsedMs()))],
   })
 }
 
