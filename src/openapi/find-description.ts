@@ -172,8 +172,8 @@ function parsedYaml(text: string): unknown {
       `it is YAML of more than ${mostYamlBytes / 1024 / 1024} MB: convert it to JSON`,
     )
   try {
-    // Aliases that repeat each other are refused by the parser.
-    return parseYaml(text, { maxAliasCount: 100, logLevel: 'error' })
+    // Aliases that repeat each other are refused by the parser. To look for keys that come twice, it would compare each with all others.
+    return parseYaml(text, { maxAliasCount: 100, logLevel: 'error', uniqueKeys: false })
   } catch (cause) {
     throw new DescriptionError('it is neither JSON nor YAML', { cause })
   }
