@@ -45,7 +45,8 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
     'the upstream returns no records any more, although rows are stored here: CLIENT_GUID is wrong, or a permission was taken away',
   inconclusive:
     'the answers of three or more polls in a row lacked records that still exist upstream, so Tidemark does not trust them',
-  stuck: 'three or more runs in a row could not read everything, and the position did not move',
+  stuck:
+    'three or more runs in a row could not read everything, and the position did not move; or three or more reconciles could not list everything',
   failing: 'three or more runs of one kind failed in a row',
   stale: 'a stream should have been read STALE_AFTER ago by its own schedule, and was not',
   deletions_blocked:
@@ -146,20 +147,34 @@ export function stuck({
   stuckRuns,
   stuckSince,
   stuckNote,
+  partialReconciles,
+  partialSince,
+  partialNote,
   inconclusiveRuns,
   hiddenSince,
   blockedDeletions,
 }: StreamSymptoms): Problem[] {
   // The problem that causes this is shown instead.
   if (inconclusiveRuns > 0 || hiddenSince !== null || blockedDeletions !== null) return []
-  if (stuckRuns < failuresThatCount) return []
-  const why = stuckNote === null ? 'They gave no reason.' : `The last one said: ${sentence(stuckNote)}`
-  return [
-    ofStream('stuck', stream, {
-      since: stuckSince,
-      what: `${stream}: ${count(stuckRuns)} runs in a row could not read everything, and the position did not move. ${why} What they received is stored, but the stream does not count as up to date.`,
-      whatToDo: `\`tidemark probe\` shows how the upstream behaves. \`tidemark reconcile ${stream}\` reads what is missing through the list.`,
+  const whyOf = (said: string | null) =>
+    said === null ? 'They gave no reason.' : `The last one said: ${sentence(said)}`
+  const behind = ofStream('stuck', stream, {
+    since: stuckSince,
+    what: `${stream}: ${count(stuckRuns)} runs in a row could not read everything, and the position did not move. ${whyOf(stuckNote)} What they received is stored, but the stream does not count as up to date.`,
+    whatToDo: `\`tidemark probe\` shows how the upstream behaves. \`tidemark reconcile ${stream}\` reads what is missing through the list.`,
+  })
+  // Changes go on coming, so its key is none that says how current the stream is.
+  const uncompared = {
+    ...ofStream('stuck', stream, {
+      since: partialSince,
+      what: `${stream}: the last ${count(partialReconciles)} reconciles could not list everything, so records that are missing here, or vanished there, may go unnoticed. ${whyOf(partialNote)}`,
+      whatToDo: `\`tidemark probe\` shows how the upstream lists its records. With a larger PAGE_SIZE it needs fewer pages; with another SCHEDULE_RECONCILE the list is read when less changes.`,
     }),
+    key: `stuck:reconcile:${stream}`,
+  }
+  return [
+    ...(stuckRuns < failuresThatCount ? [] : [behind]),
+    ...(partialReconciles < failuresThatCount ? [] : [uncompared]),
   ]
 }
 

@@ -6,6 +6,7 @@ import type { SyncContext } from '../../src/context.ts'
 import { stuck } from '../../src/problems/stream-problems.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readSymptoms } from '../../src/store/book/symptoms.ts'
+import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
@@ -35,5 +36,29 @@ describe.skipIf(!hasPostgres)('runs that come no further', () => {
     await database.pool.query(`delete from tidemark.belief where name = 'sorting'`)
     expect(await read(context)).toMatchObject({ isComplete: true })
     expect(await problems()).toEqual([])
+    // A list that never holds still is no failure of a run either.
+    const reconcile = () =>
+      reconcileStream({
+        ...context.contextOf(assignment),
+        signal: neverAborted,
+        now: () => new Date(),
+        approved: 0,
+      })
+    expect(await reconcile()).toMatchObject({ isComplete: true })
+    Object.assign(simulator.behaviour, shuffled)
+    await database.pool.query(`delete from tidemark.belief where name in ('sorting', 'list order')`)
+    for (const known of [0, 0, 1]) {
+      expect(await reconcile()).toMatchObject({ status: 'done', isComplete: false })
+      expect(await problems()).toHaveLength(known)
+    }
+    // Changes go on coming: this key says nothing of how current the stream is.
+    expect(await problems()).toMatchObject([
+      {
+        key: 'stuck:reconcile:assignment',
+        what: expect.stringMatching(
+          /^assignment: the last 3 reconciles could not list everything, .* The last one said: /,
+        ),
+      },
+    ])
   })
 })

@@ -128,6 +128,10 @@ export type StreamSymptoms = Readonly<
   readonly isPaused: boolean
   /** What the last stuck run said. */
   readonly stuckNote: string | null
+  /** The last reconciles that could not list everything, as far as the last three lines of the ledger tell. */
+  readonly partialReconciles: number
+  readonly partialSince: Date | null
+  readonly partialNote: string | null
   readonly blockedDeletions:
     | (Pick<BlockedDeletions, 'missing' | 'living' | 'at'> & Partial<Pick<BlockedDeletions, 'rejected'>>)
     | null
@@ -180,6 +184,7 @@ export async function readSymptoms(
          select note from ${latestRunsSql('wanted.name', { ofKinds: `array['incremental', 'list']`, where: `status <> 'running'` })} as latest
          order by id desc limit 1
        ) as "stuckNote",
+       partial.runs as "partialReconciles", partial.since as "partialSince", partial.note as "partialNote",
        blocked_deletions as "blockedDeletions",
        aside.records as quarantined, aside.since as "quarantinedSince", aside.advice as "keyAdvice",
        missed.rows as "missedRows", missed.since as "missedSince",
@@ -188,6 +193,12 @@ export async function readSymptoms(
      from unnest($1::text[]) with ordinality as wanted (name, place)
      join tidemark.stream on stream.name = wanted.name
      cross join recently
+     cross join lateral (
+       -- Runs that came to the same are one line.
+       select coalesce(sum(polls), 0)::int as runs, min(started_at) as since, (array_agg(note order by id desc))[1] as note
+       from ${latestRunsSql('wanted.name', { ofKinds: `array['reconcile']`, where: `status in ('done', 'inconclusive')`, limit: 3 })} as latest
+       where started_at > greatest(last_reconcile_at, first_read_through_at)
+     ) as partial
      cross join lateral (
        select count(*)::int as records, min(first_seen_at) as since,
          min(substring(reason from '; (KEY_[A-Z0-9_]+=.*) tells them apart$')) as advice
