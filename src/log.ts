@@ -22,8 +22,7 @@ const shortestPassword = 8
 /** From now on this text is cut from everything that is printed, and the password in it when it is a URL. */
 export function keepSecret(secret: string): void {
   if (secret.length >= shortest) secrets.add(secret)
-  const password = URL.canParse(secret) ? passwordIn(new URL(secret)) : null
-  if (password !== null) secrets.add(password)
+  for (const password of URL.canParse(secret) ? passwordsIn(new URL(secret)) : []) secrets.add(password)
 }
 
 /** The same for a token that was received. */
@@ -40,13 +39,14 @@ export function keepToken(token: string): void {
   }
 }
 
-/** The password as drivers hold it. Null for a plain word or the user's name: cutting that out would spoil what people read. */
-function passwordIn({ username, password }: URL): string | null {
+/** Passwords as drivers hold them, also from the query. A plain word or the user's name is left: cutting that out would spoil what people read. */
+function passwordsIn({ username, password, searchParams }: URL): readonly string[] {
   try {
-    const plain = decodeURIComponent(password)
-    return plain.length >= shortestPassword && plain !== decodeURIComponent(username) ? plain : null
+    const [user, plain] = [decodeURIComponent(username), decodeURIComponent(password)]
+    const inQuery = ['password', 'sslpassword'].map((name) => searchParams.get(name) ?? '')
+    return [plain, ...inQuery].filter((one) => one.length >= shortestPassword && one !== user)
   } catch {
-    return null
+    return []
   }
 }
 

@@ -121,7 +121,9 @@ describe('the log', () => {
     keepSecret('redis://:open%2Bsesame@queue.example:6379')
     keepSecret('postgres://postgres:postgres@db.example/tidemark')
     keepSecret('redis://:short@queue.example')
+    keepSecret('postgres://db.example/x?user=u&password=a%26query-word&sslpassword=of-the-key')
     expect(redact('AUTH default open+sesame')).toBe('AUTH default [secret]')
+    expect(redact('a&query-word, of-the-key')).toBe('[secret], [secret]')
     expect(redact('postgres on short notice')).toBe('postgres on short notice')
     const refused = Object.assign(new Error('WRONGPASS'), { command: { name: 'auth', args: ['short'] } })
     const broken = Object.assign(new Error('gone'), {
