@@ -144,7 +144,7 @@ export function wantedRelated(
         ...(key !== null && { keyFields: [key], isKeyChosen: true as const }),
         // Looked up each time, because the description may be read again meanwhile.
         get fieldKinds() {
-          return { ...stream.fieldKinds, ...descriptions?.kindsOf(stream.name) }
+          return descriptions?.kindsOf(stream.name) ?? {}
         },
       }
     })

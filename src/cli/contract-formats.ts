@@ -10,9 +10,8 @@ import type { Call } from './command.ts'
 import { markdownTable, oneLine } from './markdown.ts'
 import { alignedTable } from './output.ts'
 
-/** At least `from` and fewer than `below`; `below` null: the end cannot be told. */
-export type Size = { readonly from: number; readonly below: number | null } | null
-export type Sized = ListOffered & { readonly records: Size }
+/** `records`: how many it has; null: that cannot be told. */
+export type Sized = ListOffered & { readonly records: number | null }
 
 /** What was read, and whose records it describes. */
 export type Shown = {
@@ -167,21 +166,17 @@ export function listsTold(lists: readonly Sized[]): Told {
     path,
     type,
     hasChanges ? 'changes' : 'whole list',
-    sizeText(records),
+    records === null ? 'size not known' : count(records),
     stream === null ? (setting === null ? '' : `STREAMS=…,${setting}`) : `mirrored as ${stream}`,
   ])
-  const head = ['list', 'records', 'read by', 'about how many', 'to mirror it']
+  const head = ['list', 'records', 'read by', 'how many', 'to mirror it']
   return {
-    json: { lists },
+    json: { lists: lists.map(({ records, ...one }) => ({ ...one, records: sizeJson(records) })) },
     none: lists.length === 0 ? 'The description of the upstream names no list: `tidemark contract`.' : null,
     text: [alignedTable(head, rows)],
     markdown: markdownTable(head, rows),
   }
 }
 
-function sizeText(size: Size): string {
-  if (size === null) return 'size not known'
-  const { from, below } = size
-  if (below === null) return `${count(from)} or more`
-  return below - from <= 1 ? count(from) : `${count(from)} to ${count(below - 1)}`
-}
+/** At least `from` and fewer than `below`. */
+const sizeJson = (records: number | null) => (records === null ? null : { from: records, below: records + 1 })

@@ -1,15 +1,18 @@
 // `tidemark contract streams`: the lists that the upstream describes, which of them are mirrored, and the line of settings for the others.
-// The number of records is only estimated: pages are asked for, each time twice as far, until one is empty.
+// How many records each has is counted as during a first load.
 
 import { ConfigError } from '../config/environment.ts'
 import { type Config, loadConfig } from '../config/load.ts'
 import { openConfiguredUpstream } from '../configured.ts'
-import { listsOffered } from '../openapi/lists.ts'
+import { type ListOffered, listsOffered } from '../openapi/lists.ts'
 import { storedDescriptions } from '../openapi/stored.ts'
+import { addedStream } from '../streams/catalog.ts'
+import { countRecords } from '../sync/lists/count-records.ts'
+import { withPageEnds } from '../sync/lists/page-ends.ts'
 import type { Upstream } from '../upstream/client.ts'
-import { isRecordPage } from '../wire/record-page.ts'
+import { openSource } from '../upstream/stream-source.ts'
 import type { Call } from './command.ts'
-import { type Format, listsTold, type Size, type Sized, tell } from './contract-formats.ts'
+import { type Format, listsTold, type Sized, tell } from './contract-formats.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
 
@@ -23,7 +26,7 @@ export async function showLists(call: Call, format: Format): Promise<ExitCode> {
     try {
       const sized: Sized[] = []
       for (const one of lists)
-        sized.push({ ...one, records: upstream ? await guessSize(upstream, one.path, signal) : null })
+        sized.push({ ...one, records: upstream && (await countList(upstream, one, signal)) })
       tell(call, format, listsTold(sized))
     } finally {
       upstream?.close()
@@ -40,22 +43,15 @@ function configOrNull(environment: Call['environment']): Config | null {
   }
 }
 
-const mostPages = 2 ** 30
-
-async function guessSize(upstream: Upstream, path: string, signal: AbortSignal): Promise<Size> {
-  const recordsAt = async (page: number) => {
-    const request = { query: { Page: page, PageSize: 1 } }
-    const { body } = await upstream.callForRecords(`GET ${path}`, request, signal)
-    return isRecordPage(body) || Array.isArray(body) ? body.length : null
-  }
+/** Null: it cannot be counted. */
+async function countList(
+  upstream: Upstream,
+  { type, path }: ListOffered,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const { source } = withPageEnds(openSource(upstream, addedStream({ name: type, path })))
   try {
-    const first = await recordsAt(1)
-    if (first === null || first === 0) return first === null ? null : { from: 0, below: 1 }
-    // The upstream ignores paging, so this answer is all there is.
-    if (first > 1) return { from: first, below: first + 1 }
-    for (let page = 2; page < mostPages; page *= 2)
-      if ((await recordsAt(page)) === 0) return { from: page / 2, below: page }
-    return null
+    return (await countRecords(source, signal))?.records ?? null
   } catch (error) {
     if (signal.aborted) throw error
     return null

@@ -2,7 +2,7 @@
 
 import { UsageError } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
-import { attachmentFields, type FieldKind } from './field-types.ts'
+import type { FieldKind } from './field-types.ts'
 
 /** Why a stream is read, each with its lane: runs of one lane exclude each other on a stream (P2). */
 export const laneOfKind = {
@@ -200,7 +200,7 @@ const related = (
   name: string,
   group: string,
   belongsTo: RelatedStream['belongsTo'],
-  more: Pick<RelatedStream, 'fieldKinds' | 'bulkField'> = {},
+  more: Pick<RelatedStream, 'bulkField'> = {},
 ): RelatedStream => ({
   ...{ name, kind: 'related', group, belongsTo },
   ...{ keyFields: [`${group}Id`, 'Id', 'UID'], ...more },
@@ -212,8 +212,8 @@ export const relatedStreams: readonly RelatedStream[] = [
   related('assignment_product', 'AssignmentProduct', 'one'),
   related('assignment_service', 'AssignmentService', 'one'),
   related('assignment_quality_control', 'AssignmentQualityControl', 'one'),
-  related('attachment', 'Attachment', 'one', { fieldKinds: attachmentFields }),
-  related('attachment_data', 'Attachment', 'one', { fieldKinds: attachmentFields, bulkField: 'FileData' }),
+  related('attachment', 'Attachment', 'one'),
+  related('attachment_data', 'Attachment', 'one', { bulkField: 'FileData' }),
 ]
 
 /** The group by whose setting the key is chosen: the bytes of attachments share that of attachments. */

@@ -161,11 +161,6 @@ describe('tidemark api', () => {
       ['POST', '/api/Assignment', '--body', 'a', '--form', 'b=c'],
       'Use either --body or --form, not both.',
     ],
-    [
-      'a form field',
-      ['POST', '/api/Assignment/Id/5/attachment', '--form', 'Filename=a'],
-      'did you mean FileName?',
-    ],
   ])('refuses %s before anything is sent', async (_, words, message) => {
     const before = simulator.requests.entries.length
     const error: unknown = await run(words).catch((reason: unknown) => reason)
