@@ -162,7 +162,7 @@ export const promiseMutations: readonly Mutation[] = [
     if (!hasBegun) {
       const left = await leaveUnchanged(client, context, page, ending)
       if (left) return left
-      await client.query(begin())
+      await client.query(await begin())
     }
     return await end(client, context, page, ending)
 `,
@@ -170,7 +170,7 @@ export const promiseMutations: readonly Mutation[] = [
     const first = await context.positions.advance(client, { to: page.to, unread: null, table: context.stream.name, counts })
     const merged = await writeQuickly(client, context, page, { ...asked, begin: beginOnce })
     await turn.take()
-    if (!hasBegun) await client.query(begin())
+    if (!hasBegun) await client.query(await begin())
     const ending = { merged, rejected: encoded.rejected, columnsVersion: table.tableSchema.version }
     return { ...(await end(client, context, page, ending)), position: first.position }
 `,

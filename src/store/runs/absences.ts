@@ -92,6 +92,7 @@ export function listAbsencesOf(parts: RunParts): ListAbsences {
         if (!found) return nothing
         const { tableSchema, seen, compared } = found
         if (compared.shortfall.missing === 0 && !compared.isNoted && approved === 0) return nothing
+        await parts.noteLine()
         const absences = await withinLease(client, session.lease, () =>
           settle(client, tableSchema, seen, approved),
         )

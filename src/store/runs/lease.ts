@@ -4,6 +4,7 @@
 // believed to hold a lease but the process that its line names.
 
 import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
 import pg, { type ClientBase } from 'pg'
 import { laneOfKind, type RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
@@ -17,7 +18,15 @@ export const kindsBeside = (kind: RunKind): readonly string[] =>
   Object.entries(laneOfKind).flatMap(([other, lane]) => (lane === laneOfKind[kind] ? [other] : []))
 
 export type Place = { readonly stream: string; readonly kind: RunKind }
-export type Lease = Place & { readonly lane: Lane; readonly epoch: string; readonly holderKey: string }
+export type Lease = Place & {
+  readonly lane: Lane
+  readonly epoch: string
+  readonly holderKey: string
+  /** Of the run that holds it. */
+  readonly runId: string
+  /** As JSON, who held it before; null: nobody did. */
+  readonly runBefore: string | null
+}
 
 /**
  * Returns the lease with its new epoch, or null when somebody else has it. The lock is held by the connection until it is given
@@ -27,25 +36,43 @@ export async function takeLease(client: ClientBase, place: Place, silenceMs: num
   const lane = laneOfKind[place.kind]
   const holderKey = String(randomBytes(8).readBigInt64BE())
   // The last commit of the run before locks the epoch. This waits for it, so that what is read afterwards includes that commit.
-  const { rows } = await client.query<{ epoch: string }>({
+  const { rows } = await client.query<{ epoch: string; run_id: string; run_before: string | null }>({
     name: 'tidemark_take_lease',
     text: `with mark as materialized (
        select pg_advisory_lock($4), set_config('idle_session_timeout', $3, false),
-         set_config('idle_in_transaction_session_timeout', $3, false)
+         set_config('idle_in_transaction_session_timeout', $3, false),
+         jsonb_build_object(
+           'id', nextval(pg_get_serial_sequence('tidemark.run', 'id'))::text, 'kind', $5::text, 'host', $6::text, 'pid', $7::int,
+           'at', clock_timestamp()
+         ) as run
        where not exists (select from tidemark.lease as held where stream = $1 and lane = $2 and ${isAliveSql})
      )
-     insert into tidemark.lease as held (stream, lane, epoch, holder_pid, holder_key)
-     select $1, $2, 1, pg_backend_pid(), $4 from mark
+     insert into tidemark.lease as held (stream, lane, epoch, holder_pid, holder_key, run)
+     select $1, $2, 1, pg_backend_pid(), $4, run from mark
      on conflict (stream, lane) do update
-     set epoch = held.epoch + 1, holder_pid = excluded.holder_pid, holder_key = excluded.holder_key
+     set epoch = held.epoch + 1, holder_pid = excluded.holder_pid, holder_key = excluded.holder_key,
+         run = excluded.run, run_before = held.run
      where not ${isAliveSql}
-     returning epoch`,
-    values: [place.stream, lane, `${silenceMs}ms`, holderKey],
+     returning epoch, run ->> 'id' as run_id, run_before::text`,
+    values: [place.stream, lane, `${silenceMs}ms`, holderKey, place.kind, hostname(), process.pid],
   })
   const [taken] = rows
-  if (taken) return { ...place, lane, epoch: taken.epoch, holderKey }
+  if (taken)
+    return {
+      ...{ ...place, lane, holderKey, epoch: taken.epoch },
+      ...{ runId: taken.run_id, runBefore: taken.run_before },
+    }
   await clearMark(client, holderKey)
   return null
+}
+
+/** There was no run after all. */
+export async function forgetRun(client: ClientBase, { stream, lane, epoch }: Lease): Promise<void> {
+  await client.query('update tidemark.lease set run = null where stream = $1 and lane = $2 and epoch = $3', [
+    stream,
+    lane,
+    epoch,
+  ])
 }
 
 export async function giveBackLease(client: ClientBase, { holderKey }: Lease): Promise<void> {
@@ -65,19 +92,15 @@ async function clearMark(client: ClientBase, holderKey: string): Promise<void> {
 
 /** Who holds the lease, in words. */
 export async function leaseHolder(client: ClientBase, { stream, kind }: Place): Promise<string> {
-  const { rows } = await client.query<{ host: string; pid: number; started_at: Date }>(
-    `select host, pid, started_at from tidemark.run
-     where stream = $1 and kind = any ($2) and status = 'running'
-     order by id desc limit 1`,
-    [stream, kindsBeside(kind)],
+  const { rows } = await client.query<{ host: string; pid: string; at: Date }>(
+    `select run ->> 'host' as host, run ->> 'pid' as pid, (run ->> 'at')::timestamptz as at
+     from tidemark.lease where stream = $1 and lane = $2 and run is not null`,
+    [stream, laneOfKind[kind]],
   )
   const [owner] = rows
   if (!owner) return 'another program that has only just started'
-  return `process ${owner.pid} on ${owner.host}, since ${owner.started_at.toISOString()}`
+  return `process ${owner.pid} on ${owner.host}, since ${owner.at.toISOString()}`
 }
-
-/** A lease whose run has its line in the ledger. */
-export type RunLease = Lease & { readonly runId: string }
 
 /** Finds nothing when the lease is lost. Locks it, so that a rewind waits for this commit or is seen here. */
 export const holdSql = 'select from tidemark.lease where stream = $1 and lane = $2 and epoch = $3 for share'
@@ -142,7 +165,7 @@ export function keepSpeaking(speak: () => Promise<unknown>, silenceMs: number): 
 /** The connection of a run, and what keeps the things that are done on it apart. */
 export type RunSession = {
   readonly client: ClientBase
-  readonly lease: RunLease
+  readonly lease: Lease
   /** One thing at a time, in the order they came. */
   alone<Result>(work: () => Promise<Result>): Promise<Result>
   /** Alone, and when no page is being written. */
@@ -155,7 +178,7 @@ export type RunSession = {
 
 export function openSession(
   client: ClientBase,
-  lease: RunLease,
+  lease: Lease,
   writesSettled: () => Promise<void>,
 ): RunSession {
   let last: Promise<unknown> = Promise.resolve()

@@ -1,20 +1,21 @@
-// The run ledger: a line for each run. Runs in a row that change nothing share one line, so
-// that polling an idle upstream fills nothing (P10).
+// The run ledger: a line for each run. Runs in a row that change nothing share one line, so that polling an idle upstream fills
+// nothing (P10). So those that mostly find nothing get a line only when there is something to tell: until then the lease tells of them.
 
 import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
 import { isOutdated } from '../../streams/beliefs.ts'
+import type { RunKind } from '../../streams/catalog.ts'
 import type { RunStep } from '../../streams/run-steps.ts'
 import type { Belief, RunEnd, StreamState, Unread } from '../../sync/ports/store.ts'
 import { holdableJson, holdableText } from '../../util/text.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
-import { kindsBeside, type Place, type RunLease } from './lease.ts'
+import { kindsBeside, type Lease } from './lease.ts'
 import { readUnread } from './unread.ts'
 
 type Begun = {
-  readonly run_id: string
   readonly started_at: Date
+  readonly started_exactly: string
   readonly position: string
   readonly position_reached_at: Date | null
   readonly settled_through_version: string | null
@@ -40,14 +41,54 @@ type Begun = {
   }[]
 }
 
-/** Makes the ledger's line of a run, and tells what is known of its stream. `from`: where it begins; null: at the live position. */
+/** These runs come again every few seconds, and are over soon. */
+const frequent: readonly RunKind[] = ['incremental', 'list', 'lookback', 'deletions']
+
+/** The line of a run. */
+export type RunLine = {
+  /** As Postgres writes it: no date of this program is as exact. */
+  readonly startedAt: string
+  readonly positionFrom: string
+  /** Makes the line, if it is not there: before something is written that belongs to the run, or when it takes long. */
+  note(client: Queryable): Promise<void>
+}
+
+function lineOf(lease: Lease, startedAt: string, positionFrom: string): RunLine {
+  let noted: Promise<unknown> | null = frequent.includes(lease.kind) ? null : Promise.resolve()
+  return {
+    startedAt,
+    positionFrom,
+    async note(client) {
+      noted ??= client.query({
+        name: 'tidemark_note_run',
+        text: noteSql,
+        values: [
+          ...[lease.stream, lease.kind, lease.runId, startedAt, hostname(), process.pid, positionFrom],
+          ...[lease.lane, lease.epoch],
+        ],
+      })
+      await noted.catch((error) => {
+        noted = null
+        throw error
+      })
+    },
+  }
+}
+
+/** Not of a run that lost its lease: nobody would end that line. */
+const noteSql = `
+  insert into tidemark.run (id, stream, kind, status, started_at, host, pid, position_from, position_to) overriding system value
+  select $3::bigint, $1, $2, 'running', $4::timestamptz, $5, $6::int, $7::bigint, $7::bigint
+  where exists (select from tidemark.lease where stream = $1 and lane = $8 and epoch = $9)
+  on conflict (id) do nothing`
+
+/** Makes the ledger's line of a run, unless it comes again soon, and tells what is known of its stream. `from`: where it begins; null: at the live position. */
 export async function beginRun(
   client: ClientBase,
-  place: Place,
+  lease: Lease,
   from: bigint | null,
 ): Promise<{
-  runId: string
-  startedAt: Date
+  line: RunLine
   state: StreamState
   unread: Unread | null
   /** As `zonesOf` has them. */
@@ -59,16 +100,15 @@ export async function beginRun(
     name: 'tidemark_begin_run',
     text: beginSql,
     values: [
-      ...[place.stream, place.kind, hostname(), process.pid, kindsBeside(place.kind)],
-      from?.toString() ?? null,
+      ...[lease.stream, lease.kind, hostname(), process.pid, kindsBeside(lease.kind)],
+      ...[from?.toString() ?? null, lease.runId, !frequent.includes(lease.kind), lease.runBefore],
     ],
   })
   const [begun] = rows
-  if (!begun) throw new Error(`The database does not know the stream ${place.stream}. Run: tidemark migrate`)
+  if (!begun) throw new Error(`The database does not know the stream ${lease.stream}. Run: tidemark migrate`)
   const versionField = versionFieldOf(begun.beliefs)
   return {
-    runId: begun.run_id,
-    startedAt: begun.started_at,
+    line: lineOf(lease, begun.started_exactly, from?.toString() ?? begun.position),
     unread: readUnread(begun.unread),
     readZones: begun.read_zones,
     isFirst: begun.is_first,
@@ -105,12 +145,24 @@ const beginSql = `
       ) as last_run_at,
       ${isLocallyChangedSql} as is_locally_changed
     from tidemark.stream as known where name = $1
+  ), killed as (
+    insert into tidemark.run (id, stream, kind, status, started_at, finished_at, host, pid, position_from, position_to, error)
+    overriding system value
+    select before.id, $1, before.kind, 'failed', before.at, now(), before.host, before.pid, position, position,
+      'its program was killed or lost its connection'
+    from state, jsonb_to_record($9::jsonb) as before (id bigint, kind text, at timestamptz, host text, pid int)
+    where $9 is not null and not exists (
+      select from (
+        select id, last_id from tidemark.run
+        where run.stream = $1 and run.kind = before.kind and run.id <= before.id order by id desc limit 1
+      ) as last where before.id in (last.id, last.last_id)
+    )
+    on conflict (id) do nothing
   ), begun as (
-    insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to)
-    select $1, $2, 'running', $3, $4, coalesce($6, position), coalesce($6, position) from state
-    returning id, started_at
+    insert into tidemark.run (id, stream, kind, status, host, pid, position_from, position_to) overriding system value
+    select $7::bigint, $1, $2, 'running', $3, $4, coalesce($6, position), coalesce($6, position) from state where $8
   )
-  select begun.id as run_id, begun.started_at, state.*,
+  select now() as started_at, now()::text as started_exactly, state.*,
     (
       select coalesce(jsonb_agg(jsonb_build_object(
         'name', name, 'value', value, 'evidence', evidence, 'tested_at', tested_at,
@@ -118,7 +170,7 @@ const beginSql = `
       )), '[]')
       from tidemark.belief where stream = $1
     ) as beliefs
-  from begun, state`
+  from state`
 
 type BeliefRow = Begun['beliefs'][number]
 
@@ -159,7 +211,8 @@ export type RunTotals = {
 /** Ends the run's line, or adds it to that of the run before if neither changed anything, and notes how fresh the stream is. */
 export async function endRun(
   client: Queryable,
-  lease: RunLease,
+  lease: Lease,
+  line: RunLine,
   totals: RunTotals,
   end: RunEnd & { readonly isIdle: boolean; readonly steps: readonly RunStep[] | null },
 ): Promise<void> {
@@ -191,6 +244,7 @@ export async function endRun(
     end.differences ? JSON.stringify(end.differences) : null,
     end.isCutShort ?? false,
     end.steps && holdableJson(end.steps),
+    ...[line.startedAt, line.positionFrom, hostname(), process.pid],
   ]
   await client.query({ name: 'tidemark_end_run', text: endSql, values })
 }
@@ -202,21 +256,31 @@ const endSql = `
   ), shared as (
     update tidemark.run as known
     set polls = known.polls + 1, finished_at = now(), requests = known.requests + $4, bytes = known.bytes + $5,
-        unchanged = known.unchanged + $6, rescued = $7, quarantined = $8, steps = $27
+        unchanged = known.unchanged + $6, rescued = $7, quarantined = $8, steps = $27, last_id = $3
     from previous
     where known.id = previous.id and $9 and previous.is_idle and previous.status = 'done'
       and previous.note is not distinct from $10
     returning known.id
   ), erased as (
     delete from tidemark.run where id = $3 and exists (select from shared)
+  ), begun as (
+    -- Reading from the beginning again changes where a run began.
+    select $28::timestamptz as started_at, coalesce((select position_from from tidemark.run where id = $3), $29::bigint) as position_from
   ), ended as (
+    insert into tidemark.run as known (
+      id, stream, kind, status, started_at, finished_at, host, pid, position_from, is_idle, requests, bytes, inserted, updated,
+      unchanged, rescued, quarantined, marked_deleted, position_to, note, error, error_code, differences, steps
+    ) overriding system value
+    select $3::bigint, $1, $2, $11, started_at, now(), $30, $31::int, position_from, $9, $4, $5, $13, $14,
+      $6, $7, $8, $15, $16::bigint, $10, $12, $19, $25::jsonb, $27::jsonb
+    from begun where not exists (select from shared)
+    on conflict (id) do update
     -- A run that lost its lease was over when the next one began, whenever it hears of that.
-    update tidemark.run
-    set status = $11, finished_at = coalesce(finished_at, now()), is_idle = $9,
-        requests = $4, bytes = $5, inserted = $13, updated = $14, unchanged = $6, rescued = $7, quarantined = $8,
-        marked_deleted = $15, position_to = $16, note = $10, error = $12, error_code = $19, differences = $25,
-        steps = $27
-    where id = $3 and not exists (select from shared)
+    set status = excluded.status, finished_at = coalesce(known.finished_at, excluded.finished_at), is_idle = excluded.is_idle,
+        requests = excluded.requests, bytes = excluded.bytes, inserted = excluded.inserted, updated = excluded.updated,
+        unchanged = excluded.unchanged, rescued = excluded.rescued, quarantined = excluded.quarantined,
+        marked_deleted = excluded.marked_deleted, position_to = excluded.position_to, note = excluded.note, error = excluded.error,
+        error_code = excluded.error_code, differences = excluded.differences, steps = excluded.steps
   )
   update tidemark.stream as known
   -- A run that had nothing to ask for has read nothing.
@@ -260,8 +324,8 @@ const endSql = `
         case when known.deletions_known_at <= now() then known.deletions_known_at end,
         case when $24 then begun.started_at end),
       last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
-  from tidemark.run as begun, tidemark.lease as mine
-  where known.name = $1 and begun.id = $3 and $11 <> 'failed'
+  from begun, tidemark.lease as mine
+  where known.name = $1 and $11 <> 'failed'
     and mine.stream = $1 and mine.lane = $21 and mine.epoch = $18`
 
 // Thins the ledger and the history: checkpoints become fewer with age, old runs and late arrivals go. Rewinds stay.

@@ -11,7 +11,7 @@ import { createTable, type WantedKey } from '../schema/create-table.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { distrustedHash } from '../writing/difference-sql.ts'
-import { fenceRuns, type RunLease, withinLease } from './lease.ts'
+import { fenceRuns, type Lease, withinLease } from './lease.ts'
 import { readFromBeginning } from './positions.ts'
 import { learn } from './run-findings.ts'
 import { distrustZones, rereadInZones, zonesOf } from './time-zones.ts'
@@ -24,21 +24,23 @@ type Mended = {
   readonly readZones: string | null
   readonly kind: RunKind
   readonly related: RelatedOptions
+  readonly noteLine: () => Promise<void>
   readonly log: Logger
 }
 
 /** Returns what the run begins with, and whether everything is read again. If mending fails, the run has failed. */
 export async function mendLocalChanges(
   client: ClientBase,
-  lease: RunLease,
+  lease: Lease,
   state: StreamState,
-  { stream, kind, timeZone, readZones, related, log }: Mended,
+  { stream, kind, timeZone, readZones, related, noteLine, log }: Mended,
 ): Promise<{ readonly state: StreamState; readonly beginsAnew: boolean }> {
   try {
     if (kind === 'related') await mendRelated(client, lease, related, { timeZone, log })
     // Only runs of these kinds begin to mend: the others go by what these have noted.
     if (kind !== 'incremental' && kind !== 'list') return { state, beginsAnew: false }
     if (readZones !== zonesOf(stream, timeZone)) {
+      await noteLine()
       await fenceOthers(client, lease)
       const anew = await withinLease(client, lease, () => rereadInZones(client, lease, stream, timeZone))
       if (anew)
@@ -51,6 +53,7 @@ export async function mendLocalChanges(
       await believe(client, lease, state, [])
       return { state, beginsAnew: false }
     }
+    await noteLine()
     await createTable(client, stream, knownKey(stream, state.keyField), log)
     await fenceOthers(client, lease)
     const done = await withinLease(client, lease, () => beginAnew(client, lease, stream))
@@ -59,6 +62,7 @@ export async function mendLocalChanges(
     const anew = beginsAnew && { position: 0n, positionReachedAt: null, settledThrough: null }
     return { state: { ...state, isLocallyChanged: false, ...anew }, beginsAnew }
   } catch (error) {
+    await noteLine().catch(() => {})
     await client
       .query(`update tidemark.run set status = 'failed', finished_at = now(), error = $2 where id = $1`, [
         lease.runId,
@@ -80,7 +84,7 @@ type Change = { readonly id: string; readonly operation: string }
 /** Records the belief that tables hold only what Tidemark wrote, as this run found them. */
 async function believe(
   client: ClientBase,
-  lease: RunLease,
+  lease: Lease,
   { beliefs }: StreamState,
   done: readonly string[],
 ): Promise<void> {
@@ -99,11 +103,11 @@ async function believe(
  * Fences out runs of other kinds. They have compared the upstream with the table before it was changed, so what they would call
  * settled, known or missed is wrong now. In a transaction of its own, because their pages may hold rows that are changed next.
  */
-const fenceOthers = (client: ClientBase, lease: RunLease): Promise<unknown> =>
+const fenceOthers = (client: ClientBase, lease: Lease): Promise<unknown> =>
   withinLease(client, lease, () => fenceRuns(client, [lease.stream], { but: lease.lane }))
 
 /** Returns what others did to the table; empty: there is nothing to mend after all. */
-async function beginAnew(client: ClientBase, lease: RunLease, stream: Stream): Promise<readonly string[]> {
+async function beginAnew(client: ClientBase, lease: Lease, stream: Stream): Promise<readonly string[]> {
   const operations = await actUpon(client, lease, stream)
   if (operations.length === 0) return operations
   const reason = `the table was changed in Postgres by somebody else (${operations.join(', ')}), so everything is read again`
@@ -112,11 +116,7 @@ async function beginAnew(client: ClientBase, lease: RunLease, stream: Stream): P
 }
 
 /** Distrusts what may be wrong, and returns what was done to the table; nothing where that changed no row. */
-async function actUpon(
-  client: ClientBase,
-  lease: RunLease,
-  stream: MirroredStream,
-): Promise<readonly string[]> {
+async function actUpon(client: ClientBase, lease: Lease, stream: MirroredStream): Promise<readonly string[]> {
   const { rows: changes } = await client.query<Change>(
     'select id, operation from tidemark.local_change where stream = $1 and run_id is null order by id for update',
     [stream.name],
@@ -162,7 +162,7 @@ async function distrustRows(
 /** Related records come with their assignment: those whose records are missing, or distrusted, are asked for again. */
 async function mendRelated(
   client: ClientBase,
-  lease: RunLease,
+  lease: Lease,
   { groups }: RelatedOptions,
   { timeZone, log }: Pick<Mended, 'timeZone' | 'log'>,
 ): Promise<void> {

@@ -5,7 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Pin, PinnedRecords, WentBack } from '../../sync/ports/store.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { distrustedHash, isRewoundSql } from '../writing/difference-sql.ts'
-import { fenceRuns, type RunLease } from './lease.ts'
+import { fenceRuns, type Lease } from './lease.ts'
 import { isLivingSql, isShownSql, readFromBeginning } from './positions.ts'
 import type { RunParts } from './run.ts'
 
@@ -92,7 +92,10 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
           [pins.map((pin) => pin.key), pins.map((pin) => String(pin.version))],
         )
       }),
-    beginEpoch: (found) => session.fencedAfterWrites(() => beginEpoch(client, lease, found)),
+    async beginEpoch(found) {
+      await session.afterWrites(parts.noteLine)
+      await session.fencedAfterWrites(() => beginEpoch(client, lease, found))
+    },
     shownByAnother: (shownForMs) => fenced(() => epochOfAnother(client, stream, shownForMs)),
   }
 }
@@ -179,7 +182,7 @@ async function note(
 }
 
 /** Forgets what was learnt and kept in versions of the epoch before: they say nothing about this one. Within a fenced transaction. */
-async function beginEpoch(client: ClientBase, lease: RunLease, found: WentBack): Promise<void> {
+async function beginEpoch(client: ClientBase, lease: Lease, found: WentBack): Promise<void> {
   const { stream, lane, runId } = lease
   await fenceRuns(client, [stream], { but: lane })
   await client.query(

@@ -9,7 +9,7 @@ import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { delaySql, type Queryable } from '../server/session.ts'
 import type { PageEnd, PositionStore } from '../writing/commit-page.ts'
 import { isRewoundSql } from '../writing/difference-sql.ts'
-import { holdLease, holdSql, lostLease, type RunLease, withinLease } from './lease.ts'
+import { holdLease, holdSql, type Lease, lostLease, withinLease } from './lease.ts'
 import { readUnread, type StartingPoint, unreadSql, unreadText } from './unread.ts'
 
 type Moved = {
@@ -19,9 +19,9 @@ type Moved = {
   readonly columns_version: number
 }
 
-const leaseOf = ({ stream, lane, epoch }: RunLease) => [stream, lane, epoch]
+const leaseOf = ({ stream, lane, epoch }: Lease) => [stream, lane, epoch]
 
-async function advance(client: ClientBase, lease: RunLease, statement: pg.QueryConfig) {
+async function advance(client: ClientBase, lease: Lease, statement: pg.QueryConfig) {
   const { rows } = await client.query<Moved>(statement)
   const [moved] = rows
   if (!moved?.is_mine) throw lostLease(lease)
@@ -38,7 +38,7 @@ const notePageSql = (run: string, table: string, rows: string): string => `
 const writtenRows = ({ counts }: PageEnd): number => counts.inserted + counts.updated
 
 /** Proves the lease without holding it: nothing is written. Returns the version of the table's columns. */
-async function prove(client: Queryable, lease: RunLease, table: string): Promise<number> {
+async function prove(client: Queryable, lease: Lease, table: string): Promise<number> {
   const { rows } = await client.query<{ columns_version: number }>({
     name: 'tidemark_prove',
     text: `
@@ -52,7 +52,7 @@ async function prove(client: Queryable, lease: RunLease, table: string): Promise
 }
 
 /** The stream's own position. Only a retreat moves it down (P2). */
-export function livePosition(lease: RunLease, { position: start, unread }: StartingPoint): PositionStore {
+export function livePosition(lease: Lease, { position: start, unread }: StartingPoint): PositionStore {
   let reached = start
   return {
     start,
@@ -75,7 +75,7 @@ export function livePosition(lease: RunLease, { position: start, unread }: Start
   }
 }
 
-const advanceLive = (client: ClientBase, lease: RunLease, page: PageEnd) =>
+const advanceLive = (client: ClientBase, lease: Lease, page: PageEnd) =>
   advance(client, lease, {
     name: 'tidemark_advance_live',
     text: `
@@ -123,7 +123,7 @@ const retreatSql = `
   select $1, position, $3, $4 from moved`
 
 /** For runs that do not read everything above a position: they could not say up to where all is read (P6). */
-export const noPosition = (lease: RunLease, { position: start }: StartingPoint): PositionStore => ({
+export const noPosition = (lease: Lease, { position: start }: StartingPoint): PositionStore => ({
   start,
   unread: null,
   hold: (client) => holdLease(client, lease),
@@ -160,7 +160,7 @@ export async function takeUpBackfill(client: Queryable, id: string): Promise<Sta
 
 /** The position of a backfill, which also counts what its pages came to. */
 export const backfillPosition = (
-  lease: RunLease,
+  lease: Lease,
   { position: start, unread }: StartingPoint,
   id: string,
 ): PositionStore => ({
@@ -208,7 +208,7 @@ export const backfillPosition = (
 })
 
 const advanceBackfill = (
-  lease: RunLease,
+  lease: Lease,
   id: string,
   { to, unread, table, counts }: PageEnd,
 ): pg.QueryConfig => ({
@@ -243,7 +243,7 @@ const advanceBackfill = (
 /** Makes the stream as before a first load: nothing counts as read through, or compared with the list. Within a transaction. */
 export async function readFromBeginning(
   client: Queryable,
-  { stream, runId }: RunLease,
+  { stream, runId }: Lease,
   reason: string,
 ): Promise<void> {
   await client.query(

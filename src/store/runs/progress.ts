@@ -22,6 +22,7 @@ type Needs = {
   readonly kind: RunKind
   readonly runId: string
   readonly startedAt: Date
+  readonly noteLine: () => Promise<void>
   /** The stream was never read whole. */
   readonly isFirst: boolean
   readonly backfill: string | null
@@ -162,6 +163,7 @@ async function note(state: State, end: RunEnd | null): Promise<void> {
   const { pool, stream, reading, runId, backfill } = state
   const nowMs = performance.now()
   const isBeginning = !state.hasNoted
+  await state.noteLine()
   if (isBeginning) await pool.query(beginAnewSql, [stream.name, reading, backfill])
   const waiting = state.waitsFor()
   const isMark = nowMs - state.markedMs >= markEveryMs

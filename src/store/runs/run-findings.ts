@@ -9,7 +9,7 @@ import type { Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts
 import { foldName } from '../schema/column-names.ts'
 import { qualified } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
-import { fenceRuns, type RunLease, type RunSession } from './lease.ts'
+import { fenceRuns, type Lease, type RunSession } from './lease.ts'
 
 export function openFindings(
   { client, lease, fenced }: RunSession,
@@ -71,7 +71,7 @@ export function openFindings(
 /** A half-done backfill rests on the order of answers. If that belief falls, the backfill begins anew, and its run is fenced out. */
 async function takeBackBackfills(
   client: ClientBase,
-  { stream, lane }: RunLease,
+  { stream, lane }: Lease,
   beliefs: readonly Belief[],
 ): Promise<void> {
   const { rowCount } = await client.query(
@@ -168,7 +168,7 @@ async function takeBack(client: ClientBase, stream: string, { name, value }: Bel
 /** A position is a value of one field. If the row version is another field, the position means nothing, and everything is read again. */
 async function setVersionField(
   client: ClientBase,
-  { stream, lane, runId }: RunLease,
+  { stream, lane, runId }: Lease,
   field: string,
   evidence: string,
 ): Promise<boolean> {
@@ -233,7 +233,7 @@ async function isPositionOf(client: ClientBase, stream: string, field: string): 
 
 async function recordLateArrivals(
   client: ClientBase,
-  { stream, runId }: RunLease,
+  { stream, runId }: Lease,
   arrivals: readonly LateArrival[],
 ): Promise<void> {
   await client.query(
@@ -252,7 +252,7 @@ async function recordLateArrivals(
 
 async function recordDifferences(
   client: ClientBase,
-  { stream, runId }: RunLease,
+  { stream, runId }: Lease,
   found: readonly CausedDifference[],
 ): Promise<void> {
   await client.query(
@@ -322,7 +322,7 @@ export async function compareAgain(
 /** Rows that only a reconcile found: one line a run, shown until somebody acknowledges them. Within a fenced transaction. */
 export async function recordMissedRows(
   client: Queryable,
-  { stream, runId }: RunLease,
+  { stream, runId }: Lease,
   rows: number,
   samples: readonly Arrival[],
 ): Promise<void> {

@@ -1,10 +1,10 @@
 // One run: the lease it holds, the pages it writes, and its line in the ledger. Its own connection carries the lock and what must
 // be remembered of a listing; pages travel on others.
 
-import type { ClientBase, Pool } from 'pg'
+import type { ClientBase, Pool, PoolClient } from 'pg'
 import type { Logger } from '../../log.ts'
 import { type RunKind, type ServiceName, type Stream, versionedBy } from '../../streams/catalog.ts'
-import type { Busy, Position, Run, RunCore, RunEnd, RunRoles } from '../../sync/ports/store.ts'
+import type { Busy, Position, Run, RunCore, RunEnd, RunRoles, StreamState } from '../../sync/ports/store.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
 import type { PositionStore } from '../writing/commit-page.ts'
@@ -12,16 +12,16 @@ import type { Dictionary } from '../writing/dictionary.ts'
 import type { MergeReturns } from '../writing/merge-sql.ts'
 import { openWriters, type Writers } from '../writing/writers.ts'
 import {
+  forgetRun,
   giveBackLease,
   keepSpeaking,
   type Lease,
   leaseHolder,
   openSession,
-  type RunLease,
   type RunSession,
   takeLease,
 } from './lease.ts'
-import { beginRun, endRun, type RunTotals } from './ledger.ts'
+import { beginRun, endRun, type RunLine, type RunTotals } from './ledger.ts'
 import { mendLocalChanges } from './local-changes.ts'
 import { takeUpBackfill } from './positions.ts'
 import { type RunRecorder, startRecorder, type Waiting } from './progress.ts'
@@ -32,7 +32,7 @@ import type { StartingPoint } from './unread.ts'
 /** What runs of a kind need, and what they can do. */
 export type KindOfRun<Kind extends RunKind> = {
   /** Which position its pages move; `id` is that of the backfill. */
-  position(lease: RunLease, start: StartingPoint, id: string): PositionStore
+  position(lease: Lease, start: StartingPoint, id: string): PositionStore
   /** What it is told of the rows that it wrote. */
   readonly returns: MergeReturns
   roles(parts: RunParts): RunRoles[Kind]
@@ -71,6 +71,8 @@ export type RunParts = {
   readonly seenKeys: SeenKeysTable
   /** When the run began, by the clock of Postgres. */
   readonly startedAt: Date
+  /** Before it writes what belongs to the run. */
+  noteLine(): Promise<void>
   onMarked(rows: number): void
   onRetreat(to: bigint): void
 }
@@ -80,10 +82,7 @@ export async function takeRun<Kind extends RunKind>(options: RunOptions<Kind>): 
   const place = { stream: options.stream.name, kind: options.kind }
   try {
     const lease = await takeLease(connection.client, place, options.silenceMs)
-    if (lease !== null) {
-      await options.beforeRun(connection.client)
-      return await startRun(connection, options, lease)
-    }
+    if (lease !== null) return await startRun(connection, options, lease)
     const busy = await leaseHolder(connection.client, place)
     connection.release()
     return { busy }
@@ -96,33 +95,38 @@ export async function takeRun<Kind extends RunKind>(options: RunOptions<Kind>): 
 async function startRun<Kind extends RunKind>(
   connection: Connection,
   options: RunOptions<Kind>,
-  taken: Lease,
+  lease: Lease,
 ): Promise<Run<Kind>> {
-  const { needs, backfill } = options
+  const { needs } = options
   const { client } = connection
-  // Before the run gets its line in the ledger, so that a backfill that was cancelled meanwhile leaves no line.
-  const from = backfill === null ? null : await takeUpBackfill(client, backfill)
-  const { runId, startedAt, state: found, ...before } = await beginRun(client, taken, from?.position ?? null)
-  const lease: RunLease = { ...taken, runId }
-  const { state, beginsAnew } = await mendLocalChanges(client, lease, found, { ...options, ...before })
+  const { runId } = lease
+  const { from, begun } = await beginLine(client, options, lease)
+  const { line, state: found, ...before } = begun
+  const { startedAt } = found
+  const noteLine = () => line.note(client)
+  const { state, beginsAnew } = await mendLocalChanges(client, lease, found, {
+    ...options,
+    ...before,
+    noteLine,
+  })
   // If the position went back, nothing above it counts as read.
   const live = { position: state.position, unread: beginsAnew ? null : before.unread }
-  const positions = needs.position(lease, from ?? live, backfill ?? '')
+  const positions = needs.position(lease, from ?? live, options.backfill ?? '')
   const totals = noTotals(positions.start)
   const recorder = startRecorder({
     ...options,
     ...{
       runId,
       startedAt,
+      noteLine: () => line.note(options.pool),
       isFirst: before.isFirst || beginsAnew,
       versionField: state.versionField,
       from: from ?? live,
     },
     waitsFor: () => options.waitsFor(options.stream.service),
   })
-  const key = { field: state.keyField }
-  const mirrored = { stream: versionedBy(options.stream, state.versionField) }
-  const writers = openRunWriters({ ...options, runId }, positions, totals, recorder)
+  const mirrored = mirroredAs(options.stream, state)
+  const writers = openRunWriters({ ...options, runId, noteRun: line.note }, positions, totals, recorder)
   const session = openSession(client, lease, writers.settled)
   const seenKeys = openSeenKeysTable(client)
   const silence = keepSpeaking(() => session.alone(() => client.query('select')), options.silenceMs)
@@ -133,21 +137,15 @@ async function startRun<Kind extends RunKind>(
       commit: (page, to, { into, unread = null } = {}) =>
         into
           ? writers.of(into.stream, () => into.keyField).write(page, null)
-          : writers.of(mirrored.stream, () => key.field).write(page, to, unread),
+          : writers.of(mirrored.stream, () => mirrored.keyField).write(page, to, unread),
     },
-    findings: openFindings(
-      session,
-      options.stream,
-      (field) => {
-        key.field = field
-      },
-      (field) => {
-        mirrored.stream = versionedBy(mirrored.stream, field)
-      },
-    ),
+    findings: openFindings(session, options.stream, mirrored.onKeyField, mirrored.onVersionField),
     progress: recorder,
     finish: (end) =>
-      finish({ connection, options, session, positions, totals, writers, seenKeys, silence, recorder }, end),
+      finish(
+        { connection, options, session, line, positions, totals, writers, seenKeys, silence, recorder },
+        end,
+      ),
   }
   const parts: RunParts = {
     ...options,
@@ -158,6 +156,7 @@ async function startRun<Kind extends RunKind>(
     positions,
     seenKeys,
     startedAt,
+    noteLine,
     onMarked: (rows) => {
       totals.markedDeleted += rows
       recorder.marked(options.stream.name, rows)
@@ -169,11 +168,40 @@ async function startRun<Kind extends RunKind>(
   return { ...core, ...needs.roles(parts) }
 }
 
-export const positionOf = ({ session, positions, onRetreat }: RunParts): Position => ({
+/** The stream as far as its key and row version are known, which the run may find out. */
+function mirroredAs(stream: Stream, { keyField, versionField }: StreamState) {
+  const mirrored = {
+    stream: versionedBy(stream, versionField),
+    keyField,
+    onKeyField(field: string) {
+      mirrored.keyField = field
+    },
+    onVersionField(field: string) {
+      mirrored.stream = versionedBy(mirrored.stream, field)
+    },
+  }
+  return mirrored
+}
+
+/** That a run could not begin leaves no line. */
+async function beginLine(client: PoolClient, options: RunOptions<RunKind>, lease: Lease) {
+  const { backfill, beforeRun } = options
+  try {
+    await beforeRun(client)
+    const from = backfill === null ? null : await takeUpBackfill(client, backfill)
+    return { from, begun: await beginRun(client, lease, from?.position ?? null) }
+  } catch (error) {
+    await forgetRun(client, lease).catch(() => {})
+    throw error
+  }
+}
+
+export const positionOf = ({ session, positions, noteLine, onRetreat }: RunParts): Position => ({
   start: positions.start,
   unread: positions.unread,
   retreat: (reason, to) =>
     session.afterWrites(async () => {
+      await noteLine()
       await positions.retreat(session.client, reason, to)
       onRetreat(to)
     }),
@@ -191,7 +219,7 @@ const noTotals = (position: bigint): RunTotals => ({
 })
 
 function openRunWriters(
-  options: RunOptions<RunKind> & { readonly runId: string },
+  options: RunOptions<RunKind> & { readonly runId: string; readonly noteRun: RunLine['note'] },
   positions: PositionStore,
   totals: RunTotals,
   recorder: RunRecorder,
@@ -215,6 +243,7 @@ type Ending = {
   readonly connection: Connection
   readonly options: RunOptions<RunKind>
   readonly session: RunSession
+  readonly line: RunLine
   readonly positions: PositionStore
   readonly totals: RunTotals
   readonly writers: Writers
@@ -237,7 +266,7 @@ async function finish(ending: Ending, end: RunEnd): Promise<void> {
       const isIdle = end.status === 'done' && hasChangedNothing(totals, positions.start)
       await writers.flushDictionaries(pool, isIdle)
       await positions.end(pool, end)
-      await endRun(pool, session.lease, totals, { ...end, isIdle, steps: recorder.steps(end) })
+      await endRun(pool, session.lease, ending.line, totals, { ...end, isIdle, steps: recorder.steps(end) })
       if (!isIdle) await options.afterChange(stream.name)
     } finally {
       await seenKeys

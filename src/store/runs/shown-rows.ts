@@ -273,6 +273,7 @@ function markingOf(parts: RunParts): Pick<ShownRows, 'clock' | 'markGone'> {
       return rows[0]?.at ?? 'now'
     },
     async markGone(gone, askedAt) {
+      await session.afterWrites(parts.noteLine)
       const marked = await session.fencedAfterWrites(async () => {
         const tableSchema = await readTableSchema(client, stream)
         if (!tableSchema) return 0

@@ -7,7 +7,7 @@ import { foldName } from '../schema/column-names.ts'
 import { type Column, qualified, readTableSchema } from '../schema/table-schema.ts'
 import { zoneSuffix } from '../types/timestamptz.ts'
 import { distrustedHash } from '../writing/difference-sql.ts'
-import type { RunLease } from './lease.ts'
+import type { Lease } from './lease.ts'
 import { readFromBeginning } from './positions.ts'
 
 type Zones = { readonly timeZone: string; readonly fieldZones: Readonly<Record<string, string>> }
@@ -34,7 +34,7 @@ function zoneOf({ field }: Column, { timeZone, fieldZones }: Zones): string {
  */
 export async function rereadInZones(
   client: ClientBase,
-  lease: RunLease,
+  lease: Lease,
   stream: MirroredStream,
   timeZone: string,
 ): Promise<boolean> {

@@ -69,6 +69,8 @@ export const runTable = tidemark.table(
     isIdle: boolean('is_idle').notNull().default(false),
     /** How many runs in a row this line stands for. */
     polls: integer('polls').notNull().default(1),
+    /** The last of them; empty: this line's own run. */
+    lastId: int8('last_id'),
     /**
      * Its steps, as `[{what, from, to, requests, records, waitedMs, waits}]` in milliseconds since it began; empty for a very short run.
      */

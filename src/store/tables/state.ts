@@ -149,6 +149,10 @@ export const leaseTable = tidemark.table(
     holderPid: integer('holder_pid'),
     /** Advisory lock that shows that this run is alive; different for each run. */
     holderKey: int8('holder_key'),
+    /** That run, as `{id, kind, host, pid, at}`. A run that finds nothing gets no line of its own in `run`. */
+    run: jsonb('run'),
+    /** The run before it, which may have been killed. */
+    runBefore: jsonb('run_before'),
   },
   (table) => [primaryKey({ columns: [table.stream, table.lane] })],
 )

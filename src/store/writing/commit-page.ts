@@ -99,6 +99,8 @@ export type CommitContext = {
   readonly returns: MergeReturns
   /** In which date-times without an offset are read. */
   readonly timeZone: string
+  /** Makes the run's line in the ledger: before a page writes anything. */
+  readonly noteRun: (client: ClientBase) => Promise<void>
   readonly log: Logger
 }
 
@@ -169,7 +171,7 @@ export async function commitQuickly(
     if (!hasBegun) {
       const left = await leaveUnchanged(client, context, page, ending)
       if (left) return left
-      await client.query(begin())
+      await client.query(await begin())
     }
     return await end(client, context, page, ending)
   })
@@ -204,13 +206,13 @@ async function writeQuickly(
     sharesRows,
     mustMerge,
     begin,
-  }: Parameters<typeof commitQuickly>[3] & { readonly begin: () => string },
+  }: Parameters<typeof commitQuickly>[3] & { readonly begin: () => Promise<string> },
 ): Promise<Merged> {
   const mayInsert =
     !mustMerge && !encoded.areOnlyHashes && returns === 'counts' && tableSchema.history === null
-  const insert = async (copies: Copies, rows: readonly Row[], beginning: () => string | null) => {
+  const insert = async (copies: Copies, rows: readonly Row[], beginning: () => Promise<string> | null) => {
     await turn.mayCopy()
-    await insertRows(client, tableSchema, { copies, rows }, beginning()).catch((cause) => {
+    await insertRows(client, tableSchema, { copies, rows }, await beginning()).catch((cause) => {
       throw isAboutInserting(cause) ? new TryAgain('insert refused', { cause }) : cause
     })
     turn.hasCopied()
@@ -221,7 +223,7 @@ async function writeQuickly(
   if (!isSmall) await prepareStaging(client, tableSchema)
   if (returns === 'differences') {
     // A row that somebody changed here without a trace shows only when it is compared with the whole record (P16).
-    await stageRows(client, encoded.all, begin())
+    await stageRows(client, encoded.all, await begin())
     await turn.take()
     return await mergePage(client, tableSchema, {
       returns,
@@ -231,14 +233,14 @@ async function writeQuickly(
   }
   await turn.mayRead()
   if (sharesRows()) await turn.take()
-  if (!isSmall) await client.query(begin())
+  if (!isSmall) await client.query(await begin())
   const news = await probeRows(client, tableSchema, encoded, page.readAtMs)
   const { indexes } = news
   if (indexes.length === 0) return nothingMerged
   if (encoded.areOnlyHashes) throw new TryAgain('rows wanted')
   if (isSmall) {
     await prepareStaging(client, tableSchema)
-    await client.query(begin())
+    await client.query(await begin())
   }
   if (mayInsert && news.areAllNew) {
     const rows = indexes.map((index) => encoded.rows[index] as Row)
@@ -259,7 +261,7 @@ export async function commitWithoutRows(
     const ending = { merged: nothingMerged, rejected: [], columnsVersion: null }
     const left = await leaveUnchanged(client, context, page, ending)
     if (left) return left
-    await client.query(begin())
+    await client.query(await begin())
     return await end(client, context, page, ending)
   })
 }
@@ -276,7 +278,7 @@ export async function commitCarefully(
 ): Promise<{ readonly committed: Committed; readonly table: Table; readonly encoded: EncodedPage | null }> {
   return await retryOnLockTimeout(client, `mirror.${context.stream.name}`, 'change the columns of', () =>
     orRollBack(client, context, async (begin) => {
-      await client.query(begin())
+      await client.query(await begin())
       const changed = growth ? await grow(client, context, { table, growth, settledColumns }) : table
       await prepareStaging(client, changed.tableSchema, false)
       const { returns } = context
@@ -346,12 +348,13 @@ async function end(
 /** `begin` is what begins the transaction. Until it is asked for there is nothing to roll back. */
 async function orRollBack<Result>(
   client: ClientBase,
-  { timeZone }: Pick<CommitContext, 'timeZone'>,
-  work: (begin: () => string) => Promise<Result>,
+  { timeZone, noteRun }: Pick<CommitContext, 'timeZone' | 'noteRun'>,
+  work: (begin: () => Promise<string>) => Promise<Result>,
 ): Promise<Result> {
   let hasBegun = false
   try {
-    return await work(() => {
+    return await work(async () => {
+      await noteRun(client)
       hasBegun = true
       return `${beginSql(timeZone)}; `
     })
