@@ -3,7 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Pin, PinnedRecords, WentBack } from '../../sync/ports/store.ts'
-import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { qualified, type TableSchema } from '../schema/table-schema.ts'
 import { distrustedHash, isRewoundSql } from '../writing/difference-sql.ts'
 import { fenceRuns, type Lease } from './lease.ts'
 import { isLivingSql, isShownSql, readFromBeginning } from './positions.ts'
@@ -37,11 +37,16 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
   const { stream } = lease
   const withTable = <Result>(otherwise: Result, work: (table: Pinnable) => Promise<Result>) =>
     fenced(async () => {
-      const table = pinnableOf(await readTableSchema(client, parts.stream))
+      const table = pinnableOf(await parts.tableSchema())
       return table ? await work(table) : otherwise
     })
   return {
-    known: () => withTable({ pins: [], top: null }, (table) => knownPins(client, stream, table)),
+    // Not fenced: a pin whose row went on tells nothing, whoever finds that.
+    known: () =>
+      session.alone(async () => {
+        const table = pinnableOf(await parts.tableSchema())
+        return table ? await knownPins(client, stream, table) : { pins: [], top: null }
+      }),
     pinWithin: (ranges) =>
       withTable(undefined, async ({ table, key, version, isKnown }) => {
         const newest = (isWanted: string) =>
@@ -120,39 +125,48 @@ async function epochOfAnother(client: ClientBase, stream: string, shownForMs: nu
 
 async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
   const { key, version, isKnown, tableSchema } = table
-  await client.query(
-    `delete from tidemark.pinned_record as pinned
-     where stream = $1 and not exists (
-       select from ${table.table} as mine
-       where ${key} = pinned.key::${tableSchema.key.type} and ${version} = pinned.version and ${isKnown}
-     )`,
-    [stream],
-  )
   const { rows } = await client.query<{
-    key: string
+    key: string | null
     version: string
     looked: Date | null
     lost: Date | null
     isLiving: boolean
+    top: string | null
   }>(
-    `select pinned.key, pinned.version::text, looked_at as looked, lost_since as lost, ${isLivingSql} as "isLiving"
-     from tidemark.pinned_record as pinned
-     join ${table.table} as mine on ${key} = pinned.key::${tableSchema.key.type}
-     where stream = $1 order by pinned.version desc`,
+    `with known as materialized (
+       select pinned.key, pinned.version, looked_at as looked, lost_since as lost, ${isLivingSql} as "isLiving"
+       from tidemark.pinned_record as pinned
+       join ${table.table} as mine on ${key} = pinned.key::${tableSchema.key.type} and ${version} = pinned.version and ${isKnown}
+       where stream = $1
+     ), gone as (
+       delete from tidemark.pinned_record as pinned
+       where stream = $1 and not exists (select from known where known.key = pinned.key and known.version = pinned.version)
+     )
+     select known.key, known.version::text as version, looked, lost, "isLiving", top.version::text as top
+     from (values (true)) as always
+     left join (
+       select ${version} as version from ${table.table} as mine
+       where ${version} is not null and ${isKnown} order by ${version} desc limit 1
+     ) as top on true
+     left join known on true
+     order by known.version desc`,
     [stream],
   )
-  const { rows: highest } = await client.query<{ version: string }>(
-    `select ${version}::text as version from ${table.table} as mine
-     where ${version} is not null and ${isKnown} order by ${version} desc limit 1`,
+  const pins = rows.flatMap((row) =>
+    row.key === null
+      ? []
+      : [
+          {
+            key: row.key,
+            version: BigInt(row.version),
+            lookedAt: row.looked,
+            lostSince: row.lost,
+            isMarked: !row.isLiving,
+          },
+        ],
   )
-  const pins = rows.map((row) => ({
-    key: row.key,
-    version: BigInt(row.version),
-    lookedAt: row.looked,
-    lostSince: row.lost,
-    isMarked: !row.isLiving,
-  }))
-  return { pins, top: highest[0] ? BigInt(highest[0].version) : null }
+  const top = rows[0]?.top ?? null
+  return { pins, top: top === null ? null : BigInt(top) }
 }
 
 async function note(

@@ -6,6 +6,7 @@ import type { Logger } from '../../log.ts'
 import { type RunKind, type ServiceName, type Stream, versionedBy } from '../../streams/catalog.ts'
 import type { Busy, Position, Run, RunCore, RunEnd, RunRoles, StreamState } from '../../sync/ports/store.ts'
 import type { RelatedOptions } from '../book/related.ts'
+import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
 import type { PositionStore } from '../writing/commit-page.ts'
 import type { Dictionary } from '../writing/dictionary.ts'
@@ -69,6 +70,8 @@ export type RunParts = {
   readonly related: RelatedOptions
   readonly positions: PositionStore
   readonly seenKeys: SeenKeysTable
+  /** The table of the stream, as it was when this run last wrote rows; null: there is none yet. */
+  tableSchema(): Promise<TableSchema | null>
   /** When the run began, by the clock of Postgres. */
   readonly startedAt: Date
   /** Before it writes what belongs to the run. */
@@ -97,12 +100,10 @@ async function startRun<Kind extends RunKind>(
   options: RunOptions<Kind>,
   lease: Lease,
 ): Promise<Run<Kind>> {
-  const { needs } = options
   const { client } = connection
   const { runId } = lease
   const { from, begun } = await beginLine(client, options, lease)
   const { line, state: found, ...before } = begun
-  const { startedAt } = found
   const noteLine = () => line.note(client)
   const { state, beginsAnew } = await mendLocalChanges(client, lease, found, {
     ...options,
@@ -111,13 +112,13 @@ async function startRun<Kind extends RunKind>(
   })
   // If the position went back, nothing above it counts as read.
   const live = { position: state.position, unread: beginsAnew ? null : before.unread }
-  const positions = needs.position(lease, from ?? live, options.backfill ?? '')
+  const positions = options.needs.position(lease, from ?? live, options.backfill ?? '')
   const totals = noTotals(positions.start)
   const recorder = startRecorder({
     ...options,
     ...{
       runId,
-      startedAt,
+      startedAt: found.startedAt,
       noteLine: () => line.note(options.pool),
       isFirst: before.isFirst || beginsAnew,
       versionField: state.versionField,
@@ -126,7 +127,9 @@ async function startRun<Kind extends RunKind>(
     waitsFor: () => options.waitsFor(options.stream.service),
   })
   const mirrored = mirroredAs(options.stream, state)
-  const writers = openRunWriters({ ...options, runId, noteRun: line.note }, positions, totals, recorder)
+  const table = rememberTable(client, () => mirrored.stream)
+  const written = { runId, noteRun: line.note, onPage: table.forget }
+  const writers = openRunWriters({ ...options, ...written }, positions, totals, recorder)
   const session = openSession(client, lease, writers.settled)
   const seenKeys = openSeenKeysTable(client)
   const silence = keepSpeaking(() => session.alone(() => client.query('select')), options.silenceMs)
@@ -155,7 +158,8 @@ async function startRun<Kind extends RunKind>(
     session,
     positions,
     seenKeys,
-    startedAt,
+    tableSchema: table.read,
+    startedAt: found.startedAt,
     noteLine,
     onMarked: (rows) => {
       totals.markedDeleted += rows
@@ -165,7 +169,22 @@ async function startRun<Kind extends RunKind>(
       totals.position = to
     },
   }
-  return { ...core, ...needs.roles(parts) }
+  return { ...core, ...options.needs.roles(parts) }
+}
+
+/** A run asks for the same again and again. */
+function rememberTable(client: ClientBase, streamNow: () => Stream) {
+  let known: TableSchema | null = null
+  return {
+    async read() {
+      const stream = streamNow()
+      if (known?.stream !== stream) known = await readTableSchema(client, stream)
+      return known
+    },
+    forget() {
+      known = null
+    },
+  }
 }
 
 /** The stream as far as its key and row version are known, which the run may find out. */
@@ -219,7 +238,11 @@ const noTotals = (position: bigint): RunTotals => ({
 })
 
 function openRunWriters(
-  options: RunOptions<RunKind> & { readonly runId: string; readonly noteRun: RunLine['note'] },
+  options: RunOptions<RunKind> & {
+    readonly runId: string
+    readonly noteRun: RunLine['note']
+    readonly onPage: () => void
+  },
   positions: PositionStore,
   totals: RunTotals,
   recorder: RunRecorder,
@@ -235,6 +258,7 @@ function openRunWriters(
       totals.newlyQuarantined += newlyQuarantined
       if (position !== null && position > totals.position) totals.position = position
       recorder.committed(table, outcome)
+      options.onPage()
     },
   })
 }

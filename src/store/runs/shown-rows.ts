@@ -12,10 +12,10 @@ import type { RunParts } from './run.ts'
 
 /** Null where keys are no whole numbers, or there is no table yet. */
 const asking =
-  ({ session, stream }: RunParts) =>
+  ({ session, tableSchema }: RunParts) =>
   <Row extends pg.QueryResultRow>(sql: (table: Keyed) => string, values: readonly unknown[]) =>
     session.alone(async () => {
-      const keyed = keyedBy(await readTableSchema(session.client, stream))
+      const keyed = keyedBy(await tableSchema())
       return keyed ? (await session.client.query<Row>(sql(keyed), [...values])).rows : null
     })
 
@@ -188,7 +188,7 @@ function ranksOf(parts: RunParts): Pick<ShownRows, 'ranksAgree' | 'ranksDiffer'>
   return {
     async ranksAgree() {
       await session.fencedAfterWrites(async () => {
-        const keyed = keyedBy(await readTableSchema(client, stream))
+        const keyed = keyedBy(await parts.tableSchema())
         if (keyed === null) return
         await client.query(
           `update tidemark.stream
