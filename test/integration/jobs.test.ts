@@ -158,8 +158,9 @@ describeJobs('the jobs', (openIn) => {
     const stream = new PassThrough()
     const run: Run = async (request) => outcomeOf(request)
     const log = openLog({ level: 'warn', stream })
-    await start(run, { ...plannedBy([every('assignment', 1_000)]), log })
-    await start(run, { ...plannedBy([every('assignment_note', 1_000)]), log })
+    const more = { canaries: often, log }
+    await start(run, { ...plannedBy([every('assignment', 1_000)]), ...more })
+    await start(run, { ...plannedBy([every('assignment_note', 1_000)]), ...more })
     let told = ''
     const isTold = () => {
       told += String(stream.read() ?? '')

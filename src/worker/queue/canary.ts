@@ -46,15 +46,17 @@ export type WatchOptions = {
   readonly log: Logger
 }
 export type QueueWatch = {
-  /** A consumer met this, so the next look does not rely on what was taken before. */
-  doubt(error: Error): void
+  /** A consumer met this, or what should have come through did not: the next look does not rely on what was taken before. */
+  doubt(error: Error | null): void
   close(): void
 }
 
 /** A consumer that takes nothing is noticed within twice the rhythm. */
 export const queueRhythmMs = 40_000
 const defaultEveryMs = 5_000
-/** So many times in a row, one each rhythm, other workers may take what was added for a consumer. */
+/** The next one comes sooner when another worker took what was added for a consumer. */
+const passedOverMs = 15_000
+/** So many times in a row others may do so. */
 const mostTimes = 20
 /** More than the consumer of one worker takes at once. */
 const many = 16
@@ -94,7 +96,8 @@ function openChecks(rhythmMs: number, log: Logger) {
       throw notTaken(consumer, nowMs - last.atMs, silentMs(workedMs(consumer)), cause)
     }
     const times = passedOver.get(consumer) ?? 0
-    if (!sent.get(consumer)?.isAdded && (isDoubted || nowMs - workedMs(consumer) >= rhythmMs)) {
+    const restMs = times > 0 ? Math.min(rhythmMs, passedOverMs) : rhythmMs
+    if (!sent.get(consumer)?.isAdded && (isDoubted || nowMs - workedMs(consumer) >= restMs)) {
       await goOnIfPaused(consumer, log)
       await addCanaries(consumer, sent, times >= mostTimes / 2 ? many : 1)
     }
@@ -139,7 +142,7 @@ export function watchQueue(options: WatchOptions): QueueWatch {
   return {
     doubt(error) {
       isDoubted = true
-      met = { error, atMs: performance.now() }
+      if (error) met = { error, atMs: performance.now() }
     },
     close: () => closing.abort(),
   }

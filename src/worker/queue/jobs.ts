@@ -72,7 +72,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     consumers: workers,
     async ping() {
       await queue.ping()
-      await planner.keep()
+      if (!(await planner.keep())) watch?.doubt(null)
     },
     async prepare() {
       await queue.prepare()

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { DelayedError } from 'bullmq'
 import type { Logger } from '../../log.ts'
 import type { Cause } from '../../streams/catalog.ts'
+import { withTimeout } from '../../util/waiting.ts'
 import {
   type Asked,
   longestPauseMs,
@@ -67,6 +68,8 @@ export type PlannerOptions = {
   /** True when it has to wait for a part that does not work; whoever says so asks for it again later. */
   readonly mustWait: (request: QueuedRun) => boolean
   readonly slots: Readonly<Record<QueueName, number>>
+  /** A plan is nobody's for longer: the next worker to take it may have a Postgres that answers. */
+  readonly longestPlanMs?: number
   /** Of all workers the same. */
   readonly schedules: readonly unknown[]
   readonly log: Logger
@@ -74,23 +77,25 @@ export type PlannerOptions = {
 export type Planner = {
   /** Works on the job. Ends with an error by which BullMQ knows that the job goes on later; a second plan ends at once. */
   plan(job: unknown, token: string | undefined): Promise<void>
-  /** Sees to it that there is a plan and that it comes round. */
-  keep(): Promise<void>
+  /** Sees to it that there is a plan and that it comes round. False: it should have come, so jobs may not get through. */
+  keep(): Promise<boolean>
   /** Plans at once. */
   planNow(): Promise<void>
 }
 
 export const planName = 'plan'
+const usualLongestPlanMs = 10_000
 /** While Postgres is away. */
 const awayPauseMs = 5_000
+const lateMs = longestPauseMs + 3_000
 const longestRoundMs = 2 * longestPauseMs
-/** When the schedules were others at so many plans in a row, a worker of this database has other settings. */
+/** When so many plans in a row went by other schedules, a worker of this database has other settings. */
 const contestedPlans = 3
 const contested =
   'Another worker of this database has other schedules. All need the same STREAMS, SCHEDULE_…, LOOKBACK, RELATED and TRACKING_BASE_URL'
 
 export function openPlanner(options: PlannerOptions): Planner {
-  const { queue, log } = options
+  const { queue, longestPlanMs = usualLongestPlanMs, log } = options
   const settings = createHash('sha256').update(JSON.stringify(options.schedules)).digest('hex').slice(0, 12)
   let contestedInARow = 0
   let seen: { readonly round: number | undefined; readonly atMs: number } | null = null
@@ -112,8 +117,7 @@ export function openPlanner(options: PlannerOptions): Planner {
     async plan(given, token) {
       const job = given as PlanJob
       if (job.id !== planName) return
-      noteSettings(job.data)
-      const next = await planOnce(options, job.data).catch((error) => {
+      const next = await withTimeout(longestPlanMs, planOnce(options, job.data)).catch((error) => {
         log.debug({ err: error }, 'nobody knows what is due while Postgres does not answer')
         return { data: job.data, pauseMs: awayPauseMs }
       })
@@ -123,15 +127,24 @@ export function openPlanner(options: PlannerOptions): Planner {
     },
     async keep() {
       const job = await planJob()
-      if (job === null) return await make()
+      if (job === null) {
+        await make()
+        return true
+      }
       const { round } = job.data
-      if (seen === null || seen.round !== round) seen = { round, atMs: performance.now() }
-      if (performance.now() - seen.atMs < longestRoundMs) return
-      log.info('the plan of runs did not come round and is taken up again')
-      seen = null
-      if (await job.isDelayed()) return await job.promote()
-      // One that a worker holds cannot be removed; when that worker is gone, BullMQ gives it to another one.
-      await job.remove().then(make, () => {})
+      if (seen === null || seen.round !== round) {
+        seen = { round, atMs: performance.now() }
+        noteSettings(job.data)
+      }
+      const forMs = performance.now() - seen.atMs
+      if (forMs >= longestRoundMs) {
+        log.info('the plan of runs did not come round and is taken up again')
+        seen = null
+        if (await job.isDelayed()) await job.promote()
+        // One that a worker holds cannot be removed; when that worker is gone, BullMQ gives it to another one.
+        else await job.remove().then(make, () => {})
+      }
+      return forMs < lateMs
     },
     async planNow() {
       const job = await planJob()

@@ -1,0 +1,126 @@
+// The one plan of a deployment, whatever becomes of it: a Postgres that does not answer, a plan that does not come round, a second plan.
+
+import { DelayedError } from 'bullmq'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { openPlanner, type PlannerOptions, planName } from '../../src/worker/queue/planner.ts'
+import { quietLog } from '../support/database.ts'
+import { plannedBy } from '../support/planned.ts'
+
+const plannedEvery = plannedBy([{ stream: 'assignment', kind: 'incremental', schedule: { everyMs: 30_000 } }])
+
+/** A plan in a queue that is only noted. */
+function openTestPlanner(more: Partial<PlannerOptions> = {}) {
+  const calls: string[] = []
+  const job = {
+    id: planName,
+    data: {} as object,
+    isDelayed: async () => true,
+    promote: async () => void calls.push('promoted'),
+    remove: async () => void calls.push('removed'),
+    async updateData(data: object) {
+      job.data = data
+    },
+    moveToDelayed: async (atMs: number) => void calls.push(`in ${Math.round((atMs - Date.now()) / 1_000)} s`),
+  }
+  const there: { job: typeof job | null } = { job }
+  const planner = openPlanner({
+    queue: {
+      requestRun: async ({ stream, kind }) => void calls.push(`${stream}/${kind}`),
+      countsOf: async () => ({ waiting: 0, active: 0 }),
+      forPlan: {
+        add: async (name) => void calls.push(`added ${name}`),
+        getJob: async () => there.job ?? undefined,
+      },
+    },
+    ...plannedEvery,
+    ...{ mustWait: () => false, slots: { polls: 6, loads: 3 }, log: quietLog },
+    ...more,
+  })
+  return { planner, calls, job, there }
+}
+
+describe('the plan', () => {
+  beforeEach(() => void vi.useFakeTimers({ now: Date.UTC(2026, 0, 1, 12, 0, 5) }))
+  afterEach(() => void vi.useRealTimers())
+
+  it('releases what is due, and comes again when the next run is', async () => {
+    const { planner, calls, job } = openTestPlanner()
+    await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    expect(calls).toEqual(['assignment/incremental', 'in 15 s'])
+    vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, 20))
+    await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    expect(calls.slice(2)).toEqual(['in 10 s'])
+  })
+
+  it('is left to others by a worker whose Postgres does not answer, and forgets nothing', async () => {
+    const { planner, calls, job } = openTestPlanner({
+      look: () => new Promise(() => {}),
+      longestPlanMs: 20,
+    })
+    job.data = { throughMs: 7 }
+    await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    expect(calls).toEqual(['in 5 s'])
+    expect(job.data).toMatchObject({ throughMs: 7 })
+  })
+
+  it('is not known to be over until all was added', async () => {
+    const { planner, job } = openTestPlanner({
+      queue: {
+        requestRun: () => Promise.reject(new Error('the queue is full')),
+        countsOf: async () => ({ waiting: 0, active: 0 }),
+        forPlan: { add: async () => {}, getJob: async () => job },
+      },
+    })
+    await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    expect(job.data).not.toHaveProperty('throughMs')
+  })
+
+  it('is one: a second one ends', async () => {
+    const { planner, calls, job } = openTestPlanner()
+    await planner.plan({ ...job, id: 'another' }, 'token')
+    expect(calls).toEqual([])
+  })
+
+  it('is made where it is not, and taken up where it does not come round', async () => {
+    const { planner, calls, job, there } = openTestPlanner()
+    there.job = null
+    expect(await planner.keep()).toBe(true)
+    expect(calls).toEqual([`added ${planName}`])
+    there.job = job
+    expect(await planner.keep()).toBe(true)
+    vi.advanceTimersByTime(20_000)
+    expect(await planner.keep()).toBe(false)
+    expect(calls).toHaveLength(1)
+    vi.advanceTimersByTime(10_000)
+    await planner.keep()
+    expect(calls.slice(1)).toEqual(['promoted'])
+    job.isDelayed = async () => false
+    expect(await planner.keep()).toBe(true)
+    vi.advanceTimersByTime(30_000)
+    await planner.keep()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(calls.slice(2)).toEqual(['removed', `added ${planName}`])
+  })
+
+  it('that goes by other schedules for three times in a row is told once', async () => {
+    const warned: string[] = []
+    const log = Object.assign(Object.create(quietLog), { warn: (text: string) => void warned.push(text) })
+    const { planner, job } = openTestPlanner({ log })
+    for (const settings of ['a', 'a', undefined, 'a', 'a', 'a', 'a', 'a']) {
+      job.data = { round: Math.random(), ...(settings && { settings }) }
+      await planner.keep()
+      await planner.keep()
+    }
+    expect(warned).toEqual([expect.stringContaining('All need the same STREAMS')])
+  })
+
+  it('that comes round is left alone', async () => {
+    const { planner, calls, job } = openTestPlanner()
+    for (let round = 1; round <= 5; round++) {
+      job.data = { round }
+      expect(await planner.keep()).toBe(true)
+      vi.advanceTimersByTime(15_000)
+    }
+    expect(calls).toEqual([])
+  })
+})
