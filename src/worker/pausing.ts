@@ -3,7 +3,7 @@
 import type { RunKind, RunRequest } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 
-type Hooks = { readonly signal: AbortSignal }
+type Hooks = { readonly signal: AbortSignal; readonly isJustPlanned: boolean }
 
 const lookEveryMs = 1_000
 
@@ -15,7 +15,8 @@ export async function runUnlessPaused<RunHooks extends Hooks>(
   run: (hooks: RunHooks) => Promise<RunOutcome | null>,
 ): Promise<RunOutcome | null> {
   const { stream, kind, cause } = request
-  if (await isPaused(stream)) return cause === 'operator' ? await run(hooks) : leftAlone(stream, kind)
+  if (!hooks.isJustPlanned && (await isPaused(stream)))
+    return cause === 'operator' ? await run(hooks) : leftAlone(stream, kind)
   const paused = new AbortController()
   let isLooking = false
   const look = async () => {
