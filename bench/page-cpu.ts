@@ -16,7 +16,7 @@ import { fieldsOf } from './static-records.ts'
 import { unlikeRecord } from './unlike-records.ts'
 
 const recordCount = 2_000
-const rounds = 60
+const rounds = 45
 // Until the engine has compiled what is called often.
 const firstRounds = 20
 

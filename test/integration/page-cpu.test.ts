@@ -7,16 +7,24 @@ import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 
 const program = fileURLToPath(new URL('../../bench/page-cpu.ts', import.meta.url))
-// It takes 0.70 to 1.05 of them, depending on the processor, also on a machine with ten programs to a processor. Parsing the records takes 3.6.
-const mostTurns = 1.25
+// They take 0.65 to 1.05 and 1.3 to 1.5 of them, depending on the processor, also on a machine with ten programs to a processor. Parsing the
+// records takes 3.6 and 4.
+const most = [
+  { kind: 'recorded', mostTurns: 1.25 },
+  { kind: 'unlike', mostTurns: 2 },
+]
 
-it('a page is taken from its bytes to those of COPY within its time', { timeout: 120_000 }, async () => {
-  let leastTurns = Number.POSITIVE_INFINITY
-  for (let measured = 0; measured < 3 && leastTurns >= mostTurns; measured++) {
-    const { stdout } = await promisify(execFile)(process.execPath, [program])
-    const { turns, plainBytes, pageBytes } = JSON.parse(stdout)
-    expect(plainBytes / pageBytes).toBeGreaterThan(0.4)
-    leastTurns = Math.min(leastTurns, turns)
-  }
-  expect(leastTurns).toBeLessThan(mostTurns)
-})
+it.each(most)(
+  'a page of $kind records is taken from its bytes to those of COPY within its time',
+  { timeout: 120_000 },
+  async ({ kind, mostTurns }) => {
+    let leastTurns = Number.POSITIVE_INFINITY
+    for (let measured = 0; measured < 3 && leastTurns >= mostTurns; measured++) {
+      const { stdout } = await promisify(execFile)(process.execPath, [program, kind])
+      const { turns, plainBytes, pageBytes } = JSON.parse(stdout)
+      expect(plainBytes / pageBytes).toBeGreaterThan(0.4)
+      leastTurns = Math.min(leastTurns, turns)
+    }
+    expect(leastTurns).toBeLessThan(mostTurns)
+  },
+)
