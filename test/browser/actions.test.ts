@@ -61,7 +61,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
   const press = (page: Page, name: string) => page.getByRole('button', { name }).click()
   /** What the page says after an action; it is whole then, and can be left. */
   async function expectTold(page: Page, text: string | RegExp): Promise<void> {
-    await expect.poll(() => page.locator('.message').innerText(), inTime).toMatch(text)
+    await expect.poll(() => page.locator('.message').innerText()).toMatch(text)
     await page.waitForLoadState()
   }
   /** In both themes; what keeps people out on a narrow page does so on a wide one. */
@@ -96,14 +96,14 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await press(page, 'Reconcile')
       await expectTold(page, 'the reconcile run was requested')
       const reconciles = () => rows(`select from tidemark.run where kind = 'reconcile' and status = 'done'`)
-      await expect.poll(async () => (await reconciles()).length, inTime).toBeGreaterThan(0)
+      await expect.poll(async () => (await reconciles()).length).toBeGreaterThan(0)
 
       await page.getByRole('link', { name: 'Pause' }).click()
       await expectNoBarriers(page)
       await page.getByLabel('Reason').fill('a test <b>of ours</b>')
       await press(page, 'Pause')
       await expectTold(page, 'is paused')
-      await expect.poll(() => page.getByRole('main').innerText(), inTime).toContain('a test <b>of ours</b>')
+      await expect.poll(() => page.getByRole('main').innerText()).toContain('a test <b>of ours</b>')
       await press(page, 'Resume')
       await expectTold(page, 'is read again')
 
@@ -201,10 +201,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await press(page, 'Mark 10 rows as deleted')
       await expectTold(page, /0 marked deleted|has begun/)
       await expect
-        .poll(
-          () => rows(`select blocked_deletions from tidemark.stream where name = 'assignment_note'`),
-          inTime,
-        )
+        .poll(() => rows(`select blocked_deletions from tidemark.stream where name = 'assignment_note'`))
         .toEqual([{ blocked_deletions: null }])
     })
 
@@ -263,7 +260,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     await page.keyboard.press('Enter')
     await expectTold(page, 'was requested')
     await expect
-      .poll(() => rows('select status from tidemark.backfill order by id desc limit 1'), inTime)
+      .poll(() => rows('select status from tidemark.backfill order by id desc limit 1'))
       .toEqual([{ status: 'done' }])
   })
 

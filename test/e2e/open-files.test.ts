@@ -45,17 +45,14 @@ describe.skipIf(!hasPostgres || process.platform === 'win32')('tidemark serve wi
         ),
       )
       for (let time = 0; time < 3; time++) expect(await statusOf(`${url}/healthz`)).toBe(200)
-      await expect.poll(() => statusOf(`${url}/readyz`), { timeout: 20_000, interval: 200 }).toBe(200)
+      await expect.poll(() => statusOf(`${url}/readyz`)).toBe(200)
       await expect
-        .poll(
-          async () => {
-            const { rows } = await database.pool
-              .query('select from mirror.assignment')
-              .catch(() => ({ rows: [] }))
-            return rows.length
-          },
-          { timeout: 20_000, interval: 200 },
-        )
+        .poll(async () => {
+          const { rows } = await database.pool
+            .query('select from mirror.assignment')
+            .catch(() => ({ rows: [] }))
+          return rows.length
+        })
         .toBe(20)
       expect(program.stderr()).toContain('all connections over HTTP are in use')
       expect(program.stderr()).not.toContain('EMFILE')

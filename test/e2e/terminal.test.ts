@@ -12,8 +12,6 @@ import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
 import { hasTerminal, onTerminal } from '../support/terminal.ts'
 
-const soon = { timeout: 30_000, interval: 100 }
-
 describe.skipIf(!hasPostgres || !hasTerminal)('on a terminal', () => {
   const database = createTestDatabase()
 
@@ -24,15 +22,15 @@ describe.skipIf(!hasPostgres || !hasTerminal)('on a terminal', () => {
     simulator.onRequest((request) => (isForChanges(request) && ++asked > 14 ? gate.promise : undefined))
     const environment = environmentFor(simulator, database, { PAGE_SIZE: '100', STREAMS: 'assignment' })
     const sync = onTerminal(['sync', 'assignment'], 60, environment)
-    await expect.poll(sync.shown, soon).toMatch(/assignment +first load .*━*╌+ .*\d %/)
-    await expect.poll(sync.shown, soon).toMatch(/\d+ of about 3,000/)
+    await expect.poll(sync.shown).toMatch(/assignment +first load .*━*╌+ .*\d %/)
+    await expect.poll(sync.shown).toMatch(/\d+ of about 3,000/)
 
     const watch = onTerminal(['status', '--watch'], 60, { ...environment, NO_COLOR: '1' })
-    await expect.poll(watch.shown, soon).toMatch(/◐ assignment +first load \d+ %/)
+    await expect.poll(watch.shown).toMatch(/◐ assignment +first load \d+ %/)
     gate.resolve()
     expect(await sync.ended).toBe(0)
     expect(sync.shown()).toContain('assignment: done, 3,000 new')
-    await expect.poll(watch.shown, soon).toMatch(/● assignment +up to date/)
+    await expect.poll(watch.shown).toMatch(/● assignment +up to date/)
     watch.type('q')
     expect(await watch.ended).toBe(0)
     expect(watch.shown().endsWith('\x1b[?25h\x1b[?1049l')).toBe(true)
@@ -43,7 +41,7 @@ describe.skipIf(!hasPostgres || !hasTerminal)('on a terminal', () => {
 
   it('Ctrl-C ends the status as well, and leaves the terminal as it was', async () => {
     const watch = onTerminal(['status', '--watch'], 100, { DATABASE_URL: database.url })
-    await expect.poll(watch.shown, soon).toContain('q ends')
+    await expect.poll(watch.shown).toContain('q ends')
     watch.type('\x03')
     expect(await watch.ended).toBe(0)
     expect(watch.shown().endsWith('\x1b[?25h\x1b[?1049l')).toBe(true)
@@ -57,17 +55,17 @@ describe.skipIf(!hasTerminal)('a demo on a terminal', () => {
     const directory = mkdtempSync(join(inject('scratch'), 'demo-'))
     const words = ['demo', '--port', '0', '--churn', '0']
     const first = onTerminal([...words, '--assignments', '300'], 100, {}, directory)
-    await expect.poll(first.shown, soon).toMatch(/assignment [^\n]+\b300\b/)
+    await expect.poll(first.shown).toMatch(/assignment [^\n]+\b300\b/)
     first.type('\x03')
     expect([await first.ended, first.shown().includes('The demo has ended')]).toEqual([0, true])
     const asked = onTerminal(words, 100, {}, directory)
-    await expect.poll(asked.shown, soon).toMatch(/A demo with 300 work orders ended here[\s\S]+Continue it\?/)
+    await expect.poll(asked.shown).toMatch(/A demo with 300 work orders ended here[\s\S]+Continue it\?/)
     asked.type('\x03')
     expect(await asked.ended).toBe(130)
     const again = onTerminal(words, 100, {}, directory)
-    await expect.poll(again.shown, soon).toContain('Continue it?')
+    await expect.poll(again.shown).toContain('Continue it?')
     again.type('\r')
-    await expect.poll(again.shown, soon).toMatch(/assignment [^\n]+up to date[^\n]+\b300\b/)
+    await expect.poll(again.shown).toMatch(/assignment [^\n]+up to date[^\n]+\b300\b/)
     again.type('\x03')
     expect(await again.ended).toBe(0)
   })
@@ -117,26 +115,26 @@ describe.skipIf(!hasTerminal)('tidemark init', () => {
         const asked = shown().slice(answered).trimEnd()
         return typeof question === 'string' ? asked.endsWith(question) : question.test(asked)
       }
-      await expect.poll(isAsked, soon).toBe(true)
+      await expect.poll(isAsked).toBe(true)
       answered = shown().length
       init.type(`${text}\r`)
     }
     await answer('Assignment service URL', 'not a url')
-    await expect.poll(shown, soon).toMatch(/✗ Assignment service URL: .+/)
+    await expect.poll(shown).toMatch(/✗ Assignment service URL: .+/)
     await answer('Assignment service URL   (not a url)', `${simulator.assignmentUrl}/api/Assignment`)
-    await expect.poll(shown, soon).toContain('nothing is there (404). The service answers below')
+    await expect.poll(shown).toContain('nothing is there (404). The service answers below')
     // Enter takes what was suggested.
     await answer(`(${simulator.assignmentUrl})`, '')
-    await expect.poll(shown, soon).toContain('✓ path /assignment/api/Assignment: answers 401')
+    await expect.poll(shown).toContain('✓ path /assignment/api/Assignment: answers 401')
     await answer('Identity provider URL', simulator.authUrl)
     await answer('Client GUID', credentials.clientGuid)
     await answer('Subject ID', credentials.subjectId)
     await answer('API key                  (as it is)', 'a-wrong-key-of-the-tests')
-    await expect.poll(shown, soon).toMatch(/✗ sign-in assignment: .*SUBJECT_ID/)
+    await expect.poll(shown).toMatch(/✗ sign-in assignment: .*SUBJECT_ID/)
     await answer(`Client GUID              (${credentials.clientGuid})`, '')
     await answer(`Subject ID               (${credentials.subjectId})`, '')
     await answer('API key                  (as it is)', credentials.apiKey)
-    await expect.poll(shown, soon).toContain('✓ stream assignment: readable')
+    await expect.poll(shown).toContain('✓ stream assignment: readable')
     await answer('Tracking service URL (empty: none)', '')
     await answer('Time zone of its times (empty: UTC)', 'Europe/Oslo')
     await answer('Postgres URL (empty: Tidemark starts one)', '<')
@@ -176,7 +174,7 @@ describe.skipIf(!hasTerminal)('tidemark init', () => {
   it('writes nothing when it is interrupted', async () => {
     const directory = mkdtempSync(join(inject('scratch'), 'init-'))
     const init = onTerminal(['init'], 100, {}, directory)
-    await expect.poll(init.shown, soon).toContain('Assignment service URL')
+    await expect.poll(init.shown).toContain('Assignment service URL')
     init.type('\x03')
     expect(await init.ended).toBe(130)
     expect(() => statSync(join(directory, '.env'))).toThrow()

@@ -158,11 +158,7 @@ describe.skipIf(!hasPostgres)('what changes nothing here', () => {
     })
     try {
       await worker.live
-      await expect
-        .poll(async () => (await database.pool.query('select from bi.assignment')).rowCount, {
-          timeout: 20_000,
-        })
-        .toBe(5)
+      await expect.poll(async () => (await database.pool.query('select from bi.assignment')).rowCount).toBe(5)
       const browsing = openBrowsing(worker.url)
       await browsing.signIn(adminToken)
       for (const path of [
@@ -197,7 +193,7 @@ describe.skipIf(!hasPostgres)('what changes nothing here', () => {
             'select who, door, action, target, result, told from tidemark.action order by id',
           )
         ).rows
-      await expect.poll(async () => (await lines()).length, { timeout: 5_000 }).toBe(28)
+      await expect.poll(async () => (await lines()).length).toBe(28)
       const [console, here] = [
         { who: '', door: 'console' },
         { who: userInfo().username, door: 'terminal' },

@@ -61,15 +61,13 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       'assignment: the incremental run was requested and begins in a moment.',
     )
     const subject = () => rows('select subject from mirror.assignment where assignment_id = 7')
-    await expect.poll(subject, inTime).toEqual([{ subject: 'asked for' }])
+    await expect.poll(subject).toEqual([{ subject: 'asked for' }])
     const kinds = () =>
       rows(
         `select distinct kind from tidemark.run where stream = 'assignment' and status = 'done' and kind not in ('backfill', 'probe') order by kind`,
       )
     for (const kind of ['lookback', 'reconcile']) await told('/streams/assignment/sync', { kind })
-    await expect
-      .poll(kinds, inTime)
-      .toEqual([{ kind: 'incremental' }, { kind: 'lookback' }, { kind: 'reconcile' }])
+    await expect.poll(kinds).toEqual([{ kind: 'incremental' }, { kind: 'lookback' }, { kind: 'reconcile' }])
   })
 
   it('checks now what is believed, once a minute at most, and sees it on the page and in metrics', async () => {
@@ -81,9 +79,9 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     )
     const inclusive = async () =>
       rows(`select value from tidemark.belief where stream = 'assignment' and name = 'inclusive'`)
-    await expect.poll(inclusive, inTime).toEqual([{ value: 'no' }])
+    await expect.poll(inclusive).toEqual([{ value: 'no' }])
     await expect
-      .poll(() => rows(`select status from tidemark.run where kind = 'probe'`), inTime)
+      .poll(() => rows(`select status from tidemark.run where kind = 'probe'`))
       .toEqual([{ status: 'done' }])
     const again = await script('/streams/assignment/probe')
     expect([again.status, await again.json()]).toEqual([
@@ -135,10 +133,8 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       'from 100 to 300 was requested. It begins in a moment.',
     )
     await expect
-      .poll(
-        () =>
-          rows('select requested_by, status, inserted::int from tidemark.backfill where position_to = 300'),
-        inTime,
+      .poll(() =>
+        rows('select requested_by, status, inserted::int from tidemark.backfill where position_to = 300'),
       )
       .toEqual([{ requested_by: by, status: 'done', inserted: whole - left }])
     const anonymous = await (await fetch(`${worker.url}${query}`)).text()
@@ -167,7 +163,7 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       rows(
         `select blocked_deletions -> 'missing' as missing from tidemark.stream where name = 'assignment_note'`,
       )
-    await expect.poll(blocked, inTime).toEqual([{ missing: 10 }])
+    await expect.poll(blocked).toEqual([{ missing: 10 }])
     const deleted = () => rows('select from mirror.assignment_note where _deleted_at is not null')
     // The only one that is blocked.
     expect(await (await page.get('/approve')).text()).toContain('rows of assignment_note as deleted?')
@@ -183,14 +179,14 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     remove(10, 11)
     // A slow machine is not waited for.
     expect(await told('/streams/assignment_note/approve', { rows: '10' })).toMatch(/11 of|has begun/)
-    await expect.poll(blocked, inTime).toEqual([{ missing: 11 }])
+    await expect.poll(blocked).toEqual([{ missing: 11 }])
     expect(await deleted()).toHaveLength(0)
     const approve = () => told('/streams/assignment_note/approve', { rows: '11' })
-    await expect.poll(approve, inTime).toMatch(/11 marked deleted|has begun/)
+    await expect.poll(approve).toMatch(/11 marked deleted|has begun/)
     await expect
-      .poll(async () => [await deleted(), await blocked()], inTime)
+      .poll(async () => [await deleted(), await blocked()])
       .toEqual([Array(11).fill({}), [{ missing: null }]])
-    await expect.poll(approve, inTime).toBe('No deletions of assignment_note are blocked.')
+    await expect.poll(approve).toBe('No deletions of assignment_note are blocked.')
   })
 
   it('keeps the rows of blocked deletions, restores others, and looks again (P7)', async () => {
@@ -221,10 +217,7 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     // What is frozen is in the list after all.
     expect(await told(`${stream}/look-again`)).toMatch(/frozen no more/)
     await expect
-      .poll(
-        () => rows(`select blocked_deletions from tidemark.stream where name = 'assignment_note'`),
-        inTime,
-      )
+      .poll(() => rows(`select blocked_deletions from tidemark.stream where name = 'assignment_note'`))
       .toEqual([{ blocked_deletions: null }])
     expect(await told(`${stream}/look-again`)).toBe('No deletions of assignment_note are frozen.')
     expect(
@@ -269,14 +262,14 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       rows(
         'select id::text, reason, drop_reason from tidemark.quarantine where dropped_at is null order by id',
       )
-    await expect.poll(async () => (await kept()).length, inTime).toBe(2)
+    await expect.poll(async () => (await kept()).length).toBe(2)
     expect(await (await page.get('/quarantine')).text()).toContain('&lt;script&gt;no key')
     simulator.source.remove('assignment', mended, 'hard')
     simulator.source.insert('assignment', { Subject: 'mended' }, { id: mended })
     expect(await told('/quarantine/assignment/retry')).toMatch(
       /^assignment: 1 became rows, 0 no longer exist upstream, 1 stay in quarantine\.$|has begun/,
     )
-    await expect.poll(async () => (await kept()).length, inTime).toBe(1)
+    await expect.poll(async () => (await kept()).length).toBe(1)
     const [{ id }] = (await kept()) as [{ id: string }]
     expect(await told(`/quarantine/${id}/drop`)).toContain('Say why the records are dropped')
     expect(await kept()).toHaveLength(1)

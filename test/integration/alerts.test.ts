@@ -108,7 +108,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
       })
       return taken
     }
-    await expect.poll(isMine, { timeout: 10_000 }).toBe(true)
+    await expect.poll(isMine).toBe(true)
     thaw()
     await expect(late).rejects.toThrow(/terminated|not queryable/)
   })

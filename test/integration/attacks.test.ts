@@ -209,7 +209,7 @@ describe.skipIf(!hasPostgres)('who has the password of BI', () => {
     const other = openDriver({ redisUrl: null, database, log: quietLog })
     try {
       for (const job of jobs) void queue.add(job, {}, { deduplication: { id: job } }).catch(() => {})
-      await expect.poll(() => finished.toSorted(), { timeout: 10_000 }).toEqual(jobs)
+      await expect.poll(() => finished.toSorted()).toEqual(jobs)
       expect((await withTimeout(10_000, other)).address).toBe(driver.address)
     } finally {
       await bi.query('select pg_advisory_unlock_all()')

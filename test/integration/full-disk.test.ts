@@ -22,8 +22,6 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { quietLog } from '../support/database.ts'
 import { startTestWorker } from '../support/worker.ts'
 
-const inTime = { timeout: 30_000, interval: 100 }
-
 type Disk = { readonly directory: string; fill(): void; free(): void; unmount(): void }
 
 /** Null where it cannot be had. */
@@ -79,14 +77,14 @@ describe.skipIf(disk === null)('a worker whose Postgres has a full disk', () => 
       return `${answer.status} ${await answer.text()}`
     }
     try {
-      await expect.poll(readiness, inTime).toMatch(/^200/)
+      await expect.poll(readiness).toMatch(/^200/)
       disk.fill()
       const startedMs = performance.now()
-      await expect.poll(readiness, inTime).toMatch(/^503 .*No space left on device.*Make room on the disk/)
+      await expect.poll(readiness).toMatch(/^503 .*No space left on device.*Make room on the disk/)
       expect(performance.now() - startedMs).toBeLessThan(15_000)
       expect(await worker.metric('tidemark_up{part="database"}')).toBe(0)
       disk.free()
-      await expect.poll(readiness, inTime).toMatch(/^200/)
+      await expect.poll(readiness).toMatch(/^200/)
     } finally {
       await worker.stop()
       await admin.query(`drop database ${name} with (force)`)

@@ -13,7 +13,6 @@ import { callVerb } from '../support/verbs.ts'
 import { adminToken, startTestWorker, type TestWorker } from '../support/worker.ts'
 
 const nowhere = '127.0.0.1:1'
-const inTime = { timeout: 30_000, interval: 100 }
 
 // Most of it is waiting, so all of these workers run side by side.
 describe.skipIf(!hasPostgres).concurrent('a worker that starts', () => {
@@ -44,7 +43,7 @@ describe.skipIf(!hasPostgres).concurrent('a worker that starts', () => {
       for (const part of ['database', 'queue', 'assignment', 'tracking'])
         expect([part, await worker.metric(`tidemark_up{part="${part}"}`)]).toEqual([part, 0])
       await expect
-        .poll(async () => JSON.stringify(await readiness()), inTime)
+        .poll(async () => JSON.stringify(await readiness()))
         .toContain(`Postgres at ${nowhere}/mirror cannot be reached`)
       expect(JSON.stringify(await readiness())).toContain('Check DATABASE_URL')
       expect((await worker.get('/healthz')).status).toBe(200)
@@ -67,10 +66,10 @@ describe.skipIf(!hasPostgres).concurrent('a worker that starts', () => {
         const { rows } = await database.pool.query('select waits from tidemark.worker')
         return JSON.stringify(rows)
       }
-      await expect.poll(noted, inTime).toContain(`Redis at ${nowhere} cannot be used`)
+      await expect.poll(noted).toContain(`Redis at ${nowhere} cannot be used`)
       const { stdout } = await callVerb(['status'], { DATABASE_URL: database.url })
       expect(stdout).toContain('The queue does not work: Redis at')
-      await expect.poll(async () => (await worker.get('/')).status, inTime).toBe(200)
+      await expect.poll(async () => (await worker.get('/')).status).toBe(200)
       const text = await (await worker.get('/')).text()
       expect(text).toContain('The queue does not work: Redis at')
       expect(text).toContain('No stream is read until the queue works.')
@@ -142,7 +141,7 @@ async function expectFired(
   wanted: readonly string[],
   before: () => Promise<unknown> = async () => {},
 ): Promise<void> {
-  await expect.poll(() => before().then(firedBy(worker)), inTime).toEqual(expect.arrayContaining([...wanted]))
+  await expect.poll(() => before().then(firedBy(worker))).toEqual(expect.arrayContaining([...wanted]))
   for (const alert of wanted) proven.add(alert)
 }
 
@@ -153,10 +152,8 @@ describe.skipIf(!hasPostgres).concurrent('the alert rules', () => {
     await using simulator = await startSimulator({ assignments: 5, notes: 5, trackers: 2, objects: 2 })
     const worker = await startTestWorker(simulator, database)
     try {
-      await expect
-        .poll(() => worker.metric('tidemark_lag_seconds{stream="assignment_note"}'), inTime)
-        .not.toBeNull()
-      await expect.poll(firedBy(worker), inTime).toEqual([])
+      await expect.poll(() => worker.metric('tidemark_lag_seconds{stream="assignment_note"}')).not.toBeNull()
+      await expect.poll(firedBy(worker)).toEqual([])
     } finally {
       await worker.stop()
     }
@@ -196,7 +193,7 @@ describe.skipIf(!hasPostgres).concurrent('the alert rules', () => {
     worker.live.catch(() => {})
     try {
       await expectFired(expect, worker, ['TidemarkPartDown'])
-      await expect.poll(() => worker.metric('tidemark_up{part="alerts"}'), inTime).toBe(0)
+      await expect.poll(() => worker.metric('tidemark_up{part="alerts"}')).toBe(0)
       expect(await (await worker.get('/readyz')).text()).toContain('the receiver answered 500')
     } finally {
       await worker.stop()
@@ -212,9 +209,7 @@ describe.skipIf(!hasPostgres).concurrent('the alert rules', () => {
       REQUEST_TIMEOUT: '1s',
     })
     try {
-      await expect
-        .poll(() => worker.metric('tidemark_lag_seconds{stream="assignment"}'), inTime)
-        .not.toBeNull()
+      await expect.poll(() => worker.metric('tidemark_lag_seconds{stream="assignment"}')).not.toBeNull()
       simulator.faults.add({ kind: 503 })
       await expectFired(expect, worker, ['TidemarkServiceDown', 'TidemarkRetries'])
       await makeIll(database)
@@ -235,9 +230,7 @@ describe.skipIf(!hasPostgres).concurrent('the alert rules', () => {
       ...{ STREAMS: 'assignment,assignment_note', SCHEDULE_ASSIGNMENT: '1h', SCHEDULE_ASSIGNMENT_NOTE: '1h' },
     })
     try {
-      await expect
-        .poll(() => worker.metric('tidemark_lag_seconds{stream="assignment_note"}'), inTime)
-        .not.toBeNull()
+      await expect.poll(() => worker.metric('tidemark_lag_seconds{stream="assignment_note"}')).not.toBeNull()
       await database.pool.query(
         `insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to, started_at, finished_at, error, error_code)
          select stream, 'backfill', 'failed', 'there', 1, 0, 0, now(), now() + nth * interval '1 minute', 'refused', code

@@ -24,7 +24,7 @@ describe.skipIf(!hasPostgres)('a lane', () => {
       )
       return rows[0]?.held_ms ?? 0
     }
-    await expect.poll(heldMs, { timeout: 10_000 }).toBeGreaterThan(4 * silenceMs)
+    await expect.poll(heldMs).toBeGreaterThan(4 * silenceMs)
     expect(await store.openRun('incremental', 'assignment')).toEqual({ busy: expect.any(String) })
     await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
     await run.finish(done)

@@ -14,7 +14,6 @@ import { differences } from '../support/same-as-source.ts'
 import { callVerb } from '../support/verbs.ts'
 import { startTestWorker } from '../support/worker.ts'
 
-const inTime = { timeout: 30_000, interval: 100 }
 const password = 'secret-of-the-role'
 
 describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is not the owner', () => {
@@ -80,18 +79,15 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
     const worker = await start(simulator)
     try {
       for (const stream of ['assignment', 'assignment_note'] as const)
-        await expect.poll(() => differences(database.pool, simulator, stream), inTime).toEqual([])
+        await expect.poll(() => differences(database.pool, simulator, stream)).toEqual([])
       simulator.source.change('assignment', 3, { NewOfTheDay: 'x' })
       await expect
-        .poll(
-          async () => (await run('select count(new_of_the_day)::int as n from bi.assignment')).rows,
-          inTime,
-        )
+        .poll(async () => (await run('select count(new_of_the_day)::int as n from bi.assignment')).rows)
         .toEqual([{ n: 1 }])
       await expect
-        .poll(async () => (await run('select from mirror.assignment_history')).rowCount, inTime)
+        .poll(async () => (await run('select from mirror.assignment_history')).rowCount)
         .toBeGreaterThan(0)
-      await expect.poll(isReconciled, inTime).toBe(true)
+      await expect.poll(isReconciled).toBe(true)
       expect(
         worker.logged().filter((line) => /permission denied|must be owner|"level":[56]0/.test(line)),
       ).toEqual([])
@@ -154,7 +150,7 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
     const url = several.replace(/\/\/[^@]*@/, `//${roles().WORKER_ROLE}:${password}@`)
     const worker = await start(simulator, url, { REDIS_URL: undefined })
     try {
-      await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
+      await expect.poll(() => differences(database.pool, simulator, 'assignment')).toEqual([])
     } finally {
       await worker.stop()
     }
@@ -164,7 +160,7 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
     await run(`create role ${roles().BI_ROLE} login password 'their-own'`)
     await using simulator = await startSimulator({ assignments: 30, notes: 5 })
     const before = await start(simulator, database.url)
-    await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
+    await expect.poll(() => differences(database.pool, simulator, 'assignment')).toEqual([])
     await before.stop()
     await run('create view bi.of_an_analyst as select assignment_id from bi.assignment')
     expect(await migrate()).toMatchObject({ code: 0 })
@@ -173,7 +169,7 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
     const worker = await start(simulator)
     try {
       simulator.source.change('assignment', 3, { NewOfTheDay: 'x' })
-      await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
+      await expect.poll(() => differences(database.pool, simulator, 'assignment')).toEqual([])
       await expect
         .poll(
           async () =>
@@ -182,7 +178,6 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
                 'select count(*)::int as n from mirror.assignment_history where new_of_the_day is not null',
               )
             ).rows,
-          inTime,
         )
         .toEqual([{ n: 1 }])
       expect(
@@ -226,7 +221,7 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
     expect(await migrate({}, as(before))).toMatchObject({ code: 0 })
     await using simulator = await startSimulator({ assignments: 5, notes: 5 })
     const worker = await start(simulator, as(before), { REDIS_URL: undefined, BI_ROLE: undefined })
-    await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
+    await expect.poll(() => differences(database.pool, simulator, 'assignment')).toEqual([])
     await worker.stop()
     if (by === 'the owner')
       await run(`create role ${owner} login password '${password}'; ${before === name ? '' : `create role ${name} login password '${password}';`}
@@ -274,7 +269,7 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
     await using simulator = await startSimulator({ assignments: 10, notes: 5 })
     const worker = await start(simulator)
     try {
-      await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
+      await expect.poll(() => differences(database.pool, simulator, 'assignment')).toEqual([])
       expect(
         worker.logged().filter((line) => /permission denied|must be owner|"level":[56]0/.test(line)),
       ).toEqual([])
@@ -284,7 +279,7 @@ describe.skipIf(!hasPostgres || inject('redisUrl') === null)('a worker that is n
     const queued = await start(simulator, as(name), { REDIS_URL: undefined, BI_ROLE: undefined })
     try {
       simulator.source.change('assignment', 3, { Title: 'read by a run from the queue in Postgres' })
-      await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
+      await expect.poll(() => differences(database.pool, simulator, 'assignment')).toEqual([])
     } finally {
       await queued.stop()
     }

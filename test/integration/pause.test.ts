@@ -10,7 +10,6 @@ import { createTestDatabase, hasPostgres, quietLog } from '../support/database.t
 import { differences } from '../support/same-as-source.ts'
 import { adminToken, startTestWorker } from '../support/worker.ts'
 
-const inTime = { timeout: 20_000, interval: 50 }
 const variables = {
   STREAMS: 'assignment,assignment_note',
   SCHEDULE_ASSIGNMENT: '1s',
@@ -42,7 +41,7 @@ describe.skipIf(!hasPostgres)('a paused stream', () => {
       const rows = async () =>
         (await pool.query<{ count: number }>('select count(*)::int as count from mirror.assignment')).rows[0]
           ?.count ?? 0
-      await expect.poll(rows, inTime).toBeGreaterThan(0)
+      await expect.poll(rows).toBeGreaterThan(0)
       expect(await pauseStream(pool, { stream: 'assignment', by, reason: 'a test' })).toBeNull()
       expect(await pauseStream(pool, { stream: 'assignment', by: 'another', reason: null })).toMatchObject({
         by,
@@ -50,7 +49,7 @@ describe.skipIf(!hasPostgres)('a paused stream', () => {
       })
       const lastRun = async () => (await readOverview(pool, ['assignment']))[0]
       await expect
-        .poll(async () => (await lastRun())?.lastRun, inTime)
+        .poll(async () => (await lastRun())?.lastRun)
         .toMatchObject({ status: 'done', note: 'stopped between two pages' })
       expect(await lastRun()).toMatchObject({ readThroughAt: null, paused: { by, reason: 'a test' } })
       const read = await rows()
@@ -60,20 +59,20 @@ describe.skipIf(!hasPostgres)('a paused stream', () => {
       const [before, neighbour] = [await polls('assignment'), await polls('assignment_note')]
       await worker.post('/hooks/a-webhook-secret-of-the-tests')
       await requestRunAfterWrite({ config: worker.config, log: quietLog }, operations.createAssignment, null)
-      await expect.poll(() => polls('assignment_note'), inTime).toBeGreaterThan(neighbour + 2)
+      await expect.poll(() => polls('assignment_note')).toBeGreaterThan(neighbour + 2)
       expect([await polls('assignment'), await rows()]).toEqual([before, read])
       expect(await worker.metric('tidemark_paused{stream="assignment"}')).toBe(1)
 
       isSlow = false
       const headers = { authorization: `Bearer ${adminToken}` }
       expect((await worker.post('/streams/assignment/sync', headers)).status).toBe(202)
-      await expect.poll(() => differences(pool, simulator, 'assignment'), inTime).toEqual([])
+      await expect.poll(() => differences(pool, simulator, 'assignment')).toEqual([])
 
       simulator.source.change('assignment', 7)
       expect(await resumeStream(pool, 'assignment')).toMatchObject({ by, reason: 'a test' })
       expect(await resumeStream(pool, 'assignment')).toBeNull()
-      await expect.poll(() => differences(pool, simulator, 'assignment'), inTime).toEqual([])
-      await expect.poll(() => worker.metric('tidemark_paused{stream="assignment"}'), inTime).toBe(0)
+      await expect.poll(() => differences(pool, simulator, 'assignment')).toEqual([])
+      await expect.poll(() => worker.metric('tidemark_paused{stream="assignment"}')).toBe(0)
     } finally {
       await worker.stop()
     }

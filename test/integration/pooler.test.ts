@@ -58,9 +58,7 @@ describe.skipIf(!hasPostgres || !hasPooler)('a PgBouncer in session mode', () =>
     expect(named('postgres sessions')).toMatchObject({ isFine: false, says: expect.stringMatching(sentence) })
     pooler.resize(enough)
     await expect
-      .poll(() => openAsWorker(pooler.url).then(({ close }) => close().then(() => 'opened')), {
-        timeout: 20_000,
-      })
+      .poll(() => openAsWorker(pooler.url).then(({ close }) => close().then(() => 'opened')))
       .toBe('opened')
     expect((await probePostgres(config, quietLog)).every(({ isFine }) => isFine)).toBe(true)
   }, 60_000)

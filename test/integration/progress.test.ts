@@ -14,7 +14,6 @@ import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 
 const names = ['assignment']
-const soon = { timeout: 15_000, interval: 50 }
 
 function assignmentOf(context: SyncContext) {
   const stream = context.streams.find(({ name }) => name === 'assignment')
@@ -39,8 +38,8 @@ describe.skipIf(!hasPostgres)('a first load', () => {
     await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
     const goOn = holdAfter(simulator, 14)
     const loading = context.read(assignmentOf(context), 'incremental', { signal: neverAborted })
-    await expect.poll(async () => (await progress())?.total, soon).toBe(3_021)
-    await expect.poll(async () => (await progress())?.rows, soon).toBeGreaterThan(100)
+    await expect.poll(async () => (await progress())?.total).toBe(3_021)
+    await expect.poll(async () => (await progress())?.rows).toBeGreaterThan(100)
     const halfway = await progress()
     expect(halfway).toMatchObject({ reading: 'first load', endedAt: null, isComplete: false })
     expect(halfway?.share).toBeCloseTo((halfway?.rows ?? 0) / 3_021, 2)
@@ -76,7 +75,7 @@ describe.skipIf(!hasPostgres)('a first load', () => {
       await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
       const goOn = holdAfter(simulator, 12)
       const loading = context.read(assignmentOf(context), 'incremental', { signal: stopping.signal })
-      await expect.poll(async () => (await progress())?.rows, soon).toBeGreaterThan(100)
+      await expect.poll(async () => (await progress())?.rows).toBeGreaterThan(100)
       stopping.abort(new Error('stopped'))
       goOn()
       expect((await loading).status).toBe('stopped')
@@ -100,9 +99,7 @@ describe.skipIf(!hasPostgres)('a first load', () => {
     await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
     simulator.faults.add({ kind: 503, path: 'neworchanged', times: 4, retryAfterSeconds: 2 })
     const loading = context.read(assignmentOf(context), 'incremental', { signal: neverAborted })
-    await expect
-      .poll(async () => (await progress())?.waitsFor, soon)
-      .toBe('the assignment service answers 503')
+    await expect.poll(async () => (await progress())?.waitsFor).toBe('the assignment service answers 503')
     expect((await progress())?.waitsUntil).toBeInstanceOf(Date)
     simulator.faults.clear()
     await loading
@@ -166,7 +163,7 @@ describe.skipIf(!hasPostgres)('what a run did, step by step', () => {
     const stopping = new AbortController()
     const loading = context.read(assignmentOf(context), 'incremental', { signal: stopping.signal })
     const running = async () => (await stepsOf('incremental'))?.length ?? 0
-    await expect.poll(running, soon).toBeGreaterThan(1)
+    await expect.poll(running).toBeGreaterThan(1)
     stopping.abort(new Error('stopped'))
     goOn()
     await loading
@@ -190,7 +187,7 @@ describe.skipIf(!hasPostgres)('other readings', () => {
     )
     const reconciling = reconcileStream({ ...context.contextOf(stream), signal: neverAborted, approved: 0 })
     const progress = async () => (await readProgress(database.pool, names))[0]
-    await expect.poll(async () => (await progress())?.total, soon).toBeGreaterThanOrEqual(1_500)
+    await expect.poll(async () => (await progress())?.total).toBeGreaterThanOrEqual(1_500)
     expect(await progress()).toMatchObject({ reading: 'reconcile', isComplete: false })
     expect((await progress())?.rows).toBeGreaterThan(0)
     gate.resolve()

@@ -109,7 +109,7 @@ describe.skipIf(!hasPostgres)('related records of a service', () => {
     expect(await relatedProblems(simulator)).toHaveLength(1)
     const worker = await startTestWorker(simulator, database)
     try {
-      await expect.poll(() => relatedProblems(simulator), { timeout: 30_000 }).toEqual([])
+      await expect.poll(() => relatedProblems(simulator)).toEqual([])
     } finally {
       await worker.stop()
     }

@@ -72,9 +72,7 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
         (error: Error) => error.message,
       )
       const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-      await expect
-        .poll(async () => (await database.pool.query(waiting)).rowCount, { timeout: 10_000 })
-        .toBe(1)
+      await expect.poll(async () => (await database.pool.query(waiting)).rowCount).toBe(1)
       await other.query('commit')
       other.release()
       expect(await moved).toMatch(/^Nothing was moved: assignment is at 0 by now, below the 50 /)

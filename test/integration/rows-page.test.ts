@@ -344,7 +344,7 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
   })
 
   it('are read by workers, of which each says what it does', async () => {
-    await expect.poll(() => page('/workers'), { timeout: 15_000 }).toContain('One worker')
+    await expect.poll(() => page('/workers')).toContain('One worker')
     const queue = await page('/queue')
     expect(queue).toMatch(/Nothing waits|wait</)
     expect(queue).toContain('every 1 h')

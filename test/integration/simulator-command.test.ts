@@ -127,15 +127,12 @@ describe('tidemark simulate', () => {
     }
     let top = 0
     await expect
-      .poll(
-        async () => {
-          const now = await highest()
-          const hasFallen = now < top
-          top = Math.max(top, now)
-          return hasFallen
-        },
-        { timeout: 10_000 },
-      )
+      .poll(async () => {
+        const now = await highest()
+        const hasFallen = now < top
+        top = Math.max(top, now)
+        return hasFallen
+      })
       .toBe(true)
     await running.stop()
   })

@@ -101,7 +101,7 @@ describe('the token', () => {
   it('ends', async () => {
     await start({ tokenLifetimeMs: 60 })
     const token = await tokenOf(await signIn())
-    await expect.poll(() => status('assignment', token), { timeout: 2_000 }).toBe(401)
+    await expect.poll(() => status('assignment', token)).toBe(401)
     expect(await status('assignment', await tokenOf(await signIn()))).toBe(200)
   })
 

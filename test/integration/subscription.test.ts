@@ -17,7 +17,6 @@ import { streamOf } from '../support/streams.ts'
 
 const secret = 'a-webhook-secret-of-the-tests'
 const signingSecret = 'a-signing-secret-of-the-tests'
-const inTime = { timeout: 15_000, interval: 20 }
 
 describe.skipIf(!hasPostgres)('the own subscription', () => {
   const database = createTestDatabase({ forEach: true })
@@ -62,7 +61,7 @@ describe.skipIf(!hasPostgres)('the own subscription', () => {
       201,
       { webhookDefinitionId, url: `http://127.0.0.1:9/hooks/${secret}`, secret: signingSecret },
     ])
-    await subscribe(simulator, () => expect.poll(() => posted(simulator), inTime).toEqual(wanted))
+    await subscribe(simulator, () => expect.poll(() => posted(simulator)).toEqual(wanted))
   })
 
   it('takes them from what the upstream says it misses, where it says nothing of itself', async () => {
@@ -79,9 +78,7 @@ describe.skipIf(!hasPostgres)('the own subscription', () => {
     await subscribe(
       simulator,
       () =>
-        expect
-          .poll(() => posted(simulator).map(([status]) => status), inTime)
-          .toEqual([400, ...Array(6).fill(201)]),
+        expect.poll(() => posted(simulator).map(([status]) => status)).toEqual([400, ...Array(6).fill(201)]),
       { contract: null },
     )
   })
@@ -92,7 +89,7 @@ describe.skipIf(!hasPostgres)('the own subscription', () => {
     const told = async () => (await problems()).map(({ key, what }) => [key, what])
     await subscribe(simulator, () =>
       expect
-        .poll(told, inTime)
+        .poll(told)
         .toEqual([
           [
             'webhooks:subscription',
@@ -101,7 +98,7 @@ describe.skipIf(!hasPostgres)('the own subscription', () => {
         ]),
     )
     simulator.faults.clear()
-    await subscribe(simulator, () => expect.poll(told, inTime).toEqual([]))
+    await subscribe(simulator, () => expect.poll(told).toEqual([]))
   })
 
   it('is signed for: a delivery is believed when its signature fits, and refused when it does not', async () => {
@@ -114,11 +111,11 @@ describe.skipIf(!hasPostgres)('the own subscription', () => {
     try {
       await subscribe(
         simulator,
-        () => expect.poll(() => simulator.source.count('webhook_subscription'), inTime).toBe(6),
+        () => expect.poll(() => simulator.source.count('webhook_subscription')).toBe(6),
         { publicUrl: receiver.url },
       )
       simulator.source.change('assignment', 1)
-      await expect.poll(() => deliveries, inTime).toBe(1)
+      await expect.poll(() => deliveries).toBe(1)
       const forged = (headers: Record<string, string>) =>
         fetch(`${receiver.url}/hooks/${secret}`, { method: 'POST', body: '{}', headers })
       expect((await forged({ 'x-webhook-signature': `sha256=${'0'.repeat(64)}` })).status).toBe(401)

@@ -6,8 +6,6 @@ import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { startTestWorker } from '../support/worker.ts'
 
-const inTime = { timeout: 30_000, interval: 200 }
-
 describe.skipIf(!hasPostgres)('a worker whose Postgres is read-only', () => {
   const database = createTestDatabase()
   const lease = async (statement: string) => {
@@ -30,15 +28,15 @@ describe.skipIf(!hasPostgres)('a worker whose Postgres is read-only', () => {
     const readiness = async () => (await worker.get('/readyz')).status
     const equal = () => differences(database.pool, simulator, 'assignment')
     try {
-      await expect.poll(equal, inTime).toEqual([])
+      await expect.poll(equal).toEqual([])
       await lease('set default_transaction_read_only = on')
-      await expect.poll(readiness, inTime).toBe(503)
-      await expect.poll(() => worker.metric('tidemark_up{part="database"}'), inTime).toBe(0)
+      await expect.poll(readiness).toBe(503)
+      await expect.poll(() => worker.metric('tidemark_up{part="database"}')).toBe(0)
       expect(worker.logged().join('')).toContain('Postgres is read-only')
       simulator.source.change('assignment', 3)
       await lease('reset default_transaction_read_only')
-      await expect.poll(readiness, inTime).toBe(200)
-      await expect.poll(equal, inTime).toEqual([])
+      await expect.poll(readiness).toBe(200)
+      await expect.poll(equal).toEqual([])
     } finally {
       await worker.stop()
     }

@@ -9,7 +9,6 @@ import { type Backend, hasBackend, openTestQueue, redisUrlOf } from '../support/
 import { differences } from '../support/same-as-source.ts'
 import { adminToken, startTestWorker, type TestWorker, webhookSecret } from '../support/worker.ts'
 
-const inTime = { timeout: 30_000, interval: 100 }
 const hook = `/hooks/${webhookSecret}`
 const hourly = { SCHEDULE_ASSIGNMENT: '1h', SCHEDULE_ASSIGNMENT_NOTE: '1h' }
 
@@ -41,24 +40,24 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
         await using simulator = await startSimulator({ assignments: 300, notes: 50, trackers: 5, objects: 5 })
         const worker = await startOn(simulator, hourly)
         try {
-          await expect.poll(equal(simulator), inTime).toEqual([])
+          await expect.poll(equal(simulator)).toEqual([])
           // What changed while the first run still reads, or the reconcile after it, would be found by these.
           for (const kind of ['incremental', 'reconcile']) {
             const runs = `tidemark_runs_total{stream="assignment",kind="${kind}",status="done"}`
-            await expect.poll(() => worker.metric(runs), inTime).toBeGreaterThan(0)
+            await expect.poll(() => worker.metric(runs)).toBeGreaterThan(0)
           }
-          await expect.poll(async () => (await worker.get('/readyz')).status, inTime).toBe(200)
+          await expect.poll(async () => (await worker.get('/readyz')).status).toBe(200)
           simulator.source.change('assignment', 7)
           expect((await worker.post(hook)).status).toBe(202)
-          await expect.poll(equal(simulator), inTime).toEqual([])
+          await expect.poll(equal(simulator)).toEqual([])
           simulator.source.change('assignment', 8)
           const headers = { authorization: `Bearer ${adminToken}` }
           expect((await worker.post('/streams/assignment/sync', headers)).status).toBe(202)
-          await expect.poll(equal(simulator), inTime).toEqual([])
+          await expect.poll(equal(simulator)).toEqual([])
           expect(await worker.metric('tidemark_up{part="queue"}')).toBe(1)
           // Counted when the run has ended, which is after its rows are there.
           const announced = 'tidemark_webhook_changes_total{stream="assignment",announced="true"}'
-          await expect.poll(() => worker.metric(announced), inTime).toBeGreaterThan(0)
+          await expect.poll(() => worker.metric(announced)).toBeGreaterThan(0)
         } finally {
           await worker.stop()
         }
@@ -70,7 +69,7 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
       await using simulator = await startSimulator({ assignments: 20, notes: 20 })
       const worker = await startOn(simulator, { ...hourly, STREAMS: 'assignment,assignment_note' })
       try {
-        await expect.poll(equal(simulator), inTime).toEqual([])
+        await expect.poll(equal(simulator)).toEqual([])
         const runs = () =>
           worker.metric('tidemark_runs_total{stream="assignment",kind="incremental",status="done"}')
         const before = (await runs()) ?? 0
@@ -81,7 +80,7 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
         const seconds = (performance.now() - startedMs) / 1000
         simulator.source.change('assignment', 3)
         await worker.post(hook)
-        await expect.poll(equal(simulator), inTime).toEqual([])
+        await expect.poll(equal(simulator)).toEqual([])
         // One at once and one each two seconds; the last announcement has a run after it.
         expect(((await runs()) ?? 0) - before).toBeLessThanOrEqual(seconds / 2 + 3)
         expect(simulator.requests.entries.length).toBeLessThan(20 * (seconds / 2 + 3))
@@ -102,13 +101,13 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
         })
         try {
           const lines = (part: string) => worker.logged().filter((line) => line.includes(part)).length
-          await expect.poll(() => worker.metric('tidemark_up{part="assignment"}'), inTime).toBe(0)
+          await expect.poll(() => worker.metric('tidemark_up{part="assignment"}')).toBe(0)
           // Postgres and the queue are fine, so the worker is ready: what it has is served.
-          await expect.poll(async () => (await worker.get('/readyz')).status, inTime).toBe(200)
-          await expect.poll(() => lines('the assignment service: '), inTime).toBe(1)
+          await expect.poll(async () => (await worker.get('/readyz')).status).toBe(200)
+          await expect.poll(() => lines('the assignment service: ')).toBe(1)
           simulator.faults.clear()
-          await expect.poll(equal(simulator), inTime).toEqual([])
-          await expect.poll(() => lines('the assignment service works again'), inTime).toBe(1)
+          await expect.poll(equal(simulator)).toEqual([])
+          await expect.poll(() => lines('the assignment service works again')).toBe(1)
           expect(lines('the assignment service: ')).toBe(1)
         } finally {
           await worker.stop()
@@ -124,14 +123,14 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
         const queue = await openTestQueue(backend, database)
         const runs = openRunQueue(queue.driver, () => {})
         try {
-          await expect.poll(equal(simulator), inTime).toEqual([])
+          await expect.poll(equal(simulator)).toEqual([])
           await runs.requestRun({ stream: 'assignment', kind: 'related', cause: 'tick' })
           await runs.requestRun({ stream: 'tracker_object', kind: 'incremental', cause: 'tick' })
-          await expect.poll(async () => (await runs.counts()).waiting, inTime).toBe(0)
+          await expect.poll(async () => (await runs.counts()).waiting).toBe(0)
           const incrementalRuns = () =>
             worker.metric('tidemark_runs_total{stream="assignment",kind="incremental",status="done"}')
           const before = (await incrementalRuns()) ?? 0
-          await expect.poll(incrementalRuns, inTime).toBeGreaterThan(before + 2)
+          await expect.poll(incrementalRuns).toBeGreaterThan(before + 2)
           expect(worker.logged().filter((line) => line.includes('"level":40'))).toEqual([])
         } finally {
           await runs.close()
@@ -158,12 +157,10 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
           startOn(simulator, { PUBLIC_URL: publicUrl }),
         ])
         await expect
-          .poll(
-            () =>
-              workers.map(
-                (worker) => worker.logged().filter((line) => line.includes('subscribed to 6')).length,
-              ),
-            inTime,
+          .poll(() =>
+            workers.map(
+              (worker) => worker.logged().filter((line) => line.includes('subscribed to 6')).length,
+            ),
           )
           .toEqual([1, 1])
         expect(ours()).toEqual(wanted)
@@ -174,7 +171,7 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
               `select to_regclass('mirror.webhook_subscription') is not null as is_there`,
             )
             return rows[0]?.is_there
-          }, inTime)
+          })
           .toBe(true)
         await Promise.all(workers.map((worker) => worker.stop()))
         const { rows } = await database.pool.query(
@@ -186,7 +183,7 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
           WEBHOOK_SECRET: 'another-secret-of-the-tests',
         })
         await expect
-          .poll(() => ours().map(([, url]) => url), inTime)
+          .poll(() => ours().map(([, url]) => url))
           .toEqual(wanted.map(() => `${publicUrl}/hooks/another-secret-of-the-tests`))
         await again.stop()
       },

@@ -14,6 +14,5 @@ export const waitedFor = (client: ClientBase): Promise<void> =>
             'select from pg_stat_clear_snapshot(), pg_stat_activity where pg_backend_pid() = any (pg_blocking_pids(pid)) limit 1',
           )
         ).rowCount,
-      { timeout: 10_000, interval: 50 },
     )
     .toBe(1)
