@@ -51,7 +51,11 @@ async function countList(
 ): Promise<number | null> {
   const { source } = withPageEnds(openSource(upstream, addedStream({ name: type, path })))
   try {
-    return (await countRecords(source, signal))?.records ?? null
+    const counted = await countRecords(source, signal)
+    if (counted !== null) return counted.records
+    const { records } = await source.list({ page: 1, pageSize: 1 }, signal)
+    // Without pages, or with an upstream that ignores them, this answer is all there is.
+    return records.length > 1 || !source.listHasPages ? records.length : null
   } catch (error) {
     if (signal.aborted) throw error
     return null
