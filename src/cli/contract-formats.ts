@@ -10,7 +10,7 @@ import type { Call } from './command.ts'
 import { markdownTable, oneLine } from './markdown.ts'
 import { alignedTable } from './output.ts'
 
-/** `records`: how many it has; null: that cannot be told. */
+/** `records`: how many it has, where it hides none; null: that cannot be told. */
 export type Sized = ListOffered & { readonly records: number | null }
 
 /** What was read, and whose records it describes. */
@@ -169,7 +169,7 @@ export function listsTold(lists: readonly Sized[]): Told {
     records === null ? 'size not known' : count(records),
     stream === null ? (setting === null ? '' : `STREAMS=…,${setting}`) : `mirrored as ${stream}`,
   ])
-  const head = ['list', 'records', 'read by', 'how many', 'to mirror it']
+  const head = ['list', 'records', 'read by', 'about how many', 'to mirror it']
   return {
     json: { lists: lists.map(({ records, ...one }) => ({ ...one, records: sizeJson(records) })) },
     none: lists.length === 0 ? 'The description of the upstream names no list: `tidemark contract`.' : null,
