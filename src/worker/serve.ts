@@ -160,7 +160,7 @@ type WorkerState = {
   statusQueries: ((reader: Pick<Reader, 'who' | 'gone'>) => StatusQueries) | null
 }
 
-const webhookWindowMs = 2_000
+const webhookWindowMs = 700
 const askMs = 5_000
 
 const requestRunOf =
