@@ -139,10 +139,33 @@ function usualValue(random: Random, name: string, index: number): string {
     case 'timestamptz':
       return `"${instantText(random)}"`
     case 'jsonb':
-      return random.chance(0.8) ? 'null' : random.pick(['{"a":1.50}', '[]'])
+      return random.chance(0.4) ? 'null' : nestedText(random, 3)
     default:
       return stringText(random)
   }
+}
+
+const membersOf = ['a', 'b', 'ab', 'A', 'a b', '7', '10', '', '!', '#', '~', 'n1', 'n2', 'n3']
+const oddMembers = ['é', '\\u0061', 'a\\"b', '__proto__', '👍', 'ﬀ']
+
+/** An object or a list, with spaces here and there. A field may come twice where `inside` makes the values. */
+function nestedText(random: Random, depth: number, inside?: () => string): string {
+  const space = random.chance(0.8) ? '' : random.pick([' ', '\n  '])
+  const value =
+    inside ??
+    (() => {
+      if (depth > 1 && random.chance(0.3)) return nestedText(random, depth - 1)
+      const number = () => `${random.integer(999)}.${digits(random, 1 + random.integer(3))}`
+      return random.pick([number, () => integerText(random), () => stringText(random, false), () => 'null'])()
+    })
+  const count = random.integer(5)
+  const joined = (texts: readonly string[]) => texts.join(`${space},${space}`)
+  if (random.chance(0.3)) return `[${space}${joined(Array.from({ length: count }, value))}${space}]`
+  const all = [...membersOf, ...(inside || random.chance(0.1) ? oddMembers : [])]
+  const names = inside
+    ? Array.from({ length: count }, () => random.pick(random.chance(0.5) ? ['a', 'b'] : all))
+    : random.shuffled(all).slice(0, count)
+  return `{${space}${joined(names.map((name) => `"${name}"${space}:${space}${value()}`))}${space}}`
 }
 
 const digits = (random: Random, count: number): string =>
@@ -242,9 +265,8 @@ function anyValue(random: Random, depth: number): string {
     case 8:
       return stringText(random, true)
     case 9:
-      return `[${Array.from({ length: random.integer(3) }, inside).join(',')}]`
     case 10:
-      return `{${Array.from({ length: random.integer(3) }, () => `"${random.pick(['a', 'b', 'a', '7'])}":${inside()}`).join(',')}}`
+      return nestedText(random, 2, inside)
     default:
       return random.pick(['"1"', '"true"', '1', '"AAAAAAAAB9E="', '{}', '[]'])
   }

@@ -4,7 +4,8 @@
 import { type Json, repeatedFields } from '../../json/json.ts'
 import { parseJson } from '../../json/parse.ts'
 import { isObject } from '../../streams/record.ts'
-import { type Cells, jsonbVersion, writeText } from './cells.ts'
+import { writeCanonical } from './canonical-bytes.ts'
+import { backslash, type Cells, jsonbVersion, tab } from './cells.ts'
 import { typeRules } from './column-type.ts'
 import { fitsNumeric } from './numeric.ts'
 import { escapeCopy } from './text.ts'
@@ -68,16 +69,33 @@ const longBytes = 65_536
 function fromBytes(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
   const first = bytes[start]
   if ((first !== 0x7b && first !== 0x5b) || end - start > longBytes) return false
-  const value = parseJson(bytes.subarray(start, end))
-  const text = canonicalText(value)
-  if (repeatsFields(value) || !fitsJsonb(value, text)) return false
   const { view, binary, binaryEnd } = cells
-  writeText(cells, escapeCopy(text))
-  const from = binaryEnd + 4
-  const length = jsonbVersion.copy(binary, from) + binary.write(text, from + jsonbVersion.length)
-  view.setInt32(binaryEnd, length)
-  cells.binaryEnd = from + length
+  const from = binaryEnd + 4 + jsonbVersion.length
+  let written = writeCanonical(bytes, start, binary, from)
+  if (written < 0) {
+    const value = parseJson(bytes.subarray(start, end))
+    const text = canonicalText(value)
+    if (repeatsFields(value) || !fitsJsonb(value, text)) return false
+    written = from + binary.write(text, from)
+  }
+  jsonbVersion.copy(binary, binaryEnd + 4)
+  view.setInt32(binaryEnd, written - binaryEnd - 4)
+  cells.binaryEnd = written
+  writeEscaped(cells, from, written)
   return true
+}
+
+/** Writes as text what stands in the binary form. Canonical JSON has no other character that COPY reads as its own. */
+function writeEscaped(cells: Cells, start: number, end: number): void {
+  const { text, binary } = cells
+  let at = cells.textEnd
+  text[at++] = tab
+  for (let from = start; from < end; from++) {
+    const byte = binary[from] as number
+    if (byte === backslash) text[at++] = byte
+    text[at++] = byte
+  }
+  cells.textEnd = at
 }
 
 export const jsonb = typeRules({

@@ -1,7 +1,8 @@
 // Texts of any length.
 
-import { backslash, type Cells, copyText, hexValues, quote, tab, writeTextRange } from './cells.ts'
+import { backslash, type Cells, copyText, quote, tab, writeTextRange } from './cells.ts'
 import { type FromJson, typeRules } from './column-type.ts'
+import { bytesOf, escapedCharacter, unescaped, writeUtf8 } from './escapes.ts'
 import { isInt64Sql } from './numeric.ts'
 import { uuidPattern } from './uuid.ts'
 
@@ -31,15 +32,14 @@ function fromBytes(cells: Cells, bytes: Buffer, start: number, end: number): boo
   return true
 }
 
-const bytesOf = (pairs: string): Uint8Array => {
-  const bytes = new Uint8Array(256)
-  for (let at = 0; at < pairs.length; at += 2) bytes[pairs.charCodeAt(at)] = pairs.charCodeAt(at + 1)
-  return bytes
-}
-/** What a byte behind a backslash stands for. */
-const unescaped = bytesOf('""\\\\//b\bf\fn\nr\rt\t')
 /** What COPY's text format writes behind a backslash for what it reads as its own; 0: it writes the byte as it is. */
 const copyEscapes = bytesOf('\\\\\tt\nn\rr')
+
+/** Four bytes, of which one is a backslash. */
+const holdsBackslash = (four: number): boolean => {
+  const others = four ^ 0x5c5c5c5c
+  return ((others - 0x01010101) & ~others & 0x80808080) !== 0
+}
 
 function writeEscapedText(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
   const { text, textView, binary, binaryEnd, source, view } = cells
@@ -47,18 +47,21 @@ function writeEscapedText(cells: Cells, bytes: Buffer, start: number, end: numbe
   let to = binaryEnd + 4
   text[at++] = tab
   for (let from = start; from < end; ) {
-    let runEnd = from
-    while (runEnd < end && bytes[runEnd] !== backslash) runEnd++
-    if (runEnd > from) {
-      copyText(source, from, runEnd, textView, at)
-      copyText(source, from, runEnd, view, to)
-      at += runEnd - from
-      to += runEnd - from
-      from = runEnd
+    for (; from + 4 <= end; from += 4, at += 4, to += 4) {
+      const four = source.getInt32(from, true)
+      if (holdsBackslash(four)) break
+      textView.setInt32(at, four, true)
+      view.setInt32(to, four, true)
+    }
+    if (from === end) break
+    let byte = bytes[from] as number
+    if (byte !== backslash) {
+      text[at++] = byte
+      binary[to++] = byte
+      from++
       continue
     }
     const kind = bytes[from + 1] as number
-    let byte: number
     if (kind !== 0x75) {
       byte = unescaped[kind] as number
       from += 2
@@ -85,41 +88,6 @@ function writeEscapedText(cells: Cells, bytes: Buffer, start: number, end: numbe
   cells.view.setInt32(binaryEnd, to - binaryEnd - 4)
   cells.binaryEnd = to
   return true
-}
-
-/** What `\uXXXX`, or two of them, stand for; -1 for half a pair. */
-function escapedCharacter(bytes: Buffer, at: number): number {
-  const unit = hexUnit(bytes, at + 2)
-  if (unit < 0xd800 || unit > 0xdfff) return unit
-  if (unit > 0xdbff || bytes[at + 6] !== backslash || bytes[at + 7] !== 0x75) return -1
-  const next = hexUnit(bytes, at + 8)
-  return next >= 0xdc00 && next <= 0xdfff ? 0x10000 + ((unit - 0xd800) << 10) + next - 0xdc00 : -1
-}
-
-const hexUnit = (bytes: Buffer, at: number): number =>
-  ((hexValues[bytes[at] as number] as number) << 12) |
-  ((hexValues[bytes[at + 1] as number] as number) << 8) |
-  ((hexValues[bytes[at + 2] as number] as number) << 4) |
-  (hexValues[bytes[at + 3] as number] as number)
-
-/** Returns how many bytes it takes. */
-function writeUtf8(bytes: Buffer, at: number, character: number): number {
-  if (character < 0x800) {
-    bytes[at] = 0xc0 | (character >> 6)
-    bytes[at + 1] = 0x80 | (character & 0x3f)
-    return 2
-  }
-  if (character < 0x10000) {
-    bytes[at] = 0xe0 | (character >> 12)
-    bytes[at + 1] = 0x80 | ((character >> 6) & 0x3f)
-    bytes[at + 2] = 0x80 | (character & 0x3f)
-    return 3
-  }
-  bytes[at] = 0xf0 | (character >> 18)
-  bytes[at + 1] = 0x80 | ((character >> 12) & 0x3f)
-  bytes[at + 2] = 0x80 | ((character >> 6) & 0x3f)
-  bytes[at + 3] = 0x80 | (character & 0x3f)
-  return 4
 }
 
 function textFromBytes(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
