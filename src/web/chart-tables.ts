@@ -1,6 +1,6 @@
 // The numbers of the charts as tables: a chart has a point for every five minutes, a table a row for every four hours, the newest first.
 
-import type { ServiceBucket } from '../store/book/watch.ts'
+import type { ServiceBucket } from '../store/book/request-history.ts'
 import { type Html, html } from './html.ts'
 import { plainTable } from './pages/tables.ts'
 

@@ -1,7 +1,8 @@
 // The last day as charts: how far behind, rows written, states, and how the upstream answered. Each has a sentence for those who do not
 // see it, and its numbers as a table.
 
-import type { MinuteBucket, ServiceBucket, StateSpan } from '../store/book/watch.ts'
+import type { ServiceBucket } from '../store/book/request-history.ts'
+import type { MinuteBucket, StateSpan } from '../store/book/watch.ts'
 import { shortSpan } from '../util/text.ts'
 import { clockOf, latencyOf, numbers, partsTable, quantileMs, sumOf, tickHours } from './chart-tables.ts'
 import { swatch } from './charts.ts'

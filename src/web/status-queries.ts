@@ -23,6 +23,7 @@ import * as dictionary from '../store/book/dictionary.ts'
 import { readClosedProblems } from '../store/book/problems.ts'
 import { readFirstLoads, readProgress } from '../store/book/progress.ts'
 import { readQuarantine, readQuarantineOf } from '../store/book/quarantine.ts'
+import { readRequests } from '../store/book/request-history.ts'
 import * as runs from '../store/book/runs.ts'
 import { readOverview, type StreamOverview } from '../store/book/streams.ts'
 import * as watch from '../store/book/watch.ts'
@@ -79,7 +80,7 @@ const plain = {
   actions: readActions,
   closedProblems: readClosedProblems,
   minutes: watch.readMinutes,
-  requests: watch.readRequests,
+  requests: readRequests,
   workers: watch.readWorkers,
   fields: dictionary.readFields,
   fieldStreams: dictionary.readFieldStreams,

@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { forgetOldProblems, noteProblems, readClosedProblems } from '../../src/store/book/problems.ts'
+import { readRequests } from '../../src/store/book/request-history.ts'
 import {
   forgetWorker,
   noteRequests,
@@ -10,7 +11,6 @@ import {
   noteStateMinutes,
   noteWorker,
   readMinutes,
-  readRequests,
   readStates,
   readWorkers,
   thinMinutes,

@@ -1,7 +1,8 @@
 // The charts of the last day: sums that agree with their bars, lines that end where nothing is known, sentences.
 
 import { describe, expect, it } from 'vitest'
-import type { MinuteBucket, ServiceBucket } from '../../src/store/book/watch.ts'
+import type { ServiceBucket } from '../../src/store/book/request-history.ts'
+import type { MinuteBucket } from '../../src/store/book/watch.ts'
 import { quantileMs } from '../../src/web/chart-tables.ts'
 import {
   dayUntil,

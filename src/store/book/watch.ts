@@ -289,7 +289,7 @@ export async function readStandings(
 
 /** Ages are the worst, in seconds; null: no worker looked. */
 export type MinuteBucket = Readonly<Omit<typeof minuteTable.$inferSelect, 'minutes' | 'state'>>
-type Span = { readonly from: Date; readonly to: Date; readonly bucketMs: number }
+export type Span = { readonly from: Date; readonly to: Date; readonly bucketMs: number }
 
 /** Buckets in which nothing was noted are left out. Rows add up, ages are the worst. */
 export async function readMinutes(
@@ -353,50 +353,6 @@ export async function readStates(
      select stream, min(at) as "from", max(until) as "to", min(state) as state
      from numbered group by stream, span order by stream, min(at)`,
     [streams, from, to],
-  )
-  return rows
-}
-
-export type ServiceBucket = {
-  readonly service: string
-  readonly at: Date
-  readonly requests: number
-  readonly bytes: number
-  /** By class: `429`, `5xx`, `4xx`, `none`. */
-  readonly failures: Readonly<Record<string, number>>
-  /** How many answers took up to 10, 20, 40 … 40,960 ms, and more. */
-  readonly latency: readonly number[]
-}
-
-const latencyClasses = 14
-const latencySums = Array.from(
-  { length: latencyClasses },
-  (_, index) => `coalesce(sum(latency[${index + 1}]), 0)::float8`,
-).join(', ')
-
-/** All workers together. */
-export async function readRequests(
-  client: Queryable,
-  { from, to, bucketMs }: Span,
-): Promise<readonly ServiceBucket[]> {
-  const { rows } = await client.query<ServiceBucket>(
-    `with lines as materialized (
-       select *, date_bin($3::float8 * interval '1 millisecond', at, $1) as bucket
-       from tidemark.service_minute where at >= $1 and at < $2
-     ), failed as (
-       select service, bucket, jsonb_object_agg(class, amount) as failures from (
-         select service, bucket, class, sum(one::bigint) as amount
-         from lines cross join jsonb_each_text(failures) as found (class, one) group by 1, 2, 3
-       ) as by_class group by 1, 2
-     )
-     select service, bucket as at, requests, bytes, coalesce(failures, '{}') as failures, latency
-     from (
-       select service, bucket, sum(requests)::float8 as requests, sum(bytes)::float8 as bytes, array[${latencySums}] as latency
-       from lines group by service, bucket
-     ) as summed
-     left join failed using (service, bucket)
-     order by service, bucket`,
-    [from, to, bucketMs],
   )
   return rows
 }

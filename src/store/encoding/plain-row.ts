@@ -4,10 +4,9 @@
 
 import { hash } from 'node:crypto'
 import type { Found, Row } from '../../streams/record.ts'
-import type { FieldOrder } from '../../wire/field-order.ts'
 import { valueAt } from '../../wire/record-page.ts'
 import { foldName } from '../schema/column-names.ts'
-import { type Column, getsNoColumn, type TableSchema, versionFields } from '../schema/table-schema.ts'
+import type { Column, TableSchema } from '../schema/table-schema.ts'
 import {
   type Cells,
   copyNull,
@@ -24,7 +23,8 @@ import { escapeCopy } from '../types/text.ts'
 import { zoneSuffix } from '../types/timestamptz.ts'
 import { type ColumnValues, type Rescued, rescue, rescuedText } from './column-values.ts'
 import { addBinary, addHash, addRescued, addText, beginBinary, type CopyRows } from './copy-rows.ts'
-import { countRescued, type NewFields, noteNewField, type PageNotes } from './page-notes.ts'
+import { type FieldPlaces, fieldPlacesOf } from './field-places.ts'
+import { countRescued, type NewFields, type PageNotes } from './page-notes.ts'
 import { volatileColumns } from './row.ts'
 
 /** By the suffix that names the zone of a date-time without an offset. Where a zone is missing, Postgres reads the text. */
@@ -32,22 +32,6 @@ export type LocalTimes = ReadonlyMap<string, LocalTime['offsetAt']>
 
 /** Adds the row, or answers false and adds nothing. */
 export type EncodePlainRow = (row: Row, notes: PageNotes, rows: CopyRows) => boolean
-
-/** Where the values of a page's records go. */
-type Places = {
-  readonly order: FieldOrder
-  /** How many fields were known when it was made. */
-  readonly fieldCount: number
-  /** By column, the number of its field; 0: none of the fields. */
-  readonly fieldOf: Int32Array
-  /** Fields that are new to the table, or share a column with another: only the whole record tells where their values go. */
-  readonly mustBeNull: Int32Array
-  /** Fields that have no column and get none. */
-  readonly unplaced: Int32Array
-  readonly deletionFlag: number
-  /** Fields of the same name in other case: which of them counts depends on their order in the record. */
-  readonly otherFlags: readonly number[]
-}
 
 type PlainEncoder = {
   readonly tableSchema: TableSchema
@@ -66,7 +50,7 @@ type PlainEncoder = {
   readonly isVolatile: readonly boolean[] | null
   /** Where the cells of volatile columns begin and end in the text of the row. */
   readonly leftOut: number[]
-  places: Places | null
+  places: FieldPlaces | null
   readonly newFields: NewFields
   /** Only the hash of each row is added. */
   readonly onlyHashes: boolean
@@ -130,34 +114,6 @@ function isSimple({ key, versions }: TableSchema, column: Column): boolean {
 
 const neverCopied = typeRules({ fromJson: () => null })
 
-function placesOf({ tableSchema, newFields, rescues }: PlainEncoder, order: FieldOrder): Places {
-  const { columns } = tableSchema
-  const versionNames = versionFields(tableSchema.stream)
-  const columnOf = new Map(columns.map((column, index) => [foldName(column.field), index]))
-  const fieldOf = new Int32Array(columns.length)
-  const [mustBeNull, unplaced, flags]: [number[], number[], number[]] = [[], [], []]
-  for (let field = 1; field < order.names.length; field++) {
-    const folded = foldName(order.names[field] ?? '')
-    const column = columnOf.get(folded)
-    if (column === undefined) noteNewField(newFields, tableSchema, order.names[field] ?? '')
-    if (column !== undefined && fieldOf[column] === 0) fieldOf[column] = field
-    else if (column !== undefined || !rescues || versionNames.includes(folded)) mustBeNull.push(field)
-    else if (getsNoColumn(tableSchema, order.names[field] ?? '')) unplaced.push(field)
-    else mustBeNull.push(field)
-    if (folded === 'sysdeleted') flags.push(field)
-  }
-  const [deletionFlag = 0, ...otherFlags] = flags
-  return {
-    order,
-    fieldCount: order.names.length,
-    fieldOf,
-    mustBeNull: Int32Array.from(mustBeNull),
-    unplaced: Int32Array.from(unplaced),
-    deletionFlag,
-    otherFlags,
-  }
-}
-
 function encodePlainRow(
   encoder: PlainEncoder,
   row: Row,
@@ -167,7 +123,7 @@ function encodePlainRow(
 ): boolean {
   const { order } = page
   if (encoder.places?.order !== order || encoder.places.fieldCount !== order.names.length)
-    encoder.places = placesOf(encoder, order)
+    encoder.places = fieldPlacesOf(encoder, order)
   const { recordStarts, recordEnds, firstFields, valueStarts } = page.places
   encoder.cells.source = page.view
   const first = firstFields[index] as number
@@ -194,7 +150,7 @@ function encodePlainRow(
 
 function rescueUnplaced(
   { rescued }: PlainEncoder,
-  { unplaced }: Places,
+  { unplaced }: FieldPlaces,
   page: Found['page'],
   first: number,
   fieldCount: number,
@@ -230,7 +186,7 @@ function writeRescued(
 
 /** Whether the source says that the record is deleted; null: it says so in another way than by a boolean. */
 function deletionAt(
-  { deletionFlag, otherFlags }: Places,
+  { deletionFlag, otherFlags }: FieldPlaces,
   { bytes, places: { firstFields, valueStarts } }: Found['page'],
   index: number,
 ): boolean | null {
@@ -273,7 +229,7 @@ const longestSuffix = 64
 /** Returns where the last cell ends that is not null; -1 when only the whole record tells. */
 function writeCells(
   encoder: PlainEncoder,
-  { fieldOf }: Places,
+  { fieldOf }: FieldPlaces,
   { key }: Row,
   page: Found['page'],
   first: number,

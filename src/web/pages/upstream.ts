@@ -3,7 +3,7 @@
 
 import type { Problem } from '../../problems/stream-problems.ts'
 import type { BeliefLine } from '../../store/book/dictionary.ts'
-import type { ServiceBucket } from '../../store/book/watch.ts'
+import type { ServiceBucket } from '../../store/book/request-history.ts'
 import { beliefKind, beliefs, expiryOf, verdictOf } from '../../streams/beliefs.ts'
 import type { ServiceName } from '../../streams/catalog.ts'
 import { capitalized, plural } from '../../util/text.ts'

@@ -1,0 +1,48 @@
+// What requests to the upstream came to, all workers together, in the span of a chart.
+
+import type { Queryable } from '../server/session.ts'
+import type { Span } from './watch.ts'
+
+export type ServiceBucket = {
+  readonly service: string
+  readonly at: Date
+  readonly requests: number
+  readonly bytes: number
+  /** By class: `429`, `5xx`, `4xx`, `none`. */
+  readonly failures: Readonly<Record<string, number>>
+  /** How many answers took up to 10, 20, 40 … 40,960 ms, and more. */
+  readonly latency: readonly number[]
+}
+
+const latencyClasses = 14
+const latencySums = Array.from(
+  { length: latencyClasses },
+  (_, index) => `coalesce(sum(latency[${index + 1}]), 0)::float8`,
+).join(', ')
+
+/** All workers together. */
+export async function readRequests(
+  client: Queryable,
+  { from, to, bucketMs }: Span,
+): Promise<readonly ServiceBucket[]> {
+  const { rows } = await client.query<ServiceBucket>(
+    `with lines as materialized (
+       select *, date_bin($3::float8 * interval '1 millisecond', at, $1) as bucket
+       from tidemark.service_minute where at >= $1 and at < $2
+     ), failed as (
+       select service, bucket, jsonb_object_agg(class, amount) as failures from (
+         select service, bucket, class, sum(one::bigint) as amount
+         from lines cross join jsonb_each_text(failures) as found (class, one) group by 1, 2, 3
+       ) as by_class group by 1, 2
+     )
+     select service, bucket as at, requests, bytes, coalesce(failures, '{}') as failures, latency
+     from (
+       select service, bucket, sum(requests)::float8 as requests, sum(bytes)::float8 as bytes, array[${latencySums}] as latency
+       from lines group by service, bucket
+     ) as summed
+     left join failed using (service, bucket)
+     order by service, bucket`,
+    [from, to, bucketMs],
+  )
+  return rows
+}
