@@ -5,17 +5,14 @@ import { styleText } from 'node:util'
 import pg from 'pg'
 import { type Services, startServices } from '../support/services.ts'
 import { type CheckoutCopy, copyCheckout } from './checkout-copy.ts'
-import { byPromise, type Mutation, pickMutations } from './mutation.ts'
-import { promiseMutations } from './promise-mutations.ts'
-import { readingMutations } from './reading-mutations.ts'
+import { allMutations, type Mutation, pickMutations } from './mutation.ts'
 import { judge, type Verdict } from './verdict.ts'
 
 const timeoutMs = 300_000
 // Each fault makes a test fail, and nobody wants to look at its database.
 process.env.KEEP_TEST_DATABASES ??= 'no'
 
-const known = [...promiseMutations, ...readingMutations].toSorted(byPromise)
-const chosen = pickMutations(known, process.argv.slice(2))
+const chosen = pickMutations(allMutations, process.argv.slice(2))
 const startedMs = performance.now()
 const interrupted = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort())
