@@ -1,4 +1,4 @@
-// What people do on the pages, in Chromium: every action by clicking, on a desktop and on a phone; the queues behind the same door.
+// What people do on the pages, in Chromium: every action by clicking, on a phone and in part on a desktop; the queues behind the same door.
 
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -115,9 +115,11 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await press(page, 'Acknowledge 3 missed rows')
       await expectTold(page, 'assignment: 3 missed rows acknowledged.')
     })
+  })
 
+  describe('on a phone', () => {
     it('shows what a backfill takes, starts it and cancels it', async () => {
-      const page = await signedIn(viewport, '/checkpoints?stream=assignment')
+      const page = await signedIn(phone, '/checkpoints?stream=assignment')
       // So that it waits to be cancelled.
       await rows(
         `update tidemark.stream set paused_at = now(), paused_by = 'a test' where name = 'assignment'`,
@@ -146,7 +148,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await rows(
         `update tidemark.stream set paused_at = now(), paused_by = 'a test' where name = 'assignment'`,
       )
-      const page = await signedIn(viewport, '/streams/assignment/read')
+      const page = await signedIn(phone, '/streams/assignment/read')
       await page.getByRole('link', { name: 'Rewind' }).click()
       await page.getByLabel('To row version').fill('999999')
       await press(page, 'Show what it means')
@@ -185,7 +187,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await rows(
         `update tidemark.stream set blocked_deletions = '{"missing": 10, "living": 20, "seen": 10}' where name = 'assignment_note'`,
       )
-      const page = await signedIn(viewport)
+      const page = await signedIn(phone)
       await page.getByRole('link', { name: 'Review deletions' }).click()
       expect(await page.getByRole('main').innerText()).toContain(
         '10 of 20 rows (50 %) of assignment_note were missing',
@@ -211,7 +213,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
          select 'assignment', reason, '{"Subject": "<img src=x onerror=alert(1)>"}', gen_random_uuid()::text, 1
          from unnest(array['no key', 'no version']) as reason`,
       )
-      const page = await signedIn(viewport, '/quarantine?stream=assignment')
+      const page = await signedIn(phone, '/quarantine?stream=assignment')
       await press(page, 'Try all of assignment again')
       await expectTold(page, /0 became rows|has begun/)
       const kept = async () => (await rows('select from tidemark.quarantine where dropped_at is null')).length

@@ -18,23 +18,6 @@ afterAll(() => simulator.close())
 const record = (reply: { json(): unknown }) => reply.json() as Record<string, unknown>
 
 describe('assignments', () => {
-  it('are listed, and read by id and by external id', async () => {
-    const listed = await caller.list('/api/Assignment?Page=2&PageSize=5')
-    expect(listed.map(({ AssignmentId }) => AssignmentId)).toEqual([6, 7, 8, 9, 10])
-    const byId = await caller.assignment('GET /api/Assignment/Id/6')
-    const byExternalId = await caller.assignment('GET /api/Assignment/IdExt/WO-0000006')
-    expect(record(byId)).toEqual(listed[0])
-    expect(record(byExternalId)).toEqual(listed[0])
-    expect(
-      simulator.requests.entries.map(({ method, path, query, status }) => [method, path, query, status]),
-    ).toEqual([
-      ['GET', '/api/Assignment', { Page: '2', PageSize: '5' }, 200],
-      ['GET', '/api/Assignment/Id/6', {}, 200],
-      ['GET', '/api/Assignment/IdExt/WO-0000006', {}, 200],
-    ])
-    expect(simulator.requests.entries[0]?.headers.clientid).toBe(simulator.credentials.clientGuid)
-  })
-
   it('are created, changed and deleted, by id and by external id', async () => {
     const created = await caller.assignment('POST /api/Assignment', {
       body: { assignmentidext: 'MINE-1', Subject: 'New' },
@@ -73,14 +56,6 @@ describe('assignments', () => {
     expect((await caller.assignment(`GET /api/Assignment/Id/${AssignmentId}`)).text).toContain(
       `"Price":${price},`,
     )
-  })
-
-  it('are listed from a row version on', async () => {
-    const all = await caller.versions(0, 'PageSize=100')
-    expect(all.length).toBe(simulator.source.count('assignment'))
-    expect(all).toEqual([...all].sort((a, b) => a - b))
-    const middle = all[5] ?? 0
-    expect(await caller.versions(middle, 'PageSize=100')).toEqual(all.slice(6))
   })
 
   it('take participants and give them back, as the extended read shows', async () => {
@@ -161,59 +136,6 @@ describe('assignments', () => {
     )
     const refused = '?IncludeAttachment=false&IncludeAttachmentFileData=true'
     expect((await caller.assignment(`GET /api/Assignment/extended/Id/4${refused}`)).status).toBe(400)
-  })
-})
-
-describe('notes', () => {
-  it('are listed, read, created, changed and deleted', async () => {
-    const listed = await caller.list('/api/AssignmentNote?PageSize=3')
-    expect(listed.map(({ AssignmentNoteId }) => AssignmentNoteId)).toEqual([1, 2, 3])
-    expect(record(await caller.assignment('GET /api/AssignmentNote/Id/2'))).toEqual(listed[1])
-    expect(record(await caller.assignment('GET /api/AssignmentNote/IdExt/NOTE-0000002'))).toEqual(listed[1])
-    const created = await caller.assignment('POST /api/AssignmentNote', {
-      body: { AssignmentId: 4, Text: 'hello' },
-    })
-    expect(created.status).toBe(201)
-    const { AssignmentNoteId: id, AssignmentNoteIdExt: externalId, RowVersion: version } = record(created)
-    const changed = await caller.list(`/api/AssignmentNote/neworchanged/${Number(version) - 1}`)
-    expect(changed.map(({ AssignmentNoteId }) => AssignmentNoteId)).toEqual([id])
-    const put = await caller.assignment('PUT /api/AssignmentNote', {
-      body: { AssignmentNoteId: id, Text: 'bye' },
-    })
-    expect(put.status).toBe(204)
-    expect(record(await caller.assignment(`GET /api/AssignmentNote/Id/${id}`)).Text).toBe('bye')
-    expect((await caller.assignment(`DELETE /api/AssignmentNote/${externalId}`)).status).toBe(204)
-    expect((await caller.assignment(`GET /api/AssignmentNote/Id/${id}`)).status).toBe(404)
-  })
-})
-
-describe('the other lists', () => {
-  it('show objects, webhook definitions and vehicles', async () => {
-    expect((await caller.list('/api/AssignmentObject?PageSize=4')).length).toBe(4)
-    const definitions = await caller.list('/api/Webhooks')
-    expect(definitions.map(({ Name }) => Name)).toContain('AssignmentNoteChanged')
-    const vehicles = await caller.tracking('GET /api/TrackerObject?Page=2&Pagesize=3')
-    expect((vehicles.json() as unknown[]).length).toBe(1)
-    expect(simulator.requests.entries.at(-1)).toMatchObject({
-      service: 'tracking',
-      path: '/api/TrackerObject',
-      query: { Page: '2', Pagesize: '3' },
-      status: 200,
-    })
-  })
-
-  it('keep webhook subscriptions', async () => {
-    const body = { WebhookDefinitionId: 1, CallbackUrl: 'http://127.0.0.1:9/nobody' }
-    const created = await caller.assignment('POST /api/Webhooks/subscription', { body })
-    expect(created.status).toBe(201)
-    const id = String(record(created).WebhookSubscriptionId)
-    const put = { WebhookSubscriptionId: id, IsActive: false }
-    expect((await caller.assignment('PUT /api/Webhooks/subscription', { body: put })).status).toBe(204)
-    const read = record(await caller.assignment(`GET /api/Webhooks/subscription/${id}`))
-    expect(read).toMatchObject({ ...body, IsActive: false })
-    expect(await caller.list('/api/Webhooks/subscription')).toEqual([read])
-    expect((await caller.assignment(`DELETE /api/Webhooks/Id/${id}`)).status).toBe(204)
-    expect(await caller.list('/api/Webhooks/subscription')).toEqual([])
   })
 })
 
