@@ -14,7 +14,7 @@ const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.met
 const program = file('bin/tidemark.js')
 const mostMegabytes = 256
 const assignments = 150
-const files = 25
+const files = 10
 const longFiles = 3
 const tooMuch = files + longFiles + 1
 const megabyte = 1024 * 1024
