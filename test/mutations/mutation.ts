@@ -26,7 +26,7 @@ function numberOf(path: string): number {
   return Number(basename(path, '.diff').slice(1))
 }
 
-export function mutationsIn(text: string, promise: string): readonly Mutation[] {
+function mutationsIn(text: string, promise: string): readonly Mutation[] {
   return text
     .trimEnd()
     .split('\n\n')
