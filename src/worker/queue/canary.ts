@@ -54,8 +54,8 @@ export type QueueWatch = {
 /** A consumer that takes nothing is noticed within twice the rhythm. */
 export const queueRhythmMs = 40_000
 const defaultEveryMs = 5_000
-/** The next one comes sooner when another worker took what was added for a consumer. */
-const passedOverMs = 15_000
+/** How often it is looked whether somebody paused a queue, and tried again when another worker took what was added for a consumer. */
+const oftenMs = 15_000
 /** So many times in a row others may do so. */
 const mostTimes = 20
 /** More than the consumer of one worker takes at once. */
@@ -75,6 +75,7 @@ function openChecks(rhythmMs: number, log: Logger) {
   const openedMs = performance.now()
   const seenMs = new Map<Consumer, number>()
   const fullMs = new Map<Consumer, number>()
+  const pausedLookMs = new Map<Consumer, number>()
   /** How many times in a row other workers took what was added for this consumer. */
   const passedOver = new Map<Consumer, number>()
   const ownMs = (consumer: Consumer) => Math.max(consumer.tookMs() ?? never, fullMs.get(consumer) ?? never)
@@ -96,9 +97,12 @@ function openChecks(rhythmMs: number, log: Logger) {
       throw notTaken(consumer, nowMs - last.atMs, silentMs(workedMs(consumer)), cause)
     }
     const times = passedOver.get(consumer) ?? 0
-    const restMs = times > 0 ? Math.min(rhythmMs, passedOverMs) : rhythmMs
-    if (!sent.get(consumer)?.isAdded && (isDoubted || nowMs - workedMs(consumer) >= restMs)) {
+    if (nowMs - (pausedLookMs.get(consumer) ?? openedMs) >= Math.min(rhythmMs, oftenMs)) {
+      pausedLookMs.set(consumer, nowMs)
       await goOnIfPaused(consumer, log)
+    }
+    const restMs = times > 0 ? Math.min(rhythmMs, oftenMs) : rhythmMs
+    if (!sent.get(consumer)?.isAdded && (isDoubted || nowMs - workedMs(consumer) >= restMs)) {
       await addCanaries(consumer, sent, times >= mostTimes / 2 ? many : 1)
     }
     if (times >= mostTimes) throw othersTake(consumer, silentMs(ownMs(consumer)))
