@@ -5,6 +5,7 @@ import { isIP } from 'node:net'
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { type AddedStream, knownStreams, relatedStreams } from '../streams/catalog.ts'
+import { cronTimes } from '../util/cron.ts'
 import { messageOf } from '../util/errors.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { redisUrlProblem } from '../util/redis-url.ts'
@@ -368,11 +369,7 @@ function isCron(expression: string): boolean {
 /** When a schedule was last due. */
 export function lastSlot(schedule: Schedule, moment: Date): Date {
   if ('everyMs' in schedule) return new Date(moment.getTime() - schedule.everyMs)
-  const from = (currentDate: Date) => CronExpressionParser.parse(schedule.cron, { currentDate })
-  const last = from(moment).prev().toDate()
-  // In a night that has no 02:30, what is due then comes an hour later, and only going forward finds that.
-  const next = from(last).next().toDate()
-  return next < moment ? next : last
+  return new Date(cronTimes(schedule.cron, moment.getTime()).lastMs)
 }
 
 // Whether a stream should have been read by now: measured by its own schedule, so that a list that is read once an hour, or on

@@ -13,7 +13,11 @@ const base = ['json', 'util', 'log', 'streams', 'wire']
 
 const matrix: Readonly<Record<string, Row>> = {
   json: row('reads JSON exactly and knows nothing else of this program'),
-  util: row('is at the bottom: waiting, back-off, words and errors, and nothing of this program'),
+  util: row(
+    'is at the bottom: waiting, back-off, words and errors, and nothing of this program',
+    [],
+    ['cron-parser'],
+  ),
   simulator: row('is the stand-in for the upstream: it must not share code with what it tests'),
   wire: row('finds records and the values of their fields in bytes, and does not know what they mean', [
     'json',
@@ -123,7 +127,7 @@ const matrix: Readonly<Record<string, Row>> = {
   'worker/queue': row(
     'knows what is due and who works, and is handed the function that does the work',
     [...base, 'sync', 'sync/ports'],
-    ['bullmq', 'ioredis', 'pg', 'cron-parser'],
+    ['bullmq', 'ioredis', 'pg'],
   ),
   worker: row('puts together what runs for long; queues are behind worker/queue, and HTTP is in web', [
     ...[...base, 'config', 'configured', 'context', 'openapi', 'operator', 'problems', 'web', 'worker/queue'],

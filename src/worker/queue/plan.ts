@@ -4,8 +4,8 @@
 // A schedule asks for a run at fixed times. All of them up to `throughMs` were dealt with; so nothing has to be written down for a run
 // that comes as its schedule says. What was due and found no room is late, and first in turn the next time.
 
-import { CronExpressionParser } from 'cron-parser'
 import type { RunKind } from '../../streams/catalog.ts'
+import { cronTimes } from '../../util/cron.ts'
 
 type Schedule = { readonly everyMs: number } | { readonly cron: string }
 export type Place = { readonly stream: string; readonly kind: RunKind }
@@ -109,6 +109,4 @@ function inTurn(since: ReadonlyMap<string, number>, places: ReadonlyMap<string, 
 export const nextTimeMs = (schedule: Schedule, afterMs: number): number =>
   'everyMs' in schedule
     ? (Math.floor(afterMs / schedule.everyMs) + 1) * schedule.everyMs
-    : CronExpressionParser.parse(schedule.cron, { currentDate: new Date(afterMs) })
-        .next()
-        .getTime()
+    : cronTimes(schedule.cron, afterMs).nextMs
