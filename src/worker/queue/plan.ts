@@ -52,14 +52,11 @@ export type Plan<Ask extends Asked> = {
 export const longestPauseMs = 15_000
 /** While something is due and finds no room. */
 const crowdedPauseMs = 1_000
-/** A clock that goes back by less is one that is being set right. */
-const jumpMs = 5_000
 
 export function planRuns<Ask extends Asked>(before: PlanState, given: Given<Ask>): Plan<Ask> {
   const { nowMs, wanted, asked, queueOf, room } = given
-  const { throughMs: known } = before
-  // After a jump back of the clock nobody knows either what was dealt with.
-  const throughMs = known === null || known > nowMs + jumpMs ? null : Math.min(known, nowMs)
+  // Where the clock was put back, everything comes at its next time.
+  const throughMs = before.throughMs === null ? null : Math.min(before.throughMs, nowMs)
   const places = new Map<string, Place>([...wanted, ...asked].map((one) => [keyOf(one), one]))
   const since = new Map<string, number>()
   const isDueSince = (key: string, ms: number) => since.set(key, Math.min(ms, since.get(key) ?? nowMs))
