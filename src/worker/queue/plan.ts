@@ -55,14 +55,13 @@ const crowdedPauseMs = 1_000
 
 export function planRuns<Ask extends Asked>(before: PlanState, given: Given<Ask>): Plan<Ask> {
   const { nowMs, wanted, asked, queueOf, room } = given
-  // Where the clock was put back, everything comes at its next time.
-  const throughMs = before.throughMs === null ? null : Math.min(before.throughMs, nowMs)
   const places = new Map<string, Place>([...wanted, ...asked].map((one) => [keyOf(one), one]))
   const since = new Map<string, number>()
   const isDueSince = (key: string, ms: number) => since.set(key, Math.min(ms, since.get(key) ?? nowMs))
   for (const [key, ms] of Object.entries(before.late)) if (places.has(key)) isDueSince(key, ms)
   for (const one of wanted) {
-    const fromMs = throughMs ?? one.doneMs
+    // Where the clock was put back, nothing is due in this plan, and everything at its next time.
+    const fromMs = before.throughMs ?? one.doneMs
     const dueMs = fromMs === null ? nowMs : nextTimeMs(one.schedule, fromMs)
     if (dueMs <= nowMs) isDueSince(keyOf(one), dueMs)
   }
