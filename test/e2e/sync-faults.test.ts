@@ -14,7 +14,11 @@ describe.skipIf(!hasPostgres)('a sync from an upstream that is down', () => {
   const database = createTestDatabase()
   it('fails with exit 3 where it was, and goes on the next time', { timeout: 120_000 }, async () => {
     await using simulator = await startSimulator({ assignments: 3000 })
-    const environment = environmentFor(simulator, database, { PAGE_SIZE: '1000', REQUEST_TIMEOUT: '1s' })
+    const environment = environmentFor(simulator, database, {
+      PAGE_SIZE: '1000',
+      REQUEST_TIMEOUT: '1s',
+      LOAD_CONNECTIONS: '1',
+    })
     // Down from the first question for what lies behind the first page.
     let isDown = false
     simulator.faults.add({

@@ -23,14 +23,14 @@ describe.skipIf(!hasPostgres)('a sync that is killed 25 times', () => {
     await using simulator = await startSimulator({ assignments: 50_000 })
     const environment = environmentFor(simulator, database, { PAGE_SIZE: '500', LOAD_CONNECTIONS: '1' })
     const killAtRequest = async () => {
-      const asked = untilAsked(simulator, 1 + random.integer(6))
+      const asked = untilAsked(simulator, 1 + random.integer(12))
       const program = startTidemark(words, environment)
       await Promise.race([asked, program.ended])
       program.child.kill('SIGKILL')
       return await program.ended
     }
     const killAtStatement = async () => {
-      const cut = { after: random.integer(80), isHeard: random.chance(0.5) }
+      const cut = { after: random.integer(120), isHeard: random.chance(0.5) }
       const proxy = await startCuttingProxy(database.url, cut, () => program.child.kill('SIGKILL'))
       const program = startTidemark(words, { ...environment, DATABASE_URL: proxy.url })
       const ended = await program.ended

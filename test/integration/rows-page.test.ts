@@ -41,9 +41,10 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     await browsing.signIn(adminToken)
     await vi.waitFor(async () => {
       const { rows } = await database.pool.query(
-        `select count(*)::int as rows, (select count(*)::int from tidemark.run where status = 'running') as runs from mirror.assignment`,
+        `select count(*)::int as rows, (select last_lookback_at is not null from tidemark.stream where name = 'assignment') as "isReadAgain"
+         from mirror.assignment`,
       )
-      expect(rows).toEqual([{ rows: 230, runs: 0 }])
+      expect(rows).toEqual([{ rows: 230, isReadAgain: true }])
     }, 60_000)
     await database.pool.query(
       `update mirror.assignment set subject = '100% sure_of <b>it</b>' where assignment_id = 17;

@@ -151,7 +151,8 @@ const beginSql = `
     select before.id, $1, before.kind, 'failed', before.at, now(), before.host, before.pid, position, position,
       'its program was killed or lost its connection'
     from state, jsonb_to_record($9::jsonb) as before (id bigint, kind text, at timestamptz, host text, pid int)
-    where $9 is not null and not exists (
+    -- Lines of runs that began earlier are gone by now.
+    where $9 is not null and before.at > now() - interval '90 days' and not exists (
       select from (
         select id, last_id from tidemark.run
         where run.stream = $1 and run.kind = before.kind and run.id <= before.id order by id desc limit 1

@@ -31,6 +31,11 @@ const grantsSql = `
   from wanted join own on relname = name
   where not has_table_privilege($1, own.oid, privilege) group by name
   union all
+  -- A run has its number before it has a line.
+  select format('grant usage on sequence %s to %I', numbers.oid::regclass, $1)
+  from to_regclass(pg_get_serial_sequence('tidemark.run', 'id')) as numbers (oid) join pg_class using (oid)
+  where pg_has_role(relowner, 'usage') and not has_sequence_privilege($1, oid, 'usage')
+  union all
   select format('grant execute on function %s to %I', oid::regprocedure, $1) from pg_proc
   where pronamespace = 'tidemark'::regnamespace and pg_has_role(proowner, 'usage') and not has_function_privilege($1, oid, 'execute')`
 
