@@ -10,7 +10,9 @@ describe.skipIf(!hasPostgres)('the history of a stream', () => {
   const query = async (sql: string) => (await database.pool.query(sql)).rows
 
   beforeEach(async () => {
-    await query('truncate mirror.assignment, tidemark.checkpoint, tidemark.run, tidemark.lease, tidemark.late_arrival')
+    await query(
+      'truncate mirror.assignment, tidemark.checkpoint, tidemark.run, tidemark.lease, tidemark.late_arrival',
+    )
   })
 
   it('tells which position was held when, and when a version was reached', async () => {
