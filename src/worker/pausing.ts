@@ -3,7 +3,7 @@
 import type { RunKind, RunRequest } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 
-type Hooks = { readonly signal: AbortSignal; readonly isJustPlanned: boolean }
+type Hooks = { readonly signal: AbortSignal }
 
 const lookEveryMs = 1_000
 
@@ -15,8 +15,7 @@ export async function runUnlessPaused<RunHooks extends Hooks>(
   run: (hooks: RunHooks) => Promise<RunOutcome | null>,
 ): Promise<RunOutcome | null> {
   const { stream, kind, cause } = request
-  if (!hooks.isJustPlanned && (await isPaused(stream)))
-    return cause === 'operator' ? await run(hooks) : leftAlone(stream, kind)
+  if (await isPaused(stream)) return cause === 'operator' ? await run(hooks) : leftAlone(stream, kind)
   const paused = new AbortController()
   let isLooking = false
   const look = async () => {

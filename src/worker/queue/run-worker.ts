@@ -25,12 +25,7 @@ const lockOptions = {
   runRetryDelay: 1_000,
 } as const
 
-export type RunHooks = {
-  readonly signal: AbortSignal
-  readonly shouldYield: () => boolean
-  /** A plan has released it just now, and knew what is paused. */
-  readonly isJustPlanned: boolean
-}
+export type RunHooks = { readonly signal: AbortSignal; readonly shouldYield: () => boolean }
 /** Null when there is nothing to do, or not for this worker. */
 export type DoRun = (request: QueuedRun, hooks: RunHooks) => Promise<RunOutcome | null>
 
@@ -69,8 +64,7 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
         tookMs = performance.now()
         if (job.name === canaryName) return await takeCanary()
         if (job.name === planName) return await options.plan(job, token)
-        const hooks = { signal: stopping.signal, shouldYield: places.shouldYield }
-        await places.take(() => doRun(options, job.data, { ...hooks, isJustPlanned: isJustPlanned(job) }))
+        await places.take(() => doRun(options, job.data, stopping.signal, places.shouldYield))
       },
       { ...placed(driver), ...lockOptions, concurrency: runsAtOnce },
     )
@@ -98,27 +92,18 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
 const leave = (worker: { close(isForced: boolean): Promise<void> }): void =>
   void worker.close(true).catch(() => {})
 
-const justMs = 1_000
-const isJustPlanned = ({
-  data,
-  timestamp,
-}: {
-  readonly data: QueuedRun
-  readonly timestamp: number
-}): boolean => data.cause === 'tick' && Math.abs(Date.now() - timestamp) < justMs
-
 async function doRun(
   options: RunWorkerOptions,
   request: QueuedRun,
-  hooks: Omit<RunHooks, 'shouldYield'> & { readonly shouldYield: (startedMs: number) => boolean },
+  signal: AbortSignal,
+  shouldYield: (startedMs: number) => boolean,
 ): Promise<void> {
   const { breaker } = options
-  const { signal, shouldYield } = hooks
   if (signal.aborted || breaker.mustWait(request)) return
   const startedMs = Date.now()
   let outcome: RunOutcome | null
   try {
-    outcome = await options.run(request, { ...hooks, shouldYield: () => shouldYield(startedMs) })
+    outcome = await options.run(request, { signal, shouldYield: () => shouldYield(startedMs) })
   } catch (error) {
     const failureScope = options.failureScope(error, false)
     if (failureScope) breaker.failed(request, startedMs, failureScope)
