@@ -41,7 +41,7 @@ import { openStreamMinutes } from './stream-minutes.ts'
 
 export type WorkerId = Pick<WorkerLine, 'id' | 'host' | 'pid' | 'version' | 'startedAt'>
 
-export const databaseRhythmMs = 20_000
+export const databaseRhythmMs = 10_000
 const rhythmWhileDownMs = 5_000
 const beatTimeoutMs = 5_000
 

@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type RowCursor, type RowPage, readRowPage, rowTable, sqlOf } from '../../src/store/book/rows.ts'
+import { isAliveSql } from '../../src/store/book/runs.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { type Browsing, openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -41,10 +42,12 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     await browsing.signIn(adminToken)
     await vi.waitFor(async () => {
       const { rows } = await database.pool.query(
-        `select count(*)::int as rows, (select last_lookback_at is not null from tidemark.stream where name = 'assignment') as "isReadAgain"
-         from mirror.assignment`,
+        `select (select count(*)::int from mirror.assignment) as rows, known.last_lookback_at > known.first_read_through_at as "isReadAgain",
+           exists (select from tidemark.lease as held where ${isAliveSql}) as "isRead"
+         from tidemark.stream as known where name = 'assignment'`,
       )
-      expect(rows).toEqual([{ rows: 230, isReadAgain: true }])
+      // A run would mend what is changed here.
+      expect(rows).toEqual([{ rows: 230, isReadAgain: true, isRead: false }])
     }, 60_000)
     await database.pool.query(
       `update mirror.assignment set subject = '100% sure_of <b>it</b>' where assignment_id = 17;

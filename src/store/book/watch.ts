@@ -25,26 +25,20 @@ const needsRoomSql = `
 /** The role may write no temporary files: then Postgres says so, whatever the disk is like. */
 const temporaryFileLimit = '53400'
 const readOnly = '25006'
-/** Again after this; after a failure each time until it succeeds. */
-const roomEveryMs = 50_000
 let isRoomAsked = true
-let roomFoundMs = Number.NEGATIVE_INFINITY
 
 /**
  * Notes that the worker lives and what it does, which also shows that Postgres takes a write: a standby refuses it, and so does a full
  * disk. Removes lines of workers that have been gone for a day.
  */
 export async function noteWorker(pool: Pool, line: WorkerLine): Promise<void> {
-  const nowMs = performance.now()
   try {
-    if (!isRoomAsked || nowMs - roomFoundMs < roomEveryMs) return await writeLine(pool, line)
-    roomFoundMs = Number.NEGATIVE_INFINITY
+    if (!isRoomAsked) return await writeLine(pool, line)
     await withConnection(pool, async (client) => {
       await client.query(needsRoomSql)
       await writeLine(client, line)
       await client.query('commit')
     })
-    roomFoundMs = nowMs
   } catch (error) {
     const code = error instanceof pg.DatabaseError ? error.code : null
     if (code === readOnly)
