@@ -41,8 +41,14 @@ export async function lookAtDue({ pool, config, streams, kinds }: Looking): Prom
         ...{ stream, kind: 'reconcile' as const, cause: 'again' as const },
         ...{ dueMs: state.nowMs, askedMs: state.nowMs },
       })),
-      // Somebody wanted just this.
-      ...state.asked.map((one) => ({ ...one, cause: 'operator' as const })),
+      // Somebody wanted just this. Of a paused stream it waits until that is resumed.
+      ...state.asked
+        .filter(({ stream }) => known.get(stream)?.isPaused === false)
+        .map(({ askedAt, ...one }) =>
+          askedAt === null
+            ? { ...one, cause: 'again' as const }
+            : { ...one, askedAt, cause: 'operator' as const },
+        ),
     ],
     overdue: await overduePolls({ pool, config }, read, state.streams, now),
     loading: new Set(state.streams.flatMap(({ name, isLoaded }) => (isLoaded ? [] : [name]))),

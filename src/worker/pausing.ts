@@ -1,7 +1,8 @@
 // Keeps the worker's own runs off streams that an operator has paused. What an operator asks for by hand is done all the same.
 
-import type { RunKind, RunRequest } from '../streams/catalog.ts'
+import type { RunKind } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
+import type { QueuedRun } from './queue/requests.ts'
 
 type Hooks = { readonly signal: AbortSignal }
 
@@ -9,13 +10,15 @@ const lookEveryMs = 1_000
 
 /** Does the run unless its stream is paused, and ends it between two pages when the stream is paused meanwhile. */
 export async function runUnlessPaused<RunHooks extends Hooks>(
-  request: RunRequest,
+  request: QueuedRun,
   hooks: RunHooks,
   isPaused: (stream: string) => Promise<boolean>,
   run: (hooks: RunHooks) => Promise<RunOutcome | null>,
 ): Promise<RunOutcome | null> {
-  const { stream, kind, cause } = request
-  if (await isPaused(stream)) return cause === 'operator' ? await run(hooks) : leftAlone(stream, kind)
+  const { stream, kind, cause, askedAt } = request
+  // What was asked for in Postgres waits there.
+  const isByHand = cause === 'operator' && askedAt === undefined
+  if (await isPaused(stream)) return isByHand ? await run(hooks) : leftAlone(stream, kind)
   const paused = new AbortController()
   let isLooking = false
   const look = async () => {

@@ -8,7 +8,7 @@ import type { Logger } from '../log.ts'
 import { readProblems } from '../problems/find-problems.ts'
 import type { Parts } from '../problems/parts.ts'
 import type { Problem } from '../problems/stream-problems.ts'
-import { noteReleased, settleDue } from '../store/book/due.ts'
+import { isStillAsked, noteReleased, settleDue } from '../store/book/due.ts'
 import { forgetProblem } from '../store/book/problems.ts'
 import { SourceDiffers } from '../store/book/sources.ts'
 import { pausedStreams } from '../store/book/streams.ts'
@@ -28,6 +28,7 @@ import { isTaken, lookAtDue } from './look.ts'
 import { runUnlessPaused } from './pausing.ts'
 import { type OpenDriver, openDriver, sessionsOfQueue } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
+import type { QueuedRun } from './queue/requests.ts'
 import type { DoRun } from './queue/run-worker.ts'
 import { openRequestMinutes } from './request-minutes.ts'
 import { keepSubscribed, webhookNotice } from './subscription.ts'
@@ -166,7 +167,14 @@ async function startRuns(
   const streams = new Map(context.streams.map((stream) => [stream.name, stream]))
   const isPaused = async (stream: string) => (await pausedStreams(pool)).has(stream)
   const reconciles = { ...config, pool, schedule: config.scheduleReconcile }
+  const isOurs = ({ stream: name, kind }: QueuedRun): boolean => {
+    const stream = streams.get(name)
+    return stream !== undefined && ownValue(kinds, kind)?.isOf(stream) === true
+  }
   const doRun: DoRun = async (request, hooks) => {
+    const { askedAt } = request
+    // Done by the run that was under way when it was handed out again.
+    if (askedAt !== undefined && !(await isStillAsked(pool, { ...request, askedAt }))) return null
     const stream = streams.get(request.stream)
     const kind = ownValue(kinds, request.kind)
     // The request is from before the stream or the kind of run was switched off.
@@ -186,7 +194,8 @@ async function startRuns(
     async run(request, hooks) {
       const outcome = await doRun(request, hooks)
       const hasEnded = outcome === null || outcome.status === 'done' || outcome.status === 'inconclusive'
-      if (hasEnded && !outcome?.yielded)
+      // A request of what only other workers read is left to them.
+      if (isOurs(request) && hasEnded && !outcome?.yielded)
         await settleDue(pool, request).catch((error) =>
           log.debug({ err: error, ...request }, 'it could not be noted that a run is no longer due'),
         )

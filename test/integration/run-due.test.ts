@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { SyncContext } from '../../src/context.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { requestBackfill } from '../../src/store/book/backfills.ts'
-import { makeDue, noteReleased, readDueState, settleDue } from '../../src/store/book/due.ts'
+import { isStillAsked, makeDue, noteReleased, readDueState, settleDue } from '../../src/store/book/due.ts'
 import { pauseStream, resumeStream } from '../../src/store/book/streams.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { isRunDue, scheduledKinds } from '../../src/worker/kinds.ts'
@@ -135,14 +135,32 @@ describe.skipIf(!hasPostgres)('what somebody asks for', () => {
     expect(await asked()).toEqual([])
   })
 
-  it('is done also while a stream is paused, and nothing else is', async () => {
+  it('waits while its stream is paused, as everything does', async () => {
     await using simulator = await startSimulator({ assignments: 30 })
     await using context = await openTestContext(database, simulator)
     const { look } = lookIn(context, simulator)
     await pauseStream(database.pool, { stream: assignment.name, by: 'me', reason: null })
     await makeDue(database.pool, place)
-    expect(await look()).toMatchObject({ wanted: [], asked: [{ ...place, cause: 'operator' }] })
+    expect(await look()).toMatchObject({ wanted: [], asked: [] })
     await resumeStream(database.pool, assignment.name)
-    expect((await look()).wanted.map(({ kind }) => kind)).toEqual(['incremental', 'reconcile'])
+    const resumed = await look()
+    expect(resumed.asked).toMatchObject([{ ...place, cause: 'operator' }])
+    expect(resumed.wanted.map(({ kind }) => kind)).toEqual(['incremental', 'reconcile'])
+  })
+
+  it('is a backfill also when a worker of an earlier version has stored it', async () => {
+    await requestBackfill(database.pool, { stream: assignment.name, from: 0n, to: 9n, by: 'me' })
+    await database.pool.query('delete from tidemark.due')
+    expect(await asked()).toMatchObject([{ kind: 'backfill', askedAt: null, isDue: true }])
+    await settleDue(database.pool, { stream: assignment.name, kind: 'backfill' })
+    expect(await asked()).toMatchObject([{ kind: 'backfill', askedAt: expect.any(String), isDue: true }])
+  })
+
+  it('is asked for no more when a run that was under way has done it', async () => {
+    await makeDue(database.pool, place)
+    const request = { ...place, askedAt: (await asked())[0]?.askedAt ?? '' }
+    expect(await isStillAsked(database.pool, request)).toBe(true)
+    await settleDue(database.pool, request)
+    expect(await isStillAsked(database.pool, request)).toBe(false)
   })
 })

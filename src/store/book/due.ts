@@ -21,7 +21,12 @@ export type StreamDue = {
   /** A version came late within the last five minutes, so others may. */
   readonly isRecentlyLate: boolean
 }
-type AskedRun = Place & { readonly dueMs: number; readonly askedMs: number; readonly askedAt: string }
+type AskedRun = Place & {
+  readonly dueMs: number
+  readonly askedMs: number
+  /** Null: no line asks for it. */
+  readonly askedAt: string | null
+}
 export type DueState = {
   readonly nowMs: number
   /** Another one in a database that was made anew or restored. */
@@ -55,8 +60,16 @@ export async function readDueState(client: Queryable, streams: readonly string[]
        ), '[]') as streams,
        coalesce((
          select json_agg(json_build_object(
-           'stream', stream, 'kind', kind, 'dueMs', ${msSql('due_at')}, 'askedMs', ${msSql('asked_at')}, 'askedAt', asked_at
-         )) from tidemark.due where stream = any ($1)
+           'stream', stream, 'kind', kind, 'dueMs', ${msSql('due_at')}, 'askedMs', ${msSql('coalesce(asked_at, now())')}, 'askedAt', asked_at
+         )) from (
+           select stream, kind, due_at, asked_at from tidemark.due
+           union all
+           -- A worker of an earlier version has stored it.
+           select stream, 'backfill', min(coalesce(retry_at, now())), null from tidemark.backfill
+           where status in ('waiting', 'running')
+             and not exists (select from tidemark.due where due.stream = backfill.stream and due.kind = 'backfill')
+           group by stream
+         ) as asked where stream = any ($1)
        ), '[]') as asked`,
     [streams],
   )
@@ -88,6 +101,17 @@ export async function noteReleased(
 }
 
 const releasedAgain = '1 minute'
+
+export async function isStillAsked(
+  client: Queryable,
+  { stream, kind, askedAt }: Place & { readonly askedAt: string },
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    'select from tidemark.due where stream = $1 and kind = $2 and asked_at = $3::timestamptz',
+    [stream, kind, askedAt],
+  )
+  return (rowCount ?? 0) > 0
+}
 
 /** Its run has ended. A request that came meanwhile stays due, and so does a backfill that is not finished. */
 export async function settleDue(

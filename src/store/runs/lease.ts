@@ -66,13 +66,12 @@ export async function takeLease(client: ClientBase, place: Place, silenceMs: num
   return null
 }
 
-/** There was no run after all. */
+/** There was no run after all: the one before it is the last, and may have been killed. */
 export async function forgetRun(client: ClientBase, { stream, lane, epoch }: Lease): Promise<void> {
-  await client.query('update tidemark.lease set run = null where stream = $1 and lane = $2 and epoch = $3', [
-    stream,
-    lane,
-    epoch,
-  ])
+  await client.query(
+    'update tidemark.lease set run = run_before, run_before = null where stream = $1 and lane = $2 and epoch = $3',
+    [stream, lane, epoch],
+  )
 }
 
 export async function giveBackLease(client: ClientBase, { holderKey }: Lease): Promise<void> {

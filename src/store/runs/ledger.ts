@@ -257,7 +257,7 @@ const endSql = `
   ), shared as (
     update tidemark.run as known
     set polls = known.polls + 1, finished_at = now(), requests = known.requests + $4, bytes = known.bytes + $5,
-        unchanged = known.unchanged + $6, rescued = $7, quarantined = $8, steps = $27, last_id = $3
+        unchanged = known.unchanged + $6, rescued = $7, quarantined = $8, steps = $27, last_id = greatest(known.last_id, $3)
     from previous
     where known.id = previous.id and $9 and previous.is_idle and previous.status = 'done'
       and previous.note is not distinct from $10
@@ -346,7 +346,7 @@ export async function thinHistory(client: Queryable, stream: string): Promise<vo
        delete from tidemark.checkpoint using aged where checkpoint.id = aged.id and aged.rank > 1
      ), forgotten as (
        delete from tidemark.run
-       where stream = $1 and status <> 'running' and started_at < now() - interval '90 days'
+       where stream = $1 and status <> 'running' and coalesce(finished_at, started_at) < now() - interval '90 days'
        returning id
      ), pages as (
        delete from tidemark.page using forgotten where page.run_id = forgotten.id
