@@ -129,7 +129,7 @@ export type Watch = {
   stop(): Promise<void>
 }
 
-const everyMs = { look: 30_000, log: 30_000, thin: 3_600_000 }
+const everyMs = { look: 15_000, log: 30_000, thin: 3_600_000 }
 /** Before reports take what a worker noted for old. */
 const standingLastsMs = 120_000
 
