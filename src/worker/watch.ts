@@ -224,7 +224,7 @@ function openStates(options: Options) {
     async lookAtParts() {
       await note(minutes.end(new Date()))
       const found = problemsOfParts({ parts: parts.list() }, new Date())
-      if (found.length > 0) await noteProblems(pool, found)
+      if (found.length > 0) await noteProblems(pool, found, { seesAll: false })
     },
     end: () => note(minutes.end(new Date())),
   }

@@ -5,13 +5,9 @@ import { stateOfStream } from '../../src/problems/stream-state.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readOverview } from '../../src/store/book/streams.ts'
 import { readStandings } from '../../src/store/book/watch.ts'
-import { pickStream, knownStreams as streams } from '../../src/streams/catalog.ts'
-import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
-import { openTestContext } from '../support/context.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-
-const assignment = pickStream('assignment', streams)
-const { signal } = new AbortController()
+import { assignment, hidingFromLooks } from '../support/deletions.ts'
 
 describe.skipIf(!hasPostgres)('a difference that no look explains', () => {
   const database = createTestDatabase()
@@ -20,16 +16,9 @@ describe.skipIf(!hasPostgres)('a difference that no look explains', () => {
     await using upstream = await startSimulator({ assignments: 60 })
     await using context = await openTestContext(database, upstream)
     await context.read(assignment, 'incremental', { signal })
-    if (assignment.kind !== 'changes') throw new Error('assignments are read by row version')
-    const given = context.contextOf(assignment)
-    let isHidden = true
-    const source: typeof given.source = {
-      ...given.source,
-      lookup: async (key, until) =>
-        isHidden && key === '17' ? 'unclear' : ((await given.source.lookup?.(key, until)) ?? 'unclear'),
-    }
+    const hiding = hidingFromLooks(context)
     const told = async () => {
-      await findDeletions({ ...given, source, signal })
+      await hiding.search()
       const [overview] = await readOverview(database.pool, ['assignment'])
       const [standing] = await readStandings(database.pool, ['assignment'])
       return {
@@ -48,7 +37,7 @@ describe.skipIf(!hasPostgres)('a difference that no look explains', () => {
     })
     // Since when it was first seen.
     expect((await told()).unexplained).toEqual(first.unexplained)
-    isHidden = false
+    hiding.show()
     expect(await told()).toMatchObject({ unexplained: null, reason: null })
   })
 })

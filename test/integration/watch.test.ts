@@ -290,6 +290,20 @@ describe.skipIf(!hasPostgres)('problems', () => {
     expect((await database.pool.query('select from tidemark.problem_history')).rowCount).toBe(2)
   })
 
+  it('are not over because a worker that sees others looks while the one that sees them is frozen (P18)', async () => {
+    await noteProblems(database.pool, [{ ...quarantine, what: '1 record' }])
+    await age(75_000)
+    const part = {
+      key: 'part_down:queue',
+      kind: 'part_down',
+      stream: null,
+      what: 'The queue is away.',
+      since: null,
+    }
+    await noteProblems(database.pool, [part], { seesAll: false })
+    expect(await readClosedProblems(database.pool, 9)).toEqual([])
+  })
+
   it('go on after a time in which no worker ran', async () => {
     await noteProblems(database.pool, [{ ...quarantine, what: '1 record' }])
     await age(3_600_000)

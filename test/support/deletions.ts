@@ -14,6 +14,22 @@ export function contextOf(context: SyncContext) {
   if (assignment.kind !== 'changes') throw new Error('assignments are read by row version')
   return { ...context.contextOf(assignment), signal }
 }
+/** Looks at record 17 tell nothing until it is shown. */
+export function hidingFromLooks(context: SyncContext) {
+  const given = contextOf(context)
+  let isHidden = true
+  const source: typeof given.source = {
+    ...given.source,
+    lookup: async (key, until) =>
+      isHidden && key === '17' ? 'unclear' : ((await given.source.lookup?.(key, until)) ?? 'unclear'),
+  }
+  return {
+    search: () => findDeletions({ ...given, source }),
+    show() {
+      isHidden = false
+    },
+  }
+}
 export const search = (context: SyncContext) => findDeletions(contextOf(context))
 /** What changed, and the recent past. Returns what the look-back brought. */
 export async function readAgain(context: SyncContext) {

@@ -9,6 +9,7 @@ import { failureScopeOf } from '../../src/worker/failure-scope.ts'
 import { lookbackReader } from '../../src/worker/kinds.ts'
 import { checkCreated, planSubscriptions, subscriptionKeyOf } from '../../src/worker/subscription.ts'
 import { neverAborted } from '../support/context.ts'
+import { outcomeOf } from '../support/jobs.ts'
 import { streamOf } from '../support/streams.ts'
 
 describe('what fails', () => {
@@ -55,19 +56,7 @@ describe('look-backs that come often', () => {
     let status: 'done' | 'failed' = 'failed'
     const read: SyncContext['read'] = async ({ name }, kind, { reach }) => {
       reached.push(reach)
-      const tally = {
-        inserted: 0,
-        updated: 0,
-        unchanged: 0,
-        rescued: 0,
-        quarantined: 0,
-        requests: 1,
-        bytes: 0,
-      }
-      return {
-        ...{ stream: name, kind, status, runId: '1', note: null, error: null, tally },
-        ...{ isComplete: true, yielded: false },
-      }
+      return outcomeOf({ stream: name, kind, cause: 'tick' }, { status })
     }
     const look = lookbackReader({ read })
     for (let run = 0; run < 8; run++) {

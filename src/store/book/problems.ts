@@ -51,12 +51,17 @@ export type SeenProblem = Pick<ClosedProblem, 'kind' | 'stream' | 'what'> & {
   readonly since: Date | null
 }
 
-/** So long nobody saw it: whoever sees it looks again after 30 seconds, and not all see the same. */
+/** So long nobody saw it: whoever sees it looks again after 15 seconds, and not all see the same. */
 const goneFor = '50 seconds'
 const outages = ['service_down', 'part_down']
 const keptFor = '90 days'
 
-export async function noteProblems(client: Queryable, seen: readonly SeenProblem[]): Promise<void> {
+/** `seesAll`: what is not among them is over soon. Whoever sees only some of them ends none: while the worker that sees all is frozen, they last. */
+export async function noteProblems(
+  client: Queryable,
+  seen: readonly SeenProblem[],
+  { seesAll = true }: { readonly seesAll?: boolean } = {},
+): Promise<void> {
   if (seen.length > 0)
     await client.query(
       `insert into tidemark.problem_history as known (key, kind, stream, what, since, seen_at)
@@ -71,6 +76,7 @@ export async function noteProblems(client: Queryable, seen: readonly SeenProblem
        do update set what = excluded.what, since = least(known.since, excluded.since), seen_at = now()`,
       [holdableJson(seen), outages],
     )
+  if (!seesAll) return
   await client.query(
     `update tidemark.problem_history set ended_at = seen_at
      where ended_at is null and seen_at < now() - interval '${goneFor}'`,
