@@ -128,19 +128,22 @@ const partDown = (part: Part): Problem => {
   })
 }
 
-/** Mostly an outage ends by itself. One that lasts longer needs a person who asks the service's owner. */
+/** Mostly an outage ends by itself. One that lasts longer needs a person who asks the service's owner, and so does one of a service that never worked. */
 const outageMs = 60 * 60_000
 
 function serviceDown(part: Part, symptoms: readonly StreamSymptoms[], now: Date): Problem {
   const since = downSince(symptoms)
   const service = part.name
-  const isLong = since !== null && now.getTime() - since.getTime() > outageMs
+  const hasNeverWorked = symptoms.length > 0 && symptoms.every(({ lastSuccessAt }) => lastSuccessAt === null)
+  const isLong = hasNeverWorked || (since !== null && now.getTime() - since.getTime() > outageMs)
   return problemOf('service_down', null, service, {
     ...{ since, isLong, seen: part.reason },
     what: `The ${service} service of the upstream does not work. Tidemark keeps trying; until it works again, the rows of its streams get older.`,
-    whatToDo: isLong
-      ? 'See what the service answers, and tell the operator of the upstream: `tidemark probe`.'
-      : 'If it takes long, see what the service answers: `tidemark probe`.',
+    whatToDo: hasNeverWorked
+      ? 'None of its streams was ever read. See what the service answers, and check its base URL: `tidemark probe`.'
+      : isLong
+        ? 'See what the service answers, and tell the operator of the upstream: `tidemark probe`.'
+        : 'If it takes long, see what the service answers: `tidemark probe`.',
   })
 }
 

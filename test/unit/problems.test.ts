@@ -223,6 +223,14 @@ describe('findProblems', () => {
     expect(found && careOf(found)).toBe(care)
   })
 
+  it('sends a person at once where no stream of a service was ever read: its base URL may be wrong', () => {
+    const [found] = find([{ failing: failing(9), lastSuccessAt: null }], {
+      parts: [down('service', 'assignment')],
+    })
+    expect(found && careOf(found)).toBe('needs you')
+    expect(found?.whatToDo).toContain('check its base URL')
+  })
+
   it('takes what failed while the service worked for no part of its outage', () => {
     const failingSince = (minutes: number) => failing(9).map((kind) => ({ ...kind, since: ago(minutes) }))
     const [early, late] = [failingSince(600), failingSince(5)]
