@@ -20,8 +20,8 @@ import { loadOfMachine } from './report.ts'
 
 const program = fileURLToPath(new URL('../bin/tidemark.js', import.meta.url))
 const records = { assignments: 1_200, notes: 600, trackers: 200 }
-/** After the last stream was compared, until what follows from that is done as well, such as the look at the first rows after two minutes. */
-const quietMs = Number(process.env.BENCH_QUIET_SECONDS ?? 150) * 1_000
+/** After the last stream was compared, until look-backs, which reach ten minutes back, read nothing of the first load any more. */
+const quietMs = Number(process.env.BENCH_QUIET_SECONDS ?? 720) * 1_000
 const longestReadMs = 180_000
 const shownStatements = 40
 

@@ -105,8 +105,10 @@ async function endRejection(context: MirrorContext, { target }: Order): Promise<
   const { name: stream, kind } = pickStream(target, context.streams)
   if (!(await lookAgain(context.pool, stream))) throw new UsageError(`No deletions of ${stream} are frozen.`)
   await requestIfPossible(context, { stream, kind: kind === 'list' ? 'incremental' : 'reconcile' })
-  const next =
-    kind === 'list'
+  const isPaused = (await pausedStreams(context.pool)).has(stream)
+  const next = isPaused
+    ? 'It is listed again when it is resumed'
+    : kind === 'list'
       ? 'The next reading lists it again'
       : 'A worker lists it again within a quarter of an hour'
   const text = `${stream}: its deletions are frozen no more. ${next}, and asks anew if rows are still missing.`
