@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type RowCursor, type RowPage, readRowPage, rowTable, sqlOf } from '../../src/store/book/rows.ts'
 import { isAliveSql } from '../../src/store/book/runs.ts'
+import { pauseStream } from '../../src/store/book/streams.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { type Browsing, openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -23,12 +24,6 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
   let browsing: Browsing
   const page = async (path: string) => await (await browsing.get(path)).text()
   const [assignment] = streams
-
-  const changeRows = () =>
-    database.pool.query(
-      `update mirror.assignment set subject = '100% sure_of <b>it</b>' where assignment_id = 17;
-       update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent' where assignment_id = 19 and _deleted_at is null`,
-    )
 
   beforeAll(async () => {
     simulator = await startSimulator({ assignments: 230, notes: 5 })
@@ -55,7 +50,11 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
       // A run would mend what is changed here.
       expect(rows).toEqual([{ rows: 230, isReadAgain: true, isRead: false }])
     }, 60_000)
-    await changeRows()
+    await pauseStream(database.pool, { stream: 'assignment', by: 'the test', reason: null })
+    await database.pool.query(
+      `update mirror.assignment set subject = '100% sure_of <b>it</b>' where assignment_id = 17;
+       update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent' where assignment_id = 19`,
+    )
   })
   afterAll(async () => {
     await worker?.stop()
@@ -283,8 +282,6 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
   })
 
   it('show one record, and what was noted about its key', async () => {
-    // A look-back may have mended it.
-    await changeRows()
     await database.pool.query(
       `insert into tidemark.late_arrival (stream, key, version, distance, late_ms) values ('assignment', '23', 7, 1, 6000);
        insert into tidemark.difference (stream, key, cause, fields, run_id, cure) values ('assignment', '23', 'silent', '{subject}', 1, 'written')`,
@@ -311,8 +308,6 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
   })
 
   it('compare a record with the upstream by one request, and only for those who may act', async () => {
-    // A look-back may have mended it.
-    await changeRows()
     const path = '/records/assignment/17/compare'
     expect((await fetch(worker.url + path, { method: 'POST' })).status).toBe(401)
     simulator.requests.start()
