@@ -52,12 +52,15 @@ type Known = {
   since: Date
   /** The same by the clock that nobody can set. */
   sinceMs: number
+  wasSilent: boolean
 }
+
+/** A part works again that did not; `since` when. `wasSilent`: nothing failed, nothing went through either. */
+export type Returned = Pick<Part, 'name' | 'kind' | 'since'> & { readonly wasSilent: boolean }
 
 type Options = {
   readonly log: Logger
-  /** A part works again that did not; `since` when. */
-  readonly onReturn?: (part: Pick<Part, 'name' | 'kind' | 'since'>) => void
+  readonly onReturn?: (part: Returned) => void
   /** A clock that nobody can set. */
   readonly nowMs?: () => number
 }
@@ -71,7 +74,14 @@ export function openParts(
     given.map((part) => [
       part.name,
       {
-        ...{ given: part, workedMs: null, failure: null, since: new Date(), sinceMs: openedMs },
+        ...{
+          given: part,
+          workedMs: null,
+          failure: null,
+          since: new Date(),
+          sinceMs: openedMs,
+          wasSilent: true,
+        },
         state: part.kind === 'receiver' ? 'not tried' : 'not yet',
       },
     ]),
@@ -90,12 +100,12 @@ export function openParts(
   function look(part: Known): void {
     const state = stateOf(part, nowMs(), reachedMs())
     if (state === part.state) return
-    const [before, since] = [part.state, part.since]
-    Object.assign(part, { state, since: new Date(), sinceMs: nowMs() })
+    const { state: before, since, wasSilent } = part
+    Object.assign(part, { state, since: new Date(), sinceMs: nowMs(), wasSilent: failureOf(part) === null })
     tell(log, part, nowMs(), { before, lastedMs: part.since.getTime() - since.getTime() })
     if (state !== 'works' || before !== 'down') return
     part.given.onReturn?.()
-    onReturn?.({ ...part.given, since })
+    onReturn?.({ ...part.given, since, wasSilent })
   }
   const change = (name: string, changes: Partial<Pick<Known, 'workedMs' | 'failure'>>) => {
     const part = known.get(name)

@@ -10,7 +10,14 @@ import type { Logger } from '../log.ts'
 import type { Receiver } from '../problems/alert-body.ts'
 import { runAlertLoop, sendTest } from '../problems/alert-loop.ts'
 import { problemsOfParts } from '../problems/find-problems.ts'
-import { type GivenPart, isDiskFull, openParts, type Part, type Parts, titleOf } from '../problems/parts.ts'
+import {
+  type GivenPart,
+  isDiskFull,
+  openParts,
+  type Parts,
+  type Returned,
+  titleOf,
+} from '../problems/parts.ts'
 import { noteEnd, withAlertBook } from '../store/book/problems.ts'
 import type { Stream } from '../streams/catalog.ts'
 import { queueRhythmMs } from './queue/canary.ts'
@@ -106,10 +113,11 @@ export function openWorkerParts({ config, streams, jobs, pauses, pool, ...option
 const shortestOutageMs = 1_000
 
 /** What happened is told when it is over, also of an outage that nobody could note. */
-function noteReturn(pool: Pool | null, part: Pick<Part, 'name' | 'kind' | 'since'>, log: Logger): void {
-  const { name, kind, since } = part
-  // Nobody saw one that was over at once: it was this worker that stood still.
-  if (pool === null || kind === 'receiver' || Date.now() - since.getTime() < shortestOutageMs) return
+function noteReturn(pool: Pool | null, part: Returned, log: Logger): void {
+  const { name, kind, since, wasSilent } = part
+  // What was silent and is back at once never stood still: this worker did. So may one be that answered a write too late.
+  const isOverAtOnce = Date.now() - since.getTime() < shortestOutageMs && (wasSilent || kind !== 'service')
+  if (pool === null || kind === 'receiver' || isOverAtOnce) return
   const what = `${titleOf(part).replace(/^the/, 'The')} did not work.`
   const problem = kind === 'service' ? 'service_down' : 'part_down'
   noteEnd(pool, { key: `${problem}:${name}`, kind: problem, what, since }).catch((error) =>

@@ -13,6 +13,7 @@ import { openPauses, openWorkerParts } from '../../src/worker/health.ts'
 function watch(outage: () => unknown = () => null) {
   const stream = new PassThrough()
   const returned: string[] = []
+  const cameBack: { name: string; wasSilent: boolean }[] = []
   let nowMs = 1_000_000
   const part = (name: string, kind: GivenPart['kind'], silenceMs: number | null): GivenPart => ({
     ...{ name, kind, longestSilenceMs: () => silenceMs },
@@ -26,7 +27,10 @@ function watch(outage: () => unknown = () => null) {
       part('tracking', 'service', 180_000),
       part('alerts', 'receiver', null),
     ],
-    { log: openLog({ level: 'info', stream }), nowMs: () => nowMs },
+    {
+      ...{ log: openLog({ level: 'info', stream }), nowMs: () => nowMs },
+      onReturn: ({ name, wasSilent }) => void cameBack.push({ name, wasSilent }),
+    },
   )
   const told = () =>
     String(stream.read() ?? '')
@@ -36,6 +40,7 @@ function watch(outage: () => unknown = () => null) {
   return {
     parts,
     returned,
+    cameBack,
     told,
     wait: (seconds: number) => {
       nowMs += 1_000 * seconds
@@ -46,6 +51,26 @@ function watch(outage: () => unknown = () => null) {
 }
 
 describe('a part', () => {
+  it('that failed is told apart from one that was only silent, however soon it works again', () => {
+    let outage: Error | null = null
+    const { parts, wait, cameBack } = watch(() => outage)
+    parts.worked('tracking')
+    outage = new Error('503')
+    parts.list()
+    outage = null
+    parts.worked('tracking')
+    for (let tenSeconds = 0; tenSeconds < 20; tenSeconds++) {
+      for (const name of ['database', 'queue']) parts.worked(name)
+      wait(10)
+    }
+    parts.list()
+    parts.worked('tracking')
+    expect(cameBack).toEqual([
+      { name: 'tracking', wasSilent: false },
+      { name: 'tracking', wasSilent: true },
+    ])
+  })
+
   it('is no problem for half a minute after the start, unless something keeps work from it', () => {
     const { parts, wait } = watch()
     const problems = () => problemsOfParts({ parts: parts.list() }, new Date()).map(({ what }) => what)
