@@ -242,7 +242,7 @@ function entryProblem(entries: readonly string[]): string | null {
 
 const printable = (entry: string): string => entry.replaceAll(/\p{Cc}/gu, ' ').slice(0, 80)
 
-const shortestHistoryMs = 24 * 3_600_000
+export const shortestHistoryMs = 24 * 3_600_000
 
 /** Has nothing but these: a stream may be called `constructor`. */
 export const byName = <Value>(entries: readonly (readonly [string, Value])[]): Record<string, Value> =>
@@ -301,7 +301,7 @@ const isTimeZone = (zone: string): boolean => {
  * Whether Postgres takes it for the same zone: it turns the sign of an offset round, and takes CET or IST for an abbreviation of its own,
  * without summer time.
  */
-const isZoneOfTimes = (zone: string): boolean =>
+export const isZoneOfTimes = (zone: string): boolean =>
   isTimeZone(zone) && !/^[+-]/.test(zone) && (!/^[a-z]{3}$/i.test(zone) || /^(?:utc|gmt)$/i.test(zone))
 
 export const timeZone = text
@@ -313,13 +313,18 @@ export const timeZone = text
 
 const mostKeyFields = 8
 
+/** Null: these make no key. */
+export function keyFieldsIn(fields: readonly string[]): string | null {
+  const names = new Set(fields.map((field) => field.toLowerCase()))
+  const isKey = !names.has('') && names.size === fields.length && fields.length <= mostKeyFields
+  return isKey && fields.length > 0 ? fields.join(',') : null
+}
+
 /** One field, or several that make the key together, with commas between. */
 export const keyChoice = optionalText.transform((value, context) => {
   if (value === null) return null
-  const fields = value.split(',').map((field) => field.trim())
-  const names = new Set(fields.map((field) => field.toLowerCase()))
-  if (!fields.includes('') && names.size === fields.length && fields.length <= mostKeyFields)
-    return fields.join(',')
+  const key = keyFieldsIn(value.split(',').map((field) => field.trim()))
+  if (key !== null) return key
   context.addIssue(`must name a field, or up to ${mostKeyFields} different ones with commas between them`)
   return z.NEVER
 })

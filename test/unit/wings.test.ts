@@ -31,7 +31,7 @@ const matrix: Readonly<Record<string, Row>> = {
   config: row(
     'reads the environment into one object, of which others take what they need as an argument',
     base,
-    [...['zod', 'cron-parser']],
+    [...['zod', 'cron-parser', 'yaml']],
   ),
   'sync/ports': row('says what reading needs of an upstream and of a store', base),
   sync: row('holds the rules of reading: the upstream and Postgres are behind sync/ports', [

@@ -1,0 +1,171 @@
+// The dictionary: what a file says, and what is told of its mistakes.
+
+import { describe, expect, it } from 'vitest'
+import { DictionaryError, parseDictionary } from '../../src/config/dictionary.ts'
+import { catalogueOf } from '../../src/streams/catalog.ts'
+import { meaningOf } from '../../src/streams/dictionary.ts'
+
+const catalogue = catalogueOf([{ name: 'region', path: '/api/Region' }])
+const parsed = (text: string) => parseDictionary('dictionary.yml', Buffer.from(text), catalogue)
+function mistakes(text: string): readonly string[] {
+  try {
+    parsed(text)
+    return []
+  } catch (error) {
+    if (!(error instanceof DictionaryError)) throw error
+    return error.message.split('\n')
+  }
+}
+
+describe('a dictionary', () => {
+  it('says what streams and fields mean', () => {
+    const dictionary = parsed(`
+assignment:
+  label: Work order
+  description: What somebody asked for.
+  version: RowVersion
+  volatile: [PhotoUrl]
+  history: 365d
+  fields:
+    assignmentStatusId:
+      label: Status
+      values: { 1: New, 02: Planned, no: Cancelled, 12345678901234567890: Far }
+    planned_duration: { unit: min, index: true }
+    plannedStart: { timezone: Europe/Oslo, description: 'When: roughly' }
+    CustomerId: { refers_to: customer }
+    email: { mask: hash }
+    phone: { mask: first 3 }
+    born: { mask: year }
+    remark: { mask: null }
+    secret: { omit: true }
+region: { key: [Code, Country], history: true }
+tracker_object: { history: off }
+`)
+    const assignment = dictionary.get('assignment')
+    expect(assignment).toMatchObject({ label: 'Work order', version: 'RowVersion', volatile: ['photourl'] })
+    expect(assignment?.historyMs).toBe(365 * 86_400_000)
+    expect(dictionary.get('region')).toMatchObject({
+      key: 'Code,Country',
+      historyMs: Number.POSITIVE_INFINITY,
+    })
+    expect(dictionary.get('tracker_object')?.historyMs).toBe(0)
+    const of = (name: string) => meaningOf(dictionary, { name: 'assignment' }, name)
+    expect(Object.fromEntries(of('assignment_status_id')?.values ?? [])).toEqual({
+      1: 'New',
+      '02': 'Planned',
+      no: 'Cancelled',
+      '12345678901234567890': 'Far',
+    })
+    expect(of('PlannedDuration')).toMatchObject({ unit: 'min', index: true, omit: false, line: 12 })
+    expect(of('customerid')?.refersTo).toBe('customer')
+    expect(['email', 'phone', 'born', 'remark'].map((name) => of(name)?.mask)).toEqual([
+      { kind: 'hash' },
+      { kind: 'first', characters: 3 },
+      { kind: 'year' },
+      { kind: 'null' },
+    ])
+    expect(of('secret')?.omit).toBe(true)
+    expect(of('other')).toBeUndefined()
+  })
+
+  it.each(['', '# nothing yet\n', '{}'])('says nothing in %j', (text) => {
+    expect(parsed(text).size).toBe(0)
+  })
+
+  it('is JSON as well', () => {
+    expect(parsed('{"assignment":{"label":"Order"}}').get('assignment')?.label).toBe('Order')
+  })
+})
+
+const field = (settings: string, stream = 'assignment') => `${stream}:\n  fields:\n    ${settings}\n`
+
+describe('a mistake in a dictionary', () => {
+  it.each([
+    ['asignment: {}', 'dictionary.yml:1: asignment is no stream: did you mean assignment?'],
+    ['assignment:\n  labl: x', 'dictionary.yml:2: assignment.labl is no setting: did you mean label?'],
+    [
+      field('statusId: { vales: {1: a} }'),
+      'dictionary.yml:3: assignment.fields.statusId.vales is no setting: did you mean values?',
+    ],
+    [
+      field('statusId: { values: {1: New, 1: Open} }'),
+      'dictionary.yml:3: assignment.fields.statusId.values.1 is there twice: remove one of them',
+    ],
+    [
+      field('statusId: {label: a}\n    status_id: {label: b}'),
+      'dictionary.yml:4: assignment.fields.status_id is the same field as statusId: remove one of them',
+    ],
+    [
+      field('AssignmentId: { mask: hash }'),
+      'dictionary.yml:3: assignment.fields.AssignmentId.mask cannot be set: the field is, or is part of, the key',
+    ],
+    [
+      field('row_version: { omit: true }'),
+      'dictionary.yml:3: assignment.fields.row_version.omit cannot be set: the field holds the row version',
+    ],
+    [
+      field('UID: { omit: true }', 'tracker_object'),
+      'dictionary.yml:3: tracker_object.fields.UID.omit cannot be set: the field may be the key: name the key with key',
+    ],
+    [
+      field('SysDeleted: { omit: true }'),
+      'dictionary.yml:3: assignment.fields.SysDeleted.omit cannot be set: the field says whether the record is deleted',
+    ],
+    [
+      field('a: { mask: shuffle }'),
+      'dictionary.yml:3: assignment.fields.a.mask must be hash, null, year, or first and a number of characters such as first 2',
+    ],
+    [
+      field('a: { refers_to: custmer }'),
+      'dictionary.yml:3: assignment.fields.a.refers_to names custmer, which is no stream: did you mean customer?',
+    ],
+    [
+      field('a: { omit: true, mask: hash }'),
+      'dictionary.yml:3: assignment.fields.a.mask has no effect on a field that is left out: remove it, or omit',
+    ],
+    [
+      field('a: { timezone: CET }'),
+      'dictionary.yml:3: assignment.fields.a.timezone must be UTC or name a place, such as Europe/Oslo',
+    ],
+    [field('a: { index: yes }'), 'dictionary.yml:3: assignment.fields.a.index must be true or false'],
+    [field('a: { label: }'), 'dictionary.yml:3: assignment.fields.a.label is empty'],
+    [field('a: x'), 'dictionary.yml:3: assignment.fields.a must be a list of settings'],
+    [
+      field('a: { values: [1, 2] }'),
+      'dictionary.yml:3: assignment.fields.a.values must be a list of codes, each with its text',
+    ],
+    ['assignment:\n  key: Id', 'dictionary.yml:2: assignment.key cannot be set: it is always AssignmentId'],
+    [
+      'customer:\n  version: Id',
+      'dictionary.yml:2: customer.version cannot be set: the stream is not read by row version',
+    ],
+    ['region:\n  key: [a, A]', 'dictionary.yml:2: region.key must name up to 8 different fields'],
+    [
+      'assignment:\n  history: 2h',
+      'dictionary.yml:2: assignment.history must be true, off, or a time of a day or more such as 365d',
+    ],
+    ['- a', 'dictionary.yml:1: must be a list of streams'],
+  ])('%j is told in one line', (text, told) => {
+    expect(mistakes(text)).toEqual([told])
+  })
+
+  it.each([
+    ['assignment:\n  label: "open', /^dictionary\.yml:2: is no YAML: /],
+    ['a: {b: c\nd: e', /^dictionary\.yml:\d: is no YAML: /],
+    ['['.repeat(5_000), /^dictionary\.yml: is nested too deeply, or holds too much$/],
+  ])('of YAML itself is told, too: %#', (text, told) => {
+    const [line, ...others] = mistakes(text)
+    expect([line, others]).toEqual([expect.stringMatching(told), []])
+  })
+
+  it('does not let aliases repeat each other', () => {
+    const lines = Array.from({ length: 12 }, (_, at) =>
+      at === 0 ? 'a0: &a0 [x, x]' : `a${at}: &a${at} [${`*a${at - 1},`.repeat(9)}]`,
+    )
+    expect(mistakes(lines.join('\n'))).toEqual(['dictionary.yml: repeats itself too often through aliases'])
+  })
+
+  it('does not keep others from being told', () => {
+    expect(mistakes('asignment: {}\nassignment: { labl: x, history: 2h }')).toHaveLength(3)
+  })
+})
