@@ -189,7 +189,7 @@ async function repair(
 }
 
 /** A canary is mostly taken at once. */
-const soonMs = 250
+const soonMs = 50
 const never = Number.NEGATIVE_INFINITY
 
 class NotTaken extends Error {
