@@ -33,13 +33,13 @@ export async function knowAddedStreams({
   log,
 }: {
   readonly database: { readonly pool: Pool }
-  readonly config: Pick<Config, 'keyFields' | 'added'>
+  readonly config: Pick<Config, 'dictionary' | 'added'>
   readonly upstream: Upstream
   /** False: nothing is asked, and no table is made. */
   readonly migrates?: boolean
   readonly log: Logger
 }): Promise<Catalogue> {
-  const keyOf = ({ name }: AddedStream) => config.keyFields[name] ?? null
+  const keyOf = ({ name }: AddedStream) => config.dictionary.now().get(name)?.key ?? null
   const known = new Map(await learnAddedStreams(pool, config.added))
   for (const added of config.added) {
     const found = known.get(added.name)

@@ -1,6 +1,6 @@
 // What the settings ask for: the services of the upstream with a source for each stream, which streams have tables, and how they are read.
 
-import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
+import type { Config, UpstreamConfig } from './config/load.ts'
 import { addressesOf } from './config/plaintext.ts'
 import type { Logger } from './log.ts'
 import type { Descriptions } from './openapi/descriptions.ts'
@@ -15,6 +15,7 @@ import {
   type ServiceName,
   type Stream,
 } from './streams/catalog.ts'
+import { asMeant } from './streams/dictionary.ts'
 import type { Source } from './sync/ports/source.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
@@ -125,24 +126,30 @@ export const streamsIn = (config: Pick<Config, 'added' | 'streams' | 'trackingBa
 
 /** Those that have tables, by the settings. */
 export const mirroredStreams = (
-  config: Pick<Config, 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'keyFields'>,
+  config: Pick<Config, 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'dictionary'>,
   catalogue: Catalogue,
 ): readonly MirroredStream[] => [...configuredStreams(config, catalogue), ...wantedRelated(config, null)]
 
 /** The bytes of attachments share the key of attachments. */
 export function wantedRelated(
-  config: Pick<Config, 'related' | 'attachmentData' | 'keyFields'>,
+  config: Pick<Config, 'related' | 'attachmentData' | 'dictionary'>,
   descriptions: Pick<Descriptions, 'kindsOf'> | null,
 ): readonly RelatedStream[] {
   const wanted: readonly RelatedStream[] = relatedStreams
   return wanted
     .filter(({ name, bulkField }) => (bulkField ? config.attachmentData : config.related.includes(name)))
     .map((stream) => {
-      const key = config.keyFields[keyOwner(stream).name] ?? null
+      const keyNow = () => config.dictionary.now().get(keyOwner(stream).name)?.key ?? null
+      // Looked up each time, because the description and the dictionary may be read again meanwhile.
       return {
         ...stream,
-        ...(key !== null && { keyFields: [key], isKeyChosen: true as const }),
-        // Looked up each time, because the description may be read again meanwhile.
+        get keyFields() {
+          const key = keyNow()
+          return key === null ? stream.keyFields : [key]
+        },
+        get isKeyChosen() {
+          return keyNow() !== null
+        },
         get fieldKinds() {
           return descriptions?.kindsOf(stream.name) ?? {}
         },
@@ -155,17 +162,12 @@ export const howToRead = ({ name }: Stream, config: UpstreamConfig) => ({
   load: { readers: config.loadConnections },
   lookbackFloorMs: config.lookbackMs,
   lookupsPerMinute: config.lookupsPerMinute,
-  keyField: config.keyFields[name] ?? null,
-  versionField: config.versionFields[name] ?? null,
+  keyField: config.dictionary.now().get(name)?.key ?? null,
+  versionField: config.dictionary.now().get(name)?.version ?? null,
 })
 
 export const asChosen = (
   stream: Stream,
-  config: MirrorConfig & UpstreamConfig,
+  { dictionary }: Pick<UpstreamConfig, 'dictionary'>,
   { kindsOf }: Descriptions,
-): Stream => ({
-  ...stream,
-  fieldKinds: kindsOf(stream.name) ?? {},
-  fieldZones: config.fieldTimezones[stream.name] ?? {},
-  volatileFields: config.volatileFields[stream.name] ?? null,
-})
+): Stream => asMeant({ ...stream, fieldKinds: kindsOf(stream.name) ?? {} }, dictionary.now())

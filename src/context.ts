@@ -131,9 +131,7 @@ export async function openContext(options: {
     ...{ database, streams: catalogue, log, fieldKindsOf: descriptions.kindsOf },
     waitsFor,
     sourceTimezone: config.sourceTimezone,
-    fieldZones: config.fieldTimezones,
-    volatileFields: config.volatileFields,
-    histories: config.histories,
+    dictionary: config.dictionary.now,
     related: relatedOptions,
     beforeRun: (client) =>
       isOfAnySource(options) ? Promise.resolve() : expectSources(client, sourcesOf(config)),

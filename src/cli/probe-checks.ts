@@ -73,7 +73,7 @@ export async function* probeService(
       if (stream.name === 'assignment' && config.related.length > 0 && rights.received > 0)
         yield await probeExtended(upstream, stream, signal)
       if (!rights.check.isFine || stream.kind !== 'changes' || rights.received === 0) continue
-      const versionField = config.versionFields[stream.name] ?? null
+      const versionField = config.dictionary.now().get(stream.name)?.version ?? null
       const { source } = withPageEnds(openSource(upstream, stream))
       try {
         yield* probeBeliefs({ source, stream, versionField, mirror, signal })

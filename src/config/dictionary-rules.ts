@@ -1,7 +1,13 @@
 // What the settings of a dictionary mean together: which stream can have which, and which fields have to land as they are.
 
 import type { MirroredStream } from '../streams/catalog.ts'
-import { type Dictionary, type FieldMeaning, foldField, type StreamMeaning } from '../streams/dictionary.ts'
+import {
+  type Dictionary,
+  type FieldMeaning,
+  foldField,
+  nothingSaid,
+  type StreamMeaning,
+} from '../streams/dictionary.ts'
 import { keyParts } from '../streams/record.ts'
 import { nearest } from '../util/text.ts'
 import type { FieldSettings, StreamSettings } from './dictionary-settings.ts'
@@ -9,6 +15,14 @@ import { keyFieldsIn } from './parsers.ts'
 
 /** Tells a mistake of what stands at a path of the file. */
 export type Complain = (path: readonly string[], problem: string) => void
+
+/** What is said of single streams and fields without the file. */
+export type FromVariables = {
+  readonly chosen: Dictionary
+  /** How long histories are kept of which nobody says anything else, by the name of the stream. */
+  readonly usualHistories: ReadonlyMap<string, number>
+}
+export const noVariables: FromVariables = { chosen: new Map(), usualHistories: new Map() }
 
 type Context = {
   readonly streams: readonly MirroredStream[]
@@ -18,10 +32,12 @@ type Context = {
 
 export function meaningIn(
   file: Readonly<Record<string, StreamSettings>>,
+  { chosen, usualHistories }: FromVariables,
   { streams, complain, lineAt }: Context,
 ): Dictionary {
+  const names = new Set([...Object.keys(file), ...chosen.keys(), ...usualHistories.keys()])
   return new Map(
-    Object.entries(file).flatMap(([name, settings]) => {
+    [...names].flatMap((name) => {
       const stream = streams.find((one) => one.name === name)
       if (!stream) return []
       const within: Context = {
@@ -29,34 +45,61 @@ export function meaningIn(
         complain: (path, problem) => complain([name, ...path], problem),
         lineAt: (path) => lineAt([name, ...path]),
       }
-      return [[name, streamMeaning(stream, settings, within)] as const]
+      const variables = chosen.get(name) ?? nothingSaid
+      const meaning = streamMeaning(stream, file[name] ?? {}, variables, within)
+      const historyMs = meaning.historyMs ?? usualHistories.get(name) ?? null
+      return [[name, { ...meaning, historyMs }] as const]
     }),
   )
 }
 
-function streamMeaning(stream: MirroredStream, settings: StreamSettings, context: Context): StreamMeaning {
-  const { label = null, description = null, key, version = null, volatile, history = null } = settings
+function streamMeaning(
+  stream: MirroredStream,
+  settings: StreamSettings,
+  variables: StreamMeaning,
+  context: Context,
+): StreamMeaning {
   const { complain } = context
   const isByVersion = stream.kind === 'changes' || ('isAdded' in stream && stream.isAdded)
   for (const setting of ['version', 'volatile'] as const)
     if (settings[setting] !== undefined && !isByVersion)
       complain([setting], 'cannot be set: the stream is not read by row version')
-  if (key !== undefined && stream.kind === 'changes' && !stream.isAdded)
+  if (settings.key !== undefined && stream.kind === 'changes' && !stream.isAdded)
     complain(['key'], `cannot be set: it is always ${stream.keyFields.join(', ')}`)
-  if (history !== null && stream.kind === 'related')
+  if (settings.history !== undefined && stream.kind === 'related')
     complain(['history'], 'cannot be set: related records have none')
-  const fields = fieldMeanings(settings.fields ?? {}, context)
-  const chosenKey = key === undefined ? null : keyFieldsIn(key)
-  for (const field of fields.values()) {
+  const { label = null, description = null } = settings
+  const own = ownMeaning(settings)
+  const either = <Value>(setting: string, value: Value | null, other: Value | null): Value | null => {
+    if (value !== null && other !== null && String(value) !== String(other))
+      complain([setting], `differs from ${variableFor(setting, stream)}: remove one of them`)
+    return value ?? other
+  }
+  const meaning: StreamMeaning = {
+    ...{ label, description },
+    key: either('key', own.key, variables.key),
+    version: either('version', own.version, variables.version),
+    volatile: either('volatile', own.volatile, variables.volatile),
+    historyMs: either('history', own.historyMs, variables.historyMs),
+    fields: fieldMeanings(settings.fields ?? {}, variables.fields, context),
+  }
+  for (const field of meaning.fields.values()) {
     const doing = field.omit ? 'omit' : field.mask === null ? null : 'mask'
-    const need = doing && whyNeeded(stream, { key: chosenKey, version }, field)
+    const need = doing && whyNeeded(stream, meaning, field)
     if (doing && need) complain(['fields', field.name, doing], `cannot be set: the field ${need}`)
   }
-  return {
-    ...{ label, description, version, historyMs: history, fields, key: chosenKey },
-    volatile: volatile?.map((name) => name.toLowerCase()).filter((name) => name !== 'none') ?? null,
-  }
+  return meaning
 }
+
+const ownMeaning = ({ key, version, volatile, history }: StreamSettings) => ({
+  key: key === undefined ? null : keyFieldsIn(key),
+  version: version ?? null,
+  volatile: volatile?.map((name) => name.toLowerCase()).filter((name) => name !== 'none') ?? null,
+  historyMs: history ?? null,
+})
+
+const variableFor = (setting: string, { name }: Pick<MirroredStream, 'name'>): string =>
+  setting === 'history' ? 'HISTORY or TRACKER_HISTORY' : `${setting.toUpperCase()}_${name.toUpperCase()}`
 
 /** Why the values of a field have to land as they are; null: nothing rests on them. */
 function whyNeeded(
@@ -80,29 +123,30 @@ function whyNeeded(
 
 function fieldMeanings(
   settings: Readonly<Record<string, FieldSettings>>,
+  variables: StreamMeaning['fields'],
   { streams, complain, lineAt }: Context,
-): ReadonlyMap<string, FieldMeaning> {
-  const meanings = new Map<string, FieldMeaning>()
+): StreamMeaning['fields'] {
+  const meanings = new Map(variables)
   const names = [...new Set(streams.map(({ name }) => name))]
   for (const [name, field] of Object.entries(settings)) {
     const folded = foldField(name)
+    const told = (setting: keyof FieldSettings, problem: string) =>
+      complain(['fields', name, setting], problem)
     const other = meanings.get(folded)
-    if (other) complain(['fields', name], `is the same field as ${other.name}: remove one of them`)
+    if (other && other.line !== null)
+      complain(['fields', name], `is the same field as ${other.name}: remove one of them`)
+    if (other?.timezone && field.timezone && other.timezone !== field.timezone)
+      told('timezone', 'differs from FIELD_TIMEZONES: remove one of them')
     if (field.refers_to !== undefined && !names.includes(field.refers_to))
-      complain(
-        ['fields', name, 'refers_to'],
-        `names ${field.refers_to}, which is ${notKnown('stream', field.refers_to, names)}`,
-      )
-    const acts = (['mask', 'values', 'timezone', 'index', 'refers_to'] as const).find(
-      (setting) => field[setting] !== undefined,
-    )
-    if (field.omit && acts !== undefined)
-      complain(['fields', name, acts], 'has no effect on a field that is left out: remove it, or omit')
-    const { label = null, description = null, unit = null, timezone = null, index = null } = field
+      told('refers_to', `names ${field.refers_to}, which is ${notKnown('stream', field.refers_to, names)}`)
+    const acts = field.omit && acting.find((setting) => field[setting] !== undefined)
+    if (acts) told(acts, 'has no effect on a field that is left out: remove it, or omit')
+    const { label = null, description = null, unit = null, index = null } = field
     meanings.set(folded, {
-      ...{ name, label, description, unit, timezone, index },
+      ...{ name, label, description, unit, index },
       values: field.values ? new Map(Object.entries(field.values)) : null,
       refersTo: field.refers_to ?? null,
+      timezone: field.timezone ?? other?.timezone ?? null,
       omit: field.omit ?? false,
       mask: field.mask ?? null,
       line: lineAt(['fields', name]),
@@ -110,6 +154,8 @@ function fieldMeanings(
   }
   return meanings
 }
+
+const acting = ['mask', 'values', 'timezone', 'index', 'refers_to'] as const
 
 export function notKnown(what: string, name: string, known: readonly string[]): string {
   const [near] = nearest(name, known)

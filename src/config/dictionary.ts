@@ -1,12 +1,13 @@
 // The file that says what the data means: YAML in, a `Dictionary` out. The tables of what can be said are also the JSON Schema for
 // editors. Every mistake is one line with the file, the line and the nearest name that is known; a file with mistakes says nothing.
 
+import { readFileSync, statSync } from 'node:fs'
 import { type Document, isMap, isPair, isScalar, LineCounter, parseDocument, visit } from 'yaml'
 import type { z } from 'zod'
 import { expectBounded } from '../json/bounds.ts'
 import { type Catalogue, relatedStreams } from '../streams/catalog.ts'
 import type { Dictionary } from '../streams/dictionary.ts'
-import { type Complain, meaningIn, notKnown } from './dictionary-rules.ts'
+import { type Complain, type FromVariables, meaningIn, notKnown } from './dictionary-rules.ts'
 import { fieldSettings, fileSettings, streamSettings } from './dictionary-settings.ts'
 
 /** The file cannot be used. Each line of the message is one mistake. */
@@ -14,7 +15,31 @@ export class DictionaryError extends Error {
   override readonly name = 'DictionaryError'
 }
 
-export function parseDictionary(file: string, bytes: Uint8Array, catalogue: Catalogue): Dictionary {
+const mostBytes = 512 * 1024
+
+/** Null: there is no file, and what the variables say is all. */
+export function readDictionary(
+  file: string | null,
+  variables: FromVariables,
+  catalogue: Catalogue,
+): Dictionary {
+  if (file === null) return parseDictionary('', Buffer.from(''), variables, catalogue)
+  try {
+    if (statSync(file).size > mostBytes)
+      throw new DictionaryError(`${file} is larger than ${mostBytes / 1024} KB`)
+    return parseDictionary(file, readFileSync(file), variables, catalogue)
+  } catch (cause) {
+    if (cause instanceof DictionaryError) throw cause
+    throw new DictionaryError(`${file} cannot be read (${(cause as NodeJS.ErrnoException).code})`, { cause })
+  }
+}
+
+export function parseDictionary(
+  file: string,
+  bytes: Uint8Array,
+  variables: FromVariables,
+  catalogue: Catalogue,
+): Dictionary {
   const lines = new LineCounter()
   const document = readYaml(file, bytes, lines)
   const problems: string[] = []
@@ -30,7 +55,7 @@ export function parseDictionary(file: string, bytes: Uint8Array, catalogue: Cata
   for (const { key } of isMap(document.contents) ? document.contents.items : [])
     if (!known.includes(textOf(key))) complain([textOf(key)], `is ${notKnown('stream', textOf(key), known)}`)
   const lineAt = (path: readonly string[]) => lineOf(document, lines, path)
-  const dictionary = meaningIn(read.data ?? {}, { streams, complain, lineAt })
+  const dictionary = meaningIn(read.data ?? {}, variables, { streams, complain, lineAt })
   if (problems.length > 0) throw new DictionaryError(problems.join('\n'))
   return dictionary
 }

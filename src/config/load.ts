@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { AddedStream } from '../streams/catalog.ts'
 import { type Proxies, proxyOf } from '../util/proxies.ts'
+import { type DictionaryInUse, openDictionary } from './dictionary-in-use.ts'
 import { type Environment, readVariable } from './environment.ts'
 import { mirrorVariables } from './mirror-variables.ts'
 import { byName, wantsHttpProxy } from './parsers.ts'
@@ -24,17 +25,16 @@ type ProxySettings = Pick<UpstreamValues, 'httpsProxy' | 'httpProxy' | 'allProxy
 type Completed = 'trackingAuthUrl' | 'trackingSubjectId' | 'trackingApiKey'
 
 /** As the variables say, with what follows from several of them. */
-export type UpstreamConfig = Omit<UpstreamValues, Completed | 'trackerHistoryMs' | keyof ProxySettings> &
+export type UpstreamConfig = Omit<
+  UpstreamValues,
+  Completed | 'histories' | 'trackerHistoryMs' | keyof ProxySettings
+> &
   Readonly<Record<Completed, string>> & {
     readonly proxies: Proxies
     /** Lists of the upstream that STREAMS adds. */
     readonly added: readonly AddedStream[]
-    /** Field that is the key of a list stream, or several with commas between, where the operator named them. */
-    readonly keyFields: PerStream<'KEY'>
-    /** Field that is the row version of a changes stream, where the operator named one. */
-    readonly versionFields: PerStream<'VERSION'>
-    /** Volatile fields of a changes stream in lower case, where the operator named them. */
-    readonly volatileFields: PerStream<'VOLATILE'>
+    /** What the file and the variables of single streams and fields say. */
+    readonly dictionary: DictionaryInUse
   }
 export type Config = MirrorConfig &
   UpstreamConfig &
@@ -96,14 +96,14 @@ export function loadStatusConfig(
 /** What is needed to make tables of what the upstream says about itself, where the upstream itself need not be configured. */
 export function loadDescriptionConfig(
   environment: Environment,
-): Pick<Config, 'contract' | 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'keyFields'> {
-  const { values, perStream, finish } = openReader(environment)
-  const { CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA, HISTORY } = upstreamVariables
+): Pick<Config, 'contract' | 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'dictionary'> {
+  const reader = openReader(environment)
+  const { CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA } = upstreamVariables
   const config = {
-    ...values({ CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA, HISTORY }),
-    keyFields: perStream('KEY'),
+    ...reader.values({ CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA }),
+    dictionary: openDictionary(environment, reader),
   }
-  finish()
+  reader.finish()
   return config
 }
 
@@ -145,9 +145,10 @@ export const namesUpstream = (environment: Environment): boolean =>
   )
 
 export function loadConfig(environment: Environment): Config {
-  const { added, catalogue, values, perStream, complain, finish } = openReader(environment)
-  const { httpsProxy, httpProxy, allProxy, noProxy, trackerHistoryMs, ...upstream } =
-    values(upstreamVariables)
+  const reader = openReader(environment)
+  const { added, catalogue, values, perStream, complain, finish } = reader
+  const { HISTORY, TRACKER_HISTORY, ...others } = upstreamVariables
+  const { httpsProxy, httpProxy, allProxy, noProxy, ...upstream } = values(others)
   for (const { name, service } of catalogue)
     if (service === 'tracking' && upstream.streams?.includes(name) && !upstream.trackingBaseUrl)
       complain(`STREAMS names ${name}, which needs TRACKING_BASE_URL`)
@@ -171,20 +172,12 @@ export function loadConfig(environment: Environment): Config {
     ...upstream,
     added,
     proxies,
-    histories: byName(
-      Object.entries({
-        ...(trackerHistoryMs !== null && { tracker_object: trackerHistoryMs }),
-        ...upstream.histories,
-      }),
-    ),
     trackingAuthUrl,
     trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
     trackingApiKey: upstream.trackingApiKey ?? upstream.apiKey,
     ...worker,
     schedules: schedulesFrom(environment, perStream('SCHEDULE'), added),
-    keyFields: perStream('KEY'),
-    versionFields: perStream('VERSION'),
-    volatileFields: perStream('VOLATILE'),
+    dictionary: openDictionary(environment, reader),
     settings: readSettings(environment),
   })
   trustAuthorities(config, complain)

@@ -28,6 +28,14 @@ export const mirrorVariables = {
     form: '`UTC`, or the name of a place such as `Europe/Oslo`; no offset and no abbreviation',
     schema: timeZone,
   },
+  DICTIONARY: {
+    as: 'dictionaryFile',
+    describe:
+      'file that says what the data means: keys, row versions, time zones, histories. What a variable says, too, must be the same',
+    fallback: 'none',
+    form: 'path of a YAML file',
+    schema: optionalText,
+  },
   FIELD_TIMEZONES: {
     describe:
       'time zones of single fields whose date-times have no offset; fields whose names end in `UTC` or `Utc` are in UTC',

@@ -248,7 +248,7 @@ export const shortestHistoryMs = 24 * 3_600_000
 export const byName = <Value>(entries: readonly (readonly [string, Value])[]): Record<string, Value> =>
   Object.assign(Object.create(null), Object.fromEntries(entries))
 
-/** For how long the past of rows is kept, by stream; without a time for ever. `all` stands for those that are not named. */
+/** For how long the past of rows is kept, by stream; without a time for ever. `all`: of those that are not named. */
 export const historiesOf = (streams: readonly string[]) =>
   text.default('').transform((value, context): Readonly<Record<string, number>> => {
     const entries = listed(value).map((part): [string, number] => {
@@ -256,14 +256,8 @@ export const historiesOf = (streams: readonly string[]) =>
       return [name, time === undefined ? Number.POSITIVE_INFINITY : (parseDuration(time) ?? 0)]
     })
     const names = [...streams, 'all']
-    const ofAll = new Map(entries).get('all')
-    // Vehicles move all the time: how long their past is kept is a setting of its own.
-    const unnamed = ofAll === undefined ? [] : streams.filter((name) => name !== 'tracker_object')
     if (entries.every(([name, keptMs]) => names.includes(name) && keptMs >= shortestHistoryMs))
-      return Object.fromEntries([
-        ...unnamed.map((name) => [name, ofAll ?? 0] as const),
-        ...entries.filter(([name]) => name !== 'all'),
-      ])
+      return Object.fromEntries(entries)
     context.addIssue(
       `must be a comma-separated list out of ${names.join(', ')}, each alone or with a time of a day or more such as assignment=365d`,
     )

@@ -1,7 +1,7 @@
 // Looks for the descriptions that the services of the upstream give of themselves, keeps them, and makes tables by them. A description is
 // only a belief: without one everything works as well, and nothing that goes wrong here keeps a stream from being read.
 
-import type { Config, UpstreamConfig } from '../config/load.ts'
+import type { UpstreamConfig } from '../config/load.ts'
 import type { DescriptionPlace } from '../config/parsers.ts'
 import type { Logger } from '../log.ts'
 import { readSchemaMap } from '../store/book/dictionary.ts'
@@ -27,7 +27,7 @@ import { forgetDescriptionProblem, keepDescription, storedDescriptions, wasCheck
 
 type Needs = {
   readonly pool: Database['pool']
-  readonly config: Pick<UpstreamConfig, 'contract'> & Pick<Config, 'keyFields'>
+  readonly config: Pick<UpstreamConfig, 'contract' | 'dictionary'>
   /** Null: that service is not configured. */
   readonly upstreams: Readonly<Record<ServiceName, Upstream | null>>
   readonly catalogue: Catalogue
@@ -154,7 +154,7 @@ async function makeTables(needs: Needs, types: ReadonlyMap<string, RecordType>):
   const { pool, config, mirrored, log } = needs
   const wanted = mirrored.flatMap((stream) => {
     const type = types.get(stream.name)
-    return type ? [{ stream, type, keyField: config.keyFields[stream.name] ?? null }] : []
+    return type ? [{ stream, type, keyField: config.dictionary.now().get(stream.name)?.key ?? null }] : []
   })
   if (wanted.length > 0) await noteConfirmed(needs)
   const made: string[] = []

@@ -41,7 +41,7 @@ type CommonStream = {
   readonly isAdded?: true
   /** Fields whose types the upstream describes. */
   readonly fieldKinds?: FieldKinds
-  /** Time zones of fields whose date-times have no offset, by the field's name in lower case. */
+  /** Time zones of fields whose date-times have no offset, by the folded name of the dictionary. */
   readonly fieldZones?: Readonly<Record<string, string>>
   /** The operator's choice of volatile fields, in lower case; left out or null: what was found out holds. */
   readonly volatileFields?: readonly string[] | null
@@ -78,7 +78,7 @@ export type RelatedStream = {
   readonly belongsTo: 'one' | 'many'
   readonly keyFields: readonly string[]
   /** The operator named the key. */
-  readonly isKeyChosen?: true
+  readonly isKeyChosen?: boolean
   /** Fields whose types are documented. */
   readonly fieldKinds?: FieldKinds
   readonly fieldZones?: Readonly<Record<string, string>>

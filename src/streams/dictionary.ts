@@ -1,6 +1,8 @@
 // What the owner says that the data means: plain values, read from the file and the variables of the settings. Fields are found by the
 // upstream's name or by the column's.
 
+import type { Stream } from './catalog.ts'
+
 /** What becomes of a value before it lands anywhere (P20). */
 export type Mask =
   | { readonly kind: 'hash' | 'null' | 'year' }
@@ -40,6 +42,15 @@ export type StreamMeaning = {
 /** By the name of the stream. */
 export type Dictionary = ReadonlyMap<string, StreamMeaning>
 
+export const nothingSaid: StreamMeaning = {
+  ...{ label: null, description: null, key: null, version: null, volatile: null, historyMs: null },
+  fields: new Map(),
+}
+export const nothingSaidOfField: Omit<FieldMeaning, 'name'> = {
+  ...{ label: null, description: null, unit: null, values: null, refersTo: null, timezone: null },
+  ...{ index: null, omit: false, mask: null, line: null },
+}
+
 /** `AssignmentStatusId`, `assignmentStatusID` and `assignment_status_id` are one field. */
 export const foldField = (name: string): string =>
   name.toLowerCase().replaceAll(/[^\p{L}\p{M}\p{N}]/gu, '') || name
@@ -49,3 +60,16 @@ export const meaningOf = (
   stream: { readonly name: string },
   fieldOrColumn: string,
 ): FieldMeaning | undefined => dictionary.get(stream.name)?.fields.get(foldField(fieldOrColumn))
+
+/** The stream with what the dictionary says of how it is read and stored. */
+export const asMeant = <Any extends Stream>(stream: Any, dictionary: Dictionary): Any => {
+  const { historyMs, volatile, fields } = dictionary.get(stream.name) ?? nothingSaid
+  return {
+    ...stream,
+    ...(historyMs !== null && historyMs > 0 && { historyMs }),
+    volatileFields: volatile,
+    fieldZones: Object.fromEntries(
+      [...fields].flatMap(([name, { timezone }]) => (timezone === null ? [] : [[name, timezone]])),
+    ),
+  }
+}

@@ -1,8 +1,9 @@
 // Runs of the mirror as tests want them: begun or failed, ended with the usual numbers.
 
 import type { Json } from '../../src/json/json.ts'
-import { type FieldZones, openStore } from '../../src/store/runs/open-store.ts'
+import { openStore } from '../../src/store/runs/open-store.ts'
 import { type RunKind, knownStreams as streams } from '../../src/streams/catalog.ts'
+import { nothingSaid, nothingSaidOfField, type StreamMeaning } from '../../src/streams/dictionary.ts'
 import { type Records, readRecords } from '../../src/streams/record.ts'
 import type { Run, Store } from '../../src/sync/ports/store.ts'
 import { quietLog, type TestDatabase } from './database.ts'
@@ -11,21 +12,26 @@ export const storeOf = (
   database: Pick<TestDatabase, 'pool'>,
   options: {
     sourceTimezone?: string
-    fieldZones?: FieldZones
+    fieldZones?: Readonly<Record<string, Readonly<Record<string, string>>>>
     writeConnections?: 1 | 2
     silenceMs?: number
     histories?: Readonly<Record<string, number>>
     beforeRun?: () => Promise<void>
   } = {},
-): Store =>
-  openStore({
-    database,
-    streams,
-    sourceTimezone: 'UTC',
-    log: quietLog,
-    histories: { tracker_object: 90 * 24 * 3_600_000 },
-    ...options,
-  })
+): Store => {
+  const { histories = { tracker_object: 90 * 24 * 3_600_000 }, fieldZones = {}, ...others } = options
+  const meant = [...Object.keys(histories), ...Object.keys(fieldZones)].map(
+    (name): [string, StreamMeaning] => {
+      const zones = Object.entries(fieldZones[name] ?? {})
+      const fields = zones.map(
+        ([field, timezone]) => [field, { ...nothingSaidOfField, name: field, timezone }] as const,
+      )
+      return [name, { ...nothingSaid, historyMs: histories[name] ?? null, fields: new Map(fields) }]
+    },
+  )
+  const dictionary = () => new Map(meant)
+  return openStore({ database, streams, sourceTimezone: 'UTC', log: quietLog, dictionary, ...others })
+}
 
 export async function begin<Kind extends RunKind = 'incremental'>(
   store: Store,

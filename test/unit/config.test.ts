@@ -217,9 +217,9 @@ describe('loadConfig', () => {
     expect(all.related).toHaveLength(6)
     expect(all).toMatchObject({
       attachmentData: false,
-      histories: {},
       relatedRefreshMs: 86_400_000,
     })
+    expect(all.dictionary.now().get('tracker_object')?.historyMs).toBe(0)
     expect(loadConfig({ ...complete, RELATED: 'customer, attachment' }).related).toEqual([
       'customer',
       'attachment',
@@ -231,7 +231,12 @@ describe('loadConfig', () => {
   })
 
   it('takes streams whose past is kept, for ever or for a time', () => {
-    const historiesOf = (HISTORY: string) => loadConfig({ ...complete, HISTORY }).histories
+    const historiesOf = (HISTORY: string) =>
+      Object.fromEntries(
+        [...loadConfig({ ...complete, HISTORY }).dictionary.now()].flatMap(([name, { historyMs }]) =>
+          historyMs === null ? [] : [[name, historyMs]],
+        ),
+      )
     const ever = Number.POSITIVE_INFINITY
     expect(historiesOf('')).toEqual({ tracker_object: 90 * 86_400_000 })
     expect(historiesOf('assignment, assignment_note=365d,tracker_object')).toEqual({
@@ -294,7 +299,9 @@ describe('loadConfig', () => {
 
   it('takes volatile fields of a stream as a list, and none for an empty one', () => {
     const chosen = (value: string) =>
-      loadConfig({ ...complete, VOLATILE_ASSIGNMENT: value }).volatileFields.assignment
+      loadConfig({ ...complete, VOLATILE_ASSIGNMENT: value })
+        .dictionary.now()
+        .get('assignment')?.volatile
     expect(chosen('DownloadUrl, thumbnailURL')).toEqual(['downloadurl', 'thumbnailurl'])
     expect(chosen('none')).toEqual([])
     expect(chosen('')).toBeNull()

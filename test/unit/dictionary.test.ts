@@ -1,12 +1,17 @@
 // The dictionary: what a file says, and what is told of its mistakes.
 
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { DictionaryError, parseDictionary } from '../../src/config/dictionary.ts'
+import { noVariables } from '../../src/config/dictionary-rules.ts'
+import { loadDescriptionConfig } from '../../src/config/load.ts'
 import { catalogueOf } from '../../src/streams/catalog.ts'
 import { meaningOf } from '../../src/streams/dictionary.ts'
 
 const catalogue = catalogueOf([{ name: 'region', path: '/api/Region' }])
-const parsed = (text: string) => parseDictionary('dictionary.yml', Buffer.from(text), catalogue)
+const parsed = (text: string) => parseDictionary('dictionary.yml', Buffer.from(text), noVariables, catalogue)
 function mistakes(text: string): readonly string[] {
   try {
     parsed(text)
@@ -167,5 +172,73 @@ describe('a mistake in a dictionary', () => {
 
   it('does not keep others from being told', () => {
     expect(mistakes('asignment: {}\nassignment: { labl: x, history: 2h }')).toHaveLength(3)
+  })
+})
+
+describe('what variables say', () => {
+  const open = (text: string, variables: Record<string, string> = {}) => {
+    const file = join(mkdtempSync(join(tmpdir(), 'dictionary-')), 'dictionary.yml')
+    writeFileSync(file, text)
+    const { dictionary } = loadDescriptionConfig({ ...variables, DICTIONARY: file })
+    return { file, dictionary }
+  }
+  const told = (text: string, variables: Record<string, string>) => {
+    try {
+      open(text, variables)
+      return ''
+    } catch (error) {
+      return String(error instanceof Error && error.message).replaceAll(/\S*(?=dictionary\.yml)/g, '')
+    }
+  }
+
+  it('is the same as what the file says', () => {
+    const { dictionary } = open('assignment:\n  label: Work order\n  fields: { planned: { label: Plan } }', {
+      KEY_CUSTOMER: 'CustomerId',
+      VERSION_ASSIGNMENT: 'RowVersion',
+      VOLATILE_ASSIGNMENT: 'PhotoUrl',
+      FIELD_TIMEZONES: 'assignment.Planned=Europe/Oslo',
+      HISTORY: 'all=30d',
+    })
+    const now = dictionary.now()
+    expect(now.get('assignment')).toMatchObject({
+      ...{ label: 'Work order', version: 'RowVersion', volatile: ['photourl'], historyMs: 30 * 86_400_000 },
+    })
+    expect(meaningOf(now, { name: 'assignment' }, 'planned')).toMatchObject({
+      ...{ label: 'Plan', timezone: 'Europe/Oslo' },
+    })
+    expect(now.get('customer')?.key).toBe('CustomerId')
+    expect(now.get('tracker_object')?.historyMs).toBe(90 * 86_400_000)
+  })
+
+  it('may not differ from it', () => {
+    expect(told('customer:\n  key: Id', { KEY_CUSTOMER: 'CustomerId' })).toBe(
+      '  dictionary.yml:2: customer.key differs from KEY_CUSTOMER: remove one of them',
+    )
+    expect(told('assignment: { history: off }', { HISTORY: 'assignment' })).toContain('differs from HISTORY')
+    expect(told('tracker_object: { history: off }', { TRACKER_HISTORY: '5d' })).toContain('differs from')
+    expect(told(field('a: {timezone: UTC}'), { FIELD_TIMEZONES: 'assignment.A=Europe/Oslo' })).toContain(
+      'dictionary.yml:3: assignment.fields.a.timezone differs from FIELD_TIMEZONES',
+    )
+    expect(told('customer: { key: Id }\ntracker_object: { history: off }', { KEY_CUSTOMER: 'Id' })).toBe('')
+    expect(told('assignment: { history: off }', { HISTORY: 'all' })).toBe('')
+  })
+
+  it('names a key that cannot be masked', () => {
+    expect(told(field('number: { mask: hash }', 'customer'), { KEY_CUSTOMER: 'Number' })).toBe(
+      '  dictionary.yml:3: customer.fields.number.mask cannot be set: the field is, or is part of, the key',
+    )
+  })
+
+  it('holds on while the file has mistakes, and until it changes', () => {
+    const { file, dictionary } = open('assignment: { label: One }')
+    const label = () => dictionary.now().get('assignment')?.label
+    expect(dictionary.look()).toBeNull()
+    writeFileSync(file, 'assignment: { labl: Other }')
+    expect(dictionary.look()?.problem).toMatch(/dictionary\.yml:1: assignment\.labl is no setting/)
+    expect([label(), dictionary.look()]).toEqual(['One', null])
+    rmSync(file)
+    expect(dictionary.look()?.problem).toMatch(/cannot be read \(ENOENT\)/)
+    writeFileSync(file, 'assignment: { label: Two more }')
+    expect([dictionary.look(), label()]).toEqual([{ problem: null }, 'Two more'])
   })
 })

@@ -2,6 +2,7 @@
 // the table needs another column.
 
 import type { Json, JsonObject } from '../../json/json.ts'
+import { foldField } from '../../streams/dictionary.ts'
 import { toVersion } from '../../streams/record.ts'
 import { foldName } from '../schema/column-names.ts'
 import { documentedTypes } from '../schema/documented-types.ts'
@@ -41,7 +42,7 @@ export function columnValues(tableSchema: TableSchema, settled: ReadonlySet<stri
       if (versionIndexes.includes(index)) return encodeVersion
       const { fromJson, fromDescribed } = columnTypes[column.type]
       const from = documented.get(foldName(column.field)) === column.type ? fromDescribed : fromJson
-      const suffix = zoneSuffix(column.field, zones.get(foldName(column.field)))
+      const suffix = zoneSuffix(column.field, zones.get(foldField(column.field)))
       return (value) => from(value, suffix)
     }),
     noteUnfit(notes, index, value) {

@@ -3,9 +3,9 @@
 // values go are left to row.ts: those with a field twice, in several spellings, or unknown to the table.
 
 import { hash } from 'node:crypto'
+import { foldField } from '../../streams/dictionary.ts'
 import type { Found, Row } from '../../streams/record.ts'
 import { valueAt } from '../../wire/record-page.ts'
-import { foldName } from '../schema/column-names.ts'
 import type { Column, TableSchema } from '../schema/table-schema.ts'
 import {
   type Cells,
@@ -92,7 +92,7 @@ export function createPlainRowEncoder({
     keyIndex: columns.indexOf(key),
     localTimes: columns.map(({ field, type }) => {
       if (type !== 'timestamptz') return null
-      const suffix = zoneSuffix(field, zones.get(foldName(field)))
+      const suffix = zoneSuffix(field, zones.get(foldField(field)))
       const offsetAt = suffix === 'Z' ? () => 0 : (localTimes.get(suffix) ?? (() => null))
       return { suffix: Buffer.from(suffix), offsetAt }
     }),

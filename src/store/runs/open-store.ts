@@ -9,6 +9,7 @@ import {
   type Stream,
   versionedBy,
 } from '../../streams/catalog.ts'
+import { asMeant, type Dictionary } from '../../streams/dictionary.ts'
 import type { Store } from '../../sync/ports/store.ts'
 import { nextBackfill } from '../book/backfills.ts'
 import { positionAt, reachedAt, readVersionField } from '../book/checkpoints.ts'
@@ -78,23 +79,17 @@ const kindsOfRuns: { readonly [Kind in RunKind]: KindOfRun<Kind> } = {
   },
 }
 
-export type FieldZones = Readonly<Record<string, Readonly<Record<string, string>>>>
-
 type Options = {
   readonly database: Pick<Database, 'pool'>
   readonly streams: readonly Stream[]
   /** In which date-times without an offset are read. */
   readonly sourceTimezone: string
-  /** Other zones for single fields, by the names of stream and field in lower case. */
-  readonly fieldZones?: FieldZones
-  /** Volatile fields by the name of the stream, in lower case, where the operator named them. */
-  readonly volatileFields?: Readonly<Record<string, readonly string[] | null>>
+  /** What the owner says at the moment. */
+  readonly dictionary?: () => Dictionary
   /** Types of fields by the name of the stream, as the upstream describes them at the moment. */
   readonly fieldKindsOf?: (stream: string) => FieldKinds | undefined
   /** How many connections one run writes with: 1 or 2. */
   readonly writeConnections?: 1 | 2
-  /** For how long the past of rows is kept, by the name of the stream. A stream that is left out keeps none. */
-  readonly histories?: Readonly<Record<string, number>>
   /** How long a run may be silent before it loses its lease. */
   readonly silenceMs?: number
   /** Which related records are wanted. */
@@ -114,11 +109,9 @@ export function openStore({
   database,
   streams,
   sourceTimezone,
-  fieldZones = {},
-  volatileFields = {},
+  dictionary = () => new Map(),
   fieldKindsOf = () => undefined,
   writeConnections = 2,
-  histories = {},
   related = { groups: [], refreshMs: null },
   silenceMs = longestSilenceMs,
   waitsFor = () => null,
@@ -134,14 +127,7 @@ export function openStore({
     if (!stream)
       throw new Error(`There is no stream ${name}. There are ${streams.map((one) => one.name).join(', ')}.`)
     const fieldKinds = fieldKindsOf(name)
-    const historyMs = histories[name]
-    return {
-      ...stream,
-      ...(fieldKinds && { fieldKinds }),
-      ...(historyMs !== undefined && { historyMs }),
-      fieldZones: fieldZones[name] ?? {},
-      volatileFields: volatileFields[name] ?? null,
-    }
+    return asMeant({ ...stream, ...(fieldKinds && { fieldKinds }) }, dictionary())
   }
 
   async function thin(stream: string): Promise<void> {

@@ -3,7 +3,7 @@
 import pg, { type ClientBase } from 'pg'
 import { ownValue } from '../../json/json.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import { foldName } from '../schema/column-names.ts'
+import { foldField } from '../../streams/dictionary.ts'
 import { type Column, qualified, readTableSchema } from '../schema/table-schema.ts'
 import { zoneSuffix } from '../types/timestamptz.ts'
 import { distrustedHash } from '../writing/difference-sql.ts'
@@ -23,7 +23,7 @@ export const zonesOf = ({ fieldZones = {} }: MirroredStream, timeZone: string): 
 const unnoted: Zones = { timeZone: 'UTC', fieldZones: {} }
 
 function zoneOf({ field }: Column, { timeZone, fieldZones }: Zones): string {
-  const suffix = zoneSuffix(field, ownValue(fieldZones, foldName(field)))
+  const suffix = zoneSuffix(field, ownValue(fieldZones, foldField(field)))
   if (suffix === '') return timeZone
   return suffix === 'Z' ? 'UTC' : suffix.trim()
 }
@@ -43,7 +43,7 @@ export async function rereadInZones(
     await readFromBeginning(
       client,
       lease,
-      'SOURCE_TIMEZONE or FIELD_TIMEZONES changed, so everything is read again',
+      'SOURCE_TIMEZONE, FIELD_TIMEZONES or a timezone of the dictionary changed, so everything is read again',
     )
   return distrusted
 }

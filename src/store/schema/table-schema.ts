@@ -3,6 +3,7 @@
 
 import pg from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { foldField } from '../../streams/dictionary.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
 import type { Queryable } from '../server/session.ts'
@@ -137,7 +138,7 @@ export async function readTableSchema(
     columns,
     emptied: emptied.map((column) => column.name),
     unplaced: new Set([...unplaced, ...emptied.map((column) => foldName(column.field))]),
-    volatile: new Set(volatileFields(stream, key, volatile)),
+    volatile: new Set(volatileFields(stream, key, columns, volatile)),
     takenNames: new Set(rows.map((row) => row.name)),
     history: rows[0]?.has_history ? historyTableSchema(stream, columns, rows) : null,
   }
@@ -168,8 +169,20 @@ const historyTableSchema = (stream: MirroredStream, columns: readonly Column[], 
     .filter((name) => rows.find((row) => row.name === name)?.is_in_history),
 })
 
-function volatileFields(stream: MirroredStream, key: Column, found: readonly string[]): readonly string[] {
-  const chosen = 'volatileFields' in stream ? stream.volatileFields?.map(foldName) : null
+function volatileFields(
+  stream: MirroredStream,
+  key: Column,
+  columns: readonly Column[],
+  found: readonly string[],
+): readonly string[] {
+  const named = 'volatileFields' in stream ? stream.volatileFields : null
+  // They may be named like their columns.
+  const chosen = named?.flatMap((name) => [
+    foldName(name),
+    ...columns
+      .filter(({ field }) => foldField(field) === foldField(name))
+      .map(({ field }) => foldName(field)),
+  ])
   const kept = [foldName(key.field), ...versionFields(stream), deletionFlag]
   return (chosen ?? found).filter((field) => !kept.includes(field))
 }

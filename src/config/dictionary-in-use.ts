@@ -1,0 +1,102 @@
+// The dictionary that holds: what the file says with what the variables of single streams and fields say. The file may change while the
+// program runs; one with mistakes changes nothing.
+
+import { statSync } from 'node:fs'
+import {
+  type Dictionary,
+  foldField,
+  nothingSaid,
+  nothingSaidOfField,
+  type StreamMeaning,
+} from '../streams/dictionary.ts'
+import { DictionaryError, readDictionary } from './dictionary.ts'
+import type { FromVariables } from './dictionary-rules.ts'
+import { type Environment, readVariable } from './environment.ts'
+import { mirrorVariables } from './mirror-variables.ts'
+import type { openReader } from './reader.ts'
+import { upstreamVariables } from './upstream-variables.ts'
+
+type Reader = ReturnType<typeof openReader>
+
+export type DictionaryInUse = {
+  readonly file: string | null
+  now(): Dictionary
+  /** Reads the file again if it changed since it was last looked at; null: it did not. A problem: it has mistakes, and what held before holds. */
+  look(): { readonly problem: string | null } | null
+}
+
+/** Complains of the mistakes of the file. */
+export function openDictionary(environment: Environment, reader: Reader): DictionaryInUse {
+  const { catalogue, values, complain } = reader
+  const { dictionaryFile: file } = values({ DICTIONARY: mirrorVariables.DICTIONARY })
+  const variables = fromVariables(environment, reader)
+  const read = () => readDictionary(file, variables, catalogue)
+  let seen = stampOf(file)
+  let held: Dictionary = new Map()
+  try {
+    held = read()
+  } catch (error) {
+    if (!(error instanceof DictionaryError)) throw error
+    for (const line of error.message.split('\n')) complain(line)
+  }
+  return {
+    file,
+    now: () => held,
+    look() {
+      const stamp = stampOf(file)
+      if (stamp === seen) return null
+      seen = stamp
+      try {
+        held = read()
+        return { problem: null }
+      } catch (error) {
+        if (!(error instanceof DictionaryError)) throw error
+        return { problem: error.message }
+      }
+    },
+  }
+}
+
+function stampOf(file: string | null): string {
+  const found = file === null ? undefined : statSync(file, { throwIfNoEntry: false })
+  return found ? `${found.mtimeMs} ${found.size} ${found.ino}` : ''
+}
+
+/** What is said of single streams and fields without a file. */
+function fromVariables(environment: Environment, { catalogue, perStream, values }: Reader): FromVariables {
+  const [{ FIELD_TIMEZONES }, { HISTORY, TRACKER_HISTORY }] = [mirrorVariables, upstreamVariables]
+  const { fieldTimezones, ...kept } = values({ FIELD_TIMEZONES, HISTORY, TRACKER_HISTORY })
+  const trackerMs = kept.trackerHistoryMs ?? 0
+  const isTrackerChosen = readVariable(environment, 'TRACKER_HISTORY', []) !== undefined
+  const { all, ...named }: Readonly<Record<string, number>> = {
+    ...(isTrackerChosen && { tracker_object: trackerMs }),
+    ...kept.histories,
+  }
+  const [keys, versions, volatile] = [perStream('KEY'), perStream('VERSION'), perStream('VOLATILE')]
+  const names = [keys, versions, volatile, fieldTimezones ?? {}, named].flatMap((one) => Object.keys(one))
+  const chosen = [...new Set(names)].map((name): [string, StreamMeaning] => [
+    name,
+    {
+      ...nothingSaid,
+      key: keys[name] ?? null,
+      version: versions[name] ?? null,
+      volatile: volatile[name] ?? null,
+      historyMs: named[name] ?? null,
+      fields: new Map(
+        Object.entries(fieldTimezones?.[name] ?? {}).map(([field, timezone]) => [
+          foldField(field),
+          { ...nothingSaidOfField, name: field, timezone },
+        ]),
+      ),
+    },
+  ])
+  // Vehicles move all the time: how long their history is kept is a setting of its own.
+  const unnamed = catalogue.filter(({ name }) => all !== undefined && name !== 'tracker_object')
+  return {
+    chosen: new Map(chosen),
+    usualHistories: new Map([
+      ...unnamed.map(({ name }) => [name, all ?? 0] as const),
+      ['tracker_object', trackerMs] as const,
+    ]),
+  }
+}
