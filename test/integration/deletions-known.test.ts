@@ -136,6 +136,60 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(rows).toEqual([{ drop_reason: 'the upstream no longer has the record' }])
   })
 
+  it('are not known while records may stand below the position, as after a restored backup (P18)', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '50', LOOKBACK: '10s' })
+    await context.read(assignment, 'incremental', { signal })
+    const backup = upstream.source.takeBackup()
+    const lost = Array.from({ length: 18 }, () => upstream.source.insert('assignment').id)
+    for (let reading = 0; reading < 2; reading++) {
+      await readAgain(context)
+      await search(context)
+    }
+    upstream.source.restoreBackup(backup)
+    const vanishedAt = new Date()
+    /** Its look-back reaches only what was written since the backup was restored. */
+    const poll = async () => {
+      await context.read(assignment, 'incremental', { signal })
+      await database.pool.query('update tidemark.stream set last_lookback_at = now()')
+    }
+    await poll()
+    // The counter passes the position again, and polls are shown what they know. Nothing reads what stands below it.
+    for (let more = 0; more < 60; more++) {
+      if (more < 28 || more > 55) upstream.source.insert('assignment')
+      else upstream.source.change('assignment', 1 + more)
+    }
+    for (let reading = 0; reading < 4; reading++) {
+      await poll()
+      await searchBesideTheFirst(context)
+      const living = lost.filter((id) => upstream.source.versionOf('assignment', id) === null)
+      const known = await knownThrough()
+      const marked = (await gone()).length
+      if (marked < living.length) expect(known === null || known < vanishedAt).toBe(true)
+    }
+  })
+
+  it('are not known by their count while a restored backup is suspected (P18)', async () => {
+    await using upstream = await startSimulator({ assignments: 60 })
+    await using context = await openTestContext(database, upstream, { LOOKBACK: '2m' })
+    await readAgain(context)
+    await search(context)
+    await database.pool.query(
+      `insert into tidemark.pinned_record (stream, key, version, looked_at, lost_since) values ('assignment', '7', 1, now(), now())`,
+    )
+    const searched = async () => {
+      for (let reading = 0; reading < 2; reading++) {
+        await context.read(assignment, 'incremental', { signal })
+        await database.pool.query('update tidemark.stream set last_lookback_at = now()')
+        await search(context)
+      }
+      return await knownThrough()
+    }
+    expect(await searched()).toBeNull()
+    await database.pool.query('update tidemark.pinned_record set lost_since = null')
+    expect(await searched()).not.toBeNull()
+  })
+
   it('are not known by a look-back that is too short to bring a late one', async () => {
     await using upstream = await startSimulator({ assignments: 900 })
     await using context = await openTestContext(database, upstream, { PAGE_SIZE: '50', LOOKBACK: '10m' })

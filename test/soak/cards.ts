@@ -87,12 +87,16 @@ async function playWorld(url: string, index: number): Promise<Ended> {
   const worker = await serve({ config: loadConfig(settings), log })
   const ending = new AbortController()
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 3 })
+  let watched: Promise<void> | null = null
   try {
     const { context, jobs } = await worker.live
     const parts = { simulator, context, requestRun: jobs.requestRun, log, signal: ending.signal }
     const demo = openDemo({ ...parts, key: newOneTimeKey() })
     while (!(await isReady(pool))) await wait(1_000)
     const truth = watchTruth({ simulator, pool, say: (lie) => line(`LIE    ${lie}`) }, ending.signal)
+    watched = truth.ended
+    // Whatever else failed is told.
+    watched.catch(() => {})
     const approve = async () => {
       const stream = pickStream('assignment', streams)
       const rows = await blockedRows(pool)
@@ -116,6 +120,7 @@ async function playWorld(url: string, index: number): Promise<Ended> {
     return { lies: truth.lies, late, marked, seconds: truth.seconds() }
   } finally {
     ending.abort()
+    await watched?.catch(() => {})
     await pool.end()
     await worker.stop()
   }

@@ -48,8 +48,10 @@ export function watchTruth({ simulator, pool, say }: Parts, signal: AbortSignal)
   const watch = async () => {
     while (!signal.aborted) {
       lookAtAll()
-      for (const [name, seen] of all)
+      for (const [name, seen] of all) {
+        if (signal.aborted) break
         for (const lie of await findLies(pool, name, seen)) tell(`${name}: ${lie}`)
+      }
       seconds += 1
       await wait(1_000, undefined, { signal }).catch(() => {})
     }

@@ -192,7 +192,8 @@ function ranksOf(parts: RunParts): Pick<ShownRows, 'ranksAgree' | 'ranksDiffer'>
         if (keyed === null) return
         await client.query(
           `update tidemark.stream
-           set deletions_known_at = greatest(deletions_known_at, case when not ${hasHiddenSince(keyed)} then ranks_agreed_at end),
+           set deletions_known_at = greatest(deletions_known_at, case
+             when not ${hasHiddenSince(keyed)} and not ${mayHaveGoneBack(keyed)} then ranks_agreed_at end),
              ranks_agreed_at = $2
            where name = $1 and (
              ranks_agreed_at is null or (last_lookback_at >= ranks_agreed_at and read_through_at >= ranks_agreed_at)
@@ -366,6 +367,14 @@ const keyedBy = (tableSchema: TableSchema | null): Keyed | null =>
 const hasHiddenSince = ({ table, key }: Keyed): string => `exists (
   select from ${table} where _synced_at >= ranks_agreed_at and _first_seen_at >= ranks_agreed_at
     and ${key} < (select ${key} from ${table} where _first_seen_at < ranks_agreed_at order by ${key} desc limit 1))`
+
+/**
+ * Whether a restored backup is suspected: then records may stand below the position that no poll reads, and each of them may hide one that
+ * vanished. That is decided within this time.
+ */
+const mayHaveGoneBack = ({ table, key }: Keyed): string => `exists (
+  select from tidemark.pinned_record as pin join ${table} as mine on mine.${key} = pin.key::bigint and mine._deleted_at is null
+  where pin.stream = $1 and pin.lost_since > now() - interval '15 minutes')`
 
 /** The keys of records that the list shows and that are no rows: those in quarantine. $1 is the stream. */
 const setAside = ({ table, key }: Keyed, withDeleted: boolean): string => `

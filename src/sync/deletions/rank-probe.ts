@@ -70,11 +70,17 @@ export async function probeRanks(sides: RankSides, mostFound: number, spot: numb
     return { ours, theirs, isSame: theirs === ours }
   }
   let settled = 0
+  /** Those that cancel each other differ in no place behind them: they stand anywhere, or beside what was found last. */
+  const differsBelow = async (): Promise<number | null> => {
+    const isNew = vanished.length + unknown.length === 0
+    for (const rank of isNew ? [spot] : [settled + 1, settled + 2, spot])
+      if (rank > settled && rank <= sides.count && !(await compare(rank)).isSame) return rank
+    return null
+  }
   while (vanished.length + unknown.length < mostFound) {
     const last = sides.count === 0 ? null : await compare(sides.count)
-    if (last === null || last.isSame) {
-      const isNew = sides.count > 0 && vanished.length + unknown.length === 0
-      if (isNew && !(await compare(spot)).isSame) break
+    const differing = last?.isSame === false ? sides.count : await differsBelow()
+    if (differing === null) {
       const highest = last?.ours ?? null
       const behind = highest === null ? null : await sides.theirs(placeOf(sides.count, highest) + 1)
       if (behind === null || highest === null)
@@ -88,7 +94,7 @@ export async function probeRanks(sides: RankSides, mostFound: number, spot: numb
         compared,
       }
     }
-    const found = await firstDifference(compare, settled, sides.count)
+    const found = await firstDifference(compare, settled, differing)
     settled = found.rank - 1
     const { ours, theirs } = found
     if (ours === null) break
@@ -101,7 +107,7 @@ export async function probeRanks(sides: RankSides, mostFound: number, spot: numb
 
 type Comparison = { readonly ours: bigint | null; readonly theirs: bigint | null; readonly isSame: boolean }
 
-/** A place that differs, and the one before it does not. The highest place is known to differ. */
+/** A place that differs, and the one before it does not. The higher place is known to differ. */
 async function firstDifference(
   compare: (rank: number) => Promise<Comparison>,
   same: number,
