@@ -151,7 +151,14 @@ function valueLines(row: RowStory): readonly string[] {
   return fields.map(([name, value]) => `    ${name.padEnd(width)}  ${JSON.stringify(value)}`)
 }
 
-const ownColumns = new Set(['_first_seen_at', '_synced_at', '_deleted_at', '_deleted_reason', '_hash'])
+const ownColumns = new Set([
+  '_first_seen_at',
+  '_synced_at',
+  '_deleted_at',
+  '_deleted_reason',
+  '_hash',
+  '_xid',
+])
 
 const asJson = ({ stream, key, row, notes, changes, upstream }: Story) => ({
   ...{ stream: stream.name, key },

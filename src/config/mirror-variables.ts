@@ -56,6 +56,13 @@ export const mirrorVariables = {
     form: '`bi`, `mirror` or both, comma-separated',
     schema: biSchemas,
   },
+  INDEXES: {
+    describe:
+      'whether the worker makes indexes for reports after the first load: on columns that refer to other tables. One that somebody drops is not made again. Those that Tidemark itself needs, and that of `_xid`, are made either way',
+    fallback: '`auto`: it does',
+    form: '`auto` or `off`',
+    schema: z.enum(['auto', 'off'], { error: 'must be auto or off' }).default('auto'),
+  },
   WORKER_ROLE: {
     describe:
       'role of the workers, when `tidemark migrate` runs as another one, which stays the owner of the tables of Tidemark; it must exist, unless OWNER_ROLE is set',

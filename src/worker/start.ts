@@ -23,6 +23,7 @@ import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, waitUntilAvailable } from './availability.ts'
 import { failureScopeOf } from './failure-scope.ts'
 import type { Pauses } from './health.ts'
+import { keepIndexes } from './indexes.ts'
 import { isRunDue, type ScheduledKinds, scheduledKinds, schedulesOf, whatFollows } from './kinds.ts'
 import { isTaken, lookAtDue } from './look.ts'
 import { runUnlessPaused } from './pausing.ts'
@@ -103,6 +104,7 @@ export async function start(beginning: Beginning): Promise<Live> {
   noted.waits = jobs.breaker.waits
   keepDescriptions(beginning, context)
   subscribe(beginning, context)
+  void keepIndexes(beginning, context)
   const mirror = mirrorOf(beginning, context.database.pool, context.streams)
   beginning.onMirror(mirror)
   const watch = startWatch({

@@ -30,7 +30,7 @@ const dayMs = 86_400_000
 /** All rows, by what the upstream says of them; the hash goes by the order of columns as well. */
 async function contentOf(pool: Pool, table: string): Promise<readonly unknown[]> {
   const { rows } = await pool.query(
-    `select to_jsonb(mine) - '{_synced_at,_first_seen_at,_hash,renamed}'::text[] as row from mirror.${table} as mine order by 1`,
+    `select to_jsonb(mine) - '{_synced_at,_first_seen_at,_hash,_xid,renamed}'::text[] as row from mirror.${table} as mine order by 1`,
   )
   return rows
 }

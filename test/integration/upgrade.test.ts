@@ -167,11 +167,12 @@ describe.skipIf(!hasPostgres)('a database of an earlier version', () => {
   it('has tables that take new rows as those of a new database do', async () => {
     const { rows } = await database.pool.query(
       `select distinct column_name as name, column_default as value from information_schema.columns
-       where table_schema = 'mirror' and column_name in ('_first_seen_at', '_synced_at') order by 1`,
+       where table_schema = 'mirror' and column_name in ('_first_seen_at', '_synced_at', '_xid') order by 1`,
     )
     expect(rows).toEqual([
       { name: '_first_seen_at', value: 'now()' },
       { name: '_synced_at', value: 'now()' },
+      { name: '_xid', value: 'pg_current_xact_id()' },
     ])
   })
 

@@ -27,6 +27,7 @@ describe('loadConfig', () => {
       pageSize: 1000,
       requestsPerSecond: null,
       sourceTimezone: 'UTC',
+      indexes: 'auto',
       httpPort: 8080,
       scheduleReconcile: { cron: '0 3 * * *' },
     })

@@ -3,6 +3,7 @@
 import pg, { type ClientBase, type Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import type { MissingLook } from '../../sync/ports/audits.ts'
+import { touchedSql } from '../schema/own-columns.ts'
 import { keepingWhereKept } from '../schema/row-history.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
@@ -188,7 +189,7 @@ async function restore(client: ClientBase, stream: Stream): Promise<Restored> {
        -- All writers take their row locks in the same order.
        order by ${key} for update of mine
      ), restored as (
-       update ${table} as mine set _deleted_at = null, _deleted_reason = null, _synced_at = now()
+       update ${table} as mine set _deleted_at = null, _deleted_reason = null, ${touchedSql}
        from gone where mine.ctid = gone.ctid
        returning ${key}::text as key, mine as written
      )${await keepingWhereKept(client, tableSchema, 'restored')}, forgotten as (

@@ -11,6 +11,7 @@ import {
   type MarkedBySource,
   type Shortfall,
 } from '../../sync/ports/audits.ts'
+import { touchedSql } from '../schema/own-columns.ts'
 import { keepingSql } from '../schema/row-history.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { isRejected, noteApproved, storeBlockedDeletions } from './blocked-deletions.ts'
@@ -56,7 +57,7 @@ export async function markAbsent(
        -- All writers take their row locks in the same order.
        order by mine.${pg.escapeIdentifier(tableSchema.key.name)} for update of mine
      ), marked as (
-       update ${table} as mine set _deleted_at = gone.at, _deleted_reason = 'absent', _synced_at = now()
+       update ${table} as mine set _deleted_at = gone.at, _deleted_reason = 'absent', ${touchedSql}
        from gone where mine.ctid = gone.ctid
        returning ${keyText(tableSchema)} as key, gone.evidence, mine as written
      )${keepingSql(tableSchema, 'marked')}, noted as (
@@ -64,7 +65,7 @@ export async function markAbsent(
        select ${pg.escapeLiteral(stream.name)}, key, evidence from marked where evidence is not null
        on conflict (stream, key) do update set missing_since = now(), evidence = excluded.evidence, there_at = null
      )
-     select count(*)::int as marked from marked`,
+     select count(*)::int as marked, case when count(*) > 0 then pg_notify('tidemark', ${pg.escapeLiteral(stream.name)}) end from marked`,
     [...absent.values],
   )
   return rows[0]?.marked ?? 0

@@ -318,7 +318,7 @@ async function noteRemoved(
   const { stream, key } = tableSchema
   const keys = gone.map((one) => one.key)
   await client.query(
-    `update ${qualified(stream)} as mine set _deleted_reason = 'absent'
+    `update ${qualified(stream)} as mine set _deleted_reason = 'absent', _xid = pg_current_xact_id()
      where mine.${pg.escapeIdentifier(key.name)}::text = any ($1) and mine._deleted_reason = 'source'`,
     [keys],
   )

@@ -8,6 +8,8 @@ type Reader = { readonly role: string; readonly schemas: readonly string[] }
 
 /** In schema `tidemark`: the view for reports, and what the dictionary is made of. */
 const readable = ['freshness', 'field']
+/** Functions there that it may call. */
+const callable = ['feed_position']
 
 export async function grantOnce(client: ClientBase, reader: Reader): Promise<void> {
   await inTransaction(client, async () => {
@@ -83,6 +85,11 @@ async function readWanted(client: ClientBase, { role, schemas }: Reader): Promis
        where relkind in ('r', 'p', 'v', 'm', 'f') and (nspname <> 'tidemark' or relname = any ($3))
          and has_table_privilege(pg_class.oid, 'select with grant option')
        union all
+       select oid::regprocedure::text, 'execute', has_function_privilege($1, oid, 'execute'),
+         format('grant execute on function %s to %I', oid::regprocedure, $1)
+       from pg_proc where pronamespace = 'tidemark'::regnamespace and proname = any ($4)
+         and has_function_privilege(oid, 'execute with grant option')
+       union all
        select nspname, 'select by default of ' || current_user, exists (
            select from pg_default_acl, aclexplode(defaclacl)
            where defaclnamespace = shown.oid and defaclobjtype = 'r' and pg_get_userbyid(defaclrole) = current_user
@@ -92,7 +99,7 @@ async function readWanted(client: ClientBase, { role, schemas }: Reader): Promis
      )
      select wanted.*, known.role is not null as "isKnown"
      from wanted left join tidemark.granted as known on known.role = $1 and (known.object, known.privilege) = (wanted.object, wanted.privilege)`,
-    [role, schemas, readable],
+    [role, schemas, readable, callable],
   )
   return rows
 }

@@ -22,7 +22,15 @@ export const ownColumns: readonly OwnColumn[] = [
   ),
   column('_hash', 'bytea not null', 'fingerprint of the whole record, to see whether it changed'),
   column('_rescued', 'jsonb', 'values that do not fit their column, by the name of their field'),
+  column(
+    '_xid',
+    'xid8 default pg_current_xact_id()',
+    'transaction that last wrote the row, for programs that follow the changes; empty: before there was such a feed',
+  ),
 ]
+
+/** What every update of a row sets, so that those who follow the changes see it. A row that is inserted has the same by default. */
+export const touchedSql = '_synced_at = now(), _xid = pg_current_xact_id()'
 
 /** Columns of every table that keeps the history of a stream. */
 export const historyColumns: readonly OwnColumn[] = [

@@ -94,10 +94,11 @@ export async function handOver(client: Client, worker: string): Promise<void> {
     `select format('grant connect, temporary on database %I to %I', current_database(), $1::text) as statement`,
     [worker],
   )
-  // The workers show both to BI_ROLE.
+  // The workers show these to BI_ROLE.
   await client.query(
     `${rows[0]?.statement};
-     grant select on tidemark.freshness, tidemark.field to ${role} with grant option`,
+     grant select on tidemark.freshness, tidemark.field to ${role} with grant option;
+     grant execute on function tidemark.feed_position() to ${role} with grant option`,
   )
   const grants = await client.query<{ statement: string }>(grantsSql, [worker])
   for (const { statement } of grants.rows) await client.query(statement)

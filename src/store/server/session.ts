@@ -173,12 +173,14 @@ export const delaySql = ({ firstMs, longestMs }: BackoffPolicy, failures: string
 
 // Turns: what only one program does at a time. They are locks of lines in a table that nobody else may read. Advisory locks would not
 // do: everybody who can connect can take any of them, and would hold up all workers.
-const turnSql = 'select from tidemark.turn where name = $1 for update'
+// A query with parameters would keep its snapshot for as long as the turn lasts, and indexes that are made meanwhile would wait for it.
+const turnSql = (name: string) =>
+  `select from tidemark.turn where name = ${pg.escapeLiteral(name)} for update`
 
 /** Waits for the turn, which ends with the transaction. */
 export async function takeTurn(client: ClientBase, name: string): Promise<void> {
   await client.query('insert into tidemark.turn (name) values ($1) on conflict do nothing', [name])
-  await client.query(turnSql, [name])
+  await client.query(turnSql(name))
 }
 
 /** A program that is frozen, or whose machine is gone, loses its turn after this (P8). */
@@ -195,7 +197,7 @@ export async function inTurn(
     await client.query('insert into tidemark.turn (name) values ($1) on conflict do nothing', [name])
     await client.query(`begin; set local idle_in_transaction_session_timeout = ${longestMs}`)
     try {
-      const { rowCount } = await client.query(`${turnSql} skip locked`, [name])
+      const { rowCount } = await client.query(`${turnSql(name)} skip locked`)
       if (rowCount) await work()
     } finally {
       await client.query('rollback')

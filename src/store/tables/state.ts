@@ -207,10 +207,30 @@ export const roleLimitTable = tidemark.table(
     role: text('role').notNull(),
     /** The limit. */
     name: text('name').notNull(),
+    /** What it was set to, if that depends on the settings of Tidemark. */
+    value: text('value'),
     /** When it was set. */
     setAt: at('set_at').notNull().defaultNow(),
   },
   (table) => [primaryKey({ columns: [table.role, table.name] })],
+)
+
+/** Indexes that Tidemark has made for reports and for those who follow the changes: each once, so that whoever drops one is not overruled. */
+export const madeIndexTable = tidemark.table(
+  'made_index',
+  {
+    /** The table in `mirror`. */
+    stream: text('stream').notNull(),
+    /** The column. */
+    columnName: text('column_name').notNull(),
+    /** Which column of which table that was, by their numbers in Postgres: one that is made anew gets its index anew. */
+    place: text('place').notNull(),
+    /** When it was made, or found to be there already. */
+    madeAt: at('made_at').notNull().defaultNow(),
+    /** Since when it is seen to be gone; empty: it is there. */
+    droppedAt: at('dropped_at'),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.columnName] })],
 )
 
 /** Rights that Tidemark has given to a role that only reads: each once, so that whoever takes one back is not overruled. */
@@ -221,9 +241,9 @@ export const grantedTable = tidemark.table(
     role: text('role').notNull(),
     /** Its number in Postgres. A role that was dropped and made anew gets everything anew. */
     roleId: int8('role_id').notNull(),
-    /** The schema, table or view. */
+    /** The schema, table, view or function. */
     object: text('object').notNull(),
-    /** `usage` of a schema, `select` of a table or view, or `select by default`: of all that a role makes in a schema later. */
+    /** `usage` of a schema, `select` of a table or view, `execute` of a function, or `select by default`: of all that a role makes in a schema later. */
     privilege: text('privilege').notNull(),
     /** When it was given, or found to be there already. */
     grantedAt: at('granted_at').notNull().defaultNow(),

@@ -3,6 +3,7 @@
 
 import pg from 'pg'
 import { leadingColumns } from '../encoding/row.ts'
+import { touchedSql } from '../schema/own-columns.ts'
 import { keepingSql } from '../schema/row-history.ts'
 import { qualified, type TableSchema, versionSql } from '../schema/table-schema.ts'
 import {
@@ -113,7 +114,7 @@ export function mergeSql(tableSchema: TableSchema, returns: MergeReturns): strin
       -- All writers take their row locks in the same order.
       order by page.${key}
       on conflict (${key}) do update set
-        ${[...replaced, ...emptied, '_synced_at = now()'].join(', ')},
+        ${[...replaced, ...emptied, touchedSql].join(', ')},
         _deleted_at = case when excluded._deleted_at is not null then coalesce(mine._deleted_at, now())
                            when ${wentSince} then mine._deleted_at end,
         _deleted_reason = case when excluded._deleted_at is null and ${wentSince} then mine._deleted_reason

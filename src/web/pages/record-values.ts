@@ -11,7 +11,7 @@ import type { RecordShown } from '../row-queries.ts'
 export type Compared = { readonly upstream: UpstreamSays; readonly at: Date } | null
 
 const longestValue = 400
-const own = new Set(['_first_seen_at', '_synced_at', '_deleted_at', '_deleted_reason', '_hash'])
+const own = new Set(['_first_seen_at', '_synced_at', '_deleted_at', '_deleted_reason', '_hash', '_xid'])
 
 /** The filter for fields: the address of the page, and the text that is wanted. */
 type Filter = { readonly address: string; readonly wanted: string }
