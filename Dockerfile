@@ -1,21 +1,30 @@
-# Only what runs: no development dependencies, and none of the embedded Postgres, which a container does not use.
-FROM node:24-slim AS dependencies
-WORKDIR /app
+# What `npm run build` makes and the program `node`: no packages, no package manager, no embedded Postgres.
+FROM node:24-slim AS build
+WORKDIR /build
 COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund && npm cache clean --force
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY . .
+# Readable by any user, and the same bytes whenever and wherever the same commit is built.
+ARG SOURCE_DATE_EPOCH=0
+RUN npm run build \
+  && chmod -R a=rX,u+w dist && chmod a+x dist/bin/*.js \
+  && mkdir -p /image/app /image/usr/local/bin && cp -r dist/. /image/app && cp /usr/local/bin/node /image/usr/local/bin/ \
+  && ln -s /app/bin/tidemark.js /image/usr/local/bin/tidemark \
+  && find /image -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 
-FROM node:24-slim
+FROM debian:bookworm-slim
+ARG VERSION=unknown
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Tidemark" \
+      org.opencontainers.image.description="Mirrors a field-service system that is reachable only over REST into Postgres" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"
+COPY --from=build /image /
 ENV NODE_ENV=production \
     HTTP_HOST=0.0.0.0
 WORKDIR /app
-COPY --from=dependencies /app/node_modules ./node_modules
-COPY package.json ./
-COPY bin ./bin
-COPY migrations ./migrations
-COPY src ./src
-# For `docker exec`.
-RUN ln -s /app/bin/tidemark.js /usr/local/bin/tidemark
-USER node
+USER 1000:1000
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.HTTP_PORT || 8080}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]

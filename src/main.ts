@@ -8,7 +8,7 @@ import { fitted, hasColour, openOutput } from './cli/output.ts'
 import { commandHelp, findVerb, parseCall, programHelp } from './cli/parse.ts'
 import { demoDirectory, runningDemo } from './cli/running-demo.ts'
 import { verbs } from './cli/verbs.ts'
-import { ConfigError, dotEnvWarning, type Environment, readEnvironment } from './config/environment.ts'
+import { ConfigError, dotEnvWarnings, type Environment, readEnvironment } from './config/environment.ts'
 import { loadLogLevel } from './config/load.ts'
 import { misspeltWarnings } from './config/misspelt.ts'
 import { readAddedStreams } from './config/stream-variables.ts'
@@ -77,8 +77,7 @@ async function call(command: Command, words: readonly string[]): Promise<ExitCod
 
 function environmentFor({ ignoresDemo = false }: Command): Environment {
   const environment = readEnvironment()
-  const warning = dotEnvWarning()
-  if (warning) stderr.say(fitted(warning, stderr))
+  for (const warning of dotEnvWarnings()) stderr.say(fitted(warning, stderr))
   const ofDemo = ignoresDemo ? null : runningDemo(environment)
   if (ofDemo)
     stderr.say(

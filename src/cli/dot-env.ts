@@ -29,9 +29,12 @@ export function withValues(before: string, values: Readonly<Record<string, strin
   return `${[...changed, ...added].join('\n')}\n`
 }
 
-/** As node:util's parseEnv reads it: the first kind of quotes that the value has none of. In double ones it reads `\n` as a line break. */
+/**
+ * In the form that node:util's parseEnv, a shell and compose read alike: as it is, or between single quotes. Where the value has one, between
+ * the first quotes that it has none of, so that this program at least reads it: between double ones it takes `\n` for a line break.
+ */
 function quoted(value: string): string {
-  if (/^[\w:/.@%+,~&?=-]*$/.test(value)) return value
+  if (/^[\w:/.@%+,?=-]*$/.test(value)) return value
   const quote = ["'", ...(value.includes('\\n') ? [] : ['"']), '`'].find((one) => !value.includes(one))
   return quote === undefined ? value : `${quote}${value}${quote}`
 }

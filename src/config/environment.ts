@@ -18,12 +18,28 @@ export function readEnvironment(file: string | null = '.env'): Environment {
   return { ...(file === null ? {} : readDotEnv(file)), ...process.env }
 }
 
-/** What somebody should know of the `.env` file; null: nothing. Secrets are in it, and others of this machine could read them. */
-export function dotEnvWarning(file = '.env'): string | null {
+/** What somebody should know of the `.env` file. Secrets are in it, and others of this machine could read them. */
+export function dotEnvWarnings(file = '.env'): readonly string[] {
   const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0
   // Windows has no such modes: it answers with one for everybody.
-  if ((mode & 0o077) === 0 || process.platform === 'win32') return null
-  return `${file} can be read by other users of this machine (mode ${(mode & 0o777).toString(8).padStart(4, '0')}), and it holds secrets. Run: chmod 600 ${file}`
+  const isOpen = (mode & 0o077) !== 0 && process.platform !== 'win32'
+  const open = `${file} can be read by other users of this machine (mode ${(mode & 0o777).toString(8).padStart(4, '0')}), and it holds secrets. Run: chmod 600 ${file}`
+  return [...(isOpen ? [open] : []), ...ambiguousIn(readDotEnvText(file)).map((one) => `${file} ${one}`)]
+}
+
+/** Values that this program reads in another way than compose does: both call such a file `.env`. */
+export function ambiguousIn(text: string): readonly string[] {
+  return text.split('\n').flatMap((line, at) => {
+    const [, name, value = ''] = /^\s*(?:export\s+)?(\w+)\s*=\s*(.*)$/.exec(line) ?? []
+    const [sign] = value.startsWith("'")
+      ? []
+      : ((/^"/.test(value) ? /[$\\]/ : /^`|\$|(?<!\s)(?<!^)#/).exec(value.replace(/\s#.*$/, '')) ?? [])
+    return name && sign
+      ? [
+          `line ${at + 1}: programs disagree on the ${sign} in ${name}. Write its value between single quotes.`,
+        ]
+      : []
+  })
 }
 
 export type Origin = 'environment' | '.env' | 'demo'
@@ -38,8 +54,30 @@ export function originsOf(environment: Environment, dotEnv: Environment): (name:
   }
 }
 
-/** A variable's text; from the file that NAME_FILE names when NAME itself is not set. Empty means not set. */
+/** An address may have its password in a variable of its own, where it is written as it is, without percent signs. */
+const passwords: Readonly<Record<string, string>> = {
+  DATABASE_URL: 'DATABASE_PASSWORD',
+  REDIS_URL: 'REDIS_PASSWORD',
+}
+
+/** A variable's text. Empty means not set. */
 export function readVariable(environment: Environment, name: string, problems: string[]): string | undefined {
+  const text = readText(environment, name, problems)
+  const apart = passwords[name]
+  // What is wrong with it is told of its own variable.
+  const password = text && apart && readText(environment, apart, [])
+  return password ? withPassword(text, password) : text
+}
+
+/** An address that has a password keeps it. */
+const withPassword = (url: string, password: string): string =>
+  url.replace(
+    /^(\w+:\/\/)(?:([^/?#@:]*)@)?(?![^/?#]*@)/,
+    (_, scheme, user = '') => `${scheme}${user}:${encodeURIComponent(password)}@`,
+  )
+
+/** From the file that NAME_FILE names when NAME itself is not set. */
+function readText(environment: Environment, name: string, problems: string[]): string | undefined {
   // As all other programs have it.
   const inLowerCase = name.endsWith('_PROXY') ? environment[name.toLowerCase()]?.trim() : undefined
   const direct = inLowerCase || environment[name]?.trim()

@@ -22,6 +22,14 @@ export const mirrorVariables = {
     secret: true,
     schema: orNull(postgresUrl),
   },
+  DATABASE_PASSWORD: {
+    needs: 'DATABASE_URL',
+    describe: 'password for `DATABASE_URL`, when that has none; any characters, as they are',
+    fallback: 'that in `DATABASE_URL`',
+    form: 'text',
+    secret: true,
+    schema: optionalText,
+  },
   SOURCE_TIMEZONE: {
     describe: 'time zone of date-times that the upstream sends without an offset',
     fallback: '`UTC`',

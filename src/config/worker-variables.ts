@@ -34,6 +34,14 @@ export const workerVariables = {
       }),
     ),
   },
+  REDIS_PASSWORD: {
+    needs: 'REDIS_URL',
+    describe: 'password for `REDIS_URL`, when that has none; any characters, as they are',
+    fallback: 'that in `REDIS_URL`',
+    form: 'text',
+    secret: true,
+    schema: optionalText,
+  },
   SCHEDULE_RECONCILE: {
     describe:
       'when the whole upstream is listed and compared with the copy, to find missing and deleted records',

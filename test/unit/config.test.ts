@@ -38,6 +38,26 @@ describe('loadConfig', () => {
     })
   })
 
+  it('puts a password that stands alone into the address, unless that has one', () => {
+    const password = `a'b "c$ #d/e@f:%41`
+    const databaseUrlOf = (DATABASE_URL: string) =>
+      loadMirrorConfig({ DATABASE_URL, DATABASE_PASSWORD: password }).databaseUrl ?? ''
+    expect(decodeURIComponent(new URL(databaseUrlOf('postgres://worker@one:5432/mirror')).password)).toBe(
+      password,
+    )
+    expect(databaseUrlOf('postgres://worker@one:5432,two:5432/mirror')).toMatch(
+      /^postgres:\/\/worker:[^@]+@one:5432,two/,
+    )
+    expect(databaseUrlOf('postgres://worker:own@one/mirror')).toBe('postgres://worker:own@one/mirror')
+    const { redisUrl } = loadConfig({
+      ...complete,
+      REDIS_URL: 'redis://localhost:6379/1',
+      REDIS_PASSWORD: password,
+    })
+    expect(redisUrl).toBe(`redis://:${encodeURIComponent(password)}@localhost:6379/1`)
+    expect(redact(`said ${password} and ${encodeURIComponent(password)}`)).toBe('said [secret] and [secret]')
+  })
+
   it.each(['REQUEST_TIMEOUT', 'SCHEDULE_ASSIGNMENT', 'STALE_AFTER', 'LOOKBACK'])(
     'takes no longer %s than a timer can wait: one of 1000h would go off at once',
     (name) => {

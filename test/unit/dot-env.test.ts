@@ -1,7 +1,9 @@
+import { execFileSync } from 'node:child_process'
 import { parseEnv } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { withValues } from '../../src/cli/dot-env.ts'
+import { ambiguousIn } from '../../src/config/environment.ts'
 
 const name = fc.stringMatching(/^[A-Z][A-Z0-9_]{0,8}$/)
 /** A value of three kinds of quotes cannot be written; a key has none of them. */
@@ -32,4 +34,43 @@ describe('.env', () => {
   it('has no value that was left empty', () => {
     expect(withValues('A=1\nexport B=2\n', { A: '', B: 'x y', C: '' })).toBe("# A=\nB='x y'\n")
   })
+
+  const odd = [
+    'a$b $HOME $(id)',
+    'a#b #c',
+    'a "b" c',
+    'a;b&c|d>e',
+    '~/x',
+    'a\\nb',
+    '0 3 * * *',
+    'a`id`b',
+    '{"x": 1}',
+  ]
+
+  it('means the same to a shell, and is not in doubt elsewhere', () => {
+    const values = Object.fromEntries(odd.map((text, at) => [`V${at}`, text]))
+    const file = withValues('', values)
+    expect(parseEnv(file)).toEqual(values)
+    const shown = Object.keys(values).map((key) => `printf '%s\\0' "$${key}"`)
+    const shell = execFileSync('sh', ['-c', `${file}\n${shown.join('\n')}`], { encoding: 'utf8' })
+    expect(shell.split('\0')).toEqual([...odd, ''])
+    expect(ambiguousIn(file)).toEqual([])
+  })
+
+  it.each([
+    ['A=pass#word', '#'],
+    ['A=pa$$word', '$'],
+    ['A="pa$word"', '$'],
+    ['A="C:\\new"', '\\'],
+    ['A=`x`', '`'],
+  ])('says that programs disagree on %s', (line, sign) => {
+    expect(ambiguousIn(`# a comment with $\n${line} # and $\n`)).toEqual([
+      `line 2: programs disagree on the ${sign} in A. Write its value between single quotes.`,
+    ])
+  })
+
+  it.each(['A=plain', "A='pa$$ #word'", 'A=0 3 * * * # nightly', 'A= # none', 'A="a b"', '# A=$b', ''])(
+    'says nothing of %s',
+    (line) => expect(ambiguousIn(line)).toEqual([]),
+  )
 })

@@ -164,7 +164,7 @@ describe('names', () => {
     expect(named.length).toBeGreaterThan(30)
     const unknown = named.filter(
       // Roles in Postgres have such names too.
-      ([, name]) => !known.includes(name) && !/^tidemark_(process_|nodejs_|owner$|worker$)/.test(name),
+      ([, name]) => !known.includes(name) && !/^tidemark_(process_|nodejs_|owner$|worker$|bi$)/.test(name),
     )
     expect(unknown).toEqual([])
   })
@@ -172,7 +172,7 @@ describe('names', () => {
   it('in capitals are settings, or listed here', () => {
     const others = [
       ...['NAME', 'TZ', 'CI', 'TEST_DATABASE_URL', 'TEST_REDIS_URL', 'POSTGRES_PASSWORD', 'POSTGRES_PORT'],
-      'REDIS_PASSWORD',
+      'REVISION',
       ...['SOAK_MINUTES', 'SOAK_BACKEND', 'SOAK_SEED', 'WORLDS', 'SEED', 'FRESHNESS_WORLDS'],
       ...['CARDS_WORLDS', 'CARDS_ASSIGNMENTS', 'CARDS_LENGTHS'],
       ...['COPY', 'HTTP', 'POST', 'UID', 'UTC', 'CET', 'NO_COLOR'],
