@@ -25,7 +25,10 @@ type KindOfRun = {
   readonly read: (stream: Stream, options: ReadOptions) => Promise<RunOutcome | null>
   readonly isOf: (stream: Stream) => boolean
   /** As far as what is known of the stream changes it. Left out: it comes when it is asked for. */
-  readonly schedule?: (stream: Stream, known: Pick<StreamDue, 'lookbackMs' | 'isRecentlyLate'>) => Schedule
+  readonly schedule?: (
+    stream: Stream,
+    known: Pick<StreamDue, 'lookbackMs' | 'isRecentlyLate' | 'stoodMs'>,
+  ) => Schedule
   /** Whether a stream is so far that such runs make sense. Left out: always. */
   readonly isPossible?: (known: StreamDue) => boolean
   /** Asked when its schedule says that it is due. Left out: it is. */
@@ -54,9 +57,10 @@ export function scheduledKinds(
     lookback: {
       read: lookbackReader(context),
       isOf: isChanges,
-      schedule(_stream, { lookbackMs, isRecentlyLate }) {
-        const reachMs = currentLookback(lookbackMs, config.lookbackMs)
-        return { everyMs: Math.max(shortestEveryMs, lookbackIntervalMs(reachMs, isRecentlyLate)) }
+      schedule(_stream, known) {
+        const { lookbackMs: floorMs } = config
+        const lookbackMs = currentLookback(known.lookbackMs, floorMs)
+        return { everyMs: Math.max(shortestEveryMs, lookbackIntervalMs({ lookbackMs, floorMs }, known)) }
       },
       // While a first load goes on, it would read again what was read just now. The list is compared when the load is over.
       isPossible: ({ isQuiet }) => isQuiet,
@@ -100,13 +104,15 @@ function asChanges(stream: Stream): ChangesStream {
   throw new Error(`${stream.name} is listed whole by every poll, and has no row versions`)
 }
 
-/** While versions come late, look-backs come so often that most of them have to be brief. */
+/** While versions come late, look-backs come so often that most of them have to be brief. At rest they are so rare that each reaches all the way. */
 export function lookbackReader(context: Pick<SyncContext, 'read'>): KindOfRun['read'] {
   const notBriefAtMs = new Map<string, number>()
   return async (stream, options) => {
     const [startedMs, lastMs] = [performance.now(), notBriefAtMs.get(stream.name)]
-    const isBrief = lastMs !== undefined && startedMs - lastMs < shortEveryMs - slackMs
-    const outcome = await context.read(stream, 'lookback', { ...options, reach: isBrief ? 'brief' : 'short' })
+    const agoMs = lastMs === undefined ? shortEveryMs : startedMs - lastMs
+    const isBrief = agoMs < shortEveryMs - slackMs
+    const reach = isBrief ? 'brief' : agoMs > 2 * shortEveryMs ? 'whole' : 'short'
+    const outcome = await context.read(stream, 'lookback', { ...options, reach })
     if (!isBrief && outcome.status === 'done') notBriefAtMs.set(stream.name, startedMs)
     return outcome
   }
@@ -114,7 +120,7 @@ export function lookbackReader(context: Pick<SyncContext, 'read'>): KindOfRun['r
 
 /** One may begin a little later than its schedule says, and the next one in time. */
 const slackMs = 5_000
-const nothingKnown = { lookbackMs: null, isRecentlyLate: false }
+const nothingKnown = { lookbackMs: null, isRecentlyLate: false, stoodMs: null }
 
 export const schedulesOf = (
   kinds: ScheduledKinds,

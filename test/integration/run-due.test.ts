@@ -88,6 +88,53 @@ describe.skipIf(!hasPostgres)('a look-back', () => {
     await pool.query(`update tidemark.late_arrival set found_at = now() - interval '1 hour'`)
     expect(await everyMs()).toEqual({ everyMs: 45_000 })
   })
+
+  it('comes more rarely while it would read no more than polls do, and all they show is as ever', async () => {
+    await using simulator = await startSimulator({ assignments: 30 })
+    await using context = await openTestContext(database, simulator)
+    const { pool } = database
+    const everyMs = async () => (await lookIn(context, simulator).wanted('lookback'))?.schedule
+    const stand = (seconds: number, lookback: string) =>
+      pool.query(
+        `update tidemark.stream set position_reached_at = now() - $1 * interval '1 s', lookback_ms = $2 where name = 'assignment'`,
+        [seconds, lookback],
+      )
+    await context.read(assignment, 'incremental', { signal })
+    await context.read(assignment, 'lookback', { signal })
+    await stand(140, '600000')
+    expect(await everyMs()).toEqual({ everyMs: 45_000 })
+    await stand(160, '600000')
+    expect(await everyMs()).toEqual({ everyMs: 300_000 })
+    // Runs of the configured length go on beside those that reach further.
+    await stand(160, '1000000')
+    expect(await everyMs()).toEqual({ everyMs: 45_000 })
+    await stand(610, '1000000')
+    expect(await everyMs()).toEqual({ everyMs: 500_000 })
+    for (const [undecided, decided] of [
+      [
+        'update tidemark.stream set inconclusive_runs = 1',
+        'update tidemark.stream set inconclusive_runs = 0',
+      ],
+      ['update tidemark.stream set hidden_since = now()', 'update tidemark.stream set hidden_since = null'],
+      [
+        'update tidemark.pinned_record set lost_since = now()',
+        'update tidemark.pinned_record set lost_since = null',
+      ],
+      [
+        'update tidemark.pinned_record set looked_at = null',
+        'update tidemark.pinned_record set looked_at = now()',
+      ],
+      [
+        `insert into tidemark.epoch (stream, run_id, position, looked, lost, evidence) values ('assignment_note', 1, 1, 3, 3, 'gone')`,
+        'delete from tidemark.epoch',
+      ],
+    ] as const) {
+      await pool.query(undecided)
+      expect(await everyMs(), undecided).toEqual({ everyMs: 45_000 })
+      await pool.query(decided)
+      expect(await everyMs(), decided).toEqual({ everyMs: 500_000 })
+    }
+  })
 })
 
 describe.skipIf(!hasPostgres)('what somebody asks for', () => {

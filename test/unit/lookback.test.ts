@@ -228,7 +228,14 @@ describe('the look-back', () => {
     let lookbackMs: number | null = null
     let lastReadAt = 0
     for (let now = 5_000; now < 5 * 86_400_000; now += 5_000) {
-      if (now - lastReadAt < lookbackIntervalMs(currentLookback(lookbackMs, 600_000), true)) continue
+      if (
+        now - lastReadAt <
+        lookbackIntervalMs(
+          { lookbackMs: currentLookback(lookbackMs, 600_000), floorMs: 600_000 },
+          { isRecentlyLate: true, stoodMs: 0 },
+        )
+      )
+        continue
       const hiddenSince = new Date(lastReadAt - lateMs)
       const measuredMs = latenessMs(hiddenSince, new Date(now), new Date(lastReadAt))
       lookbackMs = nextLookback(lookbackMs, 600_000, [late(measuredMs)])?.lookbackMs ?? lookbackMs
@@ -262,8 +269,10 @@ describe('how late a version was', () => {
 
 it('comes four times a minute while versions come late, and is brief then unless more is due', () => {
   const lookback = { lookbackMs: 20 * minuteMs, floorMs: 10 * minuteMs }
-  expect(lookbackIntervalMs(lookback.lookbackMs, false)).toBe(45_000)
-  expect(lookbackIntervalMs(lookback.lookbackMs, true)).toBeLessThanOrEqual(15_000)
+  const every = (isRecentlyLate: boolean, stoodMs: number | null) =>
+    lookbackIntervalMs(lookback, { isRecentlyLate, stoodMs })
+  expect(every(false, 0)).toBe(45_000)
+  expect(every(true, 3_600_000)).toBeLessThanOrEqual(15_000)
   const [at, before] = [new Date(22 * minuteMs), new Date(21.75 * minuteMs)]
   const reachOf = (wholeAt: Date, runAt: Date) => {
     const { past, isWhole } = reach(at, lookback, { wholeAt, runAt }, 'brief')

@@ -65,6 +65,9 @@ describe('look-backs that come often', () => {
       vi.advanceTimersByTime(15_000)
     }
     expect(reached).toEqual(['short', 'short', 'brief', 'brief', 'short', 'brief', 'brief', 'short'])
+    vi.advanceTimersByTime(90_000)
+    await look(streamOf('assignment'), { signal: neverAborted })
+    expect(reached.at(-1)).toBe('whole')
   })
 })
 

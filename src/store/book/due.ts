@@ -20,6 +20,8 @@ export type StreamDue = {
   readonly lookbackMs: number | null
   /** A version came late within the last five minutes, so others may. */
   readonly isRecentlyLate: boolean
+  /** For how long its position has stood; null while a look-back has something to decide: its polls and pinned records are not as ever. */
+  readonly stoodMs: number | null
 }
 type AskedRun = Place & {
   readonly dueMs: number
@@ -55,7 +57,15 @@ export async function readDueState(client: Queryable, streams: readonly string[]
            'isRecentlyLate', exists (
              select from tidemark.late_arrival as late
              where late.stream = name and found_at > now() - interval '5 minutes'
-           )
+           ),
+           'stoodMs', case when inconclusive_runs = 0 and hidden_since is null
+             and not exists (
+               select from tidemark.pinned_record as pinned
+               where pinned.stream = name and (looked_at is null or lost_since > now() - interval '15 minutes')
+             )
+             -- One of another stream may have to begin here, too.
+             and not exists (select from tidemark.epoch where epoch.stream <> name and began_at > now() - interval '1 hour')
+             then ${msSql('now() - position_reached_at')} end
          )) from tidemark.stream where name = any ($1)
        ), '[]') as streams,
        coalesce((

@@ -100,9 +100,16 @@ export function reach(
   return { past: new Date(now.getTime() - reachMs), isWhole: false }
 }
 
-/** A look-back run is due this long after the one before. */
-export const lookbackIntervalMs = (lookbackMs: number, isRecentlyLate: boolean): number =>
-  Math.min(lookbackMs / 2, isRecentlyLate ? briefEveryMs : shortEveryMs)
+/** A look-back run is due this long after the one before. `stoodMs`: for how long the position has stood; null: not known. */
+export function lookbackIntervalMs(
+  { lookbackMs, floorMs }: { readonly lookbackMs: number; readonly floorMs: number },
+  { isRecentlyLate, stoodMs }: { readonly isRecentlyLate: boolean; readonly stoodMs: number | null },
+): number {
+  if (isRecentlyLate) return Math.min(lookbackMs / 2, briefEveryMs)
+  // A short one would ask for what is above the same position as each poll does. Those that reach all the way come when they are due.
+  const isAtRest = stoodMs !== null && stoodMs > (lookbackMs > floorMs ? Math.max(shortMs, floorMs) : shortMs)
+  return isAtRest ? Math.max(shortEveryMs, lookbackMs / 2) : Math.min(lookbackMs / 2, shortEveryMs)
+}
 
 /** Whether it has to reach all the way: the last one that did is half a look-back ago. */
 const isWholeDue = (now: Date, lookbackMs: number, lastWholeAt: Date | null): boolean =>
