@@ -29,7 +29,7 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(note).toBe('2 gone')
     expect(tally.requests).toBeLessThan(35)
     expect(await gone()).toEqual(['17 absent', '640 absent'])
-    expect((await search(context)).tally.requests).toBe(3)
+    expect((await search(context)).tally.requests).toBeLessThanOrEqual(2)
   })
 
   it.each([6, 8, 10, 12])(

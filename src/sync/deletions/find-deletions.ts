@@ -3,10 +3,11 @@
 // is marked when a look at the record itself says that it is gone (P7). That is done for a few. When more are missing, none is marked before a
 // reconcile has compared the whole list.
 
-import type { JsonObject } from '../../json/json.ts'
+import type { Json, JsonObject } from '../../json/json.ts'
 import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, keyReader, readRecords, toInt64 } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
+import { parsedRecords } from '../../wire/record-page.ts'
 import { type Detected, detected, toRecord, usable } from '../capabilities.ts'
 import { KeyOrderBroken, keyListing } from '../lists/by-key.ts'
 import { keyOrderOf } from '../lists/key-order.ts'
@@ -22,6 +23,8 @@ const mostHiddenLooks = 20
 const mostConfirmed = 40
 /** A slice is swept this often although the rank probe finds nothing: one vanished and one unknown record cancel each other. */
 const sweepEveryMs = 600_000
+/** One vanished and one unknown record cancel each other in ranks, too: so often another place is compared. */
+const spotEveryMinutes = 5
 /** No list is as long as this. */
 const farBehind = 2_000_000_000
 
@@ -129,11 +132,10 @@ async function testRanks(search: Search): Promise<string> {
   return value
 }
 
-const askRank = ({ source, keyField, signal }: Search, rank: number) =>
-  source.list(
-    { page: rank, pageSize: 1, byKey: { field: keyField, after: null, order: 'ascending' } },
-    signal,
-  )
+const askPage = ({ source, keyField, signal }: Search, page: number, pageSize: number) =>
+  source.list({ page, pageSize, byKey: { field: keyField, after: null, order: 'ascending' } }, signal)
+
+const askRank = (search: Search, rank: number) => askPage(search, rank, 1)
 
 // ── the rank probe ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -146,26 +148,58 @@ type Ranked = {
 }
 const nothingSettled: Ranked = { isSettled: false, blocked: null }
 
-/** Each place of the list is asked for once. */
+/** Each place of the list, and each of our rows, is asked for once. */
 async function rankSides(search: Search, withDeleted: boolean): Promise<RankSides> {
   const { run, keyField, signal, listed } = search
-  const known = new Map<number, bigint | null>()
   const readKey = keyReader([keyField])
+  const keyOf = (record: Json | undefined) =>
+    isObject(record) ? toInt64(readKey(record) ?? undefined) : null
+  const count = (await run.shown.count(withDeleted)) ?? 0
+  const known = new Map<number, bigint | null>()
+  const mine = new Map<number, bigint | null>()
+  const note = (rank: number, key: bigint | null) => {
+    if (key !== null) listed.show([key])
+    known.set(rank, key)
+  }
+  async function ours(rank: number): Promise<bigint | null> {
+    const key = mine.get(rank) ?? (await run.shown.keyAt(rank, withDeleted))
+    mine.set(rank, key)
+    return key
+  }
+  /** Mostly our last row is in its place and nothing stands behind it. One page shows that: the smallest that holds both places. */
+  async function askForEnd(): Promise<void> {
+    let pageSize = 2
+    while (count % pageSize === 0) pageSize++
+    const last = (count - 1) % pageSize
+    const { records } = await askPage(search, 1 + Math.floor((count - 1) / pageSize), pageSize)
+    const keys = parsedRecords(records).map(keyOf)
+    if (keys.length > last + 2 || keys.includes(null) || keys[last] !== (await ours(count))) return
+    // Rights may hide a record before it, and one that is unknown here stand in its place.
+    if (last > 0 && keys[0] !== (await ours(count - last))) return
+    note(count, keys[last] ?? null)
+    note(count + 1, keys[last + 1] ?? null)
+  }
   return {
-    count: (await run.shown.count(withDeleted)) ?? 0,
-    ours: (rank) => run.shown.keyAt(rank, withDeleted),
+    count,
+    ours,
     async theirs(rank) {
       signal.throwIfAborted()
+      if (rank === count && !known.has(rank)) await askForEnd()
       const before = known.get(rank)
       if (before !== undefined) return before
       const [record] = (await askRank(search, rank)).records
-      const key = isObject(record) ? toInt64(readKey(record) ?? undefined) : null
-      if (key !== null) listed.show([key])
-      known.set(rank, key)
+      const key = keyOf(record)
+      note(rank, key)
       return key
     },
   }
 }
+
+/** A place anywhere, now and then; null: none is compared this time. */
+const spotOf = (count: number, now: Date): number | null =>
+  Math.floor(now.getTime() / 60_000) % spotEveryMinutes === 0
+    ? 1 + (Math.floor(now.getTime() / 1_000) % Math.max(1, count))
+    : null
 
 async function findByRank(search: Search, withDeleted: boolean, isAgain = false): Promise<Ranked> {
   const { run } = search
@@ -173,11 +207,7 @@ async function findByRank(search: Search, withDeleted: boolean, isAgain = false)
   const sides = await rankSides(search, withDeleted)
   const tooManyByRank = await decideBySize(search, sides)
   if (tooManyByRank !== null) return { isSettled: false, blocked: tooManyByRank }
-  const found = await probeRanks(
-    sides,
-    mostAtOnce,
-    1 + (Math.floor(search.now().getTime() / 1_000) % Math.max(1, sides.count)),
-  )
+  const found = await probeRanks(sides, mostAtOnce, spotOf(sides.count, search.now()))
   // Behind its last place the list showed a record again. Either it has no end, which is tested now, or a record came in between just now.
   if (found.repeats) {
     await testRanks(search)
@@ -200,7 +230,7 @@ async function findByRank(search: Search, withDeleted: boolean, isAgain = false)
   }
   if (unexplained === 0) await run.shown.ranksAgree()
   else await run.shown.ranksDiffer(unexplained)
-  await run.shown.block(null)
+  if (search.before.isBlocked) await run.shown.block(null)
   const evidence = `${plural(found.compared, 'place')} of the list compared: each held our row, or what vanished explains it`
   await believe(search, detected('ranks', 'trusted', evidence))
   return { isSettled: unexplained === 0, blocked: null }

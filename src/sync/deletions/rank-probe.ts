@@ -1,7 +1,7 @@
 // The rank probe: finds vanished records with few small requests. It asks the upstream's list, sorted by key, for its N-th record. If that
 // is our N-th row, the list has as many records below it as we have rows, and nothing has vanished. If it is another, halving finds the
 // place. Behind our last row the list may show nothing, or newer records. If it shows its last page again in every place behind, ranks
-// tell nothing. One vanished and one unknown record below N cancel each other, so another place is compared each time, and the sweep never
+// tell nothing. One vanished and one unknown record below N cancel each other, so another place is compared now and then, and the sweep never
 // stops altogether. Pure but for its questions.
 
 export type RankSides = {
@@ -53,8 +53,12 @@ export async function countListed({ count, ours, theirs }: RankSides): Promise<n
   return upTo
 }
 
-/** `spot` is a place anywhere: a record that vanished and one that is missing here differ in all places between them, and in none behind. */
-export async function probeRanks(sides: RankSides, mostFound: number, spot: number): Promise<RankFindings> {
+/** `spot` is a place anywhere, or null: a record that vanished and one that is missing here differ in all places between them, and in none behind. */
+export async function probeRanks(
+  sides: RankSides,
+  mostFound: number,
+  spot: number | null,
+): Promise<RankFindings> {
   const vanished: bigint[] = []
   let compared = 0
   const unknown: bigint[] = []
@@ -74,7 +78,7 @@ export async function probeRanks(sides: RankSides, mostFound: number, spot: numb
   const differsBelow = async (): Promise<number | null> => {
     const isNew = vanished.length + unknown.length === 0
     for (const rank of isNew ? [spot] : [settled + 1, settled + 2, spot])
-      if (rank > settled && rank <= sides.count && !(await compare(rank)).isSame) return rank
+      if (rank !== null && rank > settled && rank <= sides.count && !(await compare(rank)).isSame) return rank
     return null
   }
   while (vanished.length + unknown.length < mostFound) {
