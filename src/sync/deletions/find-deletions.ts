@@ -195,19 +195,15 @@ async function rankSides(search: Search, withDeleted: boolean): Promise<RankSide
   }
 }
 
-/** A place anywhere, now and then; null: none is compared this time. */
-const spotOf = (count: number, now: Date): number | null =>
-  Math.floor(now.getTime() / 60_000) % spotEveryMinutes === 0
-    ? 1 + (Math.floor(now.getTime() / 1_000) % Math.max(1, count))
-    : null
-
 async function findByRank(search: Search, withDeleted: boolean, isAgain = false): Promise<Ranked> {
   const { run } = search
   run.progress.step('Search for vanished records by rank')
   const sides = await rankSides(search, withDeleted)
   const tooManyByRank = await decideBySize(search, sides)
   if (tooManyByRank !== null) return { isSettled: false, blocked: tooManyByRank }
-  const found = await probeRanks(sides, mostAtOnce, spotOf(sides.count, search.now()))
+  const seconds = Math.floor(search.now().getTime() / 1_000)
+  const isThorough = Math.floor(seconds / 60) % spotEveryMinutes === 0
+  const found = await probeRanks(sides, mostAtOnce, 1 + (seconds % Math.max(1, sides.count)), isThorough)
   // Behind its last place the list showed a record again. Either it has no end, which is tested now, or a record came in between just now.
   if (found.repeats) {
     await testRanks(search)

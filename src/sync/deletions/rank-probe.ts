@@ -53,11 +53,15 @@ export async function countListed({ count, ours, theirs }: RankSides): Promise<n
   return upTo
 }
 
-/** `spot` is a place anywhere, or null: a record that vanished and one that is missing here differ in all places between them, and in none behind. */
+/**
+ * `spot` is a place anywhere: a record that vanished and one that is missing here differ in all places between them, and in none behind.
+ * `isThorough`: it is compared although nothing differs so far.
+ */
 export async function probeRanks(
   sides: RankSides,
   mostFound: number,
-  spot: number | null,
+  spot: number,
+  isThorough = true,
 ): Promise<RankFindings> {
   const vanished: bigint[] = []
   let compared = 0
@@ -77,8 +81,8 @@ export async function probeRanks(
   /** Those that cancel each other differ in no place behind them: they stand anywhere, or beside what was found last. */
   const differsBelow = async (): Promise<number | null> => {
     const isNew = vanished.length + unknown.length === 0
-    for (const rank of isNew ? [spot] : [settled + 1, settled + 2, spot])
-      if (rank !== null && rank > settled && rank <= sides.count && !(await compare(rank)).isSame) return rank
+    for (const rank of isNew ? (isThorough ? [spot] : []) : [settled + 1, settled + 2, spot])
+      if (rank > settled && rank <= sides.count && !(await compare(rank)).isSame) return rank
     return null
   }
   while (vanished.length + unknown.length < mostFound) {
