@@ -16,9 +16,11 @@ import {
   type Stream,
 } from './streams/catalog.ts'
 import { asMeant } from './streams/dictionary.ts'
+import { openPrivateFields, type PrivateFields, type Resource } from './streams/private-fields.ts'
 import type { Source } from './sync/ports/source.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
+import { operationNamed } from './upstream/operations/table.ts'
 import { maskSource, openSource } from './upstream/stream-source.ts'
 import { proxyOf } from './util/proxies.ts'
 
@@ -26,6 +28,8 @@ export type UpstreamNeeds = {
   readonly config: UpstreamConfig
   readonly log: Logger
   readonly observer?: UpstreamObserver
+  /** Left out: as the dictionary says. */
+  readonly privateFields?: PrivateFields
   /** As in UpstreamOptions. */
   readonly freeChunks?: () => void
 }
@@ -34,9 +38,10 @@ export type UpstreamNeeds = {
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: 'assignment'): Upstream
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null {
-  const { config, ...rest } = needs
+  const { config, privateFields = privateFieldsIn(config), ...rest } = needs
   const { requestsPerSecond, requestTimeoutMs, proxies } = config
-  const common = { ...rest, requestsPerSecond, requestTimeoutMs, proxies }
+  const privateAnswers = privateFields.answers
+  const common = { ...rest, requestsPerSecond, requestTimeoutMs, proxies, privateAnswers }
   if (service === 'assignment') {
     const { assignmentBaseUrl: baseUrl, authUrl, subjectId, apiKey, clientGuid } = config
     return openUpstream({ ...common, service, baseUrl, authUrl, subjectId, apiKey, clientGuid })
@@ -53,8 +58,21 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
   })
 }
 
-export function openUpstreams(options: UpstreamNeeds & { readonly config: Pick<Config, 'webhookSecret'> }) {
-  const { webhookSecret } = options.config
+/** Which fields are left out or masked, and where they may stand (P20). */
+export function privateFieldsIn(config: UpstreamConfig): PrivateFields {
+  const { dictionary, maskKey, apiKey } = config
+  const lists = catalogueOf(config.added).map(({ name, list }) => ({ name, path: operationNamed(list).path }))
+  const resources: readonly Resource[] = [
+    ...lists.map(({ name, path }) => ({ stream: name, resource: path.split('/').at(-1) ?? '' })),
+    ...relatedStreams.map(({ name, group }) => ({ stream: name, resource: group })),
+  ]
+  return openPrivateFields({ dictionary: dictionary.now, resources, maskKey, secret: apiKey })
+}
+
+export function openUpstreams(given: UpstreamNeeds & { readonly config: Pick<Config, 'webhookSecret'> }) {
+  const { webhookSecret } = given.config
+  const { privateFields = privateFieldsIn(given.config) } = given
+  const options = { ...given, privateFields }
   const upstreams = {
     assignment: openConfiguredUpstream(options, 'assignment'),
     tracking: openConfiguredUpstream(options, 'tracking'),
@@ -70,6 +88,7 @@ export function openUpstreams(options: UpstreamNeeds & { readonly config: Pick<C
   }
   return {
     ...upstreams,
+    privateFields,
     sourceOf(stream: Stream): Source {
       const source = sources.get(stream.name) ?? open(stream)
       sources.set(stream.name, source)

@@ -22,18 +22,29 @@ import { isRelatedDue } from './store/book/related.ts'
 import { SourceDiffers } from './store/book/sources.ts'
 import { claimSources, expectSources } from './store/runs/claim-sources.ts'
 import { compareOnce } from './store/runs/comparison.ts'
+import { eraseAll, longDeleted, type Relatives, relativesOf, type Traces } from './store/runs/erase.ts'
 import { openStore } from './store/runs/open-store.ts'
+import {
+  applyRules,
+  type Cleared,
+  countPrivate,
+  expectRules,
+  waitingChanges,
+} from './store/runs/private-fields.ts'
 import { countAgainAfterMs, isLoadToBeCounted, noteLoadCount } from './store/runs/progress.ts'
 import { readAgainByKey } from './store/runs/related-work.ts'
 import { expectMigrated, migrateDatabase } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
+import { withConnection } from './store/server/session.ts'
 import {
   type Catalogue,
   catalogueOf,
+  type MirroredStream,
   type RelatedStream,
   type ServiceName,
   type Stream,
 } from './streams/catalog.ts'
+import type { PrivateFields, RuleChange } from './streams/private-fields.ts'
 import type { Records } from './streams/record.ts'
 import { readIncremental } from './sync/changes/incremental.ts'
 import { type LookbackContext, readLookback } from './sync/changes/lookback.ts'
@@ -97,6 +108,26 @@ export type SyncContext = AsyncDisposable & {
   /** How the rows of a stream differ from these records now. */
   compareOnce(stream: Stream, page: Records): Promise<readonly Difference[]>
   readonly descriptions: Descriptions
+  readonly privacy: Privacy
+}
+
+/** What the owner wants to have nowhere here (P20). */
+export type Privacy = Pick<PrivateFields, 'wanted' | 'fingerprint'> & {
+  /** Rejects unless what the dictionary says of the private fields of a stream is in force here. */
+  expect(stream: string): Promise<void>
+  /** How the dictionary differs from what is in force, and how much is stored here that would be cleared. */
+  waiting(
+    stream: MirroredStream,
+  ): Promise<{ readonly changes: readonly RuleChange[]; readonly stored: Cleared }>
+  apply(stream: MirroredStream, reason: string): Promise<Cleared>
+  erase(
+    ...erasing: Parameters<typeof eraseAll> extends [unknown, ...infer Rest] ? Rest : never
+  ): Promise<Traces>
+  /** See there. */
+  relativesOf(key: string): Promise<readonly Relatives[]>
+  longDeleted(
+    ...asked: Parameters<typeof longDeleted> extends [unknown, ...infer Rest] ? Rest : never
+  ): Promise<readonly string[]>
 }
 
 export async function openContext(options: {
@@ -133,8 +164,10 @@ export async function openContext(options: {
     sourceTimezone: config.sourceTimezone,
     dictionary: config.dictionary.now,
     related: relatedOptions,
-    beforeRun: (client) =>
-      isOfAnySource(options) ? Promise.resolve() : expectSources(client, sourcesOf(config)),
+    async beforeRun(client, names) {
+      if (!isOfAnySource(options)) await expectSources(client, sourcesOf(config))
+      await expectRules(client, names, upstreams.privateFields)
+    },
   })
   if (options.migrates !== false) await readAgainByKey(database.pool, related)
   // Reads of related records wait for incremental runs, which are short. During a long one, some still go through every second.
@@ -155,6 +188,7 @@ export async function openContext(options: {
     database,
     store,
     descriptions,
+    privacy: privacyIn(database, upstreams.privateFields, mirroredStreams(config, catalogue)),
     streams: configuredStreams(config, catalogue),
     catalogue,
     assignmentService: upstreams.assignment,
@@ -177,6 +211,26 @@ export async function openContext(options: {
     readRelated: (hooks) =>
       readAndNote(database, { ...hooks, ...memory, store, source: relatedSource, streams: related }, log),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  }
+}
+
+function privacyIn(
+  { pool }: Database,
+  privateFields: PrivateFields,
+  mirrored: readonly MirroredStream[],
+): Privacy {
+  const { wanted, fingerprint } = privateFields
+  return {
+    ...{ wanted, fingerprint },
+    expect: (stream) => withConnection(pool, (client) => expectRules(client, [stream], privateFields)),
+    async waiting(stream) {
+      const changes = await waitingChanges(pool, stream.name, wanted)
+      return { changes, stored: await countPrivate(pool, stream, changes) }
+    },
+    apply: (stream, reason) => applyRules(pool, stream, { wantedOf: wanted, reason }),
+    erase: (...asked) => eraseAll(pool, ...asked),
+    relativesOf: (key) => relativesOf(pool, mirrored, key),
+    longDeleted: (...asked) => longDeleted(pool, ...asked),
   }
 }
 

@@ -18,7 +18,7 @@ import { fitted } from './output.ts'
 
 type Given = {
   /** These are there at the terminal only. */
-  readonly action: 'adopt' | 'repair' | 'api'
+  readonly action: 'adopt' | 'repair' | 'api' | 'privacy' | 'erase'
   /** A stream, or the id of what is meant. */
   readonly target: string
   readonly reason?: string | null
@@ -81,7 +81,7 @@ export async function recordedHere<Result>(
 ): Promise<Result> {
   const deed = {
     ...{ ...person(), action, target, reason },
-    stream: action === 'repair' ? target : null,
+    stream: action === 'api' || action === 'adopt' ? null : target,
     confirmed: null,
   }
   return await recorded({ pool, log }, deed, work, (result) => {

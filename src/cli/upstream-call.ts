@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { type Config, loadConfig } from '../config/load.ts'
-import { openConfiguredUpstream, streamsIn } from '../configured.ts'
+import { openConfiguredUpstream, privateFieldsIn, streamsIn } from '../configured.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
 import { JsonError } from '../json/bounds.ts'
 import { type Json, repeatedFields } from '../json/json.ts'
@@ -90,6 +90,10 @@ export async function callUpstream(call: Call, operation: Operation, request: An
   checkOptions(call, operation)
   const { log, signal } = call
   const config = loadConfig(call.environment)
+  if (call.values.merge === true && privateFieldsIn(config).wanted(affectedStream(operation)).length > 0)
+    throw new UsageError(
+      `--merge would write the record back without the fields that DICTIONARY leaves out, and with masked ones. Give the whole record instead.`,
+    )
   const upstream = openConfiguredUpstream({ config, log }, operation.service)
   if (!upstream)
     throw new UsageError(`${operation.path} belongs to the tracking service: set TRACKING_BASE_URL.`)

@@ -25,6 +25,8 @@ export const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   source: async () => (await import('./source.ts')).source,
   schema: async () => (await import('./schema.ts')).schema,
   contract: async () => (await import('./contract.ts')).contract,
+  privacy: async () => (await import('./privacy.ts')).privacy,
+  erase: async () => (await import('./erase.ts')).erase,
   explain: async () => (await import('./explain.ts')).explain,
   sql: async () => (await import('./sql.ts')).sql,
   migrate: async () => (await import('./migrate.ts')).migrate,

@@ -180,10 +180,25 @@ export function loadConfig(environment: Environment): Config {
     dictionary: openDictionary(environment, reader),
     settings: readSettings(environment),
   })
+  expectMaskKey(config, complain)
   trustAuthorities(config, complain)
   refusePlaintext(config, complain)
   finish()
   return config
+}
+
+/** Told before anything lands (P20). */
+function expectMaskKey(
+  { dictionary, maskKey }: Pick<Config, 'dictionary' | 'maskKey'>,
+  complain: (problem: string) => void,
+): void {
+  if (maskKey !== null) return
+  for (const [stream, { fields }] of dictionary.now())
+    for (const { name, mask } of fields.values())
+      if (mask?.kind === 'hash')
+        complain(
+          `MASK_KEY is not set, and DICTIONARY masks ${stream}.${name} by a hash: set it to a secret of 16 characters or more`,
+        )
 }
 
 /** What deliveries of webhooks are signed with: chosen by the operator, or following from WEBHOOK_SECRET. */

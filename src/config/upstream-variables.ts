@@ -10,6 +10,7 @@ import {
   orNull,
   relatedList,
   required,
+  secretText,
   streamList,
   text,
   wholeNumber,
@@ -131,6 +132,12 @@ export const upstreamVariables = {
     as: 'requestTimeoutMs',
     describe: 'how long one request may take',
     ...duration('60s', '100ms'),
+  },
+  MASK_KEY: {
+    describe:
+      'secret with which `mask: hash` of `DICTIONARY` turns values into hashes; with another one all of them are others',
+    fallback: 'no field can be masked by a hash',
+    ...secretText(16),
   },
   HISTORY: {
     as: 'histories',

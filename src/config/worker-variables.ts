@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import {
   duration,
+  durationOrOff,
   hasOnlyOptions,
   httpUrl,
   nameList,
@@ -109,6 +110,14 @@ export const workerVariables = {
     describe:
       'whether deliveries of webhooks without a signature are refused; otherwise the secret in their address is enough',
     ...yesOrNo,
+  },
+  FORGET_DELETED: {
+    as: 'forgetDeletedMs',
+    describe:
+      'after how long rows that are marked as deleted are erased, with their past and all that names them; a record that the upstream still shows stays',
+    fallback: '`off`: they are kept',
+    form: '`off`, or a duration of a day or more such as `2y`',
+    schema: durationOrOff('off', 86_400_000),
   },
   STALE_AFTER: {
     as: 'staleAfterMs',

@@ -15,6 +15,7 @@ import {
   relatedStreams,
   type ServiceName,
 } from '../streams/catalog.ts'
+import { foldField, landedKind, type StreamMeaning } from '../streams/dictionary.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { messageOf } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
@@ -80,7 +81,17 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
     return made
   }
   return {
-    kindsOf: (stream) => known.get(stream),
+    kindsOf(stream) {
+      const kinds = known.get(stream)
+      const fields = config.dictionary.now().get(stream)?.fields
+      if (!kinds || !fields) return kinds
+      return Object.fromEntries(
+        Object.entries(kinds).flatMap(([name, described]) => {
+          const kind = landedKind(fields.get(foldField(name)), described.kind)
+          return kind === undefined ? [] : [[name, { kind }] as const]
+        }),
+      )
+    },
     refresh: (options) =>
       refresh(options).catch((error) => {
         if (options.signal.aborted) throw error
@@ -95,6 +106,15 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
 
 const kindsIn = ({ fields }: RecordType): FieldKinds =>
   Object.fromEntries(fields.flatMap(({ name, kind }) => (kind === null ? [] : [[name, { kind }] as const])))
+
+/** As its records land here: without what is left out, and with the types of masked values (P20). */
+const landedType = (type: RecordType, meanings: StreamMeaning['fields'] = new Map()): RecordType => ({
+  ...type,
+  fields: type.fields.flatMap((field) => {
+    const kind = landedKind(meanings.get(foldField(field.name)), field.kind)
+    return kind === undefined ? [] : [{ ...field, kind }]
+  }),
+})
 
 async function lookAt(
   { pool, config, upstreams, catalogue, log }: Needs,
@@ -153,7 +173,8 @@ function streamOfType(
 async function makeTables(needs: Needs, types: ReadonlyMap<string, RecordType>): Promise<readonly string[]> {
   const { pool, config, mirrored, log } = needs
   const wanted = mirrored.flatMap((stream) => {
-    const type = types.get(stream.name)
+    const described = types.get(stream.name)
+    const type = described && landedType(described, config.dictionary.now().get(stream.name)?.fields)
     return type ? [{ stream, type, keyField: config.dictionary.now().get(stream.name)?.key ?? null }] : []
   })
   if (wanted.length > 0) await noteConfirmed(needs)

@@ -20,7 +20,7 @@ export type RelatedSays =
 const mostAsked = 3
 
 export async function askForRelated(
-  { database, extendedLookup }: Pick<SyncContext, 'database' | 'extendedLookup'>,
+  { database, extendedLookup, privacy }: Pick<SyncContext, 'database' | 'extendedLookup' | 'privacy'>,
   stream: RelatedStream,
   { key, keyField }: { readonly key: string; readonly keyField: string },
   signal: AbortSignal,
@@ -29,6 +29,7 @@ export async function askForRelated(
   if (assignments.length === 0) return { says: 'of no assignment' }
   let leftOut: RelatedSays | null = null
   try {
+    await privacy.expect(stream.name)
     for (const assignment of assignments) {
       const answer = await extendedLookup(assignment, signal)
       const records = typeof answer === 'object' ? groupRecords(answer.found, stream, assignment) : null

@@ -26,6 +26,7 @@ export async function askUpstream(
   if (!source.lookup || isComposite(keyField ?? '')) return { says: 'cannot be asked for one record' }
   let answer: Lookup
   try {
+    await context.privacy.expect(stream.name)
     answer = await source.lookup(key, signal)
   } catch (error) {
     return { says: 'failed', error: errorOf(error) }

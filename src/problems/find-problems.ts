@@ -243,10 +243,20 @@ const noticed = {
     'See what the upstream wants: `tidemark webhooks definitions` and `tidemark webhooks list`. Then subscribe by hand, or unset PUBLIC_URL.',
   related_off:
     'Ask the operator of the upstream to switch extended reads on: `tidemark probe` shows when they answer. Or remove RELATED.',
+  private_fields:
+    'See what waits, and what would be cleared: `tidemark privacy`. Then `tidemark privacy <stream> --apply --reason TEXT`. Or give this program the dictionary and the MASK_KEY that are in force.',
 } as const satisfies Partial<Record<ProblemKind, string>>
 
 function noticeProblem({ key, since, what }: Notice): Problem[] {
   const [kind = '', subject = ''] = key.split(':')
   const known = Object.keys(noticed).find((one): one is keyof typeof noticed => one === kind)
-  return known ? [problemOf(known, null, subject, { since, what, whatToDo: noticed[known] })] : []
+  return known
+    ? [
+        problemOf(known, known === 'private_fields' ? subject : null, subject, {
+          since,
+          what,
+          whatToDo: noticed[known],
+        }),
+      ]
+    : []
 }

@@ -11,6 +11,7 @@ export const problemKinds = [
   'told_to_wait',
   'webhooks',
   'related_off',
+  'private_fields',
   'access_lost',
   'inconclusive',
   'stuck',
@@ -40,6 +41,8 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   token_refused: 'the upstream refuses the sign-in, and nothing of that service is read',
   told_to_wait: 'the upstream asks to be left alone for longer than an hour; Tidemark tries once an hour',
   webhooks: 'the worker is not subscribed to the webhooks of the upstream, although PUBLIC_URL is set',
+  private_fields:
+    'the dictionary leaves out or masks other fields of a stream than are left out or masked here, or MASK_KEY is another one; the stream is not read',
   related_off: 'the upstream has switched off extended reads, so related records cannot be read',
   access_lost:
     'the upstream returns no records any more, although rows are stored here: CLIENT_GUID is wrong, or a permission was taken away',

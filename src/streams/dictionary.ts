@@ -2,6 +2,7 @@
 // upstream's name or by the column's.
 
 import type { Stream } from './catalog.ts'
+import type { FieldKind } from './field-types.ts'
 
 /** What becomes of a value before it lands anywhere (P20). */
 export type Mask =
@@ -72,4 +73,14 @@ export const asMeant = <Any extends Stream>(stream: Any, dictionary: Dictionary)
       [...fields].flatMap(([name, { timezone }]) => (timezone === null ? [] : [[name, timezone]])),
     ),
   }
+}
+
+/** The type of what lands of a field, where it is described: a masked value mostly has another one. Undefined: nothing lands. */
+export function landedKind<Kind extends FieldKind | null>(
+  field: FieldMeaning | undefined,
+  kind: Kind,
+): FieldKind | Kind | undefined {
+  if (field?.omit) return undefined
+  if (!field?.mask || field.mask.kind === 'null') return kind
+  return field.mask.kind === 'year' ? 'int32' : 'text'
 }

@@ -4,6 +4,7 @@
 import type { Json } from '../json/json.ts'
 import { keepSecret, type Logger } from '../log.ts'
 import type { ServiceName } from '../streams/catalog.ts'
+import type { PrivateAnswers } from '../streams/private-fields.ts'
 import { backoff, type RetryPolicy, retry } from '../util/backoff.ts'
 import { noProxies, type Proxies } from '../util/proxies.ts'
 import { type Clock, systemClock } from '../util/waiting.ts'
@@ -31,6 +32,7 @@ import {
 } from './http/transport.ts'
 import { type AnyRequest, type PreparedRequest, prepareRequest } from './operations/request.ts'
 import { type Operation, operationNamed } from './operations/table.ts'
+import { withoutPrivate } from './private-answer.ts'
 
 export type UpstreamOptions = {
   readonly service: ServiceName
@@ -49,6 +51,8 @@ export type UpstreamOptions = {
   /** Called while a long answer comes in, to free memory that is of no more use. */
   readonly freeChunks?: () => void
   readonly log: Logger
+  /** Which fields of its answers are private at the moment (P20). */
+  readonly privateAnswers?: PrivateAnswers
   readonly observer?: UpstreamObserver
   readonly retryPolicy?: RetryPolicy
   readonly clock?: Clock
@@ -110,20 +114,20 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   keepSecret(options.apiKey)
   const closing = new AbortController()
   const maxResponseBytes = options.maxResponseBytes ?? defaultMaxResponseBytes
-  const { freeChunks = () => {} } = options
-  const { answerMemory: memory, proxies = noProxies } = options
+  const { answerMemory: memory, proxies = noProxies, freeChunks = () => {} } = options
+  const { requestsPerSecond, clientGuid, privateAnswers = () => null } = options
   const transport = openTransport({
     ...{ proxies, requestTimeoutMs, maxResponseBytes, clock, freeChunks },
     ...(memory && { memory }),
   })
-  const { requestsPerSecond, clientGuid } = options
   const pacing = openPacing({ service, requestsPerSecond, longestMs: policy.deadlineMs, clock, observer })
   const signIn = openSignIn({
     ...{ service, transport, clock, random, policy, observer, log, closed: closing.signal },
     ...{ authUrl: plainUrl(options.authUrl), subjectId: options.subjectId, apiKey: options.apiKey },
   })
   const crowd = openCrowd(clock)
-  const parts: Parts = { service, baseUrl, clientGuid, transport, pacing, signIn, observer, clock }
+  const fixed = { service, baseUrl, clientGuid, privateAnswers, observer, clock }
+  const parts: Parts = { ...fixed, transport, pacing, signIn }
 
   const call = <Body>(asked: Asked, read: ReadAnswer<Body>, signal: AbortSignal) => {
     const { name, method } = asked.operation
@@ -194,6 +198,7 @@ type Parts = {
   readonly signIn: SignIn
   readonly observer: UpstreamObserver
   readonly clock: Clock
+  readonly privateAnswers: PrivateAnswers
 }
 
 type Asked = {
@@ -281,7 +286,7 @@ async function askOnce(
 }
 
 async function exchange(
-  { service, transport, observer, clock }: Parts,
+  { service, transport, observer, clock, privateAnswers }: Parts,
   { operation }: Asked,
   request: HttpRequest,
   signal: AbortSignal,
@@ -301,7 +306,7 @@ async function exchange(
   try {
     const answer = await transport.send(request, signal)
     observe(answer)
-    return answer
+    return withoutPrivate(privateAnswers(operation.path), operation, answer)
   } catch (error) {
     observe(null)
     throw error

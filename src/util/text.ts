@@ -1,7 +1,7 @@
-// Durations as people write them: 500ms, 30s, 10m, 1h, 7d.
+// Durations as people write them: 500ms, 30s, 10m, 1h, 7d, 2y.
 
-const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
-const pattern = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/
+const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, y: 31_536_000_000 } as const
+const pattern = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|y)$/
 
 export function parseDuration(text: string): number | null {
   const [, amount, unit] = pattern.exec(text.trim().toLowerCase()) ?? []

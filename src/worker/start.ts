@@ -111,6 +111,7 @@ export async function start(beginning: Beginning): Promise<Live> {
     ...noted,
     ...mirror,
     ...{ context, parts, pauses, requests, signal, log },
+    forgetDeletedMs: beginning.config.forgetDeletedMs,
     running: () => [...noted.running],
   })
   const streams = context.streams.map(({ name }) => name)

@@ -8,11 +8,12 @@ import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
+import { forgetDeleted } from '../operator/erase.ts'
 import { problemsOfParts } from '../problems/find-problems.ts'
 import { type Part, type Parts, titleOf } from '../problems/parts.ts'
 import { isNews, type Problem } from '../problems/stream-problems.ts'
 import { minuteStateOf, stateOfStream } from '../problems/stream-state.ts'
-import { forgetOldActions } from '../store/book/actions.ts'
+import { forgetOldActions, noteAction } from '../store/book/actions.ts'
 import { forgetOldProblems, noteProblems } from '../store/book/problems.ts'
 import { readProgress } from '../store/book/progress.ts'
 import { pausedStreams } from '../store/book/streams.ts'
@@ -33,6 +34,7 @@ import {
   type WorkerLine,
 } from '../store/book/watch.ts'
 import { estimate, readingInWords } from '../streams/load-progress.ts'
+import { formatDuration, plural } from '../util/text.ts'
 import { withTimeout } from '../util/waiting.ts'
 import type { Pauses } from './health.ts'
 import type { Jobs } from './queue/jobs.ts'
@@ -115,7 +117,8 @@ export function newWorkerId(): WorkerId {
 
 type Options = {
   readonly worker: WorkerId
-  readonly context: Pick<SyncContext, 'database' | 'streams'>
+  readonly context: SyncContext
+  readonly forgetDeletedMs: number | null
   readonly parts: Pick<Parts, 'worked' | 'list'>
   readonly pauses: Pick<Pauses, 'note'>
   readonly problems: () => Promise<readonly Problem[]>
@@ -161,6 +164,7 @@ export function startWatch(options: Options): Watch {
       await thinMinutes(pool)
       await forgetOldProblems(pool)
       await forgetOldActions(pool, hostname())
+      if (isFirst()) await forgetOldRows(options)
     }),
     regularly(everyMs.log, 'how far readings are', async () => {
       const isLong = (since: Date) => Date.now() - since.getTime() >= everyMs.log / 2
@@ -174,6 +178,20 @@ export function startWatch(options: Options): Watch {
       await states.end()
       await forgetWorker(pool, worker.id)
     },
+  }
+}
+
+async function forgetOldRows({ context, forgetDeletedMs: ageMs, signal }: Options): Promise<void> {
+  if (ageMs === null) return
+  const { pool } = context.database
+  for (const { stream, rows } of await forgetDeleted(context, { ageMs, signal })) {
+    const told = `Erased ${plural(rows, 'row')} that had been marked as deleted for longer than ${formatDuration(ageMs)}.`
+    const noted = { who: '', door: 'worker', address: hostname(), action: 'erase', target: stream, stream }
+    await noteAction(
+      pool,
+      { ...noted, reason: null, confirmed: null, before: null },
+      { result: 'done', told },
+    )
   }
 }
 

@@ -191,7 +191,7 @@ async function mendRelated(
   }
 }
 
-async function readAgain(client: ClientBase, stream: MirroredStream): Promise<void> {
+export async function readAgain(client: ClientBase, stream: MirroredStream): Promise<void> {
   const tableSchema = await readTableSchema(client, stream)
   const isThere = tableSchema
     ? `exists (

@@ -96,8 +96,8 @@ type Options = {
   readonly related?: RelatedOptions
   /** What requests to a service wait for at the moment, to be shown with the progress of its runs. */
   readonly waitsFor?: (service: ServiceName) => Waiting | null
-  /** Rejects if the run must not happen. Asked when the run has its lease: whoever forbids it later revokes the lease. */
-  readonly beforeRun?: (client: ClientBase) => Promise<void>
+  /** Rejects if the run must not happen, which writes rows of these streams. Asked when the run has its lease: whoever forbids it later revokes the lease. */
+  readonly beforeRun?: (client: ClientBase, streams: readonly string[]) => Promise<void>
   readonly log: Logger
 }
 

@@ -243,7 +243,7 @@ const advanceBackfill = (
 /** Makes the stream as before a first load: nothing counts as read through, or compared with the list. Within a transaction. */
 export async function readFromBeginning(
   client: Queryable,
-  { stream, runId }: Lease,
+  { stream, runId }: { readonly stream: string; readonly runId: string | null },
   reason: string,
 ): Promise<void> {
   await client.query(

@@ -53,7 +53,7 @@ export type RunOptions<Kind extends RunKind> = {
   /** If this program is silent for so long, whoever wants the lease gets it. */
   readonly silenceMs: number
   /** Rejects when there must be no run. */
-  readonly beforeRun: (client: ClientBase) => Promise<void>
+  readonly beforeRun: (client: ClientBase, streams: readonly string[]) => Promise<void>
   /** What requests to a service wait for. */
   readonly waitsFor: (service: ServiceName) => Waiting | null
   readonly dictionaryOf: (table: string) => Dictionary
@@ -204,9 +204,9 @@ function mirroredAs(stream: Stream, { keyField, versionField }: StreamState) {
 
 /** That a run could not begin leaves no line. */
 async function beginLine(client: PoolClient, options: RunOptions<RunKind>, lease: Lease) {
-  const { backfill, beforeRun } = options
+  const { backfill, beforeRun, stream, kind, related } = options
   try {
-    await beforeRun(client)
+    await beforeRun(client, [stream.name, ...(kind === 'related' ? related.groups : [])])
     const from = backfill === null ? null : await takeUpBackfill(client, backfill)
     return { from, begun: await beginRun(client, lease, from?.position ?? null) }
   } catch (error) {

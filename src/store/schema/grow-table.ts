@@ -225,7 +225,7 @@ const versionOfTextSql = (text: string): string =>
   `(case when ${isInt64Sql(text)} and ${text} !~ '^-' then (${text})::bigint
     when ${text} ~ '^[A-Za-f][A-Za-z0-9+/]{10}=$' then ('x' || encode(decode(${text}, 'base64'), 'hex'))::bit(64)::bigint end)`
 
-async function changeType(
+export async function changeType(
   client: ClientBase,
   tableSchema: TableSchema,
   name: string,

@@ -187,6 +187,24 @@ export const checkpointTable = tidemark.table(
   ],
 )
 
+/** Fields that are left out or masked. A program whose dictionary says something else of a stream does not read it. */
+export const privateFieldTable = tidemark.table(
+  'private_field',
+  {
+    /** The stream. */
+    stream: text('stream').notNull(),
+    /** The field: its name in lower case, letters and digits only. */
+    field: text('field').notNull(),
+    /** What becomes of its values: `omit`, `hash`, `null`, `year` or `first N`. */
+    rule: text('rule').notNull(),
+    /** For a hash: tells one MASK_KEY from another. */
+    keyMark: text('key_mark'),
+    /** Since when. */
+    since: at('since').notNull().defaultNow(),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.field] })],
+)
+
 /** State of each stream, as a worker last saw it. */
 export const standingTable = tidemark.table('standing', {
   /** The stream. */

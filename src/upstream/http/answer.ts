@@ -210,7 +210,7 @@ function readJson<Body>(
   }
 }
 
-function isMarkup(bytes: Buffer): boolean {
+export function isMarkup(bytes: Buffer): boolean {
   const first = bytes.find((byte) => byte > 0x20)
   return first === 0x3c
 }

@@ -1,0 +1,136 @@
+// Erasing a record by a person's word, and rows that were marked as deleted long ago (P20). Never what the upstream still shows: it would come
+// again, and its absence would look like a fault of the mirror.
+
+import type { SyncContext } from '../context.ts'
+import { readRow, type StoryTable, storyTable } from '../store/book/row-story.ts'
+import type { MirroredStream } from '../streams/catalog.ts'
+import { UsageError } from '../util/errors.ts'
+import { plural } from '../util/text.ts'
+import { askForRelated } from './related-record.ts'
+import { askUpstream } from './upstream-record.ts'
+
+export type Erased = {
+  readonly stream: string
+  /** Tells that it was this record, to somebody who knows its key. */
+  readonly fingerprint: string
+  readonly traces: Awaited<ReturnType<SyncContext['privacy']['erase']>>
+  /** The record exists upstream: its row stays, without what the dictionary leaves out. */
+  readonly staysRow: boolean
+  readonly related: readonly { readonly stream: string; readonly rows: number; readonly stay: number }[]
+}
+
+type Wanted = {
+  readonly stream: MirroredStream
+  readonly key: string
+  readonly withRelated: boolean
+  readonly isDryRun: boolean
+}
+
+export async function eraseRecord(
+  context: SyncContext,
+  wanted: Wanted,
+  signal: AbortSignal,
+): Promise<Erased> {
+  const { stream, key, withRelated, isDryRun } = wanted
+  const { pool } = context.database
+  const table = await storyTable(pool, stream)
+  const staysRow = await existsUpstream(context, stream, { key, table }, signal)
+  if (staysRow && context.privacy.wanted(stream.name).length === 0)
+    throw new UsageError(
+      `Nothing was erased: the upstream still has this record, so it would come again. Delete it there first, or leave its fields out (omit in DICTIONARY).`,
+    )
+  const row = table && (await readRow(pool, table, key))
+  if (!staysRow && row && row.deletedAt === null)
+    throw new UsageError(
+      `Nothing was erased: the row is not marked as deleted yet. Wait for the search for deletions, or run \`tidemark reconcile ${stream.name === 'assignment' || stream.kind !== 'related' ? stream.name : 'assignment'}\`.`,
+    )
+  const relatives =
+    withRelated && !staysRow && stream.name === 'assignment' ? await context.privacy.relativesOf(key) : []
+  const erasing = [
+    { stream, keys: [key], keepsRows: staysRow },
+    ...relatives.map((one) => ({ ...one, keepsRows: false })),
+  ]
+  return {
+    ...{ stream: stream.name, staysRow, fingerprint: context.privacy.fingerprint(`${stream.name}\n${key}`) },
+    traces: await context.privacy.erase(erasing, { isDryRun }),
+    related: relatives.map(({ stream: { name }, keys, living }) => ({
+      stream: name,
+      rows: keys.length,
+      stay: living,
+    })),
+  }
+}
+
+async function existsUpstream(
+  context: SyncContext,
+  stream: MirroredStream,
+  { key, table }: { readonly key: string; readonly table: StoryTable | null },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const keyField = table?.tableSchema.key.field ?? ''
+  const answer =
+    stream.kind === 'related'
+      ? await askForRelated(context, stream, { key, keyField }, signal)
+      : await askUpstream(context, stream, key, signal)
+  switch (answer.says) {
+    case 'found':
+    case 'shown':
+      return true
+    case 'failed':
+      throw answer.error
+    case 'unclear':
+    case 'left out':
+      throw new UsageError(
+        'Nothing was erased: the upstream does not say clearly whether it still has this record. Try again.',
+      )
+    default:
+      // Where no single record can be asked for, the row has to be marked as deleted: that was proven.
+      return false
+  }
+}
+
+export function erasedSentence(
+  { stream, fingerprint, traces, staysRow, related }: Erased,
+  isDryRun: boolean,
+): string {
+  const { rows, history, quarantine, notes } = traces
+  const parts = [
+    plural(rows, 'row'),
+    `${plural(history, 'line')} of history`,
+    `${plural(quarantine, 'record')} in quarantine`,
+    plural(notes, 'note'),
+  ]
+  const also = related.filter(({ rows: count }) => count > 0).map((one) => `${one.rows} of ${one.stream}`)
+  const stay = related.filter((one) => one.stay > 0).map((one) => `${one.stay} of ${one.stream}`)
+  return [
+    `${stream}: ${isDryRun ? 'would erase' : 'erased'} ${parts.join(', ')} (fingerprint ${fingerprint}).`,
+    ...(staysRow
+      ? ['The upstream has the record, so its row stays, without the fields that are left out.']
+      : []),
+    ...(also.length > 0 ? [`Related rows among them: ${also.join(', ')}.`] : []),
+    ...(stay.length > 0 ? [`These stay, because they exist upstream: ${stay.join(', ')}.`] : []),
+  ].join(' ')
+}
+
+const rowsAtOnce = 500
+/** Of rows that the upstream itself marked as deleted, each has to be looked up: it may still show them. */
+const looksAtOnce = 20
+
+/** A small step: the next one comes an hour later. Returns how many rows of each stream it erased. */
+export async function forgetDeleted(
+  context: SyncContext,
+  { ageMs, signal }: { readonly ageMs: number; readonly signal: AbortSignal },
+): Promise<readonly { readonly stream: string; readonly rows: number }[]> {
+  const { privacy } = context
+  const forgotten = []
+  for (const stream of [...context.streams, ...context.related]) {
+    const keys = [...(await privacy.longDeleted(stream, { ageMs, reason: 'absent', limit: rowsAtOnce }))]
+    if (stream.kind !== 'related')
+      for (const key of await privacy.longDeleted(stream, { ageMs, reason: 'source', limit: looksAtOnce }))
+        if ((await askUpstream(context, stream, key, signal)).says === 'gone') keys.push(key)
+    if (keys.length === 0) continue
+    const { rows } = await privacy.erase([{ stream, keys }])
+    forgotten.push({ stream: stream.name, rows })
+  }
+  return forgotten
+}

@@ -1,0 +1,176 @@
+// Erasing (P20): removes all traces of records from here, in one transaction: rows, their past, and whatever names them by their keys.
+// Nothing that is known of the stream changes with it: neither its position, nor what is settled, nor which deletions are known.
+
+import pg, { type ClientBase, type Pool } from 'pg'
+import type { MirroredStream } from '../../streams/catalog.ts'
+import { foldField } from '../../streams/dictionary.ts'
+import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import { keyCheck } from '../types/table.ts'
+
+/** How many traces of each kind. */
+export type Traces = { rows: number; history: number; quarantine: number; notes: number }
+
+type Erasing = {
+  readonly stream: MirroredStream
+  readonly keys: readonly string[]
+  readonly keepsRows?: boolean
+}
+
+/** All together or nothing. As a dry run nothing, and it is told what would be. */
+export const eraseAll = (
+  pool: Pool,
+  erasing: readonly Erasing[],
+  { isDryRun = false }: { readonly isDryRun?: boolean } = {},
+): Promise<Traces> =>
+  withConnection(pool, (client) =>
+    inTransaction(client, async () => {
+      const all: Traces = { rows: 0, history: 0, quarantine: 0, notes: 0 }
+      for (const { stream, keys, ...how } of erasing) {
+        const traces = await eraseKeys(client, stream, keys, how)
+        for (const kind of ['rows', 'history', 'quarantine', 'notes'] as const) all[kind] += traces[kind]
+      }
+      // What is left of the transaction is its end.
+      if (isDryRun) await client.query(`rollback; begin`)
+      return all
+    }),
+  )
+
+/** `keepsRows`: the records exist upstream, and their rows stay, with the last line of their past. Within a transaction. */
+async function eraseKeys(
+  client: ClientBase,
+  stream: MirroredStream,
+  keys: readonly string[],
+  { keepsRows = false }: { readonly keepsRows?: boolean } = {},
+): Promise<Traces> {
+  const tableSchema = await readTableSchema(client, stream)
+  const erased: Traces = { rows: 0, history: 0, quarantine: 0, notes: 0 }
+  const remove = async (table: string, where: string, values: readonly unknown[]) =>
+    (await client.query(`delete from ${table} as mine where ${where}`, [...values])).rowCount ?? 0
+  const ofTable = tableSchema ? keys.filter(keyCheck(tableSchema.key.type)) : []
+  if (tableSchema && ofTable.length > 0) {
+    const key = pg.escapeIdentifier(tableSchema.key.name)
+    const isOne = `mine.${key} = any ($1::${tableSchema.key.type}[])`
+    if (!keepsRows) erased.rows = await remove(qualified(stream), isOne, [ofTable])
+    const history = tableSchema.history?.table
+    const isOld = `exists (select from ${history} as later where later.${key} = mine.${key} and later._observed_at > mine._observed_at)`
+    if (history)
+      erased.history = await remove(history, keepsRows ? `${isOne} and ${isOld}` : isOne, [ofTable])
+  }
+  const isNamed = 'mine.stream = $1 and mine.key = any ($2::text[])'
+  const named = [stream.name, keys]
+  erased.quarantine = await remove('tidemark.quarantine', isNamed, named)
+  for (const table of ['difference', 'late_arrival', 'suspect', 'pinned_record'])
+    if (!(keepsRows && table === 'pinned_record'))
+      erased.notes += await remove(`tidemark.${table}`, isNamed, named)
+  if (!keepsRows) erased.notes += await unlink(client, stream, keys)
+  erased.notes += await forgetSamples(client, stream, keys)
+  return erased
+}
+
+async function unlink(
+  client: ClientBase,
+  { name, kind }: MirroredStream,
+  keys: readonly string[],
+): Promise<number> {
+  const where =
+    kind === 'related'
+      ? ['delete from tidemark.related_link where stream = $1 and key = any ($2::text[])']
+      : name === 'assignment'
+        ? ['related_link', 'related_fetch'].map(
+            (table) =>
+              `delete from tidemark.${table} where $1 = 'assignment' and assignment_id::text = any ($2::text[])`,
+          )
+        : []
+  let unlinked = 0
+  for (const text of where) unlinked += (await client.query(text, [name, keys])).rowCount ?? 0
+  return unlinked
+}
+
+/** Keys among the samples of problems, and of fields that are watched. */
+async function forgetSamples(
+  client: ClientBase,
+  { name }: MirroredStream,
+  keys: readonly string[],
+): Promise<number> {
+  const { rowCount: missed } = await client.query(
+    `update tidemark.missed_rows set samples = (
+       select coalesce(jsonb_agg(sample), '[]') from jsonb_array_elements(samples) as sample where sample ->> 'key' <> all ($2::text[])
+     )
+     where stream = $1 and exists (
+       select from jsonb_array_elements(samples) as sample where sample ->> 'key' = any ($2::text[])
+     )`,
+    [name, keys],
+  )
+  const { rowCount: watched } = await client.query(
+    `update tidemark.field set steady_sample = jsonb_set(steady_sample, '{records}', (steady_sample -> 'records') - $2::text[])
+     where stream = $1 and steady_sample -> 'records' ?| $2::text[]`,
+    [name, keys],
+  )
+  return (missed ?? 0) + (watched ?? 0)
+}
+
+export type Relatives = {
+  readonly stream: MirroredStream
+  readonly keys: readonly string[]
+  readonly living: number
+}
+
+const ownerField = 'assignmentid'
+
+/**
+ * The records that only this assignment has: those of its groups that no other assignment is known to have, and rows of other streams that
+ * name it and are marked as deleted. `living`: how many of those exist upstream, so that they stay.
+ */
+export async function relativesOf(
+  client: Queryable,
+  streams: readonly MirroredStream[],
+  key: string,
+): Promise<readonly Relatives[]> {
+  const relatives: Relatives[] = []
+  for (const stream of streams) {
+    const tableSchema = stream.name === 'assignment' ? null : await readTableSchema(client, stream)
+    if (!tableSchema) continue
+    const { rows } = await client.query<{ keys: readonly string[]; living: number }>(
+      `select coalesce(array_agg(key) filter (where not is_living), '{}') as keys,
+         count(*) filter (where is_living)::float8 as living
+       from (${ownedSql(tableSchema)}) as owned`,
+      [key, stream.name],
+    )
+    const [found] = rows
+    if (found && found.keys.length + found.living > 0) relatives.push({ stream, ...found })
+  }
+  return relatives
+}
+
+function ownedSql(tableSchema: TableSchema): string {
+  const key = `mine.${pg.escapeIdentifier(tableSchema.key.name)}::text`
+  const owner = tableSchema.columns.find(({ field }) => foldField(field) === ownerField)
+  const isOwned = owner ? `mine.${pg.escapeIdentifier(owner.name)}::text = $1` : 'false'
+  const hasLink = (of: string) =>
+    `exists (select from tidemark.related_link as link where link.stream = $2 and link.key = ${key} and link.assignment_id::text ${of} $1)`
+  return `select ${key} as key, mine._deleted_at is null and not ${hasLink('=')} as is_living
+    from ${qualified(tableSchema.stream)} as mine
+    where (${isOwned} or ${hasLink('=')}) and not ${hasLink('<>')}`
+}
+
+/** Keys of rows that were marked as deleted so long ago, in any order. */
+export async function longDeleted(
+  client: Queryable,
+  stream: MirroredStream,
+  {
+    ageMs,
+    reason,
+    limit,
+  }: { readonly ageMs: number; readonly reason: 'absent' | 'source'; readonly limit: number },
+): Promise<readonly string[]> {
+  const tableSchema = await readTableSchema(client, stream)
+  if (!tableSchema) return []
+  const { rows } = await client.query<{ key: string }>(
+    `select ${pg.escapeIdentifier(tableSchema.key.name)}::text as key from ${qualified(stream)}
+     where _deleted_at < now() - make_interval(secs => $1::float8 / 1000) and _deleted_reason = $2
+     order by random() limit $3`,
+    [ageMs, reason, limit],
+  )
+  return rows.map(({ key }) => key)
+}

@@ -1,0 +1,250 @@
+// Private fields as they are in force here (P20). A stream is read only while the dictionary says of its fields what is noted: a rule that is
+// new, or other than before, first has to clear what is here already, and everything is read again.
+
+import pg, { type ClientBase, type Pool } from 'pg'
+import type { MirroredStream } from '../../streams/catalog.ts'
+import { foldField } from '../../streams/dictionary.ts'
+import {
+  changesOf,
+  type NotedRule,
+  type PrivateFields,
+  type RuleChange,
+} from '../../streams/private-fields.ts'
+import { UsageError } from '../../util/errors.ts'
+import { forgetProblem, noteProblem } from '../book/problems.ts'
+import { changeType } from '../schema/grow-table.ts'
+import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import type { ColumnType } from '../types/table.ts'
+import { distrustedHash } from '../writing/difference-sql.ts'
+import { fenceRuns } from './lease.ts'
+import { readAgain } from './local-changes.ts'
+import { readFromBeginning } from './positions.ts'
+
+/** What the dictionary says now. */
+type WantedRules = PrivateFields['wanted']
+
+/** What the dictionary says of a stream is not in force here, so it must not be read. */
+class PrivateFieldsDiffer extends UsageError {}
+
+const noticeOf = (stream: string): string => `private_fields:${stream}`
+
+async function readNoted(client: Queryable, streams: readonly string[]) {
+  const { rows } = await client.query<NotedRule & { readonly stream: string }>({
+    name: 'tidemark_private_fields',
+    text: `select stream, field, rule, key_mark as "keyMark" from tidemark.private_field where stream = any ($1) order by field`,
+    values: [streams],
+  })
+  return rows
+}
+
+/** How the dictionary differs from what is in force. */
+export async function waitingChanges(
+  client: Queryable,
+  stream: string,
+  wantedOf: WantedRules,
+): Promise<readonly RuleChange[]> {
+  return changesOf(await readNoted(client, [stream]), wantedOf(stream))
+}
+
+/** Rejects unless the dictionary says of these streams what is in force. With nothing stored yet, that is what it says. */
+export async function expectRules(
+  client: ClientBase,
+  streams: readonly string[],
+  { wanted: wantedOf, takeUp }: Pick<PrivateFields, 'wanted' | 'takeUp'>,
+): Promise<void> {
+  const noted = await readNoted(client, streams)
+  for (const stream of streams) {
+    const [mine, wanted] = [noted.filter((one) => one.stream === stream), wantedOf(stream)]
+    const changes = changesOf(mine, wanted)
+    if (changes.length > 0 && (mine.length > 0 || (await holdsAnything(client, stream)))) {
+      const what = whyNotRead(stream, changes)
+      await noteProblem(client, { key: noticeOf(stream), what }).catch(() => {})
+      throw new PrivateFieldsDiffer(`${what} ${whatToDo(stream)}`)
+    }
+    if (changes.length > 0) await noteRules(client, stream, wanted)
+    takeUp(stream)
+    if (wanted.length > 0) await forgetProblem(client, noticeOf(stream))
+  }
+}
+
+const whatToDo = (stream: string): string =>
+  `See what would be cleared: \`tidemark privacy ${stream}\`. Then \`tidemark privacy ${stream} --apply --reason TEXT\`.`
+
+function whyNotRead(stream: string, changes: readonly RuleChange[]): string {
+  const isKey = changes.every(({ before, after }) => before !== null && before.rule === after?.rule)
+  const said = changes.map(
+    ({ field, before, after }) =>
+      `${field}: ${after?.rule ?? 'as it is'} (here: ${before?.rule ?? 'as it is'})`,
+  )
+  return isKey
+    ? `${stream} is not read: MASK_KEY is another one than its hashes were made with.`
+    : `${stream} is not read: DICTIONARY says of private fields what is not in force here (${said.join(', ')}).`
+}
+
+async function holdsAnything(client: Queryable, stream: string): Promise<boolean> {
+  const { rows } = await client.query<{ tables: readonly string[] }>(
+    `select array(
+       select oid::regclass::text from pg_class where oid in (to_regclass($1), to_regclass($2))
+     ) as tables`,
+    [qualified({ name: stream }), qualified({ name: `${stream}_history` })],
+  )
+  const tables = [...(rows[0]?.tables ?? []).map((table) => `exists (select from ${table})`)]
+  const { rows: found } = await client.query<{ any: boolean }>(
+    `select ${['exists (select from tidemark.quarantine where stream = $1)', ...tables].join(' or ')} as any`,
+    [stream],
+  )
+  return found[0]?.any ?? false
+}
+
+async function noteRules(client: Queryable, stream: string, wanted: readonly NotedRule[]): Promise<void> {
+  await client.query(
+    `with gone as (
+       delete from tidemark.private_field where stream = $1 and field <> all ($2::text[])
+     )
+     insert into tidemark.private_field as known (stream, field, rule, key_mark)
+     select $1, * from unnest($2::text[], $3::text[], $4::text[])
+     on conflict (stream, field) do update set rule = excluded.rule, key_mark = excluded.key_mark, since = now()
+     where (known.rule, known.key_mark) is distinct from (excluded.rule, excluded.key_mark)`,
+    [
+      ...[stream, wanted.map(({ field }) => field), wanted.map(({ rule }) => rule)],
+      wanted.map(({ keyMark }) => keyMark),
+    ],
+  )
+}
+
+export type Cleared = Readonly<Record<'rows' | 'history' | 'quarantine' | 'texts', number>>
+
+/** Values of these fields that are stored here: in columns of their own, nested in others, and in texts that quote an answer. */
+type Places = { readonly tableSchema: TableSchema | null; readonly fields: readonly string[] }
+
+const columnsIn = ({ tableSchema, fields }: Places) => {
+  const columns = tableSchema?.columns ?? []
+  return {
+    own: columns
+      .filter(({ field }) => fields.includes(foldField(field)))
+      .map(({ name }) => pg.escapeIdentifier(name)),
+    nested: columns.filter(({ type }) => type === 'jsonb').map(({ name }) => pg.escapeIdentifier(name)),
+  }
+}
+
+/** Names that fold to one of the fields, as they stand in JSON. */
+const patternOf = (fields: readonly string[]): string => {
+  const letters = (field: string) =>
+    [...field].map((one) => one.replace(/[^\p{L}\p{N}]/u, '.')).join('[^[:alnum:]"]*')
+  return `"[^[:alnum:]"]*(${fields.map(letters).join('|')})[^[:alnum:]"]*"\\s*:`
+}
+
+const holdsSql = (places: Places, others: readonly string[]): string => {
+  const { own, nested } = columnsIn(places)
+  const pattern = pg.escapeLiteral(patternOf(places.fields))
+  const conditions = [
+    ...own.map((name) => `${name} is not null`),
+    ...[...nested, ...others].map((name) => `${name}::text ~* ${pattern}`),
+  ]
+  return conditions.length === 0 ? 'false' : `(${conditions.join(' or ')})`
+}
+
+const emptySql = (places: Places, others: readonly string[]): string => {
+  const { own, nested } = columnsIn(places)
+  const pattern = pg.escapeLiteral(patternOf(places.fields))
+  return [
+    ...own.map((name) => `${name} = null`),
+    ...[...nested.filter((name) => !own.includes(name)), ...others].map(
+      (name) => `${name} = case when ${name}::text ~* ${pattern} then null else ${name} end`,
+    ),
+  ].join(', ')
+}
+
+/** Texts of errors quote the beginning of an answer. */
+const quoting = [
+  { table: 'run', column: 'error', by: 'stream' },
+  { table: 'run', column: 'note', by: 'stream' },
+  { table: 'progress', column: 'error', by: 'stream' },
+  { table: 'backfill', column: 'error', by: 'stream' },
+  { table: 'problem', column: 'what', by: 'stream' },
+  { table: 'problem_history', column: 'what', by: 'stream' },
+] as const
+const quoteSql = `'(It begins|It says): .*$'`
+
+/** How much of that there is. */
+export async function countPrivate(
+  client: Queryable,
+  stream: MirroredStream,
+  changes: readonly RuleChange[],
+): Promise<Cleared> {
+  const tableSchema = await readTableSchema(client, stream)
+  const places = { tableSchema, fields: changes.map(({ field }) => field) }
+  const counted = (table: string, where: string) => `(select count(*) from ${table} where ${where})::float8`
+  const texts = quoting.map(({ table, column, by }) =>
+    counted(`tidemark.${table}`, `${by} = $1 and ${column} ~ ${quoteSql}`),
+  )
+  const { rows } = await client.query<Cleared>(
+    `select ${tableSchema ? counted(qualified(stream), holdsSql(places, ['_rescued'])) : '0::float8'} as rows,
+       ${tableSchema?.history ? counted(tableSchema.history.table, holdsSql(places, [])) : '0::float8'} as history,
+       ${counted('tidemark.quarantine', 'stream = $1')} as quarantine,
+       ${texts.join(' + ')} as texts`,
+    [stream.name],
+  )
+  return rows[0] ?? { rows: 0, history: 0, quarantine: 0, texts: 0 }
+}
+
+const typeOfRule = (rule: string | undefined): ColumnType | null =>
+  rule === 'hash' || rule?.startsWith('first ') ? 'text' : rule === 'year' ? 'bigint' : null
+
+/** Clears all of it, puts the rules in force, and has everything read again, in one transaction. No run writes before that. */
+export const applyRules = (
+  pool: Pool,
+  stream: MirroredStream,
+  { wantedOf, reason }: { readonly wantedOf: WantedRules; readonly reason: string },
+): Promise<Cleared> =>
+  withConnection(pool, (client) =>
+    inTransaction(client, async () => {
+      const isRelated = stream.kind === 'related'
+      await fenceRuns(client, [isRelated ? 'assignment' : stream.name])
+      await client.query('update tidemark.stream set columns_version = columns_version + 1 where name = $1', [
+        stream.name,
+      ])
+      const changes = await waitingChanges(client, stream.name, wantedOf)
+      const cleared = await countPrivate(client, stream, changes)
+      await clear(client, stream, changes)
+      await noteRules(client, stream.name, wantedOf(stream.name))
+      if (isRelated) await readAgain(client, stream)
+      else await readFromBeginning(client, { stream: stream.name, runId: null }, reason)
+      await forgetProblem(client, noticeOf(stream.name))
+      return cleared
+    }),
+  )
+
+async function clear(
+  client: ClientBase,
+  stream: MirroredStream,
+  changes: readonly RuleChange[],
+): Promise<void> {
+  const tableSchema = await readTableSchema(client, stream)
+  const places = { tableSchema, fields: changes.map(({ field }) => field) }
+  for (const column of tableSchema?.columns ?? []) {
+    const change = changes.find(({ field }) => field === foldField(column.field))
+    const to = typeOfRule(change?.after?.rule)
+    if (tableSchema && to !== null && to !== column.type)
+      await changeType(client, tableSchema, column.name, {
+        ...{ from: column.type, to, using: ` using null::${to}`, note: null },
+      })
+  }
+  if (tableSchema) {
+    const emptied = emptySql(places, ['_rescued'])
+    await client.query(`update ${qualified(stream)} set ${emptied}, _hash = ${distrustedHash}`)
+    const { history } = tableSchema
+    const inHistory = emptySql(places, [])
+    if (history && inHistory !== '')
+      await client.query(`update ${history.table} set ${inHistory} where ${holdsSql(places, [])}`)
+  }
+  await client.query('delete from tidemark.quarantine where stream = $1', [stream.name])
+  await client.query('update tidemark.field set steady_sample = null where stream = $1', [stream.name])
+  for (const { table, column, by } of quoting)
+    await client.query(
+      `update tidemark.${table} set ${column} = regexp_replace(${column}, ${quoteSql}, 'Its text was left out.')
+       where ${by} = $1 and ${column} ~ ${quoteSql}`,
+      [stream.name],
+    )
+}
