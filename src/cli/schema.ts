@@ -1,47 +1,49 @@
-// `tidemark schema`: what is in the mirror, as a dictionary, a diagram or sources for dbt.
+// `tidemark schema`: what is in the mirror, as a dictionary, or as files for the tools that read it.
 
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { loadMirrorConfig } from '../config/load.ts'
 import type { Pool } from '../context.ts'
 import { readSchemaMap, type ViewMap } from '../store/book/dictionary.ts'
-import { confirmedReferences, type Reference, whatHolds } from '../store/book/references.ts'
+import { confirmedReferences, type Reference } from '../store/book/references.ts'
 import { type MirroredStream, pickStreams, relatedStreams } from '../streams/catalog.ts'
-import { snakeCased } from '../util/text.ts'
-import { type Call, type Command, json, oneOf, option } from './command.ts'
+import { UsageError } from '../util/errors.ts'
+import { readPostgresUrl } from '../util/postgres-url.ts'
+import { plural, snakeCased } from '../util/text.ts'
+import { type Call, type Command, json, oneOf, option, textOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
+import { asDbt } from './exports/dbt.ts'
+import { type Facts, type Files, factsOf } from './exports/facts.ts'
+import { asMarkdown } from './exports/markdown-dictionary.ts'
 import { readMirror } from './mirror.ts'
-import { asDbtSources, asMarkdown, asMermaid } from './schema-formats.ts'
 
-type Print = (
-  pool: Pool,
-  views: readonly ViewMap[],
-  references: readonly Reference[],
-) => string | Promise<string>
-
-const formatNames = ['markdown', 'mermaid', 'dbt'] as const
-const formats: Readonly<Record<(typeof formatNames)[number], Print>> = {
-  markdown: (_pool, views, references) => asMarkdown(views, references),
-  mermaid: (_pool, views, references) => asMermaid(views, references),
-  dbt: async (pool, views, references) => asDbtSources(views, await whatHolds(pool, views, references)),
+/** Made of facts alone, so that equal schemas give equal files. */
+const exporters: Readonly<Record<'dbt', (facts: Facts) => Files>> = {
+  dbt: asDbt,
 }
+const formatNames = ['markdown', 'dbt'] as const
 
 export const schema: Command = {
   name: 'schema',
-  summary: 'describe the tables: as a dictionary, a diagram, or sources for dbt',
-  usage: '[stream…] [--format markdown|mermaid|dbt] [--json]',
+  summary: 'describe the tables: as a dictionary, or as files for dbt',
+  usage: '[stream…] [--format markdown|dbt] [--out DIR] [--json]',
   options: {
-    format: option('FORMAT', 'markdown (the default), mermaid or dbt'),
+    format: option('FORMAT', 'markdown (the default) or dbt'),
+    out: option('DIR', 'folder that the files are written to; those with the same names are overwritten'),
     json,
   },
-  examples: [
-    'tidemark schema assignment',
-    'tidemark schema --format mermaid > schema.mmd',
-    'tidemark schema --format dbt > models/sources.yml',
-  ],
+  examples: ['tidemark schema assignment', 'tidemark schema --format dbt --out models/tidemark'],
   run,
 }
 
 async function run(call: Call): Promise<ExitCode> {
   const { positionals, values, stdout } = call
-  const print = formats[oneOf(values, 'format', formatNames) ?? 'markdown']
+  const format = oneOf(values, 'format', formatNames) ?? 'markdown'
+  const folder = textOf(values, 'out')
+  if (format === 'markdown' && folder !== null)
+    throw new UsageError('--out belongs to a --format that writes files, such as dbt.')
+  if (format !== 'markdown' && folder === null && !values.json)
+    throw new UsageError(`--format ${format} writes files: name a folder for them with --out DIR.`)
   const known: readonly MirroredStream[] = [...call.catalogue, ...relatedStreams]
   const wanted = pickStreams(positionals, known)
   return await readMirror(call, async (pool) => {
@@ -50,10 +52,32 @@ async function run(call: Call): Promise<ExitCode> {
     const references = (await confirmedReferences(pool, all)).filter(({ from }) =>
       views.some(({ name }) => name === from),
     )
-    if (values.json) stdout.json(asJson(views, references))
-    else if (views.length === 0) stdout.say('Nothing is mirrored yet: `tidemark sync` reads the upstream.')
-    else stdout.write(await print(pool, views, references))
+    if (values.json) return stdout.json(asJson(views, references))
+    if (views.length === 0) return stdout.say('Nothing is mirrored yet: `tidemark sync` reads the upstream.')
+    if (format === 'markdown' || folder === null) return stdout.write(asMarkdown(views, references))
+    const facts = factsOf(call, { views, references, address: await readAddress(call, pool) })
+    const written = await writeFiles(folder, exporters[format](facts))
+    stdout.say(`Wrote ${plural(written, 'file')} to ${folder}.`)
   })
+}
+
+async function writeFiles(folder: string, files: Files): Promise<number> {
+  for (const [path, content] of Object.entries(files)) {
+    const target = join(folder, path)
+    await mkdir(dirname(target), { recursive: true })
+    await writeFile(target, content)
+  }
+  return Object.keys(files).length
+}
+
+/** What DATABASE_URL says, or where the embedded Postgres is. */
+async function readAddress({ environment }: Call, pool: Pool): Promise<URL> {
+  const { databaseUrl } = loadMirrorConfig(environment)
+  if (databaseUrl !== null) return readPostgresUrl(databaseUrl).hosts[0]
+  const { rows } = await pool.query<{ url: string }>(
+    `select format('postgres://%s@127.0.0.1:%s/%s?sslmode=disable', current_user, inet_server_port(), current_database()) as url`,
+  )
+  return new URL(rows[0]?.url ?? 'postgres://127.0.0.1')
 }
 
 const asJson = (views: readonly ViewMap[], references: readonly Reference[]) =>

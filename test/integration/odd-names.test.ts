@@ -84,7 +84,11 @@ describe.skipIf(!hasPostgres)('names that every object has', () => {
         ['explain', 'assignment', '3'],
         ['explain', 'constructor', '1'],
       ],
-      ...[['schema'], ['schema', '--json'], ['schema', '--format', 'dbt'], ['schema', '--format', 'mermaid']],
+      ...[
+        ['schema'],
+        ['schema', '--json'],
+        ['schema', '--format', 'dbt', '--out', join(inject('scratch'), 'odd-dbt')],
+      ],
       ...[['status'], ['status', '--json'], ['quarantine'], ['checkpoints']],
     ])
       expect([words, await callVerb(words, environment)]).toMatchObject([words, { code: 0, error: null }])

@@ -1,11 +1,19 @@
-// The dictionary, the diagram and the sources for dbt hold whatever fields are called.
+// The dictionary and the files for other tools hold whatever fields are called.
 
 import { describe, expect, it } from 'vitest'
-import { asDbtSources, asMarkdown, asMermaid } from '../../src/cli/schema-formats.ts'
+import { asDbt } from '../../src/cli/exports/dbt.ts'
+import { factsOf } from '../../src/cli/exports/facts.ts'
+import { asMarkdown } from '../../src/cli/exports/markdown-dictionary.ts'
 import type { ColumnMap, ViewMap } from '../../src/store/book/dictionary.ts'
 import { likelyReferences } from '../../src/store/book/references.ts'
+import { knownStreams } from '../../src/streams/catalog.ts'
 
-const nothing = { references: [], notNull: new Set<string>() }
+const facts = (views: readonly ViewMap[]) =>
+  factsOf(
+    { environment: { SCHEDULE_TRACKER_OBJECT: '0 3 * * 1-5', STALE_AFTER: '30m' }, catalogue: knownStreams },
+    { views, references: [], address: new URL('postgres://owner:secret@db:5433/mirror') },
+  )
+const dbt = (views: readonly ViewMap[], file: string): string => String(asDbt(facts(views))[file])
 
 const column = (name: string, more: Partial<ColumnMap> = {}): ColumnMap => ({
   name,
@@ -106,105 +114,74 @@ describe('asMarkdown', () => {
   })
 })
 
-const diagram = (views: readonly ViewMap[]) => asMermaid(views, likelyReferences(views))
-
-describe('asMermaid', () => {
-  it('has only lines of its grammar', () => {
-    const text = diagram([
-      hostileView,
-      view('assignment_note', 'assignment_note_id', column('assignment_id')),
-    ])
-    const [first, ...lines] = text.trimEnd().split('\n')
-    expect(first).toBe('erDiagram')
-    for (const line of lines)
-      expect(line).toMatch(
-        / {2}[a-z_]+ \{$| {2}\}$| {4}[A-Za-z_]\w*( (?!fk\b)[A-Za-z_]\w*)( [PF]K(, FK)?)?( "[^"\n#;%{}<>]*")?$/,
-      )
-    expect(lines).toContain('    double_precision gro_e "Größe"')
-    expect(lines).toContain('    timestamp_with_time_zone _fk')
-  })
-
-  it('draws keys and references', () => {
-    const text = diagram([
-      view('assignment', 'assignment_id'),
-      view('assignment_note', 'assignment_note_id', column('assignment_id')),
-    ])
-    expect(text).toContain('    bigint assignment_note_id PK\n')
-    expect(text).toContain('    bigint assignment_id FK\n')
-    expect(text).toContain('  assignment ||--o{ assignment_note : "assignment_id"\n')
-  })
-})
-
-describe('asDbtSources', () => {
+describe('asDbt', () => {
   it('is YAML of known lines, with every text in double quotes, and no template', () => {
-    const text = asDbtSources([hostileView], nothing)
+    const text = dbt([hostileView], '_tidemark__sources.yml')
     expect(text).not.toMatch(/\{\{|\{%|\{#|\}\}|%\}|[\u007f-\u009f\u2028\u2029\ufeff]/)
     const values = text
       .trimEnd()
       .split('\n')
-      .flatMap((line) => / (?:name|description|data_type): (".*")$/.exec(line)?.[1] ?? [])
-    expect(values.length).toBe(2 + 3 * hostileView.columns.length)
+      .flatMap((line) => /(?:: |- )(".*")$/.exec(line)?.[1] ?? [])
+    expect(values.length).toBeGreaterThan(3 * hostileView.columns.length)
     for (const value of values) expect(typeof JSON.parse(value)).toBe('string')
-    const rest = text.split('\n').filter((line) => !/: ".*"$/.test(line))
-    expect(new Set(rest)).toEqual(
-      new Set([
-        'version: 2',
-        '',
-        'sources:',
-        '  - name: tidemark',
-        '    schema: bi',
-        '    tables:',
-        '        columns:',
-        '            quote: true',
-      ]),
-    )
+    const rest = text.split('\n').filter((line) => !/(?:: |- )".*"$/.test(line))
+    for (const line of rest) expect(line).toMatch(/^(?:# Made by .*|[ -]*[a-z_]+:(?: true| \d+)?|)$/)
   })
 
-  it('tests the key and quotes what must be', () => {
-    expect(
-      asDbtSources([view('assignment', 'assignment_id', column('größe', { field: 'Größe' }))], nothing),
-    ).toContain(
+  it('tests the key, quotes what must be, and says in which file a staging model is', () => {
+    const views = [view('assignment', 'assignment_id', column('größe', { field: 'Größe' }))]
+    expect(dbt(views, '_tidemark__sources.yml')).toContain(
       [
-        '      - name: "assignment"',
         '        columns:',
         '          - name: "assignment_id"',
         '            data_type: "bigint"',
+        '            quote: true',
         '            description: "field assignment_id"',
-        '            data_tests: [unique, not_null]',
+        '            data_tests:',
+        '              - "unique"',
+        '              - "not_null"',
         '          - name: "größe"',
         '            data_type: "bigint"',
         '            quote: true',
         '            description: "field Größe"',
       ].join('\n'),
     )
+    expect(Object.keys(asDbt(facts(views)))).toContain('stg_tidemark__assignment.sql')
   })
-  it('tests what holds of every row, and only that', () => {
-    const note = view('assignment_note', 'assignment_note_id', column('assignment_id'), column('title'))
-    const reference = {
-      from: 'assignment_note',
-      column: 'assignment_id',
-      to: 'assignment',
-      key: 'assignment_id',
-    }
-    const text = asDbtSources([note], {
-      references: [{ ...reference, values: 9, share: 1 }],
-      notNull: new Set(['assignment_note.assignment_id']),
-    })
-    expect(text).toContain(
+
+  it('calls a stream late when Tidemark does, however its schedule is written', () => {
+    const text = dbt(
+      [view('assignment', 'assignment_id'), view('tracker_object', 'tracker_object_id')],
+      '_tidemark__sources.yml',
+    )
+    // Every 15 s, and from Friday to Monday; half an hour besides.
+    expect([...text.matchAll(/warn_after:\s+count: (\d+)/g)].map(([, minutes]) => minutes)).toEqual([
+      '31',
+      String(3 * 24 * 60 + 30),
+    ])
+  })
+
+  it('shows times in local time beside the column, also where the upstream has a field of that name', () => {
+    const time = { type: 'timestamp with time zone' }
+    const views = [
+      view('assignment', 'assignment_id', column('start', time), column('start_local', { type: 'text' })),
+    ]
+    expect(dbt(views, 'stg_tidemark__assignment.sql')).toBe(
       [
-        '            data_tests:',
-        '              - not_null',
-        '              - relationships:',
-        `                  to: "source('tidemark', 'assignment')"`,
-        '                  field: "assignment_id"',
-        '          - name: "title"',
-        '            data_type: "bigint"',
-        '            description: "field title"',
+        '-- Made by `tidemark schema --format dbt`, which overwrites it.',
+        'select',
+        '    "assignment_id",',
+        '    "start",',
+        `    "start" at time zone 'UTC' as "_start_local",`,
+        '    "start_local"',
+        "from {{ source('tidemark', 'assignment') }}",
         '',
       ].join('\n'),
     )
   })
+})
 
+describe('references in the dictionary', () => {
   it('says which share of its values a reference finds', () => {
     const note = view('assignment_note', 'assignment_note_id', column('assignment_id'))
     const reference = {

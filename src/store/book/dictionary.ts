@@ -3,7 +3,6 @@
 import { type AnyColumn, and, eq, getTableColumns, or, sql } from 'drizzle-orm'
 import { isOutdated } from '../../streams/beliefs.ts'
 import { type MirroredStream, relatedStreams } from '../../streams/catalog.ts'
-import { historyOf } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import { beliefTable, fieldTable } from '../tables/findings.ts'
 import { ask } from './ask.ts'
@@ -30,10 +29,10 @@ export type ViewMap = {
   readonly unplaced: readonly { readonly field: string; readonly note: string | null }[]
 }
 
-/** A stream's own view, that of its past, and which assignments have its records: those that exist. */
+/** A stream's own view, those of its past, and which assignments have its records: those that exist. */
 const viewsOf = ({ name }: MirroredStream): readonly string[] => [
   name,
-  historyOf({ name }).name,
+  ...['history', 'versions', 'changes', 'day'].map((what) => `${name}_${what}`),
   ...(relatedStreams.some((one) => one.name === name && one.belongsTo === 'many')
     ? [`assignment_${name}`]
     : []),

@@ -1,0 +1,130 @@
+// The views for dbt: sources that know how current they are, and a staging model of each with its times in local time. A test asks only for
+// what has to hold: keys, and what the dictionary says.
+
+import pg from 'pg'
+import type { ColumnMap, ViewMap } from '../../store/book/dictionary.ts'
+import { describeColumn, type Facts, type Files, isTime, localName } from './facts.ts'
+import { asYaml, type Yaml } from './yaml.ts'
+
+export function asDbt(facts: Facts): Files {
+  const { views } = facts
+  const header = '# Made by `tidemark schema --format dbt`, which overwrites it.\n'
+  return {
+    '_tidemark__sources.yml': `${header}${asYaml({ version: 2, sources: sourcesOf(facts) })}`,
+    '_tidemark__models.yml': `${header}${asYaml({ version: 2, models: modelsOf(facts) })}`,
+    'stg_tidemark__freshness.sql': `${notice}select * from {{ source('tidemark_state', 'freshness') }}\n`,
+    ...Object.fromEntries(views.map((view) => [`${modelName(view)}.sql`, stagingSql(view, facts)])),
+    ...Object.fromEntries(
+      views
+        .filter(isStream)
+        .map(({ name }) => [`${modelName(deletedOf(name))}.sql`, deletedSql(name, facts)]),
+    ),
+  }
+}
+
+const notice = '-- Made by `tidemark schema --format dbt`, which overwrites it.\n'
+const modelName = ({ name }: Pick<ViewMap, 'name'>): string => `stg_tidemark__${name}`
+const isStream = ({ name, stream }: ViewMap): boolean => name === stream
+const deletedOf = (name: string) => ({ name: `${name}_deleted` })
+const sourceOf = (name: string): string => `source('tidemark', '${name}')`
+
+const freshnessModel = {
+  name: modelName({ name: 'freshness' }),
+  description: 'How current and complete each stream is.',
+}
+
+function sourcesOf(facts: Facts): Yaml {
+  return [
+    {
+      name: 'tidemark',
+      schema: 'bi',
+      description:
+        'The rows of the field-service system that exist now. tidemark.freshness says how current they are.',
+      tables: facts.views.map((view) => ({
+        name: view.name,
+        config: freshnessOf(view, facts),
+        columns: view.columns.map(columnOf),
+      })),
+    },
+    {
+      name: 'tidemark_mirror',
+      schema: 'mirror',
+      description: 'The tables behind those views, with rows that were deleted.',
+      tables: facts.views.filter(isStream).map(({ name }) => ({ name })),
+    },
+    {
+      name: 'tidemark_state',
+      schema: 'tidemark',
+      tables: [{ name: 'freshness', description: freshnessModel.description }],
+    },
+  ]
+}
+
+/** Late after the time at which Tidemark itself calls the stream late; an error after four times that. A stream never read is late. */
+function freshnessOf({ stream }: ViewMap, { lateAfterMinutes }: Facts): Yaml | undefined {
+  const minutes = lateAfterMinutes(stream)
+  if (minutes === null) return undefined
+  return {
+    loaded_at_query: `select coalesce(max(read_through_time), 'epoch') from tidemark.freshness where stream = '${stream}'`,
+    freshness: {
+      warn_after: { count: minutes, period: 'minute' },
+      error_after: { count: 4 * minutes, period: 'minute' },
+    },
+  }
+}
+
+const isPlain = (name: string): boolean => /^[a-z_][a-z0-9_]*$/.test(name)
+
+function columnOf(column: ColumnMap): Yaml {
+  const tests = testsOf(column)
+  return {
+    name: column.name,
+    data_type: column.type,
+    // Also a plain name can be a word of SQL, which a test would not find.
+    quote: !isPlain(column.name) || tests.length > 0 ? true : undefined,
+    description: describeColumn(column) || undefined,
+    data_tests: tests.length > 0 ? tests : undefined,
+  }
+}
+
+const testsOf = ({ isKey }: ColumnMap): readonly Yaml[] => (isKey ? ['unique', 'not_null'] : [])
+
+const modelsOf = (facts: Facts): Yaml => [
+  ...facts.views.map(modelOf(facts)),
+  ...facts.views.filter(isStream).map(({ name }) => ({
+    name: modelName(deletedOf(name)),
+    description: `Rows of ${name} that were deleted, with when that was noticed and why they are known to be.`,
+  })),
+  freshnessModel,
+]
+
+const modelOf =
+  ({ timeZone }: Facts) =>
+  (view: ViewMap): Yaml => ({
+    name: modelName(view),
+    columns: view.columns.flatMap((column) => {
+      const description = describeColumn(column)
+      const said = { name: column.name, description: description || undefined }
+      if (!isTime(column)) return [said]
+      const inZone = `${description || column.name}, in the time of ${timeZone}`
+      return [said, { name: localName(view, column), description: inZone }]
+    }),
+  })
+
+function stagingSql(view: ViewMap, { timeZone }: Facts): string {
+  const columns = view.columns.flatMap((column) => {
+    const name = pg.escapeIdentifier(column.name)
+    if (!isTime(column)) return [name]
+    const local = pg.escapeIdentifier(localName(view, column))
+    return [name, `${name} at time zone ${pg.escapeLiteral(timeZone)} as ${local}`]
+  })
+  return `${notice}select\n${columns.map((column) => `    ${column}`).join(',\n')}\nfrom {{ ${sourceOf(view.name)} }}\n`
+}
+
+const deletedSql = (name: string, { timeZone }: Facts): string =>
+  `${notice}select
+    *,
+    _deleted_at at time zone ${pg.escapeLiteral(timeZone)} as _deleted_at_local
+from {{ source('tidemark_mirror', '${name}') }}
+where _deleted_at is not null
+`

@@ -1,0 +1,81 @@
+// What every export is made from: the views with what their columns mean, what refers to what, the time zone, and when a stream is late.
+// Nothing of it changes while the schema stays: no counts, no shares, no times.
+
+import { loadStatusConfig } from '../../config/load.ts'
+import type { Schedule } from '../../config/parsers.ts'
+import { scheduleOf } from '../../config/stream-variables.ts'
+import type { ColumnMap, ViewMap } from '../../store/book/dictionary.ts'
+import type { Reference } from '../../store/book/references.ts'
+import { historyColumns, ownColumns } from '../../store/schema/own-columns.ts'
+import { cronTimes } from '../../util/cron.ts'
+import type { Call } from '../command.ts'
+import { oneLine } from '../markdown.ts'
+
+export type Facts = {
+  /** By name. */
+  readonly views: readonly ViewMap[]
+  /** By view and column. */
+  readonly references: readonly ExportedReference[]
+  /** The zone of the times that people think in. */
+  readonly timeZone: string
+  /** After how many minutes a stream is late; null: it is not read by a schedule. */
+  lateAfterMinutes(stream: string): number | null
+  /** How a BI tool connects, without a password (P9). */
+  readonly address: URL
+}
+type ExportedReference = Pick<Reference, 'from' | 'column' | 'to' | 'key'>
+
+/** Contents by the path of the file. */
+export type Files = Readonly<Record<string, string | Uint8Array>>
+
+export function factsOf(
+  { environment, catalogue }: Pick<Call, 'environment' | 'catalogue'>,
+  { views, references, address }: Pick<Facts, 'views' | 'references' | 'address'>,
+): Facts {
+  const config = loadStatusConfig(environment)
+  const reader = new URL(address)
+  reader.password = ''
+  if (config.biRole !== null) reader.username = encodeURIComponent(config.biRole)
+  const place = ({ from, column }: ExportedReference) => `${from}.${column}`
+  return {
+    views: views.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    references: references.toSorted((a, b) => (place(a) < place(b) ? -1 : 1)),
+    timeZone: config.sourceTimezone,
+    lateAfterMinutes(name) {
+      const stream = catalogue.find((one) => one.name === name)
+      if (!stream) return null
+      return Math.ceil((longestGapMs(scheduleOf(config, stream)) + config.staleAfterMs) / 60_000)
+    },
+    address: reader,
+  }
+}
+
+/** Between two times of a schedule, counted from a fixed moment, so that it is the same every day. */
+function longestGapMs(schedule: Schedule): number {
+  if ('everyMs' in schedule) return schedule.everyMs
+  let longest = 0
+  let [at, next] = [0, Date.UTC(2024, 0, 1)]
+  for (let count = 0; count < 400; count++) {
+    ;[at, next] = [next, cronTimes(schedule.cron, next).nextMs]
+    longest = Math.max(longest, next - at)
+  }
+  return longest
+}
+
+const ownMeanings = new Map([...ownColumns, ...historyColumns].map(({ name, meaning }) => [name, meaning]))
+
+/** In one line. */
+export function describeColumn({ name, field, description = null }: ColumnMap): string {
+  if (field === null) return ownMeanings.get(name) ?? ''
+  return [description && oneLine(description).replace(/[.;]$/, ''), `field ${oneLine(field)}`]
+    .filter(Boolean)
+    .join('; ')
+}
+
+export const isTime = ({ type }: ColumnMap): boolean => type === 'timestamp with time zone'
+
+/** Columns of the upstream that hold a time, in the zone that people think in, beside the column itself. */
+export const localName = (view: ViewMap, { name }: ColumnMap): string => {
+  const wanted = `${name}_local`
+  return view.columns.some((other) => other.name === wanted) ? `_${wanted}` : wanted
+}
