@@ -334,9 +334,9 @@ async function openMirrorDatabase(options: Parameters<typeof openContext>[0]): P
   const { config, log, migrates = true } = options
   const database = await openDatabase({ ...options, url: config.databaseUrl })
   try {
-    const { biRole, biSchemas } = config
+    const { biRole, biSchemas, sourceTimezone } = config
     const streams = catalogueOf(config.added)
-    if (migrates) await migrateDatabase({ database, streams, biRole, biSchemas, log })
+    if (migrates) await migrateDatabase({ database, streams, biRole, biSchemas, sourceTimezone, log })
     else await expectMigrated(database)
     if (migrates)
       await claimSources(database.pool, sourcesOf(config)).catch((error) => {

@@ -38,7 +38,7 @@ async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, stdout, stderr } = call
   expectNoWords('migrate', call)
   const config = loadMirrorConfig(environment)
-  const { biRole, biSchemas, ownerRole } = config
+  const { biRole, biSchemas, sourceTimezone, ownerRole } = config
   for (const setting of readSettings(environment)().settings)
     if (setting.lacks === 'OWNER_ROLE') stderr.say(`${setting.name} ${remarkOn(setting)}.`)
   await using administrator =
@@ -47,12 +47,12 @@ async function run(call: Call): Promise<ExitCode> {
   if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
   // An administrator may set all limits of BI_ROLE.
   const applied = await migrateDatabase({
-    ...{ database, streams: call.catalogue, biSchemas, log },
+    ...{ database, streams: call.catalogue, biSchemas, sourceTimezone, log },
     biRole: administrator ? null : biRole,
   })
   const described = await makeDescribedTables(call, database)
   if (config.workerRole !== null) await handOver(database.pool, config.workerRole)
-  await administrator?.grantReading({ biRole, biSchemas })
+  await administrator?.grantReading({ biRole, biSchemas, sourceTimezone })
   const { address } = database
   const done = applied === 0 ? ' is up to date.' : `: ${plural(applied, 'migration')} applied.`
   if (values.json) stdout.json({ database: address, applied, described })

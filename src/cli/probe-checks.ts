@@ -179,8 +179,8 @@ const roleChecks = ({ role, is_superuser, owns_record }: Found): readonly Check[
     : []
 }
 
-async function limitChecks(pool: Pool, role: string): Promise<readonly Check[]> {
-  const lacking = await lackingLimits(pool, role)
+async function limitChecks(pool: Pool, role: string, zone: string): Promise<readonly Check[]> {
+  const lacking = await lackingLimits(pool, role, zone)
   const name = 'postgres BI role'
   if (lacking.length === 0) return [good(name, `${role} has limits on time, space and connections`)]
   return lacking.map(({ risk, statement }) =>
@@ -221,7 +221,9 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
       good('postgres', what),
       good('postgres time zone', `${found.time_zone}; any is fine`),
       ...roleChecks(found),
-      ...(config.biRole !== null && found.has_limits ? await limitChecks(database.pool, config.biRole) : []),
+      ...(config.biRole !== null && found.has_limits
+        ? await limitChecks(database.pool, config.biRole, config.sourceTimezone)
+        : []),
       await sessionsCheck(database, config),
       ...(found.has_source ? await sourceChecks(database.pool, config) : []),
     ]

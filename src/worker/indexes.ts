@@ -5,7 +5,8 @@ import type { Config } from '../config/load.ts'
 import { mirroredStreams } from '../configured.ts'
 import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { makeIndexes, readLoaded } from '../store/book/indexes.ts'
+import { type IndexChoice, makeIndexes, readLoaded } from '../store/book/indexes.ts'
+import { meaningOf } from '../streams/dictionary.ts'
 
 const lookMs = 60_000
 const againMs = 600_000
@@ -18,14 +19,18 @@ export async function keepIndexes(
   { database: { pool }, catalogue }: Pick<SyncContext, 'database' | 'catalogue'>,
 ): Promise<void> {
   const mirrored = mirroredStreams(config, catalogue)
-  const options = { pool, mirrored, forReports: config.indexes === 'auto', choose: () => null, signal, log }
-  let [done, doneMs] = ['', 0]
+  const choose: IndexChoice = (stream, column) => {
+    const meaning = meaningOf(config.dictionary.now(), { name: stream }, column)
+    return meaning?.index ?? (meaning?.refersTo ? true : null)
+  }
+  const options = { pool, mirrored, forReports: config.indexes === 'auto', choose, signal, log }
+  let [done, doneMs, said] = ['', 0, config.dictionary.now()]
   const look = async (): Promise<number> => {
     const loaded = await readLoaded(pool, mirrored)
-    const nowMs = performance.now()
-    if (loaded === done && nowMs - doneMs < confirmMs) return lookMs
+    const [nowMs, saying] = [performance.now(), config.dictionary.now()]
+    if (loaded === done && saying === said && nowMs - doneMs < confirmMs) return lookMs
     if ((await makeIndexes(options)) === null) return againMs
-    ;[done, doneMs] = [loaded, nowMs]
+    ;[done, doneMs, said] = [loaded, nowMs, saying]
     return lookMs
   }
   while (!signal.aborted) {

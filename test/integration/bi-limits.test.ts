@@ -29,7 +29,7 @@ describe.skipIf(!hasPostgres)('the role of the analysts', () => {
   })
 
   /** Brings the database up to date as this role, and returns what it warned of. */
-  async function migrate(url = database.url): Promise<readonly string[]> {
+  async function migrate(url = database.url, sourceTimezone = 'UTC'): Promise<readonly string[]> {
     const stream = new PassThrough()
     const lines: string[] = []
     stream.on('data', (line) => lines.push(String(line)))
@@ -37,7 +37,7 @@ describe.skipIf(!hasPostgres)('the role of the analysts', () => {
     try {
       await migrateDatabase({
         database: opened,
-        streams,
+        ...{ streams, sourceTimezone },
         biRole: bi(),
         log: openLog({ level: 'warn', stream }),
       })
@@ -72,6 +72,21 @@ describe.skipIf(!hasPostgres)('the role of the analysts', () => {
     'select lo_create(0)',
     'create table public.big as select 1',
   ]
+
+  it('takes days from SOURCE_TIMEZONE, also when that changes, until somebody sets another zone (P20)', async () => {
+    const zone = () => asBi(async (client) => (await client.query('show timezone')).rows[0].TimeZone)
+    const settled = async (sourceTimezone: string) => {
+      expect(await migrate(database.url, sourceTimezone)).toEqual([])
+      return await zone()
+    }
+    const ofServer = await settled('UTC')
+    expect(await settled('Europe/Oslo')).toBe('Europe/Oslo')
+    expect(await settled('Asia/Tokyo')).toBe('Asia/Tokyo')
+    await run(`alter role ${bi()} in database ${database.name} set timezone = 'Europe/Lisbon'`)
+    expect(await settled('Europe/Oslo')).toBe('Europe/Lisbon')
+    await run(`alter role ${bi()} in database ${database.name} reset timezone`)
+    expect(await settled('Asia/Tokyo')).toBe(ofServer)
+  })
 
   it('cannot fill the disk, take all connections or run for ever, where Tidemark may see to that', async () => {
     expect(await migrate()).toEqual([])

@@ -85,7 +85,7 @@ describe.skipIf(!hasPostgres)('the history of a stream that has row versions', (
     const prepare = () =>
       withConnection(database.pool, async (client) => {
         const table = await readTableSchema(client, stream)
-        return table && (await prepareHistory(client, table, { runId: '0', log: quietLog }))
+        return table && (await prepareHistory(client, table, { runId: '0', timeZone: 'UTC', log: quietLog }))
       })
     // After the first time there is a table already, which lacks what was written without it.
     for (const wanted of [100, 101, 102]) {

@@ -264,6 +264,7 @@ describe.skipIf(!hasPostgres)('a table', () => {
     await write({ Name: 'first' })
     await query('create view public.report as select assignment_id, name from bi.assignment')
     const shown = await columns('bi.assignment')
+    expect(shown.map(({ name }) => name)).toEqual(['assignment_id', 'row_version', 'name', '_synced_at'])
     for (const [field, content] of additions) await write({ Name: 'first', [field]: content })
     const grown = await columns('bi.assignment')
     expect(grown.slice(0, shown.length)).toEqual(shown)
@@ -277,6 +278,17 @@ describe.skipIf(!hasPostgres)('a table', () => {
     )
     expect(await query('select * from public.report')).toEqual([{ assignment_id: '1', name: 'first' }])
     await query('drop view public.report')
+  })
+
+  it('keeps the order of a view that showed only the key when somebody has built on it', async () => {
+    await query('create view public.early as select assignment_id from bi.assignment')
+    await write({ Name: 'x' })
+    expect((await columns('bi.assignment')).slice(0, 2).map(({ name }) => name)).toEqual([
+      'assignment_id',
+      '_synced_at',
+    ])
+    expect(await query('select * from public.early')).toEqual([{ assignment_id: '1' }])
+    await query('drop view public.early')
   })
 
   it('goes on when somebody has put another view in the place of ours', async () => {

@@ -52,6 +52,36 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
     expect(Number(van.latitude)).toBe(60.5)
   })
 
+  it('shows each local day of a vehicle, also after a column has become wider', async () => {
+    const zoned = storeOf(database, { sourceTimezone: 'Europe/Oslo' })
+    const at = (LastPositionTime: string, Latitude: number, Odometer: number) =>
+      writeAll(
+        zoned,
+        'tracker_object',
+        trackers({ TrackerObjectId: 1, Latitude, Longitude: 10.5, LastPositionTime, Odometer }),
+      )
+    const days = () =>
+      query(`select day::text, distance_km::float8 as km, odometer_distance::float8 as odometer, positions::int,
+        to_char(first_moved_at at time zone 'Europe/Oslo', 'HH24:MI') as first, to_char(last_moved_at at time zone 'Europe/Oslo', 'HH24:MI') as last
+        from bi.tracker_object_day where tracker_object_id = 1 order by day`)
+    await at('2026-10-01T08:00:00Z', 60, 1000)
+    await at('2026-10-01T09:00:00Z', 60.1, 1012)
+    await at('2026-10-01T09:30:00Z', 60.10001, 1012)
+    await at('2026-10-01T21:50:00Z', 60.2, 1024)
+    await at('2026-10-01T22:10:00Z', 60.3, 1036)
+    const wanted = [
+      { day: '2026-10-01', km: 22.2, odometer: 24, positions: 4, first: '11:00', last: '23:50' },
+      { day: '2026-10-02', km: 11.1, odometer: 12, positions: 1, first: '00:10', last: '00:10' },
+    ]
+    expect(await days()).toEqual(wanted)
+    await at('2026-10-02T22:10:00Z', 60.3, 1036.5)
+    await writeAll(zoned, 'tracker_object', trackers({ TrackerObjectId: 2 }))
+    expect(await days()).toEqual([
+      ...wanted,
+      { day: '2026-10-03', km: null, odometer: 0.5, positions: 1, first: null, last: null },
+    ])
+  })
+
   it('tells when one was gone, and when it came back (P7)', async () => {
     await using simulator = await startSimulator({ trackers: 250 })
     await using context = await openTestContext(database, simulator)

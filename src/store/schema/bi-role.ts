@@ -11,18 +11,20 @@ export type BiRole = {
   /** Null: there is none. */
   readonly biRole: string | null
   readonly biSchemas?: readonly string[]
+  /** In which its sessions think, unless somebody sets another for it. */
+  readonly sourceTimezone?: string
 }
 
 /** Makes no roles. */
 export async function grantReading(
   client: ClientBase,
-  { biRole: role, biSchemas: schemas = ['bi', 'mirror'] }: BiRole,
+  { biRole: role, biSchemas: schemas = ['bi', 'mirror'], sourceTimezone = 'UTC' }: BiRole,
   log: Logger,
 ): Promise<void> {
   if (role === null) return
   await expectRole(client, role)
   await grantOnce(client, { role, schemas })
-  const lacking = await limitRole(client, role)
+  const lacking = await limitRole(client, role, sourceTimezone)
   if (lacking.length > 0)
     log.warn(
       { statements: lacking.map(({ statement }) => statement) },
@@ -52,7 +54,13 @@ const settings = [
   ['temp_file_limit', '5GB', 'may fill the disk with what its queries sort'],
 ] as const
 
-const limitNames = [...settings.map(([name]) => name), 'connection limit', 'temporary', 'create', 'execute']
+/** Days begin at midnight there. Where nobody named a zone, that of the server stays. */
+const settingsFor = (zone: string): readonly (readonly [string, string, string])[] =>
+  zone === 'UTC'
+    ? settings
+    : [...settings, ['timezone', zone, `takes days from the time zone of the server instead of ${zone}`]]
+
+const limitNames = ['connection limit', 'temporary', 'create', 'execute']
 
 /** In SQL, of the role $1: those of Postgres’ own limits that neither it nor everybody in this database has. What `public` may do, it may. */
 const lackingSql = `
@@ -64,13 +72,17 @@ const lackingSql = `
     union all
     select 'execute', coalesce(proacl, acldefault('f', proowner)) from pg_proc where oid = 'pg_catalog.lo_from_bytea(oid, bytea)'::regprocedure
   )
-  select name, risk, format('alter role %I in database %I set %s = %L', $1::text, current_database(), name, value) as statement
+  select wanted.name, risk, format('alter role %I in database %I set %s = %L', $1::text, current_database(), wanted.name, wanted.value) as statement
   from known, unnest($2::text[], $3::text[], $4::text[]) as wanted (name, value, risk)
-  where not exists (
-    select from pg_db_role_setting cross join unnest(setconfig) as setting
-    where setrole = known.oid and setdatabase in (0, (select oid from pg_database where datname = current_database()))
-      and split_part(setting, '=', 1) = name
-  )
+  left join tidemark.role_limit as made on made.role = $1 and made.name = wanted.name
+  cross join lateral (
+    select max(split_part(setting, '=', 2)) as now from pg_db_role_setting cross join unnest(setconfig) as setting
+    where (setrole = known.oid or (setrole = 0 and wanted.name = 'timezone'))
+      and setdatabase in (0, (select oid from pg_database where datname = current_database()))
+      and lower(split_part(setting, '=', 1)) = wanted.name
+  ) as found
+  -- A zone that Tidemark set, and nobody else since then, follows the settings.
+  where case when made.role is null then found.now is null else made.value <> wanted.value and found.now = made.value end
   union all
   select 'connection limit', 'may take all connections',
     format('alter role %I connection limit %s', $1, greatest(10, current_setting('max_connections')::int / 4))
@@ -87,29 +99,36 @@ const lackingSql = `
   where exists (select from aclexplode(acl) where grantee = 0 and lower(privilege_type) = name)`
 
 /** The limits that the role lacks and that were never set. */
-export async function lackingLimits(client: Queryable, role: string): Promise<readonly Lacking[]> {
-  const [names, values, risks] = [0, 1, 2].map((part) => settings.map((setting) => setting[part]))
+export async function lackingLimits(
+  client: Queryable,
+  role: string,
+  zone: string,
+): Promise<readonly Lacking[]> {
+  const [names, values, risks] = [0, 1, 2].map((part) => settingsFor(zone).map((setting) => setting[part]))
   const { rows } = await client.query<Lacking>(
     `select * from (${lackingSql}) as lacking
-     where not exists (select from tidemark.role_limit as known where known.role = $1 and known.name = lacking.name)`,
+     where name = any ($2) or not exists (select from tidemark.role_limit as made where made.role = $1 and made.name = lacking.name)`,
     [role, names, values, risks],
   )
   return rows
 }
 
 /** Sets what this role may set. Returns what is left. */
-async function limitRole(client: ClientBase, role: string): Promise<readonly Lacking[]> {
-  const lacking = await lackingLimits(client, role)
+async function limitRole(client: ClientBase, role: string, zone: string): Promise<readonly Lacking[]> {
+  const lacking = await lackingLimits(client, role, zone)
   for (const { statement } of lacking)
     await client.query(statement).catch((error) => {
       if (!(error instanceof pg.DatabaseError && error.code === '42501')) throw error
     })
   // Where nothing is allowed, Postgres only says so in a notice. A limit that somebody else has set may be taken back by them, too.
-  const left = await lackingLimits(client, role)
-  const there = limitNames.filter((name) => !left.some((one) => one.name === name))
+  const left = await lackingLimits(client, role, zone)
+  const names = [...settingsFor(zone).map(([name]) => name), ...limitNames]
+  const there = names.filter((name) => !left.some((one) => one.name === name))
   await client.query(
-    'insert into tidemark.role_limit (role, name) select $1, unnest($2::text[]) on conflict do nothing',
-    [role, there],
+    `insert into tidemark.role_limit as made (role, name, value)
+     select $1, name, case name when 'timezone' then $3 end from unnest($2::text[]) as name
+     on conflict (role, name) do update set value = excluded.value where made.value is distinct from excluded.value`,
+    [role, there, zone],
   )
   return left
 }

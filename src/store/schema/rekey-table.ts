@@ -14,7 +14,7 @@ import { foldName, keyColumnName, keyComment, printable } from './column-names.t
 import type { KeyColumn } from './create-table.ts'
 import { growTable } from './grow-table.ts'
 import { type Column, partIndexSql, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
-import { historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
+import { hideVehicleDays, historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
 
 /** Whether the first rows can be rows of the table. */
 export const suitsKey = (
@@ -175,6 +175,7 @@ async function moveKey(client: ClientBase, changed: Changed, log: Logger): Promi
     const kept = columns.filter((column) => history.columns.includes(column.name))
     if (keySql) await client.query(`update ${history.table} as mine set ${after} = ${keySql(kept)}`)
     await client.query(`create index on ${history.table} (${after}, _observed_at)`)
+    await hideVehicleDays(client, historyViewOf(stream))
     await showColumns(client, historyViewOf(stream), [name], log)
     await showAsOf(client, stream, name, log)
   }

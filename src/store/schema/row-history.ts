@@ -10,6 +10,7 @@ import { fieldComment } from './column-names.ts'
 import { hasTable } from './create-table.ts'
 import { commentsOn, definitions, historyColumns } from './own-columns.ts'
 import { historyOf, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
+import { showVehicleDays } from './vehicle-days.ts'
 import { historyViewOf, showColumns } from './views.ts'
 import { forgetMonth, watchHistory } from './watch-history.ts'
 
@@ -51,7 +52,7 @@ const historyMsOf = (stream: TableSchema['stream']): number | null =>
 export async function prepareHistory(
   client: ClientBase,
   tableSchema: TableSchema,
-  { runId, log }: { readonly runId: string; readonly log: Logger },
+  { runId, timeZone, log }: { readonly runId: string; readonly timeZone: string; readonly log: Logger },
 ): Promise<TableSchema> {
   const { stream } = tableSchema
   const keptMs = historyMsOf(stream)
@@ -75,6 +76,7 @@ export async function prepareHistory(
   }
   await inOwnTransaction(client, stream, async () => {
     if (!(await isShownAsOf(client, stream))) await showAsOf(client, stream, made.key.name, log)
+    await showVehicleDays(client, made, timeZone, log)
     await catchUp(client, made)
     if (isDamaged) await actUpon(client, made, runId)
   })

@@ -41,9 +41,25 @@ export async function showColumns(
   columns: readonly string[],
   log: Logger,
 ): Promise<void> {
-  await unlessOthers(client, { log, what: inBi(view), lack: 'does not show new columns' }, () =>
-    refreshView(client, view, columns),
-  )
+  await unlessOthers(client, { log, what: inBi(view), lack: 'does not show new columns' }, async () => {
+    const isBare = (await viewColumns(client, view)).length === 1 + view.ownColumns.length
+    if (isBare && columns.length > 0) await beginAnew(client, view, columns)
+    else await refreshView(client, view, columns)
+  })
+}
+
+/** A view that shows nothing but the key yet gets the fields first, and Tidemark's own columns behind them. */
+async function beginAnew(client: ClientBase, view: View, columns: readonly string[]): Promise<void> {
+  await client.query('savepoint reordering')
+  try {
+    await withoutView(client, view, async () => {}, columns)
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError && error.code === '2BP01')) throw error
+    // Somebody built on it.
+    await client.query('rollback to savepoint reordering')
+    await refreshView(client, view, columns)
+  }
+  await client.query('release savepoint reordering')
 }
 
 export async function unlessOthers(
@@ -95,13 +111,19 @@ async function describeView(client: ClientBase, view: View): Promise<void> {
   await client.query(rows.map(({ statement }) => statement).join(';\n'))
 }
 
-/** Takes the view away for as long as `change` takes, because Postgres changes no type that a view shows. Rights, options and comments stay. */
+/**
+ * Takes the view away for as long as `change` takes, because Postgres changes no type that a view shows. Rights, options and comments stay.
+ * `added`: new columns, which Tidemark's own are to stand behind.
+ */
 export async function withoutView(
   client: ClientBase,
   view: View,
   change: () => Promise<void>,
+  added: readonly string[] = [],
 ): Promise<void> {
-  const columns = await viewColumns(client, view)
+  const shown = await viewColumns(client, view)
+  const columns =
+    added.length > 0 ? [...shown.filter((name) => !view.ownColumns.includes(name)), ...added] : shown
   const options = await viewOptions(client, view)
   const lost = await statementsFor(
     client,
@@ -117,6 +139,7 @@ export async function withoutView(
      from pg_description left join pg_attribute on attrelid = objoid and attnum = objsubid and objsubid > 0
      where classoid = 'pg_class'::regclass and objoid = to_regclass($1)`,
   )
+  await hideVehicleDays(client, view)
   await client.query(`drop view if exists ${inBi(view)} restrict`)
   await change()
   if (columns.length === 0) return
@@ -128,6 +151,14 @@ export async function withoutView(
      from pg_class, aclexplode(relacl) where oid = to_regclass($1) and grantee <> relowner`,
   )
   for (const statement of [...givenByDefault, ...lost]) await client.query(statement)
+}
+
+export const vehicleDays = 'bi.tracker_object_day'
+
+/** The view over a history is made again when the next run opens the table. */
+export async function hideVehicleDays(client: ClientBase, history: Pick<View, 'name'>): Promise<void> {
+  if (history.name === 'tracker_object_history')
+    await client.query(`drop view if exists ${vehicleDays} restrict`)
 }
 
 const granteeSql = `case when grantee = 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end`
