@@ -14,23 +14,32 @@ import { mirroredStreams, openConfiguredUpstream } from '../configured.ts'
 import type { Logger } from '../log.ts'
 import { openDescriptions } from '../openapi/descriptions.ts'
 import { type BiRole, grantReading } from '../store/schema/bi-role.ts'
-import { migrateDatabase } from '../store/schema/migrate.ts'
+import { dueMigrations, migrateDatabase } from '../store/schema/migrate.ts'
+import { type Lock, planMigrations } from '../store/schema/migration-plan.ts'
 import { handOver, prepareRoles, takeOver } from '../store/schema/roles.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { withConnection } from '../store/server/session.ts'
 import { remarkOn } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
-import { plural } from '../util/text.ts'
-import { type Call, type Command, json } from './command.ts'
+import { count, plural } from '../util/text.ts'
+import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
+import { alignedTable } from './output.ts'
 import { expectNoWords } from './parse.ts'
 
 export const migrate: Command = {
   name: 'migrate',
   summary: 'create or update the tables of Tidemark in the database',
-  usage: '[--json]',
-  options: { json },
-  examples: ['tidemark migrate', 'DATABASE_URL=postgres://owner@db/mirror tidemark migrate'],
+  usage: '[--plan] [--json]',
+  options: {
+    plan: flag('change nothing: print which migrations are due, and what would wait for them'),
+    json,
+  },
+  examples: [
+    'tidemark migrate',
+    'tidemark migrate --plan',
+    'DATABASE_URL=postgres://owner@db/mirror tidemark migrate',
+  ],
   run,
 }
 
@@ -38,6 +47,7 @@ async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, stdout, stderr } = call
   expectNoWords('migrate', call)
   const config = loadMirrorConfig(environment)
+  if (values.plan) return await showPlan(call, config)
   const { biRole, biSchemas, sourceTimezone, ownerRole } = config
   for (const setting of readSettings(environment)().settings)
     if (setting.lacks === 'OWNER_ROLE') stderr.say(`${setting.name} ${remarkOn(setting)}.`)
@@ -59,6 +69,40 @@ async function run(call: Call): Promise<ExitCode> {
   else stdout.say(`${address}${done}`)
   if (described.length > 0 && !values.json)
     stdout.say(`The upstream describes ${described.join(', ')}: their tables and views have all columns.`)
+  return exitCodes.done
+}
+
+const whatWaits: Readonly<Record<Lock, string>> = {
+  'access exclusive': 'reads and writes',
+  'share row exclusive': 'writes',
+  share: 'writes',
+  'share update exclusive': 'other changes of the table',
+  'row exclusive': 'nothing',
+}
+
+/** As the role that is in DATABASE_URL. */
+async function showPlan({ log, values, stdout }: Call, { databaseUrl }: MirrorConfig): Promise<ExitCode> {
+  await using database = await openDatabase({ url: databaseUrl, log })
+  const plan = await withConnection(database.pool, async (client) =>
+    planMigrations(client, await dueMigrations(client)),
+  )
+  const { address } = database
+  const due = new Set(plan.map(({ migration }) => migration))
+  if (values.json) stdout.json({ database: address, due: [...due], statements: plan })
+  else if (due.size === 0) stdout.say(`${address} is up to date: no migration is due.`)
+  else {
+    stdout.say(
+      `${address}: ${plural(due.size, 'migration')} due. They run in one transaction, which keeps each lock to its end.`,
+    )
+    const rows = plan.flatMap(({ migration, statement, locks }) =>
+      locks.map(({ table, lock, rows }) => [
+        ...[migration.slice(0, 4), lock, table, rows === null ? '' : count(rows), whatWaits[lock], statement],
+      ]),
+    )
+    if (rows.length > 0)
+      stdout.say(alignedTable(['NO.', 'LOCK', 'TABLE', 'ROWS', 'MUST WAIT', 'STATEMENT'], rows))
+    else stdout.say('None of them locks a table that is there.')
+  }
   return exitCodes.done
 }
 

@@ -172,7 +172,7 @@ describe('names', () => {
   it('in capitals are settings, or listed here', () => {
     const others = [
       ...['NAME', 'TZ', 'CI', 'TEST_DATABASE_URL', 'TEST_REDIS_URL', 'POSTGRES_PASSWORD', 'POSTGRES_PORT'],
-      ...['REVISION', 'PGHOST', 'PGPORT', 'PGDATABASE', 'PGUSER', 'PGPASSWORD'],
+      ...['VERSION', 'REVISION', 'PGHOST', 'PGPORT', 'PGDATABASE', 'PGUSER', 'PGPASSWORD'],
       ...['SOAK_MINUTES', 'SOAK_BACKEND', 'SOAK_SEED', 'WORLDS', 'SEED', 'FRESHNESS_WORLDS'],
       ...['CARDS_WORLDS', 'CARDS_ASSIGNMENTS', 'CARDS_LENGTHS'],
       ...['COPY', 'HTTP', 'POST', 'UID', 'UTC', 'CET', 'NO_COLOR'],

@@ -1,6 +1,7 @@
 // Brings a database to the schema of this program: the fixed tables, the tables of the changes streams, and what BI may
 // read. Any number of programs may do it at once; a failure must stop the program.
 
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { drizzle } from 'drizzle-orm/node-postgres'
@@ -126,6 +127,21 @@ async function compareMigrations(client: ClientBase) {
       'A newer Tidemark than this one has migrated the database. Run that version, or a newer one.',
     )
   return { known, before }
+}
+
+export type DueMigration = { readonly name: string; readonly statements: readonly string[] }
+
+/** In the order in which they would run. Changes nothing. */
+export async function dueMigrations(client: ClientBase): Promise<readonly DueMigration[]> {
+  const { known, before } = await compareMigrations(client)
+  const journal: { entries: { when: number; tag: string }[] } = JSON.parse(
+    readFileSync(`${migrationsFolder}/meta/_journal.json`, 'utf8'),
+  )
+  const names = new Map(journal.entries.map(({ when, tag }) => [when, tag]))
+  return known.slice(before.length).map(({ folderMillis, sql }) => ({
+    name: names.get(folderMillis) ?? '',
+    statements: sql,
+  }))
 }
 
 async function applyMigrations(client: PoolClient): Promise<number> {
