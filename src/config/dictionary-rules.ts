@@ -115,6 +115,7 @@ function whyNeeded(
       : 'is, or is part of, the key'
   if (isIn(version === null && stream.kind === 'changes' ? stream.versionFields : [version ?? '']))
     return 'holds the row version'
+  if (stream.name === 'webhook_subscription') return 'is one by which the worker knows its own subscription'
   if (isIn(['SysDeleted'])) return 'says whether the record is deleted'
   if (stream.kind === 'related' && stream.belongsTo === 'one' && isIn(['AssignmentId']))
     return 'says which assignment the record belongs to'

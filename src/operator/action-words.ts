@@ -23,6 +23,8 @@ export const actionWords: Readonly<Record<string, string>> = {
   lockedOut: 'gave too many wrong tokens at',
   download: 'downloaded',
   api: 'wrote to the upstream:',
+  privacy: 'put in force what is private of',
+  erase: 'erased from',
   sql: 'looked into the mirror with',
   forget: 'removed old lines of this record; the last had the hash',
 }

@@ -182,6 +182,7 @@ function privateAnswers(
     if (known) return known
     const own = rulesBy.get(resource) ?? noRules
     const hiding = openHiding({
+      hidesOwn: own.size > 0,
       other,
       of: (name) => hideBy(own.get(foldField(name)), maskKey),
       inside: remembered((name) => {

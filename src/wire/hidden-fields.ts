@@ -20,6 +20,8 @@ import {
 export type Hide = ((value: Buffer) => string) | null
 /** Which fields are hidden in an object. */
 type Rules = {
+  /** Whether any is, apart from those of objects inside. */
+  readonly hidesOwn: boolean
   /** Undefined: the field stays as it is. */
   of(name: string): Hide | undefined
   /** Those of the objects that stand under a name. */
@@ -48,6 +50,7 @@ type Walk = {
 
 /** `isList`: an object around a list is no record itself. Null: it is not JSON. */
 export function hideFields(bytes: Buffer, hiding: Hiding, isList: boolean): Buffer | null {
+  if (!hiding.hidesOwn && !hasNested(bytes)) return bytes
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
   const walk: Walk = { bytes, view, places: [], texts: [] }
   const first = skipSpace(bytes, hasByteOrderMark(bytes) ? 3 : 0)
@@ -56,10 +59,21 @@ export function hideFields(bytes: Buffer, hiding: Hiding, isList: boolean): Buff
       ? hideInObject(walk, first, hiding, { depth: 1, isAround: isList })
       : bytes[first] === openBracket
         ? hideInRecords(walk, first, hiding, 1)
-        : bytes[first] === quote
+        : bytes[first] === quote && hiding.hidesOwn
           ? hideWhole(walk, first, hiding)
           : endOfPlain(bytes, first)
   return end === bad || skipSpace(bytes, end) < bytes.length ? null : rewritten(walk)
+}
+
+/** Whether anything may stand inside the records; most have only plain values, and are passed on at once. */
+function hasNested(bytes: Buffer): boolean {
+  for (const open of [openBrace, openBracket])
+    for (let at = bytes.indexOf(open); at >= 0; at = bytes.indexOf(open, at + 1)) {
+      let before = at - 1
+      while (before >= 0 && (bytes[before] as number) <= 0x20) before--
+      if (bytes[before] === colon) return true
+    }
+  return false
 }
 
 const hasByteOrderMark = (bytes: Buffer): boolean =>
@@ -105,8 +119,9 @@ function endOfPlain(bytes: Buffer, at: number): number {
 /** A list of records: what is no object in it is hidden whole. */
 const hideInRecords = (walk: Walk, start: number, hiding: Hiding, depth: number): number =>
   hideInList(walk, start, (at) => {
-    if (walk.bytes[at] === openBrace) return hideInValue(walk, at, hiding, depth + 1)
-    return walk.bytes[at] === firstOfNull ? endOfPlain(walk.bytes, at) : hideWhole(walk, at, hiding)
+    const first = walk.bytes[at]
+    const isKept = !hiding.hidesOwn || first === openBrace || first === firstOfNull
+    return isKept ? hideInValue(walk, at, hiding, depth + 1) : hideWhole(walk, at, hiding)
   })
 
 const firstOfNull = 0x6e

@@ -90,7 +90,7 @@ describe.skipIf(!hasPostgres)('private fields', () => {
   }
 
   it('land nowhere in any kind of run, with any kind of record (P20)', { timeout: 60_000 }, async () => {
-    await using upstream = await startSimulator({ assignments: 60, notes: 5, trackers: 4 })
+    await using upstream = await startSimulator({ assignments: 25, notes: 5, trackers: 4 })
     withCanaries(upstream)
     const raw = (text: string) =>
       upstream.source.appendRaw('assignment', text.replace('VERSION', nextVersion(upstream)))
@@ -128,7 +128,7 @@ describe.skipIf(!hasPostgres)('private fields', () => {
       upstream.faults.clear()
     }
     const stored = await everythingIn(database.pool)
-    expect(stored.length).toBeGreaterThan(50_000)
+    expect(stored.length).toBeGreaterThan(30_000)
     for (const text of [stored, said()]) {
       expect(text).not.toContain(secret)
       expect(text).not.toContain('11:22:33')
@@ -153,7 +153,7 @@ describe.skipIf(!hasPostgres)('private fields', () => {
   it('are cleared of what is stored already, when a rule is put in force that is new (P20)', {
     timeout: 60_000,
   }, async () => {
-    await using upstream = await startSimulator({ assignments: 40, trackers: 3 })
+    await using upstream = await startSimulator({ assignments: 20, trackers: 3 })
     withCanaries(upstream)
     upstream.source.appendRaw('assignment', `{"ContactPhone":"${secret}"}`)
     upstream.source.appendRaw(
@@ -178,7 +178,7 @@ describe.skipIf(!hasPostgres)('private fields', () => {
     const dry = await call(privacy, 'assignment', '--json')
     const [{ changes, stored }] = JSON.parse(dry.stdout).streams
     expect(changes.map((one: { field: string }) => one.field)).toContain('contactphone')
-    expect(stored).toMatchObject({ rows: 41, quarantine: 1 })
+    expect(stored).toMatchObject({ rows: 21, quarantine: 1 })
     for (const stream of ['assignment', 'customer', 'tracker_object'])
       expect((await call(privacy, stream, '--apply', '--reason', 'tried')).code).toBe(0)
     expect(await everythingIn(database.pool)).not.toContain(secret)
@@ -222,6 +222,11 @@ describe.skipIf(!hasPostgres)('private fields', () => {
     expect((await of({ DICTIONARY: '' }).call(sync)).logged).toContain('DICTIONARY says')
     expect((await of({ MASK_KEY: '' }).call(sync)).logged).toContain('MASK_KEY is not set')
     expect(await query("select from mirror.assignment where subject = 'later'")).toEqual([])
+    const body = `${file}.json`
+    writeFileSync(body, '{"AssignmentId":3}')
+    expect((await call(api, 'PUT', '/api/Assignment', '--merge', '--body', body)).logged).toContain(
+      'masked ones',
+    )
     expect((await query('select key from tidemark.notice')).map(({ key }) => key)).toEqual([
       'private_fields:assignment',
     ])
@@ -249,5 +254,10 @@ describe.skipIf(!hasPostgres)('private fields', () => {
     const [row] = await query('select * from mirror.assignment where assignment_id = 3')
     expect(row).toMatchObject({ contact_phone: canaries.ContactPhone, contact_email: canaries.ContactEmail })
     expect(String(row._rescued?.ActualStart ?? row.actual_start)).toContain('1984')
+    // A key that was found in the data, which no dictionary can know.
+    await query("update tidemark.stream set key_field = 'ContactPhone' where name = 'assignment'")
+    say(rules)
+    await call(privacy, 'assignment', '--apply', '--reason', 'again')
+    expect((await call(sync)).logged).toContain('masks ContactPhone, which is its key')
   })
 })

@@ -216,6 +216,22 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...complete, STREAMS: 'tracker_object' })).toContain('TRACKING_BASE_URL')
   })
 
+  it('asks for MASK_KEY before anything is masked by a hash, and takes years for a time (P20)', () => {
+    using directory = mkdtempDisposableSync(join(tmpdir(), 'tidemark-masks-'))
+    const DICTIONARY = join(directory.path, 'dictionary.yml')
+    writeFileSync(DICTIONARY, 'assignment:\n  fields:\n    email: { mask: hash }\n')
+    expect(problemsOf({ ...complete, DICTIONARY })).toContain(
+      'MASK_KEY is not set, and DICTIONARY masks assignment.email',
+    )
+    expect(problemsOf({ ...complete, DICTIONARY, MASK_KEY: 'short' })).toContain('at least 16 characters')
+    const MASK_KEY = 'a secret of sixteen'
+    expect(loadConfig({ ...complete, DICTIONARY, MASK_KEY, FORGET_DELETED: '2y' })).toMatchObject({
+      ...{ maskKey: MASK_KEY, forgetDeletedMs: 730 * 86_400_000 },
+    })
+    expect(redact(MASK_KEY)).toBe('[secret]')
+    expect(problemsOf({ ...complete, FORGET_DELETED: '1h' })).toContain('at least 1 d')
+  })
+
   it('takes "all" for every stream that is configured, without trackers where there is no service for them', () => {
     const namesOf = (environment: Record<string, string>) =>
       streamsIn(loadConfig({ ...complete, ...environment })).map(({ name }) => name)

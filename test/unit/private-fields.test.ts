@@ -118,6 +118,14 @@ describe('private answers', () => {
     expect(hide('/api/Assignment', '"phone 555-0199"')).not.toContain('555')
   })
 
+  it('leave the records of others as they are', () => {
+    for (const text of ['["a text",1,[{"phone":1}],{"phone":1,"name":2}]', '"a text"', '[{"a":"{"}]'])
+      expect(hide('/api/AssignmentNote', text, true)).toBe(text)
+    expect(hide('/api/AssignmentNote', '[{"a": {"Customer":{"name":1}}}]', true)).toBe(
+      '[{"a": {"Customer":{"name":null}}}]',
+    )
+  })
+
   it('keep nothing of what is no JSON', () => {
     for (const text of ['[{"phone":1', '[{"a":1 "phone":2}]', 'phone 1', '{"a":1}{"phone":2}', ''])
       expect(hide('/api/Assignment', text, true)).toBeNull()

@@ -10,11 +10,19 @@ import {
   type PrivateFields,
   type RuleChange,
 } from '../../streams/private-fields.ts'
+import { keyParts } from '../../streams/record.ts'
 import { UsageError } from '../../util/errors.ts'
+import { readKeyField, readVersionField } from '../book/checkpoints.ts'
 import { forgetProblem, noteProblem } from '../book/problems.ts'
 import { changeType } from '../schema/grow-table.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
-import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import {
+  inTransaction,
+  limitLockWaits,
+  type Queryable,
+  retryOnLockTimeout,
+  withConnection,
+} from '../server/session.ts'
 import type { ColumnType } from '../types/table.ts'
 import { distrustedHash } from '../writing/difference-sql.ts'
 import { fenceRuns } from './lease.ts'
@@ -62,10 +70,32 @@ export async function expectRules(
       await noteProblem(client, { key: noticeOf(stream), what }).catch(() => {})
       throw new PrivateFieldsDiffer(`${what} ${whatToDo(stream)}`)
     }
+    await expectUnneeded(client, stream, wanted)
     if (changes.length > 0) await noteRules(client, stream, wanted)
     takeUp(stream)
     if (wanted.length > 0) await forgetProblem(client, noticeOf(stream))
   }
+}
+
+/** The dictionary cannot know a key or a row version that was found in the data. */
+async function expectUnneeded(
+  client: Queryable,
+  stream: string,
+  wanted: readonly NotedRule[],
+): Promise<void> {
+  if (wanted.length === 0) return
+  const [keyField, versionField] = [
+    await readKeyField(client, stream),
+    await readVersionField(client, stream),
+  ]
+  for (const [field, use] of [
+    ...keyParts(keyField ?? '').map((part) => [part, 'key'] as const),
+    [versionField ?? '', 'row version'] as const,
+  ])
+    if (wanted.some((one) => one.field === foldField(field)))
+      throw new PrivateFieldsDiffer(
+        `${stream} is not read: DICTIONARY leaves out or masks ${field}, which is its ${use}. Take that rule out.`,
+      )
 }
 
 const whatToDo = (stream: string): string =>
@@ -75,7 +105,7 @@ function whyNotRead(stream: string, changes: readonly RuleChange[]): string {
   const isKey = changes.every(({ before, after }) => before !== null && before.rule === after?.rule)
   const said = changes.map(
     ({ field, before, after }) =>
-      `${field}: ${after?.rule ?? 'as it is'} (here: ${before?.rule ?? 'as it is'})`,
+      `${field}: ${after?.rule ?? 'as it is'} instead of ${before?.rule ?? 'as it is'}`,
   )
   return isKey
     ? `${stream} is not read: MASK_KEY is another one than its hashes were made with.`
@@ -199,22 +229,33 @@ export const applyRules = (
   { wantedOf, reason }: { readonly wantedOf: WantedRules; readonly reason: string },
 ): Promise<Cleared> =>
   withConnection(pool, (client) =>
-    inTransaction(client, async () => {
-      const isRelated = stream.kind === 'related'
-      await fenceRuns(client, [isRelated ? 'assignment' : stream.name])
-      await client.query('update tidemark.stream set columns_version = columns_version + 1 where name = $1', [
-        stream.name,
-      ])
-      const changes = await waitingChanges(client, stream.name, wantedOf)
-      const cleared = await countPrivate(client, stream, changes)
-      await clear(client, stream, changes)
-      await noteRules(client, stream.name, wantedOf(stream.name))
-      if (isRelated) await readAgain(client, stream)
-      else await readFromBeginning(client, { stream: stream.name, runId: null }, reason)
-      await forgetProblem(client, noticeOf(stream.name))
-      return cleared
-    }),
+    retryOnLockTimeout(client, qualified(stream), 'clear private fields of', () =>
+      inTransaction(client, async () => {
+        await limitLockWaits(client)
+        return await putInForce(client, stream, { wantedOf, reason })
+      }),
+    ),
   )
+
+async function putInForce(
+  client: ClientBase,
+  stream: MirroredStream,
+  { wantedOf, reason }: { readonly wantedOf: WantedRules; readonly reason: string },
+): Promise<Cleared> {
+  const { name } = stream
+  await fenceRuns(client, [stream.kind === 'related' ? 'assignment' : name])
+  await client.query('update tidemark.stream set columns_version = columns_version + 1 where name = $1', [
+    name,
+  ])
+  const changes = await waitingChanges(client, name, wantedOf)
+  const cleared = await countPrivate(client, stream, changes)
+  await clear(client, stream, changes)
+  await noteRules(client, name, wantedOf(name))
+  if (stream.kind === 'related') await readAgain(client, stream)
+  else await readFromBeginning(client, { stream: name, runId: null }, reason)
+  await forgetProblem(client, noticeOf(name))
+  return cleared
+}
 
 async function clear(
   client: ClientBase,
