@@ -12,8 +12,8 @@ export function problemsPage(): string {
     generatedBy('src/problems/stream-problems.ts'),
     `# Problems
 
-A problem is something that needs your attention. The console and \`tidemark status\` show it, \`tidemark_problems{kind}\` counts it, and it is
-sent to a chat if \`ALERT_WEBHOOK_URL\` is set. Each kind links to its runbook.
+A problem is something that needs your attention. The console and \`tidemark status\` show it, \`tidemark_problems{kind}\` counts it, and it [alerts](../guides/alerts.md)
+tell of it. Each kind links to its runbook.
 
 ## Problems that last until their cause is gone
 

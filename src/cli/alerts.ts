@@ -1,35 +1,138 @@
-// `tidemark alerts test`: sends a message to the receiver of alerts, to see that it arrives.
+// `tidemark alerts`: who is told of which problems, a message to see that it arrives, what is muted or acknowledged, and the rules for
+// Prometheus that follow from the targets.
 
 import { loadConfig } from '../config/load.ts'
-import { formatOf } from '../problems/alert-body.ts'
-import { sendTest } from '../problems/alert-loop.ts'
+import { noReceiver } from '../operator/actions.ts'
+import { formOf } from '../problems/alert-body.ts'
+import { silencesOf } from '../problems/alerts.ts'
+import { sendTest } from '../problems/deliver.ts'
+import { type Alerting, alertingOf, ruleInWords } from '../problems/receivers.ts'
+import { measured, targetRules } from '../problems/targets.ts'
+import { readSilences, type Silence } from '../store/book/silences.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, json } from './command.ts'
+import { snakeCased } from '../util/text.ts'
+import { type Call, type Command, json, option, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
-import { fitted } from './output.ts'
-import { expectNoWords, findAction } from './parse.ts'
+import { readMirror } from './mirror.ts'
+import { fitted, fittedTable } from './output.ts'
+import { expectNoWords, findAction, onlyWord } from './parse.ts'
+import { act } from './recorded.ts'
+import { openGathering } from './status.ts'
 
 export const alerts: Command = {
   name: 'alerts',
-  summary: 'send a test message to the receiver of the alerts',
-  usage: 'test [--json]',
-  options: { json },
-  examples: ['tidemark alerts test'],
+  summary: 'show who is told of problems, send a test message, mute alerts, acknowledge a problem',
+  usage:
+    'list | test [receiver] | mute <problem|kind|stream|all> (--for TIME | --until TIME) --reason TEXT | unmute <what> | ack <problem> --reason TEXT | rules [--json]',
+  options: {
+    for: option('TIME', 'mute: for how long, such as 2h; at most 30d'),
+    until: option('TIME', 'mute: when it ends, such as 2026-03-02T18:00Z'),
+    reason: option('TEXT', 'mute, ack: why; it is shown with the problem'),
+    json,
+  },
+  examples: [
+    'tidemark alerts list',
+    'tidemark alerts test',
+    'tidemark alerts mute assignment --for 2h --reason "the upstream is being upgraded"',
+    'tidemark alerts ack stale:assignment --reason "ticket 4711"',
+  ],
   async run(call) {
-    const [word = '', ...rest] = call.positionals
-    expectNoWords('alerts test', { positionals: rest })
-    return await findAction('alerts', { test }, word)(call)
+    const [word = '', ...positionals] = call.positionals
+    return await findAction('alerts', actions, word)({ ...call, positionals })
   },
 }
 
-async function test({ environment, values, signal, stdout }: Call): Promise<ExitCode> {
-  const config = loadConfig(environment)
-  const { alertWebhookUrl: url, alertFormat: format, consoleUrl, runbooksUrl, proxies } = config
-  if (url === null)
-    throw new UsageError('No receiver of alerts is configured. Set ALERT_WEBHOOK_URL to an incoming webhook.')
-  const receiver = { url, proxies, format, consoleUrl, runbooksUrl }
-  const sent = await sendTest(receiver, new Date(), signal)
-  if (values.json) stdout.json({ sent: true, format: formatOf(receiver) })
-  else stdout.say(fitted(sent, stdout))
+const reasonIn = ({ values }: Call) => ({ reason: textOf(values, 'reason') })
+const actions: Readonly<Record<string, (call: Call) => Promise<ExitCode>>> = {
+  list,
+  test,
+  mute: (call) =>
+    act(call, 'muteAlerts', target('mute', call), {
+      ...{ for: textOf(call.values, 'for'), until: textOf(call.values, 'until'), ...reasonIn(call) },
+    }),
+  unmute: (call) => act(call, 'unmuteAlerts', target('unmute', call)),
+  ack: (call) => act(call, 'acknowledgeProblem', target('ack', call), reasonIn(call)),
+  rules,
+}
+
+const target = (verb: string, { positionals }: Call): string =>
+  onlyWord(
+    positionals,
+    `\`tidemark alerts ${verb}\` takes one word: what \`tidemark alerts list\` shows${verb === 'mute' ? ', a kind of problem, a stream, or all' : ''}.`,
+  )
+
+/** A file with mistakes is told here at once. */
+function settings({ environment }: Call): Alerting {
+  const alerting = alertingOf(loadConfig(environment))
+  if (alerting.problem !== null) throw new UsageError(alerting.problem)
+  return alerting
+}
+
+async function test(call: Call): Promise<ExitCode> {
+  const { positionals, values, signal, stdout } = call
+  const { receivers } = settings(call)
+  if (receivers.length === 0) throw new UsageError(noReceiver)
+  const [name, ...more] = positionals
+  const wanted = receivers.filter((one) => name === undefined || one.name === name)
+  if (wanted.length === 0 || more.length > 0)
+    throw new UsageError(
+      `\`tidemark alerts test\` takes one receiver, or none for all: ${receivers.map((one) => one.name).join(', ')}.`,
+    )
+  const texts = await Promise.all(wanted.map((receiver) => sendTest(receiver, new Date(), signal)))
+  const [first] = wanted
+  if (!values.json) stdout.say(fitted(texts.join('\n'), stdout))
+  else stdout.json({ sent: true, format: first && formOf(first), receivers: wanted.map((one) => one.name) })
+  return exitCodes.done
+}
+
+async function list(call: Call): Promise<ExitCode> {
+  expectNoWords('alerts list', call)
+  const { stdout, values } = call
+  const { receivers, rules: all, targets, remarks } = settings(call)
+  const gather = openGathering({ ...call, positionals: [] })
+  return await readMirror(call, async (pool) => {
+    const [{ problems }, silences] = [await gather(pool), await readSilences(pool)]
+    if (values.json)
+      return stdout.json({
+        receivers: receivers.map((receiver) => ({ name: receiver.name, format: formOf(receiver) })),
+        ...{ rules: all.map(snakeCased), targets, remarks, silences: silences.map(snakeCased) },
+        problems: problems.map(({ key, kind, stream, since, what }) => ({ key, kind, stream, since, what })),
+      })
+    const told = receivers.flatMap((receiver) =>
+      all
+        .filter(({ to }) => to.includes(receiver.name))
+        .map((rule) => [receiver.name, formOf(receiver), ruleInWords(rule)]),
+    )
+    const lines = (title: string, header: readonly string[], rows: readonly (readonly string[])[]) =>
+      rows.length === 0 ? [] : [`${title}\n${fittedTable(header, rows, stdout)}`]
+    stdout.say(
+      [
+        ...(told.length === 0 ? [noReceiver] : lines('Who is told', ['RECEIVER', 'FORM', 'OF WHAT'], told)),
+        ...remarks,
+        ...lines('Muted or acknowledged', ['WHAT', 'UNTIL', 'BY', 'WHY'], silences.map(silenceRow)),
+        ...lines(
+          'Problems',
+          ['PROBLEM', 'ALERTS', 'WHAT'],
+          problems.map((one) => [one.key, alertsOf(silencesOf(one, silences)), one.what]),
+        ),
+      ].join('\n\n'),
+    )
+  })
+}
+
+const minute = (moment: Date) => `${moment.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+const silenceRow = ({ target: what, until, by, reason }: Silence): readonly string[] => [
+  ...[what, until === null ? 'it is over or worse' : minute(until), by, reason],
+]
+const alertsOf = ([first]: readonly Silence[]): string =>
+  first === undefined ? 'are sent' : first.until === null ? 'acknowledged' : 'muted'
+
+async function rules(call: Call): Promise<ExitCode> {
+  expectNoWords('alerts rules', call)
+  const { targets } = settings(call)
+  if (Object.keys(targets).length === 0)
+    throw new UsageError('No targets are set. Set ALERTS to a file with targets for some streams.')
+  // JSON is YAML: Prometheus reads it as a file of rules.
+  call.stdout.json(targetRules(measured(targets, call.catalogue)))
   return exitCodes.done
 }

@@ -30,7 +30,7 @@ export const completion: Command = {
 
 /** Second words of verbs that have several. A test compares them with how each verb is used. */
 export const wordsOf: Readonly<Record<string, readonly string[]>> = {
-  alerts: ['test'],
+  alerts: ['list', 'test', 'mute', 'unmute', 'ack', 'rules'],
   completion: ['bash', 'zsh', 'fish'],
   contract: ['history', 'streams'],
   deletions: ['list', 'approve', 'reject', 'undo'],

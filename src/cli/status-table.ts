@@ -10,6 +10,7 @@ import {
   verdictInWords,
 } from '../problems/stream-state.ts'
 import { livingRows, type StreamOverview } from '../store/book/streams.ts'
+import type { KeptTarget, Target } from '../store/book/targets.ts'
 import { estimate, isTold, percent, type ReadingProgress, readingInWords } from '../streams/load-progress.ts'
 import { notSettledBecause, type Settling } from '../streams/settling.ts'
 import { count, shortSpan } from '../util/text.ts'
@@ -20,6 +21,7 @@ export type StatusLine = {
   readonly state: StreamState
   /** A list is settled whenever it is read. */
   readonly settledAt: Date | null
+  readonly targets: readonly (Target & { readonly kept: readonly KeptTarget[] })[]
   /** Null when it is settled. */
   readonly settling: Settling | null
   /** Changed rows of the last five whole minutes; null: nothing was recorded yet. */

@@ -5,10 +5,13 @@ import { loadStatusConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { readProblems } from '../problems/find-problems.ts'
 import { notedPart } from '../problems/parts.ts'
+import { readAlertFile } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { careOf, stateOfStream } from '../problems/stream-state.ts'
+import { keptInWords, measured } from '../problems/targets.ts'
 import { readProgress } from '../store/book/progress.ts'
 import { livingRows, readOverview, type StreamOverview } from '../store/book/streams.ts'
+import { readKeptTargets } from '../store/book/targets.ts'
 import { readMinutes, readWorkers, type WorkerSeen } from '../store/book/watch.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
 import { estimate } from '../streams/load-progress.ts'
@@ -50,8 +53,7 @@ async function run(call: Call): Promise<ExitCode> {
     if (values.json) return stdout.json(statusJson(found))
     for (const line of statusLines(found, stdout)) stdout.write(`${line}\n`)
     // A person who names a stream wants to know more about it.
-    if (call.positionals.length > 0)
-      stdout.say(`\n${found.lines.map(({ overview }) => paragraph(overview)).join('\n\n')}`)
+    if (call.positionals.length > 0) stdout.say(`\n${found.lines.map(paragraph).join('\n\n')}`)
   })
   return values.check && needsSomebody ? worst([code, exitCodes.failed]) : code
 }
@@ -76,11 +78,13 @@ export function openGathering({
     const now = new Date()
     const thisMinute = Math.floor(now.getTime() / minuteMs) * minuteMs
     const span = { from: new Date(thisMinute - rateMinutes * minuteMs), to: new Date(thisMinute) }
-    const [overview, workers, readings, minutes] = await Promise.all([
+    const targets = measured(readAlertFile(config).settings.targets, catalogue)
+    const [overview, workers, readings, minutes, kept] = await Promise.all([
       readOverview(pool, names),
       readWorkers(pool),
       readProgress(pool, names),
       readMinutes(pool, names, { ...span, bucketMs: rateMinutes * minuteMs }),
+      readKeptTargets(pool, targets),
     ])
     const { waits, parts } = troubleOf(workers)
     const problems = await readProblems({
@@ -114,6 +118,12 @@ export function openGathering({
             now,
           ),
           settledAt: settledThrough(stream?.kind, one),
+          targets: targets
+            .filter((target) => target.stream === one.stream)
+            .map((target) => ({
+              ...target,
+              kept: kept.filter(({ stream: of, time }) => of === one.stream && time === target.time),
+            })),
           rowsPerMinute: rows ? (rows.inserted + rows.updated + rows.deleted) / rateMinutes : null,
           load: load ?? null,
         }
@@ -140,7 +150,7 @@ function lastWorker(workers: readonly WorkerSeen[]): Status['worker'] {
 }
 
 /** What the table has no room for. */
-function paragraph(one: StreamOverview): string {
+function paragraph({ overview: one, targets }: StatusLine): string {
   const lines: [string, string | null][] = [
     ['position', one.position === '0' ? null : one.position],
     [
@@ -155,6 +165,13 @@ function paragraph(one: StreamOverview): string {
       'look-back',
       one.lookbackMs === null ? null : `${formatDuration(one.lookbackMs)}: ${one.lookbackReason}`,
     ],
+    ...targets.map(({ time, seconds, kept }): [string, string] => [
+      `target ${time}`,
+      [
+        formatDuration(1000 * seconds),
+        ...kept.map((share) => `over ${share.days} days ${keptInWords(share)}`),
+      ].join(', '),
+    ]),
     ['related records', one.related && relatedLine(one.related)],
     ['late arrivals', some(one.lateArrivals)],
     ['quarantined', some(one.quarantined)],
@@ -236,7 +253,10 @@ function statusJson(found: Status) {
   }
 }
 
-function streamJson({ overview, state, settledAt, rowsPerMinute }: StatusLine, problems: readonly Problem[]) {
+function streamJson(
+  { overview, state, settledAt, rowsPerMinute, targets }: StatusLine,
+  problems: readonly Problem[],
+) {
   const { readThroughAt, settledThroughAt: _, firstReadThroughAt: __, deletionsKnownAt, ...more } = overview
   const { lagMs, lookbackMs, related, rescued, unexplained, ...rest } = more
   return {
@@ -246,8 +266,18 @@ function streamJson({ overview, state, settledAt, rowsPerMinute }: StatusLine, p
     lookback_seconds: lookbackMs === null ? null : lookbackMs / 1000,
     living_rows: livingRows(overview),
     related: related && snakeCased(related),
+    targets: Object.fromEntries(
+      targets.map(({ time, seconds, kept }) => [
+        time,
+        {
+          seconds,
+          ...Object.fromEntries(kept.map(({ days, share }) => [`kept_${days}_days`, share])),
+        },
+      ]),
+    ),
     ...{ misfit_values: rescued, unexplained_differences: unexplained, problems: problems.map(problemJson) },
   }
 }
 
-const problemJson = ({ kind, since, what, whatToDo }: Problem) => snakeCased({ kind, since, what, whatToDo })
+const problemJson = ({ key, kind, since, what, whatToDo }: Problem) =>
+  snakeCased({ key, kind, since, what, whatToDo })

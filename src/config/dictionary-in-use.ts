@@ -1,7 +1,6 @@
 // The dictionary that holds: what the file says with what the variables of single streams and fields say. The file may change while the
 // program runs; one with mistakes changes nothing.
 
-import { statSync } from 'node:fs'
 import {
   type Dictionary,
   foldField,
@@ -9,12 +8,13 @@ import {
   nothingSaidOfField,
   type StreamMeaning,
 } from '../streams/dictionary.ts'
-import { DictionaryError, readDictionary } from './dictionary.ts'
+import { readDictionary } from './dictionary.ts'
 import type { FromVariables } from './dictionary-rules.ts'
 import { type Environment, readVariable } from './environment.ts'
 import { mirrorVariables } from './mirror-variables.ts'
 import type { openReader } from './reader.ts'
 import { upstreamVariables } from './upstream-variables.ts'
+import { FileError, stampOf } from './yaml-file.ts'
 
 type Reader = ReturnType<typeof openReader>
 
@@ -36,7 +36,7 @@ export function openDictionary(environment: Environment, reader: Reader): Dictio
   try {
     held = read()
   } catch (error) {
-    if (!(error instanceof DictionaryError)) throw error
+    if (!(error instanceof FileError)) throw error
     for (const line of error.message.split('\n')) complain(line)
   }
   return {
@@ -50,16 +50,11 @@ export function openDictionary(environment: Environment, reader: Reader): Dictio
         held = read()
         return { problem: null }
       } catch (error) {
-        if (!(error instanceof DictionaryError)) throw error
+        if (!(error instanceof FileError)) throw error
         return { problem: error.message }
       }
     },
   }
-}
-
-function stampOf(file: string | null): string {
-  const found = file === null ? undefined : statSync(file, { throwIfNoEntry: false })
-  return found ? `${found.mtimeMs} ${found.size} ${found.ino}` : ''
 }
 
 /** What is said of single streams and fields without a file. */

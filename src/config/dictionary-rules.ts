@@ -9,9 +9,9 @@ import {
   type StreamMeaning,
 } from '../streams/dictionary.ts'
 import { keyParts } from '../streams/record.ts'
-import { nearest } from '../util/text.ts'
 import type { FieldSettings, StreamSettings } from './dictionary-settings.ts'
 import { keyFieldsIn } from './parsers.ts'
+import { notKnown } from './yaml-file.ts'
 
 /** Tells a mistake of what stands at a path of the file. */
 export type Complain = (path: readonly string[], problem: string) => void
@@ -157,8 +157,3 @@ function fieldMeanings(
 }
 
 const acting = ['mask', 'values', 'timezone', 'index', 'refers_to'] as const
-
-export function notKnown(what: string, name: string, known: readonly string[]): string {
-  const [near] = nearest(name, known)
-  return `no ${what}${near === undefined ? `; known are ${known.join(', ')}` : `: did you mean ${near}?`}`
-}

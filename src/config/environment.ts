@@ -85,7 +85,7 @@ function readText(environment: Environment, name: string, problems: string[]): s
   if (direct && file) problems.push(`${name} and ${name}_FILE are both set: remove one of them`)
   if (direct || !file) return direct || undefined
   try {
-    return readFileSync(file, 'utf8').trim() || undefined
+    return readSecretFile(file) || undefined
   } catch (cause) {
     problems.push(
       `${name}_FILE names ${file}, which cannot be read (${(cause as NodeJS.ErrnoException).code})`,
@@ -93,6 +93,8 @@ function readText(environment: Environment, name: string, problems: string[]): s
     return undefined
   }
 }
+
+export const readSecretFile = (file: string): string => readFileSync(file, 'utf8').trim()
 
 export function readDotEnv(file = '.env'): Environment {
   const text = readDotEnvText(file)

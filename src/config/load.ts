@@ -3,8 +3,9 @@
 import { hkdfSync, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
-import type { AddedStream } from '../streams/catalog.ts'
-import { type Proxies, proxyOf } from '../util/proxies.ts'
+import type { AddedStream, Catalogue } from '../streams/catalog.ts'
+import { noProxies, type Proxies, proxyOf } from '../util/proxies.ts'
+import { type AlertFile, openAlertFile } from './alert-file.ts'
 import { type DictionaryInUse, openDictionary } from './dictionary-in-use.ts'
 import { type Environment, readVariable } from './environment.ts'
 import { mirrorVariables } from './mirror-variables.ts'
@@ -41,6 +42,8 @@ export type Config = MirrorConfig &
   Values<typeof workerVariables> & {
     /** See `scheduleOf`. */
     readonly schedules: PerStream<'SCHEDULE'>
+    /** What the file says that ALERTS names. */
+    readonly alertFile: AlertFile
     /** What is set, for people. */
     readonly settings: SettingsOf
   }
@@ -77,15 +80,24 @@ export function loadStatusConfig(
 ): MirrorConfig &
   Pick<
     Config,
-    'streams' | 'trackingBaseUrl' | 'lookbackMs' | 'staleAfterMs' | 'deletionsFrozenAfterMs' | 'schedules'
+    | 'streams'
+    | 'trackingBaseUrl'
+    | 'lookbackMs'
+    | 'staleAfterMs'
+    | 'deletionsFrozenAfterMs'
+    | 'schedules'
+    | 'alertFile'
   > {
-  const { added, values, perStream, complain, finish } = openReader(environment)
+  const { added, catalogue, values, perStream, complain, finish } = openReader(environment)
   const { STREAMS, TRACKING_BASE_URL, LOOKBACK } = upstreamVariables
-  const { STALE_AFTER, DELETIONS_FROZEN_AFTER } = workerVariables
+  const { STALE_AFTER, DELETIONS_FROZEN_AFTER, ALERTS } = workerVariables
+  // Who is told, and with which secrets, is the business of the workers.
+  const around = { ...namesIn(catalogue), environment: null, proxies: noProxies, allowPlaintext: true }
   const config = {
     ...values(mirrorVariables),
     ...values({ STREAMS, TRACKING_BASE_URL, LOOKBACK, STALE_AFTER, DELETIONS_FROZEN_AFTER }),
     schedules: schedulesFrom(environment, perStream('SCHEDULE'), added),
+    alertFile: openAlertFile(values({ ALERTS }).alerts, around),
   }
   trustAuthorities(config, complain)
   refusePlaintext(config, complain)
@@ -167,8 +179,10 @@ export function loadConfig(environment: Environment): Config {
   const trackingAuthUrl = upstream.trackingAuthUrl ?? upstream.authUrl
   const given = { httpsProxy, httpProxy, allProxy, noProxy }
   const proxies = proxiesFrom(given, addressesOf({ ...upstream, ...worker, trackingAuthUrl }), complain)
+  const mirror = values(mirrorVariables)
+  const { allowPlaintext } = mirror
   const config: Config = Object.freeze({
-    ...values(mirrorVariables),
+    ...mirror,
     ...upstream,
     added,
     proxies,
@@ -178,6 +192,7 @@ export function loadConfig(environment: Environment): Config {
     ...worker,
     schedules: schedulesFrom(environment, perStream('SCHEDULE'), added),
     dictionary: openDictionary(environment, reader),
+    alertFile: openAlertFile(worker.alerts, { ...namesIn(catalogue), environment, proxies, allowPlaintext }),
     settings: readSettings(environment),
   })
   expectMaskKey(config, complain)
@@ -200,6 +215,8 @@ function expectMaskKey(
           `MASK_KEY is not set, and DICTIONARY masks ${stream}.${name} by a hash: set it to a secret of 16 characters or more`,
         )
 }
+
+const namesIn = (catalogue: Catalogue) => ({ streams: catalogue.map(({ name }) => name) })
 
 /** What deliveries of webhooks are signed with: chosen by the operator, or following from WEBHOOK_SECRET. */
 export const signingSecretOf = ({

@@ -130,6 +130,13 @@ export const workerVariables = {
       'how long rows that an operator kept may differ from the list of the upstream before an alert reminds of it',
     ...duration('1d', '1s'),
   },
+  ALERTS: {
+    describe:
+      'file that says who is told of which problems, by chat or by mail, and how old each stream may become; it is read again when it changes',
+    fallback: 'one receiver, `ALERT_WEBHOOK_URL`, is told everything',
+    form: 'path of a YAML file',
+    schema: optionalText,
+  },
   ALERT_WEBHOOK_URL: {
     describe: 'incoming webhook of a Slack, Teams or similar chat that gets alerts',
     fallback: 'no alerts are sent',

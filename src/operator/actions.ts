@@ -29,8 +29,8 @@ export type ActionContext = MirrorContext & {
   readonly sync: SyncContext
   readonly tasks: BackgroundTasks
   readonly pageSize: number
-  /** Says in one line what was sent; null: nobody is told of problems. */
-  readonly sendTestAlert: (() => Promise<string>) | null
+  /** To one receiver, or to all; says in one line what was sent. Null: nobody is told of problems. */
+  readonly sendTestAlert: ((receiver: string | null) => Promise<string>) | null
   /** Ends the sessions of the console, and returns how many there were. */
   readonly endSessions: () => number
 }
@@ -53,6 +53,10 @@ async function sync(context: ActionContext, { target, fields }: Order): Promise<
     isUnderWay: true,
   }
 }
+
+export const noReceiver =
+  'No receiver of alerts is configured. Set ALERT_WEBHOOK_URL to an incoming webhook, or ALERTS to a file with receivers.'
+export const allReceivers = 'alerts'
 
 /** The target of an action that is about all streams. */
 export const everything = 'all'
@@ -127,12 +131,11 @@ async function retryQuarantine(
   })
 }
 
-async function testAlert({ sendTestAlert }: ActionContext): Promise<Outcome> {
-  if (sendTestAlert === null)
-    throw new UsageError('No receiver of alerts is configured. Set ALERT_WEBHOOK_URL to an incoming webhook.')
+async function testAlert({ sendTestAlert }: ActionContext, { target }: Order): Promise<Outcome> {
+  if (sendTestAlert === null) throw new UsageError(noReceiver)
   // The message does not name the address, which is a secret (P9).
-  const text = await sendTestAlert().catch((cause) => {
-    throw new NotNow(messageOf(cause), { cause })
+  const text = await sendTestAlert(target === allReceivers ? null : target).catch((cause) => {
+    throw cause instanceof UsageError ? cause : new NotNow(messageOf(cause), { cause })
   })
   return { text, json: { sent: true } }
 }

@@ -21,6 +21,7 @@ import { blockedJson, shareMissing } from './deletions.ts'
 import { asChangesStream, rowVersionIn } from './positions.ts'
 import { entryIn, expectEntry, selectionOf } from './quarantine.ts'
 import { moveBack, rewindTargetIn } from './rewind.ts'
+import { silenceActions } from './silences.ts'
 
 export type MirrorContext = {
   readonly pool: Pool
@@ -165,6 +166,7 @@ async function dropQuarantine(
 }
 
 export const mirrorActions = {
+  ...silenceActions,
   pause,
   resume,
   acknowledge,

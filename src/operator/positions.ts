@@ -48,7 +48,7 @@ const checkpointIn = (text: string): bigint =>
 
 const isoTime = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/
 
-function timeIn(text: string): Date {
+export function timeIn(text: string): Date {
   const [, day, timeOfDay = '00:00', offset = 'Z'] = isoTime.exec(text.toUpperCase()) ?? []
   const time = new Date(`${day}T${timeOfDay}${offset}`)
   // JavaScript takes the 31st of February for the 3rd of March, so the day is compared with what was typed.

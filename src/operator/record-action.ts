@@ -98,7 +98,7 @@ async function streamOf(
   name: string,
   target: string,
 ): Promise<string | null> {
-  const known = streams.find((one) => one.name === target)
+  const known = streams.find((one) => target.split(':').includes(one.name))
   if (known) return known.name
   const id = parseInt64(target)
   if (id === null) return null

@@ -1,29 +1,32 @@
-// Makes one message about problems that began and problems that are over, in the form that its receiver takes: Slack's, Teams' or plain
-// JSON. Text of the upstream is made harmless: no mentions, no links, no secrets, and never more than fits (P9). Links are made of the
+// Makes one message about problems that began and problems that are over, in the form that its receiver takes: Slack's, Teams',
+// PagerDuty's, plain JSON, or mail. Text of the upstream is made harmless: no mentions, no links, no secrets, and never more than fits (P9). Links are made of the
 // settings alone.
 
+import type { AlertFormat, Way, Webhook } from '../config/alert-file.ts'
 import { redact } from '../log.ts'
 import type { Alert } from '../store/book/problems.ts'
-import type { Proxies } from '../util/proxies.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { isNews, runbookOf } from './stream-problems.ts'
 
-export const alertFormats = ['slack', 'teams', 'json'] as const
-export type AlertFormat = (typeof alertFormats)[number]
-
 /** Who is told, and where what is told can be looked at. */
-export type Receiver = {
-  readonly url: string
-  /** Left out: it is reached directly. */
-  readonly proxies?: Proxies
-  /** Null: the address tells. */
-  readonly format?: AlertFormat | null
+export type Receiver = Way & {
+  /** Left out, like the setting: that of ALERT_WEBHOOK_URL. */
+  readonly name?: string
+  /** Where it is configured. */
+  readonly setting?: string
   /** Where people reach the console; null: messages have no links to it. */
   readonly consoleUrl?: string | null
   /** Where the pages of docs/operations can be read; null: they are named by their path. */
   readonly runbooksUrl?: string | null
 }
-export type News = { readonly begun: readonly Alert[]; readonly over: readonly Alert[]; readonly now: Date }
+export type News = {
+  readonly begun: readonly Alert[]
+  readonly over: readonly Alert[]
+  readonly now: Date
+  /** Nothing happened: somebody wants to see that messages arrive. */
+  readonly isTest?: boolean
+}
+export const testNews = (now: Date): News => ({ begun: [], over: [], now, isTest: true })
 
 const mostAlerts = 10
 const longestText = 500
@@ -31,24 +34,47 @@ const longestText = 500
 /** Receivers on these hosts are Teams, which takes only cards; all others take what Slack takes. */
 const teamsHosts = /(^|\.)(logic\.azure\.(com|us)|api\.powerplatform\.(com|us)|webhook\.office\.com)$/
 
-export const formatOf = ({ url, format = null }: Receiver): AlertFormat =>
+export const formatOf = ({ url, format = null }: Webhook): AlertFormat =>
   format ?? (teamsHosts.test(new URL(url).hostname) ? 'teams' : 'slack')
 
-export function alertBody(receiver: Receiver, news: News): string {
+/** How a receiver is told, in a word. */
+export const formOf = (receiver: Receiver): string => ('mail' in receiver ? 'mail' : formatOf(receiver))
+
+/** What is posted, one after the other: PagerDuty takes each problem by itself. */
+export function bodiesOf(receiver: Receiver & Webhook, news: News): readonly string[] {
   const format = formatOf(receiver)
-  if (format === 'json') return JSON.stringify(forPrograms(receiver, news))
-  const sections = sectionsOf(receiver, news)
-  return JSON.stringify(format === 'teams' ? forTeams(sections) : forSlack(sections))
+  const bodies =
+    format === 'pagerduty'
+      ? forPagerDuty(receiver, news)
+      : format === 'json'
+        ? [forPrograms(receiver, news)]
+        : [(format === 'teams' ? forTeams : forSlack)(sectionsOf(receiver, news))]
+  return bodies.map((body) => JSON.stringify(body))
 }
 
-/** To see that messages arrive. */
-export function testBody(receiver: Receiver, now: Date): string {
-  const text =
-    'This is a test. Problems that last for a minute are told like this: what happened, since when, and what to do.'
-  if (formatOf(receiver) === 'json') return JSON.stringify({ ...envelope(now), test: true, problems: [] })
-  const home = receiver.consoleUrl ? [{ title: 'Console', url: receiver.consoleUrl }] : []
-  const sections = [{ title: 'Tidemark: a test', lines: [{ text, links: home }], more: null }]
-  return JSON.stringify(formatOf(receiver) === 'teams' ? forTeams(sections) : forSlack(sections))
+/** As plain text; the subject is one line. */
+export function mailOf(receiver: Receiver, news: News): { readonly subject: string; readonly text: string } {
+  const sections = sectionsOf(receiver, news)
+  const [first] = sections
+  const what =
+    sections.length === 1 && first?.lines.length === 1 && !news.isTest
+      ? `: ${first.lines[0]?.text ?? ''}`
+      : ''
+  const subject = sections.map(({ title }) => title).join(', ')
+  return {
+    subject: [...`${subject}${what}`].slice(0, 150).join(''),
+    text: sections
+      .map(({ title, lines, more }) =>
+        [
+          title,
+          ...lines.map(({ text, links }) =>
+            [`* ${text}`, ...links.map((link) => `  ${link.title}: ${link.url}`)].join('\n'),
+          ),
+          ...(more ? [`* ${more}`] : []),
+        ].join('\n\n'),
+      )
+      .join('\n\n\n'),
+  }
 }
 
 // ── words and links ──────────────────────────────────────────────────────────────────────────────────────────
@@ -57,7 +83,12 @@ type Link = { readonly title: string; readonly url: string }
 type Line = { readonly text: string; readonly links: readonly Link[] }
 type Section = { readonly title: string; readonly lines: readonly Line[]; readonly more: string | null }
 
-function sectionsOf(receiver: Receiver, { begun, over, now }: News): readonly Section[] {
+const testText =
+  'This is a test. Problems that last for a minute are told like this: what happened, since when, and what to do.'
+
+function sectionsOf(receiver: Receiver, { begun, over, now, isTest }: News): readonly Section[] {
+  const home = receiver.consoleUrl ? [{ title: 'Console', url: receiver.consoleUrl }] : []
+  if (isTest) return [{ title: 'Tidemark: a test', lines: [{ text: testText, links: home }], more: null }]
   const needs = begun.filter(({ kind }) => !isNews(kind))
   const news = begun.filter(({ kind }) => isNews(kind))
   const many = (amount: number, one: string, several: string) =>
@@ -191,10 +222,8 @@ const actionsOf = (links: readonly Link[]) =>
         },
       ]
 
-const envelope = (now: Date) => ({ version: 1, source: 'tidemark', sent_at: now.toISOString() })
-
 /** Described by deploy/alerts/alert.schema.json. */
-function forPrograms(receiver: Receiver, { begun, over, now }: News) {
+function forPrograms(receiver: Receiver, { begun, over, now, isTest = false }: News) {
   const entry = (event: 'began' | 'over') => (alert: Alert) => {
     const links = linksOf(receiver, alert)
     const urlOf = (wanted: string) => links.find(({ title }) => title === wanted)?.url ?? null
@@ -213,13 +242,49 @@ function forPrograms(receiver: Receiver, { begun, over, now }: News) {
       runbook_url: urlOf('Runbook'),
     }
   }
+  const left = (alerts: readonly Alert[]) => Math.max(0, alerts.length - mostAlerts)
   return {
-    ...envelope(now),
-    test: false,
+    ...{ version: 1, source: 'tidemark', sent_at: now.toISOString(), test: isTest },
     problems: [
       ...begun.slice(0, mostAlerts).map(entry('began')),
       ...over.slice(0, mostAlerts).map(entry('over')),
     ],
-    left_out: Math.max(0, begun.length - mostAlerts) + Math.max(0, over.length - mostAlerts),
+    left_out: left(begun) + left(over),
   }
+}
+
+/** Events of its API, version 2. The same problem is the same incident, however often it is sent. */
+function forPagerDuty(receiver: Receiver & Webhook, { begun, over, now, isTest }: News): readonly object[] {
+  const { key: routing_key, consoleUrl } = receiver
+  const event = (event_action: 'trigger' | 'resolve', key: string, more: object = {}) => ({
+    ...{
+      routing_key,
+      event_action,
+      dedup_key: [...`tidemark ${consoleUrl ?? ''} ${key}`].slice(0, 255).join(''),
+      ...more,
+    },
+  })
+  const trigger = (key: string, summary: string, more: object = {}, severity = 'error') =>
+    event('trigger', key, { payload: { summary, severity, source: 'tidemark', ...more }, client: 'Tidemark' })
+  if (isTest)
+    return [trigger('test', testText, { timestamp: now.toISOString() }, 'info'), event('resolve', 'test')]
+  return [
+    ...begun.map((alert) => ({
+      ...trigger(
+        alert.key,
+        clean(alert.what),
+        {
+          ...{
+            timestamp: alert.since.toISOString(),
+            class: alert.kind,
+            component: alert.stream ?? undefined,
+          },
+          custom_details: { what_to_do: clean(alert.whatToDo), runbook: runbookOf(alert.kind) },
+        },
+        isNews(alert.kind) ? 'info' : 'error',
+      ),
+      links: linksOf(receiver, alert).map(({ title, url }) => ({ text: title, href: url })),
+    })),
+    ...over.map(({ key }) => event('resolve', key)),
+  ]
 }

@@ -2,6 +2,7 @@
 // while. Pure.
 
 import type { Alert } from '../store/book/problems.ts'
+import type { Silence } from '../store/book/silences.ts'
 import { backoff, delayAfter } from '../util/backoff.ts'
 import { eventsLastMs, isNews, type Problem } from './stream-problems.ts'
 
@@ -14,20 +15,39 @@ export type AlertPlan = {
   readonly forgotten: readonly string[]
 }
 
-/** No alert is sent for a problem that comes and goes faster than this. */
-const standsMs = 60_000
+/** When a receiver is told of a problem. */
+export type Telling = {
+  /** It lasts for so long before: no alert is sent of what comes and goes. */
+  readonly afterMs: number
+  /** Nothing is sent at the moment, neither that it began nor that it is over. */
+  readonly isHeld: boolean
+}
+type Options = {
+  /** Null: this receiver is not told of it. What it was told before goes on until it is over. */
+  readonly tellingOf?: (problem: Pick<Alert, 'kind' | 'stream'>) => Telling | null
+  /** Nobody is told that it began. That it is over is told all the same. */
+  readonly isSilenced?: (problem: Pick<Alert, 'key' | 'kind' | 'stream'>) => boolean
+}
+
+const atOnce: Telling = { afterMs: 60_000, isHeld: false }
 const goneMs = 120_000
 const forgetUntoldMs = 45_000
 
-export function planAlerts(before: readonly Alert[], problems: readonly Problem[], now: Date): AlertPlan {
+export function planAlerts(
+  before: readonly Alert[],
+  problems: readonly Problem[],
+  now: Date,
+  { tellingOf = () => atOnce, isSilenced = () => false }: Options = {},
+): AlertPlan {
   const agoMs = (moment: Date) => now.getTime() - moment.getTime()
   const seen = new Set(problems.map(({ key }) => key))
   const quiet = new Set(
     problems.flatMap(({ key, quietUntil }) => (quietUntil && quietUntil > now ? [key] : [])),
   )
-  const standing = problems.map((problem) =>
-    stand(before.find(({ key }) => key === problem.key) ?? null, problem, now),
-  )
+  const standing = problems.flatMap((problem) => {
+    const known = before.find(({ key }) => key === problem.key) ?? null
+    return known === null && tellingOf(problem) === null ? [] : [stand(known, problem, now)]
+  })
   const gone = before
     .filter(({ key }) => !seen.has(key))
     .map((alert) => ({ ...alert, goneSince: alert.goneSince ?? now }))
@@ -36,12 +56,16 @@ export function planAlerts(before: readonly Alert[], problems: readonly Problem[
   const kept = gone.filter((alert) => !isForgotten(alert))
   return {
     known: [...standing, ...kept],
-    begun: standing.filter(
-      ({ key, toldAt, since }) => toldAt === null && agoMs(since) >= standsMs && !quiet.has(key),
-    ),
-    over: kept.filter(
-      ({ kind, toldAt, goneSince }) => toldAt !== null && !isNews(kind) && agoMs(goneSince) >= goneMs,
-    ),
+    begun: standing.filter((alert) => {
+      const { key, toldAt, isWorse, since } = alert
+      const telling = tellingOf(alert)
+      const isDue = telling !== null && !telling.isHeld && agoMs(since) >= telling.afterMs
+      return isDue && (toldAt === null || isWorse) && !quiet.has(key) && !isSilenced(alert)
+    }),
+    over: kept.filter((alert) => {
+      const { kind, toldAt, goneSince } = alert
+      return toldAt !== null && !isNews(kind) && agoMs(goneSince) >= goneMs && !tellingOf(alert)?.isHeld
+    }),
     forgotten: gone.filter(isForgotten).map(({ key }) => key),
   }
 }
@@ -59,9 +83,22 @@ const stand = (known: Alert | null, problem: Problem, now: Date): Alert => ({
   since: known?.since ?? now,
   goneSince: null,
   toldAt: known ? known.toldAt : isRest(problem, now) ? now : null,
+  isWorse: known?.isWorse ?? false,
   attempts: known?.attempts ?? 0,
   retryAt: known?.retryAt ?? null,
 })
+
+/** Whether somebody muted or acknowledged a problem. */
+export const isSilencedBy =
+  (silences: readonly Silence[], now: Date) => (problem: Pick<Alert, 'key' | 'kind' | 'stream'>) =>
+    silencesOf(problem, silences).some(({ until }) => until === null || until > now)
+
+/** What was said of a problem: of it alone, of its kind, of its stream, or of everything. */
+export const silencesOf = (
+  { key, kind, stream }: Pick<Alert, 'key' | 'kind' | 'stream'>,
+  silences: readonly Silence[],
+): readonly Silence[] =>
+  silences.filter(({ target }) => [key, `kind:${kind}`, `stream:${stream}`, 'all'].includes(target))
 
 /** When a message that could not be delivered is sent again; never earlier than the receiver asked for, up to the longest. */
 export const retryAfter = (attempts: number, askedForMs: number | null, now: Date): Date =>

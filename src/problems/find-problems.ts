@@ -10,6 +10,7 @@ import type { ServiceName, Stream } from '../streams/catalog.ts'
 import { capitalized, sentence } from '../util/text.ts'
 import { type DescriptionSymptoms, descriptionProblems, recordsDiffer } from './openapi-problems.ts'
 import { type Part, titleOf } from './parts.ts'
+import { readAlertFile } from './receivers.ts'
 import {
   accessLost,
   deletionsBlocked,
@@ -26,6 +27,7 @@ import {
   stale,
   stuck,
 } from './stream-problems.ts'
+import { targetsMissed } from './targets.ts'
 import { beliefsChanged, locallyDamaged, schemaDrift, volatileFields, wentBack } from './upstream-changes.ts'
 
 /** What a worker sees of the parts that its work depends on. */
@@ -35,6 +37,8 @@ export type ProblemRules = {
   readonly isStale: IsStale
   /** DELETIONS_FROZEN_AFTER. */
   readonly frozenAfterMs: number
+  /** Left out: there are no targets. */
+  readonly targetOf?: (stream: string) => Parameters<typeof targetsMissed>[1]
 }
 type Given = {
   readonly symptoms: readonly StreamSymptoms[]
@@ -84,6 +88,7 @@ export function findProblems({
     ...notices.flatMap(noticeProblem),
     ...symptoms.flatMap((one) => [
       ...(isDown(rules.serviceOf(one.stream)) ? [] : [...failing(one), ...stale(one, rules.isStale, now)]),
+      ...(rules.targetOf ? targetsMissed(one, rules.targetOf(one.stream), now) : []),
       ...accessLost(one),
       ...inconclusive(one),
       ...stuck(one),
@@ -119,7 +124,7 @@ const partDown = (part: Part): Problem => {
   const title = titleOf(part)
   const effect =
     part.kind === 'receiver'
-      ? `Nobody is told of problems until ${title} works again.`
+      ? 'Whoever it tells does not hear of problems until it works.'
       : `No stream is read until ${title} works.`
   return problemOf('part_down', null, part.name, {
     since: part.since,
@@ -137,7 +142,7 @@ function serviceDown(part: Part, symptoms: readonly StreamSymptoms[], now: Date)
   const hasNeverWorked = symptoms.length > 0 && symptoms.every(({ lastSuccessAt }) => lastSuccessAt === null)
   const isLong = hasNeverWorked || (since !== null && now.getTime() - since.getTime() > outageMs)
   return problemOf('service_down', null, service, {
-    ...{ since, isLong, seen: part.reason },
+    ...{ since, isLong, size: isLong ? 2 : 1, seen: part.reason },
     what: `The ${service} service of the upstream does not work. Tidemark keeps trying; until it works again, the rows of its streams get older.`,
     whatToDo: hasNeverWorked
       ? 'None of its streams was ever read. See what the service answers, and check its base URL: `tidemark probe`.'
@@ -201,7 +206,7 @@ const tokenRefused = ([service, { since, error }]: readonly [string, LastFailure
 type Options = {
   readonly pool: Parameters<typeof readSymptoms>[0]
   readonly streams: readonly Stream[]
-  readonly config: Pick<Config, 'schedules' | 'staleAfterMs' | 'deletionsFrozenAfterMs'>
+  readonly config: Pick<Config, 'schedules' | 'staleAfterMs' | 'deletionsFrozenAfterMs' | 'alertFile'>
   readonly view: WorkerView
   readonly now: Date
 }
@@ -216,6 +221,7 @@ export async function readProblems({
   now,
 }: Options): Promise<readonly Problem[]> {
   const names = streams.map(({ name }) => name)
+  const { targets } = readAlertFile(config).settings
   return findProblems({
     symptoms: await readSymptoms(pool, names, eventsLastMs),
     descriptions: {
@@ -232,6 +238,7 @@ export async function readProblems({
         )
       },
       frozenAfterMs: config.deletionsFrozenAfterMs,
+      targetOf: (name) => ({ kind: streams.find((stream) => stream.name === name)?.kind, targets }),
     },
     notices: await readNotices(pool),
     now,

@@ -206,7 +206,8 @@ function codeOf(failure: unknown): string {
 const missingTables = /^(?:42P01|3F000)$/
 
 function whatToDo(kind: PartKind, failure: unknown): string {
-  if (kind === 'receiver') return 'Check ALERT_WEBHOOK_URL and the network, then `tidemark alerts test`.'
+  if (kind === 'receiver')
+    return 'Check its settings (ALERT_WEBHOOK_URL, or the file that ALERTS names) and the network, then `tidemark alerts test`.'
   if (kind === 'service') return 'If it takes long, see what the service answers: `tidemark probe`.'
   if (failure !== null && isFull(failure))
     return kind === 'database'

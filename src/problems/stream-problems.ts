@@ -17,6 +17,7 @@ export const problemKinds = [
   'stuck',
   'failing',
   'stale',
+  'target_missed',
   'deletions_blocked',
   'deletions_frozen',
   'quarantine',
@@ -52,6 +53,7 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
     'three or more runs in a row could not read everything, and the position did not move; or three or more reconciles could not list everything',
   failing: 'three or more runs of one kind failed in a row',
   stale: 'a stream should have been read STALE_AFTER ago by its own schedule, and was not',
+  target_missed: 'one of the three times of a stream is older than its target in the file that ALERTS names',
   deletions_blocked:
     'so many rows disappeared at once that Tidemark marks none as deleted before an operator has decided',
   deletions_frozen:
@@ -92,6 +94,8 @@ export type Problem = {
   readonly isLong?: boolean
   /** No alert is sent before this time, because people know of it. */
   readonly quietUntil?: Date | null
+  /** How many rows or records it is about; an acknowledged one that doubles is told again. */
+  readonly size?: number | null
   /** What happened, and what it means for the rows. */
   readonly what: string
   /** What a service that does not work was seen to answer: for people who may see text of the upstream. */
@@ -102,7 +106,7 @@ export type Problem = {
   readonly runbook: string
 }
 
-type Words = Pick<Problem, 'since' | 'isLong' | 'quietUntil' | 'what' | 'seen' | 'whatToDo'>
+type Words = Pick<Problem, 'since' | 'isLong' | 'quietUntil' | 'size' | 'what' | 'seen' | 'whatToDo'>
 
 /** `subject` distinguishes it from others of its kind. */
 export const problemOf = (
@@ -240,7 +244,7 @@ export function deletionsBlocked({ stream, blockedDeletions }: StreamSymptoms): 
       : `See which they are: ${list}. If they are really gone: ${approve}. If not, check the permissions of the integration user.`
   return [
     ofStream('deletions_blocked', stream, {
-      since: at,
+      ...{ since: at, size: missing },
       what: `${isKnown ? `${count(missing)} of ${count(living)}` : 'An unknown number of'} rows of ${stream} disappeared from the upstream at once. Tidemark has not deleted them here.`,
       whatToDo,
     }),
@@ -287,7 +291,7 @@ export function quarantined({
       : `Some of them have the key of another record. Set \`${keyAdvice}\` and start Tidemark again: the next reading gives the table this key, and its rows stay. `
   return [
     ofStream('quarantine', stream, {
-      since: quarantinedSince,
+      ...{ since: quarantinedSince, size: records },
       what: `${stream}: ${plural(records, 'record')} cannot be stored as rows and ${are} kept in quarantine.`,
       whatToDo: `${advice}See why: \`tidemark quarantine list ${stream}\`. After they were corrected upstream: \`tidemark quarantine retry ${stream}\`. Or drop them with a reason.`,
     }),
@@ -298,7 +302,7 @@ export function missedRows({ stream, missedRows: rows, missedSince }: StreamSymp
   if (rows === 0) return []
   return [
     ofStream('missed_rows', stream, {
-      since: missedSince,
+      ...{ since: missedSince, size: rows },
       what: `${stream}: a reconcile found ${plural(rows, 'row')} that no other run had brought. They are stored now.`,
       whatToDo: `Confirm that you have seen this: \`tidemark reconcile --acknowledge ${stream}\`. From now on the look-back reaches further back, so that it should not happen again.`,
     }),

@@ -3,7 +3,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
-import { type ActionName, NotNow, type Order, type Outcome } from '../operator/actions.ts'
+import { type ActionName, allReceivers, NotNow, type Order, type Outcome } from '../operator/actions.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { type Authentication, clientAddress, isFromHere, type TokenCheck, tooManyWrong } from './auth.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
@@ -27,12 +27,16 @@ const routes = [
   ['retryQuarantine', '/quarantine/:target/retry', '/quarantine'],
   ['dropQuarantine', '/quarantine/:target/drop', '/quarantine'],
   ['testAlert', '/alerts/test', '/problems'],
+  ['testAlert', '/alerts/:target/test', '/problems'],
+  ['muteAlerts', '/alerts/mute', '/problems'],
+  ['unmuteAlerts', '/alerts/unmute', '/problems'],
+  ['acknowledgeProblem', '/alerts/acknowledge', '/problems'],
   ['endSessions', '/sessions/end', '/sign-in?to=/actions&ended=all'],
 ] as const satisfies readonly (readonly [ActionName, string, string])[]
 
-/** Of actions that can be done to one thing only. */
+/** Of actions that can be done to one thing only. Others say it in a field. */
 const onlyTargets: Readonly<Partial<Record<ActionName, string>>> = {
-  testAlert: 'alerts',
+  testAlert: allReceivers,
   endSessions: 'all sessions',
 }
 
@@ -60,10 +64,10 @@ export const actionRoutes =
             onRequest: async (request, reply) => refuseStrangers(options, request, reply),
           },
           async (request, reply) => {
-            const { target = onlyTargets[name] ?? '' } = request.params
-            if (target.includes('\0')) return reply.callNotFound()
             const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
-            const { csrf = '', ...fields } = fieldsOf(request)
+            const { csrf = '', target: said, ...fields } = fieldsOf(request)
+            const { target = onlyTargets[name] ?? said ?? '' } = request.params
+            if (target.includes('\0')) return reply.callNotFound()
             if (!mayAct(authentication, request, csrf)) {
               const text = 'That form was out of date, and nothing was done. This page has a new one.'
               if (!session || !wantsPage(request)) return reply.code(403).send({ error: text })

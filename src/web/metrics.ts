@@ -152,6 +152,8 @@ export type States = {
 type StreamGauge = readonly [name: string, help: string, value: (one: StreamOverview) => number | null]
 
 const seconds = (date: Date | null): number | null => (date === null ? null : new Date(date).getTime() / 1000)
+const ageOf = (date: Date | null): number | null =>
+  date === null ? null : Math.max(0, Date.now() - new Date(date).getTime()) / 1000
 const perThousand = (ms: number | null): number | null => (ms === null ? null : ms / 1000)
 
 const streamGauges: readonly StreamGauge[] = [
@@ -159,6 +161,16 @@ const streamGauges: readonly StreamGauge[] = [
     'lag_seconds',
     'How long ago the moment was through which the stream is read',
     (one) => perThousand(one.lagMs),
+  ],
+  [
+    'settled_age_seconds',
+    'How long ago the moment was through which the stream is settled',
+    (one) => ageOf(one.settledThroughAt),
+  ],
+  [
+    'deletions_age_seconds',
+    'How long ago the moment was through which deletions are known',
+    (one) => ageOf(one.deletionsKnownAt),
   ],
   [
     'read_through_timestamp_seconds',

@@ -14,7 +14,9 @@ import {
 } from '../openapi/stored.ts'
 import { readHappeningsInWords } from '../operator/happenings.ts'
 import type { RewindPlan } from '../operator/rewind.ts'
+import type { Alerting } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
+import { measured } from '../problems/targets.ts'
 import { readActions } from '../store/book/actions.ts'
 import { listBackfills } from '../store/book/backfills.ts'
 import { readCheckpoints } from '../store/book/checkpoints.ts'
@@ -25,7 +27,9 @@ import { readFirstLoads, readProgress } from '../store/book/progress.ts'
 import { readQuarantine, readQuarantineOf } from '../store/book/quarantine.ts'
 import { readRequests } from '../store/book/request-history.ts'
 import * as runs from '../store/book/runs.ts'
+import { readSilences, type Silence } from '../store/book/silences.ts'
 import { readOverview, type StreamOverview } from '../store/book/streams.ts'
+import { readKeptTargets } from '../store/book/targets.ts'
 import * as watch from '../store/book/watch.ts'
 import { type Catalogue, relatedStreams, type Stream } from '../streams/catalog.ts'
 import type { ReadingProgress } from '../streams/load-progress.ts'
@@ -54,6 +58,8 @@ export type Snapshot = {
   readonly loads: readonly ReadingProgress[]
   /** Where the pages of docs/operations can be read; null: they are named by their path. */
   readonly runbooksUrl: string | null
+  /** Of what no alerts are sent. */
+  readonly silences: readonly Silence[]
 }
 
 export type DescriptionShown = {
@@ -97,8 +103,8 @@ type Bound<Queries> = {
 }
 
 type Given = {
-  /** In which form people are told of problems; null: nobody is told. */
-  readonly alertFormat: string | null
+  /** Who is told of problems, and when. */
+  readonly alerting: () => Alerting
   /** STALE_AFTER: a stream that is behind for longer is a problem. */
   readonly staleAfterMs: number
   readonly runbooksUrl: string | null
@@ -135,6 +141,12 @@ function ofStreams(given: Given) {
     /** How far what reads now has come; null: of all streams. */
     readings: (stream: string | null) => readProgress(pool, stream === null ? names : [stream]),
     happenings: () => readHappeningsInWords(pool, names),
+    /** How well the targets of a stream were kept. */
+    keptTargets: (stream: string) =>
+      readKeptTargets(
+        pool,
+        measured(given.alerting().targets, streams).filter((one) => one.stream === stream),
+      ),
     states: (span: DaySpan) => watch.readStates(pool, names, span),
     /** What the upstream says about itself, and what of it the records contradict. */
     contract: () => readDescriptionShown(given, names),
@@ -162,11 +174,12 @@ async function readSnapshot(
   { pool, streams, nextRuns, lookbackMs, runbooksUrl }: Given,
   names: readonly string[],
 ): Promise<Snapshot> {
-  const [overview, latestRuns, rates, loads, next] = await Promise.all([
+  const [overview, latestRuns, rates, loads, silences, next] = await Promise.all([
     readOverview(pool, names),
     runs.readLatestRuns(pool, names),
     runs.readRowRates(pool),
     readFirstLoads(pool, names),
+    readSilences(pool),
     nextRuns(),
   ])
   const at = new Date()
@@ -180,7 +193,7 @@ async function readSnapshot(
     latestRuns,
     rates,
     loads,
-    runbooksUrl,
+    ...{ runbooksUrl, silences },
     // The other schedules only look whether there is something to do, and mostly there is nothing: they are not shown.
     nextRuns: next
       .filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')

@@ -7,8 +7,8 @@ import { scheduleOf } from '../config/stream-variables.ts'
 import { streamsIn } from '../configured.ts'
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
-import type { Receiver } from '../problems/alert-body.ts'
-import { runAlertLoop, sendTest } from '../problems/alert-loop.ts'
+import { runAlertLoop } from '../problems/alert-loop.ts'
+import { sendTest } from '../problems/deliver.ts'
 import { problemsOfParts } from '../problems/find-problems.ts'
 import {
   type GivenPart,
@@ -18,21 +18,19 @@ import {
   type Returned,
   titleOf,
 } from '../problems/parts.ts'
-import { noteEnd, withAlertBook } from '../store/book/problems.ts'
+import { alertingOf, type NamedReceiver, tellingOf } from '../problems/receivers.ts'
+import type { Problem } from '../problems/stream-problems.ts'
+import { noteEnd, openAlertBook } from '../store/book/problems.ts'
+import { readSilences } from '../store/book/silences.ts'
 import type { Stream } from '../streams/catalog.ts'
+import { UsageError } from '../util/errors.ts'
 import { queueRhythmMs } from './queue/canary.ts'
 import type { Jobs } from './queue/jobs.ts'
 import type { Mirror } from './start.ts'
 import { databaseRhythmMs } from './watch.ts'
 
-/** Who is told of problems; null: nobody. */
-export function receiverOf(config: Config): Receiver | null {
-  const { alertWebhookUrl: url, alertFormat: format, consoleUrl, runbooksUrl, proxies } = config
-  return url === null ? null : { url, proxies, format, consoleUrl, runbooksUrl }
-}
-
-/** The receiver of alerts among the parts. */
-const receiverName = 'alerts'
+/** The receivers of alerts among the parts. */
+const partName = 'alerts'
 
 /** For how long each stream has been read, which it is not while it is paused. */
 export type Pauses = {
@@ -103,9 +101,9 @@ export function openWorkerParts({ config, streams, jobs, pauses, pool, ...option
         },
       }
     }),
-    ...(receiverOf(config) === null
+    ...(config.alertWebhookUrl === null && config.alerts === null
       ? []
-      : [{ name: receiverName, kind: 'receiver', longestSilenceMs: () => null } as const]),
+      : [{ name: partName, kind: 'receiver', longestSilenceMs: () => null } as const]),
   ]
   return openParts(given, { ...options, onReturn: (part) => noteReturn(pool(), part, options.log) })
 }
@@ -132,66 +130,148 @@ const shortestSilenceMs = 180_000
 const longestSilenceOf = (schedule: Schedule, now: Date): number =>
   Math.max(shortestSilenceMs, now.getTime() - lastSlot(schedule, lastSlot(schedule, now)).getTime())
 
-/** Goes on by itself until the signal. */
+/** How each receiver took what was sent last; the part works when all do, and the file of their settings has no mistakes. */
+export function openReceivers(parts: Pick<Parts, 'list' | 'worked' | 'failed' | 'forget'>) {
+  const failures = new Map<string, { readonly error: unknown; readonly at: Date }>()
+  const show = (otherwise: 'worked' | 'forget') => {
+    const [first] = failures.values()
+    if (first) parts.failed(partName, first.error)
+    else parts[otherwise](partName)
+  }
+  const note = (name: string, error: unknown) => {
+    failures.delete(name)
+    if (error !== null) failures.set(name, { error, at: new Date() })
+    show('worked')
+  }
+  return {
+    sent: (name: string) => (error: unknown) => note(name, error),
+    /** A test that failed stands in no book: it counts until something was accepted, whichever worker sent it. */
+    allSent: (name: string, isUnsent: boolean) => (lastToldAt: Date | null) => {
+      const failed = failures.get(name)
+      if (!failed || !(isUnsent || (lastToldAt && lastToldAt > failed.at))) return
+      failures.delete(name)
+      show('forget')
+    },
+    fileSays(problem: string | null) {
+      if (problem !== null) note('the file', new Error(problem))
+      else if (failures.delete('the file')) show('forget')
+    },
+    /** Of receivers that are not there any more nothing is said. */
+    keep(names: readonly string[]) {
+      for (const name of failures.keys())
+        if (name !== 'the file' && !names.includes(name) && failures.delete(name)) show('forget')
+    },
+  }
+}
+type Receivers = ReturnType<typeof openReceivers>
+
+const settingsEveryMs = 5_000
+
+/** Goes on by itself until the signal: a loop for each receiver, as the settings are at the moment. */
 export function alertPeople(options: {
   readonly config: Config
   readonly parts: Parts
+  readonly receivers: Receivers
   /** Null before Postgres is open. */
   readonly mirror: () => Mirror | null
   readonly now: () => Date
   readonly signal: AbortSignal
   readonly log: Logger
 }): void {
-  const { config, parts, mirror, now, signal, log } = options
-  const receiver = receiverOf(config)
-  if (receiver === null) return
-  const isUp = (name: string) => parts.list().some((part) => part.name === name && part.isUp)
-  const sent = noteSent(parts)
-  let isAlertUnsent = false
-  void runAlertLoop({
-    ...receiver,
-    quietHours: config.alertQuietHours,
+  const { config, receivers, signal, log } = options
+  if (config.alertWebhookUrl === null && config.alerts === null) return
+  const running = new Set<string>()
+  const problems = openFindings(options)
+  let told = ''
+  const look = () => {
+    const { receivers: all, problem, remarks } = alertingOf(config)
+    const names = all.map(({ name }) => name)
+    const said = [problem ?? [], remarks].flat().join('\n')
+    if (said !== told && said !== '') log.warn(`${config.alerts} is not as it should be: ${said}`)
+    if (said !== told && told !== '' && said === '') log.info(`${config.alerts} is in order again`)
+    told = said
+    receivers.fileSays(problem)
+    receivers.keep(names)
+    for (const name of names.filter((one) => !running.has(one))) {
+      running.add(name)
+      void alertOne({ ...options, problems, name }).finally(() => running.delete(name))
+    }
+  }
+  look()
+  const timer = setInterval(look, settingsEveryMs).unref()
+  signal.addEventListener('abort', () => clearInterval(timer))
+}
+
+/** The receivers look one after the other, and need not look up the same. */
+const findingsLastMs = 5_000
+
+function openFindings({ mirror }: Pick<Parameters<typeof alertPeople>[0], 'mirror'>) {
+  let [found, atMs]: [ReturnType<Mirror['problems']> | null, number] = [null, 0]
+  return async () => {
+    if (found === null || performance.now() - atMs > findingsLastMs)
+      [found, atMs] = [mirror()?.problems() ?? null, performance.now()]
+    return (await found) ?? []
+  }
+}
+
+type Loop = Parameters<typeof alertPeople>[0] & {
+  readonly problems: () => Promise<readonly Problem[]>
+  readonly name: string
+}
+
+async function alertOne({ config, parts, receivers, mirror, problems, name, ...given }: Loop): Promise<void> {
+  const isUp = (part: string) => parts.list().some((one) => one.name === part && one.isUp)
+  const sent = receivers.sent(name)
+  let isUnsent = false
+  await runAlertLoop({
+    ...given,
+    asked(at) {
+      const alerting = alertingOf(config)
+      const receiver = alerting.receivers.find((one) => one.name === name)
+      return receiver ? { receiver, tellingOf: tellingOf(alerting, name, at) } : null
+    },
     database() {
       const there = mirror()
       if (there === null || !isUp('database')) return null
-      return { problems: there.problems, withBook: (work) => withAlertBook(there.pool, work) }
+      const { pool } = there
+      return { problems, silences: () => readSilences(pool), book: openAlertBook(pool, name) }
     },
     ownProblems: () => problemsOfParts({ parts: parts.list() }, new Date()),
     onSent(failure) {
-      isAlertUnsent = failure !== null
+      isUnsent = failure !== null
       sent(failure)
     },
-    // A test that failed stands in no book: it counts until something was accepted, whichever worker sent it.
     onAllSent(lastToldAt) {
-      const part = parts.list().find(({ name }) => name === receiverName)
-      const isAccepted = isAlertUnsent || (part && lastToldAt && lastToldAt > part.since)
-      if (isAccepted && !part?.isUp) parts.forget(receiverName)
-      isAlertUnsent = false
+      receivers.allSent(name, isUnsent)(lastToldAt)
+      isUnsent = false
     },
-    ...{ now, signal, log },
   })
 }
 
-const noteSent =
-  (parts: Parts) =>
-  (failure: unknown): void =>
-    failure === null ? parts.worked(receiverName) : parts.failed(receiverName, failure)
+const longestTestMs = 35_000
 
-const longestTestMs = 10_000
-
-/** Sends a test to the receiver of alerts, which works or does not by what comes of it; null: there is none. */
-export function testAlertOf(config: Config, parts: Parts): (() => Promise<string>) | null {
-  const receiver = receiverOf(config)
-  if (receiver === null) return null
-  const sent = noteSent(parts)
-  return async () => {
-    try {
-      const text = await sendTest(receiver, new Date(), AbortSignal.timeout(longestTestMs))
-      sent(null)
-      return text
-    } catch (error) {
-      sent(error)
-      throw error
-    }
+/** Sends a test to one receiver, or to all, which work or do not by what comes of it; null: there is none. */
+export function testAlertOf(
+  config: Config,
+  receivers: Receivers,
+): ((name: string | null) => Promise<string>) | null {
+  const { receivers: all } = alertingOf(config)
+  if (all.length === 0) return null
+  return async (name) => {
+    const wanted = all.filter((one) => name === null || one.name === name)
+    if (wanted.length === 0)
+      throw new UsageError(
+        `There is no receiver ${name}. There are ${all.map((one) => one.name).join(', ')}.`,
+      )
+    const tests = wanted.map(async (receiver: NamedReceiver) => {
+      const error = receivers.sent(receiver.name)
+      const text = sendTest(receiver, new Date(), AbortSignal.timeout(longestTestMs))
+      text.then(() => error(null), error)
+      return await text
+    })
+    const done = await Promise.allSettled(tests)
+    const failed = done.find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
+    return done.flatMap((one) => (one.status === 'fulfilled' ? one.value : [])).join(' ')
   }
 }

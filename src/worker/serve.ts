@@ -5,14 +5,14 @@ import { type Config, signingSecretOf } from '../config/load.ts'
 import { proxyNotice, streamsIn } from '../configured.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { actions, NotNow, sessionsEnded } from '../operator/actions.ts'
+import { type ActionName, actions, NotNow, sessionsEnded } from '../operator/actions.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
 import { noteEvent, performRecorded } from '../operator/record-action.ts'
 import { planAskedRewind } from '../operator/rewind.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
-import { formatOf } from '../problems/alert-body.ts'
 import type { Part, Parts } from '../problems/parts.ts'
+import { alertingOf } from '../problems/receivers.ts'
 import { readBeliefs } from '../store/book/dictionary.ts'
 import { readProgress } from '../store/book/progress.ts'
 import { pausedStreams, readOverview } from '../store/book/streams.ts'
@@ -35,7 +35,7 @@ import { byKnownNames, isLoopback, type OwnNames, type Routes, startHttpServer }
 import { readOnlyViewer } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
-import { alertPeople, openPauses, openWorkerParts, receiverOf, testAlertOf } from './health.ts'
+import { alertPeople, openPauses, openReceivers, openWorkerParts, testAlertOf } from './health.ts'
 import type { Jobs } from './queue/jobs.ts'
 import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
 import { type Live, type Mirror, start } from './start.ts'
@@ -67,13 +67,15 @@ export async function serve(options: {
   const stopping = new AbortController()
   const metrics = openMetrics()
   const pauses = openPauses()
+  const ownParts: Parts = openWorkerParts({
+    ...{ config, streams: () => state.streams(), jobs: () => state.live?.jobs ?? null, pauses, log },
+    pool: () => state.context?.database.pool ?? null,
+  })
   const state: WorkerState = {
     ...{ config, log, metrics, signal: stopping.signal },
     streams: () => state.context?.streams ?? streamsIn(config),
-    parts: openWorkerParts({
-      ...{ config, streams: () => state.streams(), jobs: () => state.live?.jobs ?? null, pauses, log },
-      pool: () => state.context?.database.pool ?? null,
-    }),
+    parts: ownParts,
+    receivers: openReceivers(ownParts),
     tasks: openBackgroundTasks({ log }),
     mirror: null,
     context: null,
@@ -92,11 +94,11 @@ export async function serve(options: {
   })
   const { promise: hopeless, reject: onHopeless } = Promise.withResolvers<never>()
   hopeless.catch(() => {})
-  const { parts, signal } = state
+  const { parts, receivers, signal } = state
   const onMirror = (mirror: Mirror) => {
     state.mirror = mirror
   }
-  alertPeople({ ...{ config, parts, now, signal, log }, mirror: () => state.mirror })
+  alertPeople({ ...{ config, parts, receivers, now, signal, log }, mirror: () => state.mirror })
   const onContext = (context: SyncContext) => showMirror(state, context)
   const begun = start({
     ...{ config, log, metrics, parts, pauses, signal, onMirror, onContext, onHopeless },
@@ -151,6 +153,7 @@ type WorkerState = {
   /** Those that are configured, as far as it is known what they are like. */
   readonly streams: () => readonly Stream[]
   readonly parts: Parts
+  readonly receivers: ReturnType<typeof openReceivers>
   readonly tasks: BackgroundTasks
   mirror: Mirror | null
   context: SyncContext | null
@@ -296,19 +299,23 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
   ]
 }
 
+const withoutQueue: readonly ActionName[] = [
+  ...(['endSessions', 'testAlert', 'muteAlerts', 'unmuteAlerts', 'acknowledgeProblem'] as const),
+]
+
 const performOf =
   (state: WorkerState, endSessions: () => number): Perform =>
   async (name, order) => {
     const { live, context, tasks, config, log } = state
-    const isWithoutQueue = name === 'endSessions'
-    if (isWithoutQueue && context === null) {
+    const isWithoutQueue = withoutQueue.includes(name)
+    if (name === 'endSessions' && context === null) {
       log.warn({ by: order.by }, 'sessions end without a record, because Postgres is away')
       return sessionsEnded(endSessions())
     }
     if (context === null || (live === null && !isWithoutQueue))
       throw new NotNow('The worker is starting: it waits for its database or its queue.')
     const { pageSize } = config
-    const sendTestAlert = testAlertOf(config, state.parts)
+    const sendTestAlert = testAlertOf(config, state.receivers)
     const requestRun = requestRunOf(state)
     const { database, streams } = context
     return await performRecorded(
@@ -372,11 +379,6 @@ function statusQueriesOf(
     lookbackMs: state.config.lookbackMs,
     staleAfterMs: state.config.staleAfterMs,
     runbooksUrl: state.config.runbooksUrl,
-    alertFormat: formatOfReceiver(state.config),
+    alerting: () => alertingOf(state.config),
   })
-}
-
-function formatOfReceiver(config: Config): string | null {
-  const receiver = receiverOf(config)
-  return receiver && formatOf(receiver)
 }

@@ -7,7 +7,9 @@ import { ownValue } from '../json/json.ts'
 import type { Logger } from '../log.ts'
 import { readProblems } from '../problems/find-problems.ts'
 import type { Parts } from '../problems/parts.ts'
+import { readAlertFile } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
+import { measured } from '../problems/targets.ts'
 import { isStillAsked, noteReleased, settleDue } from '../store/book/due.ts'
 import { forgetProblem } from '../store/book/problems.ts'
 import { SourceDiffers } from '../store/book/sources.ts'
@@ -113,6 +115,7 @@ export async function start(beginning: Beginning): Promise<Live> {
     ...{ context, parts, pauses, requests, signal, log },
     forgetDeletedMs: beginning.config.forgetDeletedMs,
     running: () => [...noted.running],
+    targets: () => measured(readAlertFile(config).settings.targets, context.streams),
   })
   const streams = context.streams.map(({ name }) => name)
   log.info({ database: context.database.address, queue: queue.address, streams }, 'the worker is running')

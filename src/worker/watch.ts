@@ -16,7 +16,9 @@ import { minuteStateOf, stateOfStream } from '../problems/stream-state.ts'
 import { forgetOldActions, noteAction } from '../store/book/actions.ts'
 import { forgetOldProblems, noteProblems } from '../store/book/problems.ts'
 import { readProgress } from '../store/book/progress.ts'
+import { noteSilenced } from '../store/book/silences.ts'
 import { pausedStreams } from '../store/book/streams.ts'
+import type { Target } from '../store/book/targets.ts'
 import {
   type Ages,
   forgetWorker,
@@ -122,6 +124,7 @@ type Options = {
   readonly parts: Pick<Parts, 'worked' | 'list'>
   readonly pauses: Pick<Pauses, 'note'>
   readonly problems: () => Promise<readonly Problem[]>
+  readonly targets: () => readonly Target[]
   readonly running: () => WorkerLine['runs']
   readonly requests: Pick<RequestMinutes, 'take'>
   readonly signal: AbortSignal
@@ -161,7 +164,7 @@ export function startWatch(options: Options): Watch {
     }),
     regularly(everyMs.look, 'what was asked', () => noteAsked(options, living.length > 1)),
     regularly(everyMs.thin, 'what is old', async () => {
-      await thinMinutes(pool)
+      await thinMinutes(pool, options.targets())
       await forgetOldProblems(pool)
       await forgetOldActions(pool, hostname())
       if (isFirst()) await forgetOldRows(options)
@@ -237,12 +240,15 @@ function openStates(options: Options) {
         pool,
         found.filter(({ kind }) => !isNews(kind)),
       )
+      await noteSilenced(pool, found, { seesAll: true })
     },
     /** Only this worker sees them. */
     async lookAtParts() {
       await note(minutes.end(new Date()))
       const found = problemsOfParts({ parts: parts.list() }, new Date())
-      if (found.length > 0) await noteProblems(pool, found, { seesAll: false })
+      if (found.length === 0) return
+      await noteProblems(pool, found, { seesAll: false })
+      await noteSilenced(pool, found, { seesAll: false })
     },
     end: () => note(minutes.end(new Date())),
   }

@@ -8,11 +8,18 @@ import { loadConfig } from '../../src/config/load.ts'
 import { streamsIn } from '../../src/configured.ts'
 import { openLog } from '../../src/log.ts'
 import { runAlertLoop, sendAlerts } from '../../src/problems/alert-loop.ts'
+import { tellingOf } from '../../src/problems/receivers.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { withAlertBook } from '../../src/store/book/problems.ts'
+import { openAlertBook } from '../../src/store/book/problems.ts'
 import { inTurn } from '../../src/store/server/session.ts'
-import { alertPeople, openPauses, openWorkerParts, testAlertOf } from '../../src/worker/health.ts'
+import {
+  alertPeople,
+  openPauses,
+  openReceivers,
+  openWorkerParts,
+  testAlertOf,
+} from '../../src/worker/health.ts'
 import { neverAborted } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
@@ -68,9 +75,8 @@ describe.skipIf(!hasPostgres)('alerts', () => {
   const look = async (url: string, seconds: number, problems: readonly Problem[], logged: string[] = []) => {
     const stream = { write: (line: string) => logged.push(line) } as unknown as NodeJS.WritableStream
     const log = openLog({ level: 'info', stream })
-    await withAlertBook(database.pool, (book) =>
-      sendAlerts({ problems, book, url, now: at(seconds), signal: neverAborted, log }),
-    )
+    const book = openAlertBook(database.pool, 'default')
+    await sendAlerts({ receiver: { url }, problems, book, now: at(seconds), signal: neverAborted, log })
   }
 
   it('tells that it began and that it is over, whichever worker looks', async () => {
@@ -116,19 +122,18 @@ describe.skipIf(!hasPostgres)('alerts', () => {
   it('holds in quiet hours what lasts, and forgets what does not', async () => {
     const { url, told } = await startReceiver()
     const quietHours = { from: 12 * 60, to: 12 * 60 + 10, timeZone: 'UTC' }
+    const rule = { to: ['default'], kinds: null, streams: null, afterMs: 60_000, quiet: quietHours }
     const passing = { ...problem, key: 'passes', what: 'it passes' }
     const quietly = (seconds: number, problems: readonly Problem[]) =>
-      withAlertBook(database.pool, (book) =>
-        sendAlerts({
-          problems,
-          book,
-          url,
-          quietHours,
-          now: at(seconds),
-          signal: neverAborted,
-          log: quietLog,
-        }),
-      )
+      sendAlerts({
+        receiver: { url },
+        problems,
+        book: openAlertBook(database.pool, 'default'),
+        tellingOf: tellingOf({ rules: [rule] }, 'default', at(seconds)),
+        now: at(seconds),
+        signal: neverAborted,
+        log: quietLog,
+      })
     for (const seconds of [0, 60, 120]) await quietly(seconds, [problem, passing])
     for (const seconds of [180, 240, 300, 590]) await quietly(seconds, [problem])
     expect(told).toEqual([])
@@ -180,11 +185,13 @@ describe.skipIf(!hasPostgres)('alerts', () => {
       const there = {
         problems: () =>
           how === 'hangs' ? new Promise<never>(() => {}) : Promise.reject(new Error('no connection')),
-        withBook: () => Promise.reject(new Error('no connection')),
+        silences: async () => [],
+        book: openAlertBook(database.pool, 'default'),
       }
       const ending = new AbortController()
       const alerting = runAlertLoop({
-        ...{ url, log: quietLog, everyMs: 5, ownEveryMs: 5, signal: ending.signal },
+        ...{ log: quietLog, everyMs: 5, ownEveryMs: 5, signal: ending.signal },
+        asked: () => ({ receiver: { url } }),
         database: () => (away.length > 0 ? null : there),
         ownProblems: () => away,
         now: () => at(1_000 * (performance.now() - begunMs)),
@@ -215,11 +222,16 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     let seconds = 62
     const ending = new AbortController()
     const alerting = runAlertLoop({
-      ...{ url, log: quietLog, everyMs: 5, ownEveryMs: 5, signal: ending.signal },
+      ...{ log: quietLog, everyMs: 5, ownEveryMs: 5, signal: ending.signal },
+      asked: () => ({ receiver: { url } }),
       database: () =>
         isAway
           ? null
-          : { problems: async () => found, withBook: (work) => withAlertBook(database.pool, work) },
+          : {
+              problems: async () => found,
+              silences: async () => [],
+              book: openAlertBook(database.pool, 'default'),
+            },
       ownProblems: () => [down, queue],
       now: () => at(seconds),
     })
@@ -264,7 +276,8 @@ describe.skipIf(!hasPostgres)('alerts', () => {
       },
     })
     const isUp = () => parts.list().find(({ name }) => name === 'alerts')?.isUp
-    const sendTest = testAlertOf(config, parts) ?? (async () => '')
+    const receivers = openReceivers(parts)
+    const sendTest = async () => await testAlertOf(config, receivers)?.(null)
     parts.worked('database')
     await expect(sendTest()).rejects.toThrow('answered 500')
     let looks = 0
@@ -274,7 +287,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     }
     const ending = new AbortController()
     alertPeople({
-      ...{ config, parts, now: () => start, signal: ending.signal, log: quietLog },
+      ...{ config, parts, receivers, now: () => start, signal: ending.signal, log: quietLog },
       mirror: () => ({ pool: database.pool, problems }),
     })
     try {
@@ -293,7 +306,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     await database.pool.query(`update tidemark.problem set told_at = now() + interval '1 second'`)
     const again = new AbortController()
     alertPeople({
-      ...{ config, parts, now: () => new Date(), signal: again.signal, log: quietLog },
+      ...{ config, parts, receivers, now: () => new Date(), signal: again.signal, log: quietLog },
       mirror: () => ({ pool: database.pool, problems }),
     })
     try {

@@ -3,7 +3,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { withAlertBook } from '../../src/store/book/problems.ts'
+import { openAlertBook } from '../../src/store/book/problems.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { openDatabase } from '../../src/store/server/connect.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
@@ -128,7 +128,7 @@ describe.skipIf(!hasPostgres)('who has the password of BI', () => {
     }
     await migrateDatabase({ database, streams, biRole: role(), log: quietLog })
     let isTold = false
-    await withAlertBook(database.pool, async () => {
+    await openAlertBook(database.pool, 'default').inTurn(async () => {
       isTold = true
     })
     expect(isTold).toBe(true)

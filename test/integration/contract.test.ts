@@ -8,6 +8,7 @@ import { readDescriptions } from '../../src/cli/described.ts'
 import { migrate } from '../../src/cli/migrate.ts'
 import { probe } from '../../src/cli/probe.ts'
 import { sync } from '../../src/cli/sync.ts'
+import { noAlertFile } from '../../src/config/alert-file.ts'
 import { openLog } from '../../src/log.ts'
 import { readProblems } from '../../src/problems/find-problems.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
@@ -228,7 +229,7 @@ describe.skipIf(!hasPostgres)('the contract', () => {
     const problemsOf = async (kinds = /^contract_/) => {
       const found = await readProblems({
         ...{ pool: database.pool, streams, now: new Date() },
-        config: { schedules: {}, staleAfterMs: 1e9, deletionsFrozenAfterMs: 1e9 },
+        config: { schedules: {}, staleAfterMs: 1e9, deletionsFrozenAfterMs: 1e9, alertFile: noAlertFile },
         view: { parts: [] },
       })
       return found.filter(({ kind }) => kinds.test(kind))

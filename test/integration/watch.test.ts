@@ -160,8 +160,8 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
       [5, 'a'],
     ] as const)
       await requests(minutesAgo, worker)
-    await thinMinutes(database.pool)
-    await thinMinutes(database.pool)
+    await thinMinutes(database.pool, [])
+    await thinMinutes(database.pool, [])
     const { rows } = await database.pool.query(
       'select minutes, inserted::int, read_age, state from tidemark.minute order by at',
     )

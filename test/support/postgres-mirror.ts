@@ -1,6 +1,7 @@
 // A mirror in Postgres for random worlds: what runs leave is read back after each of them. A time that passes makes all that is stored
 // older, so that nothing waits.
 
+import { noAlertFile } from '../../src/config/alert-file.ts'
 import { readProblems } from '../../src/problems/find-problems.ts'
 import { stateOfStream } from '../../src/problems/stream-state.ts'
 import { lookAgain, rejectDeletions } from '../../src/store/book/deletions.ts'
@@ -76,6 +77,7 @@ export async function openPostgresMirror(
         schedules: { [name]: { everyMs: 30_000 } },
         staleAfterMs,
         deletionsFrozenAfterMs: 86_400_000,
+        alertFile: noAlertFile,
       },
     })
     const [standing] = await readStandings(pool, [name])

@@ -11,12 +11,13 @@ export const emptySnapshot: Snapshot = {
   nextRuns: [],
   loads: [],
   runbooksUrl: null,
+  silences: [],
 }
 
 const answers: Partial<StatusQueries> = {
   streams: ['assignment'],
   catalogue: knownStreams,
-  alertFormat: null,
+  alerting: () => ({ receivers: [], rules: [], targets: {}, remarks: [], problem: null }),
   staleAfterMs: 900_000,
   snapshot: async () => emptySnapshot,
   quarantineOf: async () => null,

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { quietHours } from '../../src/config/parsers.ts'
 import { keepSecret } from '../../src/log.ts'
-import { alertBody, testBody } from '../../src/problems/alert-body.ts'
-import { isQuiet, planAlerts, retryAfter } from '../../src/problems/alerts.ts'
+import { bodiesOf, type News, type Receiver, testNews } from '../../src/problems/alert-body.ts'
+import { isQuiet, isSilencedBy, planAlerts, retryAfter } from '../../src/problems/alerts.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import type { Alert } from '../../src/store/book/problems.ts'
 
@@ -105,6 +105,47 @@ describe('planAlerts', () => {
     expect(tell([...looks(0, 285, frozen), ...looks(285, 1200)])).toEqual([])
   })
 
+  it('tells by the rules of the receiver, and what it was told of goes on when they change', () => {
+    const tellingOf = ({ stream }: { readonly stream: string | null }) =>
+      stream === 'assignment' ? { afterMs: 300_000, isHeld: false } : null
+    const other = { ...problem, key: 'x', stream: 'tracker_object' }
+    expect(planAlerts([], [other], at(0), { tellingOf }).known).toEqual([])
+    const seen = planAlerts([], [problem], at(0), { tellingOf }).known
+    const begunAt = (seconds: number) => planAlerts(seen, [problem], at(seconds), { tellingOf }).begun.length
+    expect([begunAt(299), begunAt(300)]).toEqual([0, 1])
+    const told = [known(problem, { toldAt: at(0) })]
+    const changed = { tellingOf: () => null }
+    expect(planAlerts(told, [problem], at(60), changed)).toMatchObject({
+      begun: [],
+      over: [],
+      known: [{ goneSince: null }],
+    })
+    const gone = [known(problem, { toldAt: at(0), goneSince: at(60) })]
+    expect(planAlerts(gone, [], at(180), changed).over).toHaveLength(1)
+    const held = { tellingOf: () => ({ afterMs: 60_000, isHeld: true }) }
+    expect(planAlerts(gone, [], at(180), held)).toMatchObject({ over: [], known: [{ key: problem.key }] })
+  })
+
+  it('tells nothing of what is muted or acknowledged, but that it is over, and once more when it got worse', () => {
+    const silenced = (target: string, until: Date | null = null) => ({
+      isSilenced: isSilencedBy([{ target, until, by: 'ada', reason: 'r', at: start }], at(90)),
+    })
+    const begun = (...given: Parameters<typeof silenced>) =>
+      planAlerts([known(problem)], [problem], at(90), silenced(...given)).begun.length
+    const mine = ['all', 'kind:deletions_blocked', 'stream:assignment', problem.key]
+    expect(mine.map((target) => begun(target))).toEqual([0, 0, 0, 0])
+    expect([
+      begun('kind:stale'),
+      begun('stream:tracker_object'),
+      begun('all', at(90)),
+      begun('all', at(91)),
+    ]).toEqual([...[1, 1, 1, 0]])
+    const gone = [known(problem, { toldAt: at(0), goneSince: at(60) })]
+    expect(planAlerts(gone, [], at(180), silenced('all')).over).toHaveLength(1)
+    const worse = [known(problem, { toldAt: at(0), isWorse: true })]
+    expect(planAlerts(worse, [problem], at(90)).begun).toHaveLength(1)
+  })
+
   it('backs off for an hour at most, and as long as the receiver asks within that', () => {
     const pauses = [0, 1, 2, 12].map(
       (attempts) => retryAfter(attempts, null, start).getTime() - start.getTime(),
@@ -127,10 +168,15 @@ function known({ key, kind, stream, what, whatToDo }: Problem, more: Partial<Ale
     toldAt: null,
     attempts: 0,
     retryAt: null,
+    isWorse: false,
     ...more,
   }
 }
 
+const alertBody = (receiver: Extract<Receiver, { url: string }>, news: News): string =>
+  bodiesOf(receiver, news).join('\n')
+const testBody = (receiver: Extract<Receiver, { url: string }>, now: Date) =>
+  alertBody(receiver, testNews(now))
 const slack = 'https://hooks.slack.com/services/T0/B0/x'
 const teams = 'https://prod-11.westeurope.logic.azure.com:443/workflows/1/triggers/manual/paths/invoke?sig=y'
 
@@ -319,6 +365,33 @@ describe('alerts for programs', () => {
       /^\*Tidemark: a test\*\n• This is a test\. .* <https:\/\/mirror\.acme\.example\/\|Console>$/,
     )
     expect(testBody({ url: teams }, at(0))).toContain('Tidemark: a test')
+  })
+})
+
+describe('alerts for PagerDuty', () => {
+  const receiver = { url: 'https://events.example/v2', format: 'pagerduty' as const, key: 'k', ...reachable }
+
+  it('are an event for each problem, and the same incident when it is over', () => {
+    const news = { begun: [known(problem), known(drift)], over: [known(problem)], now: at(60) }
+    const [first, second, third] = bodiesOf(receiver, news).map((body) => JSON.parse(body))
+    expect(first).toMatchObject({
+      ...{ routing_key: 'k', event_action: 'trigger' },
+      payload: {
+        summary: problem.what,
+        severity: 'error',
+        component: 'assignment',
+        class: 'deletions_blocked',
+      },
+      links: [{ text: 'Console' }, { text: 'Runbook' }],
+    })
+    expect(second).toMatchObject({ payload: { severity: 'info' } })
+    expect(third).toEqual({ routing_key: 'k', event_action: 'resolve', dedup_key: first.dedup_key })
+  })
+
+  it('leave nothing open after a test', () => {
+    const sent = bodiesOf(receiver, testNews(at(0))).map((body) => JSON.parse(body))
+    expect(sent.map((one) => one.event_action)).toEqual(['trigger', 'resolve'])
+    expect(new Set(sent.map((one) => one.dedup_key)).size).toBe(1)
   })
 })
 

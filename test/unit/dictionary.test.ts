@@ -4,9 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { DictionaryError, parseDictionary } from '../../src/config/dictionary.ts'
+import { parseDictionary } from '../../src/config/dictionary.ts'
 import { noVariables } from '../../src/config/dictionary-rules.ts'
 import { loadDescriptionConfig } from '../../src/config/load.ts'
+import { FileError } from '../../src/config/yaml-file.ts'
 import { catalogueOf } from '../../src/streams/catalog.ts'
 import { meaningOf } from '../../src/streams/dictionary.ts'
 
@@ -17,7 +18,7 @@ function mistakes(text: string): readonly string[] {
     parsed(text)
     return []
   } catch (error) {
-    if (!(error instanceof DictionaryError)) throw error
+    if (!(error instanceof FileError)) throw error
     return error.message.split('\n')
   }
 }

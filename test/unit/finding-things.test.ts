@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { DescribedField } from '../../src/openapi/description.ts'
+import type { Alerting } from '../../src/problems/receivers.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import type { Checkpoint } from '../../src/store/book/checkpoints.ts'
 import { type Html, html, markupOf } from '../../src/web/html.ts'
@@ -118,12 +119,26 @@ describe('the page of problems', () => {
 
   it('says whether anybody is told, and lets operators try it out', async () => {
     expect(await show(problemsPage)).toContain('No alerts are sent')
-    expect(await show(problemsPage, { alertFormat: 'teams' })).toMatch(
-      /in the form of teams[\s\S]*action="\/alerts\/test"/,
+    const url = 'https://acme.webhook.office.com/webhookb2/x'
+    const rule = { to: ['chat'], kinds: null, streams: null, afterMs: 60_000, quiet: null }
+    const alerting = (): Alerting => ({
+      ...{
+        rules: [rule],
+        targets: {},
+        remarks: ['rule 2 adds nothing'],
+        problem: 'alerts.yml:3: <b> is wrong',
+      },
+      receivers: [{ name: 'chat', setting: 'chat', url }],
+    })
+    const shown = await show(problemsPage, { alerting })
+    expect(shown).toMatch(
+      /alerts.yml:3: &lt;b&gt; is wrong[\s\S]*rule 2 adds nothing[\s\S]*teams[\s\S]*everything after 1 m/,
     )
-    const looked = await show(problemsPage, { alertFormat: 'teams' }, { viewer: readOnlyViewer })
-    expect(looked).toContain('tidemark alerts test')
-    expect(looked).not.toContain('action="/alerts/test"')
+    expect(shown).toContain('action="/alerts/chat/test"')
+    expect(shown).not.toContain('webhookb2')
+    const looked = await show(problemsPage, { alerting }, { viewer: readOnlyViewer })
+    expect(looked).toContain('tidemark alerts test chat')
+    expect(looked).not.toContain('action="/alerts')
   })
 })
 

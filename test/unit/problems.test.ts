@@ -7,14 +7,18 @@ import { descriptionProblems } from '../../src/problems/openapi-problems.ts'
 import type { Part } from '../../src/problems/parts.ts'
 import { problemKinds } from '../../src/problems/stream-problems.ts'
 import { careOf } from '../../src/problems/stream-state.ts'
+import { keptInWords, measured, targetRules } from '../../src/problems/targets.ts'
 import type { Notice } from '../../src/store/book/problems.ts'
 import type { StreamSymptoms } from '../../src/store/book/symptoms.ts'
+import { evaluate, samplesOf } from '../support/prometheus.ts'
 
 const now = new Date('2026-03-02T12:00:00Z')
 const ago = (minutes: number) => new Date(now.getTime() - minutes * 60_000)
 const well: StreamSymptoms = {
   stream: 'assignment',
   readThroughAt: ago(0),
+  firstReadThroughAt: ago(1_000),
+  settledThroughAt: ago(5),
   isPaused: false,
   lastSuccessAt: ago(60),
   hiddenSince: null,
@@ -59,9 +63,11 @@ const find = (
       serviceOf: (stream) => (stream === 'tracker_object' ? 'tracking' : 'assignment'),
       isStale: (_stream, readThroughAt, at) => isStale({ everyMs: 30_000 }, 900_000, readThroughAt, at),
       frozenAfterMs: 86_400_000,
+      targetOf: () => ({ kind: 'changes', targets }),
     },
     now,
   })
+const targets = { assignment_note: { settled: 10 * 60_000 } }
 const ofTable = { isHistory: false, lostFrom: null, lostThrough: null }
 const ofHistory = { isHistory: true, lostFrom: '2026-01-01T00:00:00Z', lostThrough: '2026-03-01T00:00:00Z' }
 const kinds = (...given: Parameters<typeof find>) => find(...given).map(({ kind }) => kind)
@@ -271,6 +277,56 @@ describe('findProblems', () => {
   })
 })
 
+describe('a target', () => {
+  const note = { stream: 'assignment_note' }
+
+  it('is missed when a time is older, or has not come so long after the first load', () => {
+    expect(kinds([note])).toEqual([])
+    expect(find([{ ...note, settledThroughAt: ago(12), readThroughAt: ago(9) }])).toMatchObject([
+      {
+        ...{ key: 'target_missed:assignment_note:settled', since: ago(2) },
+        what: `assignment_note misses its target for “settled through”, 10 m. It is ${ago(12).toISOString()}, 12 m ago.`,
+      },
+    ])
+    const never = { ...note, settledThroughAt: null, firstReadThroughAt: ago(9) }
+    expect(kinds([never])).toEqual([])
+    expect(find([{ ...never, firstReadThroughAt: ago(11) }])[0]?.what).toContain(
+      'There is no such time yet, 11 m after the first load.',
+    )
+  })
+
+  it('is not missed while the stream is paused or loads for the first time', () => {
+    const old = { ...note, settledThroughAt: ago(99) }
+    expect(kinds([{ ...old, isPaused: true }])).toEqual([])
+    expect(kinds([{ ...old, readThroughAt: null }])).toEqual([])
+  })
+
+  it('of a list is measured by its last reading, also in the rules for Prometheus', () => {
+    const given = { tracker_object: { settled: 90_000, deletions: 60_000 } }
+    const kindsOf = [{ name: 'tracker_object', kind: 'list' as const }]
+    const rules = targetRules(measured(given, kindsOf)).groups[0]?.rules.map(({ expr }) => expr)
+    const own = '{stream="tracker_object"}'
+    expect(rules).toEqual([
+      `max by (stream) (tidemark_lag_seconds${own} unless on (stream) tidemark_paused${own} == 1) > 90`,
+      `max by (stream) (tidemark_deletions_age_seconds${own} unless on (stream) tidemark_paused${own} == 1) > 60`,
+    ])
+    const samples = samplesOf(
+      `tidemark_lag_seconds${own} 91\ntidemark_deletions_age_seconds${own} 59\ntidemark_paused${own} 0`,
+    )
+    expect(rules?.map((expr) => evaluate(expr, samples).length)).toEqual([1, 0])
+    const paused = samplesOf(`tidemark_lag_seconds${own} 91\ntidemark_paused${own} 1`)
+    expect(evaluate(rules?.[0] ?? '', paused)).toEqual([])
+  })
+
+  it('says of a share that is not of the whole time of how much it is, and calls nothing else everything', () => {
+    const kept = (share: number | null, days: number, hours: number) =>
+      keptInWords({ stream: 'assignment', time: 'read', days, share, countedMs: hours * 3_600_000 })
+    expect([kept(1, 7, 168), kept(0.99999, 7, 168), kept(0.5, 30, 26), kept(null, 7, 0)]).toEqual([
+      ...['100 %', '99.99 %', '50 % of 1 d 2 h', 'not known yet'],
+    ])
+  })
+})
+
 describe('each problem', () => {
   it('says what happened and what to do in whole sentences, and names its runbook page', () => {
     const everything: Partial<StreamSymptoms> = {
@@ -342,7 +398,7 @@ describe('each problem', () => {
         { inconclusiveRuns: 3, inconclusiveSince: ago(2) },
         { stuckRuns: 3, stuckSince: ago(2), stuckNote: 'the pages did not add up' },
         { stream: 'tracker_object', failing: failing(3), readThroughAt: ago(99) },
-        { stream: 'assignment_note', failing: failing(9, 'UPSTREAM_SIGN_IN') },
+        { stream: 'assignment_note', failing: failing(9, 'UPSTREAM_SIGN_IN'), settledThroughAt: ago(12) },
       ],
       { parts: [down('queue', 'queue')] },
       [

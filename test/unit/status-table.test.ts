@@ -45,6 +45,7 @@ const line = (one: StreamOverview, problems: readonly Problem[], more: Partial<S
   state: stateOfStream(one, one.stream === 'tracker_object' ? 'tracking' : 'assignment', problems),
   settledAt: one.settledThroughAt,
   settling: null,
+  targets: [],
   rowsPerMinute: 38,
   load: null,
   ...more,

@@ -117,7 +117,7 @@ const matrix: Readonly<Record<string, Row>> = {
     [...[...base, 'config', 'openapi', 'store/book']],
   ),
   operator: row('does what a person asks for, and does not know how it was asked', [
-    ...[...base, 'context', 'store/book', 'sync', 'sync/ports'],
+    ...[...base, 'context', 'problems', 'store/book', 'sync', 'sync/ports'],
   ]),
   web: row(
     'shows what store/book reads, over connections that change nothing, and hands what people press to operator; it knows neither reading nor queues',

@@ -1,35 +1,41 @@
 // Problems: what people were told of them, so that several workers tell it once; those there were, with what ended them; and notices of
 // problems that no table shows by itself.
 
-import { eq, inArray, ne } from 'drizzle-orm'
+import { and, eq, getTableColumns, inArray, ne } from 'drizzle-orm'
 import type { Pool } from 'pg'
 import { holdableJson, holdableText } from '../../util/text.ts'
 import { inTurn, type Queryable } from '../server/session.ts'
 import { noticeTable, type problemHistoryTable, problemTable } from '../tables/problems.ts'
 import { ask, overwritten } from './ask.ts'
 
-export type Alert = Readonly<typeof problemTable.$inferSelect>
+const { receiver: _, ...shown } = getTableColumns(problemTable)
+export type Alert = Readonly<Omit<typeof problemTable.$inferSelect, 'receiver'>>
 export type AlertBook = {
+  /** Nobody else plans meanwhile. Does nothing while another worker is at it. */
+  inTurn(work: () => Promise<void>): Promise<void>
   read(): Promise<readonly Alert[]>
   write(alerts: readonly Alert[]): Promise<void>
   forget(keys: readonly string[]): Promise<void>
 }
 
-/** Does nothing while another worker is at it. */
-export const withAlertBook = (pool: Pool, work: (book: AlertBook) => Promise<void>): Promise<void> =>
-  inTurn(pool, 'alerts', () => work(bookOf(pool)))
-
-const bookOf = (client: Queryable): AlertBook => ({
+export const openAlertBook = (pool: Pool, receiver: string): AlertBook => ({
+  inTurn: (work) => inTurn(pool, `alerts to ${receiver}`, work),
   read: () =>
-    ask(client, (db) => db.select().from(problemTable).orderBy(problemTable.since, problemTable.key)),
+    ask(pool, (db) =>
+      db
+        .select(shown)
+        .from(problemTable)
+        .where(eq(problemTable.receiver, receiver))
+        .orderBy(problemTable.since, problemTable.key),
+    ),
   async write(alerts) {
     if (alerts.length > 0)
-      await ask(client, (db) =>
+      await ask(pool, (db) =>
         db
           .insert(problemTable)
-          .values([...alerts])
+          .values(alerts.map((alert) => ({ ...alert, receiver })))
           .onConflictDoUpdate({
-            target: problemTable.key,
+            target: [problemTable.receiver, problemTable.key],
             set: overwritten(problemTable, [
               'what',
               'whatToDo',
@@ -37,12 +43,17 @@ const bookOf = (client: Queryable): AlertBook => ({
               'toldAt',
               'attempts',
               'retryAt',
+              'isWorse',
             ]),
           }),
       )
   },
   async forget(keys) {
-    await ask(client, (db) => db.delete(problemTable).where(inArray(problemTable.key, [...keys])))
+    await ask(pool, (db) =>
+      db
+        .delete(problemTable)
+        .where(and(eq(problemTable.receiver, receiver), inArray(problemTable.key, [...keys]))),
+    )
   },
 })
 

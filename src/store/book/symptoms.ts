@@ -115,6 +115,8 @@ export type StreamSymptoms = Readonly<
   Pick<
     typeof streamTable.$inferSelect,
     | 'readThroughAt'
+    | 'firstReadThroughAt'
+    | 'settledThroughAt'
     | 'lastSuccessAt'
     | 'hiddenSince'
     | 'deletionsKnownAt'
@@ -177,7 +179,8 @@ export async function readSymptoms(
     name: 'tidemark_symptoms',
     text: `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
      select stream.name as stream,
-       read_through_at as "readThroughAt", last_success_at as "lastSuccessAt", paused_at is not null as "isPaused",
+       read_through_at as "readThroughAt", first_read_through_at as "firstReadThroughAt",
+       settled_through_at as "settledThroughAt", last_success_at as "lastSuccessAt", paused_at is not null as "isPaused",
        hidden_since as "hiddenSince", deletions_known_at as "deletionsKnownAt", inconclusive_runs as "inconclusiveRuns",
        inconclusive_since as "inconclusiveSince", stuck_runs as "stuckRuns", stuck_since as "stuckSince",
        (

@@ -9,6 +9,7 @@ import { inTurn, type Queryable, withConnection } from '../server/session.ts'
 import { type minuteTable, workerTable } from '../tables/progress.ts'
 import { ask } from './ask.ts'
 import { isUnexplainedSql, type Unexplained } from './symptoms.ts'
+import { keptSql, type Target, targetsSql, unnotedFor } from './targets.ts'
 
 export type WorkerLine = Readonly<
   Pick<typeof workerTable.$inferSelect, 'id' | 'host' | 'pid' | 'version' | 'startedAt'>
@@ -166,10 +167,10 @@ export async function noteRequests(
   )
 }
 
-/** The first worker does it for all. */
-export const thinMinutes = (pool: Pool): Promise<void> =>
+/** The first worker does it for all. Whether a target was kept can be told only minute by minute. */
+export const thinMinutes = (pool: Pool, targets: readonly Target[]): Promise<void> =>
   inTurn(pool, 'thin minutes', async () => {
-    await pool.query(thinStreamsSql, [minuteStates])
+    await pool.query(thinStreamsSql, [minuteStates, JSON.stringify(targets)])
     await pool.query(thinServicesSql)
   })
 
@@ -181,18 +182,27 @@ const thinStreamsSql = `
     delete from tidemark.minute where minutes = 60 and at < ${endOfHours}
   ), over as (
     delete from tidemark.minute where minutes < 60 and at < ${endOfMinutes} returning *
+  ), by_target as (
+    select over.stream, date_trunc('hour', at) as hour, time,
+      jsonb_build_array(least(60, sum(own.kept)), 60 - least(60, sum(uncounted))) as kept
+    from over join ${targetsSql('$2')} using (stream) cross join lateral (${keptSql}) as own
+    where state is not null group by 1, 2, 3
+  ), hours as (
+    select stream, hour, jsonb_object_agg(time, kept) as kept from by_target group by 1, 2
   )
   insert into tidemark.minute as known
-    (stream, at, minutes, inserted, updated, deleted, quarantined, read_age, settled_age, deletions_age, state)
-  select stream, date_trunc('hour', at), 60, sum(inserted), sum(updated), sum(deleted), sum(quarantined),
-    max(read_age), max(settled_age), max(deletions_age), ($1::text[])[max(array_position($1::text[], state))]
-  from over group by 1, 2
+    (stream, at, minutes, inserted, updated, deleted, quarantined, read_age, settled_age, deletions_age, state, kept)
+  select over.stream, date_trunc('hour', at), 60, sum(inserted), sum(updated), sum(deleted), sum(quarantined),
+    max(read_age), max(settled_age), max(deletions_age), ($1::text[])[max(array_position($1::text[], state))],
+    (array_agg(hours.kept))[1]
+  from over left join hours on hours.stream = over.stream and hour = date_trunc('hour', at) group by 1, 2
   on conflict (stream, at, minutes) do update
   set inserted = known.inserted + excluded.inserted, updated = known.updated + excluded.updated,
       deleted = known.deleted + excluded.deleted, quarantined = known.quarantined + excluded.quarantined,
       read_age = greatest(known.read_age, excluded.read_age),
       settled_age = greatest(known.settled_age, excluded.settled_age),
-      deletions_age = greatest(known.deletions_age, excluded.deletions_age)`
+      deletions_age = greatest(known.deletions_age, excluded.deletions_age),
+      kept = coalesce(known.kept, excluded.kept)`
 
 const thinServicesSql = `
   with forgotten as (
@@ -282,7 +292,7 @@ export async function readStandings(
 }
 
 /** Ages are the worst, in seconds; null: no worker looked. */
-export type MinuteBucket = Readonly<Omit<typeof minuteTable.$inferSelect, 'minutes' | 'state'>>
+export type MinuteBucket = Readonly<Omit<typeof minuteTable.$inferSelect, 'minutes' | 'state' | 'kept'>>
 export type Span = { readonly from: Date; readonly to: Date; readonly bucketMs: number }
 
 /** Buckets in which nothing was noted are left out. Rows add up, ages are the worst. */
@@ -310,9 +320,6 @@ export type StateSpan = {
   readonly to: Date
   readonly state: string | null
 }
-
-/** Longer than a worker waits until it notes that a state lasts. */
-const unnotedFor = `interval '7 minutes'`
 
 /** To the minute. A state that lasts is noted at its end: until then the last one goes on while a worker says that it is there. */
 export async function readStates(

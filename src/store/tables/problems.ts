@@ -1,7 +1,7 @@
 // What is wrong and was, and what people were told of it.
 
 import { sql } from 'drizzle-orm'
-import { index, integer, text, uniqueIndex } from 'drizzle-orm/pg-core'
+import { boolean, index, integer, primaryKey, real, text, uniqueIndex } from 'drizzle-orm/pg-core'
 import { at, identity, tidemark } from './state.ts'
 
 /** Problems that no other table shows. */
@@ -14,28 +14,54 @@ export const noticeTable = tidemark.table('notice', {
   since: at('since').notNull().defaultNow(),
 })
 
-/** Alerts that were sent: one line for each recent problem. */
-export const problemTable = tidemark.table('problem', {
-  /** The same as long as it is the same problem. */
-  key: text('key').primaryKey(),
-  /** Kind of the problem; each has a runbook. */
-  kind: text('kind').notNull(),
-  /** The stream; empty when it is not about one. */
-  stream: text('stream'),
-  /** What is wrong. */
-  what: text('what').notNull(),
-  /** What helps. */
-  whatToDo: text('what_to_do').notNull(),
-  /** Since when. */
-  since: at('since').notNull(),
-  /** Since when it is over; empty while it lasts. */
-  goneSince: at('gone_since'),
-  /** When the alert of its beginning was sent; empty until then. */
-  toldAt: at('told_at'),
-  /** How often sending the message failed. */
-  attempts: integer('attempts').notNull().default(0),
-  /** When it is sent again. */
-  retryAt: at('retry_at'),
+/** Alerts that were sent: one line for each recent problem and receiver. */
+export const problemTable = tidemark.table(
+  'problem',
+  {
+    /** Who is told: a receiver of the file that `ALERTS` names; `default` is that of `ALERT_WEBHOOK_URL`. */
+    receiver: text('receiver').notNull().default('default'),
+    /** The same as long as it is the same problem. */
+    key: text('key').notNull(),
+    /** Kind of the problem; each has a runbook. */
+    kind: text('kind').notNull(),
+    /** The stream; empty when it is not about one. */
+    stream: text('stream'),
+    /** What is wrong. */
+    what: text('what').notNull(),
+    /** What helps. */
+    whatToDo: text('what_to_do').notNull(),
+    /** Since when. */
+    since: at('since').notNull(),
+    /** Since when it is over; empty while it lasts. */
+    goneSince: at('gone_since'),
+    /** When the alert of its beginning was sent; empty until then. */
+    toldAt: at('told_at'),
+    /** How often sending the message failed. */
+    attempts: integer('attempts').notNull().default(0),
+    /** When it is sent again. */
+    retryAt: at('retry_at'),
+    /** It got worse after somebody had acknowledged it, and is told once more. */
+    isWorse: boolean('is_worse').notNull().default(false),
+  },
+  (table) => [primaryKey({ columns: [table.receiver, table.key] })],
+)
+
+/** Problems of which no alerts are sent, because somebody said so. */
+export const silenceTable = tidemark.table('silence', {
+  /** Which: the key of a problem, `kind:stale`, `stream:assignment`, or `all`. */
+  target: text('target').primaryKey(),
+  /** Until when it is muted; empty: it is acknowledged, until it is over or gets worse. */
+  until: at('until'),
+  /** Who said so. */
+  by: text('by').notNull(),
+  /** Why. */
+  reason: text('reason').notNull(),
+  /** When. */
+  at: at('at').notNull().defaultNow(),
+  /** For one that is acknowledged: when a worker saw the problem last. */
+  seenAt: at('seen_at').notNull().defaultNow(),
+  /** How many rows or records it was about then; empty: it has no such number. */
+  size: real('size'),
 })
 
 /** Current and past problems, for 90 days, without those that are only for information. */

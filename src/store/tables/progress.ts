@@ -77,6 +77,8 @@ export const minuteTable = tidemark.table(
     deletionsAge: real('deletions_age'),
     /** The worst state that a worker saw: `up to date`, `loading`, `behind`, `paused` or `needs you`; empty: no worker ran. */
     state: text('state'),
+    /** Of an hour, by target: in how many of its minutes the target was kept, and how many count, as `{"read": [59, 60]}`. */
+    kept: jsonb('kept'),
   },
   (table) => [
     primaryKey({ columns: [table.stream, table.at, table.minutes] }),

@@ -1,10 +1,12 @@
 // Problems as the pages show them: a card for each, with the one thing to press.
 
+import { silencesOf } from '../../problems/alerts.ts'
 import type { Problem } from '../../problems/stream-problems.ts'
 import { type Care, careOf } from '../../problems/stream-state.ts'
 import { age, clock, foreign, type Html, html, state } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot } from '../status-queries.ts'
+import { silenceForms, silenceLine } from './silences.ts'
 import { addressOf } from './tables.ts'
 
 export const needsCount = (problems: readonly Problem[]): number =>
@@ -15,7 +17,7 @@ export const problemCards = (problems: readonly Problem[], snapshot: Shown, view
     ? null
     : html`<div>${inOrder(problems).map((one) => card(one, snapshot, viewer))}</div>`
 
-type Shown = Pick<Snapshot, 'at' | 'runbooksUrl'>
+type Shown = Pick<Snapshot, 'at' | 'runbooksUrl' | 'silences'>
 
 const order: readonly Care[] = ['needs you', 'heals', 'news']
 
@@ -24,7 +26,7 @@ const inOrder = (problems: readonly Problem[]): readonly Problem[] =>
 
 const tones = { 'needs you': 'bad', heals: 'warn', news: 'idle' } as const
 
-const card = (problem: Problem, { at: now, runbooksUrl }: Shown, viewer: Viewer): Html => {
+const card = (problem: Problem, { at: now, runbooksUrl, silences }: Shown, viewer: Viewer): Html => {
   const { key, what, seen = null, whatToDo, runbook, since } = problem
   const { title, rest } = headOf(what)
   const [address, words] = placeOf(problem)
@@ -32,7 +34,9 @@ const card = (problem: Problem, { at: now, runbooksUrl }: Shown, viewer: Viewer)
 ${rest !== '' && html`<p>${foreign(rest, 500)}</p>`}
 ${seen !== null && seenInWords(seen, viewer)}
 <p class="small">${withCode(whatToDo)}</p>
-<p class="small quiet">${since && html`since ${clock(since, now)} UTC, ${age(since, now)} · `}More: ${runbookLink(runbook, runbooksUrl)}</p></div>
+<p class="small quiet">${since && html`since ${clock(since, now)} UTC, ${age(since, now)} · `}More: ${runbookLink(runbook, runbooksUrl)}</p>
+${silencesOf(problem, silences).map((one) => silenceLine(one, viewer, now))}
+${silenceForms(viewer, problem)}</div>
 <div class="bar"><a class="btn${problem.kind === 'deletions_blocked' && ' go'}" href="${address}">${words}</a></div></article>`
 }
 

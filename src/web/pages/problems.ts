@@ -4,12 +4,10 @@ import { actionInWords } from '../../operator/action-words.ts'
 import { type Care, careOf, verdictInWords } from '../../problems/stream-state.ts'
 import type { ClosedProblem } from '../../store/book/problems.ts'
 import { shortSpan } from '../../util/text.ts'
-import { actionForm } from '../action-forms.ts'
 import { clock, foreign, type Html, html } from '../html.ts'
-import type { Viewer } from '../sessions.ts'
-
 import { heading, type Page } from './layout.ts'
 import { problemCards } from './problem-cards.ts'
+import { alertsCard } from './silences.ts'
 import { type Column, plainTable } from './tables.ts'
 
 const parts = [
@@ -45,7 +43,7 @@ export const problemsPage: Page = {
 ${parts.map(section)}
 ${quarantined.length > 0 && html`<section class="card"><h2>Quarantine</h2><p>Records that cannot be rows are kept whole: ${quarantined.map(({ stream, quarantined: records }, index) => html`${index > 0 && ', '}<a href="/quarantine?stream=${stream}">${records} of ${stream}</a>`)}.</p></section>`}
 ${closed(over, now)}
-${alerting(statusQueries.alertFormat, viewer)}`,
+${alertsCard(statusQueries.alerting(), snapshot, viewer)}`,
     }
   },
 }
@@ -75,13 +73,3 @@ const closedColumns = (now: Date): readonly Column<ClosedProblem>[] => [
 
 const endedBy = ({ action, who, door }: NonNullable<ClosedProblem['by']>): Html =>
   html`${who === '' ? door : foreign(who, 60)} ${actionInWords(action)} <a class="small" href="/actions">who did what</a>`
-
-const alerting = (format: string | null, viewer: Viewer): Html =>
-  html`<section class="card" aria-labelledby="alerts"><h2 id="alerts">Alerts</h2>${
-    format === null
-      ? html`<p>No alerts are sent. To send problems to Slack, Teams or your own program, set <code>ALERT_WEBHOOK_URL</code>.</p>`
-      : html`<div class="bar spread"><p>A problem that lasts for a minute is sent to <code>ALERT_WEBHOOK_URL</code>, in the form of ${format}, and again when it is over.</p>${
-          actionForm(viewer, '/alerts/test', html`<button>Send a test message</button>`) ??
-          html`<code class="small">tidemark alerts test</code>`
-        }</div>`
-  }</section>`

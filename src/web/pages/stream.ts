@@ -1,15 +1,17 @@
 // `/streams/:name`: how current one stream is, what it is read by, and what was caught. Its other tabs are pages beside it.
 
 import { unexplainedInWords } from '../../problems/stream-state.ts'
+import { claims, keptInWords } from '../../problems/targets.ts'
 import { livingRows, type StreamOverview } from '../../store/book/streams.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { settingsOfStream } from '../../streams/settings.ts'
-import { formatDuration, plural } from '../../util/text.ts'
+import { settledThrough } from '../../streams/settling.ts'
+import { capitalized, formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadOf, runningNow } from '../first-load.ts'
 import { dayUntil, lagChart, rowsChart } from '../history-charts.ts'
-import { age, type Html, html, kindInWords, runState, time, until } from '../html.ts'
+import { age, type Html, html, kindInWords, runState, span, state, time, until } from '../html.ts'
 import { runTimeline } from '../run-timeline.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
@@ -23,6 +25,7 @@ import { rowsTab } from './rows.ts'
 import { runsList } from './runs.ts'
 import { settingsTable } from './settings.ts'
 import { orCommand, streamPage, type Tab } from './stream-frame.ts'
+import { type Column, plainTable } from './tables.ts'
 
 const overviewTab: Page = {
   path: '/streams/:name',
@@ -37,6 +40,7 @@ const overviewTab: Page = {
       async ({ stream, snapshot, cells }) => html`${firstLoad(stream, snapshot)}
 ${runningNow(await otherReadings(context, stream.stream), context.now)}
 ${current(stream, cells)}
+${await targetsCard(context, stream)}
 ${attention(stream, context.viewer)}
 ${await lastDay(context, stream.stream)}
 <div class="cols">${rowsWritten(cells.rate)}${runTable(stream.stream, snapshot)}</div>
@@ -76,6 +80,43 @@ ${kind === 'changes' && fact('Position', countsOf(shown).position, 'every versio
 ${settling && html`<p class="small quiet"><b>Not settled yet.</b> ${settling.why}</p>`}
 ${isSearching && html`<p class="small quiet"><b>Deletions.</b> ${unexplainedInWords(unexplained)}</p>`}
 ${timesMeaning}</section>`
+}
+
+/** Null without targets. */
+async function targetsCard(
+  { statusQueries, now }: PageContext,
+  { stream, kind, ...times }: StreamSnapshot,
+): Promise<Html | null> {
+  const targets = statusQueries.alerting().targets[stream] ?? {}
+  const kept = await statusQueries.keptTargets(stream)
+  const ages: Readonly<Record<string, Date | null>> = {
+    ...{ read: times.readThroughAt, settled: settledThrough(kind, times), deletions: times.deletionsKnownAt },
+  }
+  const share = (time: string, days: number) => {
+    const found = kept.find((one) => one.time === time && one.days === days)
+    return found ? keptInWords(found) : 'not known yet'
+  }
+  const columns: readonly Column<readonly [time: string, targetMs: number]>[] = [
+    {
+      title: 'Target',
+      cell: ([time, targetMs]) => `${capitalized(claims[time] ?? time)}: ${formatDuration(targetMs)}`,
+    },
+    {
+      title: 'Now',
+      cell([time, targetMs]) {
+        const at = ages[time] ?? null
+        if (at === null) return 'not yet'
+        return state(now.getTime() - at.getTime() > targetMs ? 'bad' : 'ok', span(at, now))
+      },
+    },
+    { title: 'Kept over 7 days', cell: ([time]) => share(time, 7) },
+    { title: 'Kept over 30 days', cell: ([time]) => share(time, 30) },
+  ]
+  const rows = Object.entries(targets)
+  const caption = html`<span class="hidden">Targets of ${stream}</span>`
+  return rows.length === 0
+    ? null
+    : html`<section class="card" aria-labelledby="targets"><h2 id="targets">Targets</h2>${plainTable({ caption, columns, rows })}<p class="small quiet">Counted by the minute. A minute in which no worker ran counts as missed; the first load, and time in which the stream is paused, do not count.</p></section>`
 }
 
 /** What of this stream waits for somebody, with what to press. */

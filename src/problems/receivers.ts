@@ -1,0 +1,85 @@
+// Who is told of which problems: the receiver that the variables name, which is told everything, and those of the file, with its rules. Pure,
+// but for the file.
+
+import { type AlertSettings, type Kinds, type Rule, shortestAfterMs } from '../config/alert-file.ts'
+import type { Config } from '../config/load.ts'
+import { formatDuration, plural } from '../util/text.ts'
+import type { Receiver } from './alert-body.ts'
+import { isQuiet, type Telling } from './alerts.ts'
+import { isNews, type Problem, problemKinds } from './stream-problems.ts'
+
+export type NamedReceiver = Receiver & { readonly name: string; readonly setting: string }
+export type Alerting = Pick<AlertSettings, 'rules' | 'targets' | 'remarks'> & {
+  readonly receivers: readonly NamedReceiver[]
+  /** What is wrong with the file, one line each; null: nothing. */
+  readonly problem: string | null
+}
+
+const kinds: Kinds = {
+  ...Object.fromEntries(problemKinds.map((kind) => [kind, [kind]])),
+  needs_you: problemKinds.filter((kind) => !isNews(kind)),
+  news: problemKinds.filter(isNews),
+}
+
+/** The receiver of ALERT_WEBHOOK_URL. */
+const defaultReceiver = 'default'
+
+export const readAlertFile = ({ alertFile }: Pick<Config, 'alertFile'>) => alertFile.read(kinds)
+
+export function alertingOf(config: Config): Alerting {
+  const { alertWebhookUrl: url, alertFormat: format, alertQuietHours: quiet, alerts: file, proxies } = config
+  const { consoleUrl, runbooksUrl } = config
+  const { settings, problem } = readAlertFile(config)
+  const links = { consoleUrl, runbooksUrl }
+  const first = {
+    name: defaultReceiver,
+    setting: 'ALERT_WEBHOOK_URL',
+    url: url ?? '',
+    proxies,
+    format,
+    ...links,
+  }
+  const named = [...settings.receivers].map(([name, way]) => ({
+    ...{ ...way, ...links, name, setting: `receiver ${name} of ${file}` },
+  }))
+  const everything: Rule = {
+    ...{ to: [defaultReceiver], kinds: null, streams: null, quiet, afterMs: shortestAfterMs },
+  }
+  return {
+    ...{ targets: settings.targets, remarks: settings.remarks, problem },
+    receivers: url === null ? named : [first, ...named],
+    rules: url === null ? settings.rules : [everything, ...settings.rules],
+  }
+}
+
+/** When a receiver is told of a problem: as soon as one of its rules says; null: never. */
+export const tellingOf =
+  ({ rules }: Pick<Alerting, 'rules'>, receiver: string, now: Date) =>
+  ({ kind, stream }: Pick<Problem, 'stream'> & { readonly kind: string }): Telling | null => {
+    const own = rules.filter(
+      (rule) =>
+        rule.to.includes(receiver) &&
+        (rule.kinds?.includes(kind) ?? true) &&
+        (rule.streams === null || (stream !== null && rule.streams.includes(stream))),
+    )
+    if (own.length === 0) return null
+    const loud = own.filter(({ quiet }) => quiet === null || !isQuiet(quiet, now))
+    return {
+      isHeld: loud.length === 0,
+      afterMs: Math.min(...(loud.length > 0 ? loud : own).map((one) => one.afterMs)),
+    }
+  }
+
+/** `22:00-06:30 Europe/Oslo`, as it is written. */
+function quietInWords({ from, to, timeZone }: NonNullable<Rule['quiet']>): string {
+  const clock = (minutes: number) =>
+    `${String(Math.floor(minutes / 60)).padStart(2, '0')}:${String(minutes % 60).padStart(2, '0')}`
+  return `${clock(from)}-${clock(to)} ${timeZone}`
+}
+
+/** `stale, failing of assignment after 15 m, not 22:00-06:30 UTC`. */
+export function ruleInWords({ kinds: some, streams, afterMs, quiet }: Rule): string {
+  const what = some === null ? 'everything' : some.length > 4 ? plural(some.length, 'kind') : some.join(', ')
+  const of = streams === null ? '' : ` of ${streams.join(', ')}`
+  return `${what}${of} after ${formatDuration(afterMs)}${quiet === null ? '' : `, not ${quietInWords(quiet)}`}`
+}

@@ -1,0 +1,103 @@
+// Alerts on the page of problems: who is told of what, with a test for each; what is muted or acknowledged, by whom and why, and how to end it.
+
+import { targetInWords } from '../../operator/silences.ts'
+import { formOf } from '../../problems/alert-body.ts'
+import { type Alerting, type NamedReceiver, ruleInWords } from '../../problems/receivers.ts'
+import type { Problem } from '../../problems/stream-problems.ts'
+import type { Silence } from '../../store/book/silences.ts'
+import { actionForm } from '../action-forms.ts'
+import { clock, foreign, type Html, html } from '../html.ts'
+import type { Viewer } from '../sessions.ts'
+import type { Snapshot } from '../status-queries.ts'
+import { type Column, plainTable } from './tables.ts'
+
+const said = ({ until, by, reason, at }: Silence, now: Date): Html =>
+  html`<b>${until === null ? 'Acknowledged' : 'Muted'}</b> ${until === null ? 'until it is over or gets worse' : html`until ${clock(until, now)} UTC`}, by ${foreign(by, 80)} on ${clock(at, now)}: “${foreign(reason, 300)}”`
+
+const undo = ({ target }: Silence, viewer: Viewer): Html | null =>
+  actionForm(
+    viewer,
+    '/alerts/unmute',
+    html`<input type="hidden" name="target" value="${target}"><button>Undo<span class="hidden"> the silence of ${targetInWords(target)}</span></button>`,
+  )
+
+/** With the problem. */
+export const silenceLine = (silence: Silence, viewer: Viewer, now: Date): Html =>
+  html`<div class="bar small"><p>${said(silence, now)}</p>${undo(silence, viewer)}</div>`
+
+const spans = [
+  ['1h', '1 hour'],
+  ['4h', '4 hours'],
+  ['1d', '1 day'],
+  ['7d', '7 days'],
+] as const
+
+const options = (given: readonly (readonly [value: string, words: string])[]): Html =>
+  html`${given.map(([value, words]) => html`<option value="${value}">${words}</option>`)}`
+
+const muteForm = (
+  viewer: Viewer,
+  targets: readonly (readonly [value: string, words: string])[],
+): Html | null =>
+  actionForm(
+    viewer,
+    '/alerts/mute',
+    html`<label>No alerts of <select name="target">${options(targets)}</select></label><label>for <select name="for">${options(spans)}</select></label><label>Reason <input name="reason" maxlength="300" required autocomplete="off"></label><button>Mute</button>`,
+  )
+
+const everything = ['all', 'everything'] as const
+
+/** Null for a viewer who may not act. */
+export function silenceForms(viewer: Viewer, { key, kind, stream }: Problem): Html | null {
+  const targets = [
+    [key, 'this problem'],
+    [`kind:${kind}`, `the kind ${kind}`],
+    ...(stream === null ? [] : [[`stream:${stream}`, `the stream ${stream}`] as const]),
+    everything,
+  ] as const
+  const acknowledging = actionForm(
+    viewer,
+    '/alerts/acknowledge',
+    html`<input type="hidden" name="target" value="${key}"><label>Comment <input name="reason" maxlength="300" required autocomplete="off"></label><button>Acknowledge</button>`,
+  )
+  return (
+    acknowledging &&
+    html`<details><summary>Acknowledge or mute…<span class="hidden"> ${key}</span></summary><div class="more">${acknowledging}${muteForm(viewer, targets)}</div></details>`
+  )
+}
+
+export function alertsCard(
+  { receivers, rules, problem, remarks }: Alerting,
+  { silences, at: now }: Pick<Snapshot, 'silences' | 'at'>,
+  viewer: Viewer,
+): Html {
+  const columns: readonly Column<NamedReceiver>[] = [
+    { title: 'Receiver', isWord: true, cell: ({ name }) => name },
+    { title: 'Form', cell: formOf },
+    {
+      title: 'Is told of',
+      cell: ({ name }) =>
+        html`${rules.filter(({ to }) => to.includes(name)).map((rule) => html`${ruleInWords(rule)}<br>`)}`,
+    },
+    {
+      title: 'Test',
+      cell: ({ name }) =>
+        actionForm(
+          viewer,
+          `/alerts/${name}/test`,
+          html`<button>Send a test message<span class="hidden"> to ${name}</span></button>`,
+        ) ?? html`<code class="small">tidemark alerts test ${name}</code>`,
+    },
+  ]
+  const notes = [...(problem?.split('\n') ?? []), ...remarks]
+  return html`<section class="card" aria-labelledby="alerts"><h2 id="alerts">Alerts</h2>
+${notes.map((note) => html`<p class="note warn">${foreign(note, 400)}</p>`)}
+${
+  receivers.length === 0
+    ? html`<p>No alerts are sent. To send problems to Slack, Teams, PagerDuty, your own program or by mail, set <code>ALERT_WEBHOOK_URL</code>, or <code>ALERTS</code> to a file with receivers.</p>`
+    : html`<p>Each receiver is told when a problem has lasted for a while, and again when it is over.</p>${plainTable({ caption: html`<span class="hidden">Receivers</span>`, columns, rows: receivers })}`
+}
+${silences.length > 0 && html`<h3>Muted or acknowledged</h3>${silences.map((one) => html`<div class="bar spread"><p>${foreign(targetInWords(one.target), 200)}: ${said(one, now)}</p>${undo(one, viewer)}</div>`)}`}
+${viewer.canAct && html`<details><summary>Mute everything…</summary>${muteForm(viewer, [everything])}</details>`}
+</section>`
+}
