@@ -15,7 +15,7 @@ import {
   type ServiceName,
   type Stream,
 } from './streams/catalog.ts'
-import { asMeant } from './streams/dictionary.ts'
+import { asMeant, nothingSaid } from './streams/dictionary.ts'
 import { openPrivateFields, type PrivateFields, type Resource } from './streams/private-fields.ts'
 import type { Source } from './sync/ports/source.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
@@ -168,6 +168,9 @@ export function wantedRelated(
         },
         get isKeyChosen() {
           return keyNow() !== null
+        },
+        get meaning() {
+          return config.dictionary.now().get(stream.name) ?? nothingSaid
         },
         get fieldKinds() {
           return descriptions?.kindsOf(stream.name) ?? {}

@@ -33,6 +33,7 @@ import {
 } from './store/runs/private-fields.ts'
 import { countAgainAfterMs, isLoadToBeCounted, noteLoadCount } from './store/runs/progress.ts'
 import { readAgainByKey } from './store/runs/related-work.ts'
+import { keepMeanings } from './store/schema/meaning.ts'
 import { expectMigrated, migrateDatabase } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
 import { withConnection } from './store/server/session.ts'
@@ -108,6 +109,8 @@ export type SyncContext = AsyncDisposable & {
   /** How the rows of a stream differ from these records now. */
   compareOnce(stream: Stream, page: Records): Promise<readonly Difference[]>
   readonly descriptions: Descriptions
+  /** Shows what the dictionary says by now; what is read by it is read so from now on. */
+  takeUpDictionary(): Promise<void>
   readonly privacy: Privacy
 }
 
@@ -169,7 +172,8 @@ export async function openContext(options: {
       await expectRules(client, names, upstreams.privateFields)
     },
   })
-  if (options.migrates !== false) await readAgainByKey(database.pool, related)
+  const takeUpDictionary = () => showMeanings(options, { database, catalogue, descriptions, related })
+  if (options.migrates !== false) await takeUpDictionary()
   // Reads of related records wait for incremental runs, which are short. During a long one, some still go through every second.
   const priorityGate = openPriorityGate({ longestMs: 1_000 })
   const relatedSource = openRelatedSource(upstreams.assignment, {
@@ -189,6 +193,7 @@ export async function openContext(options: {
     store,
     descriptions,
     privacy: privacyIn(database, upstreams.privateFields, mirroredStreams(config, catalogue)),
+    takeUpDictionary,
     streams: configuredStreams(config, catalogue),
     catalogue,
     assignmentService: upstreams.assignment,
@@ -232,6 +237,21 @@ function privacyIn(
     relativesOf: (key) => relativesOf(pool, mirrored, key),
     longDeleted: (...asked) => longDeleted(pool, ...asked),
   }
+}
+
+/** What the dictionary says now, in the views and in how related records are read. */
+async function showMeanings(
+  { config, log }: Parameters<typeof openContext>[0],
+  {
+    database: { pool },
+    catalogue,
+    descriptions,
+    related,
+  }: Pick<SyncContext, 'database' | 'catalogue' | 'descriptions' | 'related'>,
+): Promise<void> {
+  const meant = catalogue.map((stream) => asChosen(stream, config, descriptions))
+  await keepMeanings(pool, [...meant, ...related], log)
+  await readAgainByKey(pool, related)
 }
 
 type Memory = { readonly freeMemory: () => void; readonly freeChunks: () => void }

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { beliefList } from './beliefs.ts'
 import { commandsPage } from './commands.ts'
 import { configurationPage, environmentExample } from './configuration.ts'
+import { dictionarySchema, fieldSettingsTable, streamSettingsTable } from './dictionary.ts'
 import { exchangesPage } from './exchanges.ts'
 import { metricsPage } from './metrics.ts'
 import { mutationList } from './mutations.ts'
@@ -18,6 +19,7 @@ export async function generatedFiles(checkout: URL): Promise<ReadonlyMap<string,
     ['.env.example', environmentExample()],
     ['docs/reference/commands.md', await commandsPage()],
     ['docs/reference/configuration.md', configurationPage()],
+    ['docs/reference/dictionary.schema.json', dictionarySchema()],
     ['docs/reference/exchanges.md', exchangesPage()],
     ['docs/reference/metrics.md', metricsPage()],
     ['docs/reference/problems.md', problemsPage()],
@@ -28,6 +30,7 @@ export async function generatedFiles(checkout: URL): Promise<ReadonlyMap<string,
 
 /** Parts of pages that are written by hand: page, name of the block, what stands in it. */
 const blocks: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
+  'docs/guides/dictionary.md': { streams: streamSettingsTable, fields: fieldSettingsTable },
   'docs/how-it-works/beliefs.md': { beliefs: beliefList },
   'docs/how-it-works/proof.md': { mutations: mutationList },
   'docs/how-it-works/reading.md': { states: readerStates },

@@ -10,39 +10,57 @@ import { type MirroredStream, pickStreams, relatedStreams } from '../streams/cat
 import { UsageError } from '../util/errors.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { plural, snakeCased } from '../util/text.ts'
-import { type Call, type Command, json, oneOf, option, textOf } from './command.ts'
+import { type Call, type Command, flag, json, oneOf, option, textOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { asDbt } from './exports/dbt.ts'
 import { type Facts, type Files, factsOf } from './exports/facts.ts'
 import { asMarkdown } from './exports/markdown-dictionary.ts'
 import { readMirror } from './mirror.ts'
+import { asDictionary, checkDictionary } from './schema-dictionary.ts'
 
 /** Made of facts alone, so that equal schemas give equal files. */
 const exporters: Readonly<Record<'dbt', (facts: Facts) => Files>> = {
   dbt: asDbt,
 }
-const formatNames = ['markdown', 'dbt'] as const
+/** To be read as they are. */
+const printers: Readonly<Record<'markdown' | 'dictionary', (pool: Pool, of: Shown) => Promise<string>>> = {
+  markdown: async (_, { views, references }) => asMarkdown(views, references),
+  dictionary: (pool, { views }) => asDictionary(pool, views),
+}
+type Shown = { readonly views: readonly ViewMap[]; readonly references: readonly Reference[] }
+const formatNames = ['markdown', 'dictionary', 'dbt'] as const
 
 export const schema: Command = {
   name: 'schema',
   summary: 'describe the tables: as a dictionary, or as files for dbt',
-  usage: '[stream…] [--format markdown|dbt] [--out DIR] [--json]',
+  usage: '[stream…] [--format markdown|dictionary|dbt] [--out DIR] [--check] [--json]',
   options: {
-    format: option('FORMAT', 'markdown (the default) or dbt'),
+    format: option(
+      'FORMAT',
+      'markdown (the default), dbt, or dictionary: a file for DICTIONARY to start from',
+    ),
     out: option('DIR', 'folder that the files are written to; those with the same names are overwritten'),
+    check: flag('compare the file that DICTIONARY names with what is there'),
     json,
   },
-  examples: ['tidemark schema assignment', 'tidemark schema --format dbt --out models/tidemark'],
+  examples: [
+    'tidemark schema assignment',
+    'tidemark schema --format dbt --out models/tidemark',
+    'tidemark schema --format dictionary > dictionary.yml',
+    'tidemark schema --check',
+  ],
   run,
 }
 
 async function run(call: Call): Promise<ExitCode> {
   const { positionals, values, stdout } = call
+  if (values.check) return await checkDictionary(call)
   const format = oneOf(values, 'format', formatNames) ?? 'markdown'
   const folder = textOf(values, 'out')
-  if (format === 'markdown' && folder !== null)
+  const isPrinted = format === 'markdown' || format === 'dictionary'
+  if (isPrinted && folder !== null)
     throw new UsageError('--out belongs to a --format that writes files, such as dbt.')
-  if (format !== 'markdown' && folder === null && !values.json)
+  if (!isPrinted && folder === null && !values.json)
     throw new UsageError(`--format ${format} writes files: name a folder for them with --out DIR.`)
   const known: readonly MirroredStream[] = [...call.catalogue, ...relatedStreams]
   const wanted = pickStreams(positionals, known)
@@ -54,7 +72,8 @@ async function run(call: Call): Promise<ExitCode> {
     )
     if (values.json) return stdout.json(asJson(views, references))
     if (views.length === 0) return stdout.say('Nothing is mirrored yet: `tidemark sync` reads the upstream.')
-    if (format === 'markdown' || folder === null) return stdout.write(asMarkdown(views, references))
+    if (isPrinted) return stdout.write(await printers[format](pool, { views, references }))
+    if (folder === null) return
     const facts = factsOf(call, { views, references, address: await readAddress(call, pool) })
     const written = await writeFiles(folder, exporters[format](facts))
     stdout.say(`Wrote ${plural(written, 'file')} to ${folder}.`)

@@ -23,7 +23,7 @@ const yesOrNo = z
 /** One name, or a list of them. */
 const names = z.preprocess(
   (value) => (typeof value === 'string' ? value.split(',').map((name) => name.trim()) : value),
-  z.array(words(500), 'must be names of fields'),
+  z.array(words(500), 'must be names of fields').meta({ type: ['string', 'array'] }),
 )
 
 const mask = z
@@ -53,7 +53,7 @@ export const fieldSettings = z.strictObject(
   {
     label: words(200).optional().describe('what people call the field'),
     description: words(2_000).optional().describe('what it means'),
-    unit: words(40).optional().describe('the unit of its numbers, such as `min` or `EUR`'),
+    unit: words(40).optional().describe('the unit of its numbers, such as `min` or `km`'),
     values: z
       .record(words(200), words(200), 'must be a list of codes, each with its text')
       .optional()

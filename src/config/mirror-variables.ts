@@ -39,7 +39,7 @@ export const mirrorVariables = {
   DICTIONARY: {
     as: 'dictionaryFile',
     describe:
-      'file that says what the data means: keys, row versions, time zones, histories. What a variable says, too, must be the same',
+      'file that says what the data means: names, units, codes, keys, time zones, histories. Workers take up changes of it within seconds. What a variable says, too, must be the same',
     fallback: 'none',
     form: 'path of a YAML file',
     schema: optionalText,

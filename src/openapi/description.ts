@@ -15,6 +15,8 @@ export type DescribedField = {
   readonly describe: string | null
   /** The only values that it may have. */
   readonly values: readonly string[] | null
+  /** What these stand for, where that is said. */
+  readonly texts?: Readonly<Record<string, string>> | null
   /** What else values must be like, e.g. `at most 50 characters`. */
   readonly bounds: string | null
   /** The type of the record, or of the records of the list, that it holds. */

@@ -15,7 +15,7 @@ import {
   relatedStreams,
   type ServiceName,
 } from '../streams/catalog.ts'
-import { foldField, landedKind, type StreamMeaning } from '../streams/dictionary.ts'
+import { foldField, landedKind, nothingSaid, type StreamMeaning } from '../streams/dictionary.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { messageOf } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
@@ -105,7 +105,11 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
 }
 
 const kindsIn = ({ fields }: RecordType): FieldKinds =>
-  Object.fromEntries(fields.flatMap(({ name, kind }) => (kind === null ? [] : [[name, { kind }] as const])))
+  Object.fromEntries(
+    fields.flatMap(({ name, kind, texts }) =>
+      kind === null ? [] : [[name, { kind, ...(texts && { texts }) }] as const],
+    ),
+  )
 
 /** As its records land here: without what is left out, and with the types of masked values (P20). */
 const landedType = (type: RecordType, meanings: StreamMeaning['fields'] = new Map()): RecordType => ({
@@ -173,9 +177,12 @@ function streamOfType(
 async function makeTables(needs: Needs, types: ReadonlyMap<string, RecordType>): Promise<readonly string[]> {
   const { pool, config, mirrored, log } = needs
   const wanted = mirrored.flatMap((stream) => {
+    const meaning = config.dictionary.now().get(stream.name) ?? nothingSaid
     const described = types.get(stream.name)
-    const type = described && landedType(described, config.dictionary.now().get(stream.name)?.fields)
-    return type ? [{ stream, type, keyField: config.dictionary.now().get(stream.name)?.key ?? null }] : []
+    const type = described && landedType(described, meaning.fields)
+    return type
+      ? [{ stream: { ...stream, meaning, fieldKinds: kindsIn(type) }, type, keyField: meaning.key }]
+      : []
   })
   if (wanted.length > 0) await noteConfirmed(needs)
   const made: string[] = []

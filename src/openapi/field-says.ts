@@ -7,7 +7,10 @@ import { int64 } from '../streams/record.ts'
 import type { DescribedField } from './description.ts'
 import { type Follow, isSchema, placeOf, type Schema, schemasIn, textOf } from './schema.ts'
 
-export type Said = Pick<DescribedField, 'says' | 'kind' | 'isNullable' | 'describe' | 'values' | 'bounds'> & {
+export type Said = Pick<
+  DescribedField,
+  'says' | 'kind' | 'isNullable' | 'describe' | 'values' | 'texts' | 'bounds'
+> & {
   /** Why no kind can be told; null when one is, or nothing is said. */
   readonly conflict: string | null
 }
@@ -49,6 +52,7 @@ function schemaSays(
     describe: own.describe ?? joined.describe,
     bounds: own.bounds ?? joined.bounds,
     values: own.values ?? joined.values,
+    texts: own.texts ?? joined.texts ?? null,
   }
 }
 
@@ -221,11 +225,27 @@ function ownSays(schema: Schema): Said {
       values.includes(null),
     describe: textOf(schema.description) ?? textOf(schema.title),
     values: shown.length > 0 ? shown.slice(0, mostValues) : null,
+    texts: textsOf(schema, shown),
     bounds: boundsOf(schema),
   }
 }
 
 const mostValues = 100
+
+/** Where the tools of ASP.NET and others write what the values of an enumeration are called. */
+const namesOfValues = ['x-enumNames', 'x-enum-varnames', 'x-enumDescriptions', 'x-enum-descriptions']
+
+/** Null: nobody says, or the names say no more than the values. */
+function textsOf(schema: Schema, values: readonly string[]): Readonly<Record<string, string>> | null {
+  for (const keyword of namesOfValues) {
+    const names = schemasIn(schema[keyword])
+    const texts = values.map((value, index) => [value, textOf(names[index])?.trim() ?? ''] as const)
+    if (values.length === 0 || names.length !== valuesOf(schema).length) continue
+    if (texts.every(([, text]) => text !== '') && texts.some(([value, text]) => value !== text))
+      return Object.fromEntries(texts.slice(0, mostValues))
+  }
+  return null
+}
 
 function boundsOf(schema: Schema): string | null {
   const { minLength, maxLength, minimum, maximum } = schema

@@ -1,17 +1,19 @@
 // Makes the table of a stream by the upstream's description, before the first record comes: all columns with their types, the view, and
 // comments. What the data has made of a table already stays as it is.
 
-import pg, { type ClientBase } from 'pg'
+import type { ClientBase } from 'pg'
 import type { Logger } from '../log.ts'
 import { foldName, printable } from '../store/schema/column-names.ts'
+import { describeTable } from '../store/schema/comments.ts'
 import { createTable, type WantedKey } from '../store/schema/create-table.ts'
 import { documentedTypes } from '../store/schema/documented-types.ts'
 import { growTable } from '../store/schema/grow-table.ts'
-import { getsNoColumn, qualified, readTableSchema, type TableSchema } from '../store/schema/table-schema.ts'
-import { viewOf } from '../store/schema/views.ts'
+import { keepMeaning } from '../store/schema/meaning.ts'
+import { getsNoColumn, readTableSchema, type TableSchema } from '../store/schema/table-schema.ts'
 import { inTransaction, limitLockWaits, type Queryable, retryOnLockTimeout } from '../store/server/session.ts'
 import { type ColumnType, keyType } from '../store/types/table.ts'
 import type { MirroredStream } from '../streams/catalog.ts'
+import { nothingSaid, wordsOf } from '../streams/dictionary.ts'
 import { isComposite } from '../streams/record.ts'
 import type { DescribedField, RecordType } from './description.ts'
 
@@ -28,7 +30,8 @@ export async function makeTable(client: ClientBase, one: Described, log: Logger)
   for (let attempt = 0; attempt < mostAttempts; attempt++) if (await addColumns(client, one, log)) break
   await withoutWaiting(client, one.stream, 'describe', async () => {
     await noteFields(client, one)
-    await describe(client, one)
+    await keepMeaning(client, one.stream, log)
+    await describeTable(client, one.stream, wordsOf(one.stream.meaning ?? nothingSaid) ?? one.type.describe)
   })
 }
 
@@ -125,80 +128,26 @@ async function noteFields(client: ClientBase, { stream, type }: Described): Prom
 export async function noteReferences(
   client: Queryable,
   streams: readonly string[],
-  references: readonly { readonly from: string; readonly column: string; readonly to: string }[],
+  references: readonly {
+    readonly from: string
+    readonly column: string
+    readonly to: string
+    readonly share: number
+  }[],
 ): Promise<void> {
   await client.query(
-    `update tidemark.field as known set refers_to = found.to_view
+    `update tidemark.field as known set refers_to = found.to_view, reference_share = found.share
      from tidemark.field as mine
-     left join unnest($2::text[], $3::text[], $4::text[]) as found (from_stream, column_name, to_view)
+     left join unnest($2::text[], $3::text[], $4::text[], $5::numeric[]) as found (from_stream, column_name, to_view, share)
        on found.from_stream = mine.stream and found.column_name = mine.column_name
      where mine.stream = any ($1) and known.stream = mine.stream and known.folded = mine.folded
-       and known.refers_to is distinct from found.to_view`,
+       and (known.refers_to, known.reference_share) is distinct from (found.to_view, trunc(found.share, 4))`,
     [
       streams,
       references.map(({ from }) => from),
       references.map(({ column }) => column),
       references.map(({ to }) => to),
+      references.map(({ share }) => share),
     ],
   )
-}
-
-type Commented = {
-  readonly relation: string
-  readonly name: string
-  readonly field: string
-  readonly description: string | null
-  readonly allowed_values: readonly string[] | null
-  readonly refers_to: string | null
-  readonly comment: string | null
-}
-
-/** The table and its view, where they are what their names say, and nobody else's. */
-const ownRelations = `(values ($1::text, 'rp'), ($2::text, 'v')) as own (relation, kinds)
-  join pg_class on oid = to_regclass(relation) and strpos(kinds, relkind::text) > 0`
-
-/** Comments on the table, on its view, and on the columns of both. Words that somebody else put there stay. */
-async function describe(client: ClientBase, { stream, type }: Described): Promise<void> {
-  const relations = [qualified(stream), `bi.${pg.escapeIdentifier(viewOf(stream).name)}`]
-  const { rows: columns } = await client.query<Commented>(
-    `select relation, column_name as name, source_name as field, description, allowed_values, refers_to,
-       col_description(attrelid, attnum) as comment
-     from ${ownRelations}
-     join pg_attribute on attrelid = oid and not attisdropped
-     join tidemark.field on stream = $3 and column_name = attname`,
-    [...relations, stream.name],
-  )
-  const statements = columns.flatMap((column) => {
-    const { relation, name, field, comment } = column
-    const wanted = commentOf(column)
-    const isOurs = comment === null || comment === `field ${field}` || comment.startsWith(`field ${field}: `)
-    return isOurs && comment !== wanted
-      ? [`comment on column ${relation}.${pg.escapeIdentifier(name)} is ${pg.escapeLiteral(wanted)}`]
-      : []
-  })
-  const { rows } = await client.query<{ kind: string; relation: string; words: string | null }>(
-    `select case relkind when 'v' then 'view' else 'table' end as kind, relation,
-       obj_description(oid, 'pg_class') as words
-     from ${ownRelations}`,
-    relations,
-  )
-  for (const { kind, relation, words } of type.describe === null ? [] : rows) {
-    const [own = ''] = (words ?? '').split(': “')
-    const wanted = `${own}: “${printable(type.describe ?? '').slice(0, longestComment)}”`
-    const isOurs = own === viewOf(stream).describe || own.startsWith(`${stream.name}, with deleted rows`)
-    if (isOurs && words !== wanted)
-      statements.push(`comment on ${kind} ${relation} is ${pg.escapeLiteral(wanted)}`)
-  }
-  if (statements.length > 0) await client.query(statements.join(';\n'))
-}
-
-const longestComment = 2_000
-
-/** `field assignmentPriority: Priority, 1 is highest. One of 1, 2, 3. Refers to bi.x.` */
-function commentOf({ field, description, allowed_values: allowed, refers_to: to }: Commented): string {
-  const values = allowed && allowed.length > 0 ? `One of ${allowed.join(', ')}.` : null
-  const reference = to === null ? null : `Refers to bi.${to}.`
-  const words = [description, values, reference].filter((part) => part !== null).join(' ')
-  const comment = words === '' ? `field ${field}` : `field ${field}: ${words}`
-  return comment.length > longestComment ? `${comment.slice(0, longestComment - 1)}…` : comment
 }

@@ -248,6 +248,8 @@ export async function readProblems({
 const noticed = {
   webhooks:
     'See what the upstream wants: `tidemark webhooks definitions` and `tidemark webhooks list`. Then subscribe by hand, or unset PUBLIC_URL.',
+  dictionary:
+    'Mend the file that DICTIONARY names: `tidemark schema --check` shows every mistake. It is taken up within seconds.',
   related_off:
     'Ask the operator of the upstream to switch extended reads on: `tidemark probe` shows when they answer. Or remove RELATED.',
   private_fields:

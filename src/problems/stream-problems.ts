@@ -30,6 +30,7 @@ export const problemKinds = [
   'contract_differs',
   'contract_changed',
   'contract_unusable',
+  'dictionary',
 ] as const
 export type ProblemKind = (typeof problemKinds)[number]
 
@@ -72,6 +73,7 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   contract_changed: 'the description of the upstream changed: fields, types, limits or operations',
   contract_unusable:
     'the description of the upstream cannot be used; types come from the data, and rows are read as usual',
+  dictionary: 'the file that says what the data means has mistakes; what it said before holds',
 }
 
 /** Kinds that are events: worth knowing, and over by themselves. All others last until something is done. */

@@ -2,6 +2,7 @@
 
 import { UsageError } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
+import type { StreamMeaning } from './dictionary.ts'
 import type { FieldKind } from './field-types.ts'
 
 /** Why a stream is read, each with its lane: runs of one lane exclude each other on a stream (P2). */
@@ -25,8 +26,10 @@ export type Cause = 'tick' | 'webhook' | 'operator' | 'write' | 'again'
 export type RunRequest = { readonly stream: string; readonly kind: RunKind; readonly cause: Cause }
 export type ServiceName = 'assignment' | 'tracking'
 
-/** By the field's name, whatever its case. */
-export type FieldKinds = Readonly<Record<string, { readonly kind: FieldKind }>>
+/** By the field's name, whatever its case. `texts`: what its codes stand for. */
+export type FieldKinds = Readonly<
+  Record<string, { readonly kind: FieldKind; readonly texts?: Readonly<Record<string, string>> }>
+>
 
 type CommonStream = {
   readonly name: string
@@ -45,6 +48,8 @@ type CommonStream = {
   readonly fieldZones?: Readonly<Record<string, string>>
   /** The operator's choice of volatile fields, in lower case; left out or null: what was found out holds. */
   readonly volatileFields?: readonly string[] | null
+  /** What the dictionary says of it. */
+  readonly meaning?: StreamMeaning
   /** How long every observed change is kept, in a table beside the stream's own; left out: it is not. */
   readonly historyMs?: number
 }
@@ -82,6 +87,8 @@ export type RelatedStream = {
   /** Fields whose types are documented. */
   readonly fieldKinds?: FieldKinds
   readonly fieldZones?: Readonly<Record<string, string>>
+  /** What the dictionary says of it. */
+  readonly meaning?: StreamMeaning
   /** The only field that this table takes from the records of its group, besides the key; the others leave it out. */
   readonly bulkField?: string
 }

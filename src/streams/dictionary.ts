@@ -56,6 +56,13 @@ export const nothingSaidOfField: Omit<FieldMeaning, 'name'> = {
 export const foldField = (name: string): string =>
   name.toLowerCase().replaceAll(/[^\p{L}\p{M}\p{N}]/gu, '') || name
 
+/** What is said of a stream, in one text; null: nothing. */
+export const wordsOf = ({
+  label,
+  description,
+}: Pick<StreamMeaning, 'label' | 'description'>): string | null =>
+  label === null || description === null ? (label ?? description) : `${label}: ${description}`
+
 export const meaningOf = (
   dictionary: Dictionary,
   stream: { readonly name: string },
@@ -64,9 +71,11 @@ export const meaningOf = (
 
 /** The stream with what the dictionary says of how it is read and stored. */
 export const asMeant = <Any extends Stream>(stream: Any, dictionary: Dictionary): Any => {
-  const { historyMs, volatile, fields } = dictionary.get(stream.name) ?? nothingSaid
+  const meaning = dictionary.get(stream.name) ?? nothingSaid
+  const { historyMs, volatile, fields } = meaning
   return {
     ...stream,
+    meaning,
     ...(historyMs !== null && historyMs > 0 && { historyMs }),
     volatileFields: volatile,
     fieldZones: Object.fromEntries(

@@ -23,6 +23,7 @@ import { UsageError } from '../util/errors.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, waitUntilAvailable } from './availability.ts'
+import { keepDictionary } from './dictionary.ts'
 import { failureScopeOf } from './failure-scope.ts'
 import type { Pauses } from './health.ts'
 import { keepIndexes } from './indexes.ts'
@@ -105,6 +106,7 @@ export async function start(beginning: Beginning): Promise<Live> {
   })
   noted.waits = jobs.breaker.waits
   keepDescriptions(beginning, context)
+  keepDictionary(beginning, context)
   subscribe(beginning, context)
   void keepIndexes(beginning, context)
   const mirror = mirrorOf(beginning, context.database.pool, context.streams)

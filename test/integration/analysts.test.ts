@@ -233,7 +233,7 @@ describe.skipIf(!hasPostgres)('analysts', () => {
     )
     expect(new Set(rows.map(({ rights }) => rights))).toEqual(new Set(['select']))
     const others = rows.map(({ relation }) => relation).filter((one) => !/^(bi|mirror)\./.test(one))
-    expect(others.sort()).toEqual(['tidemark.field', 'tidemark.freshness'])
+    expect(others.sort()).toEqual(['tidemark.field', 'tidemark.freshness', 'tidemark.label'])
     const { rows: schemas } = await reader.query(
       `select nspname from pg_namespace where nspname in ('bi', 'mirror', 'tidemark', 'bullmq') and has_schema_privilege(oid, 'create')`,
     )

@@ -1,9 +1,11 @@
 // The dictionary: what a file says, and what is told of its mistakes.
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { parseDictionary } from '../../src/config/dictionary.ts'
 import { noVariables } from '../../src/config/dictionary-rules.ts'
 import { loadDescriptionConfig } from '../../src/config/load.ts'
@@ -80,6 +82,27 @@ tracker_object: { history: off }
 
   it('is JSON as well', () => {
     expect(parsed('{"assignment":{"label":"Order"}}').get('assignment')?.label).toBe('Order')
+  })
+})
+
+describe('the example of the manual', () => {
+  const guides = new URL('../../docs/guides/', import.meta.url)
+  const text = readFileSync(new URL('dictionary.example.yml', guides), 'utf8')
+
+  it('can be used, and is what the guide shows', () => {
+    expect(parsed(text).get('assignment')?.fields.size).toBe(5)
+    expect(readFileSync(new URL('dictionary.md', guides), 'utf8')).toContain(text)
+  })
+
+  it('is taken by the schema for editors, which refuses what the parser refuses', () => {
+    const schema = JSON.parse(readFileSync(new URL('../reference/dictionary.schema.json', guides), 'utf8'))
+    const validate = new Ajv2020({ strict: false }).compile(schema)
+    const isTaken = (yaml: string) => validate(parse(yaml))
+    expect(isTaken(text)).toBe(true)
+    expect(isTaken('customer: { key: [A, B] }\nregion: { key: A, history: off, volatile: none }')).toBe(true)
+    expect(isTaken(field('a: { mask: null, index: true }\n    b: { mask: first 2, omit: false }'))).toBe(true)
+    for (const wrong of ['assignment: { labl: x }', field('a: { mask: shuffle }'), field('a: { index: 3 }')])
+      expect([wrong, isTaken(wrong)]).toEqual([wrong, false])
   })
 })
 

@@ -405,6 +405,7 @@ describe('each problem', () => {
         { key: 'webhooks:subscription', since: ago(1), what: 'The worker is not subscribed.' },
         { key: 'related_off:assignment', since: ago(1), what: 'Related records cannot be read.' },
         { key: 'private_fields:assignment', since: ago(1), what: 'The dictionary is another one.' },
+        { key: 'dictionary', since: ago(1), what: 'The dictionary has mistakes.' },
       ],
     )
     const service = find([{ failing: failing(1, 'UPSTREAM_ASKS_LATER') }], {

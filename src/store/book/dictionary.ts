@@ -18,8 +18,16 @@ export type ColumnMap = {
   readonly firstSeenAt: string | null
   readonly rescued: number
   readonly note: string | null
-  /** What the upstream says that it means. */
+  /** What it means, by the dictionary or else by the upstream’s description. */
   readonly description?: string | null
+  /** What the dictionary says of it. */
+  readonly label?: string | null
+  readonly unit?: string | null
+  readonly meantReference?: string | null
+  /** It shows the texts of the codes of the field. */
+  readonly isText?: boolean
+  /** The text of each code. */
+  readonly texts?: Readonly<Record<string, string>> | null
 }
 export type ViewMap = {
   readonly name: string
@@ -54,10 +62,15 @@ export async function readSchemaMap(
                     where indrelid = to_regclass(format('mirror.%I', wanted.stream)) and indisprimary
                       and keyed.attname = shown.attname
                   ),
-                  'nullShare', null_share, 'firstSeenAt', first_seen_at, 'rescued', coalesce(rescued, 0), 'note', note, 'description', description
+                  'nullShare', null_share, 'firstSeenAt', first_seen_at, 'rescued', coalesce(rescued, 0), 'note', note,
+                  'description', case when field.label_column = attname then 'text of ' || column_name else coalesce(meaning, description) end,
+                  'isText', coalesce(field.label_column = attname, false), 'label', label, 'unit', unit, 'meantReference', meant_reference,
+                  'texts', case when field.column_name = attname then (
+                    select jsonb_object_agg(code, text) from tidemark.label where label.stream = field.stream and label.field = field.folded
+                  ) end
                 ) order by attnum)
          from pg_attribute as shown
-         left join tidemark.field on field.stream = wanted.stream and field.column_name = shown.attname
+         left join tidemark.field on field.stream = wanted.stream and shown.attname in (field.column_name, field.label_column)
          where attrelid = view.oid and attnum > 0 and not attisdropped
        ), '[]') as columns,
        coalesce((

@@ -28,7 +28,10 @@ export function likelyReferences(views: readonly ViewMap[]): readonly LikelyRefe
   })
   return views.flatMap((view) =>
     view.columns.flatMap((column): LikelyReference[] => {
-      const target = targetOf(view, column, targets)
+      const meant = targets.find(
+        ({ view: other, key }) => other.name === column.meantReference && key.type === column.type,
+      )
+      const target = meant ?? targetOf(view, column, targets)
       return target ? [{ from: view.name, column: column.name, to: target.view.name }] : []
     }),
   )
@@ -66,7 +69,8 @@ export async function confirmedReferences(
     if (key === undefined) continue
     try {
       const counted = await countResolved(client, { from, column, to, key })
-      if (counted.share >= leastShare) confirmed.push({ from, column, to, key, ...counted })
+      if (counted.share >= leastShare || (isMeant(views, { from, column, to }) && counted.share > 0))
+        confirmed.push({ from, column, to, key, ...counted })
     } catch (error) {
       if (!onFailure) throw error
       onFailure({ from, column, to }, error)
@@ -74,6 +78,13 @@ export async function confirmedReferences(
   }
   return confirmed
 }
+
+/** The dictionary says so. */
+const isMeant = (views: readonly ViewMap[], { from, column, to }: LikelyReference): boolean =>
+  views.some(
+    ({ name, columns }) =>
+      name === from && columns.some((one) => one.name === column && one.meantReference === to),
+  )
 
 async function countResolved(
   client: Queryable,

@@ -7,7 +7,7 @@ import { inTransaction } from '../server/session.ts'
 type Reader = { readonly role: string; readonly schemas: readonly string[] }
 
 /** In schema `tidemark`: the view for reports, and what the dictionary is made of. */
-const readable = ['freshness', 'field']
+const readable = ['freshness', 'field', 'label']
 /** Functions there that it may call. */
 const callable = ['feed_position']
 

@@ -9,6 +9,7 @@ import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/ses
 import { isInt64Sql } from '../types/numeric.ts'
 import type { ColumnType } from '../types/table.ts'
 import { columnName, fieldComment, foldName, printable } from './column-names.ts'
+import { keepMeaning } from './meaning.ts'
 import {
   isNumber,
   maxColumns,
@@ -48,6 +49,7 @@ export async function growTable(
   if (added.length === 0) return true
   await showColumns(client, viewOf(tableSchema.stream), added, log)
   if (tableSchema.history) await showColumns(client, historyViewOf(tableSchema.stream), added, log)
+  if (tableSchema.stream.meaning) await keepMeaning(client, tableSchema.stream, log)
   return true
 }
 

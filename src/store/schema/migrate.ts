@@ -17,6 +17,7 @@ import { renewAsOf } from './as-of.ts'
 import { type BiRole, grantReading } from './bi-role.ts'
 import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
+import { showDictionary } from './dictionary-view.ts'
 import { isLocallyChangedSql, watchTable } from './watch-table.ts'
 
 type Options = BiRole & {
@@ -44,6 +45,7 @@ export async function migrateDatabase({ database, streams, log, ...bi }: Options
         await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
     await watchTables(client)
     await renewAsOf(client, [...streams, ...relatedStreams], log)
+    await showDictionary(client, log)
     await grantReading(client, bi, log)
     if (applied > 0) log.info({ applied }, 'The database was migrated to the tables of this version.')
     return applied

@@ -97,7 +97,7 @@ export async function handOver(client: Client, worker: string): Promise<void> {
   // The workers show these to BI_ROLE.
   await client.query(
     `${rows[0]?.statement};
-     grant select on tidemark.freshness, tidemark.field to ${role} with grant option;
+     grant select on tidemark.freshness, tidemark.field, tidemark.label to ${role} with grant option;
      grant execute on function tidemark.feed_position() to ${role} with grant option`,
   )
   const grants = await client.query<{ statement: string }>(grantsSql, [worker])

@@ -85,14 +85,53 @@ async function refreshView(
   before?: string,
 ): Promise<void> {
   const shown = await viewColumns(client, view)
-  const names = [...new Set([...shown, ...columns, ...view.ownColumns])]
+  const labels = await readLabels(client, view)
+  const isLabel = (column: string) => labels.some(({ name }) => name === column)
+  const ofTable = [...new Set([...shown, ...columns, ...view.ownColumns])]
   const options = before ?? (await viewOptions(client, view))
+  const rows = `select ${ofTable
+    .filter((name) => !isLabel(name))
+    .map(pg.escapeIdentifier)
+    .join(', ')} from ${qualified(view)} ${view.condition}`
   await client.query(
-    `create or replace view ${inBi(view)}${options} as
-     select ${names.map(pg.escapeIdentifier).join(', ')} from ${qualified(view)} ${view.condition}`,
+    `create or replace view ${inBi(view)}${options} as ${labels.length === 0 ? rows : withLabels(rows, ofTable, labels)}`,
   )
   if (shown.length === 0) await client.query(closeNewSql(inBi(view)))
   await describeView(client, view)
+}
+
+type LabelColumn = {
+  readonly name: string
+  readonly column: string
+  readonly stream: string
+  readonly field: string
+}
+
+/** The columns of texts in the view of a stream, each with the column whose codes they stand for. A field of that name goes before it. */
+async function readLabels(client: ClientBase, view: View): Promise<readonly LabelColumn[]> {
+  const { rows } = await client.query<LabelColumn>(
+    `with mine as (select attname from pg_attribute where attrelid = to_regclass($2) and not attisdropped)
+     select label_column as name, column_name as column, stream, folded as field from tidemark.field
+     where stream = $1 and column_name in (select attname from mine) and label_column not in (select attname from mine)
+     order by label_column`,
+    [view.name, qualified(view)],
+  )
+  return rows
+}
+
+/** A text that nobody asks for costs nothing: Postgres leaves out the join, because a code has one text. */
+function withLabels(rows: string, ofTable: readonly string[], labels: readonly LabelColumn[]): string {
+  const all = [...new Set([...ofTable, ...labels.map(({ name }) => name)])]
+  const shown = all.map((name) => {
+    const place = labels.findIndex((one) => one.name === name)
+    return `${place < 0 ? 'mine' : `label_${place}`}.${place < 0 ? pg.escapeIdentifier(name) : `text as ${pg.escapeIdentifier(name)}`}`
+  })
+  const joins = labels.map(
+    ({ column, stream, field }, place) =>
+      `left join tidemark.label as label_${place} on label_${place}.stream = ${pg.escapeLiteral(stream)}
+         and label_${place}.field = ${pg.escapeLiteral(field)} and label_${place}.code = mine.${pg.escapeIdentifier(column)}::text`,
+  )
+  return `select ${shown.join(', ')} from (${rows}) as mine ${joins.join(' ')}`
 }
 
 /** Copies the table's comments to the view, for the tools that show them. Comments that somebody else wrote stay. */

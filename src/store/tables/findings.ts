@@ -283,6 +283,18 @@ export const fieldTable = tidemark.table(
     allowedValues: text('allowed_values').array(),
     /** View whose keys its values are, if the rows confirm that. */
     refersTo: text('refers_to'),
+    /** Share of its values that this view has. */
+    referenceShare: numeric('reference_share', { precision: 5, scale: 4 }),
+    /** What people call it, by the dictionary. */
+    label: text('label'),
+    /** Unit of its numbers, by the dictionary. */
+    unit: text('unit'),
+    /** What it means, by the dictionary. */
+    meaning: text('meaning'),
+    /** View whose keys its values are, by the dictionary. */
+    meantReference: text('meant_reference'),
+    /** Column of the view that shows the texts of its codes. */
+    labelColumn: text('label_column'),
     /** The upstream's description says that every record has it. */
     isRequired: boolean('is_required'),
     /** The upstream's description says that it may be null. */
@@ -320,4 +332,20 @@ export const fieldTable = tidemark.table(
     ),
   },
   (table) => [primaryKey({ columns: [table.stream, table.folded] })],
+)
+
+/** The text of each code, by the dictionary or the upstream’s description. */
+export const labelTable = tidemark.table(
+  'label',
+  {
+    /** The stream. */
+    stream: text('stream').notNull(),
+    /** The folded name of the field. */
+    field: text('field').notNull(),
+    /** The value, as text. */
+    code: text('code').notNull(),
+    /** What it stands for. */
+    text: text('text').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.field, table.code] })],
 )

@@ -77,6 +77,8 @@ function placeOf({ key, kind, stream }: Problem): readonly [address: string, wor
     case 'schema_drift':
     case 'volatile_field':
       return [addressOf('/dictionary', { stream }), 'Fields']
+    case 'dictionary':
+      return ['/dictionary', 'Fields']
     case 'contract_differs':
     case 'contract_changed':
     case 'contract_unusable':

@@ -1,0 +1,78 @@
+// `bi.dictionary`: every column of the views of streams, with what is known of it, for those who read the views.
+
+import { hash } from 'node:crypto'
+import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../../log.ts'
+import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { closeNewSql } from './closed-rights.ts'
+import { textsSql } from './comments.ts'
+import { unlessOthers } from './views.ts'
+
+/** The catalog is asked by names: a role that may not use a schema cannot have its tables looked up. */
+const query = `
+  select view.relname::text as "view", shown.attname::text as "column", field.source_name as field,
+    field.label as label, format_type(shown.atttypid, shown.atttypmod) as type,
+    case when shown.attname = field.label_column then 'text of ' || field.column_name
+      else coalesce(field.meaning, field.description, own.description) end as description,
+    field.unit as unit,
+    exists (
+      select from pg_index
+      join pg_class as keyed on keyed.oid = indrelid and keyed.relname = view.relname and keyed.relnamespace = 'mirror'::regnamespace
+      join pg_attribute as part on part.attrelid = indrelid and part.attnum = any (indkey)
+      where indisprimary and part.attname = shown.attname
+    ) as key,
+    case when shown.attname = field.column_name then field.refers_to end as refers_to,
+    case when shown.attname = field.column_name then field.reference_share end as reference_share,
+    coalesce(${textsSql('field')}, array_to_string(field.allowed_values, ', ')) as allowed_values,
+    field.null_share as empty_share,
+    case when shown.attname = field.column_name then field.rescued end as misfits
+  from pg_class as view
+  join pg_namespace as place on place.oid = view.relnamespace and place.nspname = 'bi'
+  join tidemark.stream on view.relname in (stream.name, stream.name || '_history', stream.name || '_versions')
+  join pg_attribute as shown on shown.attrelid = view.oid and shown.attnum > 0 and not shown.attisdropped
+  left join pg_description as own on own.classoid = 'pg_class'::regclass and own.objoid = view.oid and own.objsubid = shown.attnum
+    and shown.attname like '\\_%'
+  left join tidemark.field on field.stream = stream.name and shown.attname in (field.column_name, field.label_column)
+  where view.relkind = 'v'
+  order by view.relname, shown.attnum`
+
+const meanings: Readonly<Record<string, string>> = {
+  view: 'view in schema bi',
+  column: 'its column',
+  field: 'field of the upstream’s record; empty for columns of Tidemark’s own',
+  label: 'what people call it, by the dictionary',
+  type: 'type of the column',
+  description: 'what it means, by the dictionary or else by the upstream’s description',
+  unit: 'unit of its numbers',
+  key: 'whether it is the key of the view, or part of it',
+  refers_to: 'view whose keys its values are',
+  reference_share: 'share of its values that this view has, from 0 to 1',
+  allowed_values: 'the values that it may have, each with its text where it has one',
+  empty_share: 'share of the records in which it was empty, from 0 to 1',
+  misfits: 'how many values did not fit the column; they are in _rescued of the table',
+}
+
+/** Made anew only when it is another one than before: whoever reads it meanwhile has it locked. A view that somebody has in its place stays. */
+export async function showDictionary(client: ClientBase, log: Logger): Promise<void> {
+  const comment = `what is known of each column of the views of streams (edition ${hash('sha256', query).slice(0, 8)})`
+  const { rows } = await client.query<{ before: string | null }>(
+    `select obj_description(to_regclass('bi.dictionary'), 'pg_class') as before`,
+  )
+  const before = rows[0]?.before ?? null
+  if (before === comment) return
+  const statements = [
+    `create or replace view bi.dictionary as ${query}`,
+    `comment on view bi.dictionary is ${pg.escapeLiteral(comment)}`,
+    ...Object.entries(meanings).map(
+      ([column, meaning]) => `comment on column bi.dictionary."${column}" is ${pg.escapeLiteral(meaning)}`,
+    ),
+    ...(before === null ? [closeNewSql('bi.dictionary')] : []),
+  ]
+  const what = { log, what: 'bi.dictionary', lack: 'does not say what the columns mean' }
+  await retryOnLockTimeout(client, 'bi.dictionary', 'make', () =>
+    inTransaction(client, async () => {
+      await limitLockWaits(client)
+      await unlessOthers(client, what, () => client.query(statements.join(';\n')))
+    }),
+  )
+}

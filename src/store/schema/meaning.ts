@@ -1,0 +1,160 @@
+// What the dictionary says of a stream, kept where reports see it: labels, units and meanings in `tidemark.field`, the texts of codes in
+// `tidemark.label`, a column of texts beside each column of codes in the view, and comments. Changing a text changes no view.
+
+import type { ClientBase, Pool } from 'pg'
+import type { Logger } from '../../log.ts'
+import type { MirroredStream } from '../../streams/catalog.ts'
+import {
+  type FieldMeaning,
+  foldField,
+  nothingSaid,
+  type StreamMeaning,
+  wordsOf,
+} from '../../streams/dictionary.ts'
+import { messageOf } from '../../util/errors.ts'
+import { holdableJson } from '../../util/text.ts'
+import {
+  inTransaction,
+  limitLockWaits,
+  type Queryable,
+  retryOnLockTimeout,
+  withConnection,
+} from '../server/session.ts'
+import { columnName } from './column-names.ts'
+import { describeTable } from './comments.ts'
+import { showColumns, viewOf } from './views.ts'
+
+type Field = {
+  readonly folded: string
+  readonly source_name: string
+  readonly column_name: string | null
+  readonly column_type: string | null
+  readonly label: string | null
+  readonly unit: string | null
+  readonly meaning: string | null
+  readonly meant_reference: string | null
+  readonly label_column: string | null
+}
+type Text = { readonly field: string; readonly code: string; readonly text: string }
+
+/** In a transaction. What is kept already is not written again. */
+export async function keepMeaning(client: ClientBase, stream: MirroredStream, log: Logger): Promise<void> {
+  const { meaning = nothingSaid } = stream
+  const { rows: fields } = await client.query<Field>(
+    `select folded, source_name, column_name, column_type, label, unit, meaning, meant_reference, label_column
+     from tidemark.field where stream = $1 order by first_seen_at, folded`,
+    [stream.name],
+  )
+  const wanted = wantedFields(fields, stream)
+  const changed = wanted.filter(({ now, before }) => JSON.stringify(now) !== JSON.stringify(before))
+  await writeFields(
+    client,
+    stream.name,
+    changed.map(({ now }) => now),
+  )
+  const texts = wanted.flatMap(({ now, texts }) =>
+    [...texts].map(([code, text]) => ({ field: now.folded, code, text })),
+  )
+  const isOtherText = await writeTexts(client, stream.name, texts)
+  if (changed.some(({ now, before }) => now.label_column !== before.label_column))
+    await showColumns(client, viewOf(stream), [], log)
+  if (changed.length > 0 || isOtherText || wordsOf(meaning) !== null)
+    await describeTable(client, stream, wordsOf(meaning))
+}
+
+/** Of all these streams. One whose view somebody reads for long, or has built upon, does not keep the others from it. */
+export async function keepMeanings(
+  pool: Pool,
+  streams: readonly MirroredStream[],
+  log: Logger,
+): Promise<void> {
+  for (const stream of streams)
+    try {
+      await withConnection(pool, (client) =>
+        retryOnLockTimeout(client, `mirror.${stream.name}`, 'describe', () =>
+          inTransaction(client, async () => {
+            await limitLockWaits(client)
+            await keepMeaning(client, stream, log)
+          }),
+        ),
+      )
+    } catch (error) {
+      log.warn({ stream: stream.name, why: messageOf(error) }, 'What the dictionary says could not be shown.')
+    }
+}
+
+type Wanted = {
+  readonly before: Field
+  readonly now: Field
+  readonly texts: ReadonlyMap<string, string>
+}
+
+function wantedFields(
+  fields: readonly Field[],
+  { fieldKinds = {}, meaning = nothingSaid }: MirroredStream,
+): readonly Wanted[] {
+  const taken = new Set(fields.flatMap(({ column_name: name }) => name ?? []))
+  const described = new Map(Object.entries(fieldKinds).map(([name, { texts }]) => [foldField(name), texts]))
+  return fields.map((before) => {
+    const said = saidOf(before, meaning)
+    const texts = said?.values ?? new Map(Object.entries(described.get(foldField(before.source_name)) ?? {}))
+    const now = {
+      ...before,
+      label: said?.label ?? null,
+      unit: said?.unit ?? null,
+      meaning: said?.description ?? null,
+      meant_reference: said?.refersTo ?? null,
+      label_column: texts.size > 0 ? labelColumn(before, taken) : before.label_column,
+    }
+    if (now.label_column !== null) taken.add(now.label_column)
+    return { before, now, texts }
+  })
+}
+
+/** By the name of the field, or by that of the column. */
+const saidOf = (
+  { source_name: field, column_name: column }: Pick<Field, 'source_name' | 'column_name'>,
+  { fields }: StreamMeaning,
+): FieldMeaning | undefined => fields.get(foldField(field)) ?? fields.get(foldField(column ?? ''))
+
+/** A column keeps its texts once it has them, because views lose no column: those that nobody names any more are empty. */
+function labelColumn(
+  { column_name: column, column_type: type, label_column: known }: Field,
+  taken: ReadonlySet<string>,
+): string | null {
+  if (column === null || type === 'jsonb') return null
+  const names = [known, column.replace(/(?<=.)_id$/, ''), `${column}_label`, `${column}_label_2`]
+  const free = names.flatMap((name) => (name === null ? [] : columnName(name)))
+  return free.find((name) => name !== column && !taken.has(name)) ?? null
+}
+
+async function writeFields(client: Queryable, stream: string, fields: readonly Field[]): Promise<void> {
+  if (fields.length === 0) return
+  await client.query(
+    `update tidemark.field as known
+     set label = said.label, unit = said.unit, meaning = said.meaning, meant_reference = said.meant_reference,
+         label_column = said.label_column
+     from jsonb_to_recordset($2) as said (folded text, label text, unit text, meaning text, meant_reference text, label_column text)
+     where known.stream = $1 and known.folded = said.folded`,
+    [stream, holdableJson(fields)],
+  )
+}
+
+/** Returns whether there are other texts now. */
+async function writeTexts(client: Queryable, stream: string, texts: readonly Text[]): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `with wanted as (select field, code, text from jsonb_to_recordset($2) as wanted (field text, code text, text text)),
+     gone as (
+       delete from tidemark.label as known where stream = $1
+         and not exists (select from wanted where (wanted.field, wanted.code) = (known.field, known.code))
+       returning code
+     ), written as (
+       insert into tidemark.label as known (stream, field, code, text) select $1, field, code, text from wanted
+       on conflict (stream, field, code) do update set text = excluded.text where known.text <> excluded.text
+       returning code
+     )
+     select from gone union all select from written`,
+    [stream, holdableJson(texts)],
+  )
+  return (rowCount ?? 0) > 0
+}
