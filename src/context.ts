@@ -189,11 +189,8 @@ export async function openContext(options: {
   })
   const everything = opened.move()
   return {
-    database,
-    store,
-    descriptions,
+    ...{ database, store, descriptions, takeUpDictionary },
     privacy: privacyIn(database, upstreams.privateFields, mirroredStreams(config, catalogue)),
-    takeUpDictionary,
     streams: configuredStreams(config, catalogue),
     catalogue,
     assignmentService: upstreams.assignment,
