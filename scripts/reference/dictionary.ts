@@ -13,5 +13,7 @@ export const fieldSettingsTable = (): string => `| of a field | |\n|---|---|\n${
 
 export function dictionarySchema(): string {
   const schema = z.toJSONSchema(fileSettings, { io: 'input', unrepresentable: 'any' })
-  return `${JSON.stringify({ ...schema, title: 'Dictionary of Tidemark' }, null, 2)}\n`
+  const text = JSON.stringify({ ...schema, title: 'Dictionary of Tidemark' }, null, 2)
+  // Short lists in one line, as the formatter has them.
+  return `${text.replaceAll(/\[\s+([^[\]{}]+?)\s+\]/g, (_, list: string) => `[${list.replaceAll(/\s+/g, ' ')}]`)}\n`
 }
