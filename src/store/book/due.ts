@@ -43,8 +43,9 @@ const msSql = (moment: string) => `round(extract(epoch from ${moment}) * 1000)::
 
 /** All that a plan needs, in one statement. */
 export async function readDueState(client: Queryable, streams: readonly string[]): Promise<DueState> {
-  const { rows } = await client.query<DueState>(
-    `select ${msSql('now()')} as "nowMs", 'tidemark.stream'::regclass::oid::text as database,
+  const { rows } = await client.query<DueState>({
+    name: 'tidemark_due',
+    text: `select ${msSql('now()')} as "nowMs", 'tidemark.stream'::regclass::oid::text as database,
        (select count(*) from tidemark.worker where seen_at > now() - interval '1 minute')::int as workers,
        coalesce((
          select json_agg(json_build_object(
@@ -81,8 +82,8 @@ export async function readDueState(client: Queryable, streams: readonly string[]
            group by stream
          ) as asked where stream = any ($1)
        ), '[]') as asked`,
-    [streams],
-  )
+    values: [streams],
+  })
   const [state] = rows
   if (!state) throw new Error('Postgres did not say what is due')
   return state
@@ -214,8 +215,9 @@ export async function streamsLackingReconcile(
   streams: readonly string[],
   { slot, restMs, lookbackMs, replicaLagMs }: ReconcilesOwed,
 ): Promise<readonly string[]> {
-  const { rows } = await client.query<{ name: string }>(
-    `select name from tidemark.stream
+  const { rows } = await client.query<{ name: string }>({
+    name: 'tidemark_lacking_reconcile',
+    text: `select name from tidemark.stream
      cross join lateral (
        select first_read_through_at + greatest(lookback_ms, $4) * interval '1 millisecond' as may_settle_at
      ) as first_load
@@ -246,7 +248,7 @@ export async function streamsLackingReconcile(
                     and not (is_blocked is true and finished_at < blocked_at)
                     and not (is_wanted is true and started_at < reconcile_wanted_at))))
      order by name`,
-    [streams, slot, restMs, lookbackMs, replicaLagMs],
-  )
+    values: [streams, slot, restMs, lookbackMs, replicaLagMs],
+  })
   return rows.map(({ name }) => name)
 }

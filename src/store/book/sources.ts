@@ -3,8 +3,7 @@
 import type { Pool } from 'pg'
 import { UsageError } from '../../util/errors.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
-import { sourceTable } from '../tables/state.ts'
-import { ask } from './ask.ts'
+import type { sourceTable } from '../tables/state.ts'
 
 export type SourceIdentity = Readonly<
   Pick<typeof sourceTable.$inferSelect, 'service' | 'baseUrl' | 'account'>
@@ -28,11 +27,11 @@ export async function readSources(
   client: Queryable,
   { waits = false }: HowToRead = {},
 ): Promise<readonly SourceIdentity[]> {
-  const { service, baseUrl, account } = sourceTable
-  return await ask(client, (db) => {
-    const query = db.select({ service, baseUrl, account }).from(sourceTable).orderBy(service)
-    return waits ? query.for('share') : query
+  const { rows } = await client.query<SourceIdentity>({
+    name: waits ? 'tidemark_sources_wait' : 'tidemark_sources',
+    text: `select service, base_url as "baseUrl", account from tidemark.source order by service ${waits ? 'for share' : ''}`,
   })
+  return rows
 }
 
 /** The services whose rows here came from another source than the settings name. */

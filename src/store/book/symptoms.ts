@@ -193,7 +193,8 @@ export async function readSymptoms(
        missed.rows as "missedRows", missed.since as "missedSince",
        failing.kinds as failing, flipped.beliefs as "flippedBeliefs", drifted.fields as drift, changed.tables as "localChanges",
        begun.epochs, volatile.fields as "volatileFields"
-     from unnest($1::text[]) with ordinality as wanted (name, place)
+     -- In a query of its own, so that Postgres plans for any names and does so once: that takes longer than to look.
+     from unnest((select $1::text[])) with ordinality as wanted (name, place)
      join tidemark.stream on stream.name = wanted.name
      cross join recently
      cross join lateral (

@@ -19,10 +19,10 @@ export type WorkerLine = Readonly<
   readonly waits: readonly { readonly what: string; readonly until: Date | null; readonly part?: object }[]
 }
 
-/** Sorts more than fits into its memory, so that Postgres needs room on its disk for a moment. A small write alone may find room in a full one. */
+/** Keeps more rows than fit into its memory, so that Postgres needs room on its disk for a moment. A small write alone may find room in a full one. */
 const needsRoomSql = `
   begin; set local work_mem = '64kB';
-  select from (select repeat(md5(i::text), 4) as text from generate_series(1, 2000) as i order by text) as sorted offset 1999`
+  select from generate_series(1, 2500) as kept offset 2499`
 /** The role may write no temporary files: then Postgres says so, whatever the disk is like. */
 const temporaryFileLimit = '53400'
 const readOnly = '25006'

@@ -102,7 +102,8 @@ type Options = {
 }
 
 const thinEveryMs = 3_600_000
-const anchorsLastMs = 30_000
+/** Longer than most streams rest between two polls. */
+const anchorsLastMs = 65_000
 
 /** The database must have been migrated. */
 export function openStore({
