@@ -29,6 +29,8 @@ type Begun = {
   readonly is_locally_changed: boolean
   readonly read_zones: string | null
   readonly is_first: boolean
+  /** A run before was killed, and the ledger does not say so yet. */
+  readonly has_left?: boolean
   readonly beliefs: readonly {
     name: string
     value: string
@@ -96,15 +98,13 @@ export async function beginRun(
   /** The stream was never read whole. */
   isFirst: boolean
 }> {
-  const { rows } = await client.query<Begun>({
-    name: 'tidemark_begin_run',
-    text: beginSql,
-    values: [
-      ...[lease.stream, lease.kind, hostname(), process.pid, kindsBeside(lease.kind)],
-      ...[from?.toString() ?? null, lease.runId, !frequent.includes(lease.kind), lease.runBefore],
-    ],
-  })
-  const [begun] = rows
+  const known = [lease.stream, lease.kind, kindsBeside(lease.kind), lease.runBefore]
+  const isFrequent = frequent.includes(lease.kind)
+  const ask = async (name: string, text: string, more: readonly unknown[] = []): Promise<Begun | undefined> =>
+    (await client.query<Begun>({ name, text, values: [...known, ...more] })).rows[0]
+  const looked = isFrequent ? await ask('tidemark_look_at_run', lookSql) : undefined
+  const line = [hostname(), process.pid, from?.toString() ?? null, lease.runId, !isFrequent]
+  const begun = looked && !looked.has_left ? looked : await ask('tidemark_begin_run', beginSql, line)
   if (!begun) throw new Error(`The database does not know the stream ${lease.stream}. Run: tidemark migrate`)
   const versionField = versionFieldOf(begun.beliefs)
   return {
@@ -130,40 +130,15 @@ export async function beginRun(
   }
 }
 
-const beginSql = `
-  with ended as (
-    -- The lease was free, so whoever left this line is gone.
-    update tidemark.run
-    set status = 'failed', finished_at = now(), error = 'its program was killed or lost its connection'
-    where stream = $1 and kind = any ($5) and status = 'running'
-  ), state as (
-    select position, position_reached_at, unread, key_field, lookback_ms, lookback_reason,
-      last_lookback_at, inconclusive_runs, settled_through_version, read_zones, first_read_through_at is null as is_first,
-      (
-        select finished_at from tidemark.run
-        where run.stream = $1 and kind = $2 and status = 'done' order by id desc limit 1
-      ) as last_run_at,
-      ${isLocallyChangedSql} as is_locally_changed
-    from tidemark.stream as known where name = $1
-  ), killed as (
-    insert into tidemark.run (id, stream, kind, status, started_at, finished_at, host, pid, position_from, position_to, error)
-    overriding system value
-    select before.id, $1, before.kind, 'failed', before.at, now(), before.host, before.pid, position, position,
-      'its program was killed or lost its connection'
-    from state, jsonb_to_record($9::jsonb) as before (id bigint, kind text, at timestamptz, host text, pid int)
-    -- Lines of runs that began earlier are gone by now.
-    where $9 is not null and before.at > now() - interval '90 days' and not exists (
-      select from (
-        select id, last_id from tidemark.run
-        where run.stream = $1 and run.kind = before.kind and run.id <= before.id order by id desc limit 1
-      ) as last where before.id in (last.id, last.last_id)
-    )
-    on conflict (id) do nothing
-  ), begun as (
-    insert into tidemark.run (id, stream, kind, status, host, pid, position_from, position_to) overriding system value
-    select $7::bigint, $1, $2, 'running', $3, $4, coalesce($6, position), coalesce($6, position) from state where $8
-  )
-  select now() as started_at, now()::text as started_exactly, state.*,
+// $1 is the stream, $2 the kind, $3 the kinds beside it, $4 the run that had the lease before.
+const stateSql = `
+  select position, position_reached_at, unread, key_field, lookback_ms, lookback_reason,
+    last_lookback_at, inconclusive_runs, settled_through_version, read_zones, first_read_through_at is null as is_first,
+    (
+      select finished_at from tidemark.run
+      where run.stream = $1 and kind = $2 and status = 'done' order by id desc limit 1
+    ) as last_run_at,
+    ${isLocallyChangedSql} as is_locally_changed,
     (
       select coalesce(jsonb_agg(jsonb_build_object(
         'name', name, 'value', value, 'evidence', evidence, 'tested_at', tested_at,
@@ -171,7 +146,42 @@ const beginSql = `
       )), '[]')
       from tidemark.belief where stream = $1
     ) as beliefs
-  from state`
+  from tidemark.stream as known where name = $1`
+/** The lease was free, so whoever left such a line is gone. */
+const leftSql = `stream = $1 and kind = any ($3) and status = 'running'`
+/** The run before, if the ledger does not tell how it ended. */
+const killedSql = `jsonb_to_record($4::jsonb) as before (id bigint, kind text, at timestamptz, host text, pid int)
+    -- Lines of runs that began earlier are gone by now.
+    where $4 is not null and before.at > now() - interval '90 days' and not exists (
+      select from (
+        select id, last_id from tidemark.run
+        where run.stream = $1 and run.kind = before.kind and run.id <= before.id order by id desc limit 1
+      ) as last where before.id in (last.id, last.last_id)
+    )`
+
+/** Mostly the runs before have ended well, and there is nothing to write. */
+const lookSql = `
+  select now() as started_at, now()::text as started_exactly, state.*,
+    exists (select from tidemark.run where ${leftSql}) or exists (select from ${killedSql}) as has_left
+  from (${stateSql}) as state`
+
+const beginSql = `
+  with ended as (
+    update tidemark.run
+    set status = 'failed', finished_at = now(), error = 'its program was killed or lost its connection'
+    where ${leftSql}
+  ), state as (${stateSql}), killed as (
+    insert into tidemark.run (id, stream, kind, status, started_at, finished_at, host, pid, position_from, position_to, error)
+    overriding system value
+    select before.id, $1, before.kind, 'failed', before.at, now(), before.host, before.pid, position, position,
+      'its program was killed or lost its connection'
+    from state, ${killedSql}
+    on conflict (id) do nothing
+  ), begun as (
+    insert into tidemark.run (id, stream, kind, status, host, pid, position_from, position_to) overriding system value
+    select $8::bigint, $1, $2, 'running', $5, $6, coalesce($7, position), coalesce($7, position) from state where $9
+  )
+  select now() as started_at, now()::text as started_exactly, state.* from state`
 
 type BeliefRow = Begun['beliefs'][number]
 
