@@ -172,6 +172,9 @@ export function wantedRelated(
         get meaning() {
           return config.dictionary.now().get(stream.name) ?? nothingSaid
         },
+        get historyMs() {
+          return config.dictionary.now().get(stream.name)?.historyMs || null
+        },
         get fieldKinds() {
           return descriptions?.kindsOf(stream.name) ?? {}
         },

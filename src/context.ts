@@ -166,7 +166,7 @@ export async function openContext(options: {
     waitsFor,
     sourceTimezone: config.sourceTimezone,
     dictionary: config.dictionary.now,
-    related: relatedOptions,
+    related: { ...relatedOptions, streams: related },
     async beforeRun(client, names) {
       if (!isOfAnySource(options)) await expectSources(client, sourcesOf(config))
       await expectRules(client, names, upstreams.privateFields)

@@ -51,9 +51,9 @@ ${table(head, own)}
 A history, such as \`mirror.tracker_object_history\`, has these instead; its view shows both:
 
 ${table(head, history)}`,
-    `## tidemark.freshness
-
-${freshness(checkout)}`,
+    ...[state.freshnessView, findings.inDoubtView].map(
+      (view) => `## tidemark.${getViewConfig(view).name}\n\n${viewText(checkout, view)}`,
+    ),
     `## Tables of Tidemark
 
 In schema \`tidemark\`, for operators. They may change with a new version; see the changelog.
@@ -70,23 +70,27 @@ In schema \`tidemark\`, for operators. They may change with a new version; see t
   ].join('\n')
 }
 
-/** The view is described by comments in the migrations, which BI tools show; the last one counts. */
-function freshness(checkout: URL): string {
+/** A view is described by comments in the migrations, which BI tools show; the last one counts. */
+function viewText(checkout: URL, view: Parameters<typeof getViewConfig>[0]): string {
+  const { name: viewName, selectedFields } = getViewConfig(view)
   const folder = new URL('migrations/', checkout)
   const comments = readdirSync(folder)
     .filter((name) => name.endsWith('.sql'))
     .sort()
     .flatMap((name) => [
       ...readFileSync(new URL(name, folder), 'utf8').matchAll(
-        /comment on (?:view|column) "tidemark"\."freshness"(?:\."(\w+)")? is '((?:[^']|'')*)'/gi,
+        new RegExp(
+          `comment on (?:view|column) "tidemark"\\."${viewName}"(?:\\."(\\w+)")? is '((?:[^']|'')*)'`,
+          'gi',
+        ),
       ),
     ])
   const told = new Map(comments.map(([, column = '', text = '']) => [column, text.replaceAll("''", "'")]))
-  const columns = Object.values(getViewConfig(state.freshnessView).selectedFields).flatMap((column) =>
+  const columns = Object.values(selectedFields).flatMap((column) =>
     is(column, PgColumn) ? [column.name] : [],
   )
-  const rows = columns.map((name) => [code(name), sentence(told.get(name) ?? missing(`freshness.${name}`))])
-  return `${sentence(told.get('') ?? missing('freshness'))} \`BI_ROLE\` may read it.\n\n${table(['column', 'what it is'], rows)}`
+  const rows = columns.map((name) => [code(name), sentence(told.get(name) ?? missing(`${viewName}.${name}`))])
+  return `${sentence(told.get('') ?? missing(viewName))} \`BI_ROLE\` may read it.\n\n${table(['column', 'what it is'], rows)}`
 }
 
 type Text = { readonly before: string; readonly body: string }

@@ -1,6 +1,7 @@
 // The dictionary that holds: what the file says with what the variables of single streams and fields say. The file may change while the
 // program runs; one with mistakes changes nothing.
 
+import { relatedStreams } from '../streams/catalog.ts'
 import {
   type Dictionary,
   foldField,
@@ -85,8 +86,12 @@ function fromVariables(environment: Environment, { catalogue, perStream, values 
       ),
     },
   ])
-  // Vehicles move all the time: how long their history is kept is a setting of its own.
-  const unnamed = catalogue.filter(({ name }) => all !== undefined && name !== 'tracker_object')
+  // Vehicles move all the time: how long their history is kept is a setting of its own. Files do not change, and are large.
+  const others = [
+    ...catalogue.filter(({ name }) => name !== 'tracker_object'),
+    ...relatedStreams.filter(({ bulkField }) => !bulkField),
+  ]
+  const unnamed = all === undefined ? [] : others
   return {
     chosen: new Map(chosen),
     usualHistories: new Map([

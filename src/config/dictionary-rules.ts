@@ -66,8 +66,6 @@ function streamMeaning(
       complain([setting], 'cannot be set: the stream is not read by row version')
   if (settings.key !== undefined && stream.kind === 'changes' && !stream.isAdded)
     complain(['key'], `cannot be set: it is always ${stream.keyFields.join(', ')}`)
-  if (settings.history !== undefined && stream.kind === 'related')
-    complain(['history'], 'cannot be set: related records have none')
   const { label = null, description = null } = settings
   const own = ownMeaning(settings)
   const either = <Value>(setting: string, value: Value | null, other: Value | null): Value | null => {

@@ -255,7 +255,7 @@ export const historiesOf = (streams: readonly string[]) =>
       const [, name = '', time] = /^(\w+)(?:\s*=\s*(.*))?$/.exec(part) ?? []
       return [name, time === undefined ? Number.POSITIVE_INFINITY : (parseDuration(time) ?? 0)]
     })
-    const names = [...streams, 'all']
+    const names = [...new Set([...streams, ...relatedStreams.map(({ name }) => name)]), 'all']
     if (entries.every(([name, keptMs]) => names.includes(name) && keptMs >= shortestHistoryMs))
       return Object.fromEntries(entries)
     context.addIssue(

@@ -142,7 +142,7 @@ export const upstreamVariables = {
   HISTORY: {
     as: 'histories',
     describe:
-      'streams whose history is kept: every change that Tidemark sees, for the time after `=`, or for ever; `all` stands for those that are not named, except for vehicles',
+      'streams whose history is kept: every change that Tidemark sees, for the time after `=`, or for ever; `all` stands for those that are not named, related records included, except for vehicles and the bytes of files',
     fallback: 'none but vehicles: see `TRACKER_HISTORY`',
     form: 'names, comma-separated, such as `assignment,assignment_note=365d` or `all=365d`',
     ...ofStreams(historiesOf),

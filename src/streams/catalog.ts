@@ -89,6 +89,8 @@ export type RelatedStream = {
   readonly fieldZones?: Readonly<Record<string, string>>
   /** What the dictionary says of it. */
   readonly meaning?: StreamMeaning
+  /** As for other streams; null: its history is not kept. */
+  readonly historyMs?: number | null
   /** The only field that this table takes from the records of its group, besides the key; the others leave it out. */
   readonly bulkField?: string
 }

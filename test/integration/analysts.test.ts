@@ -8,9 +8,11 @@ import { factsOf } from '../../src/cli/exports/facts.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readSchemaMap } from '../../src/store/book/dictionary.ts'
 import { confirmedReferences } from '../../src/store/book/references.ts'
+import { showHistory } from '../../src/store/schema/history-views.ts'
+import { inTransaction, withConnection } from '../../src/store/server/session.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
-import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { makeModels, marts } from '../support/dbt.ts'
 import { pages, statementsOf } from '../support/manual.ts'
 
@@ -66,6 +68,14 @@ describe.skipIf(!hasPostgres)('analysts', () => {
     }
     await readAll()
     await context.readRelated({ signal: neverAborted })
+    // The manual asks for days of the past.
+    await database.pool.query(
+      `update tidemark.stream set history_from = '2026-01-01' where history_from is not null`,
+    )
+    for (const stream of context.streams)
+      await withConnection(database.pool, (client) =>
+        inTransaction(client, () => showHistory(client, stream, quietLog)),
+      )
     reader = new pg.Client(
       Object.assign(new URL(database.url), { username: role, password: 'secret-of-the-role' }).href,
     )
@@ -233,7 +243,12 @@ describe.skipIf(!hasPostgres)('analysts', () => {
     )
     expect(new Set(rows.map(({ rights }) => rights))).toEqual(new Set(['select']))
     const others = rows.map(({ relation }) => relation).filter((one) => !/^(bi|mirror)\./.test(one))
-    expect(others.sort()).toEqual(['tidemark.field', 'tidemark.freshness', 'tidemark.label'])
+    expect(others.sort()).toEqual([
+      'tidemark.field',
+      'tidemark.freshness',
+      'tidemark.in_doubt',
+      'tidemark.label',
+    ])
     const { rows: schemas } = await reader.query(
       `select nspname from pg_namespace where nspname in ('bi', 'mirror', 'tidemark', 'bullmq') and has_schema_privilege(oid, 'create')`,
     )

@@ -74,7 +74,7 @@ describe.skipIf(!hasPostgres)('the role of the analysts', () => {
     await database.pool.query(`revoke execute on function tidemark.note_local_change() from ${role}`)
   })
 
-  it('reaches nothing in schema tidemark but the view freshness and the table of fields: no other table, function or type', async () => {
+  it('reaches nothing in schema tidemark but freshness, rows in doubt, the table of fields, and what says whether a moment is final', async () => {
     const reached = await rows(
       `select 'relation' as what, relname::text as name from pg_class
        where relnamespace = 'tidemark'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'f', 'S') and (
@@ -89,8 +89,11 @@ describe.skipIf(!hasPostgres)('the role of the analysts', () => {
        where typnamespace in ('tidemark'::regnamespace, 'mirror'::regnamespace, 'bi'::regnamespace) and typelem = 0 and has_type_privilege($1, oid, 'usage')`,
       [role],
     )
-    expect(reached.map(({ name }) => name).sort()).toEqual(['field', 'freshness'])
-    expect(reached.every(({ what }) => what === 'relation')).toBe(true)
+    const named = (wanted: string) =>
+      reached.flatMap(({ what, name }) => (what === wanted ? [name] : [])).toSorted()
+    expect(named('relation')).toEqual(['field', 'freshness', 'in_doubt', 'label'])
+    expect(named('function')).toEqual(['feed_position', 'is_final', 'not_final_because'])
+    expect(named('type')).toEqual([])
     expect(
       await rows(
         `select oid::regprocedure::text as name from pg_proc

@@ -9,7 +9,7 @@ import { loadConfig, loadLogLevel, loadMirrorConfig } from '../../src/config/loa
 import { variables } from '../../src/config/variables.ts'
 import { streamsIn } from '../../src/configured.ts'
 import { redact } from '../../src/log.ts'
-import { knownStreams as streams } from '../../src/streams/catalog.ts'
+import { relatedStreams, knownStreams as streams } from '../../src/streams/catalog.ts'
 import { complete, problemsOf } from '../support/settings.ts'
 
 describe('loadConfig', () => {
@@ -281,7 +281,9 @@ describe('loadConfig', () => {
       assignment_note: 365 * 86_400_000,
       tracker_object: ever,
     })
-    const names = streams.flatMap(({ name }) => (name === 'tracker_object' ? [] : name))
+    const names = [...streams, ...relatedStreams].flatMap(({ name }) =>
+      ['tracker_object', 'attachment_data'].includes(name) ? [] : name,
+    )
     const day = 86_400_000
     expect(historiesOf('all')).toEqual({
       ...Object.fromEntries(names.map((name) => [name, ever])),
@@ -298,7 +300,7 @@ describe('loadConfig', () => {
       'assignment=soon',
       'assignment=',
       'assignment=365d=1d',
-      'customer',
+      'customers',
       'all=1h',
     ])
       expect(problemsOf({ ...complete, HISTORY }), HISTORY).toContain(

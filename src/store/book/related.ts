@@ -1,7 +1,7 @@
 // Related records: whether there may be some to read, how far their reading has come, and which are to be read again.
 
 import pg from 'pg'
-import { knownStreams, relatedStreams } from '../../streams/catalog.ts'
+import { knownStreams, type RelatedStream, relatedStreams } from '../../streams/catalog.ts'
 import { foldName } from '../schema/column-names.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
@@ -13,6 +13,8 @@ export type RelatedOptions = {
   readonly groups: readonly string[]
   /** How old a reading may become; null: it does not age. */
   readonly refreshMs: number | null
+  /** The same, with what the settings say of them. */
+  readonly streams?: readonly RelatedStream[]
 }
 
 /** At least so often the backlog itself is looked for, even if nothing seems to have happened. */

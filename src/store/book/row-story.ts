@@ -3,6 +3,7 @@
 import pg from 'pg'
 import { kinds, type MirroredStream } from '../../streams/catalog.ts'
 import { isComposite, keyParts, typedKey } from '../../streams/record.ts'
+import { changesViewOf } from '../schema/history-views.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import type { differenceTable } from '../tables/findings.ts'
@@ -189,7 +190,7 @@ export type RowChange = {
 const mostFields = 6
 const mostCharacters = 80
 
-/** The newest first. None where no past is kept, and none of the state that was seen first. */
+/** The newest first, by the query of `bi.<stream>_changes`, which somebody may have replaced. None where no past is kept, and none of the state that was seen first. */
 export async function readRowChanges(
   client: Queryable,
   { tableSchema }: StoryTable,
@@ -198,33 +199,22 @@ export async function readRowChanges(
 ): Promise<readonly RowChange[]> {
   const { history } = tableSchema
   if (!history) return []
+  const { query, keyColumn } = changesViewOf(tableSchema)
   const { rows } = await client.query<RowChange>(
-    `with past as (
-       select * from ${history.table} where ${pg.escapeIdentifier(tableSchema.key.name)} = $1
-       order by _observed_at desc limit $2::int + 1
-     ), pairs as (
-       select _observed_at as at, _deleted_at, lag(_deleted_at) over seen as was_deleted_at,
-         to_jsonb(past) - '{_observed_at,_deleted_at}'::text[] as now,
-         to_jsonb(lag(past) over seen) - '{_observed_at,_deleted_at}'::text[] as before
-       from past window seen as (order by _observed_at)
+    `with lines as (
+       select _observed_at from ${history.table} where ${pg.escapeIdentifier(tableSchema.key.name)} = $1
+       order by _observed_at desc limit $2::int
+     ), changes as (
+       select *, row_number() over (partition by changed_at order by field) as place
+       from (${query([])}) as shown where ${pg.escapeIdentifier(keyColumn)} = $1 and changed_at >= (select min(_observed_at) from lines)
      )
-     select at::text, _deleted_at is not null and was_deleted_at is null as "isDeleted",
-       _deleted_at is null and was_deleted_at is not null as "isBack",
-       (
-         select coalesce(jsonb_agg(jsonb_build_object(
-           'column', name, 'before', left(before ->> name, ${mostCharacters}), 'after', left(now ->> name, ${mostCharacters})
-         )), '[]')
-         from (select * from unnest(changed.names) as name limit ${mostFields}) as shown
-       ) as fields,
-       cardinality(changed.names) as "fieldCount"
-     from pairs
-     cross join lateral (
-       select array(
-         select name from jsonb_object_keys(now) as name where before -> name is distinct from now -> name order by name
-       ) as names
-     ) as changed
-     where before is not null
-     order by pairs.at desc`,
+     select changed_at::text as at,
+       bool_or(field = '_deleted_at' and before is null) as "isDeleted", bool_or(field = '_deleted_at' and after is null) as "isBack",
+       coalesce(jsonb_agg(jsonb_build_object(
+         'column', field, 'before', left(before, ${mostCharacters}), 'after', left(after, ${mostCharacters})
+       ) order by field) filter (where place <= ${mostFields} and field <> '_deleted_at'), '[]') as fields,
+       (count(*) filter (where field <> '_deleted_at'))::float8 as "fieldCount"
+     from changes group by changed_at order by changes.changed_at desc`,
     [key, limit],
   )
   return rows

@@ -133,7 +133,10 @@ export async function beginRun(
 // $1 is the stream, $2 the kind, $3 the kinds beside it, $4 the run that had the lease before.
 const stateSql = `
   select position, position_reached_at, unread, key_field, lookback_ms, lookback_reason,
-    last_lookback_at, inconclusive_runs, settled_through_version, read_zones, first_read_through_at is null as is_first,
+    last_lookback_at, inconclusive_runs, read_zones,
+    -- What is read again, although it is settled, is not read yet.
+    case when settled_through_version <= position then settled_through_version end as settled_through_version,
+    first_read_through_at is null as is_first,
     (
       select finished_at from tidemark.run
       where run.stream = $1 and kind = $2 and status = 'done' order by id desc limit 1
@@ -219,14 +222,17 @@ export type RunTotals = {
   position: bigint
 }
 
-/** Ends the run's line, or adds it to that of the run before if neither changed anything, and notes how fresh the stream is. */
+/**
+ * Ends the run's line, or adds it to that of the run before if neither changed anything, and notes how fresh the stream is. Returns whether
+ * rows of it are in doubt.
+ */
 export async function endRun(
   client: Queryable,
   lease: Lease,
   line: RunLine,
   totals: RunTotals,
   end: RunEnd & { readonly isIdle: boolean; readonly steps: readonly RunStep[] | null },
-): Promise<void> {
+): Promise<{ readonly hasDoubts: boolean }> {
   const values = [
     lease.stream,
     lease.kind,
@@ -257,7 +263,8 @@ export async function endRun(
     end.steps && holdableJson(end.steps),
     ...[line.startedAt, line.positionFrom, hostname(), process.pid],
   ]
-  await client.query({ name: 'tidemark_end_run', text: endSql, values })
+  const { rows } = await client.query({ name: 'tidemark_end_run', text: endSql, values })
+  return { hasDoubts: rows[0]?.has_doubts ?? false }
 }
 
 const endSql = `
@@ -292,6 +299,13 @@ const endSql = `
         unchanged = excluded.unchanged, rescued = excluded.rescued, quarantined = excluded.quarantined,
         marked_deleted = excluded.marked_deleted, position_to = excluded.position_to, note = excluded.note, error = excluded.error,
         error_code = excluded.error_code, differences = excluded.differences, steps = excluded.steps
+  ), compared as (
+    -- Whatever was in doubt when the whole list began has been compared with it. Streams without leases are those of related records.
+    delete from tidemark.doubt using begun, tidemark.lease as mine
+    where since < begun.started_at and $17 and $11 = 'done' and (
+        $2 in ('reconcile', 'list') and $24 and doubt.stream = $1
+        or $2 = 'related' and not exists (select from tidemark.lease as other where other.stream = doubt.stream)
+      ) and mine.stream = $1 and mine.lane = $21 and mine.epoch = $18
   )
   update tidemark.stream as known
   -- A run that had nothing to ask for has read nothing.
@@ -337,7 +351,8 @@ const endSql = `
       last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
   from begun, tidemark.lease as mine
   where known.name = $1 and $11 <> 'failed'
-    and mine.stream = $1 and mine.lane = $21 and mine.epoch = $18`
+    and mine.stream = $1 and mine.lane = $21 and mine.epoch = $18
+  returning exists (select from tidemark.doubt where stream = $1) as has_doubts`
 
 // Thins the ledger and the history: checkpoints become fewer with age, old runs and late arrivals go. Rewinds stay.
 /** Cheap enough for the end of a run that changed something; all it looks at is found by index. */

@@ -8,9 +8,8 @@ import { type MirroredStream, type RunKind, relatedStreams, type Stream } from '
 import type { StreamState } from '../../sync/ports/store.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { createTable, type WantedKey } from '../schema/create-table.ts'
-import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import { distrustedHash, qualified, readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
-import { distrustedHash } from '../writing/difference-sql.ts'
 import { fenceRuns, type Lease, withinLease } from './lease.ts'
 import { readFromBeginning } from './positions.ts'
 import { learn } from './run-findings.ts'
@@ -110,8 +109,11 @@ const fenceOthers = (client: ClientBase, lease: Lease): Promise<unknown> =>
 async function beginAnew(client: ClientBase, lease: Lease, stream: Stream): Promise<readonly string[]> {
   const operations = await actUpon(client, lease, stream)
   if (operations.length === 0) return operations
+  const isOfSome =
+    operations.every((operation) => isWriting(operation) || operation === 'delete') &&
+    (await doubtsOf(client, stream)) <= mostDoubts
   const reason = `the table was changed in Postgres by somebody else (${operations.join(', ')}), so everything is read again`
-  await readFromBeginning(client, lease, reason)
+  await readFromBeginning(client, lease, reason, isOfSome)
   return operations
 }
 
@@ -149,14 +151,44 @@ async function distrustRows(
   const isUnknown = changes.some(({ operation }) => ['replace', 'alter', 'unwatch'].includes(operation))
   const written = changes.filter(({ operation }) => isWriting(operation)).map(({ id }) => id)
   if (!tableSchema || (!isUnknown && written.length === 0)) return 0
-  const { rowCount } = await client.query(
-    `update ${qualified(stream)} as mine set _hash = ${distrustedHash}
-     where ($1 or age(mine.xmin) <= (
-       select max(age((transaction % 4294967296)::text::xid)) from tidemark.local_change where id = any ($2)
-     ))`,
-    [isUnknown, written],
+  const { rows } = await client.query<{ distrusted: string }>(
+    `with distrusted as (
+       update ${qualified(stream)} as mine set _hash = ${distrustedHash}
+       where ($1 or age(mine.xmin) <= (
+         select max(age((transaction % 4294967296)::text::xid)) from tidemark.local_change where id = any ($2)
+       ))
+       returning mine.${pg.escapeIdentifier(tableSchema.key.name)}::text as key
+     ), doubted as (
+       insert into tidemark.doubt (stream, key, why) select $3, key, $4 from distrusted limit ${mostDoubts + 1}
+       on conflict (stream, key) do update set since = now()
+     )
+     select count(*) as distrusted from distrusted`,
+    [isUnknown, written, stream.name, 'somebody wrote it in Postgres, and it is read again'],
   )
-  return rowCount ?? 0
+  return Number(rows[0]?.distrusted ?? 0)
+}
+
+/** So many rows are doubted one by one, also by the trigger on deletes; of more, all rows of the stream are doubted. */
+const mostDoubts = 1_000
+
+async function doubtsOf(client: ClientBase, { name }: MirroredStream): Promise<number> {
+  const { rows } = await client.query<{ doubts: number }>(
+    'select count(*)::int as doubts from tidemark.doubt where stream = $1',
+    [name],
+  )
+  return rows[0]?.doubts ?? 0
+}
+
+/** Ends the doubt about rows whose record has come since. */
+export async function endDoubts(client: ClientBase, stream: MirroredStream): Promise<void> {
+  const tableSchema = await readTableSchema(client, stream)
+  if (!tableSchema) return
+  const { name, type } = tableSchema.key
+  await client.query(
+    `delete from tidemark.doubt using ${qualified(stream)} as mine
+     where doubt.stream = $1 and mine.${pg.escapeIdentifier(name)} = doubt.key::${type} and mine._hash <> ${distrustedHash}`,
+    [stream.name],
+  )
 }
 
 /** Related records come with their assignment: those whose records are missing, or distrusted, are asked for again. */

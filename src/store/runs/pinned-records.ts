@@ -3,8 +3,8 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Pin, PinnedRecords, WentBack } from '../../sync/ports/store.ts'
-import { qualified, type TableSchema } from '../schema/table-schema.ts'
-import { distrustedHash, isRewoundSql } from '../writing/difference-sql.ts'
+import { distrustedHash, qualified, type TableSchema } from '../schema/table-schema.ts'
+import { isRewoundSql } from '../writing/difference-sql.ts'
 import { fenceRuns, type Lease } from './lease.ts'
 import { isLivingSql, isShownSql, readFromBeginning } from './positions.ts'
 import type { RunParts } from './run.ts'

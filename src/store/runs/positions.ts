@@ -240,20 +240,27 @@ const advanceBackfill = (
   ],
 })
 
-/** Makes the stream as before a first load: nothing counts as read through, or compared with the list. Within a transaction. */
+/**
+ * Makes the stream as before a first load: nothing counts as read through, or compared with the list. Within a transaction.
+ * `isOfSome`: all rows in doubt are known, so of the others what is settled stays, and which deletions are known.
+ */
 export async function readFromBeginning(
   client: Queryable,
   { stream, runId }: { readonly stream: string; readonly runId: string | null },
   reason: string,
+  isOfSome = false,
 ): Promise<void> {
   await client.query(
-    `with before as (
+    `with certain as (
+       delete from tidemark.doubt where stream = $1 and not $4
+     ), before as (
        select position from tidemark.stream where name = $1
      ), moved as (
        update tidemark.stream
        set position = 0, position_reached_at = null, unread = null, read_through_at = null, first_read_through_at = null,
-           settled_through_version = null, settled_through_at = null, last_reconcile_at = null,
-           deletions_known_at = null, ranks_agreed_at = null, swept_key = null, sweep_began_at = null
+           settled_through_version = case when $4 then settled_through_version end,
+           settled_through_at = case when $4 then settled_through_at end, last_reconcile_at = null,
+           deletions_known_at = case when $4 then deletions_known_at end, ranks_agreed_at = null, swept_key = null, sweep_began_at = null
        where name = $1
      ), relied as (
        update tidemark.belief set rests_from = 0 where stream = $1 and rests_from > 0
@@ -262,7 +269,7 @@ export async function readFromBeginning(
      )
      insert into tidemark.checkpoint (stream, position, run_id, reason)
      select $1, 0, $2, $3 from before where position > 0`,
-    [stream, runId, reason],
+    [stream, runId, reason, isOfSome],
   )
 }
 

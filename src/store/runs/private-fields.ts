@@ -15,7 +15,7 @@ import { UsageError } from '../../util/errors.ts'
 import { readKeyField, readVersionField } from '../book/checkpoints.ts'
 import { forgetProblem, noteProblem } from '../book/problems.ts'
 import { changeType } from '../schema/grow-table.ts'
-import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { distrustedHash, qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import {
   inTransaction,
   limitLockWaits,
@@ -24,7 +24,6 @@ import {
   withConnection,
 } from '../server/session.ts'
 import type { ColumnType } from '../types/table.ts'
-import { distrustedHash } from '../writing/difference-sql.ts'
 import { fenceRuns } from './lease.ts'
 import { readAgain } from './local-changes.ts'
 import { readFromBeginning } from './positions.ts'

@@ -1,8 +1,9 @@
 // Which related records an assignment has, and what becomes of a record that no assignment has any more.
 
 import pg, { type ClientBase } from 'pg'
-import { relatedStreams } from '../../streams/catalog.ts'
+import { type RelatedStream, relatedStreams } from '../../streams/catalog.ts'
 import type { Family, RelatedLink } from '../../sync/ports/related.ts'
+import type { RelatedOptions } from '../book/related.ts'
 import { closeNewSql } from '../schema/closed-rights.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { markAbsent } from './absences.ts'
@@ -31,7 +32,11 @@ export async function addLinks(client: ClientBase, families: readonly Family[]):
 }
 
 /** Removes links that were not shown, marks records that no assignment has any more (P7), and returns how many. Within a transaction. */
-export async function replaceLinks(client: ClientBase, families: readonly Family[]): Promise<number> {
+export async function replaceLinks(
+  client: ClientBase,
+  families: readonly Family[],
+  streams: RelatedOptions['streams'] = relatedStreams,
+): Promise<number> {
   const groups = listOf(families)
   const links = groups.flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
   const { rows } = await client.query<{ stream: string; keys: string[] }>(
@@ -57,21 +62,29 @@ export async function replaceLinks(client: ClientBase, families: readonly Family
     ],
   )
   let marked = 0
-  for (const { stream, keys } of rows) marked += await markWithoutLink(client, stream, keys)
+  for (const { stream, keys } of rows)
+    marked += await markWithoutLink(
+      client,
+      streams.find(({ name }) => name === stream),
+      keys,
+    )
   for (const { name, belongsTo } of relatedStreams)
     if (belongsTo === 'many' && links.some(({ stream }) => stream === name)) await showLinks(client, name)
   return marked
 }
 
-async function markWithoutLink(client: ClientBase, name: string, keys: readonly string[]): Promise<number> {
-  const stream = relatedStreams.find((one) => one.name === name)
+async function markWithoutLink(
+  client: ClientBase,
+  stream: RelatedStream | undefined,
+  keys: readonly string[],
+): Promise<number> {
   const tableSchema = stream && (await readTableSchema(client, stream))
   if (!tableSchema) return 0
   const key = pg.escapeIdentifier(tableSchema.key.name)
   return await markAbsent(client, tableSchema, {
     where: `mine.${key} = any ($1::${tableSchema.key.type}[])
       and not exists (select from tidemark.related_link where stream = $2 and key = mine.${key}::text)`,
-    values: [keys, name],
+    values: [keys, stream.name],
   })
 }
 

@@ -35,7 +35,7 @@ export function backlogOf({ session, stream, onMarked, related }: RunParts): Rel
     link: (families) => fencedAfterWrites(() => addLinks(client, families)),
     settle: (families, aside) =>
       fencedAfterWrites(async () => {
-        onMarked(await replaceLinks(client, families))
+        onMarked(await replaceLinks(client, families, related.streams))
         await noteRead(client, families, aside, related.groups, pickedAt)
         await setAside(client, aside)
       }),

@@ -23,7 +23,7 @@ import {
   takeLease,
 } from './lease.ts'
 import { beginRun, endRun, type RunLine, type RunTotals } from './ledger.ts'
-import { mendLocalChanges } from './local-changes.ts'
+import { endDoubts, mendLocalChanges } from './local-changes.ts'
 import { takeUpBackfill } from './positions.ts'
 import { type RunRecorder, startRecorder, type Waiting } from './progress.ts'
 import { openFindings } from './run-findings.ts'
@@ -290,7 +290,9 @@ async function finish(ending: Ending, end: RunEnd): Promise<void> {
       const isIdle = end.status === 'done' && hasChangedNothing(totals, positions.start)
       await writers.flushDictionaries(pool, isIdle)
       await positions.end(pool, end)
-      await endRun(pool, session.lease, ending.line, totals, { ...end, isIdle, steps: recorder.steps(end) })
+      const ended = { ...end, isIdle, steps: recorder.steps(end) }
+      const { hasDoubts } = await endRun(pool, session.lease, ending.line, totals, ended)
+      if (hasDoubts) await endDoubts(session.client, stream)
       if (!isIdle) await options.afterChange(stream.name)
     } finally {
       await seenKeys

@@ -1,92 +1,158 @@
-// The functions `bi.<stream>_at(moment)`, which show the rows of a stream as they were. Postgres puts such a function in place, so that what
-// a query asks for (one key, some columns) reaches the index on key and time.
+// The functions `bi.<stream>_at(moment)`, which show the rows of a stream as they were, with the columns of its view. Postgres puts such a
+// function in place, so that what a query asks for (one key, some columns) reaches the index on key and time.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import { inTransaction } from '../server/session.ts'
-import { historyOf, qualified } from './table-schema.ts'
-import { unlessOthers } from './views.ts'
+import { historyOf, type TableSchema } from './table-schema.ts'
+import { granteeSql, inBi, optionSql, unlessOthers } from './views.ts'
 
-type Shown = Pick<MirroredStream, 'name' | 'kind'>
+type Named = Pick<MirroredStream, 'name'>
 
-export const asOfName = ({ name }: Pick<Shown, 'name'>): string =>
-  `bi.${pg.escapeIdentifier(`${name}_at`)}(timestamptz)`
+export const asOfName = ({ name }: Named): string => `bi.${pg.escapeIdentifier(`${name}_at`)}(timestamptz)`
 
-export async function isShownAsOf(client: ClientBase, stream: Pick<Shown, 'name'>): Promise<boolean> {
-  const { rows } = await client.query<{ is_shown: boolean }>(
-    'select to_regprocedure($1) is not null as is_shown',
-    [asOfName(stream)],
-  )
-  return rows[0]?.is_shown ?? false
+/** By it Tidemark knows its own functions: those that somebody changed stay. */
+const mark = '-- Tidemark makes this anew for each new column. To change it, take this line out.'
+/** What earlier versions made. */
+const former =
+  '^\\s*(select \\(latest\\.kept\\)\\.\\* from \\(\\s*select distinct on \\(kept\\."(?:[^"]|"")+"\\) kept from .* as kept' +
+  '\\s*where kept\\._observed_at <= \\$1 order by kept\\."(?:[^"]|"")+", kept\\._observed_at desc' +
+  '\\s*\\) as latest where \\(latest\\.kept\\)\\._deleted_at is null' +
+  '|(with recursive known \\(key, place\\) as .*)?select \\* from \\(\\s*select distinct on .* where _observed_at <= \\$1 order by [^;]*' +
+  '\\) as latest where _deleted_at is null( and \\(select max\\(place\\) from known\\) > 1000)?)\\s*$'
+
+type Known = {
+  readonly isOurs: boolean
+  readonly isFormer: boolean
+  /** As they are declared; null: it was dropped. */
+  readonly columns: string | null
+  readonly rights: readonly string[]
 }
 
-/** Makes the function, or makes it anew for another key. A function that somebody put in its place must not stop the mirror. */
-export async function showAsOf(
+/** Null: there is none. */
+export async function readAsOf(client: ClientBase, stream: Named): Promise<Known | null> {
+  const { rows } = await client.query<Known>(
+    `select strpos(prosrc, $2) > 0 or prosrc ~ $3 as "isOurs", prosrc ~ $3 as "isFormer",
+       coalesce((
+         select string_agg(format('"%s" %s', replace(name, '"', '""'), format_type(type, null)), ', ' order by place)
+         from unnest(proargnames, proallargtypes, proargmodes) with ordinality as arguments (name, type, mode, place) where mode = 't'
+       ), '') as columns,
+       array(
+         select format('grant execute on function %s to %s%s', $1::text, ${granteeSql}, option)
+         from aclexplode(coalesce(proacl, acldefault('f', proowner))), ${optionSql} where grantee <> proowner
+       ) as rights
+     from pg_proc where oid = to_regprocedure($1)`,
+    [asOfName(stream), mark, former],
+  )
+  return rows[0] ?? null
+}
+
+/** Makes the function, or makes it anew. One that somebody put in its place stays, and must not stop the mirror. */
+export async function showAsOf(client: ClientBase, tableSchema: TableSchema, log: Logger): Promise<void> {
+  const known = await readAsOf(client, tableSchema.stream)
+  if (known && !known.isOurs) return
+  const what = { log, what: asOfName(tableSchema.stream), lack: 'does not show new columns' }
+  await unlessOthers(client, what, () => makeAsOf(client, tableSchema, known))
+}
+
+/** Takes the function away for as long as `change` takes: the types of its columns are its own. Rights stay. */
+export async function withoutAsOf(
   client: ClientBase,
-  stream: Shown,
-  keyName: string,
-  log: Logger,
+  tableSchema: TableSchema,
+  change: () => Promise<void>,
 ): Promise<void> {
-  const table = qualified(historyOf(stream))
-  const told = `the living rows of ${stream.name} as they were at a moment, by ${table}`
-  const isNew = !(await isShownAsOf(client, stream))
-  const body = bodySql(stream, table, pg.escapeIdentifier(keyName))
-  await unlessOthers(client, { log, what: asOfName(stream), lack: 'does not show the past' }, () =>
-    client.query(
-      `create or replace function ${asOfName(stream)} returns setof ${table} language sql stable as $as_of$${body}$as_of$;
-       ${isNew ? `grant execute on function ${asOfName(stream)} to public;` : ''}
-       comment on function ${asOfName(stream)} is ${pg.escapeLiteral(told)}`,
-    ),
+  const known = await readAsOf(client, tableSchema.stream)
+  if (!known?.isOurs) return await change()
+  await client.query(`drop function ${asOfName(tableSchema.stream)} restrict`)
+  await change()
+  await makeAsOf(client, tableSchema, { ...known, columns: null })
+}
+
+/** `known`: the one before it. If it has other columns it has to go first, unless that was done. */
+async function makeAsOf(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  known: Pick<Known, 'rights' | 'columns'> | null,
+): Promise<void> {
+  const { stream } = tableSchema
+  const name = asOfName(stream)
+  const { columns, body } = await readBody(client, tableSchema)
+  const isNew = known === null || known.columns === null
+  const rights = known?.rights ?? [`grant execute on function ${name} to public`]
+  await client.query(
+    [
+      ...(isNew || known.columns === columns ? [] : [`drop function ${name} restrict`]),
+      `create or replace function ${name} returns table (${columns}) language sql stable as $as_of$${body}$as_of$`,
+      `comment on function ${name} is ${pg.escapeLiteral(`the living rows of ${stream.name} as they were at a moment`)}`,
+      ...(known?.columns === columns ? [] : [`revoke all on function ${name} from public`, ...rights]),
+    ].join(';\n'),
   )
 }
 
-/** A list has few records and many lines of each, most often: then looking up each key beats reading all lines. */
-const bodySql = ({ kind }: Shown, table: string, key: string): string =>
-  kind === 'changes' ? `\n${newestSql(table, key, '')}` : byKeySql(table, key)
+type Body = { readonly columns: string; readonly body: string }
+
+type Shown = { readonly name: string; readonly type: string; readonly from: string | null }
+/** Of a column that has the texts of another's codes: which column, and the field by which the texts are kept. */
+type Label = { readonly codes: string | null; readonly field: string | null }
+
+/** With the columns of the view as it is; a column of it that the history lacks is empty. Texts of codes are those of today. */
+async function readBody(client: ClientBase, { stream, key, history }: TableSchema): Promise<Body> {
+  const { rows } = await client.query<Shown & Label>(
+    `select attname as name, format_type(atttypid, null) as type, history_from::text as from, column_name as codes, folded as field
+     from pg_attribute join tidemark.stream on stream.name = $2
+     left join tidemark.field on field.stream = $2 and label_column = attname
+     where attrelid = to_regclass($1) and attnum > 0 and not attisdropped order by attnum`,
+    [inBi(stream), stream.name],
+  )
+  const shown = rows.map(({ name, type, codes, field }) => {
+    if (name === '_synced_at') return 'latest._observed_at'
+    if (history?.columns.includes(name)) return `latest.${pg.escapeIdentifier(name)}`
+    if (codes === null || field === null || !history?.columns.includes(codes)) return `null::${type}`
+    const [ofStream, ofField] = [stream.name, field].map(pg.escapeLiteral)
+    return `(
+      select text from tidemark.label
+      where label.stream = ${ofStream} and label.field = ${ofField} and code = latest.${pg.escapeIdentifier(codes)}::text
+    )`
+  })
+  const lines = inBi(historyOf(stream))
+  const keyName = pg.escapeIdentifier(key.name)
+  const rowsSql = stream.kind === 'changes' ? newestSql(lines, keyName, '') : byKeySql(lines, keyName)
+  const since = `${pg.escapeLiteral(stream.name)}, ${pg.escapeLiteral(rows[0]?.from ?? '-infinity')}, $1`
+  return {
+    columns: rows.map(({ name, type }) => `${pg.escapeIdentifier(name)} ${type}`).join(', '),
+    body: `
+  ${mark}
+  select ${shown.join(', ')}
+  from (${rowsSql}) as latest
+  where bi.history_reaches(${since})
+`,
+  }
+}
 
 /** With a condition on the key, that key alone is read. Without one, all lines are. */
-const newestSql = (table: string, key: string, condition: string): string => `
-  select * from (
-    select distinct on (${key}) * from ${table} where _observed_at <= $1 order by ${key} desc, _observed_at desc
-  ) as latest where _deleted_at is null${condition}
-`
+const newestSql = (lines: string, key: string, condition: string): string => `
+    select * from (
+      select distinct on (${key}) * from ${lines} where _observed_at <= $1 order by ${key} desc, _observed_at desc
+    ) as newest where _deleted_at is null${condition}
+  `
 
 const mostKeys = 1_000
 
-// The keys are found one after the other in the index, up to a limit. Of each the newest line is looked up. Two values are compared at
-// once, because with `=` Postgres may prefer the index on the time alone, and read all lines for a key that changed long ago.
-const byKeySql = (table: string, key: string): string => `
-  with recursive known (key, place) as (
-    (select ${key}, 1 from ${table} order by ${key} limit 1)
-    union all
-    select following.key, place + 1 from known, lateral (
-      select ${key} as key from ${table} where ${key} > known.key order by ${key} limit 1
-    ) as following where place <= ${mostKeys}
-  )
-  select latest.* from known, lateral (
-    select * from ${table} as kept
-    where (kept.${key}, kept._observed_at) <= (known.key, $1) and kept.${key} >= known.key and kept._observed_at <= $1
-    order by kept.${key} desc, kept._observed_at desc limit 1
-  ) as latest
-  where latest._deleted_at is null and latest.${key} = known.key and (select max(place) from known) <= ${mostKeys}
-  union all${newestSql(table, key, ` and (select max(place) from known) > ${mostKeys}`)}`
-
-/** What earlier versions made, which sorted all lines even for one key. Its group is the name of the key. */
-const formerBody =
-  '^\\s*select \\(latest\\.kept\\)\\.\\* from \\(\\s*select distinct on \\(kept\\."((?:[^"]|"")+)"\\) kept from .* as kept' +
-  '\\s*where kept\\._observed_at <= \\$1 order by kept\\."(?:[^"]|"")+", kept\\._observed_at desc' +
-  '\\s*\\) as latest where \\(latest\\.kept\\)\\._deleted_at is null\\s*$'
-
-/** Replaces the functions that earlier versions made. Those that somebody changed stay. */
-export async function renewAsOf(client: ClientBase, streams: readonly Shown[], log: Logger): Promise<void> {
-  const { rows } = await client.query<{ name: string; key: string }>(
-    `select proname as name, replace(substring(prosrc from $1), '""', '"') as key
-     from pg_proc where pronamespace = 'bi'::regnamespace and prosrc ~ $1`,
-    [formerBody],
-  )
-  for (const { name, key } of rows) {
-    const stream = streams.find((one) => `${one.name}_at` === name)
-    if (stream) await inTransaction(client, () => showAsOf(client, stream, key, log))
-  }
-}
+// A list has few records and many lines of each, most often: then looking up each key beats reading all lines. The keys are found one
+// after the other in the index, up to a limit. Of each the newest line is looked up. Two values are compared at once, because with `=`
+// Postgres may prefer the index on the time alone, and read all lines for a key that changed long ago.
+const byKeySql = (lines: string, key: string): string => `
+    with recursive known (key, place) as (
+      (select ${key}, 1 from ${lines} order by ${key} limit 1)
+      union all
+      select following.key, place + 1 from known, lateral (
+        select ${key} as key from ${lines} where ${key} > known.key order by ${key} limit 1
+      ) as following where place <= ${mostKeys}
+    )
+    select newest.* from known, lateral (
+      select * from ${lines} as kept
+      where (kept.${key}, kept._observed_at) <= (known.key, $1) and kept.${key} >= known.key and kept._observed_at <= $1
+      order by kept.${key} desc, kept._observed_at desc limit 1
+    ) as newest
+    where newest._deleted_at is null and newest.${key} = known.key and (select max(place) from known) <= ${mostKeys}
+    union all${newestSql(lines, key, ` and (select max(place) from known) > ${mostKeys}`)}`

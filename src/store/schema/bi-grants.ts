@@ -7,9 +7,9 @@ import { inTransaction } from '../server/session.ts'
 type Reader = { readonly role: string; readonly schemas: readonly string[] }
 
 /** In schema `tidemark`: the view for reports, and what the dictionary is made of. */
-const readable = ['freshness', 'field', 'label']
+const readable = ['freshness', 'field', 'label', 'in_doubt']
 /** Functions there that it may call. */
-const callable = ['feed_position']
+const callable = ['feed_position', 'is_final', 'not_final_because']
 
 export async function grantOnce(client: ClientBase, reader: Reader): Promise<void> {
   await inTransaction(client, async () => {

@@ -9,6 +9,7 @@ import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/ses
 import { isInt64Sql } from '../types/numeric.ts'
 import type { ColumnType } from '../types/table.ts'
 import { columnName, fieldComment, foldName, printable } from './column-names.ts'
+import { showHistory, withoutHistory } from './history-views.ts'
 import { keepMeaning } from './meaning.ts'
 import {
   isNumber,
@@ -19,7 +20,7 @@ import {
   type TableSchema,
   versionFields,
 } from './table-schema.ts'
-import { historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
+import { showColumns, viewOf, withoutView } from './views.ts'
 
 export type Growth = {
   /** New fields and the type that their values ask for. */
@@ -48,8 +49,8 @@ export async function growTable(
   await retypeColumns(client, tableSchema, growth.retype ?? new Map())
   if (added.length === 0) return true
   await showColumns(client, viewOf(tableSchema.stream), added, log)
-  if (tableSchema.history) await showColumns(client, historyViewOf(tableSchema.stream), added, log)
   if (tableSchema.stream.meaning) await keepMeaning(client, tableSchema.stream, log)
+  await showHistory(client, tableSchema.stream, log)
   return true
 }
 
@@ -242,8 +243,8 @@ export async function changeType(
   const column = pg.escapeIdentifier(name)
   await client.query('savepoint widening')
   try {
-    await withoutView(client, viewOf(tableSchema.stream), () =>
-      withoutView(client, historyViewOf(tableSchema.stream), async () => {
+    await withoutHistory(client, tableSchema, () =>
+      withoutView(client, viewOf(tableSchema.stream), async () => {
         for (const table of tablesOf(tableSchema))
           await client.query(`alter table ${table} alter column ${column} type ${to}${using}`)
       }),

@@ -22,6 +22,7 @@ import {
 } from '../server/session.ts'
 import { columnName } from './column-names.ts'
 import { describeTable } from './comments.ts'
+import { showHistory } from './history-views.ts'
 import { showColumns, viewOf } from './views.ts'
 
 type Field = {
@@ -56,8 +57,10 @@ export async function keepMeaning(client: ClientBase, stream: MirroredStream, lo
     [...texts].map(([code, text]) => ({ field: now.folded, code, text })),
   )
   const isOtherText = await writeTexts(client, stream.name, texts)
-  if (changed.some(({ now, before }) => now.label_column !== before.label_column))
+  if (changed.some(({ now, before }) => now.label_column !== before.label_column)) {
     await showColumns(client, viewOf(stream), [], log)
+    await showHistory(client, stream, log)
+  }
   if (changed.length > 0 || isOtherText || wordsOf(meaning) !== null)
     await describeTable(client, stream, wordsOf(meaning))
 }

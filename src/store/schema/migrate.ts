@@ -13,11 +13,11 @@ import { relatedStreams, type Stream } from '../../streams/catalog.ts'
 import { DatabaseError, messageOf } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
-import { renewAsOf } from './as-of.ts'
 import { type BiRole, grantReading } from './bi-role.ts'
 import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
 import { showDictionary } from './dictionary-view.ts'
+import { renewHistories } from './row-history.ts'
 import { isLocallyChangedSql, watchTable } from './watch-table.ts'
 
 type Options = BiRole & {
@@ -44,7 +44,7 @@ export async function migrateDatabase({ database, streams, log, ...bi }: Options
       if (stream.kind === 'changes')
         await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
     await watchTables(client)
-    await renewAsOf(client, [...streams, ...relatedStreams], log)
+    await renewHistories(client, [...streams, ...relatedStreams], log)
     await showDictionary(client, log)
     await grantReading(client, bi, log)
     if (applied > 0) log.info({ applied }, 'The database was migrated to the tables of this version.')

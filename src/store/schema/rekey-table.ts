@@ -9,12 +9,19 @@ import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/ses
 import { isInt64Sql } from '../types/numeric.ts'
 import { type ColumnType, columnTypes, keyCheck } from '../types/table.ts'
 import { uuidPattern } from '../types/uuid.ts'
-import { showAsOf } from './as-of.ts'
 import { foldName, keyColumnName, keyComment, printable } from './column-names.ts'
 import type { KeyColumn } from './create-table.ts'
 import { growTable } from './grow-table.ts'
-import { type Column, partIndexSql, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
-import { hideVehicleDays, historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
+import { showHistory, withoutHistory } from './history-views.ts'
+import {
+  type Column,
+  historyOf,
+  partIndexSql,
+  qualified,
+  readTableSchema,
+  type TableSchema,
+} from './table-schema.ts'
+import { hideVehicleDays, showColumns, viewOf, withoutView } from './views.ts'
 
 /** Whether the first rows can be rows of the table. */
 export const suitsKey = (
@@ -175,9 +182,8 @@ async function moveKey(client: ClientBase, changed: Changed, log: Logger): Promi
     const kept = columns.filter((column) => history.columns.includes(column.name))
     if (keySql) await client.query(`update ${history.table} as mine set ${after} = ${keySql(kept)}`)
     await client.query(`create index on ${history.table} (${after}, _observed_at)`)
-    await hideVehicleDays(client, historyViewOf(stream))
-    await showColumns(client, historyViewOf(stream), [name], log)
-    await showAsOf(client, stream, name, log)
+    await hideVehicleDays(client, historyOf(stream))
+    await showHistory(client, stream, log)
   }
   return removed ?? 0
 }
@@ -193,8 +199,8 @@ async function retype(client: ClientBase, { tableSchema, wanted, name }: Changed
   const tables = [{ table: qualified(stream), keySql: kept }]
   if (history?.columns.includes(name)) tables.push({ table: history.table, keySql: own })
   const type = (await areAll(client, wanted.type, tables)) ? wanted.type : 'text'
-  await withoutView(client, viewOf(stream), () =>
-    withoutView(client, historyViewOf(stream), async () => {
+  await withoutHistory(client, tableSchema, () =>
+    withoutView(client, viewOf(stream), async () => {
       for (const { table, keySql } of tables)
         await client.query(
           `alter table ${table} alter column ${pg.escapeIdentifier(name)} type ${type} using (${keySql})::${type}`,

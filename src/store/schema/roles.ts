@@ -97,8 +97,8 @@ export async function handOver(client: Client, worker: string): Promise<void> {
   // The workers show these to BI_ROLE.
   await client.query(
     `${rows[0]?.statement};
-     grant select on tidemark.freshness, tidemark.field, tidemark.label to ${role} with grant option;
-     grant execute on function tidemark.feed_position() to ${role} with grant option`,
+     grant select on tidemark.freshness, tidemark.field, tidemark.label, tidemark.in_doubt to ${role} with grant option;
+     grant execute on function tidemark.feed_position, tidemark.is_final, tidemark.not_final_because to ${role} with grant option`,
   )
   const grants = await client.query<{ statement: string }>(grantsSql, [worker])
   for (const { statement } of grants.rows) await client.query(statement)

@@ -4,32 +4,38 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
-import { isShownAsOf, showAsOf } from './as-of.ts'
+import { readAsOf } from './as-of.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { fieldComment } from './column-names.ts'
 import { hasTable } from './create-table.ts'
+import { showHistory } from './history-views.ts'
 import { commentsOn, definitions, historyColumns } from './own-columns.ts'
-import { historyOf, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
+import { distrustedHash, historyOf, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
 import { showVehicleDays } from './vehicle-days.ts'
-import { historyViewOf, showColumns } from './views.ts'
 import { forgetMonth, watchHistory } from './watch-history.ts'
 
-/** The part of a statement that stores the rows of a CTE, which returns `mine as written`, in the history. Empty where none is kept. */
-export const keepingSql = (tableSchema: TableSchema, written: string): string =>
-  historyMsOf(tableSchema.stream) === null ? '' : linesSql(tableSchema, written)
+/**
+ * The part of a statement that stores the rows of a CTE, which returns `mine as written`, in the history. Empty where none is kept.
+ * `readAgain`: rows may be written although they are as before; the CTE also returns their key and `mine.xmin`.
+ */
+export const keepingSql = (tableSchema: TableSchema, written: string, { readAgain = false } = {}): string =>
+  historyMsOf(tableSchema.stream) === null ? '' : linesSql(tableSchema, written, readAgain)
 
-/** The same for those who do not know the settings: a history that has room for this month is kept. */
+/** The same for those who do not know the settings: a history is kept that has room for this month, and every row up to now. */
 export async function keepingWhereKept(
   client: ClientBase,
   tableSchema: TableSchema,
   written: string,
 ): Promise<string> {
-  if (!tableSchema.history) return ''
+  const { stream, history } = tableSchema
+  if (!history) return ''
   const { months, now } = await readMonths(client, tableSchema)
-  return months.includes(monthAfter(now, 0)) ? linesSql(tableSchema, written) : ''
+  const { rowCount: later } = await client.query(`select ${laterSql(stream)} limit 1`)
+  return later === 0 && months.includes(monthAfter(now, 0)) ? linesSql(tableSchema, written) : ''
 }
 
-function linesSql({ key, history }: TableSchema, written: string): string {
+function linesSql(tableSchema: TableSchema, written: string, readAgain = false): string {
+  const { key, history } = tableSchema
   if (!history) return ''
   const names = history.columns.map(pg.escapeIdentifier)
   const name = pg.escapeIdentifier(key.name)
@@ -41,8 +47,30 @@ function linesSql({ key, history }: TableSchema, written: string): string {
       ))`
   return `, kept as (
       insert into ${history.table} (${[...names, '_observed_at', '_deleted_at'].join(', ')})
-      select ${names.map((column) => `(written).${column}, `).join('')}${observed}, (written)._deleted_at from ${written}
+      select ${names.map((column) => `(written).${column}, `).join('')}${observed}, (written)._deleted_at from ${written}${readAgain ? otherThanLastSql(tableSchema, written) : ''}
     )`
+}
+
+/**
+ * Leaves out rows that are as their last line. It is looked up only where the row may be so: where its record is the one that it had, or where
+ * nothing tells. A row that somebody else wrote while this statement waited for it (`xmin` tells) has a line that cannot be seen here.
+ */
+function otherThanLastSql({ stream, key, history }: TableSchema, written: string): string {
+  const name = pg.escapeIdentifier(key.name)
+  const names = (history?.columns ?? []).map(pg.escapeIdentifier)
+  const columnsOf = (row: string) => names.map((column) => `${row}.${column}`).join(', ')
+  return `
+      left join ${qualified(stream)} as was on was.${name} = (${written}.written).${name}
+      where case
+        when was._hash <> (written)._hash and was._hash <> ${distrustedHash} then true
+        when was.xmax <> ${written}.xmin then true
+        else not exists (
+          select from (
+            select * from ${history?.table} as before where before.${name} = (written).${name} order by before._observed_at desc limit 1
+          ) as last
+          where (last._deleted_at is null) = ((written)._deleted_at is null)
+            and (${columnsOf('last')}) is not distinct from (${columnsOf('(written)')})
+        ) end`
 }
 
 const historyMsOf = (stream: TableSchema['stream']): number | null =>
@@ -64,7 +92,7 @@ export async function prepareHistory(
   // Before anything is made anew, so that damage is noticed (P15).
   const isDamaged = await watchHistory(client, stream, watching)
   const known = isDamaged ? ((await readTableSchema(client, stream)) ?? tableSchema) : tableSchema
-  const made = known.history ? known : await makeTable(client, known, log)
+  const made = known.history ? known : await makeTable(client, known)
   const { months, now } = await readMonths(client, made)
   const wanted = [0, 1].map((ahead) => monthAfter(now, ahead))
   for (const month of wanted) if (!months.includes(month)) await makePartition(client, made, month)
@@ -75,22 +103,23 @@ export async function prepareHistory(
     await dropPartition(client, made, { month, next, log })
   }
   await inOwnTransaction(client, stream, async () => {
-    if (!(await isShownAsOf(client, stream))) await showAsOf(client, stream, made.key.name, log)
+    const isOlder = await catchUp(client, made)
+    const isLost = isDamaged && (await actUpon(client, made, runId))
+    const isNew = await beginAt(client, stream, isOlder || isLost ? 'now' : null)
+    if (isNew || !(await readAsOf(client, stream))) await showHistory(client, stream, log)
     await showVehicleDays(client, made, timeZone, log)
-    await catchUp(client, made)
-    if (isDamaged) await actUpon(client, made, runId)
   })
   await watchHistory(client, stream, watching)
   return made
 }
 
-/** What was lost cannot be brought back, but the rows as they are now are stored in it again. */
+/** What was lost cannot be brought back, but the rows as they are now are stored in it again. Returns whether more than lines was lost. */
 async function actUpon(
   client: ClientBase,
   { stream, key, history }: TableSchema,
   runId: string,
-): Promise<void> {
-  if (!history) return
+): Promise<boolean> {
+  if (!history) return false
   const names = history.columns.map(pg.escapeIdentifier).join(', ')
   const name = pg.escapeIdentifier(key.name)
   await client.query(
@@ -100,25 +129,22 @@ async function actUpon(
        select from ${history.table} as kept where kept.${name} = mine.${name} and kept._observed_at >= mine._synced_at
      )`,
   )
-  await client.query('update tidemark.local_change set run_id = $2 where stream = $1 and run_id is null', [
-    historyOf(stream).name,
-    runId,
-  ])
+  const { rows } = await client.query<{ operation: string }>(
+    'update tidemark.local_change set run_id = $2 where stream = $1 and run_id is null returning operation',
+    [historyOf(stream).name, runId],
+  )
+  return rows.some(({ operation }) => !['insert', 'update', 'delete'].includes(operation))
 }
 
-async function makeTable(client: ClientBase, tableSchema: TableSchema, log: Logger): Promise<TableSchema> {
+async function makeTable(client: ClientBase, tableSchema: TableSchema): Promise<TableSchema> {
   const { stream } = tableSchema
   await inOwnTransaction(client, stream, async () => {
-    if (!(await hasTable(client, historyOf(stream)))) await createTable(client, tableSchema, log)
+    if (!(await hasTable(client, historyOf(stream)))) await createTable(client, tableSchema)
   })
   return (await readTableSchema(client, stream)) ?? tableSchema
 }
 
-async function createTable(
-  client: ClientBase,
-  { stream, columns, key }: TableSchema,
-  log: Logger,
-): Promise<void> {
+async function createTable(client: ClientBase, { stream, columns, key }: TableSchema): Promise<void> {
   const table = qualified(historyOf(stream))
   const described = columns.map(({ name, type }) => `${pg.escapeIdentifier(name)} ${type}`)
   await client.query(`
@@ -131,12 +157,29 @@ async function createTable(
     comment on table ${table} is ${pg.escapeLiteral(`observed changes of ${stream.name}`)};
     ${columns.map(({ name, field }) => `comment on column ${table}.${pg.escapeIdentifier(name)} is ${fieldComment(field)}`).join(';\n')};
     ${commentsOn(table, historyColumns)}`)
-  await showColumns(
-    client,
-    historyViewOf(stream),
-    columns.map(({ name }) => name),
-    log,
-  )
+}
+
+/** Shows what earlier versions did not show of the past. */
+export async function renewHistories(
+  client: ClientBase,
+  streams: readonly TableSchema['stream'][],
+  log: Logger,
+): Promise<void> {
+  for (const stream of streams) {
+    const table = qualified(historyOf(stream))
+    if (!(await hasTable(client, historyOf(stream)))) continue
+    const { rows } = await client.query<{ is_noted: boolean }>(
+      'select history_from is not null as is_noted from tidemark.stream where name = $1',
+      [stream.name],
+    )
+    if (rows[0]?.is_noted && !(await readAsOf(client, stream))?.isFormer) continue
+    await retryOnLockTimeout(client, table, 'show', () =>
+      inOwnTransaction(client, stream, async () => {
+        await beginAt(client, stream, null)
+        await showHistory(client, stream, log)
+      }),
+    )
+  }
 }
 
 type Months = { readonly months: readonly string[]; readonly now: Date }
@@ -196,6 +239,8 @@ async function dropPartition(
           select distinct on (${key}) * from ${partition} order by ${key}, _observed_at desc
         ) as newest where _deleted_at is null;
         drop table ${partition}`)
+      await beginAt(client, tableSchema.stream, new Date(startOf(next)))
+      await showHistory(client, tableSchema.stream, log)
     })
   } catch (error) {
     if (!(error instanceof pg.DatabaseError && error.code === '55P03')) throw error
@@ -203,15 +248,38 @@ async function dropPartition(
   }
 }
 
-/** Stores rows that were written while no history was kept: the history sees them for the first time now. */
-async function catchUp(client: ClientBase, { stream, history }: TableSchema): Promise<void> {
-  if (!history) return
+/** In SQL: the rows that were written while no history was kept. */
+const laterSql = (stream: TableSchema['stream']): string =>
+  `from ${qualified(stream)} where _synced_at > coalesce((select max(_observed_at) from ${qualified(historyOf(stream))}), '-infinity')`
+
+/** Stores rows that were written while no history was kept: the history sees them for the first time now. Returns whether there were any. */
+async function catchUp(client: ClientBase, { stream, history }: TableSchema): Promise<boolean> {
+  if (!history) return false
   const names = history.columns.map(pg.escapeIdentifier).join(', ')
-  await client.query(
+  const { rowCount } = await client.query(
     `insert into ${history.table} (${names}, _observed_at, _deleted_at)
-     select ${names}, now(), _deleted_at from ${qualified(stream)}
-     where _synced_at > coalesce((select max(_observed_at) from ${history.table}), '-infinity')`,
+     select ${names}, now(), _deleted_at ${laterSql(stream)}`,
   )
+  return (rowCount ?? 0) > 0
+}
+
+/** Notes from when on the history shows everything; null: from its first line on, if nothing was noted yet. Returns whether that is new. */
+async function beginAt(
+  client: ClientBase,
+  stream: TableSchema['stream'],
+  at: Date | 'now' | null,
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `update tidemark.stream as known set history_from = began.at
+     from (
+       select case when $2::timestamptz is not null then greatest($2, history_from)
+         else coalesce(history_from, (select min(_observed_at) from ${qualified(historyOf(stream))}), now()) end as at
+       from tidemark.stream where name = $1
+     ) as began
+     where name = $1 and history_from is distinct from began.at`,
+    [stream.name, at],
+  )
+  return rowCount === 1
 }
 
 /** Runs of several kinds prepare the history of one stream at the same moment: not one after the other, all but one would fail. */

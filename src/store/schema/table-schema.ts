@@ -61,6 +61,9 @@ export const deletionFlag = 'sysdeleted'
 export const qualified = (stream: Pick<MirroredStream, 'name'>): string =>
   `mirror.${pg.escapeIdentifier(stream.name)}`
 
+/** The hash of a row that is known to be wrong: whatever record comes next replaces it. */
+export const distrustedHash = `''::bytea`
+
 /** The history table of a stream, which is named after the stream. */
 export const historyOf = (stream: Pick<MirroredStream, 'name'>) => ({ name: `${stream.name}_history` })
 

@@ -1,38 +1,41 @@
-// The views in schema `bi`: of a stream, its living rows with the upstream's fields only; of a history, all of it. Columns are
-// only ever appended, so that what people built on top keeps working.
+// The views in schema `bi`: of a stream, its living rows with the upstream's fields only; those of its past are in history-views.ts.
+// Columns are only ever appended, so that what people built on top keeps working.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { closeNewSql } from './closed-rights.ts'
-import { historyOf, qualified } from './table-schema.ts'
+import { qualified } from './table-schema.ts'
 
 export type View = {
   readonly name: string
   readonly describe: string
   /** Columns of the mirror's own that it shows. */
   readonly ownColumns: readonly string[]
-  readonly condition: string
+  /** The table whose comments on columns are its own as well, quoted. */
+  readonly table: string
+  /** Comments on columns that the table does not have. */
+  readonly meanings?: Readonly<Record<string, string>>
+  /** Its query, for these columns in this order. */
+  readonly query: (columns: readonly string[]) => string
 }
 
-export const viewOf = ({ name }: Pick<MirroredStream, 'name'>): View => ({
-  name,
-  describe: `${name}: living rows, with the upstream’s fields`,
+export const columnsSql = (names: readonly string[]): string => names.map(pg.escapeIdentifier).join(', ')
+
+export const viewOf = (stream: Pick<MirroredStream, 'name'>): View => ({
+  name: stream.name,
+  describe: `${stream.name}: living rows, with the upstream’s fields`,
   ownColumns: ['_synced_at'],
-  condition: 'where _deleted_at is null',
-})
-export const historyViewOf = (stream: Pick<MirroredStream, 'name'>): View => ({
-  ...historyOf(stream),
-  describe: `every observed change of ${stream.name}`,
-  ownColumns: ['_observed_at', '_deleted_at'],
-  condition: '',
+  table: qualified(stream),
+  query: (columns) => `select ${columnsSql(columns)} from ${qualified(stream)} where _deleted_at is null`,
 })
 
-const inBi = ({ name }: View): string => `bi.${pg.escapeIdentifier(name)}`
+export const inBi = ({ name }: Pick<View, 'name'>): string => `bi.${pg.escapeIdentifier(name)}`
 
 // Postgres's codes for a view or function that is not ours: the view shows other columns, it is no view, the function returns something
 // else, or it belongs to another role.
 const isOfOthers = new Set(['42P16', '42703', '42809', '42501', '42P13'])
+const isDependedUpon = '2BP01'
 
 /** Shows these columns besides those it shows already. A view that somebody put in place of ours must not stop the mirror. */
 export async function showColumns(
@@ -71,14 +74,16 @@ export async function unlessOthers(
   try {
     await make()
   } catch (error) {
-    if (!(error instanceof pg.DatabaseError && isOfOthers.has(error.code ?? ''))) throw error
+    const { code = '' } = error instanceof pg.DatabaseError ? error : {}
+    if (!isOfOthers.has(code) && code !== isDependedUpon) throw error
     await client.query('rollback to savepoint showing')
-    log.warn({ err: error }, `${what} was not made by Tidemark, so it ${lack}.`)
+    const why = code === isDependedUpon ? 'is used by a view or function' : 'was not made by Tidemark'
+    log.warn({ err: error }, `${what} ${why}, so it ${lack}.`)
   }
   await client.query('release savepoint showing')
 }
 
-async function refreshView(
+export async function refreshView(
   client: ClientBase,
   view: View,
   columns: readonly string[],
@@ -89,10 +94,7 @@ async function refreshView(
   const isLabel = (column: string) => labels.some(({ name }) => name === column)
   const ofTable = [...new Set([...shown, ...columns, ...view.ownColumns])]
   const options = before ?? (await viewOptions(client, view))
-  const rows = `select ${ofTable
-    .filter((name) => !isLabel(name))
-    .map(pg.escapeIdentifier)
-    .join(', ')} from ${qualified(view)} ${view.condition}`
+  const rows = view.query(ofTable.filter((name) => !isLabel(name)))
   await client.query(
     `create or replace view ${inBi(view)}${options} as ${labels.length === 0 ? rows : withLabels(rows, ofTable, labels)}`,
   )
@@ -114,7 +116,7 @@ async function readLabels(client: ClientBase, view: View): Promise<readonly Labe
      select label_column as name, column_name as column, stream, folded as field from tidemark.field
      where stream = $1 and column_name in (select attname from mine) and label_column not in (select attname from mine)
      order by label_column`,
-    [view.name, qualified(view)],
+    [view.name, view.table],
   )
   return rows
 }
@@ -136,6 +138,7 @@ function withLabels(rows: string, ofTable: readonly string[], labels: readonly L
 
 /** Copies the table's comments to the view, for the tools that show them. Comments that somebody else wrote stay. */
 async function describeView(client: ClientBase, view: View): Promise<void> {
+  const { meanings = {} } = view
   const { rows } = await client.query<{ statement: string }>(
     `select format('comment on column %s.%I is %L', $1::text, shown.attname, col_description(told.attrelid, told.attnum)) as statement
      from pg_attribute as shown
@@ -143,9 +146,13 @@ async function describeView(client: ClientBase, view: View): Promise<void> {
      where shown.attrelid = to_regclass($1) and shown.attnum > 0
        and col_description(shown.attrelid, shown.attnum) is null and col_description(told.attrelid, told.attnum) is not null
      union all
+     select format('comment on column %s.%I is %L', $1, name, meaning)
+     from unnest($4::text[], $5::text[]) as own (name, meaning) join pg_attribute on attrelid = to_regclass($1) and attname = name
+     where col_description(attrelid, attnum) is null
+     union all
      select format('comment on view %s is %L', $1::text, $3::text)
      where obj_description(to_regclass($1), 'pg_class') is null`,
-    [inBi(view), qualified(view), view.describe],
+    [inBi(view), view.table, view.describe, Object.keys(meanings), Object.values(meanings)],
   )
   await client.query(rows.map(({ statement }) => statement).join(';\n'))
 }
@@ -161,6 +168,8 @@ export async function withoutView(
   added: readonly string[] = [],
 ): Promise<void> {
   const shown = await viewColumns(client, view)
+  // Of somebody else: if it shows what changes, Postgres refuses the change.
+  if (!view.ownColumns.every((column) => shown.includes(column))) return await change()
   const columns =
     added.length > 0 ? [...shown.filter((name) => !view.ownColumns.includes(name)), ...added] : shown
   const options = await viewOptions(client, view)
@@ -179,9 +188,8 @@ export async function withoutView(
      where classoid = 'pg_class'::regclass and objoid = to_regclass($1)`,
   )
   await hideVehicleDays(client, view)
-  await client.query(`drop view if exists ${inBi(view)} restrict`)
+  await client.query(`drop view ${inBi(view)} restrict`)
   await change()
-  if (columns.length === 0) return
   await refreshView(client, view, columns, options)
   const givenByDefault = await statementsFor(
     client,
@@ -200,8 +208,8 @@ export async function hideVehicleDays(client: ClientBase, history: Pick<View, 'n
     await client.query(`drop view if exists ${vehicleDays} restrict`)
 }
 
-const granteeSql = `case when grantee = 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end`
-const optionSql = `lateral (select case when is_grantable then ' with grant option' else '' end) as given (option)`
+export const granteeSql = `case when grantee = 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end`
+export const optionSql = `lateral (select case when is_grantable then ' with grant option' else '' end) as given (option)`
 
 async function statementsFor(client: ClientBase, view: View, text: string): Promise<readonly string[]> {
   const { rows } = await client.query<{ statement: string }>(
@@ -221,7 +229,7 @@ async function viewOptions(client: ClientBase, view: View): Promise<string> {
   return rows[0]?.options ?? ''
 }
 
-async function viewColumns(client: ClientBase, view: View): Promise<readonly string[]> {
+export async function viewColumns(client: ClientBase, view: Pick<View, 'name'>): Promise<readonly string[]> {
   const { rows } = await client.query<{ name: string }>(
     `select attname as name from pg_attribute
      where attrelid = to_regclass($1) and attnum > 0 and not attisdropped order by attnum`,

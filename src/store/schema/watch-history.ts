@@ -4,7 +4,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
-import { asOfName } from './as-of.ts'
+import { hideHistory } from './history-views.ts'
 import { historyOf, qualified, type TableSchema } from './table-schema.ts'
 
 type Stream = TableSchema['stream']
@@ -152,8 +152,7 @@ async function setAside(client: ClientBase, stream: Stream, log: Logger): Promis
     'A table that is no history like those of Tidemark was set aside.',
   )
   await client.query(
-    `drop function if exists ${asOfName(stream)} restrict;
-     drop view if exists bi.${pg.escapeIdentifier(historyOf(stream).name)} restrict;
+    `${hideHistory(stream)};
      alter table ${table} rename to ${pg.escapeIdentifier(aside)}`,
   )
 }

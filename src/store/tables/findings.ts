@@ -152,6 +152,32 @@ export const localChangeTable = tidemark.table(
   ],
 )
 
+/** Rows that may be wrong since somebody changed them in Postgres, until their records have come again. View `in_doubt` shows them. */
+export const doubtTable = tidemark.table(
+  'doubt',
+  {
+    /** The stream. */
+    stream: text('stream').notNull(),
+    /** Key of the row. */
+    key: text('key').notNull(),
+    /** Since when. */
+    since: at('since').notNull().defaultNow(),
+    /** Why. */
+    why: text('why').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.key] })],
+)
+
+/** Rows that may be wrong at the moment, and so are not settled whatever the time of their stream says. */
+export const inDoubtView = tidemark
+  .view('in_doubt', { stream: text('stream'), key: text('key'), since: at('since'), why: text('why') })
+  .as(
+    sql`select stream, key, since, why from tidemark.doubt
+  union all select stream, key, lost_since, 'the upstream shows an older version of it' from tidemark.pinned_record where lost_since is not null
+  union all select stream, key, first_seen_at, 'a record of it is in quarantine' from tidemark.quarantine where dropped_at is null
+  union all select local_change.stream, null, noted_at, 'somebody changed the table in Postgres (' || operation || '), and no run has looked at it yet' from tidemark.local_change join tidemark.stream on stream.name = local_change.stream where run_id is null`,
+  )
+
 /**
  * What reconciles found, with the cause of each (P16), for 90 days and no more than the newest 10,000 of a stream. Of one cause a run
  * keeps 1,000 lines; how many there were in all is in `run.differences`.

@@ -115,6 +115,8 @@ export const streamTable = tidemark.table('stream', {
   tableOid: int8('table_oid'),
   /** OID of table `stream` when that was noted. It is different in a restored database, where all OIDs are. */
   stateOid: int8('state_oid'),
+  /** From when on its history shows the rows as they were. Empty while there is none. */
+  historyFrom: at('history_from'),
   /** Tables that hold its history, to notice if somebody drops or replaces one. Empty while there is none. */
   historyWatch: jsonb('history_watch'),
 })
@@ -288,11 +290,13 @@ export const freshnessView = tidemark
     state: text('state'),
     loadedShare: real('loaded_share'),
     reason: text('reason'),
+    historyFrom: at('history_from'),
   })
   .as(
     sql`select name as stream, nullif(position, 0) as read_through_version, read_through_at as read_through_time, last_success_at, last_reconcile_at, settled_through_version, settled_through_at as settled_through_time, deletions_known_at as deletions_known_through,
   case when paused_at is not null then 'paused' when seen.state <> 'paused' and (seen.state <> 'loading' or read_through_at is null) then seen.state when read_through_at is null then (select 'loading' from tidemark.progress where progress.stream = name and reading = 'first load') when read_through_at > now() - interval '1 hour' then 'live' else 'behind' end as state,
   case when read_through_at is not null then 1::real else (select share from tidemark.progress where progress.stream = name and reading = 'first load' and not is_complete) end as loaded_share,
-  case when paused_at is not null then pause_reason when seen.state <> 'loading' or read_through_at is null and seen.stream is not null then seen.reason when read_through_at is null then null when read_through_at <= now() - interval '1 hour' then 'No worker is running.' when blocked_deletions ? 'rejected' then 'Deletions are frozen: somebody kept the rows that the list lacks.' when blocked_deletions is not null then 'Deletions wait for a decision.' end as reason
+  case when paused_at is not null then pause_reason when seen.state <> 'loading' or read_through_at is null and seen.stream is not null then seen.reason when read_through_at is null then null when read_through_at <= now() - interval '1 hour' then 'No worker is running.' when blocked_deletions ? 'rejected' then 'Deletions are frozen: somebody kept the rows that the list lacks.' when blocked_deletions is not null then 'Deletions wait for a decision.' end as reason,
+  history_from
   from tidemark.stream left join tidemark.standing as seen on seen.stream = name and seen.seen_at > now() - interval '5 minutes'`,
   )

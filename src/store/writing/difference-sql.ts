@@ -4,13 +4,10 @@
 import pg from 'pg'
 import type { Difference } from '../../sync/ports/audits.ts'
 import { foldName } from '../schema/column-names.ts'
-import { type TableSchema, versionSql } from '../schema/table-schema.ts'
+import { distrustedHash, type TableSchema, versionSql } from '../schema/table-schema.ts'
 
-// When a row may be replaced by an older version than its own (P3): when it is known to be wrong, or when a rewind or a new epoch
-// said that the upstream itself went back (P14).
-/** The hash of a row that is known to be wrong: whatever record comes next replaces it. */
-export const distrustedHash = `''::bytea`
-
+// When a row may be replaced by an older version than its own (P3): when it is known to be wrong (its hash says so), or when a rewind or a new
+// epoch said that the upstream itself went back (P14).
 /** After a rewind: what was mirrored above its target, and not shown again since. */
 export function isRewoundSql(tableSchema: TableSchema, alias: string): string {
   const column = (name: string) =>

@@ -5,14 +5,8 @@ import pg from 'pg'
 import { leadingColumns } from '../encoding/row.ts'
 import { touchedSql } from '../schema/own-columns.ts'
 import { keepingSql } from '../schema/row-history.ts'
-import { qualified, type TableSchema, versionSql } from '../schema/table-schema.ts'
-import {
-  differenceSql,
-  distrustedHash,
-  type FoundDifference,
-  isDamagedSql,
-  isRewoundSql,
-} from './difference-sql.ts'
+import { distrustedHash, qualified, type TableSchema, versionSql } from '../schema/table-schema.ts'
+import { differenceSql, type FoundDifference, isDamagedSql, isRewoundSql } from './difference-sql.ts'
 
 export const stagingTable = 'pg_temp.tidemark_page'
 
@@ -88,7 +82,7 @@ export function mergeSql(tableSchema: TableSchema, returns: MergeReturns): strin
   const version = (alias: string) => versionSql(tableSchema, alias)
   const replaced = names.filter((name) => name !== key).map((name) => `${name} = excluded.${name}`)
   const emptied = tableSchema.emptied.map((name) => `${pg.escapeIdentifier(name)} = null`)
-  const keeping = keepingSql(tableSchema, 'merged')
+  const keeping = keepingSql(tableSchema, 'merged', { readAgain: true })
   const from = `${stagingTable} as page
       left join ${table} as mine on mine.${key} = page.${key}`
   const older = mends && version('page') !== null ? ` or ${version('page')} < ${version('mine')}` : ''
@@ -122,7 +116,7 @@ export function mergeSql(tableSchema: TableSchema, returns: MergeReturns): strin
         _hash = excluded._hash, _rescued = excluded._rescued
       where ${isNews(tableSchema, incomingRow(tableSchema, 'excluded', mends))}
       returning mine.${key}::text as key, mine.xmax = 0 as is_new,
-        mine._deleted_at is null as is_living${keeping && ', mine as written'}
+        mine._deleted_at is null as is_living${keeping && ', mine as written, mine.xmin'}
     ), living as (
       -- What is shown again is missing no more.
       delete from tidemark.suspect using merged
