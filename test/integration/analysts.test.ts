@@ -60,6 +60,9 @@ describe.skipIf(!hasPostgres)('analysts', () => {
         await context.read(stream, 'incremental', { signal: neverAborted, shouldYield: () => false })
     }
     await readAll()
+    // The days of vehicles are shown once their table has columns.
+    simulator.source.change('tracker_object', 1)
+    await readAll()
     filesBefore = await dbtFiles()
     for (let id = 1; id <= 20; id++) {
       if (id % 5 === 0) simulator.source.remove('assignment', id, 'soft')

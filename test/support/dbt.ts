@@ -22,7 +22,7 @@ export const marts: ReadonlyMap<string, string> = new Map(
 
 /** Makes all of them, and says in which schema. */
 export async function makeModels(pool: Pool, files: Files): Promise<string> {
-  const schema = 'analytics'
+  const schema = 'dbt_reports'
   const staging = Object.entries(files).filter(([path]) => path.endsWith('.sql'))
   await pool.query(`create schema ${schema}`)
   for (const [path, text] of [...staging, ...marts])
