@@ -1,9 +1,7 @@
 // Opens what every command needs that reads the upstream into Postgres: the migrated database, the store, and one source for each
 // stream that is configured.
 
-import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { knowAddedStreams } from './added-streams.ts'
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import {
@@ -62,6 +60,7 @@ import { openRelatedSource } from './upstream/extended-read.ts'
 import { UpstreamError } from './upstream/http/errors.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
 import { openWaits } from './upstream/waits.ts'
+import { openCollector } from './util/memory.ts'
 import { openRoom } from './util/room.ts'
 import { openPriorityGate } from './util/waiting.ts'
 
@@ -259,11 +258,8 @@ type Memory = { readonly freeMemory: () => void; readonly freeChunks: () => void
  * hardly less memory.
  */
 function growLittle(): Memory {
-  // The cache of compiled code depends on the flags. It is written before they change, so that other programs can use it.
-  flushCompileCache()
+  const collect = openCollector()
   setFlagsFromString('--heap-growing-percent=40')
-  setFlagsFromString('--expose-gc')
-  const collect: (how?: { readonly type: 'minor' }) => void = runInNewContext('gc')
   // Twice: memory outside the heap is given back by the second collection.
   const freeMemory = () => {
     collect()

@@ -20,6 +20,7 @@ import type { RunRequest, Stream } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
 import { UsageError } from '../util/errors.ts'
+import { giveMemoryBack } from '../util/memory.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, waitUntilAvailable } from './availability.ts'
@@ -119,6 +120,7 @@ export async function start(beginning: Beginning): Promise<Live> {
     running: () => [...noted.running],
     targets: () => measured(readAlertFile(config).settings.targets, context.streams),
   })
+  giveMemoryBack({ isBusy: () => noted.running.size > 0, signal })
   const streams = context.streams.map(({ name }) => name)
   log.info({ database: context.database.address, queue: queue.address, streams }, 'the worker is running')
   opened.move()

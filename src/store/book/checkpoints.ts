@@ -1,12 +1,11 @@
 // A stream's position, now and in the past: where it was, when it got somewhere, and how an operator moves it back.
 
-import { and, desc, eq, isNull, lt, lte, min } from 'drizzle-orm'
+import { and, desc, eq, lt, lte, min } from 'drizzle-orm'
 import type { ClientBase, Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { qualified, readTableSchema, versionSql } from '../schema/table-schema.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
-import { beliefTable } from '../tables/findings.ts'
 import { checkpointTable, streamTable } from '../tables/state.ts'
 import { ask, asText } from './ask.ts'
 
@@ -143,14 +142,12 @@ export async function firstCheckpointAt(client: Queryable, stream: string): Prom
 
 /** The field that a stream's row versions are in; null: nobody has found it out yet, or it is doubted. */
 export async function readVersionField(client: Queryable, stream: string): Promise<string | null> {
-  const { stream: of, name, value, expiresAt } = beliefTable
-  const [found] = await ask(client, (db) =>
-    db
-      .select({ value })
-      .from(beliefTable)
-      .where(and(eq(of, stream), eq(name, 'version_field'), isNull(expiresAt))),
-  )
-  return found?.value ?? null
+  const { rows } = await client.query<{ value: string }>({
+    name: 'tidemark_version_field',
+    text: `select value from tidemark.belief where stream = $1 and name = 'version_field' and expires_at is null`,
+    values: [stream],
+  })
+  return rows[0]?.value ?? null
 }
 
 /** The field that is the key of a list stream, where it was found in the data. */

@@ -77,8 +77,9 @@ async function look(client: ClientBase, stream: Stream): Promise<Found | null> {
     [table],
   )
   const earliest = since[0]?.is_there ? `(select min(_observed_at)::text from ${table})` : 'null'
-  const { rows } = await client.query<Found>(
-    `with month as (
+  const { rows } = await client.query<Found>({
+    name: since[0]?.is_there ? `tidemark_past_${stream.name}` : 'tidemark_no_past',
+    text: `with month as (
        select relname, pg_class.oid, (
          select count(*) from pg_trigger where tgrelid = pg_class.oid and tgenabled = 'A' and tgname like 'tidemark\\_history\\_%'
        ) as triggers
@@ -100,8 +101,8 @@ async function look(client: ClientBase, stream: Stream): Promise<Found | null> {
        ) as unwatched,
        exists (select from tidemark.local_change where stream = $3 and run_id is null) as is_noted
      from tidemark.stream where name = $1`,
-    [stream.name, table, historyOf(stream).name],
-  )
+    values: [stream.name, table, historyOf(stream).name],
+  })
   return rows[0] ?? null
 }
 
