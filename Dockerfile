@@ -1,5 +1,8 @@
 # What `npm run build` makes and the program `node`: no packages, no package manager, no embedded Postgres.
-FROM node:24-slim AS build
+FROM node:24-slim AS node
+
+# The program is the same for all architectures.
+FROM --platform=$BUILDPLATFORM node:24-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
@@ -8,8 +11,7 @@ COPY . .
 ARG SOURCE_DATE_EPOCH=0
 RUN npm run build \
   && chmod -R a=rX,u+w dist && chmod a+x dist/bin/*.js \
-  && mkdir -p /image/app /image/usr/local/bin && cp -r dist/. /image/app && cp /usr/local/bin/node /image/usr/local/bin/ \
-  && ln -s /app/bin/tidemark.js /image/usr/local/bin/tidemark \
+  && mkdir -p /image/usr/local/bin && mv dist /image/app && ln -s /app/bin/tidemark.js /image/usr/local/bin/tidemark \
   && find /image -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 
 FROM debian:bookworm-slim
@@ -20,6 +22,7 @@ LABEL org.opencontainers.image.title="Tidemark" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
+COPY --from=node /usr/local/bin/node /usr/local/bin/node
 COPY --from=build /image /
 ENV NODE_ENV=production \
     HTTP_HOST=0.0.0.0

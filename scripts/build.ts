@@ -65,12 +65,8 @@ export async function buildProgram(into: string): Promise<Metafile['inputs']> {
     banner: { js: banner },
     plugins: [keepPlaces],
   })
-  const beside = globSync(
-    ['bin/*.js', 'migrations/*.sql', 'migrations/meta/_journal.json', 'src/**/*.{css,js,json}', 'LICENSE'],
-    {
-      cwd: checkout,
-    },
-  )
+  const patterns = ['bin/*.js', 'migrations/*.sql', 'migrations/meta/_journal.json', 'src/**/*.*', 'LICENSE']
+  const beside = globSync(patterns, { cwd: checkout }).filter((file) => !file.endsWith('.ts'))
   for (const file of beside) {
     mkdirSync(dirname(join(into, file)), { recursive: true })
     cpSync(join(checkout, file), join(into, file))
