@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { expect, inject } from 'vitest'
 import type { Environment } from '../../src/config/load.ts'
 
-const checkout = fileURLToPath(new URL('../..', import.meta.url))
+/** `TEST_PROGRAM=dist` runs what was built. */
+const checkout = fileURLToPath(new URL(`../../${process.env.TEST_PROGRAM ?? ''}`, import.meta.url))
 /** No `.env` of the checkout is read here. */
 const directory = makeDirectory()
 
