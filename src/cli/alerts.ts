@@ -5,7 +5,7 @@ import { loadConfig } from '../config/load.ts'
 import { noReceiver } from '../operator/actions.ts'
 import { formOf } from '../problems/alert-body.ts'
 import { silencesOf } from '../problems/alerts.ts'
-import { sendTest } from '../problems/deliver.ts'
+import { sendTests } from '../problems/deliver.ts'
 import { type Alerting, alertingOf, ruleInWords } from '../problems/receivers.ts'
 import { measured, targetRules } from '../problems/targets.ts'
 import { readSilences, type Silence } from '../store/book/silences.ts'
@@ -69,7 +69,7 @@ function settings({ environment }: Call): Alerting {
 }
 
 async function test(call: Call): Promise<ExitCode> {
-  const { positionals, values, signal, stdout } = call
+  const { positionals, values, signal, stdout, stderr } = call
   const { receivers } = settings(call)
   if (receivers.length === 0) throw new UsageError(noReceiver)
   const [name, ...more] = positionals
@@ -78,11 +78,16 @@ async function test(call: Call): Promise<ExitCode> {
     throw new UsageError(
       `\`tidemark alerts test\` takes one receiver, or none for all: ${receivers.map((one) => one.name).join(', ')}.`,
     )
-  const texts = await Promise.all(wanted.map((receiver) => sendTest(receiver, new Date(), signal)))
+  const tested = await sendTests(wanted, signal)
+  const failed = tested.filter(({ failure }) => failure !== null)
   const [first] = wanted
-  if (!values.json) stdout.say(fitted(texts.join('\n'), stdout))
-  else stdout.json({ sent: true, format: first && formOf(first), receivers: wanted.map((one) => one.name) })
-  return exitCodes.done
+  if (values.json)
+    stdout.json({
+      ...{ sent: failed.length === 0, format: first && formOf(first) },
+      receivers: tested.map(({ receiver, text, failure }) => ({ receiver, sent: failure === null, text })),
+    })
+  else for (const { text, failure } of tested) (failure === null ? stdout : stderr).say(fitted(text, stdout))
+  return failed.length === 0 ? exitCodes.done : exitCodes.failed
 }
 
 async function list(call: Call): Promise<ExitCode> {

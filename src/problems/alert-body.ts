@@ -55,14 +55,11 @@ export function bodiesOf(receiver: Receiver & Webhook, news: News): readonly str
 /** As plain text; the subject is one line. */
 export function mailOf(receiver: Receiver, news: News): { readonly subject: string; readonly text: string } {
   const sections = sectionsOf(receiver, news)
-  const [first] = sections
-  const what =
-    sections.length === 1 && first?.lines.length === 1 && !news.isTest
-      ? `: ${first.lines[0]?.text ?? ''}`
-      : ''
-  const subject = sections.map(({ title }) => title).join(', ')
+  const all = [...news.begun, ...news.over]
+  const what = all.length === 1 ? `: ${clean(all[0]?.what ?? '')}` : ''
+  const subject = `${sections.map(({ title }) => title).join(', ')}${what}`
   return {
-    subject: [...`${subject}${what}`].slice(0, 150).join(''),
+    subject: [...subject].slice(0, 150).join(''),
     text: sections
       .map(({ title, lines, more }) =>
         [

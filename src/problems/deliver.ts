@@ -117,7 +117,19 @@ function reasonOf(error: unknown): string {
 
 /** Says in one line what was sent. Rejects when it does not arrive. */
 export async function sendTest(receiver: Receiver, now: Date, signal: AbortSignal): Promise<string> {
+  const { name = 'default' } = receiver
   const note = await deliver(receiver, testNews(now), signal)
-  const to = receiver.name === undefined || receiver.name === 'default' ? '' : ` to ${receiver.name}`
-  return `A test message was sent${to}, ${'mail' in receiver ? 'by mail' : `in the form of ${formatOf(receiver)}`}. ${note ?? 'Look whether it is there.'}`
+  const how = 'mail' in receiver ? 'by mail' : `in the form of ${formatOf(receiver)}`
+  return `A test message was sent${name === 'default' ? '' : ` to ${name}`}, ${how}. ${note ?? 'Look whether it is there.'}`
 }
+
+/** To all at once: none waits for another. */
+export const sendTests = (receivers: readonly Receiver[], signal: AbortSignal) =>
+  Promise.all(
+    receivers.map(async (one) => {
+      const { name = 'default' } = one
+      const sent = (text: string) => ({ receiver: name, text, failure: null })
+      const failed = (failure: unknown) => ({ receiver: name, text: messageOf(failure), failure })
+      return await sendTest(one, new Date(), signal).then(sent, failed)
+    }),
+  )

@@ -45,16 +45,13 @@ export function targetsMissed(
   const known = { read: readThroughAt, settled: settledThrough(kind, symptoms), deletions: deletionsKnownAt }
   return times.flatMap((time) => {
     const targetMs = targets[stream]?.[time]
-    const since = new Date((known[time] ?? firstReadThroughAt).getTime() + (targetMs ?? 0))
-    if (targetMs === undefined || since >= now) return []
-    const age = formatDuration(now.getTime() - (known[time] ?? firstReadThroughAt).getTime())
-    const is =
-      known[time] === null
-        ? `There is no such time yet, ${age} after the first load`
-        : `It is ${known[time].toISOString()}, ${age} ago`
+    const at = known[time]
+    const ageMs = now.getTime() - (at ?? firstReadThroughAt).getTime()
+    if (targetMs === undefined || ageMs <= targetMs) return []
+    const is = at ? `It is ${at.toISOString()}, ${formatDuration(ageMs)} ago` : 'No such time is known now'
     return [
       problemOf('target_missed', stream, `${stream}:${time}`, {
-        since,
+        since: at && new Date(at.getTime() + targetMs),
         what: `${stream} misses its target for “${claims[time]}”, ${formatDuration(targetMs)}. ${is}.`,
         whatToDo: `\`tidemark status ${stream}\` shows what its last run said. If nothing is wrong, the target is too strict for its schedule.`,
       }),

@@ -8,7 +8,7 @@ import { streamsIn } from '../configured.ts'
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { runAlertLoop } from '../problems/alert-loop.ts'
-import { sendTest } from '../problems/deliver.ts'
+import { sendTests } from '../problems/deliver.ts'
 import { problemsOfParts } from '../problems/find-problems.ts'
 import {
   type GivenPart,
@@ -18,7 +18,7 @@ import {
   type Returned,
   titleOf,
 } from '../problems/parts.ts'
-import { alertingOf, type NamedReceiver, tellingOf } from '../problems/receivers.ts'
+import { alertingOf, tellingOf } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { noteEnd, openAlertBook } from '../store/book/problems.ts'
 import { readSilences } from '../store/book/silences.ts'
@@ -263,15 +263,10 @@ export function testAlertOf(
       throw new UsageError(
         `There is no receiver ${name}. There are ${all.map((one) => one.name).join(', ')}.`,
       )
-    const tests = wanted.map(async (receiver: NamedReceiver) => {
-      const error = receivers.sent(receiver.name)
-      const text = sendTest(receiver, new Date(), AbortSignal.timeout(longestTestMs))
-      text.then(() => error(null), error)
-      return await text
-    })
-    const done = await Promise.allSettled(tests)
-    const failed = done.find(({ status }) => status === 'rejected')
-    if (failed?.status === 'rejected') throw failed.reason
-    return done.flatMap((one) => (one.status === 'fulfilled' ? one.value : [])).join(' ')
+    const tested = await sendTests(wanted, AbortSignal.timeout(longestTestMs))
+    for (const { receiver, failure } of tested) receivers.sent(receiver)(failure)
+    const text = tested.map((one) => one.text).join(' ')
+    if (tested.some(({ failure }) => failure !== null)) throw new Error(text)
+    return text
   }
 }

@@ -106,9 +106,7 @@ describe.skipIf(!hasPostgres)('receivers of alerts', () => {
     expect(mails.taken[0]?.text).not.toMatch(/quarantine|stale/)
     // The mute ends.
     await look(11, all)
-    expect(mails.taken[1]?.subject).toMatch(
-      /^Tidemark: a problem needs you: stale of assignment\. Since 2026-03-02 12:00 UTC/,
-    )
+    expect(mails.taken[1]?.subject).toBe('Tidemark: a problem needs you: stale of assignment.')
     await look(12, [])
     await look(15, [])
     const lasting = all.filter(({ kind }) => !isNews(kind)).map(({ key }) => key)

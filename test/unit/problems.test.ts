@@ -290,9 +290,7 @@ describe('a target', () => {
     ])
     const never = { ...note, settledThroughAt: null, firstReadThroughAt: ago(9) }
     expect(kinds([never])).toEqual([])
-    expect(find([{ ...never, firstReadThroughAt: ago(11) }])[0]?.what).toContain(
-      'There is no such time yet, 11 m after the first load.',
-    )
+    expect(find([{ ...never, firstReadThroughAt: ago(11) }])[0]?.what).toContain('No such time is known now.')
   })
 
   it('is not missed while the stream is paused or loads for the first time', () => {

@@ -1,5 +1,5 @@
-// How well targets were kept, from what was noted minute by minute: a minute in which nobody looked counts as missed, one in which the
-// stream was paused or loaded for the first time does not count.
+// How well targets were kept, from what was noted minute by minute: it counts from the first such time on. A minute in which nobody looked
+// counts as missed, one in which the stream was paused does not count.
 
 import type { Queryable } from '../server/session.ts'
 
@@ -25,7 +25,7 @@ export const targetsSql = (parameter: string) =>
 
 /** Of a line of `tidemark.minute`, beside its target: the minutes in which it was kept, and those that do not count. */
 export const keptSql = `
-  select case when counts and age <= seconds then minutes else 0 end as kept, case when counts then 0 else minutes end as uncounted
+  select age, case when counts and age <= seconds then minutes else 0 end as kept, case when counts then 0 else minutes end as uncounted
   from (select state <> 'paused' and read_age is not null as counts,
     case target.age when 'read' then read_age when 'settled' then settled_age else deletions_age end as age) as seen`
 
@@ -43,11 +43,15 @@ export async function readKeptTargets(
        case when counted > 0 then least(1, kept / counted) end as share
      from ${targetsSql('$1')} cross join (values (7), (30)) as span (days)
      cross join lateral (
+       select min(at) as began from tidemark.minute as line cross join lateral (${keptSql}) as own
+       where line.stream = target.stream and at >= now() - days * interval '1 day' and age is not null
+     ) as first
+     cross join lateral (
        select sum(coalesce((line.kept -> target.time ->> 0)::float8, own.kept)) as kept,
          sum(coalesce(60 - (line.kept -> target.time ->> 1)::float8, uncounted)) as uncounted,
-         min(at) as began, max(at + minutes * interval '1 minute') as ended
+         max(at + minutes * interval '1 minute') as ended
        from tidemark.minute as line cross join lateral (${keptSql}) as own
-       where line.stream = target.stream and state is not null and at >= now() - days * interval '1 day'
+       where line.stream = target.stream and state is not null and at >= began
      ) as noted
      cross join lateral (
        select coalesce(greatest(0, extract(epoch from
