@@ -57,6 +57,12 @@ export async function fillStore(pool: Pool, stream: string): Promise<void> {
     [stream, hostileTexts],
   )
   await pool.query(
+    `insert into tidemark.silence (target, until, by, reason)
+     select 'kind:seeded_' || n || text, case when n % 2 = 0 then now() + interval '1 day' end, text, text
+     from unnest($1::text[]) with ordinality as hostile (text, n)`,
+    [hostileTexts],
+  )
+  await pool.query(
     `insert into tidemark.problem_history (key, kind, stream, what, since, seen_at, ended_at)
      select 'quarantine:' || n, 'quarantine', $1, text, now() - interval '1 hour', now(), now()
      from unnest($2::text[]) with ordinality as hostile (text, n)`,

@@ -116,7 +116,7 @@ async function targetsCard(
   const caption = html`<span class="hidden">Targets of ${stream}</span>`
   return rows.length === 0
     ? null
-    : html`<section class="card" aria-labelledby="targets"><h2 id="targets">Targets</h2>${plainTable({ caption, columns, rows })}<p class="small quiet">Counted by the minute. A minute in which no worker ran counts as missed; the first load, and time in which the stream is paused, do not count.</p></section>`
+    : html`<section class="card" aria-labelledby="targets"><h2 id="targets">Targets</h2>${plainTable({ caption, columns, rows })}<p class="small quiet">Counted by the minute, from the first such time on. A minute in which no worker ran counts as missed; one in which the stream was paused does not count.</p></section>`
 }
 
 /** What of this stream waits for somebody, with what to press. */
