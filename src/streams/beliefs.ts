@@ -162,7 +162,7 @@ export const beliefs = {
   },
   versions_rise: {
     claim: 'the row version of a record only rises',
-    test: 'About once a minute a look-back asks for some records of different ages: a lower version than here, still lower minutes later, disproves it.',
+    test: 'Each look-back, about once a minute and at rest every few minutes, asks for some records of different ages: a lower version than here, still lower minutes later, disproves it.',
     lifetimeMs: dayMs,
     holdsAs: ['yes'],
     without: 'Records go back to older states. Tidemark corrects single ones when it sees them.',
@@ -191,7 +191,7 @@ export const beliefs = {
   },
   same_upstream: {
     claim: 'this is the same upstream as yesterday, not one restored from a backup',
-    test: 'About once a minute a look-back asks for some records of different ages: several with lower versions than here, still lower minutes later, disprove it.',
+    test: 'Each look-back, about once a minute and at rest every few minutes, asks for some records of different ages: several with lower versions than here, still lower minutes later, disprove it.',
     lifetimeMs: dayMs,
     holdsAs: ['yes'],
     without: 'The upstream was restored from a backup, or another one answers.',
