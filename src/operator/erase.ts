@@ -102,6 +102,8 @@ export function erasedSentence(
   ]
   const also = related.filter(({ rows: count }) => count > 0).map((one) => `${one.rows} of ${one.stream}`)
   const stay = related.filter((one) => one.stay > 0).map((one) => `${one.stay} of ${one.stream}`)
+  if (rows + history + quarantine + notes === 0 && !staysRow)
+    return `${stream}: nothing of this record is here (fingerprint ${fingerprint}).`
   return [
     `${stream}: ${isDryRun ? 'would erase' : 'erased'} ${parts.join(', ')} (fingerprint ${fingerprint}).`,
     ...(staysRow
