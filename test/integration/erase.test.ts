@@ -31,7 +31,7 @@ describe.skipIf(!hasPostgres)('erasing', () => {
       "select settled_through_at, settled_through_version, deletions_known_at, position from tidemark.stream where name = 'assignment'",
     )
 
-  it('removes all traces of a record that is gone, and nobody misses it', { timeout: 60_000 }, async () => {
+  it('removes all traces of a record that is gone, and nobody misses it', { timeout: 300_000 }, async () => {
     await using upstream = await startSimulator({ assignments: 20, notes: 20 })
     const environment = environmentFor(upstream, database, {
       HISTORY: 'assignment',
@@ -102,7 +102,7 @@ describe.skipIf(!hasPostgres)('erasing', () => {
   })
 
   it('keeps the row of a record that exists, without its past, where fields of it are left out', {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     await using upstream = await startSimulator({ assignments: 8 })
     const file = join(mkdtempSync(join(tmpdir(), 'erase-')), 'dictionary.yml')

@@ -89,7 +89,7 @@ describe.skipIf(!hasPostgres)('private fields', () => {
     }
   }
 
-  it('land nowhere in any kind of run, with any kind of record (P20)', { timeout: 60_000 }, async () => {
+  it('land nowhere in any kind of run, with any kind of record (P20)', { timeout: 300_000 }, async () => {
     await using upstream = await startSimulator({ assignments: 25, notes: 5, trackers: 4 })
     withCanaries(upstream)
     const raw = (text: string) =>
@@ -151,7 +151,7 @@ describe.skipIf(!hasPostgres)('private fields', () => {
   })
 
   it('are cleared of what is stored already, when a rule is put in force that is new (P20)', {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     await using upstream = await startSimulator({ assignments: 20, trackers: 3 })
     withCanaries(upstream)
@@ -205,7 +205,7 @@ describe.skipIf(!hasPostgres)('private fields', () => {
   })
 
   it('are not read with another MASK_KEY, or by a program without the dictionary, before that is confirmed (P20)', {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     await using upstream = await startSimulator({ assignments: 8 })
     withCanaries(upstream)
@@ -242,7 +242,7 @@ describe.skipIf(!hasPostgres)('private fields', () => {
     expect(await query("select from mirror.assignment where subject = 'later'")).toHaveLength(1)
   })
 
-  it('come back with everything else when their rule is taken away', { timeout: 60_000 }, async () => {
+  it('come back with everything else when their rule is taken away', { timeout: 300_000 }, async () => {
     await using upstream = await startSimulator({ assignments: 8 })
     withCanaries(upstream)
     const { call } = caller(environmentOf(upstream, { STREAMS: 'assignment', RELATED: 'false' }))
