@@ -98,7 +98,9 @@ describe.skipIf(!hasPostgres)('erasing', () => {
     const [after] = await known()
     expect(after.settled_through_at).not.toBeNull()
     expect(after.position).toBe(before[0].position)
-    expect((await call(erase, 'assignment', '7', '--dry-run')).stdout).toContain('nothing of this record is here')
+    expect((await call(erase, 'assignment', '7', '--dry-run')).stdout).toContain(
+      'nothing of this record is here',
+    )
   })
 
   it('keeps the row of a record that exists, without its past, where fields of it are left out', {
