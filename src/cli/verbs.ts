@@ -28,6 +28,7 @@ export const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   privacy: async () => (await import('./privacy.ts')).privacy,
   erase: async () => (await import('./erase.ts')).erase,
   explain: async () => (await import('./explain.ts')).explain,
+  export: async () => (await import('./export.ts')).exportCommand,
   sql: async () => (await import('./sql.ts')).sql,
   migrate: async () => (await import('./migrate.ts')).migrate,
   webhooks: async () => (await import('./webhooks.ts')).webhooks,

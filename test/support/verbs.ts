@@ -8,6 +8,7 @@ import { checkpoints } from '../../src/cli/checkpoints.ts'
 import type { Command } from '../../src/cli/command.ts'
 import { deletions } from '../../src/cli/deletions.ts'
 import { explain } from '../../src/cli/explain.ts'
+import { exportCommand } from '../../src/cli/export.ts'
 import { migrate } from '../../src/cli/migrate.ts'
 import { openOutput } from '../../src/cli/output.ts'
 import { findVerb, parseCall } from '../../src/cli/parse.ts'
@@ -25,7 +26,7 @@ import { neverAborted } from './context.ts'
 
 const verbs: Readonly<Record<string, Command>> = {
   ...{ api, backfill, checkpoints, deletions, explain, migrate, quarantine, reconcile, rewind },
-  ...{ schema, status, sync, verify },
+  ...{ schema, status, sync, verify, export: exportCommand },
 }
 
 type Said = { readonly stdout: string; readonly logged: string }

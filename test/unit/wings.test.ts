@@ -83,6 +83,11 @@ const matrix: Readonly<Record<string, Row>> = {
     ],
     ['pg', 'drizzle-orm'],
   ),
+  export: row(
+    'writes tables as files: what a verb asks for is handed to it',
+    [...base, 'store/schema', 'store/server', 'store/types'],
+    ['pg'],
+  ),
   openapi: row(
     'holds all about the descriptions of the upstream: found, read, kept, compared, made into tables',
     [
@@ -136,7 +141,7 @@ const matrix: Readonly<Record<string, Row>> = {
   cli: row(
     'parses words and prints answers, a file a verb; what is in a database it reaches through store/book and operator',
     [
-      ...[...base, 'config', 'configured', 'context', 'embedded-postgres', 'openapi', 'operator'],
+      ...[...base, 'config', 'configured', 'context', 'embedded-postgres', 'export', 'openapi', 'operator'],
       ...['problems', 'web', 'worker', 'worker/queue', 'store/book', 'store/server'],
       ...['store/schema', 'sync', 'sync/ports', 'upstream', 'simulator'],
     ],
