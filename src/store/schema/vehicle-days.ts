@@ -47,12 +47,16 @@ export async function showVehicleDays(
       from (
         select *, metres >= ${leastMetres} as has_moved, (seen_at at time zone ${pg.escapeLiteral(zone)})::date as day
         from (
-          select ${name}, ${seen} as seen_at,${has('odometer') ? ' odometer, lag(odometer) over line as odometer_before,' : ''}
-            -- On a sphere; acos of more than 1 would be an error of rounding.
-            6371000 * acos(least(1, sin(radians(latitude)) * sin(radians(lag(latitude) over line))
-              + cos(radians(latitude)) * cos(radians(lag(latitude) over line)) * cos(radians(longitude - lag(longitude) over line)))) as metres
-          from ${history.table} where _deleted_at is null and latitude between -90 and 90
-          window line as (partition by ${name} order by _observed_at)
+          select ${name}, seen_at${has('odometer') ? ', odometer, odometer_before' : ''},
+            -- As on a plane: the steps between two looks are short.
+            6371000 * radians(sqrt(north * north + (east * cos(radians(latitude))) ^ 2)) as metres
+          from (
+            select ${name}, ${seen} as seen_at, latitude::float8 as latitude,${has('odometer') ? ' odometer, lag(odometer) over line as odometer_before,' : ''}
+              latitude::float8 - lag(latitude::float8) over line as north,
+              longitude::float8 - lag(longitude::float8) over line as east
+            from ${history.table} where _deleted_at is null and latitude is not null and longitude is not null
+            window line as (partition by ${name} order by _observed_at)
+          ) as place
         ) as step
       ) as moved
       group by ${name}, day;
