@@ -35,7 +35,9 @@ describe.skipIf(!hasPostgres)('the dictionary', () => {
   let reader: pg.Client
   const role = `reader_${process.pid}`
   const open = () =>
-    openTestContext(database, simulator, { DICTIONARY: file, BI_ROLE: role, RELATED: 'customer' })
+    openTestContext(database, simulator, {
+      ...{ DICTIONARY: file, BI_ROLE: role, RELATED: 'customer', HISTORY: 'assignment' },
+    })
   const read = async (stream = 'assignment') => {
     await using context = await open()
     const found = context.streams.find(({ name }) => name === stream)
@@ -74,6 +76,11 @@ describe.skipIf(!hasPostgres)('the dictionary', () => {
     for (const { code, text } of found) expect([code, text]).toEqual([code, texts[String(code)] ?? null])
     const names = await rows('select assignment_priority_label from bi.assignment limit 1')
     expect(names).toHaveLength(1)
+    expect(
+      await rows(
+        'select assignment_status_id as code, assignment_status as text from bi.assignment_at(clock_timestamp()) group by 1, 2 order by 1',
+      ),
+    ).toEqual(found)
   })
 
   it('changes no view when a text changes, and keeps the column when nobody gives texts any more', async () => {
