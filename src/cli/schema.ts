@@ -15,12 +15,19 @@ import type { ExitCode } from './exit.ts'
 import { asDbt } from './exports/dbt.ts'
 import { type Facts, type Files, factsOf } from './exports/facts.ts'
 import { asMarkdown } from './exports/markdown-dictionary.ts'
+import { asPbids, asPowerBi } from './exports/powerbi.ts'
+import { asSuperset } from './exports/superset.ts'
 import { readMirror } from './mirror.ts'
 import { asDictionary, checkDictionary } from './schema-dictionary.ts'
 
+const exportNames = ['dbt', 'superset', 'powerbi', 'pbids'] as const
+
 /** Made of facts alone, so that equal schemas give equal files. */
-const exporters: Readonly<Record<'dbt', (facts: Facts) => Files>> = {
+const exporters: Readonly<Record<(typeof exportNames)[number], (facts: Facts) => Files>> = {
   dbt: asDbt,
+  superset: asSuperset,
+  powerbi: asPowerBi,
+  pbids: asPbids,
 }
 /** To be read as they are. */
 const printers: Readonly<Record<'markdown' | 'dictionary', (pool: Pool, of: Shown) => Promise<string>>> = {
@@ -28,16 +35,16 @@ const printers: Readonly<Record<'markdown' | 'dictionary', (pool: Pool, of: Show
   dictionary: (pool, { views }) => asDictionary(pool, views),
 }
 type Shown = { readonly views: readonly ViewMap[]; readonly references: readonly Reference[] }
-const formatNames = ['markdown', 'dictionary', 'dbt'] as const
+const formatNames = ['markdown', 'dictionary', ...exportNames] as const
 
 export const schema: Command = {
   name: 'schema',
-  summary: 'describe the tables: as a dictionary, or as files for dbt',
-  usage: '[stream…] [--format markdown|dictionary|dbt] [--out DIR] [--check] [--json]',
+  summary: 'describe the tables: as a dictionary, or as files for dbt, Superset and Power BI',
+  usage: '[stream…] [--format markdown|dictionary|dbt|superset|powerbi|pbids] [--out DIR] [--check] [--json]',
   options: {
     format: option(
       'FORMAT',
-      'markdown (the default), dbt, or dictionary: a file for DICTIONARY to start from',
+      'markdown (the default), dbt, superset, powerbi, pbids, or dictionary: a file for DICTIONARY to start from',
     ),
     out: option('DIR', 'folder that the files are written to; those with the same names are overwritten'),
     check: flag('compare the file that DICTIONARY names with what is there'),

@@ -79,3 +79,16 @@ export const localName = (view: ViewMap, { name }: ColumnMap): string => {
   const wanted = `${name}_local`
   return view.columns.some((other) => other.name === wanted) ? `_${wanted}` : wanted
 }
+
+/** What people call it, or its name as words. */
+export const titleOf = ({ name }: { readonly name: string }): string =>
+  name
+    .replaceAll('_', ' ')
+    .trim()
+    .replace(/^\p{Ll}/u, (first) => first.toUpperCase())
+
+/** Numbers whose sum means something, by the names that they usually have. */
+export const isAmount = ({ name, type, field }: ColumnMap): boolean =>
+  field !== null &&
+  /^(numeric|bigint)$/.test(type) &&
+  /(price|amount|cost|hours|quantity|distance|total)$/.test(name)

@@ -1,0 +1,243 @@
+// An archive for Superset's own import: the database, a dataset for each view, and a dashboard. Ids follow from names, so that a second import
+// writes over the first.
+
+import { createHash } from 'node:crypto'
+import type { ColumnMap, ViewMap } from '../../store/book/dictionary.ts'
+import { describeColumn, type Facts, type Files, isAmount, isTime, localName, titleOf } from './facts.ts'
+import { asYaml, type Yaml } from './yaml.ts'
+import { zipOf } from './zip.ts'
+
+export function asSuperset(facts: Facts): Files {
+  const datasets = [...facts.views.map(datasetOf(facts)), freshness]
+  const charts = chartsOf(facts)
+  const parts = [
+    ['metadata', { type: 'Dashboard', timestamp: '1980-01-01T00:00:00+00:00' }],
+    ['databases/tidemark', databaseOf(facts)],
+    ...datasets.map((dataset) => [`datasets/tidemark/${dataset.table_name}`, dataset] as const),
+    ...charts.map((chart, index) => [`charts/${index}`, chart] as const),
+    ['dashboards/tidemark', dashboardOf(charts)],
+  ] as const
+  const files = parts.map(([path, content]) => [
+    `tidemark/${path}.yaml`,
+    asYaml({ version: '1.0.0', ...content }),
+  ])
+  return { 'tidemark-superset.zip': zipOf(Object.fromEntries(files)) }
+}
+
+function uuidOf(...names: readonly string[]): string {
+  const hex = createHash('sha256')
+    .update(['tidemark', ...names].join('\n'))
+    .digest('hex')
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `5${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ].join('-')
+}
+
+/** Superset asks for the password when somebody edits the database; with one masked, its command would refuse the archive. */
+function databaseOf({ address }: Facts) {
+  const sslMode = address.searchParams.get('sslmode')
+  const user = address.username === '' ? '' : `${address.username}@`
+  const options = sslMode === null ? '' : `?sslmode=${encodeURIComponent(sslMode)}`
+  return {
+    database_name: 'Tidemark',
+    uuid: uuidOf('database'),
+    sqlalchemy_uri: `postgresql+psycopg2://${user}${address.host}${address.pathname}${options}`,
+    expose_in_sqllab: true,
+    extra: { allows_virtual_table_explore: true },
+  }
+}
+
+type Dataset = { readonly table_name: string; readonly uuid: string } & Readonly<Record<string, Yaml>>
+
+const countMetric = {
+  metric_name: 'count',
+  verbose_name: 'Rows',
+  metric_type: 'count',
+  expression: 'count(*)',
+}
+
+const dataset = (name: string, schema: string, more: Readonly<Record<string, Yaml>>): Dataset => ({
+  table_name: name,
+  schema,
+  uuid: uuidOf('dataset', schema, name),
+  database_uuid: uuidOf('database'),
+  metrics: [countMetric],
+  ...more,
+})
+
+const freshness = dataset('freshness', 'tidemark', {
+  description: 'How current and complete each stream is.',
+  main_dttm_col: 'read_through_time',
+  columns: [
+    ...['stream', 'state', 'reason'].map((name) => plainColumn(name, 'TEXT')),
+    ...['read_through_time', 'settled_through_time', 'deletions_known_through'].map((name) => ({
+      ...plainColumn(name, 'TIMESTAMP WITH TIME ZONE'),
+      is_dttm: true,
+    })),
+  ],
+})
+
+function plainColumn(name: string, type: string) {
+  return {
+    column_name: name,
+    verbose_name: titleOf({ name }),
+    type,
+    is_dttm: false,
+    groupby: true,
+    filterable: true,
+  }
+}
+
+const datasetOf =
+  (facts: Facts) =>
+  (view: ViewMap): Dataset =>
+    dataset(view.name, 'bi', {
+      description: `bi.${view.name}, from the stream ${view.stream}`,
+      main_dttm_col: mainTime(view),
+      columns: view.columns.flatMap((column) => columnsOf(view, column, facts)),
+      metrics: [countMetric, ...view.columns.filter(isAmount).map(sumOf)],
+    })
+
+/** Times stand there as they are, and in the time that people think in: charts count the days and months of that. */
+function columnsOf(view: ViewMap, column: ColumnMap, { timeZone }: Facts): readonly Yaml[] {
+  const described = {
+    ...plainColumn(column.name, column.type.toUpperCase()),
+    verbose_name: titleOf(column),
+    description: describeColumn(column),
+  }
+  if (!isTime(column)) return [described]
+  const expression = `"${column.name}" at time zone '${timeZone}'`
+  const local = {
+    column_name: localName(view, column),
+    type: 'TIMESTAMP WITHOUT TIME ZONE',
+    expression,
+    is_dttm: true,
+  }
+  return [
+    { ...described, is_dttm: true },
+    { ...described, ...local, verbose_name: `${titleOf(column)} (${timeZone})` },
+  ]
+}
+
+/** In local time: the first time that the upstream tells, else when the row changed here. */
+function mainTime(view: ViewMap): string {
+  const times = view.columns.filter(isTime)
+  const main = times.find(({ field }) => field !== null) ?? times[0]
+  return main ? localName(view, main) : ''
+}
+
+const sumOf = (column: ColumnMap) => ({
+  metric_name: `sum_${column.name}`,
+  verbose_name: `${titleOf(column)}, in all`,
+  metric_type: 'sum',
+  expression: `sum("${column.name}")`,
+})
+
+// ── the dashboard ────────────────────────────────────────────────────────────────────────────────────────────
+
+type Chart = { readonly uuid: string; readonly slice_name: string } & Readonly<Record<string, Yaml>>
+
+const chart = (name: string, of: Dataset, kind: string, params: Readonly<Record<string, Yaml>>): Chart => ({
+  slice_name: name,
+  uuid: uuidOf('chart', name),
+  viz_type: kind,
+  dataset_uuid: of.uuid,
+  params: { viz_type: kind, adhoc_filters: [], row_limit: 1000, ...params },
+})
+
+const mostStreams = 4
+/** By the names that codes usually have, where the dictionary names none. */
+const isCategory = ({ name, type }: ColumnMap): boolean =>
+  /^(bigint|text)$/.test(type) && /(status|type|priority|category|group)(_id|_name)?$/.test(name)
+
+/** How current it all is; then of each stream how many rows there are, how they spread over time, and by their first code. */
+function chartsOf(facts: Facts): readonly Chart[] {
+  const streams = facts.views.filter(({ name, stream }) => name === stream).slice(0, mostStreams)
+  return [
+    chart('How current the data is', freshness, 'table', {
+      query_mode: 'raw',
+      all_columns: ['stream', 'state', 'reason', 'read_through_time', 'deletions_known_through'],
+      order_by_cols: ['["stream", true]'],
+      table_timestamp_format: '%Y-%m-%d %H:%M',
+    }),
+    ...streams.flatMap((view) => {
+      const of = datasetOf(facts)(view)
+      const category = view.columns.find(isCategory)
+      return [
+        chart(titleOf(view), of, 'big_number_total', {
+          metric: 'count',
+          subtitle: 'rows',
+          y_axis_format: ',d',
+        }),
+        chart(`${titleOf(view)} by month`, of, 'echarts_timeseries_bar', {
+          x_axis: mainTime(view),
+          time_grain_sqla: 'P1M',
+          metrics: ['count'],
+          groupby: [],
+        }),
+        ...(category
+          ? [
+              chart(`${titleOf(view)} by ${titleOf(category).toLowerCase()}`, of, 'pie', {
+                metric: 'count',
+                groupby: [category.name],
+              }),
+            ]
+          : []),
+      ]
+    }),
+  ]
+}
+
+const perRow = 3
+const fullWidth = 12
+
+/** The first chart over the whole width, the others three in a row. */
+function dashboardOf([first, ...others]: readonly Chart[]) {
+  const rows = [
+    first ? [first] : [],
+    ...Array.from({ length: Math.ceil(others.length / perRow) }, (_, row) =>
+      others.slice(row * perRow, (row + 1) * perRow),
+    ),
+  ]
+  const parents = ['ROOT_ID', 'GRID_ID']
+  const placed = rows.flatMap((charts, row) => {
+    const id = `ROW-${row}`
+    const inRow = charts.map(({ uuid, slice_name }, place) => ({
+      type: 'CHART',
+      id: `CHART-${row}-${place}`,
+      children: [],
+      parents: [...parents, id],
+      meta: {
+        uuid,
+        sliceName: slice_name,
+        width: fullWidth / charts.length,
+        height: 50,
+        chartId: 1 + row * perRow + place,
+      },
+    }))
+    const children = inRow.map((one) => one.id)
+    return [{ type: 'ROW', id, parents, children, meta: { background: 'BACKGROUND_TRANSPARENT' } }, ...inRow]
+  })
+  return {
+    dashboard_title: 'Tidemark',
+    uuid: uuidOf('dashboard'),
+    slug: 'tidemark',
+    published: true,
+    metadata: {},
+    position: {
+      DASHBOARD_VERSION_KEY: 'v2',
+      ROOT_ID: { type: 'ROOT', id: 'ROOT_ID', children: ['GRID_ID'] },
+      GRID_ID: {
+        type: 'GRID',
+        id: 'GRID_ID',
+        children: rows.map((_, row) => `ROW-${row}`),
+        parents: ['ROOT_ID'],
+      },
+      ...Object.fromEntries(placed.map((one) => [one.id, one])),
+    },
+  }
+}
