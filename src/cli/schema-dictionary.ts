@@ -25,7 +25,7 @@ export async function checkDictionary(call: Call): Promise<ExitCode> {
     call.stdout.say(
       found === 0
         ? `${file} has no mistakes, and fits what is there.`
-        : `${file} can be used; ${plural(found, 'entry').replace('entrys', 'entries')} of it ${found === 1 ? 'does' : 'do'} not fit what is there.`,
+        : `${file} can be used. Compared with what is there: ${plural(found, 'finding')}.`,
     )
   })
   return code === exitCodes.done && found > 0 ? exitCodes.failed : code

@@ -236,6 +236,8 @@ function entryProblem(entries: readonly string[]): string | null {
   const wrong = entries.find((entry) => !isKnown(entry))
   if (entries.length === 0) return 'without any, leave it out'
   if (wrong !== undefined) return `"${printable(wrong)}" is none of them`
+  if (added.some(({ name }) => name === 'dictionary'))
+    return 'bi.dictionary is a view of Tidemark: choose another name than dictionary'
   const twice = added.find(({ name }, index) => added.findIndex((one) => one.name === name) < index)
   return twice ? `${twice.name} is named twice` : null
 }

@@ -44,6 +44,8 @@ export type Descriptions = {
    * whose tables are made so.
    */
   refresh(options: { readonly olderThanMs: number; readonly signal: AbortSignal }): Promise<readonly string[]>
+  /** Notes which columns refer to which views, by names and by the dictionary, where the rows confirm it. */
+  noteReferences(): Promise<void>
 }
 
 /** Where to look for the description of a service. Undefined: CONTRACT names that of the other service. Null: none is looked for. */
@@ -81,6 +83,7 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
     return made
   }
   return {
+    noteReferences: () => noteConfirmed(needs),
     kindsOf(stream) {
       const kinds = known.get(stream)
       const fields = config.dictionary.now().get(stream)?.fields

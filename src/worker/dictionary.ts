@@ -17,7 +17,11 @@ export function keepDictionary(
     log,
     signal,
   }: { readonly config: Pick<Config, 'dictionary'>; readonly log: Logger; readonly signal: AbortSignal },
-  { database: { pool }, takeUpDictionary }: Pick<SyncContext, 'database' | 'takeUpDictionary'>,
+  {
+    database: { pool },
+    takeUpDictionary,
+    descriptions,
+  }: Pick<SyncContext, 'database' | 'takeUpDictionary' | 'descriptions'>,
 ): void {
   // Until it is told: Postgres may be away when the file changes.
   let untold: { readonly problem: string | null } | null = { problem: null }
@@ -27,7 +31,10 @@ export function keepDictionary(
     untold = seen ?? untold
     isNew ||= seen?.problem === null
     if (untold === null) return
-    if (isNew) await takeUpDictionary()
+    if (isNew) {
+      await takeUpDictionary()
+      await descriptions.noteReferences()
+    }
     isNew = false
     const { problem } = untold
     untold = null

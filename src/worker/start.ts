@@ -261,10 +261,12 @@ const descriptionAgeMs = 24 * 3_600_000
 const firstRowsMs = 120_000
 
 /** Goes on by itself until the signal. */
-function keepDescriptions({ log, signal }: Beginning, { descriptions }: SyncContext): void {
+function keepDescriptions({ config, log, signal }: Beginning, { descriptions }: SyncContext): void {
   const look = () =>
     descriptions
       .refresh({ olderThanMs: descriptionAgeMs, signal })
+      // With a description that is done as well.
+      .then(() => (config.contract === null ? descriptions.noteReferences() : undefined))
       .catch((error) => log.debug({ err: error }, 'could not look at what the upstream says about itself'))
   const regularly = [setInterval(look, descriptionCheckMs).unref(), setTimeout(look, firstRowsMs).unref()]
   signal.addEventListener('abort', () => regularly.forEach(clearInterval))

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { parseDictionary } from '../../src/config/dictionary.ts'
 import { noVariables } from '../../src/config/dictionary-rules.ts'
 import { ConfigError } from '../../src/config/environment.ts'
@@ -14,6 +14,9 @@ import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { callVerb } from '../support/verbs.ts'
+import { startTestWorker } from '../support/worker.ts'
+
+const inTime = { timeout: 60_000, interval: 50 }
 
 const told = `
 assignment:
@@ -202,5 +205,33 @@ describe.skipIf(!hasPostgres)('the dictionary', () => {
     const names = ['Repair', 'Service', 'Survey']
     expect(found.length).toBeGreaterThan(0)
     for (const { code, text } of found) expect(text).toBe(names[Number(code) - 1])
+  })
+
+  it('is taken up by a worker that runs, and is a problem while it has mistakes', async () => {
+    writeFileSync(file, told)
+    const worker = await startTestWorker(simulator, database, { DICTIONARY: file, STREAMS: 'assignment' })
+    try {
+      const { problems, pool } = await worker.live
+      const kinds = async () => (await problems()).filter(({ kind }) => kind === 'dictionary')
+      const text = async () =>
+        (
+          await pool.query(
+            "select text from tidemark.label where field = 'assignmentstatusid' and code = '1'",
+          )
+        ).rows[0]?.text
+      writeFileSync(
+        file,
+        told.replace('label: Work order', 'labl: Work order').replace('Planned', 'Arranged'),
+      )
+      await vi.waitFor(async () => expect(await kinds()).toHaveLength(1), inTime)
+      expect((await kinds())[0]?.what).toContain(
+        'dictionary.yml:3: assignment.labl is no setting: did you mean label?',
+      )
+      expect(await text()).toBe('Planned')
+      writeFileSync(file, told.replace('Planned', 'Arranged'))
+      await vi.waitFor(async () => expect([await text(), await kinds()]).toEqual(['Arranged', []]), inTime)
+    } finally {
+      await worker.stop()
+    }
   })
 })

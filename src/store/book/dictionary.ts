@@ -3,6 +3,7 @@
 import { type AnyColumn, and, eq, getTableColumns, or, sql } from 'drizzle-orm'
 import { isOutdated } from '../../streams/beliefs.ts'
 import { type MirroredStream, relatedStreams } from '../../streams/catalog.ts'
+import { textsSql } from '../schema/comments.ts'
 import type { Queryable } from '../server/session.ts'
 import { beliefTable, fieldTable } from '../tables/findings.ts'
 import { ask } from './ask.ts'
@@ -93,6 +94,13 @@ const fieldLine = {
   columnName: fieldTable.columnName,
   columnType: fieldTable.columnType,
   note: fieldTable.note,
+  label: fieldTable.label,
+  unit: fieldTable.unit,
+  refersTo: fieldTable.refersTo,
+  meaning: sql<string | null>`coalesce(${fieldTable.meaning}, ${fieldTable.description})`,
+  allowed: sql<
+    string | null
+  >`coalesce(${sql.raw(textsSql('field'))}, array_to_string(${fieldTable.allowedValues}, ', '))`,
   firstSeenAt: fieldTable.firstSeenAt,
   lastSeenAt: fieldTable.lastSeenAt,
   rescued: fieldTable.rescued,
@@ -100,13 +108,13 @@ const fieldLine = {
 }
 export type FieldLine = Awaited<ReturnType<typeof readFields>>[number]
 
-/** Those of a stream (null: of all) whose name or column holds the text, whatever its case. */
+/** Those of a stream (null: of all) whose name, column or label holds the text, whatever its case. */
 export function readFields(
   client: Queryable,
   { stream, text }: { readonly stream: string | null; readonly text: string },
   limit: number,
 ) {
-  const { stream: known, sourceName, columnName } = fieldTable
+  const { stream: known, sourceName, columnName, label } = fieldTable
   const holds = (name: AnyColumn) => sql`strpos(lower(${name}), lower(${text})) > 0`
   return ask(client, (db) =>
     db
@@ -115,7 +123,7 @@ export function readFields(
       .where(
         and(
           stream === null ? undefined : eq(known, stream),
-          text === '' ? undefined : or(holds(sourceName), holds(columnName)),
+          text === '' ? undefined : or(holds(sourceName), holds(columnName), holds(label)),
         ),
       )
       .orderBy(known, sourceName)

@@ -47,11 +47,26 @@ const columns = (now: Date, withStream: boolean): readonly Column<FieldLine>[] =
       columnName === null ? html`<span class="quiet">none</span>` : html`<code>${foreign(columnName)}</code>`,
   },
   { title: 'Type', cell: ({ columnType }) => columnType },
+  { title: 'Meaning', cell: meaningCell },
   { title: 'Null', cell: ({ nullShare }) => percent(nullShare), isNumber: true },
   { title: 'Misfit values', cell: ({ rescued }) => (rescued === 0 ? '' : count(rescued)), isNumber: true },
   { title: 'First seen', cell: ({ firstSeenAt }) => age(firstSeenAt, now) },
   { title: 'Note', cell: ({ note }) => (note === null ? null : foreign(note, 500)) },
 ]
+
+/** What it is called, means, is measured in, may hold and refers to. */
+function meaningCell({ label, unit, meaning, allowed, refersTo }: FieldLine): Html | null {
+  const parts = [
+    label && html`<strong>${foreign(label)}</strong>`,
+    meaning && foreign(meaning.replace(/[.;]$/, ''), 300),
+    unit && html`in ${foreign(unit)}`,
+    allowed && foreign(allowed, 300),
+    refersTo && html`refers to <code>${foreign(refersTo)}</code>`,
+  ].filter((part) => part !== null && part !== '')
+  return parts.length === 0
+    ? null
+    : html`${parts.map((part, index) => html`${index === 0 ? '' : '; '}${part}`)}`
+}
 
 /** Never rounded to all or nothing. */
 function percent(share: number | null): string {
