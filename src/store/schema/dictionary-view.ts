@@ -13,7 +13,7 @@ const query = `
   select view.relname::text as "view", shown.attname::text as "column", field.source_name as field,
     field.label as label, format_type(shown.atttypid, shown.atttypmod) as type,
     case when shown.attname = field.label_column then 'text of ' || field.column_name
-      else coalesce(field.meaning, field.description, own.description) end as description,
+      when field.folded is null then own.description else coalesce(field.meaning, field.description) end as description,
     field.unit as unit,
     exists (
       select from pg_index
@@ -28,10 +28,11 @@ const query = `
     case when shown.attname = field.column_name then field.rescued end as misfits
   from pg_class as view
   join pg_namespace as place on place.oid = view.relnamespace and place.nspname = 'bi'
-  join tidemark.stream on view.relname in (stream.name, stream.name || '_history', stream.name || '_versions')
+  join tidemark.stream on view.relname in (
+    select stream.name || ending from unnest(array['', '_history', '_versions', '_changes', '_day']) as ending
+  )
   join pg_attribute as shown on shown.attrelid = view.oid and shown.attnum > 0 and not shown.attisdropped
   left join pg_description as own on own.classoid = 'pg_class'::regclass and own.objoid = view.oid and own.objsubid = shown.attnum
-    and shown.attname like '\\_%'
   left join tidemark.field on field.stream = stream.name and shown.attname in (field.column_name, field.label_column)
   where view.relkind = 'v'
   order by view.relname, shown.attnum`
