@@ -137,7 +137,7 @@ export function openPrivateFields(needs: Needs): PrivateFields {
   return {
     fingerprint,
     answers: (path) => look()(path),
-    wanted: (stream) => rulesToNote(dictionary(), stream, maskKey),
+    wanted: (stream) => wantedOf(streamsBeside(resources, stream), dictionary(), maskKey),
     takeUp(stream) {
       look()
       const [rules, before] = [rulesOf(dictionary(), stream), held.get(stream) ?? noRules]
@@ -147,6 +147,22 @@ export function openPrivateFields(needs: Needs): PrivateFields {
       answers = null
     },
   }
+}
+
+/** Attachments and their bytes are one resource: what is hidden of the one is hidden of the other. */
+function streamsBeside(resources: readonly Resource[], stream: string): readonly string[] {
+  const own = resources.filter((one) => one.stream === stream).map(({ resource }) => resource)
+  const beside = resources.filter(({ resource }) => own.includes(resource)).map((one) => one.stream)
+  return [...new Set([stream, ...beside])]
+}
+
+function wantedOf(
+  streams: readonly string[],
+  dictionary: Dictionary,
+  maskKey: string | null,
+): readonly NotedRule[] {
+  const rules = streams.flatMap((stream) => rulesToNote(dictionary, stream, maskKey))
+  return rules.filter(({ field }, index) => rules.findIndex((one) => one.field === field) === index)
 }
 
 /** What is hidden in the answers to requests of a path; null: nothing. */

@@ -152,6 +152,18 @@ describe('private answers', () => {
 })
 
 describe('rules as they are noted', () => {
+  it('are those of all streams that come in the same group', () => {
+    const fields = openPrivateFields({
+      dictionary: () => dictionaryOf({ attachment: { FileData: 'omit' } }),
+      resources: ['attachment', 'attachment_data'].map((stream) => ({ stream, resource: 'Attachment' })),
+      ...{ maskKey: null, secret: 's' },
+    })
+    const omitted = [{ field: 'filedata', rule: 'omit', keyMark: null }]
+    expect(fields.wanted('attachment_data')).toEqual(omitted)
+    expect(fields.wanted('attachment')).toEqual(omitted)
+    expect(fields.wanted('assignment')).toEqual([])
+  })
+
   const noted = (rules: Record<string, string>, maskKey = key) =>
     rulesToNote(dictionaryOf({ a: rules }), 'a', maskKey)
 

@@ -195,6 +195,7 @@ const quoting = [
   { table: 'problem_history', column: 'what', by: 'stream' },
 ] as const
 const quoteSql = `'(It begins|It says): .*$'`
+const withoutQuote = (column: string) => `regexp_replace(${column}, ${quoteSql}, 'Its text was left out.')`
 
 /** How much of that there is. */
 export async function countPrivate(
@@ -281,9 +282,12 @@ async function clear(
   }
   await client.query('delete from tidemark.quarantine where stream = $1', [stream.name])
   await client.query('update tidemark.field set steady_sample = null where stream = $1', [stream.name])
+  await client.query(
+    `update tidemark.related_fetch set problem = ${withoutQuote('problem')} where problem ~ ${quoteSql}`,
+  )
   for (const { table, column, by } of quoting)
     await client.query(
-      `update tidemark.${table} set ${column} = regexp_replace(${column}, ${quoteSql}, 'Its text was left out.')
+      `update tidemark.${table} set ${column} = ${withoutQuote(column)}
        where ${by} = $1 and ${column} ~ ${quoteSql}`,
       [stream.name],
     )
