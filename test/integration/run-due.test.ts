@@ -89,7 +89,7 @@ describe.skipIf(!hasPostgres)('a look-back', () => {
     expect(await everyMs()).toEqual({ everyMs: 45_000 })
   })
 
-  it('comes more rarely while it would read no more than polls do, and all they show is as ever', async () => {
+  it('comes more rarely while it would read no more than polls do, and all they show is as ever (P14)', async () => {
     await using simulator = await startSimulator({ assignments: 30 })
     await using context = await openTestContext(database, simulator)
     const { pool } = database
