@@ -214,6 +214,9 @@ describe('loadConfig', () => {
 
   it('asks for TRACKING_BASE_URL when trackers are wanted', () => {
     expect(problemsOf({ ...complete, STREAMS: 'tracker_object' })).toContain('TRACKING_BASE_URL')
+    expect(problemsOf({ ...complete, STREAMS: 'all,dictionary=/api/Dictionary' })).toContain(
+      'choose another name',
+    )
   })
 
   it('asks for MASK_KEY before anything is masked by a hash, and takes years for a time (P20)', () => {
