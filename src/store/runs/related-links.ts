@@ -35,7 +35,7 @@ export async function addLinks(client: ClientBase, families: readonly Family[]):
 export async function replaceLinks(
   client: ClientBase,
   families: readonly Family[],
-  streams: RelatedOptions['streams'] = relatedStreams,
+  streams: RelatedOptions['streams'] = [],
 ): Promise<number> {
   const groups = listOf(families)
   const links = groups.flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
@@ -65,7 +65,8 @@ export async function replaceLinks(
   for (const { stream, keys } of rows)
     marked += await markWithoutLink(
       client,
-      streams.find(({ name }) => name === stream),
+      // Also of groups that are switched off.
+      [...streams, ...relatedStreams].find(({ name }) => name === stream),
       keys,
     )
   for (const { name, belongsTo } of relatedStreams)
