@@ -149,6 +149,22 @@ describe('asDbt', () => {
     expect(Object.keys(asDbt(facts(views)))).toContain('stg_tidemark__assignment.sql')
   })
 
+  it('tests what the dictionary says of codes and references, as a warning, and nothing that only the rows say', () => {
+    const status = column('status_id', { texts: { 1: 'New', 2: 'Done' }, label: 'Status', unit: 'h' })
+    const text = column('status', { type: 'text', isText: true, texts: { 1: 'New' } })
+    const note = column('assignment_id', { meantReference: 'assignment' })
+    const notes = view('assignment_note', 'note_id', note, column('employee_id'))
+    const sources = dbt([view('assignment', 'assignment_id', status, text), notes], '_tidemark__sources.yml')
+    expect(sources.match(/accepted_values|relationships/g)).toEqual(['accepted_values', 'relationships'])
+    expect(sources).toContain('description: "Status; in h; field status_id"')
+    expect(sources).toMatch(
+      /accepted_values:\s+arguments:\s+values:\s+- "1"\s+- "2"\s+quote: false\s+config:\s+severity: "warn"/,
+    )
+    expect(sources).toMatch(
+      /arguments:\s+to: "source\('tidemark', 'assignment'\)"\s+field: "assignment_id"\s+config:\s+severity: "warn"/,
+    )
+  })
+
   it('calls a stream late when Tidemark does, however its schedule is written', () => {
     const text = dbt(
       [view('assignment', 'assignment_id'), view('tracker_object', 'tracker_object_id')],

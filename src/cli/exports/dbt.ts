@@ -43,7 +43,7 @@ function sourcesOf(facts: Facts): Yaml {
       tables: facts.views.map((view) => ({
         name: view.name,
         config: freshnessOf(view, facts),
-        columns: view.columns.map(columnOf),
+        columns: view.columns.map((column) => columnOf(column, facts)),
       })),
     },
     {
@@ -75,8 +75,8 @@ function freshnessOf({ stream }: ViewMap, { lateAfterMinutes }: Facts): Yaml | u
 
 const isPlain = (name: string): boolean => /^[a-z_][a-z0-9_]*$/.test(name)
 
-function columnOf(column: ColumnMap): Yaml {
-  const tests = testsOf(column)
+function columnOf(column: ColumnMap, facts: Facts): Yaml {
+  const tests = testsOf(column, facts)
   return {
     name: column.name,
     data_type: column.type,
@@ -87,7 +87,20 @@ function columnOf(column: ColumnMap): Yaml {
   }
 }
 
-const testsOf = ({ isKey }: ColumnMap): readonly Yaml[] => (isKey ? ['unique', 'not_null'] : [])
+/** What the dictionary says may turn out to be incomplete: that is a warning. What only the rows say is no test, for it changes with them. */
+function testsOf(column: ColumnMap, { views }: Facts): readonly Yaml[] {
+  const { isKey, isText, texts, type, meantReference } = column
+  const key = views.find(({ name }) => name === meantReference)?.columns.find((one) => one.isKey)
+  const config = { severity: 'warn' }
+  const codes = { values: Object.keys(texts ?? {}), quote: type === 'text' }
+  return [
+    ...(isKey ? ['unique', 'not_null'] : []),
+    ...(texts && !isText ? [{ accepted_values: { arguments: codes, config } }] : []),
+    ...(meantReference && key
+      ? [{ relationships: { arguments: { to: sourceOf(meantReference), field: key.name }, config } }]
+      : []),
+  ]
+}
 
 const modelsOf = (facts: Facts): Yaml => [
   ...facts.views.map(modelOf(facts)),

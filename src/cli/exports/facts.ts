@@ -65,11 +65,10 @@ function longestGapMs(schedule: Schedule): number {
 const ownMeanings = new Map([...ownColumns, ...historyColumns].map(({ name, meaning }) => [name, meaning]))
 
 /** In one line. */
-export function describeColumn({ name, field, description = null }: ColumnMap): string {
-  if (field === null) return ownMeanings.get(name) ?? ''
-  return [description && oneLine(description).replace(/[.;]$/, ''), `field ${oneLine(field)}`]
-    .filter(Boolean)
-    .join('; ')
+export function describeColumn({ name, field, label, unit, description = null }: ColumnMap): string {
+  if (field === null) return description ?? ownMeanings.get(name) ?? ''
+  const words = [label, description, unit && `in ${unit}`, `field ${oneLine(field)}`]
+  return words.flatMap((one) => (one ? [oneLine(one).replace(/[.;]$/, '')] : [])).join('; ')
 }
 
 export const isTime = ({ type }: ColumnMap): boolean => type === 'timestamp with time zone'
@@ -81,14 +80,15 @@ export const localName = (view: ViewMap, { name }: ColumnMap): string => {
 }
 
 /** What people call it, or its name as words. */
-export const titleOf = ({ name }: { readonly name: string }): string =>
+export const titleOf = ({ name, label }: { readonly name: string; readonly label?: string | null }): string =>
+  label ??
   name
     .replaceAll('_', ' ')
     .trim()
     .replace(/^\p{Ll}/u, (first) => first.toUpperCase())
 
-/** Numbers whose sum means something, by the names that they usually have. */
-export const isAmount = ({ name, type, field }: ColumnMap): boolean =>
+/** Numbers whose sum means something: with a unit, or by the names that they usually have. */
+export const isAmount = ({ name, type, field, unit }: ColumnMap): boolean =>
   field !== null &&
   /^(numeric|bigint)$/.test(type) &&
-  /(price|amount|cost|hours|quantity|distance|total)$/.test(name)
+  (!!unit || /(price|amount|cost|hours|quantity|distance|total)$/.test(name))

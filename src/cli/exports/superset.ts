@@ -166,7 +166,7 @@ function chartsOf(facts: Facts): readonly Chart[] {
     }),
     ...streams.flatMap((view) => {
       const of = datasetOf(facts)(view)
-      const category = view.columns.find(isCategory)
+      const category = view.columns.find(({ isText }) => isText) ?? view.columns.find(isCategory)
       return [
         chart(titleOf(view), of, 'big_number_total', {
           metric: 'count',
