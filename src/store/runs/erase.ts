@@ -60,9 +60,9 @@ async function eraseKeys(
   const isNamed = 'mine.stream = $1 and mine.key = any ($2::text[])'
   const named = [stream.name, keys]
   erased.quarantine = await remove('tidemark.quarantine', isNamed, named)
-  for (const table of ['difference', 'late_arrival', 'suspect', 'pinned_record'])
-    if (!(keepsRows && table === 'pinned_record'))
-      erased.notes += await remove(`tidemark.${table}`, isNamed, named)
+  const ofRows = keepsRows ? [] : ['pinned_record', 'doubt']
+  for (const table of ['difference', 'late_arrival', 'suspect', ...ofRows])
+    erased.notes += await remove(`tidemark.${table}`, isNamed, named)
   if (!keepsRows) erased.notes += await unlink(client, stream, keys)
   erased.notes += await forgetSamples(client, stream, keys)
   return erased
