@@ -1,5 +1,5 @@
 // An archive for Superset's own import: the database, a dataset for each view, and a dashboard. Ids follow from names, so that a second import
-// writes over the first.
+// finds what the first one made.
 
 import { createHash } from 'node:crypto'
 import type { ColumnMap, ViewMap } from '../../store/book/dictionary.ts'
