@@ -64,7 +64,7 @@ const daysMs = 24 * 3_600_000
 /** `99.31 %`, `99.31 % of 2 d 3 h`: a share is not called one of more time than there is; rounded down, so that 100 % is everything. */
 export function keptInWords({ share, days, countedMs }: KeptTarget): string {
   if (share === null) return 'not known yet'
-  const percent = `${(Math.floor(share * 10_000) / 100).toFixed(2).replace(/\.?0+$/, '')} %`
+  const percent = `${Math.floor(share * 10_000) / 100} %`
   return countedMs < 0.95 * days * daysMs ? `${percent} of ${formatDuration(countedMs)}` : percent
 }
 

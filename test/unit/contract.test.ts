@@ -71,6 +71,7 @@ describe('the contract', () => {
       isRequired: false,
       describe: 'Priority, 1 is highest.',
       values: null,
+      texts: null,
       bounds: null,
       holds: null,
     })

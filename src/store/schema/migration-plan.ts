@@ -33,7 +33,7 @@ const rules: readonly (readonly [RegExp, Lock])[] = [
 const referenced = new RegExp(`\\breferences ${name}`, 'g')
 /** Where another statement begins inside of one, as in a block or behind `with`. */
 const inside =
-  /(?<=[;'(]\s*|\bthen\s+|\bloop\s+|\bbegin\s+|\)\s*)(?=(?:alter|drop|create|comment|update|insert|delete)\b)/g
+  /(?<=[;'(] ?|\bthen |\bloop |\bbegin |\) ?)(?=(?:alter|drop|create|comment|update|insert|delete)\b)/g
 
 /** What one statement locks of what is there already. */
 export function locksOf(statement: string): readonly LockedTable[] {
