@@ -155,11 +155,11 @@ describe.skipIf(!hasPostgres)('an idle poll', () => {
     await using context = await openTestContext(database, simulator)
     await context.read(assignment, 'incremental', { signal })
     await context.read(assignment, 'incremental', { signal })
-    const statements = await countStatements(context.database, () =>
+    const statements = await listStatements(context.database, () =>
       context.read(assignment, 'incremental', { signal }),
     )
     expect(statements.result.tally.requests).toBe(1)
-    expect(statements.count).toBeLessThanOrEqual(5)
+    expect(statements.texts.length, statements.texts.join('\n')).toBeLessThanOrEqual(5)
     const size = async () =>
       Number((await database.pool.query('select pg_database_size(current_database()) as size')).rows[0].size)
     await database.pool.query('vacuum')
@@ -182,24 +182,25 @@ describe.skipIf(!hasPostgres)('an idle poll', () => {
   })
 })
 
-async function countStatements<Result>(
+async function listStatements<Result>(
   { pool }: { readonly pool: import('pg').Pool },
   work: () => Promise<Result>,
-): Promise<{ count: number; result: Result }> {
-  let count = 0
+): Promise<{ texts: string[]; result: Result }> {
+  const texts: string[] = []
   const counted = new Set<import('pg').PoolClient>()
   const watch = (client: import('pg').PoolClient) => {
     if (counted.has(client)) return
     counted.add(client)
     const query = client.query.bind(client) as (...parameters: unknown[]) => unknown
     client.query = ((...parameters: unknown[]) => {
-      count += 1
+      const [first] = parameters
+      texts.push(typeof first === 'string' ? first : ((first as { text?: string }).text ?? 'copy'))
       return query(...parameters)
     }) as typeof client.query
   }
   pool.on('acquire', watch)
   try {
-    return { result: await work(), count }
+    return { result: await work(), texts }
   } finally {
     pool.off('acquire', watch)
   }

@@ -226,7 +226,7 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...complete, DICTIONARY })).toContain(
       'MASK_KEY is not set, and DICTIONARY masks assignment.email',
     )
-    expect(problemsOf({ ...complete, DICTIONARY, MASK_KEY: 'short' })).toContain('at least 16 characters')
+    expect(problemsOf({ ...complete, DICTIONARY, MASK_KEY: 'too few' })).toContain('at least 16 characters')
     const MASK_KEY = 'a secret of sixteen'
     expect(loadConfig({ ...complete, DICTIONARY, MASK_KEY, FORGET_DELETED: '2y' })).toMatchObject({
       ...{ maskKey: MASK_KEY, forgetDeletedMs: 730 * 86_400_000 },
