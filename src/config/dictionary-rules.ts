@@ -1,6 +1,6 @@
 // What the settings of a dictionary mean together: which stream can have which, and which fields have to land as they are.
 
-import type { MirroredStream } from '../streams/catalog.ts'
+import { type MirroredStream, relatedStreams } from '../streams/catalog.ts'
 import {
   type Dictionary,
   type FieldMeaning,
@@ -115,6 +115,8 @@ function whyNeeded(
     return 'holds the row version'
   if (stream.name === 'webhook_subscription') return 'is one by which the worker knows its own subscription'
   if (isIn(['SysDeleted'])) return 'says whether the record is deleted'
+  const related = stream.name === 'assignment' && relatedStreams.find(({ group }) => isIn([group]))
+  if (related) return `holds the records of ${related.name}: set it for the fields of ${related.name}`
   if (stream.kind === 'related' && stream.belongsTo === 'one' && isIn(['AssignmentId']))
     return 'says which assignment the record belongs to'
   return null

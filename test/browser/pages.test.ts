@@ -132,21 +132,16 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
       await untilLive(page)
       expect([path, await word()]).toEqual([path, ''])
     }
-    for (const path of [
-      '/runs',
-      '/problems',
-      '/workers',
-      '/upstream',
-      '/quarantine',
-      '/backfills',
-      '/runs/20',
-    ]) {
-      await page.goto(worker.url + path)
-      const asOf = () => page.locator('[data-as-of]').innerText()
+    const following = ['/runs', '/problems', '/workers', '/upstream', '/quarantine', '/backfills', '/runs/20']
+    const follows = async (path: string) => {
+      const one = await browser.open()
+      await one.goto(worker.url + path)
+      const asOf = () => one.locator('[data-as-of]').innerText()
       const first = await asOf()
       await expect.poll(asOf, inTime).not.toBe(first)
-      expect([path, await word()]).toEqual([path, 'live'])
+      return [path, await one.locator('[data-connection]').textContent()]
     }
+    expect(await Promise.all(following.map(follows))).toEqual(following.map((path) => [path, 'live']))
   })
 
   it('shows a run that begins while one looks, and keeps what somebody typed', async () => {

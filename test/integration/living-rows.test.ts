@@ -29,8 +29,8 @@ describe.skipIf(!hasPostgres)('living rows', () => {
       await database.pool.query(`update tidemark.stream set paused_at = now(), paused_by = 'a test'`)
       await database.pool.query('update mirror.assignment set _deleted_at = now() where assignment_id <= 3')
       await expect.poll(counted, soon).toEqual([40, 3, 37])
-      const page = await (await worker.get('/streams/assignment')).text()
-      expect(page).toMatch(/<dd>37 <small>and 3 deleted<\/small>/)
+      const page = async () => await (await worker.get('/streams/assignment')).text()
+      await expect.poll(page, soon).toMatch(/<dd>37 <small>and 3 deleted<\/small>/)
     } finally {
       await worker.stop()
     }

@@ -137,6 +137,15 @@ describe('a mistake in a dictionary', () => {
       'dictionary.yml:3: tracker_object.fields.UID.omit cannot be set: the field may be the key: name the key with key',
     ],
     [
+      // Without them the answer would say that the assignment has no such records, and they would be marked as deleted.
+      field('customer: { omit: true }'),
+      'dictionary.yml:3: assignment.fields.customer.omit cannot be set: the field holds the records of customer: set it for the fields of customer',
+    ],
+    [
+      field('assignment_product: { mask: hash }'),
+      'dictionary.yml:3: assignment.fields.assignment_product.mask cannot be set: the field holds the records of assignment_product: set it for the fields of assignment_product',
+    ],
+    [
       field('SysDeleted: { omit: true }'),
       'dictionary.yml:3: assignment.fields.SysDeleted.omit cannot be set: the field says whether the record is deleted',
     ],

@@ -274,7 +274,9 @@ async function clear(
   }
   if (tableSchema) {
     const emptied = emptySql(places, ['_rescued'])
-    await client.query(`update ${qualified(stream)} set ${emptied}, _hash = ${distrustedHash}`)
+    await client.query(
+      `update ${qualified(stream)} set ${emptied}, _hash = ${distrustedHash}, _xid = pg_current_xact_id()`,
+    )
     const { history } = tableSchema
     const inHistory = emptySql(places, [])
     if (history && inHistory !== '')
