@@ -21,6 +21,7 @@ import { breakBeliefs, tell } from './beliefs.ts'
 import { makeFailure } from './chaos.ts'
 import { startChurn } from './churn.ts'
 import { drawFaults } from './faults.ts'
+import { copyViews, followFeed } from './followers.ts'
 import { postgresFaults, redisFaults, startMovingRedis, upstreamFaults } from './part-faults.ts'
 import { type Finding, judgeMemory, overlappingRuns, startSampling } from './verdict.ts'
 import { openSoakWorker } from './workers.ts'
@@ -68,6 +69,7 @@ const environment = environmentFor(
     ...(redis && { REDIS_URL: redis.url }),
     LOG_LEVEL: 'info',
     LOOKBACK: '20s',
+    HISTORY: 'all',
     REQUEST_TIMEOUT: '5s',
     SCHEDULE_ASSIGNMENT: schedule,
     SCHEDULE_ASSIGNMENT_NOTE: schedule,
@@ -86,13 +88,15 @@ const workers = ports.map((port, index) =>
     environment: { ...environment, HTTP_PORT: String(port) },
   }),
 )
-const pool = new pg.Pool({ connectionString: postgres.url, max: 4 })
+const pool = new pg.Pool({ connectionString: postgres.url, max: 6 })
 pool.on('error', () => {})
 
 const ending = new AbortController()
 const { signal } = ending
 const sampling = startSampling(workers, signal)
 const aging = watchAges({ simulator, pool, signal })
+const feed = followFeed({ pool, random: Math.random, signal })
+const past = copyViews({ pool, signal })
 let randomState = seed
 const random = () => {
   randomState = (Math.imul(randomState, 1_664_525) + 1_013_904_223) >>> 0
@@ -138,12 +142,14 @@ const equalAfterMs = Math.round(performance.now() - quietMs)
 const broken = await breaking.mended(AbortSignal.timeout(5_000))
 
 const overlaps = await overlappingRuns(pool)
+const followed = [await feed.judge(), await past.judge()]
 const { rows: ledger } = await pool.query(
   `select kind, status, count(*)::int as lines, sum(polls)::int as runs from tidemark.run group by 1, 2 order by 1, 2`,
 )
 const ends = await Promise.all(workers.map((worker) => worker.stop()))
 const findings: readonly Finding[] = [
   ...compared,
+  ...followed,
   {
     what: 'mirror equals source',
     isFine: different.length === 0,
