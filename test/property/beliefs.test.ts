@@ -11,6 +11,30 @@ import { worldSeed } from '../support/worlds.ts'
 
 /** Worlds in which something was wrong in silence once. */
 const foundEarlier: readonly LyingWorld[] = [
+  // A 404 ended the list too early, another one the slice that was to prove it, and the one record that was looked up was gone.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{
+        order: 'unstable',
+        sorts: 'ascending only',
+        cap: 1,
+        capVaries: true,
+        dialect: 'postgrest',
+        spoils: true,
+        byKey: 'filters only',
+        isVolatile: true,
+        versions: 'number',
+        counters: 2,
+        lateChance: 0.1,
+      },
+    },
+    lies: [{ kind: 'some requests are a 404', from: 2, rounds: 2 }],
+    seed: 1958306800,
+    pageSize: 4,
+    initialChanges: 88,
+    changeChance: 0.1,
+  },
   // The list was cut before it was sorted. That filters are honoured was found out in the same run, so nobody looked behind its end.
   {
     world: {
