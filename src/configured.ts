@@ -43,7 +43,8 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
   const privateAnswers = privateFields.answers
   const common = { ...rest, requestsPerSecond, requestTimeoutMs, proxies, privateAnswers }
   if (service === 'assignment') {
-    const { assignmentBaseUrl: baseUrl, authUrl, subjectId, apiKey, clientGuid } = config
+    const { assignmentBaseUrl: baseUrl, authUrl, subjectId, clientGuid } = config
+    const apiKey = () => config.secretFiles.now('API_KEY') ?? config.apiKey
     return openUpstream({ ...common, service, baseUrl, authUrl, subjectId, apiKey, clientGuid })
   }
   if (config.trackingBaseUrl === null) return null
@@ -53,7 +54,10 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
     baseUrl: config.trackingBaseUrl,
     authUrl: config.trackingAuthUrl,
     subjectId: config.trackingSubjectId,
-    apiKey: config.trackingApiKey,
+    apiKey: () => {
+      const { now } = config.secretFiles
+      return now('TRACKING_API_KEY') ?? now('API_KEY') ?? config.trackingApiKey
+    },
     clientGuid: null,
   })
 }

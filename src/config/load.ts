@@ -12,6 +12,7 @@ import { mirrorVariables } from './mirror-variables.ts'
 import { byName, wantsHttpProxy } from './parsers.ts'
 import { addressesOf, refusePlaintext } from './plaintext.ts'
 import { openReader, type PerStream } from './reader.ts'
+import { openSecretFiles, type SecretFiles } from './secret-files.ts'
 import { readSettings, type SettingsOf } from './settings.ts'
 import { variableOf } from './stream-variables.ts'
 import { upstreamVariables } from './upstream-variables.ts'
@@ -36,6 +37,8 @@ export type UpstreamConfig = Omit<
     readonly added: readonly AddedStream[]
     /** What the file and the variables of single streams and fields say. */
     readonly dictionary: DictionaryInUse
+    /** Secrets that may change while a worker runs. */
+    readonly secretFiles: SecretFiles
   }
 export type Config = MirrorConfig &
   UpstreamConfig &
@@ -194,6 +197,7 @@ export function loadConfig(environment: Environment): Config {
     dictionary: openDictionary(environment, reader),
     alertFile: openAlertFile(worker.alerts, { ...namesIn(catalogue), environment, proxies, allowPlaintext }),
     settings: readSettings(environment),
+    secretFiles: openSecretFiles(environment),
   })
   expectMaskKey(config, complain)
   trustAuthorities(config, complain)

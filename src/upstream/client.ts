@@ -39,7 +39,8 @@ export type UpstreamOptions = {
   readonly baseUrl: string
   readonly authUrl: string
   readonly subjectId: string
-  readonly apiKey: string
+  /** As it is when somebody signs in: it may change. */
+  readonly apiKey: () => string
   /** Header `clientId` of the assignment service; null for the tracking service, which has none. */
   readonly clientGuid: string | null
   readonly requestsPerSecond: number | null
@@ -111,7 +112,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   const { service, requestTimeoutMs, log, observer = {}, clock = systemClock, random = Math.random } = options
   const policy = options.retryPolicy ?? backoff.request
   const baseUrl = plainUrl(options.baseUrl)
-  keepSecret(options.apiKey)
+  keepSecret(options.apiKey())
   const closing = new AbortController()
   const maxResponseBytes = options.maxResponseBytes ?? defaultMaxResponseBytes
   const { answerMemory: memory, proxies = noProxies, freeChunks = () => {} } = options

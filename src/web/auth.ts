@@ -42,12 +42,9 @@ const cookieNames = { secure: '__Host-tidemark_session', plain: 'tidemark_sessio
 
 /** Null without a token: then nobody can sign in. */
 export function openAuthentication(tokens: Tokens, now?: () => number): Authentication | null {
-  if (tokens.operator === null && tokens.viewer === null) return null
+  const roles = (['operator', 'viewer'] as const).filter((role) => tokens(role).length > 0)
+  if (roles.length === 0) return null
   const sessions = openSessions(now && { now })
-  const isToken = (['operator', 'viewer'] as const).flatMap((role) => {
-    const token = tokens[role]
-    return token === null ? [] : [[role, isSecret(token)] as const]
-  })
   const sessionOf = (request: FastifyRequest) => sessions.read(cookieOf(request))
 
   return {
@@ -56,13 +53,14 @@ export function openAuthentication(tokens: Tokens, now?: () => number): Authenti
       if (session === null) return { ...readOnlyViewer, canSignIn: true }
       const { role, name, csrfToken } = session
       const canAct = role === 'operator'
-      const canSignIn = !canAct && tokens.operator !== null
+      const canSignIn = !canAct && roles.includes('operator')
       // What came of an action is for the page that its form leads to, not for one that follows beside it.
       const message = request.headers['x-follows'] === undefined ? sessions.takeMessage(session) : null
       return { canAct, role, name, canSignIn, csrfToken, message }
     },
     sessionOf,
-    roleOf: (given) => isToken.filter(([, isIt]) => isIt(given))[0]?.[0] ?? null,
+    roleOf: (given) =>
+      roles.filter((role) => tokens(role).filter((token) => isSecret(token)(given)).length > 0)[0] ?? null,
     signIn(request, reply, { role, name }) {
       sessions.end(cookieOf(request))
       const cookie = sessions.open({ role, name, address: clientAddress(request) })

@@ -5,7 +5,8 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /** A viewer reads; an operator acts too. */
 export type Role = 'operator' | 'viewer'
-export type Tokens = Readonly<Record<Role, string | null>>
+/** What is taken for a token of the role, which may change; nothing: nobody can have that role. */
+export type Tokens = (role: Role) => readonly string[]
 
 // Who looks at a page, as far as pages care.
 export type Viewer = {

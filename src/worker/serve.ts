@@ -2,6 +2,7 @@
 // begins once they answer is in start.ts.
 
 import { type Config, signingSecretOf } from '../config/load.ts'
+import { followSecretFiles } from '../config/secret-files.ts'
 import { proxyNotice, streamsIn } from '../configured.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
@@ -32,7 +33,7 @@ import { forReaders } from '../web/readers.ts'
 import type { Reader } from '../web/reading-places.ts'
 import { recordRoutes } from '../web/records.ts'
 import { byKnownNames, isLoopback, type OwnNames, type Routes, startHttpServer } from '../web/server.ts'
-import { readOnlyViewer } from '../web/sessions.ts'
+import { readOnlyViewer, type Tokens } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
 import { alertPeople, openPauses, openReceivers, openWorkerParts, testAlertOf } from './health.ts'
@@ -67,6 +68,7 @@ export async function serve(options: {
   const stopping = new AbortController()
   const metrics = openMetrics()
   const pauses = openPauses()
+  followSecretFiles(config.secretFiles, log, stopping.signal)
   const ownParts: Parts = openWorkerParts({
     ...{ config, streams: () => state.streams(), jobs: () => state.live?.jobs ?? null, pauses, log },
     pool: () => state.context?.database.pool ?? null,
@@ -244,8 +246,9 @@ const ownNames = ({ httpHost: listensOn, publicUrl, httpNames: names }: Config):
 function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): readonly Routes[] {
   const { config, log } = state
   const assets = readAssets()
-  const tokens = { operator: config.adminToken, viewer: config.viewerToken }
-  const isOpen = isLoopback(config.httpHost) && tokens.viewer === null
+  const variableOf = { operator: 'ADMIN_TOKEN', viewer: 'VIEWER_TOKEN' } as const
+  const tokens: Tokens = (role) => config.secretFiles.taken(variableOf[role])
+  const isOpen = isLoopback(config.httpHost) && config.viewerToken === null
   const authentication = openAuthentication(tokens)
   const statusQueries = (reader: Reader) => state.statusQueries?.(reader) ?? null
   const note = noteOf(state)

@@ -135,7 +135,7 @@ describe('with the stand-in', () => {
 
   it('P10: stops at once with wrong credentials, says what to check, and does not hammer', async () => {
     const clock = jumpingClock()
-    const client = openSimulatorClient(simulator, 'tracking', { apiKey: 'canary-wrong-key', clock })
+    const client = openSimulatorClient(simulator, 'tracking', { apiKey: () => 'canary-wrong-key', clock })
     const ask = () => client.call('listTrackerObjects', {}, noSignal)
     const [error] = await times(10, () => failureOf(ask()))
     expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: false, status: 401 })

@@ -36,7 +36,7 @@ export function openClient(
   stream.on('data', (line) => lines.push(String(line)))
   const upstream = openUpstream({
     subjectId: 'a-subject',
-    apiKey: 'an-api-key-of-the-tests',
+    apiKey: () => 'an-api-key-of-the-tests',
     clientGuid: options.service === 'assignment' ? '00000000-0000-4000-8000-000000000001' : null,
     requestsPerSecond: null,
     requestTimeoutMs: 10_000,
@@ -63,7 +63,7 @@ export const openSimulatorClient = (
     baseUrl: service === 'assignment' ? simulator.assignmentUrl : simulator.trackingUrl,
     authUrl: simulator.authUrl,
     subjectId: simulator.credentials.subjectId,
-    apiKey: simulator.credentials.apiKey,
+    apiKey: () => simulator.credentials.apiKey,
     clientGuid: service === 'assignment' ? simulator.credentials.clientGuid : null,
     ...changes,
   })

@@ -11,7 +11,12 @@ import { streamOf } from './streams.ts'
 const [baseUrl = ''] = process.argv.slice(2)
 const upstream = openUpstream({
   ...{ service: 'assignment', baseUrl, authUrl: `${baseUrl}/auth`, clientGuid: null },
-  ...{ subjectId: 'test', apiKey: 'a-key-for-tests', requestsPerSecond: null, requestTimeoutMs: 60_000 },
+  ...{
+    subjectId: 'test',
+    apiKey: () => 'a-key-for-tests',
+    requestsPerSecond: null,
+    requestTimeoutMs: 60_000,
+  },
   log: openLog({ level: 'fatal' }),
 })
 const source = openSource(upstream, streamOf('assignment'))

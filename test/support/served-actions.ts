@@ -32,7 +32,10 @@ export async function serveActions(
     if (order.target === 'broken') throw new Error('password=hunter2')
     return { text: `<b>${order.target}</b> is noted`, json: { noted: order.target } }
   }
-  const authentication = openAuthentication({ operator: token, viewer: token && viewerToken }, now)
+  const authentication = openAuthentication(
+    (role) => (token === null ? [] : [role === 'operator' ? token : viewerToken]),
+    now,
+  )
   const checkToken =
     authentication && openTokenCheck({ authentication, log: quietLog, onLockedOut() {}, now })
   const assets = readAssets()

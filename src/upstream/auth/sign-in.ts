@@ -77,7 +77,7 @@ export function openSignIn(options: SignInOptions): SignIn {
 }
 
 /** Why the identity provider is left alone, and until when. */
-type Pause = { readonly error: UpstreamError; readonly untilMs: number }
+type Pause = { readonly error: UpstreamError; readonly untilMs: number; readonly apiKey: string }
 
 type Attempts = {
   current(): Token | null
@@ -101,7 +101,7 @@ function openAttempts(options: SignInOptions): Attempts {
   let running: Promise<Token> | null = null
 
   async function signIn(): Promise<Token> {
-    const startedMs = clock.now()
+    const [startedMs, apiKey] = [clock.now(), options.apiKey()]
     const observe = (outcome: SignInDone['outcome']) =>
       observer.signInDone?.({ service, outcome, durationMs: clock.now() - startedMs })
     try {
@@ -114,7 +114,7 @@ function openAttempts(options: SignInOptions): Attempts {
       return token
     } catch (error) {
       observe('failed')
-      if (error instanceof UpstreamError) pause = pauseAfterFailure(error)
+      if (error instanceof UpstreamError) pause = pauseAfterFailure(error, apiKey)
       throw error
     }
   }
@@ -125,12 +125,12 @@ function openAttempts(options: SignInOptions): Attempts {
       { service, until },
       `the ${service} service rejects its token, and the identity provider hands out the same one again; the next sign-in is at ${until.toISOString()}`,
     )
-    return { error: repeatedError(options, until), untilMs: until.getTime() }
+    return { error: repeatedError(options, until), untilMs: until.getTime(), apiKey: options.apiKey() }
   }
 
-  function pauseAfterFailure(error: UpstreamError): Pause | null {
+  function pauseAfterFailure(error: UpstreamError, apiKey: string): Pause | null {
     const untilMs = error.retryable ? (error.notBefore?.getTime() ?? 0) : pauseEndMs(backoff.signInRefused)
-    return untilMs > clock.now() ? { error, untilMs } : null
+    return untilMs > clock.now() ? { error, untilMs, apiKey } : null
   }
 
   const pauseEndMs = (policy: BackoffPolicy): number => clock.now() + delayAfter(policy, ++failures)
@@ -150,7 +150,10 @@ function openAttempts(options: SignInOptions): Attempts {
     isUnderWay: () => running !== null,
     whyNotAsked: () => pause?.error ?? null,
     once() {
-      if (pause && leftUntil(pause.untilMs, clock.now()) > 0) return Promise.reject(pause.error)
+      // Another key may be taken at once.
+      const isForThisKey = pause?.apiKey === options.apiKey()
+      if (pause && isForThisKey && leftUntil(pause.untilMs, clock.now()) > 0)
+        return Promise.reject(pause.error)
       running ??= signIn().finally(() => {
         running = null
       })

@@ -13,7 +13,7 @@ export type SignInOptions = {
   readonly service: ServiceName
   readonly authUrl: string
   readonly subjectId: string
-  readonly apiKey: string
+  readonly apiKey: () => string
   readonly transport: Transport
   readonly clock: Clock
   readonly random: () => number
@@ -48,7 +48,7 @@ async function ask(options: SignInOptions): Promise<TokenAnswer> {
     method: 'POST',
     url: tokenUrl(authUrl),
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ clientId: clientIds[service], subjectId, apiKey }),
+    body: JSON.stringify({ clientId: clientIds[service], subjectId, apiKey: apiKey() }),
     largestBytes: mostAnswerBytes,
   }
   const answer = await transport.send(request, closed).catch((error) => {

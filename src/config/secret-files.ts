@@ -1,0 +1,70 @@
+// Secrets of a running worker that stand in files (NAME_FILE): when a file changes, its new value is taken up without a restart.
+
+import type { Logger } from '../log.ts'
+import type { Environment } from './environment.ts'
+import { readOne } from './reader.ts'
+import { upstreamVariables } from './upstream-variables.ts'
+import type { Variable } from './variable.ts'
+import { workerVariables } from './worker-variables.ts'
+
+const { API_KEY, TRACKING_API_KEY } = upstreamVariables
+const { ADMIN_TOKEN, VIEWER_TOKEN } = workerVariables
+const variables = { API_KEY, TRACKING_API_KEY, ADMIN_TOKEN, VIEWER_TOKEN } satisfies Record<string, Variable>
+export type SecretName = keyof typeof variables
+
+export type SecretFiles = {
+  /** Null: it is not set. */
+  now(name: SecretName): string | null
+  /** With the one before, which is taken for ten minutes longer. */
+  taken(name: SecretName): readonly string[]
+  /** Looks at the files. Until then everything is as it was. */
+  look(log: Logger): void
+}
+
+/** How long a token that was replaced is still taken: whoever sends it learns of the new one at another time. */
+export const takenLongerMs = 10 * 60_000
+
+type Held = { readonly value: string | null; readonly before: string | null; readonly sinceMs: number }
+
+export function openSecretFiles(environment: Environment, now: () => number = Date.now): SecretFiles {
+  const names = Object.keys(variables) as SecretName[]
+  const read = (name: SecretName) => {
+    const problems: string[] = []
+    const value = readOne(environment, name, variables[name], problems)
+    return { value: typeof value === 'string' ? value : null, problems }
+  }
+  const held = new Map(
+    names.map((name): [SecretName, Held] => [name, { value: read(name).value, before: null, sinceMs: 0 }]),
+  )
+  const inFiles = names.filter((name) => environment[`${name}_FILE`]?.trim() && held.get(name)?.value)
+  const told = new Map<SecretName, string>()
+  const textOf = (name: SecretName) => held.get(name)?.value ?? null
+  return {
+    now: textOf,
+    taken(name) {
+      const { value = null, before = null, sinceMs = 0 } = held.get(name) ?? {}
+      return [value, now() < sinceMs + takenLongerMs ? before : null].filter((one) => one !== null)
+    },
+    look(log) {
+      for (const name of inFiles) {
+        const { value, problems } = read(name)
+        const problem = value === null ? (problems[0] ?? `${name}_FILE names a file that is empty`) : ''
+        if (problem !== (told.get(name) ?? '') && problem !== '')
+          log.warn(`${problem}. The value that was there before goes on.`)
+        told.set(name, problem)
+        const before = textOf(name)
+        if (value === null || value === before) continue
+        held.set(name, { value, before, sinceMs: now() })
+        log.info(`${name} was taken up anew from its file.`)
+      }
+    },
+  }
+}
+
+const lookEveryMs = 5_000
+
+/** Goes on by itself until the signal. */
+export function followSecretFiles(secretFiles: SecretFiles, log: Logger, signal: AbortSignal): void {
+  const timer = setInterval(() => secretFiles.look(log), lookEveryMs).unref()
+  signal.addEventListener('abort', () => clearInterval(timer))
+}
