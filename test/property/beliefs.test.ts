@@ -11,7 +11,7 @@ import { worldSeed } from '../support/worlds.ts'
 
 /** Worlds in which something was wrong in silence once. */
 const foundEarlier: readonly LyingWorld[] = [
-  // A 404 ended the list too early, another one the slice that was to prove it, and the one record that was looked up was gone.
+  // Each answer held one record, which was above the key that was asked for: that passed for the order of keys, and slices for proofs.
   {
     world: {
       ...ordinaryWorld,

@@ -99,10 +99,7 @@ export function modelAbsentRows(
     },
     async lackedAgain(slice) {
       gathered = gathered.filter((key) => !slice.listed.includes(BigInt(key)))
-      const lacked = gathered.filter((key) => isInSlice(slice, BigInt(key))).toSorted(byNumber)
-      if (slice.to !== null) return lacked.slice(0, 1)
-      const step = Math.max(1, Math.floor(lacked.length / 20))
-      return [...new Set([...lacked.filter((_, place) => place % step === 0), ...lacked.slice(-1)])]
+      return gathered.find((key) => isInSlice(slice, BigInt(key))) ?? null
     },
     async noteSliceGone(slice, _at, evidence) {
       for (const key of gathered) if (isInSlice(slice, BigInt(key))) noted.push({ key, evidence })
@@ -114,8 +111,6 @@ export function modelAbsentRows(
     markGone: async () => mark(mirror, noted, begun, startedAt),
   }
 }
-
-const byNumber = (a: string, b: string): number => Number(BigInt(a) - BigInt(b))
 
 const isInSlice = ({ after, to }: Pick<Slice, 'after' | 'to'>, key: bigint): boolean =>
   (after === null || key > after) && (to === null || key <= to)

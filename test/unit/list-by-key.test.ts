@@ -132,6 +132,27 @@ describe('listing by key', () => {
     })
   })
 
+  it('is not told of answers with one record each, as long as some of them skip what others show (P7)', async () => {
+    const answers = [25, 43, 43, 41, 46, 47].map(BigInt)
+    const ask = async () => {
+      const keys = answers.splice(0, 1)
+      return { received: keys.length, keys }
+    }
+    const single = { ask, askHighest: async () => 47n, askFromEnd: async () => [47n] }
+    expect(await proveKeyOrder(single)).toMatchObject({
+      filters: { value: 'honoured' },
+      order: { value: 'undecided', evidence: 'behind 25 the list served 43, and 41 elsewhere' },
+    })
+    const sorted = list(new Set(numbers(50)))
+    const one = {
+      ...sorted,
+      ask: async (given: Parameters<typeof sorted.ask>[0]) => await sorted.ask({ ...given, pageSize: 1 }),
+    }
+    expect(await proveKeyOrder(one)).toMatchObject({ order: { value: 'honoured' } })
+    const askFromEnd = async () => [46n]
+    expect(await proveKeyOrder({ ...one, askFromEnd })).toMatchObject({ order: { value: 'undecided' } })
+  })
+
   it('is not told, and not refuted either, where rights hide the highest record', async () => {
     const listing = { ...list(new Set(numbers(950))), askHighest: async () => null }
     expect(await proveKeyOrder(listing)).toMatchObject({ order: { value: 'undecided' } })

@@ -232,9 +232,6 @@ export async function noteThere(
   )
 }
 
-/** So many records are looked up that stood behind the end of a list. */
-const samplesBehindEnd = 20
-
 const inSlice = `key::bigint > $1 and ($2::bigint is null or key::bigint <= $2)`
 
 /** The half of AbsentRows that is proven slice by slice of the list. */
@@ -258,18 +255,14 @@ function slicesOf({
     async lackedAgain({ after, to, listed }) {
       const slice = [after?.toString() ?? null, to?.toString() ?? null]
       await ask(`delete from ${absentTable} where key = any ($1)`, [listed.map(String)])
-      const { rows } = await session.afterWrites(() =>
-        client.query<{ key: string }>(
-          `with lacked as (
-             select key, ntile($3) over (order by key::bigint) as part from ${absentTable} where ${inSlice}
-           )
-           select key from (select distinct on (part) key from lacked order by part, random()) as drawn
-           union
-           select key from (select key from lacked where $2 is null order by key::bigint desc limit 1) as highest`,
-          [...slice, to === null ? samplesBehindEnd : 1],
-        ),
+      return (
+        (
+          await ask<{ key: string }>(
+            `select key from ${absentTable} where ${inSlice} order by random() limit 1`,
+            slice,
+          )
+        )?.key ?? null
       )
-      return rows.map(({ key }) => key)
     },
     async noteSliceGone({ after, to }, at, evidence) {
       await ask(`update ${absentTable} set asked_at = $3::timestamptz, evidence = $4 where ${inSlice}`, [

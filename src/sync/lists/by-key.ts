@@ -128,7 +128,8 @@ function pointsBetween(inMiddle: bigint, lowest: bigint, highest: bigint): reado
   return [...new Set([inMiddle, ...points, highest])].sort((a, b) => (a < b ? -1 : 1))
 }
 
-type Asked = readonly { readonly after: bigint; readonly page: KeyPage }[]
+type Behind<Key> = { readonly after: Key; readonly page: KeyPage }
+type Asked = readonly Behind<bigint>[]
 
 function judgeFilters(pages: Asked, highest: bigint | null): KeyOrderVerdict {
   for (const { after, page } of pages) {
@@ -178,6 +179,17 @@ function judgeOrder({ first, fromEnd, pages, highest }: Shown): KeyOrderVerdict 
   if (highest === null) return { value: 'undecided', evidence: 'the list does not show its highest key' }
   if (highest < last && !above.includes(last))
     return ignored(`the highest key was said to be ${highest}, below ${last}`)
+  // Where answers hold single records, only all together tell anything. What stands in the way may also have vanished meanwhile.
+  for (const { after, page } of [{ after: null, page: first }, ...pages]) {
+    const skipped = [...compared].find((key) => isSkipped(key, { after, page }))
+    if (skipped !== undefined)
+      return {
+        value: 'undecided',
+        evidence: `behind ${after ?? 'nothing'} the list served ${page.keys.at(-1)}, and ${skipped} elsewhere`,
+      }
+  }
+  if (fromEnd[0] !== undefined && fromEnd[0] < highest)
+    return { value: 'undecided', evidence: `the highest key was ${highest}, and then ${fromEnd[0]}` }
   // Too few keys prove no order.
   if (compared.size < 4) return { value: 'undecided', evidence: `only ${compared.size} records to compare` }
   return {
@@ -185,6 +197,10 @@ function judgeOrder({ first, fromEnd, pages, highest }: Shown): KeyOrderVerdict 
     evidence: `${compared.size} keys ascending behind ${pages.length} points from ${first.keys[0]}, the highest is ${highest}`,
   }
 }
+
+/** Whether the page should have shown this key, if it is in the order of the keys. */
+const isSkipped = (key: bigint, { after, page: { keys } }: Behind<bigint | null>): boolean =>
+  (after === null || key > after) && key < (keys.at(-1) ?? key) && !keys.includes(key)
 
 /** Keys of a page as they came, and its records. Those without a usable key count in `received` alone. */
 export type ListedPage = KeyPage & { readonly records: RecordList }

@@ -54,11 +54,8 @@ export type AbsentRows = {
   noteThere(keys: readonly string[]): Promise<void>
   /** The lowest of the keys above this one, where keys are whole numbers, and the time by the clock of the database. */
   lowestAbove(after: bigint | null): Promise<{ readonly key: bigint; readonly at: string } | null>
-  /**
-   * Compares with a slice of the list that was read once more: forgets what it shows now. Returns one key of those it lacked again. Behind
-   * the end of the list, which no record confirms, it returns more: from all over the slice, and the highest.
-   */
-  lackedAgain(slice: Omit<Slice, 'withDeleted'>): Promise<readonly string[]>
+  /** Compares with a slice of the list that was read once more: forgets what it shows now. Returns one key of those it lacked again; null: none. */
+  lackedAgain(slice: Omit<Slice, 'withDeleted'>): Promise<string | null>
   /** Notes all those in the slice as gone, by what was asked for after this time. */
   noteSliceGone(slice: Pick<Slice, 'after' | 'to'>, at: string, evidence: string): Promise<void>
   countGone(): Promise<number>

@@ -81,27 +81,16 @@ async function areSlicesGone(
     const keys = slice.done ? [] : slice.value.keys
     const to = keys.at(-1) ?? null
     shown.show(keys)
-    const samples = await run.absent.lackedAgain({ after: from, to, listed: keys })
-    if (samples.length > 0) {
-      for (const sample of samples) {
-        await pace.look()
-        if ((await source.lookup?.(sample, signal)) !== 'gone') return false
-      }
-      const evidence = `${provenByParts}, like ${recordsIn(samples)} not there`
+    const sample = await run.absent.lackedAgain({ after: from, to, listed: keys })
+    if (sample !== null) {
+      await pace.look()
+      if ((await source.lookup?.(sample, signal)) !== 'gone') return false
+      const evidence = `${provenByParts}, like record ${sample}, which the upstream says is not there`
       await run.absent.noteSliceGone({ after: from, to }, lowest.at, evidence)
     }
     if (to === null) return true
     after = to
   }
-}
-
-const keysTold = 3
-
-function recordsIn(samples: readonly string[]): string {
-  if (samples.length === 1) return `record ${samples[0]}, which the upstream says is`
-  const others = samples.length - keysTold
-  const named = samples.slice(0, keysTold).join(', ')
-  return `records ${named}${others > 0 ? ` and ${plural(others, 'other')}` : ''}, which the upstream says are`
 }
 
 // ── one by one ───────────────────────────────────────────────────────────────────────────────────────────────
