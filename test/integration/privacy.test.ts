@@ -89,6 +89,32 @@ describe.skipIf(!hasPostgres)('private fields', () => {
     }
   }
 
+  it('are cleared in records of other streams that hold copies, and in their past', async () => {
+    await using upstream = await startSimulator({ assignments: 6, notes: 5 })
+    say('customer: { label: Customer }')
+    const nested = JSON.stringify({ Name: 'A customer', Phone: secret })
+    upstream.source.appendRaw(
+      'assignment',
+      `{"AssignmentId":900,"RowVersion":${nextVersion(upstream)},"Customer":${nested},"Place":{"customers":[${nested}]}}`,
+    )
+    const { call } = caller(environmentOf(upstream))
+    expect((await call(sync)).code).toBe(0)
+    upstream.source.change('assignment', 3, { Subject: 'changed' })
+    expect((await call(sync, 'assignment')).code).toBe(0)
+    const holds = async () => (await everythingIn(database.pool)).includes(secret)
+    expect(await holds()).toBe(true)
+    say('customer:\n  fields:\n    phone: { omit: true }')
+    const waiting = JSON.parse((await call(privacy, 'customer', '--json')).stdout)
+    expect(waiting.streams[0].stored).toMatchObject({ rows: expect.any(Number) })
+    expect(waiting.streams[0].stored.rows).toBeGreaterThan(1)
+    expect((await call(privacy, 'customer', '--apply', '--reason', 'tried')).code).toBe(0)
+    expect(await holds()).toBe(false)
+    expect((await call(sync)).code).toBe(0)
+    expect(await holds()).toBe(false)
+    const [row] = await query('select customer, place from mirror.assignment where assignment_id = 900')
+    expect(row).toEqual({ customer: { Name: 'A customer' }, place: { customers: [{ Name: 'A customer' }] } })
+  })
+
   it('land nowhere in any kind of run, with any kind of record (P20)', { timeout: 300_000 }, async () => {
     await using upstream = await startSimulator({ assignments: 25, notes: 5, trackers: 4 })
     withCanaries(upstream)

@@ -197,6 +197,59 @@ const quoting = [
 const quoteSql = `'(It begins|It says): .*$'`
 const withoutQuote = (column: string) => `regexp_replace(${column}, ${quoteSql}, 'Its text was left out.')`
 
+/** A column of another stream, or of its past, that holds records of this one, nested. */
+type Copy = {
+  readonly table: string
+  readonly stream: string
+  readonly isPast: boolean
+  readonly set: string
+  readonly where: string
+}
+
+/** What is nested under the name of the stream, such as `customer` in an assignment, has its rules. */
+async function copiesOf(
+  client: Queryable,
+  { name }: MirroredStream,
+  fields: readonly string[],
+): Promise<readonly Copy[]> {
+  const { rows } = await client.query<{ table: string; column: string; isPast: boolean; isNamed: boolean }>(
+    `select relname as table, attname as column, relname ~ '_history$' as "isPast",
+       lower(regexp_replace(attname, '[^[:alnum:]]', '', 'g')) = any ($2) as "isNamed"
+     from pg_attribute
+     join pg_class on pg_class.oid = attrelid join pg_namespace on pg_namespace.oid = relnamespace
+     where nspname = 'mirror' and relkind in ('r', 'p') and not relispartition and atttypid = 'jsonb'::regtype
+       and relname <> all ($1)
+     order by relname, attnum`,
+    [
+      [name, `${name}_history`],
+      [foldField(name), `${foldField(name)}s`],
+    ],
+  )
+  const pattern = pg.escapeLiteral(patternOf(fields))
+  const within = pg.escapeLiteral(patternOf([foldField(name), `${foldField(name)}s`]))
+  return rows.map(({ table, column, isPast, isNamed }) => {
+    const quoted = pg.escapeIdentifier(column)
+    return {
+      table: qualified({ name: table }),
+      stream: table.replace(/_history$/, ''),
+      set: `${quoted} = null${isPast ? '' : `, _hash = ${distrustedHash}, _xid = pg_current_xact_id()`}`,
+      where: `${isNamed ? '' : `${quoted}::text ~* ${within} and `}${quoted}::text ~* ${pattern}`,
+      isPast,
+    }
+  })
+}
+
+/** Empties them; their own streams bring them again, by the rules. */
+async function clearCopies(client: ClientBase, copies: readonly Copy[], reason: string): Promise<void> {
+  const emptied = new Set<string>()
+  for (const { table, stream, set, where } of copies) {
+    await fenceRuns(client, [stream])
+    const { rowCount } = await client.query(`update ${table} set ${set} where ${where}`)
+    if (rowCount) emptied.add(stream)
+  }
+  for (const stream of emptied) await readFromBeginning(client, { stream, runId: null }, reason)
+}
+
 /** How much of that there is. */
 export async function countPrivate(
   client: Queryable,
@@ -206,12 +259,18 @@ export async function countPrivate(
   const tableSchema = await readTableSchema(client, stream)
   const places = { tableSchema, fields: changes.map(({ field }) => field) }
   const counted = (table: string, where: string) => `(select count(*) from ${table} where ${where})::float8`
+  const copies = await copiesOf(client, stream, places.fields)
+  const copied = (isPast: boolean) =>
+    copies
+      .filter((one) => one.isPast === isPast)
+      .map(({ table, where }) => ` + ${counted(table, where)}`)
+      .join('')
   const texts = quoting.map(({ table, column, by }) =>
     counted(`tidemark.${table}`, `${by} = $1 and ${column} ~ ${quoteSql}`),
   )
   const { rows } = await client.query<Cleared>(
-    `select ${tableSchema ? counted(qualified(stream), holdsSql(places, ['_rescued'])) : '0::float8'} as rows,
-       ${tableSchema?.history ? counted(tableSchema.history.table, holdsSql(places, [])) : '0::float8'} as history,
+    `select ${tableSchema ? counted(qualified(stream), holdsSql(places, ['_rescued'])) : '0::float8'}${copied(false)} as rows,
+       ${tableSchema?.history ? counted(tableSchema.history.table, holdsSql(places, [])) : '0::float8'}${copied(true)} as history,
        ${counted('tidemark.quarantine', 'stream = $1')} as quarantine,
        ${texts.join(' + ')} as texts`,
     [stream.name],
@@ -250,6 +309,12 @@ async function putInForce(
   const changes = await waitingChanges(client, name, wantedOf)
   const cleared = await countPrivate(client, stream, changes)
   await clear(client, stream, changes)
+  const copies = await copiesOf(
+    client,
+    stream,
+    changes.map(({ field }) => field),
+  )
+  await clearCopies(client, copies, reason)
   await noteRules(client, name, wantedOf(name))
   if (stream.kind === 'related') await readAgain(client, stream)
   else await readFromBeginning(client, { stream: name, runId: null }, reason)
