@@ -6,7 +6,7 @@ import type { Logger } from '../log.ts'
 import type { Alert, AlertBook } from '../store/book/problems.ts'
 import type { Silence } from '../store/book/silences.ts'
 import type { News, Receiver } from './alert-body.ts'
-import { isSilencedBy, planAlerts, retryAfter, type Telling } from './alerts.ts'
+import { isSilencedBy, planAlerts, retryAfter, type Timing } from './alerts.ts'
 import { AlertUndelivered, deliver } from './deliver.ts'
 import type { Problem } from './stream-problems.ts'
 
@@ -15,7 +15,7 @@ type Round = {
   readonly problems: readonly Problem[]
   readonly book: AlertBook
   /** Left out: of everything, at any hour. */
-  readonly tellingOf?: (problem: Pick<Alert, 'kind' | 'stream'>) => Telling | null
+  readonly timingOf?: (problem: Pick<Alert, 'kind' | 'stream'>) => Timing | null
   readonly silences?: readonly Silence[]
   readonly now: Date
   /** Null: the message was accepted. */
@@ -86,7 +86,7 @@ const defaultEveryMs = 15_000
 /** What a worker knows by itself costs nothing to look at. */
 const defaultOwnEveryMs = 5_000
 
-type Asked = Pick<Round, 'receiver' | 'tellingOf'>
+type Asked = Pick<Round, 'receiver' | 'timingOf'>
 type Options = Pick<Round, 'onSent' | 'onAllSent' | 'signal' | 'log'> & {
   /** As the settings are now; null: there is no such receiver any more. */
   readonly asked: (now: Date) => Asked | null

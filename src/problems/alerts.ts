@@ -16,7 +16,7 @@ export type AlertPlan = {
 }
 
 /** When a receiver is told of a problem. */
-export type Telling = {
+export type Timing = {
   /** It lasts for so long before: no alert is sent of what comes and goes. */
   readonly afterMs: number
   /** Nothing is sent at the moment, neither that it began nor that it is over. */
@@ -24,12 +24,12 @@ export type Telling = {
 }
 type Options = {
   /** Null: this receiver is not told of it. What it was told before goes on until it is over. */
-  readonly tellingOf?: (problem: Pick<Alert, 'kind' | 'stream'>) => Telling | null
+  readonly timingOf?: (problem: Pick<Alert, 'kind' | 'stream'>) => Timing | null
   /** Nobody is told that it began. That it is over is told all the same. */
   readonly isSilenced?: (problem: Pick<Alert, 'key' | 'kind' | 'stream'>) => boolean
 }
 
-const atOnce: Telling = { afterMs: 60_000, isHeld: false }
+const atOnce: Timing = { afterMs: 60_000, isHeld: false }
 const goneMs = 120_000
 const forgetUntoldMs = 45_000
 
@@ -37,7 +37,7 @@ export function planAlerts(
   before: readonly Alert[],
   problems: readonly Problem[],
   now: Date,
-  { tellingOf = () => atOnce, isSilenced = () => false }: Options = {},
+  { timingOf = () => atOnce, isSilenced = () => false }: Options = {},
 ): AlertPlan {
   const agoMs = (moment: Date) => now.getTime() - moment.getTime()
   const seen = new Set(problems.map(({ key }) => key))
@@ -46,7 +46,7 @@ export function planAlerts(
   )
   const standing = problems.flatMap((problem) => {
     const known = before.find(({ key }) => key === problem.key) ?? null
-    return known === null && tellingOf(problem) === null ? [] : [stand(known, problem, now)]
+    return known === null && timingOf(problem) === null ? [] : [stand(known, problem, now)]
   })
   const gone = before
     .filter(({ key }) => !seen.has(key))
@@ -58,13 +58,13 @@ export function planAlerts(
     known: [...standing, ...kept],
     begun: standing.filter((alert) => {
       const { key, toldAt, isWorse, since } = alert
-      const telling = tellingOf(alert)
-      const isDue = telling !== null && !telling.isHeld && agoMs(since) >= telling.afterMs
+      const timing = timingOf(alert)
+      const isDue = timing !== null && !timing.isHeld && agoMs(since) >= timing.afterMs
       return isDue && (toldAt === null || isWorse) && !quiet.has(key) && !isSilenced(alert)
     }),
     over: kept.filter((alert) => {
       const { kind, toldAt, goneSince } = alert
-      return toldAt !== null && !isNews(kind) && agoMs(goneSince) >= goneMs && !tellingOf(alert)?.isHeld
+      return toldAt !== null && !isNews(kind) && agoMs(goneSince) >= goneMs && !timingOf(alert)?.isHeld
     }),
     forgotten: gone.filter(isForgotten).map(({ key }) => key),
   }

@@ -5,7 +5,7 @@ import { type AlertSettings, type Kinds, type Rule, shortestAfterMs } from '../c
 import type { Config } from '../config/load.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import type { Receiver } from './alert-body.ts'
-import { isQuiet, type Telling } from './alerts.ts'
+import { isQuiet, type Timing } from './alerts.ts'
 import { isNews, type Problem, problemKinds } from './stream-problems.ts'
 
 export type NamedReceiver = Receiver & { readonly name: string; readonly setting: string }
@@ -53,9 +53,9 @@ export function alertingOf(config: Config): Alerting {
 }
 
 /** When a receiver is told of a problem: as soon as one of its rules says; null: never. */
-export const tellingOf =
+export const timingOf =
   ({ rules }: Pick<Alerting, 'rules'>, receiver: string, now: Date) =>
-  ({ kind, stream }: Pick<Problem, 'stream'> & { readonly kind: string }): Telling | null => {
+  ({ kind, stream }: Pick<Problem, 'stream'> & { readonly kind: string }): Timing | null => {
     const own = rules.filter(
       (rule) =>
         rule.to.includes(receiver) &&

@@ -18,7 +18,7 @@ import {
   type Returned,
   titleOf,
 } from '../problems/parts.ts'
-import { alertingOf, tellingOf } from '../problems/receivers.ts'
+import { alertingOf, timingOf } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { noteEnd, openAlertBook } from '../store/book/problems.ts'
 import { readSilences } from '../store/book/silences.ts'
@@ -228,7 +228,7 @@ async function alertOne({ config, parts, receivers, mirror, problems, name, ...g
     asked(at) {
       const alerting = alertingOf(config)
       const receiver = alerting.receivers.find((one) => one.name === name)
-      return receiver ? { receiver, tellingOf: tellingOf(alerting, name, at) } : null
+      return receiver ? { receiver, timingOf: timingOf(alerting, name, at) } : null
     },
     database() {
       const there = mirror()

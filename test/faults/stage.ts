@@ -140,7 +140,7 @@ export type Trial = {
 /** The trial of most faults. */
 export async function tryFault(stage: Stage, trial: Trial): Promise<string> {
   const { worker } = trial
-  const told = await timeTelling(stage, trial)
+  const told = await timeUntilTold(stage, trial)
   const endedMs = performance.now()
   await trial.end()
   const wellMs = await untilWell(stage, trial, endedMs)
@@ -154,7 +154,7 @@ export async function begunWell(stage: Stage, trial: Pick<Trial, 'worker' | 'dat
   return await untilWell(stage, trial, startedMs)
 }
 
-async function timeTelling({ alerts }: Stage, trial: Trial): Promise<string> {
+async function timeUntilTold({ alerts }: Stage, trial: Trial): Promise<string> {
   const { worker, sentence, staysReady = false, healsItself = false } = trial
   const before = alerts.received().length
   const beganMs = performance.now()

@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { streamsIn } from '../../src/configured.ts'
 import { openLog } from '../../src/log.ts'
 import { runAlertLoop, sendAlerts } from '../../src/problems/alert-loop.ts'
-import { tellingOf } from '../../src/problems/receivers.ts'
+import { timingOf } from '../../src/problems/receivers.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { openAlertBook } from '../../src/store/book/problems.ts'
@@ -129,7 +129,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
         receiver: { url },
         problems,
         book: openAlertBook(database.pool, 'default'),
-        tellingOf: tellingOf({ rules: [rule] }, 'default', at(seconds)),
+        timingOf: timingOf({ rules: [rule] }, 'default', at(seconds)),
         now: at(seconds),
         signal: neverAborted,
         log: quietLog,

@@ -6,7 +6,7 @@ import type { Rule } from '../../src/config/alert-file.ts'
 import { silenceActions } from '../../src/operator/silences.ts'
 import type { Receiver } from '../../src/problems/alert-body.ts'
 import { sendAlerts } from '../../src/problems/alert-loop.ts'
-import { tellingOf } from '../../src/problems/receivers.ts'
+import { timingOf } from '../../src/problems/receivers.ts'
 import { isNews, type Problem, type ProblemKind, problemOf } from '../../src/problems/stream-problems.ts'
 import { noteProblems, openAlertBook } from '../../src/store/book/problems.ts'
 import { noteSilenced, readSilences } from '../../src/store/book/silences.ts'
@@ -57,7 +57,7 @@ describe.skipIf(!hasPostgres)('receivers of alerts', () => {
           log: quietLog,
         },
         book: openAlertBook(database.pool, name),
-        tellingOf: tellingOf({ rules }, name, at(minutes)),
+        timingOf: timingOf({ rules }, name, at(minutes)),
         silences: (await readSilences(database.pool)).map((one) => ({ ...one, until: one.until && at(10) })),
       })
   const order = (target: string, fields: Readonly<Record<string, string>>) => ({

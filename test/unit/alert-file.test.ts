@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openAlertFile, parseAlertFile } from '../../src/config/alert-file.ts'
 import { FileError } from '../../src/config/yaml-file.ts'
-import { ruleInWords, tellingOf } from '../../src/problems/receivers.ts'
+import { ruleInWords, timingOf } from '../../src/problems/receivers.ts'
 import { noProxies } from '../../src/util/proxies.ts'
 
 const kinds = { stale: ['stale'], failing: ['failing'], news: ['schema_drift', 'local_damage'] }
@@ -81,7 +81,7 @@ describe('a file of alerts', () => {
   it('tells a receiver as soon as one of its rules says, and nothing else', () => {
     const { rules } = parsed(whole)
     const at = (time: string, receiver: string, kind: string, stream: string | null = 'assignment') =>
-      tellingOf({ rules }, receiver, new Date(`2026-03-02T${time}:00Z`))({ kind, stream })
+      timingOf({ rules }, receiver, new Date(`2026-03-02T${time}:00Z`))({ kind, stream })
     expect(at('12:00', 'chat', 'failing')).toEqual({ afterMs: 60_000, isHeld: false })
     // Oslo is an hour ahead in March.
     expect(at('21:30', 'chat', 'failing')).toEqual({ afterMs: 60_000, isHeld: true })

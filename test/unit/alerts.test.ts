@@ -106,15 +106,15 @@ describe('planAlerts', () => {
   })
 
   it('tells by the rules of the receiver, and what it was told of goes on when they change', () => {
-    const tellingOf = ({ stream }: { readonly stream: string | null }) =>
+    const timingOf = ({ stream }: { readonly stream: string | null }) =>
       stream === 'assignment' ? { afterMs: 300_000, isHeld: false } : null
     const other = { ...problem, key: 'x', stream: 'tracker_object' }
-    expect(planAlerts([], [other], at(0), { tellingOf }).known).toEqual([])
-    const seen = planAlerts([], [problem], at(0), { tellingOf }).known
-    const begunAt = (seconds: number) => planAlerts(seen, [problem], at(seconds), { tellingOf }).begun.length
+    expect(planAlerts([], [other], at(0), { timingOf }).known).toEqual([])
+    const seen = planAlerts([], [problem], at(0), { timingOf }).known
+    const begunAt = (seconds: number) => planAlerts(seen, [problem], at(seconds), { timingOf }).begun.length
     expect([begunAt(299), begunAt(300)]).toEqual([0, 1])
     const told = [known(problem, { toldAt: at(0) })]
-    const changed = { tellingOf: () => null }
+    const changed = { timingOf: () => null }
     expect(planAlerts(told, [problem], at(60), changed)).toMatchObject({
       begun: [],
       over: [],
@@ -122,7 +122,7 @@ describe('planAlerts', () => {
     })
     const gone = [known(problem, { toldAt: at(0), goneSince: at(60) })]
     expect(planAlerts(gone, [], at(180), changed).over).toHaveLength(1)
-    const held = { tellingOf: () => ({ afterMs: 60_000, isHeld: true }) }
+    const held = { timingOf: () => ({ afterMs: 60_000, isHeld: true }) }
     expect(planAlerts(gone, [], at(180), held)).toMatchObject({ over: [], known: [{ key: problem.key }] })
   })
 
