@@ -148,6 +148,15 @@ describe('with the stand-in', () => {
     expect(signIns()).toHaveLength(2)
   })
 
+  it('tries another key at once', async () => {
+    let apiKey = 'not the key any more'
+    const client = openSimulatorClient(simulator, 'assignment', { apiKey: () => apiKey })
+    await failureOf(list(client))
+    apiKey = simulator.credentials.apiKey
+    expect((await list(client)).body).toHaveLength(3)
+    expect(signIns()).toHaveLength(2)
+  })
+
   it('signs in again when a token is over, though nobody said when it would be', async () => {
     Object.assign(simulator.behaviour, { tokenFormat: 'opaque', tokenLifetimeMs: 150 })
     const client = openSimulatorClient(simulator)

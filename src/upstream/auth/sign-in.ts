@@ -77,7 +77,12 @@ export function openSignIn(options: SignInOptions): SignIn {
 }
 
 /** Why the identity provider is left alone, and until when. */
-type Pause = { readonly error: UpstreamError; readonly untilMs: number; readonly apiKey: string }
+type Pause = {
+  readonly error: UpstreamError
+  readonly untilMs: number
+  /** It is about this key, and another one may be tried at once; null: whatever the key is. */
+  readonly apiKey: string | null
+}
 
 type Attempts = {
   current(): Token | null
@@ -129,8 +134,9 @@ function openAttempts(options: SignInOptions): Attempts {
   }
 
   function pauseAfterFailure(error: UpstreamError, apiKey: string): Pause | null {
-    const untilMs = error.retryable ? (error.notBefore?.getTime() ?? 0) : pauseEndMs(backoff.signInRefused)
-    return untilMs > clock.now() ? { error, untilMs, apiKey } : null
+    if (!error.retryable) return { error, untilMs: pauseEndMs(backoff.signInRefused), apiKey }
+    const untilMs = error.notBefore?.getTime() ?? 0
+    return untilMs > clock.now() ? { error, untilMs, apiKey: null } : null
   }
 
   const pauseEndMs = (policy: BackoffPolicy): number => clock.now() + delayAfter(policy, ++failures)
@@ -150,9 +156,11 @@ function openAttempts(options: SignInOptions): Attempts {
     isUnderWay: () => running !== null,
     whyNotAsked: () => pause?.error ?? null,
     once() {
-      // Another key may be taken at once.
-      const isForThisKey = pause?.apiKey === options.apiKey()
-      if (pause && isForThisKey && leftUntil(pause.untilMs, clock.now()) > 0)
+      if (
+        pause &&
+        (pause.apiKey ?? options.apiKey()) === options.apiKey() &&
+        leftUntil(pause.untilMs, clock.now()) > 0
+      )
         return Promise.reject(pause.error)
       running ??= signIn().finally(() => {
         running = null
