@@ -39,13 +39,13 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: 'assignmen
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null {
   const { config, privateFields = privateFieldsIn(config), ...rest } = needs
-  const { requestsPerSecond, requestTimeoutMs, proxies } = config
+  const { requestsPerSecond, requestTimeoutMs, proxies, secretFiles } = config
   const privateAnswers = privateFields.answers
-  const common = { ...rest, requestsPerSecond, requestTimeoutMs, proxies, privateAnswers }
+  const apiKey = () => secretFiles.keyOf(service)
+  const common = { ...rest, apiKey, requestsPerSecond, requestTimeoutMs, proxies, privateAnswers }
   if (service === 'assignment') {
     const { assignmentBaseUrl: baseUrl, authUrl, subjectId, clientGuid } = config
-    const apiKey = () => config.secretFiles.now('API_KEY') ?? config.apiKey
-    return openUpstream({ ...common, service, baseUrl, authUrl, subjectId, apiKey, clientGuid })
+    return openUpstream({ ...common, service, baseUrl, authUrl, subjectId, clientGuid })
   }
   if (config.trackingBaseUrl === null) return null
   return openUpstream({
@@ -54,10 +54,6 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
     baseUrl: config.trackingBaseUrl,
     authUrl: config.trackingAuthUrl,
     subjectId: config.trackingSubjectId,
-    apiKey: () => {
-      const { now } = config.secretFiles
-      return now('TRACKING_API_KEY') ?? now('API_KEY') ?? config.trackingApiKey
-    },
     clientGuid: null,
   })
 }

@@ -18,9 +18,10 @@ import { type Descriptions, openDescriptions } from './openapi/descriptions.ts'
 import { forgetProblem, noteProblem } from './store/book/problems.ts'
 import { isRelatedDue } from './store/book/related.ts'
 import { SourceDiffers } from './store/book/sources.ts'
-import { claimSources, expectSources } from './store/runs/claim-sources.ts'
+import { claimSources } from './store/runs/claim-sources.ts'
 import { compareOnce } from './store/runs/comparison.ts'
 import { eraseAll, longDeleted, type Relatives, relativesOf, type Traces } from './store/runs/erase.ts'
+import { expectBeforeRun } from './store/runs/expect-before-run.ts'
 import { openStore } from './store/runs/open-store.ts'
 import {
   applyRules,
@@ -167,8 +168,8 @@ export async function openContext(options: {
     dictionary: config.dictionary.now,
     related: { ...relatedOptions, streams: related },
     async beforeRun(client, names) {
-      if (!isOfAnySource(options)) await expectSources(client, sourcesOf(config))
-      await expectRules(client, names, upstreams.privateFields)
+      const sources = isOfAnySource(options) ? null : sourcesOf(config)
+      await expectBeforeRun(client, names, { sources, privateFields: upstreams.privateFields })
     },
   })
   const takeUpDictionary = () => showMeanings(options, { database, catalogue, descriptions, related })
@@ -220,15 +221,16 @@ function privacyIn(
   privateFields: PrivateFields,
   mirrored: readonly MirroredStream[],
 ): Privacy {
-  const { wanted, fingerprint } = privateFields
+  const { wanted, fingerprint, namesOf } = privateFields
   return {
     ...{ wanted, fingerprint },
     expect: (stream) => withConnection(pool, (client) => expectRules(client, [stream], privateFields)),
     async waiting(stream) {
       const changes = await waitingChanges(pool, stream.name, wanted)
-      return { changes, stored: await countPrivate(pool, stream, changes) }
+      return { changes, stored: await countPrivate(pool, stream, changes, namesOf(stream.name)) }
     },
-    apply: (stream, reason) => applyRules(pool, stream, { wantedOf: wanted, reason }),
+    apply: (stream, reason) =>
+      applyRules(pool, stream, { wantedOf: wanted, names: namesOf(stream.name), reason }),
     erase: (...asked) => eraseAll(pool, ...asked),
     relativesOf: (key) => relativesOf(pool, mirrored, key),
     longDeleted: (...asked) => longDeleted(pool, ...asked),

@@ -117,6 +117,10 @@ function whyNeeded(
   if (isIn(['SysDeleted'])) return 'says whether the record is deleted'
   const related = stream.name === 'assignment' && relatedStreams.find(({ group }) => isIn([group]))
   if (related) return `holds the records of ${related.name}: set it for the fields of ${related.name}`
+  const isBytes =
+    stream.kind === 'related' &&
+    relatedStreams.some(({ group, bulkField }) => group === stream.group && isIn([bulkField ?? '']))
+  if (isBytes) return 'holds the bytes of files, which ATTACHMENT_DATA=false leaves out'
   if (stream.kind === 'related' && stream.belongsTo === 'one' && isIn(['AssignmentId']))
     return 'says which assignment the record belongs to'
   return null

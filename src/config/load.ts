@@ -24,7 +24,7 @@ export type { Environment } from './environment.ts'
 export type MirrorConfig = Values<typeof mirrorVariables>
 type UpstreamValues = Values<typeof upstreamVariables>
 type ProxySettings = Pick<UpstreamValues, 'httpsProxy' | 'httpProxy' | 'allProxy' | 'noProxy'>
-type Completed = 'trackingAuthUrl' | 'trackingSubjectId' | 'trackingApiKey'
+type Completed = 'trackingAuthUrl' | 'trackingSubjectId'
 
 /** As the variables say, with what follows from several of them. */
 export type UpstreamConfig = Omit<
@@ -191,7 +191,6 @@ export function loadConfig(environment: Environment): Config {
     proxies,
     trackingAuthUrl,
     trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
-    trackingApiKey: upstream.trackingApiKey ?? upstream.apiKey,
     ...worker,
     schedules: schedulesFrom(environment, perStream('SCHEDULE'), added),
     dictionary: openDictionary(environment, reader),

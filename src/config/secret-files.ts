@@ -1,6 +1,7 @@
 // Secrets of a running worker that stand in files (NAME_FILE): when a file changes, its new value is taken up without a restart.
 
 import type { Logger } from '../log.ts'
+import type { ServiceName } from '../streams/catalog.ts'
 import type { Environment } from './environment.ts'
 import { readOne } from './reader.ts'
 import { upstreamVariables } from './upstream-variables.ts'
@@ -10,13 +11,13 @@ import { workerVariables } from './worker-variables.ts'
 const { API_KEY, TRACKING_API_KEY } = upstreamVariables
 const { ADMIN_TOKEN, VIEWER_TOKEN } = workerVariables
 const variables = { API_KEY, TRACKING_API_KEY, ADMIN_TOKEN, VIEWER_TOKEN } satisfies Record<string, Variable>
-export type SecretName = keyof typeof variables
+type SecretName = keyof typeof variables
 
 export type SecretFiles = {
-  /** Null: it is not set. */
-  now(name: SecretName): string | null
-  /** With the one before, which is taken for ten minutes longer. */
-  taken(name: SecretName): readonly string[]
+  /** With which a service is signed in to. */
+  keyOf(service: ServiceName): string
+  /** What people and programs may send. With the token before, which is taken for ten minutes longer. */
+  tokensOf(role: 'operator' | 'viewer'): readonly string[]
   /** Looks at the files. Until then everything is as it was. */
   look(log: Logger): void
 }
@@ -27,29 +28,33 @@ export const takenLongerMs = 10 * 60_000
 type Held = { readonly value: string | null; readonly before: string | null; readonly sinceMs: number }
 
 export function openSecretFiles(environment: Environment, now: () => number = Date.now): SecretFiles {
-  const names = Object.keys(variables) as SecretName[]
   const read = (name: SecretName) => {
     const problems: string[] = []
     const value = readOne(environment, name, variables[name], problems)
     return { value: typeof value === 'string' ? value : null, problems }
   }
-  const held = new Map(
-    names.map((name): [SecretName, Held] => [name, { value: read(name).value, before: null, sinceMs: 0 }]),
+  const held = new Map<SecretName, Held>()
+  for (const name of Object.keys(variables) as SecretName[])
+    held.set(name, { value: read(name).value, before: null, sinceMs: 0 })
+  const inFiles = [...held].filter(
+    ([name, { value }]) => environment[`${name}_FILE`]?.trim() && value !== null,
   )
-  const inFiles = names.filter((name) => environment[`${name}_FILE`]?.trim() && held.get(name)?.value)
-  const told = new Map<SecretName, string>()
+  const told = new Map<SecretName, string | null>()
   const textOf = (name: SecretName) => held.get(name)?.value ?? null
   return {
-    now: textOf,
-    taken(name) {
-      const { value = null, before = null, sinceMs = 0 } = held.get(name) ?? {}
-      return [value, now() < sinceMs + takenLongerMs ? before : null].filter((one) => one !== null)
+    keyOf: (service) =>
+      (service === 'tracking' ? textOf('TRACKING_API_KEY') : null) ?? textOf('API_KEY') ?? '',
+    tokensOf(role) {
+      const one = held.get(role === 'operator' ? 'ADMIN_TOKEN' : 'VIEWER_TOKEN')
+      if (!one) return []
+      const taken = now() < one.sinceMs + takenLongerMs ? [one.value, one.before] : [one.value]
+      return taken.filter((token) => token !== null)
     },
     look(log) {
-      for (const name of inFiles) {
+      for (const [name] of inFiles) {
         const { value, problems } = read(name)
-        const problem = value === null ? (problems[0] ?? `${name}_FILE names a file that is empty`) : ''
-        if (problem !== (told.get(name) ?? '') && problem !== '')
+        const problem = value === null ? (problems[0] ?? `${name}_FILE names a file that is empty`) : null
+        if (problem !== null && problem !== told.get(name))
           log.warn(`${problem}. The value that was there before goes on.`)
         told.set(name, problem)
         const before = textOf(name)

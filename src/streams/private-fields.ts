@@ -107,6 +107,8 @@ export type PrivateFields = {
   readonly answers: PrivateAnswers
   /** What the dictionary says of a stream now, as it is noted. */
   wanted(stream: string): readonly NotedRule[]
+  /** What a record of the stream is called where it is nested in others, folded: `customer` and `customers`. */
+  namesOf(stream: string): readonly string[]
   /** From now on answers are as `wanted` says. Until then they are at least as they were: reading under the rules before may still go on. */
   takeUp(stream: string): void
   /** Tells values apart without telling them. */
@@ -138,6 +140,11 @@ export function openPrivateFields(needs: Needs): PrivateFields {
     fingerprint,
     answers: (path) => look()(path),
     wanted: (stream) => wantedOf(streamsBeside(resources, stream), dictionary(), maskKey),
+    namesOf: (stream) =>
+      resources
+        .filter((one) => one.stream === stream)
+        .map(({ resource }) => foldField(resource))
+        .flatMap((name) => [name, `${name}s`]),
     takeUp(stream) {
       look()
       const [rules, before] = [rulesOf(dictionary(), stream), held.get(stream) ?? noRules]

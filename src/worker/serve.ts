@@ -33,7 +33,7 @@ import { forReaders } from '../web/readers.ts'
 import type { Reader } from '../web/reading-places.ts'
 import { recordRoutes } from '../web/records.ts'
 import { byKnownNames, isLoopback, type OwnNames, type Routes, startHttpServer } from '../web/server.ts'
-import { readOnlyViewer, type Tokens } from '../web/sessions.ts'
+import { readOnlyViewer } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
 import { alertPeople, openPauses, openReceivers, openWorkerParts, testAlertOf } from './health.ts'
@@ -246,10 +246,8 @@ const ownNames = ({ httpHost: listensOn, publicUrl, httpNames: names }: Config):
 function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): readonly Routes[] {
   const { config, log } = state
   const assets = readAssets()
-  const variableOf = { operator: 'ADMIN_TOKEN', viewer: 'VIEWER_TOKEN' } as const
-  const tokens: Tokens = (role) => config.secretFiles.taken(variableOf[role])
   const isOpen = isLoopback(config.httpHost) && config.viewerToken === null
-  const authentication = openAuthentication(tokens)
+  const authentication = openAuthentication(config.secretFiles.tokensOf)
   const statusQueries = (reader: Reader) => state.statusQueries?.(reader) ?? null
   const note = noteOf(state)
   const noteSignIn = openSignInNotes({ note, log })

@@ -158,7 +158,7 @@ describe.skipIf(!hasPostgres)('a reader of the feed', () => {
     expect(await copied()).toEqual(await living())
   })
 
-  it('is told that there is something to read, once a page', async () => {
+  it('is told that there is something to read, once a run that changed rows', async () => {
     await prepare()
     await withConnection(database.pool, async (client) => {
       const told: string[] = []

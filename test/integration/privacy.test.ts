@@ -97,8 +97,10 @@ describe.skipIf(!hasPostgres)('private fields', () => {
       'assignment',
       `{"AssignmentId":900,"RowVersion":${nextVersion(upstream)},"Customer":${nested},"Place":{"customers":[${nested}]}}`,
     )
+    upstream.source.appendRaw('assignment', `{"Customer":${nested}}`)
     const { call } = caller(environmentOf(upstream))
     expect((await call(sync)).code).toBe(0)
+    expect((await query('select from tidemark.quarantine')).length).toBe(1)
     upstream.source.change('assignment', 3, { Subject: 'changed' })
     expect((await call(sync, 'assignment')).code).toBe(0)
     const holds = async () => (await everythingIn(database.pool)).includes(secret)

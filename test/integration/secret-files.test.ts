@@ -72,25 +72,25 @@ describe('secrets in files', () => {
       told.length = 0
       write(unusable)
       for (let time = 0; time < 3; time++) secrets.look(log)
-      expect(secrets.now('VIEWER_TOKEN')).toBe('a token for viewers')
+      expect(secrets.tokensOf('viewer')).toEqual(['a token for viewers'])
       expect(told.join('').match(/VIEWER_TOKEN.*goes on/g)).toHaveLength(1)
     }
     write('another one for viewers')
     secrets.look(log)
-    expect(secrets.now('VIEWER_TOKEN')).toBe('another one for viewers')
+    expect(secrets.tokensOf('viewer')[0]).toBe('another one for viewers')
   })
 
   it('are taken for ten minutes longer, and not for ever', () => {
     let nowMs = 1_000_000
     const { path, write } = secretFile('operators', 'a token for operators')
     const secrets = openSecretFiles({ ADMIN_TOKEN_FILE: path }, () => nowMs)
-    expect(secrets.taken('ADMIN_TOKEN')).toEqual(['a token for operators'])
+    expect(secrets.tokensOf('operator')).toEqual(['a token for operators'])
     write('another one for operators')
     secrets.look(log)
     nowMs += takenLongerMs - 1
-    expect(secrets.taken('ADMIN_TOKEN')).toEqual(['another one for operators', 'a token for operators'])
+    expect(secrets.tokensOf('operator')).toEqual(['another one for operators', 'a token for operators'])
     nowMs += 1
-    expect(secrets.taken('ADMIN_TOKEN')).toEqual(['another one for operators'])
-    expect(secrets.taken('VIEWER_TOKEN')).toEqual([])
+    expect(secrets.tokensOf('operator')).toEqual(['another one for operators'])
+    expect(secrets.tokensOf('viewer')).toEqual([])
   })
 })

@@ -21,7 +21,6 @@ describe('loadConfig', () => {
       trackingBaseUrl: null,
       trackingAuthUrl: 'https://identity.example',
       trackingSubjectId: 'integration',
-      trackingApiKey: 'a key of the tests',
       lookbackMs: 600_000,
       requestTimeoutMs: 60_000,
       pageSize: 1000,
@@ -31,6 +30,7 @@ describe('loadConfig', () => {
       httpPort: 8080,
       scheduleReconcile: { cron: '0 3 * * *' },
     })
+    expect(loadConfig(complete).secretFiles.keyOf('tracking')).toBe('a key of the tests')
     expect(loadConfig(complete).schedules).toMatchObject({
       assignment: { everyMs: 30_000 },
       tracker_object: { everyMs: 60_000 },

@@ -146,6 +146,10 @@ describe('a mistake in a dictionary', () => {
       'dictionary.yml:3: assignment.fields.assignment_product.mask cannot be set: the field holds the records of assignment_product: set it for the fields of assignment_product',
     ],
     [
+      field('FileData: { omit: true }', 'attachment'),
+      'dictionary.yml:3: attachment.fields.FileData.omit cannot be set: the field holds the bytes of files, which ATTACHMENT_DATA=false leaves out',
+    ],
+    [
       field('SysDeleted: { omit: true }'),
       'dictionary.yml:3: assignment.fields.SysDeleted.omit cannot be set: the field says whether the record is deleted',
     ],

@@ -158,6 +158,7 @@ describe('rules as they are noted', () => {
       resources: ['attachment', 'attachment_data'].map((stream) => ({ stream, resource: 'Attachment' })),
       ...{ maskKey: null, secret: 's' },
     })
+    expect(fields.namesOf('attachment_data')).toEqual(['attachment', 'attachments'])
     const omitted = [{ field: 'filedata', rule: 'omit', keyMark: null }]
     expect(fields.wanted('attachment_data')).toEqual(omitted)
     expect(fields.wanted('attachment')).toEqual(omitted)

@@ -17,20 +17,11 @@ export type OtherSource<Wanted extends SourceIdentity = SourceIdentity> = {
 /** The rows here are those of another source than the settings name. Nothing was read or written. */
 export class SourceDiffers extends UsageError {}
 
-type HowToRead = {
-  /** Waits for a transaction that is about to change it. */
-  readonly waits?: boolean
-}
+export const sourcesSql = `select service, base_url as "baseUrl", account from tidemark.source order by service`
 
 /** Whose data is here, by service. */
-export async function readSources(
-  client: Queryable,
-  { waits = false }: HowToRead = {},
-): Promise<readonly SourceIdentity[]> {
-  const { rows } = await client.query<SourceIdentity>({
-    name: waits ? 'tidemark_sources_wait' : 'tidemark_sources',
-    text: `select service, base_url as "baseUrl", account from tidemark.source order by service ${waits ? 'for share' : ''}`,
-  })
+export async function readSources(client: Queryable): Promise<readonly SourceIdentity[]> {
+  const { rows } = await client.query<SourceIdentity>({ name: 'tidemark_sources', text: sourcesSql })
   return rows
 }
 
@@ -38,14 +29,18 @@ export async function readSources(
 export async function otherSources<Wanted extends SourceIdentity>(
   client: Queryable,
   wanted: readonly Wanted[],
-  how: HowToRead = {},
 ): Promise<readonly OtherSource<Wanted>[]> {
-  const known = await readSources(client, how)
-  return wanted.flatMap((one) => {
+  return othersAmong(await readSources(client), wanted)
+}
+
+export const othersAmong = <Wanted extends SourceIdentity>(
+  known: readonly SourceIdentity[],
+  wanted: readonly Wanted[],
+): readonly OtherSource<Wanted>[] =>
+  wanted.flatMap((one) => {
     const here = known.find(({ service }) => service === one.service)
     return here && !isSame(here, one) ? [{ here, wanted: one }] : []
   })
-}
 
 /** An address of this machine tells nothing about the source: a tunnel or a proxy may be behind any port. */
 const isLoopback = (url: string): boolean =>

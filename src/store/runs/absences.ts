@@ -65,7 +65,7 @@ export async function markAbsent(
        select ${pg.escapeLiteral(stream.name)}, key, evidence from marked where evidence is not null
        on conflict (stream, key) do update set missing_since = now(), evidence = excluded.evidence, there_at = null
      )
-     select count(*)::int as marked, case when count(*) > 0 then pg_notify('tidemark', ${pg.escapeLiteral(stream.name)}) end from marked`,
+     select count(*)::int as marked from marked`,
     [...absent.values],
   )
   return rows[0]?.marked ?? 0

@@ -7,6 +7,7 @@ import {
   type OtherSource,
   otherSources,
   otherSourceText,
+  othersAmong,
   SourceDiffers,
   type SourceIdentity,
   waysOut,
@@ -17,9 +18,8 @@ import { hasRows } from './positions.ts'
 
 export type WantedSource = SourceIdentity & { readonly streams: readonly Stream[] }
 
-/** Checks once more when a run has its lease: meanwhile somebody may have declared, or be declaring, that the rows are of another source. */
-export async function expectSources(client: Queryable, wanted: readonly WantedSource[]): Promise<void> {
-  expectNone((await otherSources(client, wanted, { waits: true })).map(otherSourceText))
+export function expectSources(known: readonly SourceIdentity[], wanted: readonly WantedSource[]): void {
+  expectNone(othersAmong(known, wanted).map(otherSourceText))
 }
 
 /** Notes it, as long as there are no rows of that service; refuses when those that are here came from another source. */

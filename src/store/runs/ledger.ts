@@ -212,6 +212,8 @@ function versionFieldOf(beliefs: readonly BeliefRow[]): string | null {
 
 /** What the writes of a run came to. */
 export type RunTotals = {
+  /** Streams of which a page changed rows. */
+  readonly changed: Set<string>
   inserted: number
   updated: number
   unchanged: number

@@ -10,6 +10,7 @@ import type { RelatedOptions } from '../book/related.ts'
 import { createTable, type WantedKey } from '../schema/create-table.ts'
 import { distrustedHash, qualified, readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
+import { keyCheck } from '../types/table.ts'
 import { fenceRuns, type Lease, withinLease } from './lease.ts'
 import { readFromBeginning } from './positions.ts'
 import { learn } from './run-findings.ts'
@@ -183,12 +184,17 @@ async function doubtsOf(client: ClientBase, { name }: MirroredStream): Promise<n
 export async function endDoubts(client: ClientBase, stream: MirroredStream): Promise<void> {
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return
-  const key = pg.escapeIdentifier(tableSchema.key.name)
+  const { name, type } = tableSchema.key
+  const { rows } = await client.query<{ key: string }>('select key from tidemark.doubt where stream = $1', [
+    stream.name,
+  ])
+  // Keys in doubt may be older than the key that the table has now.
+  const keys = rows.map(({ key }) => key).filter(keyCheck(type))
   await client.query(
-    // As texts: the keys in doubt may be older than the key that the table has now.
     `delete from tidemark.doubt using ${qualified(stream)} as mine
-     where doubt.stream = $1 and mine.${key}::text = doubt.key and mine._hash <> ${distrustedHash}`,
-    [stream.name],
+     where doubt.stream = $1 and mine.${pg.escapeIdentifier(name)} = any ($2::${type}[])
+       and mine.${pg.escapeIdentifier(name)}::text = doubt.key and mine._hash <> ${distrustedHash}`,
+    [stream.name, keys],
   )
 }
 

@@ -2,7 +2,7 @@
 // new, or other than before, first has to clear what is here already, and everything is read again.
 
 import pg, { type ClientBase, type Pool } from 'pg'
-import type { MirroredStream } from '../../streams/catalog.ts'
+import { type MirroredStream, relatedStreams } from '../../streams/catalog.ts'
 import { foldField } from '../../streams/dictionary.ts'
 import {
   changesOf,
@@ -36,10 +36,15 @@ class PrivateFieldsDiffer extends UsageError {}
 
 const noticeOf = (stream: string): string => `private_fields:${stream}`
 
-async function readNoted(client: Queryable, streams: readonly string[]) {
-  const { rows } = await client.query<NotedRule & { readonly stream: string }>({
+export type RuleInForce = NotedRule & { readonly stream: string }
+
+/** Of the streams in $1. */
+export const rulesSql = `select stream, field, rule, key_mark as "keyMark" from tidemark.private_field where stream = any ($1) order by field`
+
+async function readNoted(client: Queryable, streams: readonly string[]): Promise<readonly RuleInForce[]> {
+  const { rows } = await client.query<RuleInForce>({
     name: 'tidemark_private_fields',
-    text: `select stream, field, rule, key_mark as "keyMark" from tidemark.private_field where stream = any ($1) order by field`,
+    text: rulesSql,
     values: [streams],
   })
   return rows
@@ -59,8 +64,9 @@ export async function expectRules(
   client: ClientBase,
   streams: readonly string[],
   { wanted: wantedOf, takeUp }: Pick<PrivateFields, 'wanted' | 'takeUp'>,
+  inForce?: readonly RuleInForce[],
 ): Promise<void> {
-  const noted = await readNoted(client, streams)
+  const noted = inForce ?? (await readNoted(client, streams))
   for (const stream of streams) {
     const [mine, wanted] = [noted.filter((one) => one.stream === stream), wantedOf(stream)]
     const changes = changesOf(mine, wanted)
@@ -197,57 +203,75 @@ const quoting = [
 const quoteSql = `'(It begins|It says): .*$'`
 const withoutQuote = (column: string) => `regexp_replace(${column}, ${quoteSql}, 'Its text was left out.')`
 
-/** A column of another stream, or of its past, that holds records of this one, nested. */
+/** What a record is called where it is nested in those of other streams, and which of its fields are meant. */
+type Nested = { readonly names: readonly string[]; readonly fields: readonly string[] }
+
+/** A column of another stream, or of its past, that holds such records. */
 type Copy = {
   readonly table: string
   readonly stream: string
   readonly isPast: boolean
-  readonly set: string
+  readonly column: string
   readonly where: string
 }
 
-/** What is nested under the name of the stream, such as `customer` in an assignment, has its rules. */
+const namesAnySql = (text: string, names: readonly string[]): string =>
+  `${text} ~* ${pg.escapeLiteral(patternOf(names))}`
+const holdsNestedSql = (text: string, { names, fields }: Nested): string =>
+  `${namesAnySql(text, names)} and ${namesAnySql(text, fields)}`
+
+/** What is nested under a name of the stream, such as `customer` in an assignment, has its rules. */
 async function copiesOf(
   client: Queryable,
   { name }: MirroredStream,
-  fields: readonly string[],
+  nested: Nested,
 ): Promise<readonly Copy[]> {
-  const { rows } = await client.query<{ table: string; column: string; isPast: boolean; isNamed: boolean }>(
-    `select relname as table, attname as column, relname ~ '_history$' as "isPast",
-       lower(regexp_replace(attname, '[^[:alnum:]]', '', 'g')) = any ($2) as "isNamed"
+  const { rows } = await client.query<{ table: string; column: string; isNamed: boolean }>(
+    `select relname as table, attname as column, lower(regexp_replace(attname, '[^[:alnum:]]', '', 'g')) = any ($2) as "isNamed"
      from pg_attribute
      join pg_class on pg_class.oid = attrelid join pg_namespace on pg_namespace.oid = relnamespace
      where nspname = 'mirror' and relkind in ('r', 'p') and not relispartition and atttypid = 'jsonb'::regtype
        and relname <> all ($1)
      order by relname, attnum`,
-    [
-      [name, `${name}_history`],
-      [foldField(name), `${foldField(name)}s`],
-    ],
+    [[name, `${name}_history`], nested.names],
   )
-  const pattern = pg.escapeLiteral(patternOf(fields))
-  const within = pg.escapeLiteral(patternOf([foldField(name), `${foldField(name)}s`]))
-  return rows.map(({ table, column, isPast, isNamed }) => {
+  return rows.map(({ table, column, isNamed }) => {
     const quoted = pg.escapeIdentifier(column)
+    const text = `${quoted}::text`
     return {
       table: qualified({ name: table }),
       stream: table.replace(/_history$/, ''),
-      set: `${quoted} = null${isPast ? '' : `, _hash = ${distrustedHash}, _xid = pg_current_xact_id()`}`,
-      where: `${isNamed ? '' : `${quoted}::text ~* ${within} and `}${quoted}::text ~* ${pattern}`,
-      isPast,
+      isPast: table.endsWith('_history'),
+      column: quoted,
+      where: isNamed ? namesAnySql(text, nested.fields) : holdsNestedSql(text, nested),
     }
   })
 }
 
-/** Empties them; their own streams bring them again, by the rules. */
-async function clearCopies(client: ClientBase, copies: readonly Copy[], reason: string): Promise<void> {
+/** Empties them; their own streams bring them again, by the rules. Their records in quarantine come again as well. */
+async function clearCopies(
+  client: ClientBase,
+  own: MirroredStream,
+  nested: Nested,
+  reason: string,
+): Promise<void> {
   const emptied = new Set<string>()
-  for (const { table, stream, set, where } of copies) {
-    await fenceRuns(client, [stream])
-    const { rowCount } = await client.query(`update ${table} set ${set} where ${where}`)
+  for (const { table, stream, isPast, column, where } of await copiesOf(client, own, nested)) {
+    const noted = isPast ? '' : `, _hash = ${distrustedHash}, _xid = pg_current_xact_id()`
+    const { rowCount } = await client.query(`update ${table} set ${column} = null${noted} where ${where}`)
     if (rowCount) emptied.add(stream)
   }
-  for (const stream of emptied) await readFromBeginning(client, { stream, runId: null }, reason)
+  const { rows } = await client.query<{ stream: string }>(
+    `delete from tidemark.quarantine where ${holdsNestedSql('record::text', nested)} returning stream`,
+  )
+  for (const stream of new Set([...emptied, ...rows.map((row) => row.stream)]))
+    await readWhole(client, stream, reason)
+}
+
+async function readWhole(client: ClientBase, name: string, reason: string): Promise<void> {
+  const related = relatedStreams.find((one) => one.name === name)
+  if (related) await readAgain(client, related)
+  else await readFromBeginning(client, { stream: name, runId: null }, reason)
 }
 
 /** How much of that there is. */
@@ -255,11 +279,14 @@ export async function countPrivate(
   client: Queryable,
   stream: MirroredStream,
   changes: readonly RuleChange[],
+  names: readonly string[],
 ): Promise<Cleared> {
+  if (changes.length === 0) return { rows: 0, history: 0, quarantine: 0, texts: 0 }
   const tableSchema = await readTableSchema(client, stream)
   const places = { tableSchema, fields: changes.map(({ field }) => field) }
   const counted = (table: string, where: string) => `(select count(*) from ${table} where ${where})::float8`
-  const copies = await copiesOf(client, stream, places.fields)
+  const nested = { names, fields: places.fields }
+  const copies = await copiesOf(client, stream, nested)
   const copied = (isPast: boolean) =>
     copies
       .filter((one) => one.isPast === isPast)
@@ -271,7 +298,7 @@ export async function countPrivate(
   const { rows } = await client.query<Cleared>(
     `select ${tableSchema ? counted(qualified(stream), holdsSql(places, ['_rescued'])) : '0::float8'}${copied(false)} as rows,
        ${tableSchema?.history ? counted(tableSchema.history.table, holdsSql(places, [])) : '0::float8'}${copied(true)} as history,
-       ${counted('tidemark.quarantine', 'stream = $1')} as quarantine,
+       ${counted('tidemark.quarantine', `stream = $1 or ${holdsNestedSql('record::text', nested)}`)} as quarantine,
        ${texts.join(' + ')} as texts`,
     [stream.name],
   )
@@ -281,17 +308,20 @@ export async function countPrivate(
 const typeOfRule = (rule: string | undefined): ColumnType | null =>
   rule === 'hash' || rule?.startsWith('first ') ? 'text' : rule === 'year' ? 'bigint' : null
 
+type Given = {
+  readonly wantedOf: WantedRules
+  /** As PrivateFields has them. */
+  readonly names: readonly string[]
+  readonly reason: string
+}
+
 /** Clears all of it, puts the rules in force, and has everything read again, in one transaction. No run writes before that. */
-export const applyRules = (
-  pool: Pool,
-  stream: MirroredStream,
-  { wantedOf, reason }: { readonly wantedOf: WantedRules; readonly reason: string },
-): Promise<Cleared> =>
+export const applyRules = (pool: Pool, stream: MirroredStream, given: Given): Promise<Cleared> =>
   withConnection(pool, (client) =>
     retryOnLockTimeout(client, qualified(stream), 'clear private fields of', () =>
       inTransaction(client, async () => {
         await limitLockWaits(client)
-        return await putInForce(client, stream, { wantedOf, reason })
+        return await putInForce(client, stream, given)
       }),
     ),
   )
@@ -299,25 +329,24 @@ export const applyRules = (
 async function putInForce(
   client: ClientBase,
   stream: MirroredStream,
-  { wantedOf, reason }: { readonly wantedOf: WantedRules; readonly reason: string },
+  { wantedOf, names, reason }: Given,
 ): Promise<Cleared> {
   const { name } = stream
-  await fenceRuns(client, [stream.kind === 'related' ? 'assignment' : name])
+  // Any stream may hold copies.
+  const { rows } = await client.query<{ stream: string }>('select distinct stream from tidemark.lease')
+  await fenceRuns(
+    client,
+    rows.map((row) => row.stream),
+  )
   await client.query('update tidemark.stream set columns_version = columns_version + 1 where name = $1', [
     name,
   ])
   const changes = await waitingChanges(client, name, wantedOf)
-  const cleared = await countPrivate(client, stream, changes)
+  const cleared = await countPrivate(client, stream, changes, names)
   await clear(client, stream, changes)
-  const copies = await copiesOf(
-    client,
-    stream,
-    changes.map(({ field }) => field),
-  )
-  await clearCopies(client, copies, reason)
+  await clearCopies(client, stream, { names, fields: changes.map(({ field }) => field) }, reason)
   await noteRules(client, name, wantedOf(name))
-  if (stream.kind === 'related') await readAgain(client, stream)
-  else await readFromBeginning(client, { stream: name, runId: null }, reason)
+  await readWhole(client, name, reason)
   await forgetProblem(client, noticeOf(name))
   return cleared
 }

@@ -227,6 +227,7 @@ export const positionOf = ({ session, positions, noteLine, onRetreat }: RunParts
 })
 
 const noTotals = (position: bigint): RunTotals => ({
+  changed: new Set(),
   inserted: 0,
   updated: 0,
   unchanged: 0,
@@ -257,6 +258,7 @@ function openRunWriters(
         totals[count] += written[count]
       totals.newlyQuarantined += newlyQuarantined
       if (position !== null && position > totals.position) totals.position = position
+      if (written.inserted + written.updated > 0) totals.changed.add(table)
       recorder.committed(table, outcome)
       options.onPage()
     },
@@ -294,6 +296,7 @@ async function finish(ending: Ending, end: RunEnd): Promise<void> {
       const { hasDoubts } = await endRun(pool, session.lease, ending.line, totals, ended)
       if (hasDoubts) await endDoubts(session.client, stream)
       if (!isIdle) await options.afterChange(stream.name)
+      await hint(pool, stream, totals)
     } finally {
       await seenKeys
         .drop()
@@ -304,6 +307,15 @@ async function finish(ending: Ending, end: RunEnd): Promise<void> {
       connection.release(failure)
     }
   })
+}
+
+/** Tells whoever listens. Once a run: Postgres commits transactions that tell something one after the other. It may fail: they look now and then anyway. */
+async function hint(pool: Pool, { name }: Stream, { changed, markedDeleted }: RunTotals): Promise<void> {
+  const names = new Set([...changed, ...(markedDeleted > 0 ? [name] : [])])
+  if (names.size === 0) return
+  await pool
+    .query(`select pg_notify('tidemark', name) from unnest($1::text[]) as name`, [[...names]])
+    .catch(() => {})
 }
 
 const hasChangedNothing = (totals: RunTotals, positionBefore: bigint): boolean =>

@@ -11,7 +11,7 @@
 // | written carefully: halved until what  | columns lack, or Postgres refuses its content   | quarantine, for what is     |
 // | is refused stands alone               |                                                 | refused                     |
 
-import pg, { type ClientBase } from 'pg'
+import type { ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Rejected, Row } from '../../streams/record.ts'
@@ -310,14 +310,6 @@ async function grow(
   return tableOf(tableSchema, settledColumns, table.localTimes)
 }
 
-/**
- * Tells whoever listens that rows changed. Not within the transaction, because Postgres commits transactions that tell something one after
- * the other. Nobody waits for it: who follows the changes looks now and then anyway.
- */
-function hint(client: ClientBase, { name }: Pick<MirroredStream, 'name'>): void {
-  client.query(`notify tidemark, ${pg.escapeLiteral(name)}`).catch(() => {})
-}
-
 type Ending = {
   readonly merged: Merged
   readonly rejected: readonly Rejected[]
@@ -350,7 +342,6 @@ async function end(
   if (columnsVersion !== null && columnsVersion !== advanced.columnsVersion)
     throw new TryAgain('table changed')
   await client.query('commit')
-  if (merged.inserted + merged.updated > 0) hint(client, stream)
   return { ...merged, quarantined, newlyQuarantined, position: advanced.position }
 }
 
