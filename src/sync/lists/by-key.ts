@@ -179,17 +179,20 @@ function judgeOrder({ first, fromEnd, pages, highest }: Shown): KeyOrderVerdict 
   if (highest === null) return { value: 'undecided', evidence: 'the list does not show its highest key' }
   if (highest < last && !above.includes(last))
     return ignored(`the highest key was said to be ${highest}, below ${last}`)
-  // Where answers hold single records, only all together tell anything. What stands in the way may also have vanished meanwhile.
+  // Answers of one record each tell something only when they are compared. A record may also have vanished between two of them.
   for (const { after, page } of [{ after: null, page: first }, ...pages]) {
     const skipped = [...compared].find((key) => isSkipped(key, { after, page }))
     if (skipped !== undefined)
       return {
         value: 'undecided',
-        evidence: `behind ${after ?? 'nothing'} the list served ${page.keys.at(-1)}, and ${skipped} elsewhere`,
+        evidence: `asked for ${after === null ? 'the lowest keys' : `keys above ${after}`} the list served ${page.keys.at(-1)}, although it has ${skipped}`,
       }
   }
   if (fromEnd[0] !== undefined && fromEnd[0] < highest)
-    return { value: 'undecided', evidence: `the highest key was ${highest}, and then ${fromEnd[0]}` }
+    return {
+      value: 'undecided',
+      evidence: `asked twice for the highest key the list served ${highest} and ${fromEnd[0]}`,
+    }
   // Too few keys prove no order.
   if (compared.size < 4) return { value: 'undecided', evidence: `only ${compared.size} records to compare` }
   return {
