@@ -30,6 +30,9 @@ const isSameRule = (one: Rule, other: Rule | undefined): boolean =>
 export const markOf = (maskKey: string): string =>
   createHmac('sha256', maskKey).update('tidemark mask key').digest('hex').slice(0, 16)
 
+const keyMarkOf = (rule: Rule, maskKey: string | null): string | null =>
+  rule.kind === 'hash' ? markOf(maskKey ?? '') : null
+
 /** A rule as it is noted where it is in force. */
 export type NotedRule = { readonly field: string; readonly rule: string; readonly keyMark: string | null }
 export type RuleChange = {
@@ -47,7 +50,7 @@ export const rulesToNote = (
 ): readonly NotedRule[] =>
   [...rulesOf(dictionary, stream)].map(([field, rule]) => ({
     ...{ field, rule: ruleText(rule) },
-    keyMark: rule.kind === 'hash' ? markOf(maskKey ?? '') : null,
+    keyMark: keyMarkOf(rule, maskKey),
   }))
 
 export function changesOf(noted: readonly NotedRule[], wanted: readonly NotedRule[]): readonly RuleChange[] {
@@ -107,6 +110,8 @@ export type PrivateFields = {
   readonly answers: PrivateAnswers
   /** What the dictionary says of a stream now, as it is noted. */
   wanted(stream: string): readonly NotedRule[]
+  /** Whether answers are as this rule says, also where records of its stream are nested. Of a stream that is not known here, nothing is. */
+  hides(stream: string, noted: NotedRule): boolean
   /** What a record of the stream is called where it is nested in others, folded: `customer` and `customers`. */
   namesOf(stream: string): readonly string[]
   /** From now on answers are as `wanted` says. Until then they are at least as they were: reading under the rules before may still go on. */
@@ -140,6 +145,12 @@ export function openPrivateFields(needs: Needs): PrivateFields {
     fingerprint,
     answers: (path) => look()(path),
     wanted: (stream) => wantedOf(streamsBeside(resources, stream), dictionary(), maskKey),
+    hides(stream, { field, rule, keyMark }) {
+      look()
+      if (resources.every((one) => one.stream !== stream)) return true
+      const mine = streamsBeside(resources, stream).flatMap((one) => held.get(one)?.get(field) ?? [])
+      return mine.some((one) => ruleText(one) === rule && keyMarkOf(one, maskKey) === keyMark)
+    },
     namesOf: (stream) =>
       resources
         .filter((one) => one.stream === stream)

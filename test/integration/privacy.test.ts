@@ -113,6 +113,16 @@ describe.skipIf(!hasPostgres)('private fields', () => {
     expect(await holds()).toBe(false)
     expect((await call(sync)).code).toBe(0)
     expect(await holds()).toBe(false)
+    // A program that does not know the rule would store such copies as they are.
+    upstream.source.change('assignment', 4, { Customer: { Name: 'A customer', Phone: secret } })
+    const { call: callWithout } = caller(environmentOf(upstream, { DICTIONARY: '', RELATED: 'false' }))
+    expect((await callWithout(sync, 'assignment')).logged).toContain(
+      'may hold copies of customer, and DICTIONARY or MASK_KEY lacks a rule for them that is in force here (phone: omit)',
+    )
+    expect(await holds()).toBe(false)
+    expect((await call(sync)).code).toBe(0)
+    expect(await holds()).toBe(false)
+    expect(await query('select from tidemark.notice')).toEqual([])
     const [row] = await query('select customer, place from mirror.assignment where assignment_id = 900')
     expect(row).toEqual({ customer: { Name: 'A customer' }, place: { customers: [{ Name: 'A customer' }] } })
   })

@@ -15,7 +15,7 @@ export async function expectBeforeRun(
   streams: readonly string[],
   wanted: {
     readonly sources: readonly WantedSource[] | null
-    readonly privateFields: Pick<PrivateFields, 'wanted' | 'takeUp'>
+    readonly privateFields: Pick<PrivateFields, 'wanted' | 'takeUp' | 'hides'>
   },
 ): Promise<void> {
   const { rows } = await client.query<Found>({
@@ -23,7 +23,6 @@ export async function expectBeforeRun(
     text: `select
         (select coalesce(jsonb_agg(known), '[]') from (${sourcesSql} for share) as known) as sources,
         (select coalesce(jsonb_agg(noted), '[]') from (${rulesSql}) as noted) as rules`,
-    values: [streams],
   })
   const { sources = [], rules = [] } = rows[0] ?? {}
   if (wanted.sources) expectSources(sources, wanted.sources)

@@ -31,6 +31,8 @@ import { readFromBeginning } from './positions.ts'
 /** What the dictionary says now. */
 type WantedRules = PrivateFields['wanted']
 
+type Rules = Pick<PrivateFields, 'wanted' | 'takeUp' | 'hides'>
+
 /** What the dictionary says of a stream is not in force here, so it must not be read. */
 class PrivateFieldsDiffer extends UsageError {}
 
@@ -38,17 +40,15 @@ const noticeOf = (stream: string): string => `private_fields:${stream}`
 
 export type RuleInForce = NotedRule & { readonly stream: string }
 
-/** Of the streams in $1. */
-export const rulesSql = `select stream, field, rule, key_mark as "keyMark" from tidemark.private_field where stream = any ($1) order by field`
+export const rulesSql = `select stream, field, rule, key_mark as "keyMark" from tidemark.private_field order by field`
 
-async function readNoted(client: Queryable, streams: readonly string[]): Promise<readonly RuleInForce[]> {
-  const { rows } = await client.query<RuleInForce>({
-    name: 'tidemark_private_fields',
-    text: rulesSql,
-    values: [streams],
-  })
+async function readNoted(client: Queryable): Promise<readonly RuleInForce[]> {
+  const { rows } = await client.query<RuleInForce>({ name: 'tidemark_private_fields', text: rulesSql })
   return rows
 }
+
+const ofStream = (noted: readonly RuleInForce[], stream: string) =>
+  noted.filter((one) => one.stream === stream)
 
 /** How the dictionary differs from what is in force. */
 export async function waitingChanges(
@@ -56,29 +56,35 @@ export async function waitingChanges(
   stream: string,
   wantedOf: WantedRules,
 ): Promise<readonly RuleChange[]> {
-  return changesOf(await readNoted(client, [stream]), wantedOf(stream))
+  return changesOf(ofStream(await readNoted(client), stream), wantedOf(stream))
 }
 
 /** Rejects unless the dictionary says of these streams what is in force. With nothing stored yet, that is what it says. */
 export async function expectRules(
   client: ClientBase,
   streams: readonly string[],
-  { wanted: wantedOf, takeUp }: Pick<PrivateFields, 'wanted' | 'takeUp'>,
+  { wanted: wantedOf, takeUp, hides }: Rules,
   inForce?: readonly RuleInForce[],
 ): Promise<void> {
-  const noted = inForce ?? (await readNoted(client, streams))
+  const noted = inForce ?? (await readNoted(client))
   for (const stream of streams) {
-    const [mine, wanted] = [noted.filter((one) => one.stream === stream), wantedOf(stream)]
+    const [mine, wanted] = [ofStream(noted, stream), wantedOf(stream)]
     const changes = changesOf(mine, wanted)
     if (changes.length > 0 && (mine.length > 0 || (await holdsAnything(client, stream)))) {
       const what = whyNotRead(stream, changes)
       await noteProblem(client, { key: noticeOf(stream), what }).catch(() => {})
       throw new PrivateFieldsDiffer(`${what} ${whatToDo(stream)}`)
     }
+    const other = noted.find((one) => !streams.includes(one.stream) && !hides(one.stream, one))
+    if (other) {
+      const what = `${stream} is not read: its records may hold copies of ${other.stream}, and DICTIONARY or MASK_KEY lacks a rule for them that is in force here (${other.field}: ${other.rule}).`
+      await noteProblem(client, { key: noticeOf(stream), what }).catch(() => {})
+      throw new PrivateFieldsDiffer(`${what} ${whatToDo(other.stream)}`)
+    }
     await expectUnneeded(client, stream, wanted)
     if (changes.length > 0) await noteRules(client, stream, wanted)
     takeUp(stream)
-    if (wanted.length > 0) await forgetProblem(client, noticeOf(stream))
+    if (noted.length + wanted.length > 0) await forgetProblem(client, noticeOf(stream))
   }
 }
 
