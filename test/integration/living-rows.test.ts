@@ -22,12 +22,17 @@ describe.skipIf(!hasPostgres)('living rows', () => {
 
   it('P18: are counted without those that are marked deleted, which stand beside them', async () => {
     await using simulator = await startSimulator({ assignments: 40 })
-    const worker = await startTestWorker(simulator, database, { STREAMS: 'assignment' })
+    const first = await startTestWorker(simulator, database, { STREAMS: 'assignment' })
     try {
       await expect.poll(counted, soon).toEqual([40, 0, 40])
-      // Otherwise the next run would bring them back.
-      await database.pool.query(`update tidemark.stream set paused_at = now(), paused_by = 'a test'`)
-      await database.pool.query('update mirror.assignment set _deleted_at = now() where assignment_id <= 3')
+    } finally {
+      await first.stop()
+    }
+    // A run would bring them back, also one that has begun.
+    await database.pool.query(`update tidemark.stream set paused_at = now(), paused_by = 'a test'`)
+    await database.pool.query('update mirror.assignment set _deleted_at = now() where assignment_id <= 3')
+    const worker = await startTestWorker(simulator, database, { STREAMS: 'assignment' })
+    try {
       await expect.poll(counted, soon).toEqual([40, 3, 37])
       const page = async () => await (await worker.get('/streams/assignment')).text()
       await expect.poll(page, soon).toMatch(/<dd>37 <small>and 3 deleted<\/small>/)
