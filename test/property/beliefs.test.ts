@@ -235,6 +235,19 @@ const foundEarlier: readonly LyingWorld[] = [
     initialChanges: 34,
     changeChance: 0.5,
   },
+  // Nearly all of a few records changed between two questions. That refuted the row version, and a counter of changes was taken for it.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ order: 'unstable', paging: 'ignored', hides: 'some', byKey: 'honoured', omits: true },
+      ...{ versions: 'number', deletes: 'hidden', leapChance: 0.1 },
+    },
+    lies: [],
+    seed: 1975874425,
+    pageSize: 4,
+    initialChanges: 15,
+    changeChance: 0.5,
+  },
   // In a small table that changed all the time, a number that grows with each answer was taken for the row version.
   {
     world: {

@@ -160,6 +160,28 @@ describe('the version field', () => {
     expect(await findVersionField(counting, stream)).toMatchObject({ kind: 'none' })
   })
 
+  // Nothing but the name tells it from a number that grows with each answer.
+  it('is the one with a fitting name where all records change between two answers', async () => {
+    let writes = 0
+    const records = numbers(4).map((id) => ({ Id: id, RowVersion: 100 * id, Text: ++writes }))
+    const { ask } = upstream(records, ({ RowVersion }) => BigInt(Number(RowVersion)))
+    const changing = async (since: bigint) => {
+      const answer = (await ask(since)).map((record) => ({ ...record }))
+      for (const record of records) Object.assign(record, { RowVersion: 100 * ++writes, Text: writes })
+      return answer
+    }
+    expect(await findVersionField(changing, stream)).toMatchObject({ kind: 'found', field: 'RowVersion' })
+  })
+
+  it('is no number with a fitting name that changes where nothing else does', async () => {
+    let shown = 0
+    const records = numbers(20).map((id) => ({ Id: id, Stamp: 100 + 3 * id }))
+    const { ask } = upstream(records, ({ Stamp }) => BigInt(Number(Stamp)))
+    const counting = async (since: bigint) =>
+      (await ask(since)).map((record) => ({ ...record, RowVersion: ++shown }))
+    expect(await findVersionField(counting, stream)).toMatchObject({ kind: 'found', field: 'Stamp' })
+  })
+
   it.each([
     ['a string of digits', (version: number) => String(9_007_199_254_740_993n + BigInt(version))],
     ['base64', base64],
