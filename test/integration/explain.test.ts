@@ -1,4 +1,4 @@
-// The story of one row, as the program tells it.
+// The story of one row, as the verb tells it.
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
@@ -6,17 +6,18 @@ import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
-import { runTidemark } from '../support/program.ts'
+
 import { streamOf } from '../support/streams.ts'
+import { callVerb } from '../support/verbs.ts'
 
 describe.skipIf(!hasPostgres)('explain', () => {
   const database = createTestDatabase({ forEach: true })
   it('tells what the mirror holds, the run that wrote it, and what the upstream says now', async () => {
     await using simulator = await startSimulator({ assignments: 10, firstRowVersion: 9_007_199_254_740_993n })
     const environment = environmentFor(simulator, database)
-    await runTidemark(['sync', 'assignment'], environment)
+    await callVerb(['sync', 'assignment'], environment)
     const explained = async (key: string) =>
-      JSON.parse((await runTidemark(['explain', 'assignment', key, '--json'], environment)).stdout)
+      JSON.parse((await callVerb(['explain', 'assignment', key, '--json'], environment)).stdout)
     const same = await explained('3')
     expect(same).toMatchObject({
       stream: 'assignment',
@@ -30,7 +31,7 @@ describe.skipIf(!hasPostgres)('explain', () => {
       explained('3'),
       explained('4'),
       explained('999'),
-      runTidemark(['explain', 'assignment', '3', '--values'], environment),
+      callVerb(['explain', 'assignment', '3', '--values'], environment),
     ])
     expect(changed.upstream).toMatchObject({ says: 'found', equal: false })
     expect(changed.upstream.different).toContain('subject')
@@ -40,16 +41,16 @@ describe.skipIf(!hasPostgres)('explain', () => {
     expect(text.stdout).toMatch(
       /^assignment 3: the upstream has version \d+, the mirror \d+; these differ: .*subject[\s\S]*first came {2}by run \d+ \(incremental\)\n\n {2}The next run brings what is newer\. If the row stays as it is: `tidemark reconcile assignment` corrects/,
     )
-    expect((await runTidemark(['explain', 'assignment', '4'], environment)).stdout).toContain(
+    expect((await callVerb(['explain', 'assignment', '4'], environment)).stdout).toContain(
       'not marked as deleted yet: the search for deletions does it, or `tidemark reconcile assignment` now.',
     )
     // The values are told to those who ask for them.
-    const short = (await runTidemark(['explain', 'assignment', '5'], environment)).stdout
+    const short = (await callVerb(['explain', 'assignment', '5'], environment)).stdout
     expect(short).toMatch(/^assignment 5: agrees with the upstream \(\d+ fields\)\n/)
     expect(short).toContain('\n  Not settled yet')
     expect(short).toMatch(/Times are UTC\. {2}--values shows all \d+ values\.\n$/)
     expect(short).not.toContain('row_version')
-    expect((await runTidemark(['explain', 'assignment', '999'], environment)).stdout).toMatch(
+    expect((await callVerb(['explain', 'assignment', '999'], environment)).stdout).toMatch(
       /^assignment 999: the upstream has no such record, and none was ever seen here\n\n {2}The mirror holds no such row\.\n$/,
     )
     // Beyond what a JavaScript number holds (P4).
@@ -64,9 +65,9 @@ describe.skipIf(!hasPostgres)('explain', () => {
     const environment = { ...environmentFor(simulator, database), HISTORY: 'assignment' }
     for (const Subject of ['the first', 'the second']) {
       simulator.source.change('assignment', 3, { Subject })
-      await runTidemark(['sync', 'assignment'], environment)
+      await callVerb(['sync', 'assignment'], environment)
     }
-    const { stdout } = await runTidemark(['explain', 'assignment', '3', '--values'], environment)
+    const { stdout } = await callVerb(['explain', 'assignment', '3', '--values'], environment)
     expect(stdout).toMatch(/last changed here {2,}by run.*subject: the first (?:→|->) the second/)
     const { rows } = await database.pool.query<{ name: string }>(
       `select attname as name from pg_attribute where attrelid = 'mirror.assignment'::regclass and attnum > 0
@@ -75,7 +76,7 @@ describe.skipIf(!hasPostgres)('explain', () => {
     const [, values = ''] = stdout.split('  values\n')
     const told = [...values.matchAll(/^ {4}(\w+)/gm)].map(([, name]) => name)
     expect(told).toEqual(rows.map(({ name }) => name))
-    const json = JSON.parse((await runTidemark(['explain', 'assignment', '3', '--json'], environment)).stdout)
+    const json = JSON.parse((await callVerb(['explain', 'assignment', '3', '--json'], environment)).stdout)
     expect(json.changes).toMatchObject([{ field_count: expect.any(Number) }])
   })
 
@@ -100,12 +101,11 @@ describe.skipIf(!hasPostgres)('explain', () => {
     stop()
     const environment = environmentFor(simulator, database)
     const runsOf = async (key: string) => {
-      const { stdout } = await runTidemark(['explain', 'assignment', key, '--json'], environment)
+      const { stdout } = await callVerb(['explain', 'assignment', key, '--json'], environment)
       return JSON.parse(stdout).mirror.runs.map((run: { kind: string }) => run.kind)
     }
     expect(await Promise.all(['5', '7'].map(runsOf))).toEqual([['incremental'], ['reconcile']])
-    const told = async (key: string) =>
-      (await runTidemark(['explain', 'assignment', key], environment)).stdout
+    const told = async (key: string) => (await callVerb(['explain', 'assignment', key], environment)).stdout
     const hint = 'What it was before is not kept. HISTORY=assignment keeps it from then on.'
     expect(await told('5')).toContain(hint)
     expect(await told('9')).not.toContain(hint)
@@ -123,7 +123,7 @@ describe.skipIf(!hasPostgres)('explain', () => {
     const environment = { ...environmentFor(simulator, database), RELATED: 'true' }
     const explained = async () =>
       JSON.parse(
-        (await runTidemark(['explain', 'assignment_product', `${product.id}`, '--json'], environment)).stdout,
+        (await callVerb(['explain', 'assignment_product', `${product.id}`, '--json'], environment)).stdout,
       )
     expect(await explained()).toMatchObject({
       mirror: { runs: [{ kind: 'related' }] },
@@ -144,13 +144,13 @@ describe.skipIf(!hasPostgres)('explain', () => {
     for (let part = 0; part < 8; part++) simulator.source.insert('attachment', { OwnerId: 3, FileData })
     const environment = { ...environmentFor(simulator, database), ...settings }
     const words = ['explain', 'attachment_data', `${file.id}`]
-    const { stdout, stderr } = await runTidemark([...words, '--json'], environment)
-    expect(stderr).toBe('')
+    const { stdout, logged } = await callVerb([...words, '--json'], environment)
+    expect(logged).toBe('')
     expect(JSON.parse(stdout)).toMatchObject({
       mirror: { deleted_at: null },
       upstream: { says: 'left out', assignment: '3', problem: expect.stringContaining('longer than 28 MB') },
     })
-    const text = (await runTidemark(words, environment)).stdout
+    const text = (await callVerb(words, environment)).stdout
     expect(text).toContain('not known whether the upstream still shows it with assignment 3')
   })
 
@@ -160,9 +160,9 @@ describe.skipIf(!hasPostgres)('explain', () => {
       ...environmentFor(simulator, database),
       FIELD_TIMEZONES: 'assignment_note.noteDate=America/New_York',
     }
-    await runTidemark(['sync', 'assignment_note'], environment)
+    await callVerb(['sync', 'assignment_note'], environment)
     const [key] = simulator.source.ids('assignment_note')
-    const { stdout } = await runTidemark(['explain', 'assignment_note', `${key}`, '--json'], environment)
+    const { stdout } = await callVerb(['explain', 'assignment_note', `${key}`, '--json'], environment)
     expect(JSON.parse(stdout).upstream).toMatchObject({ says: 'found', equal: true, different: [] })
   })
 })
