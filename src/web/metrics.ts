@@ -47,7 +47,11 @@ const requestSeconds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
 export function openMetrics(): Metrics {
   const registry = new Registry()
   // How late the event loop is, is measured when somebody asks. Doing so all the time would wake an idle program a hundred times a second.
-  collectDefaultMetrics({ register: registry, prefix: 'tidemark_', eventLoopMonitoringPrecision: longestTimerMs })
+  collectDefaultMetrics({
+    register: registry,
+    prefix: 'tidemark_',
+    eventLoopMonitoringPrecision: longestTimerMs,
+  })
   for (const statistic of ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'])
     registry.removeSingleMetric(`tidemark_nodejs_eventloop_lag_${statistic}_seconds`)
   return { registry, upstream: countRequests(registry), ...countRuns(registry) }
