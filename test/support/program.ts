@@ -10,7 +10,7 @@ import { buildProgram } from '../../scripts/build.ts'
 import type { Environment } from '../../src/config/load.ts'
 
 export const checkout = fileURLToPath(new URL('../..', import.meta.url))
-export const built = join(inject('scratch'), 'program')
+const built = join(inject('scratch'), 'program')
 if (!existsSync(built)) await build()
 
 /** Test files that begin at the same time may build it twice; one of them is used. */
