@@ -1,5 +1,6 @@
 // What the settings ask for: the services of the upstream with a source for each stream, which streams have tables, and how they are read.
 
+import { lookbackOf, pageSizeOf } from './config/dynamic-settings.ts'
 import type { Config, UpstreamConfig } from './config/load.ts'
 import { addressesOf } from './config/plaintext.ts'
 import type { Logger } from './log.ts'
@@ -39,7 +40,8 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: 'assignmen
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null {
   const { config, privateFields = privateFieldsIn(config), ...rest } = needs
-  const { requestsPerSecond, requestTimeoutMs, proxies, secretFiles } = config
+  const { requestTimeoutMs, proxies, secretFiles } = config
+  const requestsPerSecond = () => config.dynamic.now().requestsPerSecond
   const privateAnswers = privateFields.answers
   const apiKey = () => secretFiles.keyOf(service)
   const common = { ...rest, apiKey, requestsPerSecond, requestTimeoutMs, proxies, privateAnswers }
@@ -182,14 +184,18 @@ export function wantedRelated(
     })
 }
 
-export const howToRead = ({ name }: Stream, config: UpstreamConfig) => ({
-  pageSize: config.pageSize,
-  load: { readers: config.loadConnections },
-  lookbackFloorMs: config.lookbackMs,
-  lookupsPerMinute: config.lookupsPerMinute,
-  keyField: config.dictionary.now().get(name)?.key ?? null,
-  versionField: config.dictionary.now().get(name)?.version ?? null,
-})
+/** As the settings are when the run begins. */
+export function howToRead(stream: Stream, { dynamic, dictionary }: UpstreamConfig) {
+  const settings = dynamic.now()
+  const { key = null, version = null } = dictionary.now().get(stream.name) ?? {}
+  return {
+    pageSize: pageSizeOf(settings, stream),
+    load: { readers: settings.loadConnections },
+    lookbackFloorMs: lookbackOf(settings, stream),
+    lookupsPerMinute: settings.lookupsPerMinute,
+    ...{ keyField: key, versionField: version },
+  }
+}
 
 export const asChosen = (
   stream: Stream,

@@ -15,6 +15,7 @@ import {
 } from './configured.ts'
 import type { Logger } from './log.ts'
 import { type Descriptions, openDescriptions } from './openapi/descriptions.ts'
+import { readOverrides } from './store/book/overrides.ts'
 import { forgetProblem, noteProblem } from './store/book/problems.ts'
 import { isRelatedDue } from './store/book/related.ts'
 import { SourceDiffers } from './store/book/sources.ts'
@@ -63,6 +64,7 @@ import type { UpstreamObserver } from './upstream/http/transport.ts'
 import { openWaits } from './upstream/waits.ts'
 import { openCollector } from './util/memory.ts'
 import { openRoom } from './util/room.ts'
+import { sentence } from './util/text.ts'
 import { openPriorityGate } from './util/waiting.ts'
 
 export type Pool = Database['pool']
@@ -109,6 +111,8 @@ export type SyncContext = AsyncDisposable & {
   /** How the rows of a stream differ from these records now. */
   compareOnce(stream: Stream, page: Records): Promise<readonly Difference[]>
   readonly descriptions: Descriptions
+  /** Takes up what was changed while workers run. Null: nothing. */
+  takeUpOverrides(): Promise<ReturnType<Config['dynamic']['takeUp']>>
   /** Shows what the dictionary says by now; what is read by it is read so from now on. */
   takeUpDictionary(): Promise<void>
   readonly privacy: Privacy
@@ -152,6 +156,7 @@ export async function openContext(options: {
   // If the rest cannot be opened, the database is closed again: it would keep the program from ending.
   await using opened = new AsyncDisposableStack()
   const database = opened.adopt(await openMirrorDatabase(options), ({ close }) => close())
+  const takeUpOverrides = await openOverrides(options, database)
   const { observer, of: waitsFor } = openWaits(options.observer)
   let memory: Memory | null = null
   const upstreams = openUpstreams({ ...options, observer, freeChunks: () => memory?.freeChunks() })
@@ -178,7 +183,7 @@ export async function openContext(options: {
   const priorityGate = openPriorityGate({ longestMs: 1_000 })
   const relatedSource = openRelatedSource(upstreams.assignment, {
     streams: related,
-    requestsPerSecond: config.requestsPerSecond,
+    requestsPerSecond: () => config.dynamic.now().requestsPerSecond,
     yieldTo: priorityGate.yieldTo,
   })
   const room = openRoom()
@@ -189,7 +194,7 @@ export async function openContext(options: {
   })
   const everything = opened.move()
   return {
-    ...{ database, store, descriptions, takeUpDictionary },
+    ...{ database, store, descriptions, takeUpOverrides, takeUpDictionary },
     privacy: privacyIn(database, upstreams.privateFields, mirroredStreams(config, catalogue)),
     streams: configuredStreams(config, catalogue),
     catalogue,
@@ -214,6 +219,26 @@ export async function openContext(options: {
       readAndNote(database, { ...hooks, ...memory, store, source: relatedSource, streams: related }, log),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
+}
+
+async function openOverrides(
+  { config, log }: Parameters<typeof openContext>[0],
+  { pool }: Database,
+): Promise<SyncContext['takeUpOverrides']> {
+  const takeUp = async () => config.dynamic.takeUp(await readOverrides(pool))
+  tellOverrides(await takeUp(), log)
+  // How long histories are kept may be among them.
+  const { problem = null } = config.dictionary.look() ?? {}
+  if (problem !== null) log.warn(`What the dictionary said before holds: ${problem}`)
+  return takeUp
+}
+
+/** For the log. One that cannot be used was set by another version. */
+export function tellOverrides(taken: Awaited<ReturnType<SyncContext['takeUpOverrides']>>, log: Logger): void {
+  if (taken === null) return
+  const { used, problems } = taken
+  log.info({ settings: used }, 'Settings that were changed while workers run hold from the next run on.')
+  for (const problem of problems) log.warn(`A setting is not used as it was changed: ${sentence(problem)}`)
 }
 
 function privacyIn(

@@ -59,7 +59,7 @@ async function call(command: Command, words: readonly string[]): Promise<ExitCod
   const catalogue =
     readAddedStreams(environment).length === 0
       ? catalogueOf([])
-      : await (await import('./cli/learn-streams.ts')).learnStreams(environment, log)
+      : await (await import('./cli/peek.ts')).learnStreams(environment, log)
   const code = await command.run({
     positionals,
     values,

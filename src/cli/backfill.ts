@@ -87,7 +87,7 @@ async function begin(call: Call): Promise<ExitCode> {
   }
   if (isDryRun) {
     const span = await findSpan(pool, stream, { from, to })
-    const plan = await planBackfill(pool, stream, span, config.pageSize)
+    const plan = await planBackfill(context, stream, span)
     if (values.json) stdout.json(plan.json)
     else stdout.say(fitted(plan.text, stdout))
     return exitCodes.done

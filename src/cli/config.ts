@@ -1,46 +1,105 @@
-// `tidemark config`: every setting with its value and where it comes from, what is wrong, and what is ignored. Asks nobody.
+// `tidemark config`: every setting with its value and where it comes from, what is wrong, and what is ignored; and changing one while
+// workers run.
 
 import { ConfigError } from '../config/environment.ts'
 import { loadConfig } from '../config/load.ts'
 import { readSettings } from '../config/settings.ts'
 import { redact } from '../log.ts'
-import { remarkOn, type Setting, sourceInWords, unknownInWords } from '../streams/settings.ts'
-import { type Call, type Command, flag, json } from './command.ts'
+import {
+  layerInWords,
+  type Override,
+  remarkOn,
+  type Setting,
+  sourceInWords,
+  unknownInWords,
+} from '../streams/settings.ts'
+import { UsageError } from '../util/errors.ts'
+import { type Call, type Command, flag, json, option, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { fitted, fittedTable } from './output.ts'
 import { expectNoWords } from './parse.ts'
+import { peekAtOverrides } from './peek.ts'
+import { act } from './recorded.ts'
 
 export const config: Command = {
   name: 'config',
-  summary: 'show every setting, where it comes from, and names that are unknown',
-  usage: '[--set] [--json]',
+  summary: 'show every setting and where it comes from; change one while workers run, and undo that',
+  usage: '[--set] | set <NAME[ stream]=VALUE> [--reason TEXT] | unset <NAME [stream]> [--json]',
   options: {
     set: flag('only what is set'),
+    reason: option('TEXT', 'set, unset: why; `tidemark actions` shows it'),
     json,
   },
-  examples: ['tidemark config', 'tidemark config --set', 'tidemark config --json'],
+  examples: [
+    'tidemark config',
+    'tidemark config --set',
+    'tidemark config set PAGE_SIZE=500',
+    'tidemark config set SCHEDULE assignment=10s --reason "the month ends"',
+    'tidemark config unset SCHEDULE assignment',
+  ],
   run,
 }
 
-/** Exit 2 when the settings cannot be used. */
 async function run(call: Call): Promise<ExitCode> {
-  const { environment, values, stdout } = call
+  const [word, ...positionals] = call.positionals
+  const reason = textOf(call.values, 'reason')
+  if (word === 'set') {
+    const { name, value } = assignmentIn(positionals)
+    return await act(call, 'setSetting', name, { value, reason })
+  }
+  if (word === 'unset') return await act(call, 'unsetSetting', nameIn(positionals), { reason })
+  return await show(call)
+}
+
+function assignmentIn(words: readonly string[]): Override {
+  const text = words.join(' ')
+  const at = text.indexOf('=')
+  if (at < 1 || words.length > 2)
+    throw new UsageError(
+      '`tidemark config set` takes a name and a value, e.g. `tidemark config set PAGE_SIZE=500`, or `tidemark config set PAGE_SIZE assignment=500` for one stream.',
+    )
+  return { name: nameIn(text.slice(0, at).split(' ')), value: text.slice(at + 1) }
+}
+
+/** `SCHEDULE assignment` is `SCHEDULE_ASSIGNMENT`. */
+function nameIn([name, stream, ...more]: readonly string[]): string {
+  if (name === undefined || more.length > 0)
+    throw new UsageError(
+      '`tidemark config unset` takes the name of a setting, e.g. `tidemark config unset PAGE_SIZE`; `tidemark config --set` shows what is set.',
+    )
+  return stream === undefined ? name : `${name}_${stream.toUpperCase()}`
+}
+
+/** Exit 2 when the settings cannot be used. */
+async function show(call: Call): Promise<ExitCode> {
+  const { environment, values, stdout, log } = call
   expectNoWords('config', call)
   const problems = problemsOf(environment)
-  const { settings: all, unknown } = readSettings(environment)(call.catalogue)
-  const settings = values.set ? all.filter(({ source }) => source !== 'default') : all
+  // Without an address of Postgres nothing can be asked.
+  const { overrides, unknownBecause } = await peekAtOverrides(environment, log)
+  const { settings: all, unknown } = readSettings(environment)(call.catalogue, overrides)
+  const settings = values.set
+    ? all.filter(({ source, override }) => source !== 'default' || override !== null)
+    : all
   if (values.json)
-    stdout.json({ settings: settings.map(asJson), unknown: unknown.map(inSnakeCase), problems })
+    stdout.json({
+      settings: settings.map(asJson),
+      ...{ unknown: unknown.map(inSnakeCase), problems, overrides_unknown_because: unknownBecause },
+    })
   else {
     for (const [group, some] of Map.groupBy(settings, (one) => one.group)) {
       stdout.say(`${group}\n`)
-      stdout.say(`${fittedTable(['setting', 'from', 'value'], some.map(cells), stdout)}\n`)
+      stdout.say(`${fittedTable(['setting', 'from', 'value', 'instead of'], some.map(cells), stdout)}\n`)
     }
     const notes = [
-      ...settings.flatMap(({ name, ...one }) =>
-        one.lacks === null ? [] : `${name} ${remarkOn({ name, ...one })}`,
+      ...settings.flatMap((one) => (one.lacks === null ? [] : `${one.name} ${remarkOn(one)}`)),
+      ...settings.flatMap(({ override, source, problem }) =>
+        override !== null && source !== 'override' && problem !== null ? problem : [],
       ),
       ...unknown.map(unknownInWords),
+      ...(unknownBecause === null
+        ? []
+        : [`What was changed while workers run is not shown: ${unknownBecause}`]),
     ]
     for (const note of notes) stdout.say(fitted(`! ${note}`, stdout))
     if (problems.length > 0) stdout.say('The configuration cannot be used:')
@@ -59,14 +118,32 @@ function problemsOf(environment: Call['environment']): readonly string[] {
   }
 }
 
-const cells = (setting: Setting): readonly string[] => [setting.name, sourceInWords(setting), setting.value]
+const cells = (setting: Setting): readonly string[] => [
+  ...[setting.name, sourceInWords(setting), setting.value],
+  setting.beneath.map(layerInWords).join(', '),
+]
 
-const asJson = ({ name, value, source, file, isSecret, meaning, stream, problem, lacks }: Setting) => ({
+/** `default`: what holds when nothing is set; null where there is no such thing. */
+const asJson = ({
   name,
-  value: source === 'default' ? null : value,
-  ...(source === 'default' && { default: value }),
+  value,
   source,
   file,
+  isSecret,
+  meaning,
+  stream,
+  problem,
+  lacks,
+  ...more
+}: Setting) => ({
+  name,
+  value: source === 'default' ? null : value,
+  source,
+  file,
+  default: [...more.beneath, { value, source }].find((layer) => layer.source === 'default')?.value ?? null,
+  instead_of: more.beneath,
+  override: more.override && { value: more.override.value, by: more.override.by, at: more.override.at },
+  can_change_while_running: more.isDynamic,
   secret: isSecret,
   stream,
   problem,

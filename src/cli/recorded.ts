@@ -2,6 +2,8 @@
 
 import { hostname } from 'node:os'
 import type { Pool } from 'pg'
+import { problemIn } from '../config/dynamic-settings.ts'
+import { readSettings } from '../config/settings.ts'
 import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import type { ActionContext, ActionName } from '../operator/actions.ts'
@@ -10,6 +12,7 @@ import { noteEvent, performRecorded, recorded } from '../operator/record-action.
 import { makeDue } from '../store/book/due.ts'
 import { withConnection } from '../store/server/session.ts'
 import type { RunRequest } from '../streams/catalog.ts'
+import type { SettingRules } from '../streams/settings.ts'
 import { messageOf } from '../util/errors.ts'
 import { type Call, operator, osUser } from './command.ts'
 import type { ExitCode } from './exit.ts'
@@ -34,7 +37,8 @@ export async function act(
 ): Promise<ExitCode> {
   const { values, stdout, log } = call
   return await changeMirror(call, async (pool) => {
-    const context = { pool, streams: call.catalogue, log, requestRun: requestRunOf(pool) }
+    const known = { streams: call.catalogue, settings: settingRules(call) }
+    const context = { ...known, pool, log, requestRun: requestRunOf(pool) }
     const order = orderOf(target, fields)
     const { text, json } = await performRecorded(context, [name, mirrorActions[name]], order)
     if (values.json) stdout.json(json)
@@ -44,20 +48,26 @@ export async function act(
 
 /** The same for what needs the upstream. It is waited for to its end, and what came of it is handed back. */
 export async function actUpstream<Done extends Outcome>(
-  { log, signal }: Call,
+  call: Call,
   sync: SyncContext,
   [name, action]: readonly [ActionName, (context: ActionContext, order: Order) => Promise<Done>],
   target: string,
   fields: Readonly<Record<string, string | null>> = {},
 ): Promise<Done> {
+  const { log, signal } = call
   const context: ActionContext = {
-    ...{ pool: sync.database.pool, streams: sync.streams, sync, log, pageSize: 1 },
+    ...{ pool: sync.database.pool, streams: sync.streams, sync, settings: settingRules(call), log },
     requestRun: requestRunOf(sync.database.pool),
     tasks: { run: (_name, work) => work(signal), stop: async () => {} },
     ...{ sendTestAlert: null, endSessions: () => 0 },
   }
   return await performRecorded(context, [name, action], orderOf(target, fields))
 }
+
+const settingRules = ({ environment, catalogue }: Call): SettingRules => ({
+  problemOf: (override) => problemIn(environment, override),
+  shown: (overrides) => readSettings(environment)(catalogue, overrides),
+})
 
 /** The queue belongs to the workers: they see in Postgres within seconds what is wanted. */
 const requestRunOf =

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { loadMirrorConfig } from '../config/load.ts'
 import type { Pool } from '../context.ts'
 import { readSchemaMap, type ViewMap } from '../store/book/dictionary.ts'
+import { readOverrides } from '../store/book/overrides.ts'
 import { confirmedReferences, type Reference } from '../store/book/references.ts'
 import { type MirroredStream, pickStreams, relatedStreams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
@@ -81,7 +82,8 @@ async function run(call: Call): Promise<ExitCode> {
     if (views.length === 0) return stdout.say('Nothing is mirrored yet: `tidemark sync` reads the upstream.')
     if (isPrinted) return stdout.write(await printers[format](pool, { views, references }))
     if (folder === null) return
-    const facts = factsOf(call, { views, references, address: await readAddress(call, pool) })
+    const overrides = await readOverrides(pool)
+    const facts = factsOf(call, { views, references, overrides, address: await readAddress(call, pool) })
     const written = await writeFiles(folder, exporters[format](facts))
     stdout.say(`Wrote ${plural(written, 'file')} to ${folder}.`)
   })

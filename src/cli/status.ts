@@ -1,6 +1,7 @@
 // `tidemark status`: how fresh each stream is, what goes on, and what needs a person. Only reads.
 
 import type { Pool } from 'pg'
+import { lookbackOf } from '../config/dynamic-settings.ts'
 import { loadStatusConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { readProblems } from '../problems/find-problems.ts'
@@ -9,6 +10,7 @@ import { readAlertFile } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { careOf, stateOfStream } from '../problems/stream-state.ts'
 import { keptInWords, measured } from '../problems/targets.ts'
+import { readOverrides } from '../store/book/overrides.ts'
 import { readProgress } from '../store/book/progress.ts'
 import { livingRows, readOverview, type StreamOverview } from '../store/book/streams.ts'
 import { readKeptTargets } from '../store/book/targets.ts'
@@ -75,6 +77,8 @@ export function openGathering({
   const wanted = named ?? catalogue
   const names: readonly string[] = wanted.map(({ name }) => name)
   return async (pool) => {
+    config.dynamic.takeUp(await readOverrides(pool))
+    const settings = config.dynamic.now()
     const now = new Date()
     const thisMinute = Math.floor(now.getTime() / minuteMs) * minuteMs
     const span = { from: new Date(thisMinute - rateMinutes * minuteMs), to: new Date(thisMinute) }
@@ -105,16 +109,12 @@ export function openGathering({
         const load = readings.find(
           ({ stream: name, reading }) => name === one.stream && reading === 'first load',
         )
+        const lookbackMs = Math.max(one.lookbackMs ?? 0, lookbackOf(settings, { name: one.stream }))
         return {
           overview: one,
           state: stateOfStream(one, stream?.service ?? 'assignment', problems),
           settling: settlingOf(
-            {
-              ...one,
-              kind: stream?.kind ?? 'list',
-              lookbackMs: Math.max(one.lookbackMs ?? 0, config.lookbackMs),
-              nextReconcileAt: null,
-            },
+            { ...one, kind: stream?.kind ?? 'list', lookbackMs, nextReconcileAt: null },
             now,
           ),
           settledAt: settledThrough(stream?.kind, one),

@@ -13,29 +13,34 @@ import { readDictionary } from './dictionary.ts'
 import type { FromVariables } from './dictionary-rules.ts'
 import { type Environment, readVariable } from './environment.ts'
 import { mirrorVariables } from './mirror-variables.ts'
-import type { openReader } from './reader.ts'
+import { openReader, type Reader } from './reader.ts'
 import { upstreamVariables } from './upstream-variables.ts'
 import { FileError, stampOf } from './yaml-file.ts'
-
-type Reader = ReturnType<typeof openReader>
 
 export type DictionaryInUse = {
   readonly file: string | null
   now(): Dictionary
-  /** Reads the file again if it changed since it was last looked at; null: it did not. A problem: it has mistakes, and what held before holds. */
+  /** Reads the file again if it, or the environment, changed since it was last looked at; null: they did not. A problem: it has mistakes, and what held before holds. */
   look(): { readonly problem: string | null } | null
+  /** What the last look found. */
+  problem(): string | null
 }
 
-/** Complains of the mistakes of the file. */
-export function openDictionary(environment: Environment, reader: Reader): DictionaryInUse {
+/** Complains of the mistakes of the file. How long histories are kept may change in the environment, too. */
+export function openDictionary(environment: () => Environment, reader: Reader): DictionaryInUse {
   const { catalogue, values, complain } = reader
   const { dictionaryFile: file } = values({ DICTIONARY: mirrorVariables.DICTIONARY })
-  const variables = fromVariables(environment, reader)
-  const read = () => readDictionary(file, variables, catalogue)
-  let seen = stampOf(file)
+  const read = (from = openReader(environment())) =>
+    readDictionary(file, fromVariables(environment(), from), catalogue)
+  const stampNow = () => {
+    const { HISTORY, TRACKER_HISTORY } = environment()
+    return JSON.stringify([stampOf(file), HISTORY, TRACKER_HISTORY])
+  }
+  let seen = stampNow()
   let held: Dictionary = new Map()
+  let problem: string | null = null
   try {
-    held = read()
+    held = read(reader)
   } catch (error) {
     if (!(error instanceof FileError)) throw error
     for (const line of error.message.split('\n')) complain(line)
@@ -44,17 +49,19 @@ export function openDictionary(environment: Environment, reader: Reader): Dictio
     file,
     now: () => held,
     look() {
-      const stamp = stampOf(file)
+      const stamp = stampNow()
       if (stamp === seen) return null
       seen = stamp
       try {
         held = read()
-        return { problem: null }
+        problem = null
       } catch (error) {
         if (!(error instanceof FileError)) throw error
-        return { problem: error.message }
+        problem = error.message
       }
+      return { problem }
     },
+    problem: () => problem,
   }
 }
 

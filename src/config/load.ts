@@ -7,14 +7,14 @@ import type { AddedStream, Catalogue } from '../streams/catalog.ts'
 import { noProxies, type Proxies, proxyOf } from '../util/proxies.ts'
 import { type AlertFile, openAlertFile } from './alert-file.ts'
 import { type DictionaryInUse, openDictionary } from './dictionary-in-use.ts'
+import { type DynamicSettings, openDynamicSettings, withoutDynamic } from './dynamic-settings.ts'
 import { type Environment, readVariable } from './environment.ts'
 import { mirrorVariables } from './mirror-variables.ts'
-import { byName, wantsHttpProxy } from './parsers.ts'
+import { wantsHttpProxy } from './parsers.ts'
 import { addressesOf, refusePlaintext } from './plaintext.ts'
-import { openReader, type PerStream } from './reader.ts'
+import { openReader } from './reader.ts'
 import { openSecretFiles, type SecretFiles } from './secret-files.ts'
 import { readSettings, type SettingsOf } from './settings.ts'
-import { variableOf } from './stream-variables.ts'
 import { upstreamVariables } from './upstream-variables.ts'
 import type { Values, Variable } from './variable.ts'
 import { workerVariables } from './worker-variables.ts'
@@ -22,7 +22,9 @@ import { workerVariables } from './worker-variables.ts'
 export type { Environment } from './environment.ts'
 
 export type MirrorConfig = Values<typeof mirrorVariables>
-type UpstreamValues = Values<typeof upstreamVariables>
+const fixedUpstream = withoutDynamic(upstreamVariables)
+const fixedWorker = withoutDynamic(workerVariables)
+type UpstreamValues = Values<typeof fixedUpstream>
 type ProxySettings = Pick<UpstreamValues, 'httpsProxy' | 'httpProxy' | 'allProxy' | 'noProxy'>
 type Completed = 'trackingAuthUrl' | 'trackingSubjectId'
 
@@ -37,14 +39,14 @@ export type UpstreamConfig = Omit<
     readonly added: readonly AddedStream[]
     /** What the file and the variables of single streams and fields say. */
     readonly dictionary: DictionaryInUse
+    /** Settings that may change while a worker runs. */
+    readonly dynamic: DynamicSettings
     /** Secrets that may change while a worker runs. */
     readonly secretFiles: SecretFiles
   }
 export type Config = MirrorConfig &
   UpstreamConfig &
-  Values<typeof workerVariables> & {
-    /** See `scheduleOf`. */
-    readonly schedules: PerStream<'SCHEDULE'>
+  Values<typeof fixedWorker> & {
     /** What the file says that ALERTS names. */
     readonly alertFile: AlertFile
     /** What is set, for people. */
@@ -80,27 +82,17 @@ export function loadMirrorConfig(environment: Environment): MirrorConfig {
 /** What is needed besides to find which streams are late. */
 export function loadStatusConfig(
   environment: Environment,
-): MirrorConfig &
-  Pick<
-    Config,
-    | 'streams'
-    | 'trackingBaseUrl'
-    | 'lookbackMs'
-    | 'staleAfterMs'
-    | 'deletionsFrozenAfterMs'
-    | 'schedules'
-    | 'alertFile'
-  > {
-  const { added, catalogue, values, perStream, complain, finish } = openReader(environment)
-  const { STREAMS, TRACKING_BASE_URL, LOOKBACK } = upstreamVariables
-  const { STALE_AFTER, DELETIONS_FROZEN_AFTER, ALERTS } = workerVariables
+): MirrorConfig & Pick<Config, 'streams' | 'trackingBaseUrl' | 'dynamic' | 'alertFile'> {
+  const reader = openReader(environment)
+  const { catalogue, values, complain, finish } = reader
+  const { STREAMS, TRACKING_BASE_URL } = upstreamVariables
   // Who is told, and with which secrets, is the business of the workers.
   const around = { ...namesIn(catalogue), environment: null, proxies: noProxies, allowPlaintext: true }
   const config = {
     ...values(mirrorVariables),
-    ...values({ STREAMS, TRACKING_BASE_URL, LOOKBACK, STALE_AFTER, DELETIONS_FROZEN_AFTER }),
-    schedules: schedulesFrom(environment, perStream('SCHEDULE'), added),
-    alertFile: openAlertFile(values({ ALERTS }).alerts, around),
+    ...values({ STREAMS, TRACKING_BASE_URL }),
+    dynamic: openDynamicSettings(environment, reader),
+    alertFile: openAlertFile(values({ ALERTS: workerVariables.ALERTS }).alerts, around),
   }
   trustAuthorities(config, complain)
   refusePlaintext(config, complain)
@@ -116,7 +108,7 @@ export function loadDescriptionConfig(
   const { CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA } = upstreamVariables
   const config = {
     ...reader.values({ CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA }),
-    dictionary: openDictionary(environment, reader),
+    dictionary: openDictionary(() => environment, reader),
   }
   reader.finish()
   return config
@@ -161,8 +153,8 @@ export const namesUpstream = (environment: Environment): boolean =>
 
 export function loadConfig(environment: Environment): Config {
   const reader = openReader(environment)
-  const { added, catalogue, values, perStream, complain, finish } = reader
-  const { HISTORY, TRACKER_HISTORY, ...others } = upstreamVariables
+  const { added, catalogue, values, complain, finish } = reader
+  const { HISTORY, TRACKER_HISTORY, ...others } = fixedUpstream
   const { httpsProxy, httpProxy, allProxy, noProxy, ...upstream } = values(others)
   for (const { name, service } of catalogue)
     if (service === 'tracking' && upstream.streams?.includes(name) && !upstream.trackingBaseUrl)
@@ -172,7 +164,7 @@ export function loadConfig(environment: Environment): Config {
       complain(`STREAMS adds ${name}, and RELATED copies records of that name: give it another one`)
   if (upstream.attachmentData && !upstream.related.includes('attachment'))
     complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
-  const worker = values(workerVariables)
+  const worker = values(fixedWorker)
   if (worker.publicUrl && !worker.webhookSecret)
     complain('PUBLIC_URL is set to receive webhooks: set WEBHOOK_SECRET, too')
   if (worker.webhookRequireSignature && !worker.webhookSigningSecret && !worker.publicUrl)
@@ -184,6 +176,7 @@ export function loadConfig(environment: Environment): Config {
   const proxies = proxiesFrom(given, addressesOf({ ...upstream, ...worker, trackingAuthUrl }), complain)
   const mirror = values(mirrorVariables)
   const { allowPlaintext } = mirror
+  const dynamic = openDynamicSettings(environment, reader)
   const config: Config = Object.freeze({
     ...mirror,
     ...upstream,
@@ -192,8 +185,8 @@ export function loadConfig(environment: Environment): Config {
     trackingAuthUrl,
     trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
     ...worker,
-    schedules: schedulesFrom(environment, perStream('SCHEDULE'), added),
-    dictionary: openDictionary(environment, reader),
+    dynamic,
+    dictionary: openDictionary(dynamic.environment, reader),
     alertFile: openAlertFile(worker.alerts, { ...namesIn(catalogue), environment, proxies, allowPlaintext }),
     settings: readSettings(environment),
     secretFiles: openSecretFiles(environment),
@@ -232,18 +225,6 @@ export const signingSecretOf = ({
     : Buffer.from(hkdfSync('sha256', webhookSecret, '', 'tidemark webhook signatures', 24)).toString(
         'base64url',
       ))
-
-/** The usual schedule of a stream that the settings add follows from what is found out about it. */
-function schedulesFrom(
-  environment: Environment,
-  read: PerStream<'SCHEDULE'>,
-  added: readonly AddedStream[],
-): PerStream<'SCHEDULE'> {
-  const isChosen = (name: string) =>
-    readVariable(environment, variableOf('SCHEDULE', { name }), []) !== undefined
-  const unchosen = added.filter(({ name }) => !isChosen(name)).map(({ name }) => name)
-  return Object.freeze(byName(Object.entries(read).filter(([name]) => !unchosen.includes(name))))
-}
 
 /** From now on, by every connection of this program that names no authorities of its own. */
 function trustAuthorities({ extraCaFile }: MirrorConfig, complain: (problem: string) => void): void {

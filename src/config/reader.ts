@@ -22,6 +22,8 @@ export type PerStream<Family extends StreamVariable> = Readonly<
   Record<string, z.output<ReturnType<Schemas[Family]['schemaOf']>>>
 >
 
+export type Reader = ReturnType<typeof openReader>
+
 export function openReader(environment: Environment) {
   const problems: string[] = []
   const added = readAddedStreams(environment)

@@ -65,11 +65,3 @@ export function openSecretFiles(environment: Environment, now: () => number = Da
     },
   }
 }
-
-const lookEveryMs = 5_000
-
-/** Goes on by itself until the signal. */
-export function followSecretFiles(secretFiles: SecretFiles, log: Logger, signal: AbortSignal): void {
-  const timer = setInterval(() => secretFiles.look(log), lookEveryMs).unref()
-  signal.addEventListener('abort', () => clearInterval(timer))
-}

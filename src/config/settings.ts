@@ -2,7 +2,8 @@
 
 import { redact } from '../log.ts'
 import type { Catalogue } from '../streams/catalog.ts'
-import type { Setting, Settings, UnknownSetting } from '../streams/settings.ts'
+import type { Layer, Setting, Settings, StoredOverride, UnknownSetting } from '../streams/settings.ts'
+import { isDynamic, problemIn } from './dynamic-settings.ts'
 import { type Environment, type Origin, originsOf, readDotEnv, readVariable } from './environment.ts'
 import { everyMisspelt, isKnown, knownNames } from './misspelt.ts'
 import { readOne } from './reader.ts'
@@ -12,46 +13,86 @@ import { variableGroups } from './variables.ts'
 
 const groupOfStreams = 'For single streams'
 
-export type SettingsOf = (catalogue?: Catalogue) => Settings
+export type SettingsOf = (catalogue?: Catalogue, overrides?: readonly StoredOverride[]) => Settings
 
 /** The places are looked at once. Usual schedules are those of the streams that are given. */
 export function readSettings(environment: Environment, dotEnv: Environment = readDotEnv()): SettingsOf {
   const originOf = originsOf(environment, dotEnv)
-  return (catalogue = catalogueIn(environment)) => {
+  const given = { environment, dotEnv, originOf }
+  return (catalogue = catalogueIn(environment), overrides = []) => {
     const groups = [...variableGroups, [groupOfStreams, variablesOfStreams(catalogue)]] as const
     const settings = groups.flatMap(([group, table]) =>
       Object.entries(table).map(([name, variable]) => ({
-        ...settingOf(environment, name, variable, originOf),
+        ...settingOf(given, name, variable, overrides.find((one) => one.name === name) ?? null),
         group,
       })),
     )
-    return { settings, unknown: unknownIn(environment, dotEnv, originOf) }
+    const unknown = overrides.filter(({ name }) => !settings.some((one) => one.name === name))
+    return {
+      settings,
+      unknown: [
+        ...unknown.map(({ name }) => ({ name, source: 'override' as const, meant: null })),
+        ...unknownIn(given),
+      ],
+    }
   }
 }
 
+type Given = {
+  readonly environment: Environment
+  readonly dotEnv: Environment
+  readonly originOf: (name: string) => Origin | null
+}
+
 function settingOf(
-  environment: Environment,
+  given: Given,
   name: string,
   variable: Variable & { readonly stream?: string },
-  originOf: (name: string) => Origin | null,
+  override: StoredOverride | null,
 ): Omit<Setting, 'group'> {
+  const { environment } = given
   const problems: string[] = []
   readOne(environment, name, variable, problems)
+  const unusable = override && problemIn(environment, override)
+  if (unusable) problems.push(`${override.value.slice(0, 100)} (override) is not used: ${unusable}`)
+  const isUsed = override !== null && unusable === null
+  const under = layersOf(given, name, variable)
+  const overriding: Layer = { value: override?.value ?? '', source: 'override', file: null }
+  const layers = isUsed ? [overriding, ...under] : under
+  const [holds = fallbackOf(variable), ...beneath] = layers
+  const { needs, describe, stream = null } = variable
+  const isIgnored = needs !== undefined && holds.source !== 'default' && !isSet(environment, needs)
+  return {
+    ...{ ...holds, beneath, name, override, stream, meaning: describe },
+    isSecret: variable.secret === true,
+    isDynamic: isDynamic(name, stream),
+    problem: problems.length === 0 ? null : redact(problems.join('; ')),
+    lacks: isIgnored ? needs : null,
+  }
+}
+
+const fallbackOf = ({ fallback }: Variable): Layer => ({
+  ...{ value: fallback.replaceAll('`', ''), source: 'default', file: null },
+})
+
+/** The first holds. */
+function layersOf(
+  { environment, dotEnv, originOf }: Given,
+  name: string,
+  variable: Variable,
+): readonly Layer[] {
   // In lower case it wins, for proxies alone.
   const names = name.endsWith('_PROXY') ? [name.toLowerCase(), name] : [name]
   const own = names.find((one) => environment[one]?.trim()) ?? name
   const file = environment[own]?.trim() ? null : environment[`${name}_FILE`]?.trim() || null
-  const source = originOf(own) ?? (file === null ? 'default' : 'file')
-  const isSecret = variable.secret === true
-  const text = readVariable(environment, name, []) ?? ''
-  const { needs, describe } = variable
-  const isIgnored = needs !== undefined && source !== 'default' && !isSet(environment, needs)
-  return {
-    ...{ name, source, file, isSecret, meaning: describe, stream: variable.stream ?? null },
-    value: source === 'default' ? variable.fallback.replaceAll('`', '') : shown(name, text, isSecret),
-    problem: problems.length === 0 ? null : redact(problems.join('; ')),
-    lacks: isIgnored ? needs : null,
-  }
+  const source: Layer['source'] | null = originOf(own) ?? (file === null ? null : 'file')
+  const shownAs = (text: string) => shown(name, text, variable.secret === true)
+  const under = source === 'environment' ? dotEnv[own]?.trim() : undefined
+  const layers: Layer[] = []
+  if (source !== null)
+    layers.push({ source, file, value: shownAs(readVariable(environment, name, []) ?? '') })
+  if (under) layers.push({ source: '.env', file: null, value: shownAs(under) })
+  return layers.length > 0 && variable.fallback === 'required' ? layers : [...layers, fallbackOf(variable)]
 }
 
 const isSet = (environment: Environment, name: string): boolean =>
@@ -70,11 +111,7 @@ function shown(name: string, text: string, isSecret: boolean): string {
   return `${protocol}//${isNobody ? '' : `${dots}@`}${host}${pathname}`
 }
 
-function unknownIn(
-  environment: Environment,
-  dotEnv: Environment,
-  originOf: (name: string) => Origin | null,
-): readonly UnknownSetting[] {
+function unknownIn({ environment, dotEnv, originOf }: Given): readonly UnknownSetting[] {
   const misspelt = everyMisspelt(environment, dotEnv)
   const known = knownNames(environment)
   const names = [...misspelt.map(({ name }) => name), ...Object.keys(dotEnv)]

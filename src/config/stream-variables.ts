@@ -9,7 +9,8 @@ import {
   type Stream,
 } from '../streams/catalog.ts'
 import { type Environment, readVariable } from './environment.ts'
-import { addedIn, fieldList, keyChoice, optionalText, type Schedule, schedule } from './parsers.ts'
+import { addedIn, fieldList, keyChoice, optionalText, schedule } from './parsers.ts'
+import { upstreamVariables } from './upstream-variables.ts'
 import type { Variable } from './variable.ts'
 
 type Named = { readonly name: string } & Partial<Pick<Stream, 'defaultSchedule'>>
@@ -22,6 +23,7 @@ type Family<Schema extends z.ZodType> = Pick<Variable, 'describe' | 'fallback' |
   readonly example: string
 }
 
+const { PAGE_SIZE, LOOKBACK } = upstreamVariables
 const listStreams = (all: Catalogue) => all.filter(({ kind, isAdded }) => kind === 'list' || isAdded)
 const changesStreams = (all: Catalogue) => all.filter(({ kind, isAdded }) => kind === 'changes' || isAdded)
 const usualSchedule = ({ defaultSchedule = '1h' }: Named) => defaultSchedule
@@ -36,6 +38,22 @@ export const streamVariables = {
     fallbackOf: (stream) => `\`${usualSchedule(stream)}\``,
     example: 'SCHEDULE_ASSIGNMENT=30s',
   } satisfies Family<ReturnType<typeof schedule>>,
+  PAGE_SIZE: {
+    describe: 'how many records of a stream one request asks for',
+    fallback: '`PAGE_SIZE`',
+    form: PAGE_SIZE.form,
+    streams: (all) => all,
+    schemaOf: () => PAGE_SIZE.schema,
+    example: 'PAGE_SIZE_ASSIGNMENT=',
+  } satisfies Family<typeof PAGE_SIZE.schema>,
+  LOOKBACK: {
+    describe: 'how far back a stream is at least read again to find rows that became visible late',
+    fallback: '`LOOKBACK`',
+    form: LOOKBACK.form,
+    streams: changesStreams,
+    schemaOf: () => LOOKBACK.schema,
+    example: 'LOOKBACK_ASSIGNMENT=',
+  } satisfies Family<typeof LOOKBACK.schema>,
   KEY: {
     describe:
       'key of a list stream or of a group of related records: one field, or several together. A table with another key changes to this one at the next reading and keeps its rows',
@@ -91,9 +109,3 @@ export const readAddedStreams = (environment: Environment): readonly AddedStream
 
 /** With the streams that the settings add; what these are like is found out later. */
 export const catalogueIn = (environment: Environment): Catalogue => catalogueOf(readAddedStreams(environment))
-
-/** When a stream is read, by the settings, or as its kind usually is. */
-export const scheduleOf = (
-  { schedules }: { readonly schedules: Readonly<Record<string, Schedule>> },
-  stream: Pick<Stream, 'name' | 'defaultSchedule'>,
-): Schedule => schedules[stream.name] ?? schedule(stream.defaultSchedule).parse(undefined)

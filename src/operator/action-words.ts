@@ -20,6 +20,8 @@ export const actionWords: Readonly<Record<string, string>> = {
   muteAlerts: 'muted alerts of',
   unmuteAlerts: 'ended the silence of',
   acknowledgeProblem: 'acknowledged the problem',
+  setSetting: 'set',
+  unsetSetting: 'undid the change of',
   endSessions: 'ended',
   signIn: 'signed in as',
   signOut: 'signed out as',

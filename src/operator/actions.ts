@@ -28,7 +28,6 @@ export type { Order, Outcome } from './mirror-actions.ts'
 export type ActionContext = MirrorContext & {
   readonly sync: SyncContext
   readonly tasks: BackgroundTasks
-  readonly pageSize: number
   /** To one receiver, or to all; says in one line what was sent. Null: nobody is told of problems. */
   readonly sendTestAlert: ((receiver: string | null) => Promise<string>) | null
   /** Ends the sessions of the console, and returns how many there were. */
@@ -101,7 +100,7 @@ async function backfill(
 ): Promise<Ended<{ readonly id: string }>> {
   const { pool } = context
   const { stream, span } = await askedSpan(context.sync, target, fields)
-  if (fields['dry-run'] !== undefined) return await planBackfill(pool, stream, span, context.pageSize)
+  if (fields['dry-run'] !== undefined) return await planBackfill(context.sync, stream, span)
   const { id } = await requestBackfill(pool, { stream: stream.name, ...span, by })
   const isPaused = (await pausedStreams(pool)).has(stream.name)
   if (!isPaused) await requestIfPossible(context, { stream: stream.name, kind: 'backfill' })

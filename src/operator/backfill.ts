@@ -62,18 +62,22 @@ export async function findSpan(pool: Pool, stream: ChangesStream, wanted: Wanted
 
 /** The plan of a backfill that is named by text, as a form or a script sends it. */
 export async function planAskedBackfill(
-  context: Pick<SyncContext, 'database' | 'store' | 'streams'>,
+  context: Pick<SyncContext, 'database' | 'streams' | 'contextOf'>,
   name: string,
   values: Asked,
-  pageSize: number,
 ): Promise<{ readonly text: string; readonly from: string; readonly to: string }> {
   const { stream, span } = await askedSpan(context, name, values)
-  const { text, json } = await planBackfill(context.database.pool, stream, span, pageSize)
+  const { text, json } = await planBackfill(context, stream, span)
   return { text, from: json.from, to: json.to }
 }
 
 // What a backfill would take, from what the mirror holds and how fast earlier readings were. Asks the upstream nothing.
-export async function planBackfill(pool: Pool, stream: ChangesStream, { from, to }: Span, pageSize: number) {
+export async function planBackfill(
+  { database: { pool }, contextOf }: Pick<SyncContext, 'database' | 'contextOf'>,
+  stream: ChangesStream,
+  { from, to }: Span,
+) {
+  const { pageSize } = contextOf(stream)
   const rows = await countBetween(pool, stream, from, to)
   const { msPerRow, largestAnswer } = await estimateBackfill(pool, stream.name)
   // Where the upstream caps pages, a page holds no more than the largest answer so far.

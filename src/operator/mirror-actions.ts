@@ -14,6 +14,7 @@ import { countQuarantine, dropFromQuarantine } from '../store/book/quarantine.ts
 import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from '../store/book/streams.ts'
 import { pickStream, type RunRequest, type Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
+import type { SettingRules } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'
 import { backfillJson, backfillSentence } from './backfill.ts'
@@ -21,11 +22,13 @@ import { blockedJson, shareMissing } from './deletions.ts'
 import { asChangesStream, rowVersionIn } from './positions.ts'
 import { entryIn, expectEntry, selectionOf } from './quarantine.ts'
 import { moveBack, rewindTargetIn } from './rewind.ts'
+import { settingActions } from './settings.ts'
 import { silenceActions } from './silences.ts'
 
 export type MirrorContext = {
   readonly pool: Pool
   readonly streams: readonly Stream[]
+  readonly settings: SettingRules
   /** Asks a worker to read at once. It may fail: the next scheduled run does the same. */
   readonly requestRun: (request: RunRequest) => Promise<void>
   readonly log: Logger
@@ -167,6 +170,7 @@ async function dropQuarantine(
 
 export const mirrorActions = {
   ...silenceActions,
+  ...settingActions,
   pause,
   resume,
   acknowledge,

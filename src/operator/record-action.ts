@@ -3,7 +3,13 @@
 
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { type NotedAction, noteAction, noteResult, readStanding } from '../store/book/actions.ts'
+import {
+  type NotedAction,
+  noteAction,
+  noteResult,
+  readStanding,
+  type Standing,
+} from '../store/book/actions.ts'
 import { readBackfill } from '../store/book/backfills.ts'
 import { streamOfEntry } from '../store/book/quarantine.ts'
 import type { Stream } from '../streams/catalog.ts'
@@ -11,10 +17,15 @@ import { parseInt64 } from '../streams/record.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { type ActionName, NotNow } from './actions.ts'
 import type { MirrorContext, Order, Outcome } from './mirror-actions.ts'
+import { settingActions, standingOfSetting } from './settings.ts'
 
 type Ended = { readonly result: 'done' | 'begun' | 'failed'; readonly told: string }
 /** What a person does, without how things stood before. */
-export type Deed = Omit<NotedAction, 'before' | 'door'> & Pick<Order, 'door'>
+export type Deed = Omit<NotedAction, 'before' | 'door'> &
+  Pick<Order, 'door'> & {
+    /** How that stands which is changed; left out: the stream. */
+    readonly standing?: () => Promise<Standing | null>
+  }
 /** Something that changes nothing here, such as a sign-in or a download, and what came of it. */
 export type Event = Pick<Deed, 'who' | 'door' | 'address' | 'action' | 'target'> & {
   readonly stream?: string | null
@@ -41,7 +52,8 @@ export async function recorded<Result>(
   work: () => Promise<Result>,
   ended: (result: Result) => Ended,
 ): Promise<Result> {
-  const standing = async () => (deed.stream === null ? null : await readStanding(pool, deed.stream))
+  const { stream } = deed
+  const standing = deed.standing ?? (async () => (stream === null ? null : await readStanding(pool, stream)))
   const id = await noteAction(pool, { ...deed, before: await standing() })
   const end = async ({ result, told }: { readonly result: string; readonly told: string }) => {
     // The action is done. If its end cannot be recorded, the person must not be told that it failed.
@@ -79,6 +91,7 @@ export async function performRecorded<Context extends MirrorContext, Done extend
     stream: await streamOf(pool, streams, name, target),
     reason: fields.reason ?? null,
     confirmed: fields.rows ?? fields.records ?? null,
+    ...(name in settingActions && { standing: () => standingOfSetting(context, target) }),
   }
   return await recorded(
     { pool, log },

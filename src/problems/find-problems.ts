@@ -1,8 +1,8 @@
 // Finds what needs a person in what Postgres knows and the worker sees. A cause is shown instead of its effects.
 
+import { scheduleOf } from '../config/dynamic-settings.ts'
 import type { Config } from '../config/load.ts'
 import { isStale } from '../config/parsers.ts'
-import { scheduleOf } from '../config/stream-variables.ts'
 import { readDescriptionChanges, readUnusableDescriptions } from '../openapi/stored.ts'
 import { type Notice, readNotices } from '../store/book/problems.ts'
 import { readSymptoms, type StreamSymptoms } from '../store/book/symptoms.ts'
@@ -206,7 +206,7 @@ const tokenRefused = ([service, { since, error }]: readonly [string, LastFailure
 type Options = {
   readonly pool: Parameters<typeof readSymptoms>[0]
   readonly streams: readonly Stream[]
-  readonly config: Pick<Config, 'schedules' | 'staleAfterMs' | 'deletionsFrozenAfterMs' | 'alertFile'>
+  readonly config: Pick<Config, 'dynamic' | 'alertFile'>
   readonly view: WorkerView
   readonly now: Date
 }
@@ -222,6 +222,7 @@ export async function readProblems({
 }: Options): Promise<readonly Problem[]> {
   const names = streams.map(({ name }) => name)
   const { targets } = readAlertFile(config).settings
+  const settings = config.dynamic.now()
   return findProblems({
     symptoms: await readSymptoms(pool, names, eventsLastMs),
     descriptions: {
@@ -234,10 +235,11 @@ export async function readProblems({
       isStale(name, readThroughAt, at) {
         const stream = streams.find((one) => one.name === name)
         return (
-          stream !== undefined && isStale(scheduleOf(config, stream), config.staleAfterMs, readThroughAt, at)
+          stream !== undefined &&
+          isStale(scheduleOf(settings, stream), settings.staleAfterMs, readThroughAt, at)
         )
       },
-      frozenAfterMs: config.deletionsFrozenAfterMs,
+      frozenAfterMs: settings.deletionsFrozenAfterMs,
       targetOf: (name) => ({ kind: streams.find((stream) => stream.name === name)?.kind, targets }),
     },
     notices: await readNotices(pool),

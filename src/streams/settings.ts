@@ -1,12 +1,24 @@
 // Settings as people see them, in the terminal and on pages: facts, which others put into words. No secret is among them (P9).
 
-export type Setting = {
-  readonly name: string
-  /** As it was set, or what holds without it; of a secret only that it is set. */
+/** What somebody set while workers ran. */
+export type Override = { readonly name: string; readonly value: string }
+export type StoredOverride = Override & { readonly by: string; readonly at: Date }
+
+/** A value, as far as it may be shown: of a secret only that it is set. */
+export type Layer = {
   readonly value: string
-  readonly source: 'environment' | '.env' | 'demo' | 'file' | 'default'
+  readonly source: 'override' | 'environment' | '.env' | 'demo' | 'file' | 'default'
   /** The file that NAME_FILE names. */
   readonly file: string | null
+}
+/** With the value that holds. */
+export type Setting = Layer & {
+  readonly name: string
+  /** What would hold instead, the first if nothing else changes; the last is what holds when nothing is set. */
+  readonly beneath: readonly Layer[]
+  readonly override: StoredOverride | null
+  /** It can be changed while workers run. */
+  readonly isDynamic: boolean
   readonly isSecret: boolean
   readonly meaning: string
   /** The title of the part of the manual that it is in. */
@@ -20,7 +32,7 @@ export type Setting = {
 }
 export type UnknownSetting = {
   readonly name: string
-  readonly source: Setting['source']
+  readonly source: Layer['source']
   /** The setting that it is near to. */
   readonly meant: string | null
 }
@@ -30,7 +42,14 @@ export type Settings = {
   readonly unknown: readonly UnknownSetting[]
 }
 
-export const sourceInWords = ({ source, file }: Pick<Setting, 'source' | 'file'>): string =>
+/** What a program knows of its settings, and of how they may be changed. */
+export type SettingRules = {
+  /** What is wrong with an override, in one line; null: nothing. */
+  problemOf(override: Override): string | null
+  shown(overrides: readonly StoredOverride[]): Settings
+}
+
+export const sourceInWords = ({ source, file }: Pick<Layer, 'source' | 'file'>): string =>
   source === 'demo' ? 'the demo' : source === 'file' ? `file ${file}` : source
 
 /** What is to be said of it besides its value; null: nothing. */
@@ -39,6 +58,9 @@ export const remarkOn = ({ problem, lacks }: Setting): string | null =>
 
 export const unknownInWords = ({ name, source, meant }: UnknownSetting): string =>
   `${name} (${source}) is no setting of Tidemark${meant === null ? '' : `: did you mean ${meant}?`}`
+
+/** `1000 (default)` */
+export const layerInWords = (layer: Layer): string => `${layer.value} (${sourceInWords(layer)})`
 
 const forAll = [
   'STALE_AFTER',

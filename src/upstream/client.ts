@@ -43,7 +43,8 @@ export type UpstreamOptions = {
   readonly apiKey: () => string
   /** Header `clientId` of the assignment service; null for the tracking service, which has none. */
   readonly clientGuid: string | null
-  readonly requestsPerSecond: number | null
+  /** As it is when a request is sent: it may change. */
+  readonly requestsPerSecond: () => number | null
   readonly requestTimeoutMs: number
   readonly proxies?: Proxies
   readonly maxResponseBytes?: number

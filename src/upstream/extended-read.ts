@@ -18,7 +18,7 @@ export function openRelatedSource(
   upstream: Upstream,
   options: {
     readonly streams: readonly RelatedStream[]
-    readonly requestsPerSecond: number | null
+    readonly requestsPerSecond: () => number | null
     /** Waits for what goes first. */
     readonly yieldTo: (signal: AbortSignal) => Promise<void>
   },
@@ -26,7 +26,10 @@ export function openRelatedSource(
   const { streams, requestsPerSecond, yieldTo } = options
   const query = flagsFor(streams)
   const limit = openRateLimit({
-    requestsPerSecond: requestsPerSecond && requestsPerSecond * share,
+    requestsPerSecond() {
+      const all = requestsPerSecond()
+      return all && all * share
+    },
     clock: systemClock,
   })
   const notOffered = async () => {

@@ -31,6 +31,8 @@ const routes = [
   ['muteAlerts', '/alerts/mute', '/problems'],
   ['unmuteAlerts', '/alerts/unmute', '/problems'],
   ['acknowledgeProblem', '/alerts/acknowledge', '/problems'],
+  ['setSetting', '/settings/set', '/settings'],
+  ['unsetSetting', '/settings/unset', '/settings'],
   ['endSessions', '/sessions/end', '/sign-in?to=/actions&ended=all'],
 ] as const satisfies readonly (readonly [ActionName, string, string])[]
 

@@ -106,10 +106,10 @@ type Given = {
   /** Who is told of problems, and when. */
   readonly alerting: () => Alerting
   /** STALE_AFTER: a stream that is behind for longer is a problem. */
-  readonly staleAfterMs: number
+  readonly staleAfterMs: () => number
   readonly runbooksUrl: string | null
   /** LOOKBACK: the least that late commits are waited for. */
-  readonly lookbackMs: number
+  readonly lookbackMs: (stream: string) => number
   /** The names of the related records that are copied. */
   readonly related: readonly string[]
   readonly pool: Client
@@ -120,7 +120,7 @@ type Given = {
   readonly problems: () => Promise<readonly Problem[]>
   /** How many jobs the queue has in each state; null while it does not answer. */
   readonly queueCounts: () => Promise<Readonly<Record<string, number>> | null>
-  readonly settings: () => Settings
+  readonly settings: () => Promise<Settings>
   /** What a backfill would take, by the names of the verb's options. Rejects with a UsageError when it cannot be right. */
   readonly planBackfill: (
     stream: string,
@@ -188,7 +188,7 @@ async function readSnapshot(
     at,
     streams: overview.map((one) => {
       const { kind = 'list', service = 'assignment' } = known.get(one.stream) ?? {}
-      return standing({ ...one, kind, service }, next, lookbackMs, at)
+      return standing({ ...one, kind, service }, next, lookbackMs(one.stream), at)
     }),
     latestRuns,
     rates,

@@ -1,9 +1,9 @@
 // Which parts the work of a worker depends on, how long each may be silent, and who is told when one does not work. All of it is there
 // from the first moment, before anything is connected.
 
+import { scheduleOf } from '../config/dynamic-settings.ts'
 import type { Config } from '../config/load.ts'
 import { lastSlot, type Schedule } from '../config/parsers.ts'
-import { scheduleOf } from '../config/stream-variables.ts'
 import { streamsIn } from '../configured.ts'
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
@@ -89,7 +89,7 @@ export function openWorkerParts({ config, streams, jobs, pauses, pool, ...option
       const silencesMs = (now: Date) =>
         streams().flatMap((stream) => {
           if (stream.service !== name) return []
-          const silenceMs = longestSilenceOf(scheduleOf(config, stream), now)
+          const silenceMs = longestSilenceOf(scheduleOf(config.dynamic.now(), stream), now)
           // A stream that was resumed has that long for its first request.
           return pauses.readForMs(stream.name) > silenceMs ? [silenceMs] : []
         })

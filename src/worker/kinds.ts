@@ -1,8 +1,8 @@
 // The kinds of runs that the worker does by itself: how each is read, what its schedule is, and what makes it due beside that.
 
+import { lookbackOf, scheduleOf } from '../config/dynamic-settings.ts'
 import type { Config } from '../config/load.ts'
 import type { Schedule } from '../config/parsers.ts'
-import { scheduleOf } from '../config/stream-variables.ts'
 import type { ReadOptions, SyncContext } from '../context.ts'
 import { isProbeDue, type StreamDue } from '../store/book/due.ts'
 import {
@@ -41,10 +41,7 @@ const probeLookMs = 600_000
 const probeEveryMs = 20 * 3_600_000
 const shortestEveryMs = 1_000
 
-export function scheduledKinds(
-  context: SyncContext,
-  config: Pick<Config, 'schedules' | 'scheduleReconcile' | 'scheduleDeletions' | 'lookbackMs'>,
-) {
+export function scheduledKinds(context: SyncContext, { dynamic }: Pick<Config, 'dynamic'>) {
   const { pool } = context.database
   const contextOf = (stream: Stream) => context.contextOf(asChanges(stream))
   const isChanges = ({ kind }: Stream) => kind === 'changes'
@@ -52,13 +49,13 @@ export function scheduledKinds(
     incremental: {
       read: (stream, options) => context.read(stream, 'incremental', options),
       isOf: () => true,
-      schedule: (stream) => scheduleOf(config, stream),
+      schedule: (stream) => scheduleOf(dynamic.now(), stream),
     },
     lookback: {
       read: lookbackReader(context),
       isOf: isChanges,
-      schedule(_stream, known) {
-        const { lookbackMs: floorMs } = config
+      schedule(stream, known) {
+        const floorMs = lookbackOf(dynamic.now(), stream)
         const lookbackMs = currentLookback(known.lookbackMs, floorMs)
         return { everyMs: Math.max(shortestEveryMs, lookbackIntervalMs({ lookbackMs, floorMs }, known)) }
       },
@@ -68,7 +65,7 @@ export function scheduledKinds(
     deletions: {
       read: (stream, { signal }) => findDeletions({ ...contextOf(stream), signal }),
       isOf: isChanges,
-      schedule: () => config.scheduleDeletions,
+      schedule: () => dynamic.now().scheduleDeletions,
       // While the first load goes on, most of what the list shows is not here yet.
       isPossible: ({ isLoaded }) => isLoaded,
     },
@@ -82,7 +79,7 @@ export function scheduledKinds(
     reconcile: {
       read: (stream, { signal }) => reconcileStream({ ...contextOf(stream), signal, approved: 0 }),
       isOf: isChanges,
-      schedule: () => config.scheduleReconcile,
+      schedule: () => dynamic.now().scheduleReconcile,
     },
     backfill: {
       // Null when somebody else was faster.

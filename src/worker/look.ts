@@ -1,9 +1,8 @@
 // What Postgres says of the moment: which streams may be read, what their schedules are now, what was asked for, and what was missed: no
 // worker ran, the upstream was away, the worker that owed a run was killed, or the queue remembers another database (P8).
 
-import type { Config } from '../config/load.ts'
+import { type DynamicValues, lookbackOf, scheduleOf } from '../config/dynamic-settings.ts'
 import { lastSlot, type Schedule } from '../config/parsers.ts'
-import { scheduleOf } from '../config/stream-variables.ts'
 import type { Pool } from '../context.ts'
 import { readDueState, readRestingPolls, type StreamDue, streamsLackingReconcile } from '../store/book/due.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
@@ -14,12 +13,12 @@ import type { Look } from './queue/planner.ts'
 
 type Looking = {
   readonly pool: Pool
-  readonly config: Pick<Config, 'schedules' | 'scheduleReconcile' | 'lookbackMs'>
+  readonly settings: DynamicValues
   readonly streams: readonly Stream[]
   readonly kinds: ScheduledKinds
 }
 
-export async function lookAtDue({ pool, config, streams, kinds }: Looking): Promise<Look> {
+export async function lookAtDue({ pool, settings, streams, kinds }: Looking): Promise<Look> {
   const names = streams.map(({ name }) => name)
   const changes = streams.flatMap(({ name, kind }) => (kind === 'changes' ? [name] : []))
   const state = await readDueState(pool, names)
@@ -30,7 +29,7 @@ export async function lookAtDue({ pool, config, streams, kinds }: Looking): Prom
     if (kinds[one.kind]?.isPossible?.(stream) === false) return []
     return [{ ...one, doneMs: doneMs(one.kind, stream, state.nowMs) }]
   })
-  const reconciles = { ...config, pool, schedule: config.scheduleReconcile }
+  const reconciles = reconcilesBy(settings, pool)
   const now = new Date(state.nowMs)
   const missed = await missedReconciles(reconciles, changes, now)
   return {
@@ -50,7 +49,7 @@ export async function lookAtDue({ pool, config, streams, kinds }: Looking): Prom
             : { ...one, askedAt, cause: 'operator' as const },
         ),
     ],
-    overdue: await overduePolls({ pool, config }, read, state.streams, now),
+    overdue: await overduePolls({ pool, settings }, read, state.streams, now),
     loading: new Set(state.streams.flatMap(({ name, isLoaded }) => (isLoaded ? [] : [name]))),
   }
 }
@@ -63,8 +62,13 @@ const doneMs = (kind: Wanted['kind'], { readThroughMs }: StreamDue, nowMs: numbe
 type Reconciles = {
   readonly pool: Pool
   readonly schedule: Schedule
-  readonly lookbackMs: number
+  readonly lookbackMs: (stream: string) => number
 }
+
+export const reconcilesBy = (settings: DynamicValues, pool: Pool): Reconciles => ({
+  ...{ pool, schedule: settings.scheduleReconcile },
+  lookbackMs: (name) => lookbackOf(settings, { name }),
+})
 
 /** A missed reconcile is left alone for so long: a worker that owes it tries it again sooner, and a slot that just came is under way. */
 export const restMs = 15 * 60_000
@@ -98,13 +102,13 @@ const triedMs = 5 * 60_000
  * restore, and the next reading of an hourly list an hour away.
  */
 export async function overduePolls(
-  { pool, config }: { readonly pool: Pool; readonly config: Pick<Config, 'schedules'> },
+  { pool, settings }: { readonly pool: Pool; readonly settings: Pick<DynamicValues, 'ofStreams'> },
   streams: readonly Stream[],
   known: readonly Pick<StreamDue, 'name' | 'readThroughMs'>[],
   now: Date,
 ): Promise<readonly string[]> {
   const overdue = streams.filter((stream) => {
-    const slot = lastSlot(scheduleOf(config, stream), new Date(now.getTime() - slackMs))
+    const slot = lastSlot(scheduleOf(settings, stream), new Date(now.getTime() - slackMs))
     const readMs = known.find(({ name }) => name === stream.name)?.readThroughMs ?? null
     return readMs === null || readMs < slot.getTime()
   })

@@ -1,8 +1,8 @@
 // The worker, put together: HTTP first, so that it can be asked how it is doing while it still waits for Postgres or Redis. What
 // begins once they answer is in start.ts.
 
+import { lookbackOf } from '../config/dynamic-settings.ts'
 import { type Config, signingSecretOf } from '../config/load.ts'
-import { followSecretFiles } from '../config/secret-files.ts'
 import { proxyNotice, streamsIn } from '../configured.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
@@ -15,10 +15,12 @@ import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import type { Part, Parts } from '../problems/parts.ts'
 import { alertingOf } from '../problems/receivers.ts'
 import { readBeliefs } from '../store/book/dictionary.ts'
+import { readOverrides } from '../store/book/overrides.ts'
 import { readProgress } from '../store/book/progress.ts'
 import { pausedStreams, readOverview } from '../store/book/streams.ts'
 import { openReadingPool, openReadings, type Readings } from '../store/server/reading-pool.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
+import type { SettingRules } from '../streams/settings.ts'
 import { withTimeout } from '../util/waiting.ts'
 import { actionRoutes, type Perform } from '../web/actions.ts'
 import { readAssets } from '../web/assets.ts'
@@ -36,6 +38,7 @@ import { byKnownNames, isLoopback, type OwnNames, type Routes, startHttpServer }
 import { readOnlyViewer } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
+import { lookRegularly } from './changed-settings.ts'
 import { alertPeople, openPauses, openReceivers, openWorkerParts, testAlertOf } from './health.ts'
 import type { Jobs } from './queue/jobs.ts'
 import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
@@ -68,7 +71,8 @@ export async function serve(options: {
   const stopping = new AbortController()
   const metrics = openMetrics()
   const pauses = openPauses()
-  followSecretFiles(config.secretFiles, log, stopping.signal)
+  const looks = lookRegularly({ log, signal: stopping.signal })
+  looks.add('secrets in files', () => config.secretFiles.look(log))
   const ownParts: Parts = openWorkerParts({
     ...{ config, streams: () => state.streams(), jobs: () => state.live?.jobs ?? null, pauses, log },
     pool: () => state.context?.database.pool ?? null,
@@ -103,7 +107,7 @@ export async function serve(options: {
   alertPeople({ ...{ config, parts, receivers, now, signal, log }, mirror: () => state.mirror })
   const onContext = (context: SyncContext) => showMirror(state, context)
   const begun = start({
-    ...{ config, log, metrics, parts, pauses, signal, onMirror, onContext, onHopeless },
+    ...{ config, log, metrics, parts, pauses, looks, signal, onMirror, onContext, onHopeless },
   }).then((live) => {
     state.live = live
     return live
@@ -302,6 +306,7 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
 
 const withoutQueue: readonly ActionName[] = [
   ...(['endSessions', 'testAlert', 'muteAlerts', 'unmuteAlerts', 'acknowledgeProblem'] as const),
+  ...(['setSetting', 'unsetSetting'] as const),
 ]
 
 const performOf =
@@ -315,14 +320,17 @@ const performOf =
     }
     if (context === null || (live === null && !isWithoutQueue))
       throw new NotNow('The worker is starting: it waits for its database or its queue.')
-    const { pageSize } = config
     const sendTestAlert = testAlertOf(config, state.receivers)
     const requestRun = requestRunOf(state)
-    const { database, streams } = context
+    const { database, streams, catalogue } = context
+    const settings: SettingRules = {
+      problemOf: config.dynamic.problemOf,
+      shown: (overrides) => config.settings(catalogue, overrides),
+    }
     return await performRecorded(
       {
-        ...{ pool: database.pool, streams, requestRun, log },
-        ...{ sync: context, tasks, pageSize, sendTestAlert, endSessions },
+        ...{ pool: database.pool, streams, settings, requestRun, log },
+        ...{ sync: context, tasks, sendTestAlert, endSessions },
       },
       [name, actions[name]],
       order,
@@ -371,14 +379,14 @@ function statusQueriesOf(
     problems: async () => (await state.mirror?.problems(reading)) ?? [],
     // The mirror can be shown without the queue.
     nextRuns: async () => (await askQueue(async (jobs) => jobs.nextRuns(new Date()))) ?? [],
-    planBackfill: (stream, options) => planAskedBackfill(looking, stream, options, state.config.pageSize),
+    planBackfill: (stream, options) => planAskedBackfill(looking, stream, options),
     planRewind: (stream, options) => planAskedRewind(looking, stream, options),
     queueCounts: () => askQueue((jobs) => jobs.counts()),
     related: context.related.map(({ name }) => name),
-    settings: () => state.config.settings(context.catalogue),
+    settings: async () => state.config.settings(context.catalogue, await readOverrides(reading)),
     catalogue: context.catalogue,
-    lookbackMs: state.config.lookbackMs,
-    staleAfterMs: state.config.staleAfterMs,
+    lookbackMs: (name) => lookbackOf(state.config.dynamic.now(), { name }),
+    staleAfterMs: () => state.config.dynamic.now().staleAfterMs,
     runbooksUrl: state.config.runbooksUrl,
     alerting: () => alertingOf(state.config),
   })

@@ -24,12 +24,12 @@ import { giveMemoryBack } from '../util/memory.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, waitUntilAvailable } from './availability.ts'
-import { keepDictionary } from './dictionary.ts'
+import { keepDictionary, keepOverrides, type Looks } from './changed-settings.ts'
 import { failureScopeOf } from './failure-scope.ts'
 import type { Pauses } from './health.ts'
 import { keepIndexes } from './indexes.ts'
 import { isRunDue, type ScheduledKinds, scheduledKinds, schedulesOf, whatFollows } from './kinds.ts'
-import { isTaken, lookAtDue } from './look.ts'
+import { isTaken, lookAtDue, reconcilesBy } from './look.ts'
 import { runUnlessPaused } from './pausing.ts'
 import { type OpenDriver, openDriver, sessionsOfQueue } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
@@ -58,6 +58,7 @@ type Beginning = {
   readonly metrics: Metrics
   readonly parts: Parts
   readonly pauses: Pauses
+  readonly looks: Looks
   readonly signal: AbortSignal
   readonly onMirror: (mirror: Mirror) => void
   /** The mirror can be looked at, also while the queue is away. */
@@ -107,7 +108,8 @@ export async function start(beginning: Beginning): Promise<Live> {
   })
   noted.waits = jobs.breaker.waits
   keepDescriptions(beginning, context)
-  keepDictionary(beginning, context)
+  keepOverrides(beginning.looks, context, { log, planNow: jobs.planNow })
+  keepDictionary(beginning.looks, beginning, context)
   subscribe(beginning, context)
   void keepIndexes(beginning, context)
   const mirror = mirrorOf(beginning, context.database.pool, context.streams)
@@ -176,7 +178,6 @@ async function startRuns(
   const { pool } = context.database
   const streams = new Map(context.streams.map((stream) => [stream.name, stream]))
   const isPaused = async (stream: string) => (await pausedStreams(pool)).has(stream)
-  const reconciles = { ...config, pool, schedule: config.scheduleReconcile }
   const isOurs = ({ stream: name, kind }: QueuedRun): boolean => {
     const stream = streams.get(name)
     return stream !== undefined && ownValue(kinds, kind)?.isOf(stream) === true
@@ -188,7 +189,12 @@ async function startRuns(
     const stream = streams.get(request.stream)
     const kind = ownValue(kinds, request.kind)
     // The request is from before the stream or the kind of run was switched off.
-    if (!stream || !kind?.isOf(stream) || (await isTaken(reconciles, request, new Date()))) return null
+    if (
+      !stream ||
+      !kind?.isOf(stream) ||
+      (await isTaken(reconcilesBy(config.dynamic.now(), pool), request, new Date()))
+    )
+      return null
     const line = { stream: request.stream, kind: request.kind, since: new Date() }
     running.add(line)
     const reading = runUnlessPaused(request, hooks, isPaused, (ended) => kind.read(stream, ended))
@@ -197,8 +203,8 @@ async function startRuns(
   }
   return await startJobs({
     queue,
-    schedules: schedulesOf(kinds, context.streams),
-    look: () => lookAtDue({ pool, config, streams: context.streams, kinds }),
+    schedules: () => schedulesOf(kinds, context.streams),
+    look: () => lookAtDue({ pool, settings: config.dynamic.now(), streams: context.streams, kinds }),
     isDue: (place) => isRunDue(kinds, place),
     onReleased: (asked) => noteReleased(pool, asked),
     async run(request, hooks) {

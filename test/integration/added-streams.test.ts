@@ -7,8 +7,8 @@ import { api } from '../../src/cli/api.ts'
 import { contract } from '../../src/cli/contract.ts'
 import { probe } from '../../src/cli/probe.ts'
 import { sync } from '../../src/cli/sync.ts'
+import { scheduleOf } from '../../src/config/dynamic-settings.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { scheduleOf } from '../../src/config/stream-variables.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
@@ -99,7 +99,7 @@ describe.skipIf(!hasPostgres)('a list that the settings add', () => {
     await using context = await openTestContext(database, simulator, settings)
     expect(context.streams.map(({ kind }) => kind)).toEqual(['changes', 'changes', 'list'])
     const config = loadConfig(environmentFor(simulator, database, settings))
-    expect(context.streams.slice(1).map((stream) => scheduleOf(config, stream))).toEqual([
+    expect(context.streams.slice(1).map((stream) => scheduleOf(config.dynamic.now(), stream))).toEqual([
       { everyMs: 30_000 },
       { everyMs: 3_600_000 },
     ])

@@ -38,7 +38,7 @@ describe.skipIf(!hasPostgres)('analysts', () => {
   const readFacts = async () => {
     const views = await readSchemaMap(database.pool, streams)
     const references = await confirmedReferences(database.pool, views)
-    return factsOf(told, { views, references, address: new URL(database.url) })
+    return factsOf(told, { views, references, overrides: [], address: new URL(database.url) })
   }
   const dbtFiles = async () => asDbt(await readFacts())
 

@@ -120,7 +120,7 @@ describe('the budget', () => {
       arrivals.push(performance.now())
       response.writeHead(arrivals.length % 3 === 0 ? 500 : 200, json).end('[]')
     })
-    const client = openServerClient(server, { requestsPerSecond: 50 })
+    const client = openServerClient(server, { requestsPerSecond: () => 50 })
     await Promise.all(Array.from({ length: 10 }, () => list(client)))
     expect(arrivals.length).toBeGreaterThan(12)
     const seconds = ((arrivals.at(-1) ?? 0) - (arrivals[0] ?? 0)) / 1000

@@ -187,7 +187,7 @@ describe('what else may be answered', () => {
         await using server = await startServer((_, response) => response.writeHead(200, json).end(body))
         const source = openRelatedSource(openServerClient(server), {
           streams: relatedStreams,
-          requestsPerSecond: null,
+          requestsPerSecond: () => null,
           yieldTo: async () => {},
         })
         return await source.lookup?.('7', noSignal)

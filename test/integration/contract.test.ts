@@ -16,6 +16,7 @@ import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
+import { dynamicIn } from '../support/settings.ts'
 import { callCommand } from '../support/verbs.ts'
 
 const recorded = new URL('../fixtures/recorded/openapi-v1.json', import.meta.url).pathname
@@ -229,7 +230,7 @@ describe.skipIf(!hasPostgres)('the contract', () => {
     const problemsOf = async (kinds = /^contract_/) => {
       const found = await readProblems({
         ...{ pool: database.pool, streams, now: new Date() },
-        config: { schedules: {}, staleAfterMs: 1e9, deletionsFrozenAfterMs: 1e9, alertFile: noAlertFile },
+        config: { dynamic: dynamicIn({ STALE_AFTER: '20d' }), alertFile: noAlertFile },
         view: { parts: [] },
       })
       return found.filter(({ kind }) => kinds.test(kind))

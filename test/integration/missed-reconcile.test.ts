@@ -20,7 +20,7 @@ const hourMs = 3_600_000
 // Its last slot is past, and its next one does not come during a test.
 const everyYear = '0 3 1 2 *'
 const schedule = { everyMs: 2 * hourMs }
-const lookbackMs = hourMs / 2
+const lookbackMs = () => hourMs / 2
 
 describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
   describe('by the ledger', () => {
@@ -111,7 +111,11 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
       const minutes = (ago: number) => ago / 60
       await database.pool.query(`update tidemark.stream set lookback_ms = 60000 where name = 'assignment'`)
       const askedSoon = () =>
-        missedReconciles({ pool: database.pool, schedule, lookbackMs: 60_000 }, ['assignment'], new Date())
+        missedReconciles(
+          { pool: database.pool, schedule, lookbackMs: () => 60_000 },
+          ['assignment'],
+          new Date(),
+        )
       await set('first_read_through_at', minutes(1.1))
       await set('last_reconcile_at', minutes(1))
       await attempt('done', 1)

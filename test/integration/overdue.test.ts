@@ -6,6 +6,7 @@ import { readDueState } from '../../src/store/book/due.ts'
 import { overduePolls } from '../../src/worker/look.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { hasBackend, redisUrlOf } from '../support/queues.ts'
+import { dynamicIn } from '../support/settings.ts'
 import { streamOf } from '../support/streams.ts'
 import { startTestWorker } from '../support/worker.ts'
 
@@ -39,13 +40,13 @@ describe.skipIf(!hasBackend('redis'))('a database that was made anew, with the R
 
 describe.skipIf(!hasPostgres)('what is overdue', () => {
   const database = createTestDatabase({ forEach: true })
-  const schedules = { assignment: { everyMs: 30_000 }, tracker_object: { cron: '0 3 * * *' } }
+  const settings = dynamicIn({ SCHEDULE_TRACKER_OBJECT: '0 3 * * *' }).now()
   const now = new Date()
   async function asked(): Promise<readonly string[]> {
     const streams = [streamOf('assignment'), streamOf('tracker_object')]
     const names = streams.map(({ name }) => name)
     const { streams: known } = await readDueState(database.pool, names)
-    const overdue = await overduePolls({ pool: database.pool, config: { schedules } }, streams, known, now)
+    const overdue = await overduePolls({ pool: database.pool, settings }, streams, known, now)
     return overdue.toSorted()
   }
   const readThrough = (stream: string, secondsAgo: number) =>

@@ -63,13 +63,17 @@ describe.skipIf(!hasPostgres)('receivers of alerts', () => {
   const order = (target: string, fields: Readonly<Record<string, string>>) => ({
     ...{ target, fields, by: 'ada@desk', who: 'ada', door: 'terminal' as const, address: 'desk' },
   })
+  const settings = { problemOf: () => null, shown: () => ({ settings: [], unknown: [] }) }
   const act = (
     name: keyof typeof silenceActions,
     target: string,
     fields: Readonly<Record<string, string>> = {},
   ) =>
     silenceActions[name](
-      { pool: database.pool, streams: knownStreams, requestRun: async () => {}, log: quietLog },
+      {
+        ...{ pool: database.pool, streams: knownStreams, requestRun: async () => {}, log: quietLog },
+        settings,
+      },
       order(target, fields),
     )
   const seen = (problems: readonly Problem[]) => noteProblems(database.pool, problems)

@@ -18,9 +18,10 @@ import { begin, done } from '../support/runs.ts'
 const [assignment] = streams
 
 function lookIn(context: SyncContext, simulator: Simulator) {
-  const config = { ...loadConfig(environmentFor(simulator, null)), lookbackMs: 600_000 }
+  const config = loadConfig(environmentFor(simulator, null, { LOOKBACK: '10m' }))
+  const settings = config.dynamic.now()
   const kinds = scheduledKinds(context, config)
-  const look = () => lookAtDue({ pool: context.database.pool, config, streams: [assignment], kinds })
+  const look = () => lookAtDue({ pool: context.database.pool, settings, streams: [assignment], kinds })
   const wanted = async (kind: 'probe' | 'lookback' | 'deletions') =>
     (await look()).wanted.find((one) => one.kind === kind)
   return { kinds, look, wanted }

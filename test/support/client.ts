@@ -38,7 +38,7 @@ export function openClient(
     subjectId: 'a-subject',
     apiKey: () => 'an-api-key-of-the-tests',
     clientGuid: options.service === 'assignment' ? '00000000-0000-4000-8000-000000000001' : null,
-    requestsPerSecond: null,
+    requestsPerSecond: () => null,
     requestTimeoutMs: 10_000,
     retryPolicy: quickRetries,
     ...options,

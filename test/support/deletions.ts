@@ -50,7 +50,7 @@ export const deletionsIn = (database: Pick<TestDatabase, 'pool'>) => ({
   /** Streams whose reconcile the worker would begin now. */
   lacking: () =>
     streamsLackingReconcile(database.pool, ['assignment'], {
-      ...{ slot: new Date(0), restMs: 0, lookbackMs: 600_000, replicaLagMs: 360_000 },
+      ...{ slot: new Date(0), restMs: 0, lookbackMs: () => 600_000, replicaLagMs: 360_000 },
     }),
   async knownThrough() {
     const { rows } = await database.pool.query<{ at: Date | null }>(

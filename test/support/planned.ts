@@ -9,5 +9,5 @@ export function plannedBy(schedules: readonly Scheduled[], more: Partial<Look> =
     wanted: schedules.map((one) => ({ ...one, doneMs: null })),
     ...more,
   })
-  return { schedules, look, isDue: async () => true, onReleased: async () => {} }
+  return { schedules: () => schedules, look, isDue: async () => true, onReleased: async () => {} }
 }

@@ -14,9 +14,10 @@ import { type Freshness, nothingRead } from './model-freshness.ts'
 import type { ObservedStore, StoredRow } from './model-store.ts'
 import { modelStream, versionIn, versionNameOf } from './model-upstream.ts'
 import type { World } from './model-worlds.ts'
+import { dynamicIn } from './settings.ts'
 
 const { name } = modelStream
-const staleAfterMs = 1_800_000
+const dynamic = dynamicIn({ STALE_AFTER: '30m' })
 
 export type Shown = Freshness & {
   readonly state: string | null
@@ -73,12 +74,7 @@ export async function openPostgresMirror(
     const now = new Date()
     const problems = await readProblems({
       ...{ pool, streams: [modelStream], view: { parts: [] }, now },
-      config: {
-        schedules: { [name]: { everyMs: 30_000 } },
-        staleAfterMs,
-        deletionsFrozenAfterMs: 86_400_000,
-        alertFile: noAlertFile,
-      },
+      config: { dynamic, alertFile: noAlertFile },
     })
     const [standing] = await readStandings(pool, [name])
     if (!standing) return

@@ -14,7 +14,7 @@ const upstream = openUpstream({
   ...{
     subjectId: 'test',
     apiKey: () => 'a-key-for-tests',
-    requestsPerSecond: null,
+    requestsPerSecond: () => null,
     requestTimeoutMs: 60_000,
   },
   log: openLog({ level: 'fatal' }),

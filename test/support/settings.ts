@@ -1,7 +1,9 @@
 // Settings that suffice, and what is wrong with others.
 
-import { ConfigError } from '../../src/config/environment.ts'
+import { openDynamicSettings } from '../../src/config/dynamic-settings.ts'
+import { ConfigError, type Environment } from '../../src/config/environment.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { openReader } from '../../src/config/reader.ts'
 
 export const complete = {
   ASSIGNMENT_BASE_URL: 'https://assignments.example/base/',
@@ -10,6 +12,10 @@ export const complete = {
   SUBJECT_ID: 'integration',
   API_KEY: 'a key of the tests',
 }
+
+/** Those that may be changed while workers run. */
+export const dynamicIn = (environment: Environment = {}) =>
+  openDynamicSettings(environment, openReader(environment))
 
 export const problemsOf = (environment: Record<string, string>): string => {
   try {

@@ -18,7 +18,7 @@ const answers: Partial<StatusQueries> = {
   streams: ['assignment'],
   catalogue: knownStreams,
   alerting: () => ({ receivers: [], rules: [], targets: {}, remarks: [], problem: null }),
-  staleAfterMs: 900_000,
+  staleAfterMs: () => 900_000,
   snapshot: async () => emptySnapshot,
   quarantineOf: async () => null,
   deletionEvidence: async () => ({
@@ -31,7 +31,7 @@ const answers: Partial<StatusQueries> = {
     ...{ descriptions: [], unusable: [], changes: [], types: new Map(), differences: [], lists: [] },
   }),
   rows: async () => null,
-  settings: () => ({ settings: [], unknown: [] }),
+  settings: async () => ({ settings: [], unknown: [] }),
   record: async () => null,
   planRewind: async () => ({ from: '2', to: '1', reachedAt: null, rows: 0, expectedMs: null }),
   planBackfill: async () => ({ text: 'nothing', from: '0', to: '0' }),

@@ -4,13 +4,14 @@ import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { scheduleOf } from '../../src/config/dynamic-settings.ts'
 import { readEnvironment } from '../../src/config/environment.ts'
 import { loadConfig, loadLogLevel, loadMirrorConfig } from '../../src/config/load.ts'
 import { variables } from '../../src/config/variables.ts'
 import { streamsIn } from '../../src/configured.ts'
 import { redact } from '../../src/log.ts'
 import { relatedStreams, knownStreams as streams } from '../../src/streams/catalog.ts'
-import { complete, problemsOf } from '../support/settings.ts'
+import { complete, dynamicIn, problemsOf } from '../support/settings.ts'
 
 describe('loadConfig', () => {
   it('fills in the defaults, and the sign-in of the tracking service from the other one', () => {
@@ -21,17 +22,19 @@ describe('loadConfig', () => {
       trackingBaseUrl: null,
       trackingAuthUrl: 'https://identity.example',
       trackingSubjectId: 'integration',
-      lookbackMs: 600_000,
       requestTimeoutMs: 60_000,
-      pageSize: 1000,
-      requestsPerSecond: null,
       sourceTimezone: 'UTC',
       indexes: 'auto',
       httpPort: 8080,
+    })
+    const dynamic = loadConfig(complete).dynamic.now()
+    expect(dynamic).toMatchObject({
+      ...{ lookbackMs: 600_000, pageSize: 1000, requestsPerSecond: null },
       scheduleReconcile: { cron: '0 3 * * *' },
     })
     expect(loadConfig(complete).secretFiles.keyOf('tracking')).toBe('a key of the tests')
-    expect(loadConfig(complete).schedules).toMatchObject({
+    const everyMs = streams.map((stream) => [stream.name, scheduleOf(dynamic, stream)])
+    expect(Object.fromEntries(everyMs)).toMatchObject({
       assignment: { everyMs: 30_000 },
       tracker_object: { everyMs: 60_000 },
       webhook_definition: { everyMs: 3_600_000 },
@@ -121,7 +124,8 @@ describe('loadConfig', () => {
   })
 
   it('takes an empty value for none', () => {
-    expect(loadConfig({ ...complete, DATABASE_URL: '', PAGE_SIZE: ' ' })).toMatchObject({
+    const config = loadConfig({ ...complete, DATABASE_URL: '', PAGE_SIZE: ' ' })
+    expect({ ...config, ...config.dynamic.now() }).toMatchObject({
       databaseUrl: null,
       pageSize: 1000,
     })
@@ -245,7 +249,7 @@ describe('loadConfig', () => {
   })
 
   it('takes cron expressions, with five fields or more', () => {
-    expect(loadConfig({ ...complete, SCHEDULE_ASSIGNMENT: '*/5 * * * *' }).schedules.assignment).toEqual({
+    expect(dynamicIn({ SCHEDULE_ASSIGNMENT: '*/5 * * * *' }).now().ofStreams.SCHEDULE.assignment).toEqual({
       cron: '*/5 * * * *',
     })
     expect(problemsOf({ ...complete, SCHEDULE_ASSIGNMENT: '*' })).toContain('SCHEDULE_ASSIGNMENT')
@@ -358,10 +362,9 @@ describe('the table of variables', () => {
   const text = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
   const documented = [
     ...Object.entries(variables),
-    ['SCHEDULE_<STREAM>', null] as const,
-    ['KEY_<STREAM>', null] as const,
-    ['VERSION_<STREAM>', null] as const,
-    ['VOLATILE_<STREAM>', null] as const,
+    ...['SCHEDULE', 'PAGE_SIZE', 'LOOKBACK', 'KEY', 'VERSION', 'VOLATILE'].map(
+      (family) => [`${family}_<STREAM>`, null] as const,
+    ),
   ]
 
   it('is the one in the manual', () => {
@@ -388,10 +391,8 @@ describe('the table of variables', () => {
     expect(names.toSorted()).toEqual(
       [
         ...Object.keys(variables),
-        'SCHEDULE_ASSIGNMENT',
-        'KEY_TRACKER_OBJECT',
-        'VERSION_ASSIGNMENT',
-        'VOLATILE_ASSIGNMENT',
+        ...['KEY_TRACKER_OBJECT', 'SCHEDULE_ASSIGNMENT', 'PAGE_SIZE_ASSIGNMENT', 'LOOKBACK_ASSIGNMENT'],
+        ...['VERSION_ASSIGNMENT', 'VOLATILE_ASSIGNMENT'],
       ].toSorted(),
     )
   })

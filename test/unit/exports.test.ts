@@ -42,7 +42,10 @@ const references = [
 const facts = (found: Partial<Pick<Facts, 'views' | 'references'>> = {}): Facts =>
   factsOf(
     { environment: { SOURCE_TIMEZONE: 'Europe/Oslo', BI_ROLE: 'reporting' }, catalogue: knownStreams },
-    { views, references, address: new URL('postgres://owner:s3cret@db/mirror?sslmode=require'), ...found },
+    {
+      ...{ views, references, overrides: [], ...found },
+      address: new URL('postgres://owner:s3cret@db/mirror?sslmode=require'),
+    },
   )
 
 /** What a reader of ZIP finds: by the directory at the end, checked against what stands before each file. */

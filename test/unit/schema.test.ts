@@ -11,7 +11,7 @@ import { knownStreams } from '../../src/streams/catalog.ts'
 const facts = (views: readonly ViewMap[]) =>
   factsOf(
     { environment: { SCHEDULE_TRACKER_OBJECT: '0 3 * * 1-5', STALE_AFTER: '30m' }, catalogue: knownStreams },
-    { views, references: [], address: new URL('postgres://owner:secret@db:5433/mirror') },
+    { views, references: [], overrides: [], address: new URL('postgres://owner:secret@db:5433/mirror') },
   )
 const dbt = (views: readonly ViewMap[], file: string): string => String(asDbt(facts(views))[file])
 

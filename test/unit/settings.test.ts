@@ -11,6 +11,7 @@ import { readSettings } from '../../src/config/settings.ts'
 import { remarkOn, settingsOfStream, sourceInWords, unknownInWords } from '../../src/streams/settings.ts'
 import { markupOf } from '../../src/web/html.ts'
 import { settingsPage } from '../../src/web/pages/settings.ts'
+import { readOnlyViewer } from '../../src/web/sessions.ts'
 import { statusQueriesWith } from '../support/status-queries.ts'
 import { callCommand } from '../support/verbs.ts'
 
@@ -131,8 +132,12 @@ describe('settings', () => {
     const names = settingsOfStream(settings, { name: 'assignment', kind: 'changes' }).map(({ name }) => name)
     expect(names).toEqual(expect.arrayContaining(['SCHEDULE_ASSIGNMENT', 'VERSION_ASSIGNMENT', 'LOOKBACK']))
     expect(names).not.toContain('SCHEDULE_ASSIGNMENT_NOTE')
-    const statusQueries = statusQueriesWith({ settings: () => settings })
-    const shown = await settingsPage.body({ statusQueries } as Parameters<typeof settingsPage.body>[0])
+    const statusQueries = statusQueriesWith({ settings: async () => settings })
+    const shown = await settingsPage.body({
+      statusQueries,
+      viewer: readOnlyViewer,
+      now: new Date(),
+    } as Parameters<typeof settingsPage.body>[0])
     const page = 'body' in shown ? '' : markupOf(shown)
     expect(page).toContain('NONE_OF_THEM (.env) is no setting of Tidemark')
     expect(page).toContain('&lt;b&gt;5s')

@@ -217,7 +217,7 @@ describe('the budget', () => {
 
   it('P10: lets requests pass with the same time between them, however many wait', async () => {
     const clock = handClock()
-    const limit = openRateLimit({ requestsPerSecond: 4, clock })
+    const limit = openRateLimit({ requestsPerSecond: () => 4, clock })
     const passed: number[] = []
     const takes = Array.from({ length: 9 }, () =>
       limit.take(signal).then(() => passed.push(clock.now() - now)),
@@ -228,7 +228,7 @@ describe('the budget', () => {
 
   it('P10: saves nothing up while nobody asks', async () => {
     const clock = handClock()
-    const limit = openRateLimit({ requestsPerSecond: 2, clock })
+    const limit = openRateLimit({ requestsPerSecond: () => 2, clock })
     await limit.take(signal)
     clock.set(now + 60_000)
     expect([await limit.take(signal), await limit.take(signal), await limit.take(signal)]).toEqual([
@@ -238,14 +238,14 @@ describe('the budget', () => {
 
   it('does not wait for ever when the clock was put back', async () => {
     const clock = handClock()
-    const limit = openRateLimit({ requestsPerSecond: 2, clock })
+    const limit = openRateLimit({ requestsPerSecond: () => 2, clock })
     await limit.take(signal)
     clock.set(now - 3_600_000)
     expect(await limit.take(signal)).toBe(500)
   })
 
   it('P10: lets others pass before those that give way, of which one is next at any time', async () => {
-    const limit = openRateLimit({ requestsPerSecond: 1, clock: handClock() })
+    const limit = openRateLimit({ requestsPerSecond: () => 1, clock: handClock() })
     const order: string[] = []
     const take = (name: string, lowPriority: boolean) =>
       limit.take(signal, lowPriority).then(() => order.push(name))
@@ -284,7 +284,7 @@ describe('the budget', () => {
 
   it('goes on with the next when one gives up', async () => {
     const clock = handClock()
-    const limit = openRateLimit({ requestsPerSecond: 2, clock })
+    const limit = openRateLimit({ requestsPerSecond: () => 2, clock })
     await limit.take(signal)
     const gaveUp = limit.take(AbortSignal.abort(new Error('enough')))
     const next = limit.take(signal)

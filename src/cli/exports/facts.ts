@@ -1,12 +1,13 @@
 // What every export is made from: the views with what their columns mean, what refers to what, the time zone, and when a stream is late.
 // Nothing of it changes while the schema stays: no counts, no shares, no times.
 
+import { scheduleOf } from '../../config/dynamic-settings.ts'
 import { loadStatusConfig } from '../../config/load.ts'
 import type { Schedule } from '../../config/parsers.ts'
-import { scheduleOf } from '../../config/stream-variables.ts'
 import type { ColumnMap, ViewMap } from '../../store/book/dictionary.ts'
 import type { Reference } from '../../store/book/references.ts'
 import { historyColumns, ownColumns } from '../../store/schema/own-columns.ts'
+import type { Override } from '../../streams/settings.ts'
 import { cronTimes } from '../../util/cron.ts'
 import type { Call } from '../command.ts'
 import { oneLine } from '../markdown.ts'
@@ -30,9 +31,18 @@ export type Files = Readonly<Record<string, string | Uint8Array>>
 
 export function factsOf(
   { environment, catalogue }: Pick<Call, 'environment' | 'catalogue'>,
-  { views, references, address }: Pick<Facts, 'views' | 'references' | 'address'>,
+  {
+    views,
+    references,
+    address,
+    overrides,
+  }: Pick<Facts, 'views' | 'references' | 'address'> & {
+    readonly overrides: readonly Override[]
+  },
 ): Facts {
   const config = loadStatusConfig(environment)
+  config.dynamic.takeUp(overrides)
+  const settings = config.dynamic.now()
   const reader = new URL(address)
   reader.password = ''
   if (config.biRole !== null) reader.username = encodeURIComponent(config.biRole)
@@ -44,7 +54,7 @@ export function factsOf(
     lateAfterMinutes(name) {
       const stream = catalogue.find((one) => one.name === name)
       if (!stream) return null
-      return Math.ceil((longestGapMs(scheduleOf(config, stream)) + config.staleAfterMs) / 60_000)
+      return Math.ceil((longestGapMs(scheduleOf(settings, stream)) + settings.staleAfterMs) / 60_000)
     },
     address: reader,
   }

@@ -189,7 +189,8 @@ export type ReconcilesOwed = {
   readonly slot: Date
   /** A stream whose reconcile failed is left alone for so long. */
   readonly restMs: number
-  readonly lookbackMs: number
+  /** At least. */
+  readonly lookbackMs: (stream: string) => number
   /** So long a replica may lag, and lack what came last. */
   readonly replicaLagMs: number
 }
@@ -219,7 +220,7 @@ export async function streamsLackingReconcile(
     name: 'tidemark_lacking_reconcile',
     text: `select name from tidemark.stream
      cross join lateral (
-       select first_read_through_at + greatest(lookback_ms, $4) * interval '1 millisecond' as may_settle_at
+       select first_read_through_at + greatest(lookback_ms, ($4::float8[])[array_position($1, name)]) * interval '1 millisecond' as may_settle_at
      ) as first_load
      cross join lateral (
        select settled_through_version is null and may_settle_at < now() and last_reconcile_at < may_settle_at as is_unsettled,
@@ -248,7 +249,7 @@ export async function streamsLackingReconcile(
                     and not (is_blocked is true and finished_at < blocked_at)
                     and not (is_wanted is true and started_at < reconcile_wanted_at))))
      order by name`,
-    values: [streams, slot, restMs, lookbackMs, replicaLagMs],
+    values: [streams, slot, restMs, streams.map(lookbackMs), replicaLagMs],
   })
   return rows.map(({ name }) => name)
 }

@@ -16,18 +16,18 @@ export type RateLimit = {
 }
 
 export function openRateLimit(options: {
-  readonly requestsPerSecond: number | null
+  /** As it is at the moment; null: there is no limit. */
+  readonly requestsPerSecond: () => number | null
   readonly clock: Clock
 }): RateLimit {
   const { requestsPerSecond, clock } = options
-  if (requestsPerSecond === null) return { take: async () => 0 }
-  const intervalMs = 1000 / requestsPerSecond
   let lastMs = Number.NEGATIVE_INFINITY
   let queue: Promise<unknown> = Promise.resolve()
   let givingWay: Promise<unknown> = Promise.resolve()
 
   async function takeToken(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
+    const intervalMs = 1000 / (requestsPerSecond() ?? Number.POSITIVE_INFINITY)
     const nowMs = clock.now()
     // Never longer than one interval, even if the clock was set back meanwhile.
     const waitMs = Math.min(lastMs + intervalMs - nowMs, intervalMs)
@@ -50,6 +50,7 @@ export function openRateLimit(options: {
 
   return {
     async take(signal, lowPriority = false) {
+      if (requestsPerSecond() === null) return 0
       const askedMs = clock.now()
       await (lowPriority ? takeLateTurn(signal) : takeTurn(signal))
       return clock.now() - askedMs
@@ -105,7 +106,7 @@ export function openCrowd(clock: Clock): Crowd {
 
 export type PacingOptions = {
   readonly service: ServiceName
-  readonly requestsPerSecond: number | null
+  readonly requestsPerSecond: () => number | null
   /** A request that would have to wait longer fails instead. */
   readonly longestMs: number
   readonly clock: Clock

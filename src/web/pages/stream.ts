@@ -144,7 +144,7 @@ async function lastDay({ statusQueries, now }: PageContext, stream: string): Pro
     statusQueries.minutes([stream], coarse),
     statusQueries.runSpans([stream]),
   ])
-  return html`<section class="card">${lagChart(ages, fine, statusQueries.staleAfterMs)}</section>
+  return html`<section class="card">${lagChart(ages, fine, statusQueries.staleAfterMs())}</section>
 <div class="cols"><section class="card c7">${rowsChart(rows, coarse)}</section><section class="card c5">${runTimeline(runs, { by: ({ kind }) => kindInWords(kind), now })}</section></div>`
 }
 
@@ -285,9 +285,14 @@ const checkpointsTab = tab('/checkpoints', 'Checkpoints', async (context, stream
     ? await checkpointList(context, stream, `/streams/${stream}/checkpoints`)
     : html`<section class="card"><p>${stream} is read whole each time: it has no positions, and so no checkpoints.</p></section>`,
 )
-const settingsTab = tab('/settings', 'Settings', async ({ statusQueries }, name) => {
+const settingsTab = tab('/settings', 'Settings', async (context, name) => {
+  const { statusQueries } = context
   const kind = hasPositions(statusQueries, name) ? 'changes' : 'list'
-  return settingsTable('How it is read', settingsOfStream(statusQueries.settings(), { name, kind }))
+  return settingsTable(
+    'How it is read',
+    settingsOfStream(await statusQueries.settings(), { name, kind }),
+    context,
+  )
 })
 
 export const streamPages: readonly Page[] = [

@@ -60,7 +60,7 @@ export const workersPage: Page = {
               rows: workers.toSorted((a, b) => Number(a.isGone) - Number(b.isGone)),
             })
       }</section>
-${queueParts(counts, snapshot, context)}`,
+${await queueParts(counts, snapshot, context)}`,
     }
   },
 }
@@ -106,14 +106,14 @@ export const queuePage: Page = {
         crumbs: [['/workers', 'Workers']],
         lead: 'The queue only says what runs next. If it is lost, Tidemark fills it again within seconds, and no row is lost.',
       }),
-      body: queueParts(counts, snapshot, context),
+      body: await queueParts(counts, snapshot, context),
     }
   },
 }
 
-const queueParts = (counts: Counts | null, snapshot: Snapshot, context: PageContext): Html =>
+const queueParts = async (counts: Counts | null, snapshot: Snapshot, context: PageContext): Promise<Html> =>
   html`${counts === null && html`<div class="note bad"><b>The queue does not answer, so nothing is read.</b> Tidemark goes on by itself when it is back. <a href="/problems">Problems</a></div>`}
-<div class="cols"><section class="card c8"><h2>What runs next</h2>${next(snapshot, counts !== null, context)}</section>
+<div class="cols"><section class="card c8"><h2>What runs next</h2>${await next(snapshot, counts !== null, context)}</section>
 ${counts && numbers(counts)}</div>`
 
 type Counts = Readonly<Record<string, number>>
@@ -129,14 +129,14 @@ const numbers = (counts: Counts): Html =>
   )}</dl></section>`
 
 /** What runs next. Runs of one moment and one kind share a line. */
-function next(
+async function next(
   { nextRuns: runs, streams: seen }: Pick<Snapshot, 'nextRuns' | 'streams'>,
   isKnown: boolean,
   { statusQueries, now }: PageContext,
-): Html {
+): Promise<Html> {
   if (!isKnown) return html`<p>Not known until the queue answers.</p>`
   if (runs.length === 0) return html`<p>Nothing is scheduled.</p>`
-  const { settings } = statusQueries.settings()
+  const { settings } = await statusQueries.settings()
   const paused = new Set(seen.flatMap((one) => (one.paused === null ? [] : one.stream)))
   return plainTable({
     caption: html`<span class="hidden">What runs next</span>`,

@@ -27,7 +27,8 @@ export type JobsOptions = Pick<RunWorkerOptions, 'run' | 'failureScope' | 'onOut
   Pick<PlannerOptions, 'look' | 'isDue' | 'onReleased'> &
   Partial<Pick<RunWorkerOptions, 'whatFollows'> & Pick<WatchOptions, 'onWork' | 'onFailure'>> & {
     readonly queue: OpenDriver
-    readonly schedules: readonly Scheduled[]
+    /** As they are now. */
+    readonly schedules: () => readonly Scheduled[]
     readonly slots?: Readonly<Record<QueueName, number>>
     readonly serviceOf: (stream: string) => string
     /** How often it is looked at whether jobs get through, and how long a consumer may be silent before it is tried. */
@@ -93,7 +94,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     counts: runs.counts,
     planNow: planner.planNow,
     nextRuns: (now) =>
-      schedules.map(({ stream, kind, schedule }) => ({
+      schedules().map(({ stream, kind, schedule }) => ({
         ...{ stream, kind },
         at: new Date(nextTimeMs(schedule, now.getTime())),
       })),

@@ -70,8 +70,8 @@ export type PlannerOptions = {
   readonly slots: Readonly<Record<QueueName, number>>
   /** A plan is nobody's for longer: the next worker to take it may have a Postgres that answers. */
   readonly longestPlanMs?: number
-  /** Of all workers the same. */
-  readonly schedules: readonly unknown[]
+  /** As they are now; of all workers the same. */
+  readonly schedules: () => readonly unknown[]
   readonly log: Logger
 }
 export type Planner = {
@@ -96,7 +96,8 @@ const contested =
 
 export function openPlanner(options: PlannerOptions): Planner {
   const { queue, longestPlanMs = usualLongestPlanMs, log } = options
-  const settings = createHash('sha256').update(JSON.stringify(options.schedules)).digest('hex').slice(0, 12)
+  const settingsNow = () =>
+    createHash('sha256').update(JSON.stringify(options.schedules())).digest('hex').slice(0, 12)
   let contestedInARow = 0
   let seen: { readonly round: number | undefined; readonly atMs: number } | null = null
 
@@ -108,7 +109,7 @@ export function openPlanner(options: PlannerOptions): Planner {
   }
 
   function noteSettings(data: PlanData): void {
-    const isOther = data.settings !== undefined && data.settings !== settings
+    const isOther = data.settings !== undefined && data.settings !== settingsNow()
     contestedInARow = isOther ? contestedInARow + 1 : 0
     if (contestedInARow === contestedPlans) log.warn(contested)
   }
@@ -121,7 +122,8 @@ export function openPlanner(options: PlannerOptions): Planner {
         log.debug({ err: error }, 'nobody knows what is due while Postgres does not answer')
         return { data: job.data, pauseMs: awayPauseMs }
       })
-      await job.updateData({ ...next.data, round: (job.data.round ?? 0) + 1, settings } as never)
+      const round = (job.data.round ?? 0) + 1
+      await job.updateData({ ...next.data, round, settings: settingsNow() } as never)
       await job.moveToDelayed(Date.now() + next.pauseMs, token)
       throw new DelayedError()
     },

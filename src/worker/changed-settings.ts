@@ -1,0 +1,106 @@
+// What may change while the worker runs: secrets in files, settings in Postgres, the dictionary. One timer looks at all of them.
+
+import type { Config } from '../config/load.ts'
+import { type SyncContext, tellOverrides } from '../context.ts'
+import type { Logger } from '../log.ts'
+import { forgetProblem, noteProblem } from '../store/book/problems.ts'
+
+/** Changes are promised to be taken up within five seconds. */
+const lookEveryMs = 4_000
+
+export type Looks = { add(what: string, look: () => Promise<void> | void): void }
+
+/** Go on by themselves until the signal. One that hangs, such as on Postgres, holds up no other. */
+export function lookRegularly({
+  log,
+  signal,
+}: {
+  readonly log: Logger
+  readonly signal: AbortSignal
+}): Looks {
+  const looks: (() => void)[] = []
+  const timer = setInterval(() => {
+    for (const look of looks) look()
+  }, lookEveryMs).unref()
+  signal.addEventListener('abort', () => clearInterval(timer))
+  return {
+    add(what, look) {
+      let isAtIt = false
+      looks.push(async () => {
+        if (isAtIt) return
+        isAtIt = true
+        try {
+          await look()
+        } catch (error) {
+          log.debug({ err: error }, `could not look at ${what}`)
+        }
+        isAtIt = false
+      })
+    },
+  }
+}
+
+/** A schedule that became shorter may ask for a run at once. */
+export const keepOverrides = (
+  looks: Looks,
+  { takeUpOverrides }: Pick<SyncContext, 'takeUpOverrides'>,
+  { log, planNow }: { readonly log: Logger; readonly planNow: () => Promise<void> },
+): void =>
+  looks.add('the settings in Postgres', async () => {
+    const taken = await takeUpOverrides()
+    if (taken === null) return
+    tellOverrides(taken, log)
+    await planNow()
+  })
+
+const noticeKey = 'dictionary'
+/** Of many mistakes the first ones are told. */
+const mostTold = 5
+
+export function keepDictionary(
+  looks: Looks,
+  { config: { dictionary }, log }: { readonly config: Pick<Config, 'dictionary'>; readonly log: Logger },
+  {
+    database: { pool },
+    takeUpDictionary,
+    descriptions,
+  }: Pick<SyncContext, 'database' | 'takeUpDictionary' | 'descriptions'>,
+): void {
+  // Until it is told: Postgres may be away when the file changes.
+  let untold: { readonly problem: string | null } | null = { problem: dictionary.problem() }
+  let isNew = false
+  const look = async () => {
+    const seen = dictionary.look()
+    untold = seen ?? untold
+    isNew ||= seen?.problem === null
+    if (untold === null) return
+    if (isNew) {
+      await takeUpDictionary()
+      await descriptions.noteReferences()
+    }
+    isNew = false
+    const { problem } = untold
+    untold = null
+    if (problem === null) await forgetProblem(pool, noticeKey)
+    else await noteProblem(pool, { key: noticeKey, what: whatIsWrong(problem) })
+    if (seen) log[problem === null ? 'info' : 'warn']({ file: dictionary.file }, saidOf(problem))
+  }
+  looks.add('the dictionary', () =>
+    look().catch((error) => {
+      isNew = true
+      untold ??= { problem: null }
+      throw error
+    }),
+  )
+}
+
+const saidOf = (problem: string | null): string =>
+  problem === null
+    ? 'The dictionary changed, or how long histories are kept, and holds from now on.'
+    : `The dictionary changed and has mistakes, so what it said before holds: ${problem.split('\n')[0]}`
+
+function whatIsWrong(problem: string): string {
+  const lines = problem.split('\n')
+  const more = lines.length > mostTold ? `; and ${lines.length - mostTold} more` : ''
+  return `The dictionary has mistakes, so what it said before holds: ${lines.slice(0, mostTold).join('; ')}${more}.`
+}
