@@ -17,7 +17,7 @@ import { parseInt64 } from '../streams/record.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { type ActionName, NotNow } from './actions.ts'
 import type { MirrorContext, Order, Outcome } from './mirror-actions.ts'
-import { settingActions, standingOfSetting } from './settings.ts'
+import { aboutSetting, settingActions } from './settings.ts'
 
 type Ended = { readonly result: 'done' | 'begun' | 'failed'; readonly told: string }
 /** What a person does, without how things stood before. */
@@ -91,7 +91,7 @@ export async function performRecorded<Context extends MirrorContext, Done extend
     stream: await streamOf(pool, streams, name, target),
     reason: fields.reason ?? null,
     confirmed: fields.rows ?? fields.records ?? null,
-    ...(name in settingActions && { standing: () => standingOfSetting(context, target) }),
+    ...(name in settingActions && aboutSetting(context, target)),
   }
   return await recorded(
     { pool, log },

@@ -5,6 +5,7 @@ import { layerInWords, type Setting } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { nearest, sentence } from '../util/text.ts'
 import type { MirrorContext, Order, Outcome } from './mirror-actions.ts'
+import type { Deed } from './record-action.ts'
 
 const takenUp = 'Every worker takes it up within five seconds; runs that are under way end as they began.'
 
@@ -32,14 +33,14 @@ async function unsetSetting(context: MirrorContext, { target: name }: Order): Pr
 
 export const settingActions = { setSetting, unsetSetting }
 
-/** How it stands, for the record of actions. */
-export async function standingOfSetting(
-  context: MirrorContext,
-  name: string,
-): Promise<Readonly<Record<string, string>>> {
-  const setting = await settingNamed(context, name)
-  return { [name.slice(0, 100)]: setting ? layerInWords(setting) : 'unknown' }
-}
+/** What is recorded of an action besides. */
+export const aboutSetting = (context: MirrorContext, name: string): Pick<Deed, 'stream' | 'standing'> => ({
+  stream: context.settings.shown([]).settings.find((one) => one.name === name)?.stream ?? null,
+  async standing() {
+    const setting = await settingNamed(context, name)
+    return { [name.slice(0, 100)]: setting ? layerInWords(setting) : 'unknown' }
+  },
+})
 
 const settingNamed = async ({ pool, settings }: MirrorContext, name: string): Promise<Setting | undefined> =>
   settings.shown(await readOverrides(pool)).settings.find((one) => one.name === name)
