@@ -8,7 +8,9 @@ import { silencesOf } from '../problems/alerts.ts'
 import { sendTests } from '../problems/deliver.ts'
 import { type Alerting, alertingOf, ruleInWords } from '../problems/receivers.ts'
 import { measured, targetRules } from '../problems/targets.ts'
+import { readOverrides } from '../store/book/overrides.ts'
 import { readSilences, type Silence } from '../store/book/silences.ts'
+import type { Override } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf } from './command.ts'
@@ -16,6 +18,7 @@ import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { fitted, fittedTable } from './output.ts'
 import { expectNoWords, findAction, onlyWord } from './parse.ts'
+import { peekAtOverrides } from './peek.ts'
 import { act } from './recorded.ts'
 import { openGathering } from './status.ts'
 
@@ -62,8 +65,10 @@ const target = (verb: string, { positionals }: Call): string =>
   )
 
 /** A file with mistakes is told here at once. */
-function settings({ environment }: Call): Alerting {
-  const alerting = alertingOf(loadConfig(environment))
+function settings({ environment }: Call, overrides: readonly Override[] = []): Alerting {
+  const config = loadConfig(environment)
+  config.dynamic.takeUp(overrides)
+  const alerting = alertingOf(config)
   if (alerting.problem !== null) throw new UsageError(alerting.problem)
   return alerting
 }
@@ -93,10 +98,10 @@ async function test(call: Call): Promise<ExitCode> {
 async function list(call: Call): Promise<ExitCode> {
   expectNoWords('alerts list', call)
   const { stdout, values } = call
-  const { receivers, rules: all, targets, remarks } = settings(call)
   const gather = openGathering({ ...call, positionals: [] })
   return await readMirror(call, async (pool) => {
     const [{ problems }, silences] = [await gather(pool), await readSilences(pool)]
+    const { receivers, rules: all, targets, remarks } = settings(call, await readOverrides(pool))
     if (values.json)
       return stdout.json({
         receivers: receivers.map((receiver) => ({ name: receiver.name, format: formOf(receiver) })),
@@ -134,9 +139,12 @@ const alertsOf = ([first]: readonly Silence[]): string =>
 
 async function rules(call: Call): Promise<ExitCode> {
   expectNoWords('alerts rules', call)
-  const { targets } = settings(call)
+  const { overrides } = await peekAtOverrides(call.environment, call.log)
+  const { targets } = settings(call, overrides)
   if (Object.keys(targets).length === 0)
-    throw new UsageError('No targets are set. Set ALERTS to a file with targets for some streams.')
+    throw new UsageError(
+      'No targets are set. Set TARGET_READ_ASSIGNMENT and the like, or ALERTS to a file with targets for some streams.',
+    )
   // JSON is YAML: Prometheus reads it as a file of rules.
   call.stdout.json(targetRules(measured(targets, call.catalogue)))
   return exitCodes.done

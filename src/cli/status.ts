@@ -6,7 +6,7 @@ import { loadStatusConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { readProblems } from '../problems/find-problems.ts'
 import { notedPart } from '../problems/parts.ts'
-import { readAlertFile } from '../problems/receivers.ts'
+import { targetsOf } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { careOf, stateOfStream } from '../problems/stream-state.ts'
 import { keptInWords, measured } from '../problems/targets.ts'
@@ -82,7 +82,7 @@ export function openGathering({
     const now = new Date()
     const thisMinute = Math.floor(now.getTime() / minuteMs) * minuteMs
     const span = { from: new Date(thisMinute - rateMinutes * minuteMs), to: new Date(thisMinute) }
-    const targets = measured(readAlertFile(config).settings.targets, catalogue)
+    const targets = measured(targetsOf(config), catalogue)
     const [overview, workers, readings, minutes, kept] = await Promise.all([
       readOverview(pool, names),
       readWorkers(pool),

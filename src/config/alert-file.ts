@@ -9,6 +9,7 @@ import { type Proxies, proxyOf } from '../util/proxies.ts'
 import { parseDuration } from '../util/text.ts'
 import { type Environment, readSecretFile } from './environment.ts'
 import { quietHours } from './parsers.ts'
+import { type Time, times } from './stream-variables.ts'
 import { FileError, notKnown, parseYamlFile, readYamlFile, stampOf, type YamlFile } from './yaml-file.ts'
 
 export const alertFormats = ['slack', 'teams', 'pagerduty', 'json'] as const
@@ -49,8 +50,6 @@ export type Rule = {
   /** Null: it is told at any hour. */
   readonly quiet: { readonly from: number; readonly to: number; readonly timeZone: string } | null
 }
-export const times = ['read', 'settled', 'deletions'] as const
-export type Time = (typeof times)[number]
 /** In milliseconds, by stream. */
 export type Targets = Readonly<Record<string, Readonly<Partial<Record<Time, number>>>>>
 export type AlertSettings = {

@@ -23,7 +23,10 @@ const dynamicVariables = {
 }
 /** The dictionary reads them. */
 const histories: readonly string[] = ['HISTORY', 'TRACKER_HISTORY']
-const families = ['SCHEDULE', 'PAGE_SIZE', 'LOOKBACK'] as const satisfies readonly StreamVariable[]
+const families = [
+  ...(['SCHEDULE', 'PAGE_SIZE', 'LOOKBACK'] as const),
+  ...(['TARGET_READ', 'TARGET_SETTLED', 'TARGET_DELETIONS'] as const),
+] satisfies readonly StreamVariable[]
 
 type OfStreams = { readonly [Family in (typeof families)[number]]: PerStream<Family> }
 export type DynamicValues = Values<typeof dynamicVariables> & {

@@ -9,7 +9,7 @@ import {
   type Stream,
 } from '../streams/catalog.ts'
 import { type Environment, readVariable } from './environment.ts'
-import { addedIn, fieldList, keyChoice, optionalText, schedule } from './parsers.ts'
+import { addedIn, duration, fieldList, keyChoice, optionalText, schedule } from './parsers.ts'
 import { upstreamVariables } from './upstream-variables.ts'
 import type { Variable } from './variable.ts'
 
@@ -22,6 +22,20 @@ type Family<Schema extends z.ZodType> = Pick<Variable, 'describe' | 'fallback' |
   /** For `.env.example`. */
   readonly example: string
 }
+
+/** The three of each stream. */
+export const times = ['read', 'settled', 'deletions'] as const
+export type Time = (typeof times)[number]
+const target = duration('1h', '10s')
+const targetFor = (time: string, example: string) =>
+  ({
+    describe: `how old “${time}” of a stream may become before that is a problem`,
+    fallback: 'as the file that `ALERTS` names says',
+    form: target.form,
+    streams: (all) => all,
+    schemaOf: () => target.schema,
+    example,
+  }) satisfies Family<typeof target.schema>
 
 const { PAGE_SIZE, LOOKBACK } = upstreamVariables
 const listStreams = (all: Catalogue) => all.filter(({ kind, isAdded }) => kind === 'list' || isAdded)
@@ -40,7 +54,7 @@ export const streamVariables = {
   } satisfies Family<ReturnType<typeof schedule>>,
   PAGE_SIZE: {
     describe: 'how many records of a stream one request asks for',
-    fallback: '`PAGE_SIZE`',
+    fallback: 'as `PAGE_SIZE` says',
     form: PAGE_SIZE.form,
     streams: (all) => all,
     schemaOf: () => PAGE_SIZE.schema,
@@ -48,12 +62,15 @@ export const streamVariables = {
   } satisfies Family<typeof PAGE_SIZE.schema>,
   LOOKBACK: {
     describe: 'how far back a stream is at least read again to find rows that became visible late',
-    fallback: '`LOOKBACK`',
+    fallback: 'as `LOOKBACK` says',
     form: LOOKBACK.form,
     streams: changesStreams,
     schemaOf: () => LOOKBACK.schema,
     example: 'LOOKBACK_ASSIGNMENT=',
   } satisfies Family<typeof LOOKBACK.schema>,
+  TARGET_READ: targetFor('read through', 'TARGET_READ_ASSIGNMENT='),
+  TARGET_SETTLED: targetFor('settled through', 'TARGET_SETTLED_ASSIGNMENT='),
+  TARGET_DELETIONS: targetFor('deletions known through', 'TARGET_DELETIONS_ASSIGNMENT='),
   KEY: {
     describe:
       'key of a list stream or of a group of related records: one field, or several together. A table with another key changes to this one at the next reading and keeps its rows',

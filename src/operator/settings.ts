@@ -49,6 +49,6 @@ function outcomeOf(now: Setting | undefined, before: Setting | undefined): Outco
   if (now === undefined) return { text: 'A setting that this version does not know was removed.', json: {} }
   const { name, value, source } = now
   const json = { name, value, source, before: before && { value: before.value, source: before.source } }
-  const was = before === undefined ? '' : `, instead of ${layerInWords(before)}`
+  const was = before === undefined ? '' : `; before: ${layerInWords(before)}`
   return { text: `${name} is now ${layerInWords(now)}${was}. ${takenUp}`, json }
 }

@@ -10,7 +10,7 @@ import type { ServiceName, Stream } from '../streams/catalog.ts'
 import { capitalized, sentence } from '../util/text.ts'
 import { type DescriptionSymptoms, descriptionProblems, recordsDiffer } from './openapi-problems.ts'
 import { type Part, titleOf } from './parts.ts'
-import { readAlertFile } from './receivers.ts'
+import { targetsOf } from './receivers.ts'
 import {
   accessLost,
   deletionsBlocked,
@@ -221,7 +221,7 @@ export async function readProblems({
   now,
 }: Options): Promise<readonly Problem[]> {
   const names = streams.map(({ name }) => name)
-  const { targets } = readAlertFile(config).settings
+  const targets = targetsOf(config)
   const settings = config.dynamic.now()
   return findProblems({
     symptoms: await readSymptoms(pool, names, eventsLastMs),

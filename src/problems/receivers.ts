@@ -1,7 +1,13 @@
 // Who is told of which problems: the receiver that the variables name, which is told everything, and those of the file, with its rules. Pure,
 // but for the file.
 
-import { type AlertSettings, type Kinds, type Rule, shortestAfterMs } from '../config/alert-file.ts'
+import {
+  type AlertSettings,
+  type Kinds,
+  type Rule,
+  shortestAfterMs,
+  type Targets,
+} from '../config/alert-file.ts'
 import type { Config } from '../config/load.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import type { Receiver } from './alert-body.ts'
@@ -26,6 +32,19 @@ const defaultReceiver = 'default'
 
 export const readAlertFile = ({ alertFile }: Pick<Config, 'alertFile'>) => alertFile.read(kinds)
 
+/** What the file says, and above it what the settings of single streams say. */
+export function targetsOf(config: Pick<Config, 'alertFile' | 'dynamic'>): Targets {
+  const {
+    TARGET_READ: read,
+    TARGET_SETTLED: settled,
+    TARGET_DELETIONS: deletions,
+  } = config.dynamic.now().ofStreams
+  const said = new Map(Object.entries(readAlertFile(config).settings.targets))
+  for (const [time, own] of Object.entries({ read, settled, deletions }))
+    for (const [stream, ms] of Object.entries(own)) said.set(stream, { ...said.get(stream), [time]: ms })
+  return Object.fromEntries(said)
+}
+
 export function alertingOf(config: Config): Alerting {
   const { alertWebhookUrl: url, alertFormat: format, alertQuietHours: quiet, alerts: file, proxies } = config
   const { consoleUrl, runbooksUrl } = config
@@ -46,7 +65,7 @@ export function alertingOf(config: Config): Alerting {
     ...{ to: [defaultReceiver], kinds: null, streams: null, quiet, afterMs: shortestAfterMs },
   }
   return {
-    ...{ targets: settings.targets, remarks: settings.remarks, problem },
+    ...{ targets: targetsOf(config), remarks: settings.remarks, problem },
     receivers: url === null ? named : [first, ...named],
     rules: url === null ? settings.rules : [everything, ...settings.rules],
   }

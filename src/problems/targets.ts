@@ -1,7 +1,8 @@
 // Targets: how old each of the three times of a stream may become. Whether one is missed now, and the rules for Prometheus that say the same.
 // Pure.
 
-import { type Targets, times } from '../config/alert-file.ts'
+import type { Targets } from '../config/alert-file.ts'
+import { times } from '../config/stream-variables.ts'
 import type { StreamSymptoms } from '../store/book/symptoms.ts'
 import type { KeptTarget, Target } from '../store/book/targets.ts'
 import type { Stream } from '../streams/catalog.ts'

@@ -7,7 +7,7 @@ import { ownValue } from '../json/json.ts'
 import type { Logger } from '../log.ts'
 import { readProblems } from '../problems/find-problems.ts'
 import type { Parts } from '../problems/parts.ts'
-import { readAlertFile } from '../problems/receivers.ts'
+import { targetsOf } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { measured } from '../problems/targets.ts'
 import { isStillAsked, noteReleased, settleDue } from '../store/book/due.ts'
@@ -120,7 +120,7 @@ export async function start(beginning: Beginning): Promise<Live> {
     ...{ context, parts, pauses, requests, signal, log },
     forgetDeletedMs: beginning.config.forgetDeletedMs,
     running: () => [...noted.running],
-    targets: () => measured(readAlertFile(config).settings.targets, context.streams),
+    targets: () => measured(targetsOf(config), context.streams),
   })
   giveMemoryBack({ isBusy: () => noted.running.size > 0, signal })
   const streams = context.streams.map(({ name }) => name)

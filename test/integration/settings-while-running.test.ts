@@ -57,7 +57,7 @@ describe.skipIf(!hasPostgres)('a setting that is changed while workers run', () 
       // While the first load reads page after page.
       const set = await tell('set', 'PAGE_SIZE', 'assignment=50', '--reason', 'a test')
       expect(set.stdout).toContain(
-        'PAGE_SIZE_ASSIGNMENT is now 50 (override), instead of PAGE_SIZE (default).',
+        'PAGE_SIZE_ASSIGNMENT is now 50 (override); before: as PAGE_SIZE says (default).',
       )
       await expect.poll(() => everywhere((now) => pageSizeOf(now, assignment)), takenUp).toEqual([50, 50, 50])
       expect(sizes).not.toContain(50)
@@ -98,7 +98,7 @@ describe.skipIf(!hasPostgres)('a setting that is changed while workers run', () 
         status: 200,
       })
       expect((await tell('unset', 'SCHEDULE_ASSIGNMENT')).stdout).toContain(
-        'SCHEDULE_ASSIGNMENT is now 1h (the demo), instead of 1s (override).',
+        'SCHEDULE_ASSIGNMENT is now 1h (the demo); before: 1s (override).',
       )
       await expect
         .poll(() => everywhere((now) => [pageSizeOf(now, assignment), scheduleOf(now, assignment)]), takenUp)
@@ -121,7 +121,7 @@ describe.skipIf(!hasPostgres)('a setting that is changed while workers run', () 
           stream: 'assignment',
           reason: 'a test',
         },
-        ...{ before: { [size]: 'PAGE_SIZE (default)' }, after: { [size]: '50 (override)' } },
+        ...{ before: { [size]: 'as PAGE_SIZE says (default)' }, after: { [size]: '50 (override)' } },
       },
       {
         ...{ ...done, door: 'HTTP', action: 'setSetting', target: name, stream: 'assignment' },
@@ -129,7 +129,7 @@ describe.skipIf(!hasPostgres)('a setting that is changed while workers run', () 
       },
       {
         ...{ ...done, door: 'HTTP', action: 'unsetSetting', target: size, stream: 'assignment' },
-        ...{ before: { [size]: '50 (override)' }, after: { [size]: 'PAGE_SIZE (default)' } },
+        ...{ before: { [size]: '50 (override)' }, after: { [size]: 'as PAGE_SIZE says (default)' } },
       },
       {
         ...{ ...done, door: 'terminal', action: 'unsetSetting', target: name, stream: 'assignment' },

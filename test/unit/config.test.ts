@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { scheduleOf } from '../../src/config/dynamic-settings.ts'
 import { readEnvironment } from '../../src/config/environment.ts'
 import { loadConfig, loadLogLevel, loadMirrorConfig } from '../../src/config/load.ts'
+import { streamVariables } from '../../src/config/stream-variables.ts'
 import { variables } from '../../src/config/variables.ts'
 import { streamsIn } from '../../src/configured.ts'
 import { redact } from '../../src/log.ts'
@@ -362,9 +363,7 @@ describe('the table of variables', () => {
   const text = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
   const documented = [
     ...Object.entries(variables),
-    ...['SCHEDULE', 'PAGE_SIZE', 'LOOKBACK', 'KEY', 'VERSION', 'VOLATILE'].map(
-      (family) => [`${family}_<STREAM>`, null] as const,
-    ),
+    ...Object.keys(streamVariables).map((family) => [`${family}_<STREAM>`, null] as const),
   ]
 
   it('is the one in the manual', () => {
@@ -392,6 +391,7 @@ describe('the table of variables', () => {
       [
         ...Object.keys(variables),
         ...['KEY_TRACKER_OBJECT', 'SCHEDULE_ASSIGNMENT', 'PAGE_SIZE_ASSIGNMENT', 'LOOKBACK_ASSIGNMENT'],
+        ...['READ', 'SETTLED', 'DELETIONS'].map((time) => `TARGET_${time}_ASSIGNMENT`),
         ...['VERSION_ASSIGNMENT', 'VOLATILE_ASSIGNMENT'],
       ].toSorted(),
     )

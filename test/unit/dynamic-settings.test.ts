@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { readSettings } from '../../src/config/settings.ts'
 import { variables } from '../../src/config/variables.ts'
 import { howToRead } from '../../src/configured.ts'
+import { targetsOf } from '../../src/problems/receivers.ts'
 import { knownStreams } from '../../src/streams/catalog.ts'
 import { remarkOn } from '../../src/streams/settings.ts'
 import { openRateLimit } from '../../src/upstream/http/pacing.ts'
@@ -124,6 +125,20 @@ describe('settings that are changed while workers run', () => {
     expect(dictionary.look()).toEqual({ problem: null })
     expect([keptMs('assignment'), keptMs('assignment_note')]).toEqual([30 * 86_400_000, 365 * 86_400_000])
     expect(dictionary.look()).toBeNull()
+  })
+
+  it('set targets of single streams, above those of the file', () => {
+    const settings = { receivers: new Map(), rules: [], remarks: [] }
+    const targets = { assignment: { read: 60_000, settled: 600_000 } }
+    const alertFile = { read: () => ({ settings: { ...settings, targets }, problem: null }) }
+    const dynamic = dynamicIn({ TARGET_DELETIONS_ASSIGNMENT: '1d' })
+    dynamic.takeUp(over({ TARGET_READ_ASSIGNMENT: '5m', TARGET_READ_ASSIGNMENT_NOTE: '10m' }))
+    expect(targetsOf({ alertFile, dynamic })).toEqual({
+      assignment: { read: 300_000, settled: 600_000, deletions: 86_400_000 },
+      assignment_note: { read: 600_000 },
+    })
+    dynamic.takeUp([])
+    expect(targetsOf({ alertFile, dynamic }).assignment?.read).toBe(60_000)
   })
 
   it('are shown with what they lie over', () => {

@@ -54,6 +54,7 @@ const columns = ({ viewer, now }: Pick<PageContext, 'viewer' | 'now'>): readonly
   },
   {
     title: 'Value',
+    isWord: true,
     cell(setting) {
       const remark = remarkOn(setting)
       const value = foreign(setting.value, longest)
@@ -67,17 +68,15 @@ const columns = ({ viewer, now }: Pick<PageContext, 'viewer' | 'now'>): readonly
   },
   {
     title: 'Change',
-    cell({ name, value, source, override, beneath, isDynamic }) {
+    cell({ name, value, source, override, isDynamic }) {
       if (!isDynamic) return html`<span class="small quiet">with a restart</span>`
-      const [under] = source === 'override' ? beneath : [{ value }]
       const isSet = source !== 'default'
       const set = actionForm(
         viewer,
         '/settings/set',
         html`<input type="hidden" name="target" value="${name}"><label>Value <input name="value" value="${isSet && value}" placeholder="${value}" maxlength="2000" required autocomplete="off"></label><button>Set<span class="hidden"> ${name}</span></button>`,
       )
-      const back =
-        override && actionForm(viewer, '/settings/unset', undo(name, `Back to ${under?.value ?? 'before'}`))
+      const back = override && actionForm(viewer, '/settings/unset', undo(name, 'Undo'))
       if (set === null) return html`<code class="small">tidemark config set ${name}=…</code>`
       return html`${back}<details class="actions"><summary>Change…<span class="hidden"> ${name}</span></summary>${set}</details>`
     },
