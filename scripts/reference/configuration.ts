@@ -1,8 +1,9 @@
 // docs/reference/configuration.md and .env.example, from the table of variables.
 
+import { isDynamic } from '../../src/config/dynamic-settings.ts'
 import { type StreamVariable, streamVariables } from '../../src/config/stream-variables.ts'
 import type { Variable } from '../../src/config/variable.ts'
-import { variableGroups } from '../../src/config/variables.ts'
+import { variableGroups, variables } from '../../src/config/variables.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { code, generatedBy, sentence, table } from './markdown.ts'
 
@@ -19,8 +20,9 @@ file. If settings are wrong, the program names all of them and does not start.
 - **Durations** are written \`500ms\`, \`30s\`, \`10m\`, \`1h\`, \`7d\`.
 - **Schedules** are a duration, or a cron expression of five or six fields in the time zone of the process (\`TZ\`).
 - **Addresses** of services must not contain a user, query or fragment.
-- **Unknown names** are ignored. Every command warns of one that is near to a setting; one that looks like a misspelt \`SCHEDULE_…\`, \`KEY_…\`,
-  \`VERSION_…\` or \`VOLATILE_…\` is an error.
+- **While workers run**, these can be [changed for all of them](../guides/change-settings.md): ${dynamic.map(code).join(', ')}. All others need a restart.
+- **Unknown names** are ignored. Every command warns of one that is near to a setting; one that looks like a misspelt variable of a single stream,
+  such as \`SCHEDULE_…\` or \`KEY_…\`, is an error.
 
 \`npx tidemark config\` prints every setting with its value and where it comes from, and names that are unknown; so does the page *Settings* of the
 console. \`npx tidemark probe\` checks a configuration against the real services.
@@ -39,6 +41,12 @@ ${namesOf('KEY').map(code).join(', ')}. Row versions: ${namesOf('VERSION').map(c
 }
 
 const families = Object.keys(streamVariables) as StreamVariable[]
+const dynamic = [
+  ...Object.keys(variables).filter((name) => isDynamic(name, null)),
+  ...families
+    .filter((family) => isDynamic(`${family}_ASSIGNMENT`, 'assignment'))
+    .map((one) => `${one}_<STREAM>`),
+]
 const namesOf = (family: StreamVariable) => streamVariables[family].streams(streams).map(({ name }) => name)
 
 function rowOfFamily(family: StreamVariable): readonly string[] {

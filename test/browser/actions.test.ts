@@ -117,6 +117,32 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     })
   })
 
+  it.each([
+    ['a desktop', desktop],
+    ['a phone', phone],
+  ])('changes a setting while the worker runs, and undoes that, on %s', async (_name, viewport) => {
+    const page = await signedIn(viewport, '/settings')
+    const row = () => page.getByRole('row').filter({ hasText: 'STALE_AFTER' }).first()
+    const change = async (value: string) => {
+      await row().locator('summary').click()
+      await expectNoBarriers(page)
+      await row().getByLabel('Value').fill(value)
+      await row().getByRole('button', { name: 'Set STALE_AFTER' }).click()
+    }
+    await change('soon')
+    await expectTold(page, 'STALE_AFTER must be a duration')
+    await change('2h')
+    await expectTold(page, 'STALE_AFTER is now 2h (override); before: 15m (default).')
+    expect(page.url()).toBe(`${worker.url}/settings`)
+    expect(await row().innerText()).toMatch(/2h[\s\S]*override[\s\S]*over 15m \(default\)/)
+    await row().getByRole('button', { name: 'Undo (STALE_AFTER)' }).click()
+    await expectTold(page, 'STALE_AFTER is now 15m (default); before: 2h (override).')
+    expect(await page.getByRole('row').filter({ hasText: 'HTTP_PORT' }).innerText()).toContain(
+      'with a restart',
+    )
+    expect(await rows('select from tidemark.setting_override')).toEqual([])
+  })
+
   describe('on a phone', () => {
     it('shows what a backfill takes, starts it and cancels it', async () => {
       const page = await signedIn(phone, '/checkpoints?stream=assignment')
