@@ -42,7 +42,8 @@ export function shortSpan(ms: number): string {
 }
 
 // Numbers as people read them.
-export const count = (number: number): string => number.toLocaleString('en')
+const inEnglish = new Intl.NumberFormat('en')
+export const count = (number: number): string => inEnglish.format(number)
 export const plural = (number: number, noun: string): string =>
   `${count(number)} ${noun}${number === 1 ? '' : 's'}`
 

@@ -235,6 +235,20 @@ const foundEarlier: readonly LyingWorld[] = [
     initialChanges: 34,
     changeChance: 0.5,
   },
+  // Pages were cut to one record: the second page of three held the second record, and passed for the last of four.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ order: 'unstable', sorts: 'within the page', cap: 1, capVaries: true, capArithmetic: 'capped' },
+      ...{ dialect: 'dotnet-404', byKey: 'honoured', versions: 'number', deletes: 'hidden' },
+      ...{ showsMarked: 'not in lists', tieChance: 0.2 },
+    },
+    lies: [],
+    seed: 1223648555,
+    pageSize: 36,
+    initialChanges: 22,
+    changeChance: 0,
+  },
   // Nearly all of a few records changed between two questions. That refuted the row version, and a counter of changes was taken for it.
   {
     world: {

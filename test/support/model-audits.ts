@@ -1,6 +1,7 @@
 // What a reconcile and the search for vanished records need of the mirror in memory: which rows a listing lacked, and which of them
 // may be marked as gone (P7); and the rows that are looked at again and again (P14).
 
+import type { JsonObject } from '../../src/json/json.ts'
 import { isFlaggedDeleted, type Row } from '../../src/streams/record.ts'
 import type {
   AbsentRows,
@@ -115,12 +116,15 @@ export function modelAbsentRows(
 const isInSlice = ({ after, to }: Pick<Slice, 'after' | 'to'>, key: bigint): boolean =>
   (after === null || key > after) && (to === null || key <= to)
 
+export const isSameRecord = (one: JsonObject, other: JsonObject): boolean =>
+  one === other || JSON.stringify(one) === JSON.stringify(other)
+
 export function differenceOf({ rows }: Pick<AuditedRows, 'rows'>, row: Row): Difference | null {
   const { key, version, record } = row
   const known = rows.get(key)
   const isSame = known?.version === version
   const isBack = known?.gone === 'absent' && !isFlaggedDeleted(record)
-  if (isSame && !isBack && JSON.stringify(record) === JSON.stringify(known?.record)) return null
+  if (isSame && !isBack && known && isSameRecord(record, known.record)) return null
   return {
     ...{ key, version, isBack, isLocal: false, isRewound: false },
     mirrored: known?.version ?? null,

@@ -203,15 +203,16 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
     past.note()
   }
 
-  async function ask<Any>(name: string, isList: boolean, right: () => Promise<Any>): Promise<Any> {
+  async function ask<Any>(what: string, asked: object, right: () => Promise<Any>): Promise<Any> {
     if (told.has('everything fails')) throw new Error('the upstream does not answer')
     if (told.has('some requests fail') && random.chance(0.05)) throw new Error('a node is ill')
     const lags =
       told.has('a replica lags') || (told.has('a replica lags for some reads') && random.chance(0.5))
-    const old = still.get(name.split(' ')[0] ?? '')
+    const old = still.get(what)
     truth.readFrom = lags ? past.at(new Date(now().getTime() - lagMs)) : old ? () => old : null
     const isCached =
-      told.has('everything comes from a cache') || (isList && told.has('lists come from a cache'))
+      told.has('everything comes from a cache') || (what !== 'record' && told.has('lists come from a cache'))
+    const name = isCached ? `${what} ${text(asked)}` : ''
     const known = isCached ? cached.get(name) : undefined
     if (known && known.untilMs > now().getTime()) {
       truth.onRequest()
@@ -265,16 +266,16 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
   const source: Source = {
     sortedBy: () => source,
     changes: (request, signal) =>
-      ask(`changes ${text(request)}`, true, () =>
+      ask('changes', request, () =>
         listed(request.page, () => byNode(() => answering().changes(request, signal))),
       ),
     list: (request, signal) =>
-      ask(`list ${text(request)}`, true, () =>
+      ask('list', request, () =>
         listed(request.page, () => byNode(() => answering().list(request, signal))),
       ),
     listHasPages: true,
     lookup: (key, signal) =>
-      ask(`record ${key}`, false, async () => {
+      ask('record', { key }, async () => {
         const found = (await answering().lookup?.(key, signal)) ?? 'unclear'
         if (told.has('lists are empty and reads gone')) return 'gone'
         if (told.has('some reads find nothing') && random.chance(0.3)) return 'gone'

@@ -19,6 +19,7 @@ import type {
 import {
   type AuditedRows,
   differenceOf,
+  isSameRecord,
   modelAbsentRows,
   modelPinnedRecords,
   modelReconciliation,
@@ -365,7 +366,7 @@ function isNews(row: Row, known: StoredRow): boolean {
   const [ours, theirs] = [known.version ?? 0n, row.version ?? 0n]
   const isBack = known.gone !== null && !isFlaggedDeleted(row.record)
   if (theirs !== ours) return theirs > ours || (isBack && known.gone === 'absent')
-  return isBack || JSON.stringify(row.record) !== JSON.stringify(known.record)
+  return isBack || !isSameRecord(row.record, known.record)
 }
 
 function modelSeenKeys(): SeenKeys & { has(key: string): boolean; count(): number } {

@@ -1,6 +1,6 @@
 // An upstream in memory with every unknown of the real one as a switch (model-worlds.ts): what it serves, and how its rows change.
 
-import type { Json } from '../../src/json/json.ts'
+import type { Json, JsonObject } from '../../src/json/json.ts'
 import { type DialectName, dialectNamed, tellsTotal } from '../../src/simulator/dialects.ts'
 import type { ChangesStream } from '../../src/streams/catalog.ts'
 import {
@@ -86,11 +86,16 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   let lastId = 0
   let lastText = 0
   let restores = 0
-  const comesAgain = () => / again/.test(world.paging) || dialectNamed(world.dialect).pastEnd === 'first page'
+  const comesAgain = () => world.paging.endsWith(' again') || pastEnd === 'first page'
   let requests = 0
   let slipsAfter = -1
   const versionName = versionNameOf(world)
+  const tellsAll = tellsTotal(world.dialect)
+  const { pastEnd } = dialectNamed(world.dialect)
   let reads = 0
+  /** Rows do not change, and each is shown many times. */
+  const records = new WeakMap<ModelRow, JsonObject>()
+  const twins = new WeakMap<ModelRow, ModelRow>()
   const isShown = ({ id }: ModelRow) =>
     world.hides === 'most' ? id % 30 < 12 : world.hides !== 'some' || id % 5 !== 0
   const readable = () => model.readFrom?.() ?? rows
@@ -269,15 +274,22 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   }
   return model
 
-  function record(row: ModelRow) {
-    return {
+  function record(row: ModelRow): JsonObject {
+    const known = records.get(row) ?? {
       Id: row.id,
       ...(world.hasLegacyVersion && { RowVersion: row.id % 23 === 0 ? row.id : null }),
       [versionName]: versionIn(world.versions, row.version),
       SysDeleted: row.deleted,
       Text: row.text ?? 0,
-      ...(world.isVolatile && { Url: ++reads }),
     }
+    records.set(row, known)
+    return world.isVolatile ? { ...known, Url: ++reads } : known
+  }
+
+  function twinOf(row: ModelRow): ModelRow {
+    const twin = twins.get(row) ?? { ...row, text: -(row.text ?? 0) }
+    twins.set(row, twin)
+    return twin
   }
 
   function remove(row: ModelRow) {
@@ -312,7 +324,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   }
 
   function cut(set: ModelRow[]): ModelRow[] {
-    const twinned = set.flatMap((row) => (isTwin(row.id) ? [row, { ...row, text: -(row.text ?? 0) }] : [row]))
+    const twinned = world.twins ? set.flatMap((row) => (isTwin(row.id) ? [row, twinOf(row)] : [row])) : set
     return world.cutBeforeSort === null ? twinned : twinned.sort(byId).slice(0, world.cutBeforeSort)
   }
 
@@ -330,7 +342,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
 
   function sorted(set: readonly ModelRow[], sorts: SortOrder): readonly ModelRow[] {
     const compare = world.sorts === 'as text' ? byText : ascending
-    return set.toSorted((a, b) => (sorts === 'ascending' ? compare(a, b) : compare(b, a)))
+    return set.toSorted(sorts === 'ascending' ? compare : (a, b) => compare(b, a))
   }
 
   function ordered(set: ModelRow[], sorts: ChangesRequest['sorts']): readonly ModelRow[] {
@@ -366,7 +378,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
           ? Math.min(request.page, lastPage)
           : request.page
     const served = set.slice((page - 1) * stride, (page - 1) * stride + size)
-    const isFirstAgain = served.length === 0 && dialectNamed(world.dialect).pastEnd === 'first page'
+    const isFirstAgain = served.length === 0 && pastEnd === 'first page'
     return orPastEnd(request, isFirstAgain ? set.slice(0, size) : served, set.length)
   }
 
@@ -381,7 +393,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
         .filter(isShown)
         .map((row) => (isSpoilt(row) ? { ...record(row), [versionName]: null } : record(row))),
       bytes: served.length,
-      ...(tellsTotal(world.dialect) && { total }),
+      ...(tellsAll && { total }),
     }
   }
 }
@@ -393,7 +405,11 @@ type Paged = { readonly served: readonly ModelRow[]; readonly total: number }
 export class NoPage extends Error {
   readonly noPage: string
   constructor(noPage: string) {
+    // Most requests of some worlds end so: to note where takes longer than all the rest of the answer.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(noPage)
+    Error.stackTraceLimit = stackTraceLimit
     this.noPage = noPage
   }
 }
@@ -415,9 +431,18 @@ export function orRefused<Any>(isSorted: boolean, serve: () => Any): Any | Refus
   }
 }
 
-const ascending = (a: ModelRow, b: ModelRow) => Number(a.version - b.version)
-const byText = (a: ModelRow, b: ModelRow) =>
-  String(a.version) < String(b.version) ? -1 : Number(a.version !== b.version)
+const ascending = (a: ModelRow, b: ModelRow) => (a.version < b.version ? -1 : Number(a.version > b.version))
+const byText = (a: ModelRow, b: ModelRow) => {
+  const [one, other] = [versionText(a), versionText(b)]
+  return one < other ? -1 : Number(one !== other)
+}
+/** Of each version once: a page is sorted for every request. */
+function versionText(row: ModelRow): string {
+  const text = versionTexts.get(row) ?? String(row.version)
+  versionTexts.set(row, text)
+  return text
+}
+const versionTexts = new WeakMap<ModelRow, string>()
 const byId = (a: ModelRow, b: ModelRow) => a.id - b.id
 
 export const versionNameOf = ({ hasLegacyVersion }: World): string =>

@@ -25,6 +25,8 @@ const mostConfirmed = 40
 const sweepEveryMs = 600_000
 /** One vanished and one unknown record cancel each other in ranks, too: so often another place is compared. */
 const spotEveryMinutes = 5
+/** The end of the list is asked for in a page of so many at most. */
+const mostOfEnd = 4
 /** No list is as long as this. */
 const farBehind = 2_000_000_000
 
@@ -116,7 +118,10 @@ async function showsDeleted(search: Search): Promise<boolean> {
   return isShown
 }
 
-/** Whether the N-th record of the list can be asked for: an upstream that shows its last page for ever has a record in every place. */
+/**
+ * Whether the N-th record of the list can be asked for: an upstream that shows its last page for ever has a record in every place, and
+ * where pages are cut, the N-th page of so many records begins elsewhere.
+ */
 async function ranksOf(search: Search): Promise<string> {
   // Two records of one key have two places, and are one row.
   if (usable(search.run.state.beliefs, 'keys_unique', search.now())?.value === 'no') return 'not trusted'
@@ -125,9 +130,11 @@ async function ranksOf(search: Search): Promise<string> {
 }
 
 async function testRanks(search: Search): Promise<string> {
-  const { records } = await askRank(search, farBehind)
-  const value = records.length === 0 ? 'trusted' : 'not trusted'
-  const evidence = `asked for record ${farBehind} of the list, it served ${records.length}`
+  const served = (await askRank(search, farBehind)).records.length
+  const { length } = (await askPage(search, 1, mostOfEnd)).records
+  const isCut = length < mostOfEnd && (await askRank(search, length + 1)).records.length > 0
+  const value = served > 0 || isCut ? 'not trusted' : 'trusted'
+  const evidence = `asked for record ${farBehind} of the list, it served ${served}; for the first ${mostOfEnd}, ${length}${isCut ? ' although there are more' : ''}`
   await believe(search, detected('ranks', value, evidence))
   return value
 }
@@ -170,6 +177,7 @@ async function rankSides(search: Search, withDeleted: boolean): Promise<RankSide
   async function askForEnd(): Promise<void> {
     let pageSize = 2
     while (count % pageSize === 0) pageSize++
+    if (pageSize > mostOfEnd) return
     const last = (count - 1) % pageSize
     const { records } = await askPage(search, 1 + Math.floor((count - 1) / pageSize), pageSize)
     const keys = parsedRecords(records).map(keyOf)
