@@ -1,9 +1,9 @@
 // What must hold of a mirror in memory whose upstream lies for a while: what runs say of the whole stream is checked when they say
 // it, and in the end the mirror is compared with what is there.
 
-import { expect } from 'vitest'
 import type { RunOutcome } from '../../src/sync/perform-run.ts'
 import type { RunEnd } from '../../src/sync/ports/store.ts'
+import { expectNone } from './model-checks.ts'
 import type { Lie, LieKind, LyingUpstream } from './model-lies.ts'
 import type { ObservedStore } from './model-store.ts'
 import { type ModelRow, versionIn, versionNameOf } from './model-upstream.ts'
@@ -82,7 +82,7 @@ export async function watchReconcile<Outcome extends RunOutcome>(
     const since = goneSince(Number(key))
     return gone === null && since !== null && since < began
   })
-  expect([...wrong, ...alive], 'a complete reconcile told of nothing').toEqual([])
+  expectNone([...wrong, ...alive], 'a complete reconcile told of nothing')
   return outcome
 }
 
@@ -114,10 +114,10 @@ export function watchClaims(
       return
     }
     if (kind === 'reconcile' && end.isComplete) for (const { id } of truth.visible()) doubtful.delete(id)
-    expect(
+    expectNone(
       livingMarked.filter(({ id }) => !doubtful.has(id)),
       'marked as deleted, and there',
-    ).toEqual([])
+    )
     if (end.settled) {
       const { version, at } = end.settled
       const missing = truth
@@ -130,7 +130,7 @@ export function watchClaims(
             !hasContentOf(row) &&
             !(row.deleted && hidesMarked(world) && store.rows.get(String(row.id))?.gone !== null),
         )
-      expect(missing, `settled through ${version}, and missing`).toEqual([])
+      expectNone(missing, `settled through ${version}, and missing`)
     }
   }
   return {

@@ -270,9 +270,7 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
         listed(request.page, () => byNode(() => answering().changes(request, signal))),
       ),
     list: (request, signal) =>
-      ask('list', request, () =>
-        listed(request.page, () => byNode(() => answering().list(request, signal))),
-      ),
+      ask('list', request, () => listed(request.page, () => byNode(() => answering().list(request, signal)))),
     listHasPages: true,
     lookup: (key, signal) =>
       ask('record', { key }, async () => {

@@ -16,7 +16,10 @@ describe('the search for vanished records', () => {
     upstream.insert(4)
     // In this minute no place besides the last is compared.
     let time = 60_000
-    const now = () => new Date((time += 1_000))
+    const now = () => {
+      time += 1_000
+      return new Date(time)
+    }
     const store = modelStore(now)
     const context = { store, source: upstream, stream: modelStream, pageSize: 10, now }
     const run = { ...context, signal: new AbortController().signal }
