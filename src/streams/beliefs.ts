@@ -142,7 +142,7 @@ export const beliefs = {
   },
   ranks: {
     claim: 'while nothing vanishes, the N-th record of the list is our N-th row',
-    test: 'Each search for deletions. If a record that should have vanished by this count still exists, that disproves it.',
+    test: 'Each search for deletions. If a record that should have vanished by this count still exists, that disproves it. So does a page of the list that is cut although more records follow.',
     lifetimeMs: dayMs,
     holdsAs: ['trusted'],
     without: 'Tidemark finds records that vanish by listing all keys slice by slice, which takes longer.',
