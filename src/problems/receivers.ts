@@ -30,7 +30,7 @@ const kinds: Kinds = {
 /** The receiver of ALERT_WEBHOOK_URL. */
 const defaultReceiver = 'default'
 
-export const readAlertFile = ({ alertFile }: Pick<Config, 'alertFile'>) => alertFile.read(kinds)
+const readAlertFile = ({ alertFile }: Pick<Config, 'alertFile'>) => alertFile.read(kinds)
 
 /** What the file says, and above it what the settings of single streams say. */
 export function targetsOf(config: Pick<Config, 'alertFile' | 'dynamic'>): Targets {
