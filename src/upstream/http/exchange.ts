@@ -1,16 +1,19 @@
-// Receives the answers to reads, which are most of what goes over the network, with as little as possible between the socket and the memory
-// of a page. Never asks twice, never goes to another address.
+// A request out and its answer in, with as little as possible between the socket and the memory of a page. Never asks twice, never goes to
+// another address.
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { pipeline } from 'node:stream'
 import { type BrotliDecompress, createBrotliDecompress, createUnzip, type Unzip } from 'node:zlib'
 import type { Agents } from '../../util/proxies.ts'
+import type { Method } from '../operations/table.ts'
 import type { NetworkFailure } from './network-failures.ts'
 
-export type Reading = {
+export type Exchange = {
+  readonly method: Method
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
+  readonly body: string | null
   readonly agents: Agents
   /** For each step until there is a connection. */
   readonly connectMs: number
@@ -22,28 +25,29 @@ export type Reading = {
 }
 
 /** The network failed, or it took too long. */
-export class ReadFailure extends Error implements NetworkFailure {
-  override readonly name = 'ReadFailure'
-  readonly code: string
-  readonly phase: NetworkFailure['phase']
-  readonly timedOutAt: string | null
+export class ExchangeFailure extends Error {
+  override readonly name = 'ExchangeFailure'
+  readonly failure: NetworkFailure
 
-  constructor({ code, message, phase, timedOutAt = null }: NetworkFailure) {
-    super(message)
-    this.code = code
-    this.phase = phase
-    this.timedOutAt = timedOutAt
+  constructor(failure: NetworkFailure) {
+    super(failure.message)
+    this.failure = failure
   }
 }
 
-/** Resolves when the last byte was taken. Rejects with a ReadFailure, the signal's reason, or what `take` threw. */
-export function readAnswerOf(reading: Reading): Promise<IncomingMessage> {
-  const { url, headers, agents, requestMs, signal } = reading
+/** Resolves when the last byte was taken. Rejects with an ExchangeFailure, the signal's reason, or what `take` threw. */
+export function exchange(asked: Exchange): Promise<IncomingMessage> {
+  const { method, url, headers, body, agents, requestMs, signal } = asked
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
   const isSecure = url.protocol === 'https:'
-  const options = { agent: isSecure ? agents.https : agents.http, headers: { ...headers, ...packings } }
-  const request = isSecure ? httpsRequest(url, options) : httpRequest(url, options)
+  const content = Buffer.from(body ?? '')
+  const length = method === 'GET' ? {} : { 'content-length': content.length }
+  const request = (isSecure ? httpsRequest : httpRequest)(url, {
+    ...{ method, agent: isSecure ? agents.https : agents.http },
+    headers: { ...headers, ...packings, ...length },
+  })
   let phase: NetworkFailure['phase'] = 'request'
+  let sentBytes = 0
   let isOver = false
 
   const end = (error?: unknown) => {
@@ -57,12 +61,14 @@ export function readAnswerOf(reading: Reading): Promise<IncomingMessage> {
     reject(error)
   }
   const fail = ({ code = 'ECONNRESET', message }: NodeJS.ErrnoException) =>
-    end(new ReadFailure({ code, message, phase }))
-  const timedOut = (at: string) =>
-    end(new ReadFailure({ code: 'ETIMEDOUT', message: `${at} took too long`, phase, timedOutAt: at }))
+    end(new ExchangeFailure({ code, message, phase, sentBytes }))
+  const timedOut = (at: string) => {
+    const message = `${at} took too long`
+    end(new ExchangeFailure({ code: 'ETIMEDOUT', message, phase, sentBytes, timedOutAt: at }))
+  }
   const stop = () => end(signal.reason)
   const timer = setTimeout(timedOut, requestMs, 'request')
-  const connecting = limitConnecting(request, isSecure, reading.connectMs, () => timedOut('connect'))
+  const connecting = limitConnecting(request, isSecure, asked.connectMs, () => timedOut('connect'))
 
   signal.addEventListener('abort', stop, { once: true })
   request.on('error', fail)
@@ -78,7 +84,7 @@ export function readAnswerOf(reading: Reading): Promise<IncomingMessage> {
     const announced = unpacked === response ? Number(response.headers['content-length'] ?? 0) : 0
     unpacked.on('data', (chunk: Buffer) => {
       try {
-        const waiting = isOver ? undefined : reading.take(chunk, announced)
+        const waiting = isOver ? undefined : asked.take(chunk, announced)
         if (!waiting) return
         unpacked.pause()
         waiting.then(() => unpacked.resume(), end)
@@ -89,8 +95,23 @@ export function readAnswerOf(reading: Reading): Promise<IncomingMessage> {
     unpacked.on('error', failUnlessEmpty)
     unpacked.on('end', finish)
   })
-  request.end()
+  sendParts(request, content, (bytes) => {
+    sentBytes = bytes
+  })
   return promise
+}
+
+const partBytes = 65_536
+
+/** Part by part, so that it is known how much was sent when the connection breaks. */
+function sendParts(request: ClientRequest, content: Buffer, onSent: (bytes: number) => void, from = 0): void {
+  if (from >= content.length) return void request.end()
+  const to = Math.min(from + partBytes, content.length)
+  request.write(content.subarray(from, to), (error) => {
+    if (error) return
+    onSent(to)
+    sendParts(request, content, onSent, to)
+  })
 }
 
 const packings = { 'accept-encoding': 'gzip, deflate, br' }
