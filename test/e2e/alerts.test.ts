@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { environmentFor } from '../support/environment.ts'
-import { runTidemark } from '../support/program.ts'
+import { runHere } from '../support/verbs.ts'
 
 it('sends a test message, and says when it does not arrive, without the address (P9)', async () => {
   const received: unknown[] = []
@@ -29,19 +29,19 @@ it('sends a test message, and says when it does not arrive, without the address 
     ALERT_FORMAT: 'json',
   })
   try {
-    expect(await runTidemark(['alerts', 'test'], environment)).toEqual({
+    expect(await runHere(['alerts', 'test'], environment)).toEqual({
       code: 0,
       stdout: 'A test message was sent, in the form of json. Look whether it is there.\n',
       stderr: '',
     })
     expect(received).toEqual([expect.objectContaining({ version: 1, test: true, problems: [] })])
     status = 404
-    const { code, stderr } = await runTidemark(['alerts', 'test'], environment)
+    const { code, stderr } = await runHere(['alerts', 'test'], environment)
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr: 'An alert could not be delivered: the receiver answered 404. Check ALERT_WEBHOOK_URL.\n',
     })
-    const unset = await runTidemark(['alerts', 'test'], { ...environment, ALERT_WEBHOOK_URL: '' })
+    const unset = await runHere(['alerts', 'test'], { ...environment, ALERT_WEBHOOK_URL: '' })
     expect([unset.code, unset.stderr]).toEqual([2, expect.stringContaining('Set ALERT_WEBHOOK_URL')])
   } finally {
     server.close()

@@ -7,9 +7,8 @@ import { UsageError } from '../../src/util/errors.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
-import { runTidemark } from '../support/program.ts'
 import { streamOf } from '../support/streams.ts'
-import { callVerb } from '../support/verbs.ts'
+import { callVerb, runHere } from '../support/verbs.ts'
 
 const assignment = streamOf('assignment')
 const note = streamOf('assignment_note')
@@ -152,7 +151,7 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
     }
     const firstOfEachVerb = new Map(cases.toReversed().map((one) => [one[0][0], one]))
     for (const [words, told] of firstOfEachVerb.values()) {
-      const { code, stdout, stderr } = await runTidemark(words, environment)
+      const { code, stdout, stderr } = await runHere(words, environment)
       expect({ words, code, stdout }).toEqual({ words, code: 2, stdout: '' })
       expect(stderr).toMatch(told)
       expect(stderr.trimEnd().split('\n')).toHaveLength(1)

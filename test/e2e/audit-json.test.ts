@@ -5,8 +5,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { writeAsTidemark } from '../support/own-writes.ts'
-import { runTidemark } from '../support/program.ts'
-import { callVerb } from '../support/verbs.ts'
+import { callVerb, runHere } from '../support/verbs.ts'
 
 describe.skipIf(!hasPostgres)('the verbs of audit and repair', () => {
   const database = createTestDatabase()
@@ -19,7 +18,7 @@ describe.skipIf(!hasPostgres)('the verbs of audit and repair', () => {
       return { code, told: JSON.parse(stdout) }
     }
     const program = async (...words: string[]) => {
-      const { code, stdout } = await runTidemark([...words, '--json'], environment)
+      const { code, stdout } = await runHere([...words, '--json'], environment)
       return { code, told: JSON.parse(stdout) }
     }
     expect(await program('sync', 'assignment')).toMatchObject({ code: 0 })

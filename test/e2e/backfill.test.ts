@@ -12,6 +12,7 @@ import { runTidemark, startTidemark } from '../support/program.ts'
 import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
+import { runHere } from '../support/verbs.ts'
 
 const assignment = streamOf('assignment')
 const rowCount = Number(process.env.BACKFILL_ROWS ?? 2400)
@@ -79,15 +80,15 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
     it('ends as inconclusive, says how far it came, and goes on when it is asked again (P6)', async () => {
       await using simulator = await startSimulator({ assignments: 400 })
       const environment = environmentFor(simulator, disturbed, { PAGE_SIZE: '20', STREAMS: 'assignment' })
-      await runTidemark(['sync', 'assignment'], environment)
+      await runHere(['sync', 'assignment'], environment)
       await disturbed.pool.query('delete from tidemark.belief where name <> $1', ['version_field'])
       Object.assign(simulator.behaviour, { order: 'unstable', sorts: 'ignored' })
       const wanted = ['backfill', 'assignment', '--from-version', '100', '--to-version', '300', '--json']
-      const given = await runTidemark(wanted, environment)
+      const given = await runHere(wanted, environment)
       expect(given.code).toBe(3)
       expect(JSON.parse(given.stdout)).toMatchObject({ status: 'waiting', error: expect.any(String) })
       Object.assign(simulator.behaviour, { order: 'row-version', sorts: 'honoured' })
-      const again = await runTidemark(wanted, environment)
+      const again = await runHere(wanted, environment)
       expect(again.code).toBe(0)
       expect(JSON.parse(again.stdout)).toMatchObject({
         id: JSON.parse(given.stdout).id,

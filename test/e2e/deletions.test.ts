@@ -4,8 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
-import { runTidemark } from '../support/program.ts'
-import { callVerb } from '../support/verbs.ts'
+import { callVerb, runHere } from '../support/verbs.ts'
 
 describe.skipIf(!hasPostgres)('blocked deletions', () => {
   const database = createTestDatabase({ forEach: true })
@@ -24,7 +23,7 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
     const environment = environmentFor(simulator, database)
     const tidemark = (...words: string[]) => callVerb(words, environment)
     /** As a program of its own. */
-    const program = (...words: string[]) => runTidemark(words, environment)
+    const program = (...words: string[]) => runHere(words, environment)
     await tidemark('sync', 'tracker_object')
     remove(simulator, 'tracker_object', [1, 2, 3, 4, 5, 6, 7, 8])
     await tidemark('sync', 'tracker_object')
@@ -109,7 +108,7 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
       expect(stdout).toMatch(/: the rows stay \(5 of 20 rows \(25 %\)\), and its deletions are frozen/)
       expect(code).toBe(0)
       const problems = async () =>
-        JSON.parse((await runTidemark(['status', stream, '--json'], environment)).stdout).streams[0].problems
+        JSON.parse((await runHere(['status', stream, '--json'], environment)).stdout).streams[0].problems
       const frozen = [
         {
           kind: 'deletions_frozen',
@@ -137,7 +136,7 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
       expect(await tidemark('deletions', 'undo', stream)).toMatchObject({
         ...{ code: 0, stdout: expect.stringContaining('its deletions are frozen no more') },
       })
-      expect((await runTidemark(['deletions', 'undo', stream], environment)).code).toBe(2)
+      expect((await runHere(['deletions', 'undo', stream], environment)).code).toBe(2)
       expect(await blocked()).toMatchObject([{ missing: 5, rejected: null }])
       const wanted = `select from tidemark.stream where reconcile_wanted_at > last_success_at`
       expect((await database.pool.query(wanted)).rowCount).toBe(1)

@@ -5,7 +5,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { startServer } from '../support/client.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
-import { runTidemark } from '../support/program.ts'
+import { runHere } from '../support/verbs.ts'
 
 describe.skipIf(!hasPostgres)('an identity provider that hands out a token of 60 kB', () => {
   const database = createTestDatabase()
@@ -21,9 +21,9 @@ describe.skipIf(!hasPostgres)('an identity provider that hands out a token of 60
       AUTH_URL: `${provider.url}/auth`,
       LOG_LEVEL: 'trace',
     })
-    const sync = await runTidemark(['sync', 'assignment'], environment)
+    const sync = await runHere(['sync', 'assignment'], environment)
     expect([sync.code, sync.stdout + sync.stderr]).toEqual([3, expect.stringContaining('more than 8 kB')])
-    const status = await runTidemark(['status', '--json'], environment)
+    const status = await runHere(['status', '--json'], environment)
     const { rows } = await database.pool.query(`select row_to_json(run)::text as run from tidemark.run`)
     expect(rows.map(({ run }) => run).join()).toContain('a token of more than 8 kB')
     const everything = JSON.stringify([sync, status, rows])

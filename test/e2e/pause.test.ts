@@ -3,12 +3,12 @@
 import { hostname, userInfo } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { runTidemark } from '../support/program.ts'
+import { runHere } from '../support/verbs.ts'
 
 describe.skipIf(!hasPostgres)('a stream', () => {
   const database = createTestDatabase()
   it('is paused with a reason, shown as paused, and resumed', async () => {
-    const tidemark = (...words: string[]) => runTidemark(words, { DATABASE_URL: database.url })
+    const tidemark = (...words: string[]) => runHere(words, { DATABASE_URL: database.url })
     const paused = await tidemark('pause', 'assignment', '--reason', 'an upgrade')
     expect(paused).toMatchObject({ code: 0, stdout: expect.stringContaining('assignment is paused') })
     expect((await tidemark('status', 'assignment')).stdout).toMatch(/paused +since .+ by .+@.+: an upgrade/)
@@ -16,7 +16,7 @@ describe.skipIf(!hasPostgres)('a stream', () => {
   })
 
   it('is moved back with a reason; who did what at the terminal is recorded, what was refused too', async () => {
-    const tidemark = (...words: string[]) => runTidemark(words, { DATABASE_URL: database.url })
+    const tidemark = (...words: string[]) => runHere(words, { DATABASE_URL: database.url })
     await database.pool.query(`update tidemark.stream set position = 70 where name = 'assignment'`)
     expect(await tidemark('rewind', 'assignment', '--to-version', '90', '--reason', 'a slip')).toMatchObject({
       code: 2,

@@ -6,12 +6,12 @@ import type { Environment } from '../../src/config/load.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
-import { runTidemark } from '../support/program.ts'
+import { runHere } from '../support/verbs.ts'
 
 type Told = { name: string; fine: boolean; says: string }
 
 async function probe(environment: Environment) {
-  const { code, stdout } = await runTidemark(['probe', '--json'], environment)
+  const { code, stdout } = await runHere(['probe', '--json'], environment)
   const { checks, beliefs }: { checks: Told[]; beliefs: BeliefReport[] } = JSON.parse(stdout)
   const of = (name: string) => checks.find((check) => check.name === name)
   return { code, wrong: checks.filter(({ fine }) => !fine), of, beliefs }
@@ -81,7 +81,7 @@ describe.skipIf(!hasPostgres)('the probe', () => {
   it('tests what runs rely on against the rows that are stored, and says what it means when it falls', async () => {
     await using simulator = await startSimulator({ assignments: 300, trackers: 3 })
     const environment = environmentFor(simulator, database)
-    expect((await runTidemark(['sync', 'assignment'], environment)).code).toBe(0)
+    expect((await runHere(['sync', 'assignment'], environment)).code).toBe(0)
     simulator.behaviour.sorts = 'ignored'
     simulator.behaviour.order = 'id'
     simulator.source.bulkUpdate('assignment')

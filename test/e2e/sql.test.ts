@@ -6,9 +6,8 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readPostgresUrl } from '../../src/util/postgres-url.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
-import { runTidemark } from '../support/program.ts'
 import { hasTerminal, onTerminal } from '../support/terminal.ts'
-import { callCommand, callVerb } from '../support/verbs.ts'
+import { callCommand, callVerb, runHere } from '../support/verbs.ts'
 
 describe.skipIf(!hasPostgres)('tidemark sql', () => {
   const database = createTestDatabase()
@@ -76,11 +75,11 @@ describe.skipIf(!hasPostgres)('tidemark sql', () => {
     expect(stdout).toContain('"value": "\\u001b[2J \\u009b2J \\u202e"')
     expect(JSON.parse(stdout)).toEqual([{ value: '\x1b[2J \x9b2J \u202e' }])
     const environment = { DATABASE_URL: database.url }
-    expect(await runTidemark(['sql', 'select 1/0'], environment)).toMatchObject({
+    expect(await runHere(['sql', 'select 1/0'], environment)).toMatchObject({
       code: 2,
       stderr: 'Postgres says: division by zero.\n',
     })
-    expect(await runTidemark(['sql'], environment)).toMatchObject({ code: 2, stdout: '' })
+    expect(await runHere(['sql'], environment)).toMatchObject({ code: 2, stdout: '' })
   })
 })
 

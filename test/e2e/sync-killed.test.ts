@@ -20,8 +20,8 @@ describe.skipIf(!hasPostgres)('a sync that is killed 25 times', () => {
     timeout: 180_000,
   }, async () => {
     const random = seededRandom(20_261_120)
-    await using simulator = await startSimulator({ assignments: 20_000 })
-    const environment = environmentFor(simulator, database, { PAGE_SIZE: '200', LOAD_CONNECTIONS: '1' })
+    await using simulator = await startSimulator({ assignments: 50_000 })
+    const environment = environmentFor(simulator, database, { PAGE_SIZE: '500', LOAD_CONNECTIONS: '1' })
     const killAtRequest = async () => {
       const asked = untilAsked(simulator, 1 + random.integer(12))
       const program = startTidemark(words, environment)

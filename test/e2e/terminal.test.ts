@@ -9,8 +9,8 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { isForChanges } from '../support/asked.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
-import { runTidemark } from '../support/program.ts'
 import { hasTerminal, onTerminal } from '../support/terminal.ts'
+import { runHere } from '../support/verbs.ts'
 
 describe.skipIf(!hasPostgres || !hasTerminal)('on a terminal', () => {
   const database = createTestDatabase()
@@ -55,7 +55,7 @@ describe.skipIf(!hasTerminal)('a demo on a terminal', () => {
     const directory = mkdtempSync(join(inject('scratch'), 'demo-'))
     const words = ['demo', '--port', '0', '--churn', '0']
     const first = onTerminal([...words, '--assignments', '300'], 100, {}, directory)
-    await expect.poll(first.shown).toMatch(/assignment [^\n]+\b300\b/)
+    await expect.poll(first.shown, { timeout: 60_000 }).toMatch(/assignment [^\n]+\b300\b/)
     first.type('\x03')
     expect([await first.ended, first.shown().includes('The demo has ended')]).toEqual([0, true])
     const asked = onTerminal(words, 100, {}, directory)
@@ -77,22 +77,22 @@ describe.skipIf(!hasPostgres)('the status for programs', () => {
   it('ends with 1 when something needs somebody, and watches nowhere but on a terminal', async () => {
     await using simulator = await startSimulator({ assignments: 20 })
     const environment = environmentFor(simulator, database, { STREAMS: 'assignment' })
-    await runTidemark(['sync'], environment)
+    await runHere(['sync'], environment)
     await database.pool.query(
       `insert into tidemark.progress (stream, reading, run_id, began_at, updated_at)
        values ('tracker_object', 'first load', 1, now(), now())`,
     )
-    const checked = await runTidemark(['status', '--check'], environment)
+    const checked = await runHere(['status', '--check'], environment)
     expect(checked).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Everything is up to date/) })
     // Vehicles are not copied by these settings.
     expect(checked.stdout).not.toContain('tracker_object')
     await database.pool.query(
       `update tidemark.stream set blocked_deletions = '{"missing": 3, "living": 20}' where name = 'assignment'`,
     )
-    const { code, stdout } = await runTidemark(['status', '--check', '--json'], environment)
+    const { code, stdout } = await runHere(['status', '--check', '--json'], environment)
     expect({ code, verdict: JSON.parse(stdout).verdict }).toEqual({ code: 1, verdict: 'One thing needs you' })
-    expect((await runTidemark(['status'], environment)).code).toBe(0)
-    expect(await runTidemark(['status', '--watch'], environment)).toMatchObject({
+    expect((await runHere(['status'], environment)).code).toBe(0)
+    expect(await runHere(['status', '--watch'], environment)).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('needs a terminal'),
     })

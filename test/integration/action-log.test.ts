@@ -13,8 +13,9 @@ import {
 import { openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
-import { inFreshDirectory, runTidemark } from '../support/program.ts'
+import { inFreshDirectory } from '../support/program.ts'
 import { viewerToken } from '../support/served-actions.ts'
+import { runHere } from '../support/verbs.ts'
 import { adminToken, startTestWorker } from '../support/worker.ts'
 
 const deed = (target: string) => ({
@@ -123,7 +124,7 @@ describe.skipIf(!hasPostgres)('the record of who did what', () => {
   })
 
   it('is checked at the terminal: exit 1 when a line was changed, and the hash to keep', async () => {
-    const tidemark = (...words: string[]) => runTidemark(words, { DATABASE_URL: database.url })
+    const tidemark = (...words: string[]) => runHere(words, { DATABASE_URL: database.url })
     await write(2)
     const { newest } = await checkActions(database.pool, null)
     const fine = await tidemark('actions', 'verify')
@@ -173,8 +174,8 @@ describe.skipIf(!hasPostgres)('what changes nothing here', () => {
       for (let time = 0; time < 25; time++) await browsing.signIn(viewerToken)
       for (let time = 0; time < 7; time++) await browsing.signIn('not-the-token')
       const environment = environmentFor(simulator, database)
-      expect((await runTidemark(['sql', `select 'Jane Doe'`], environment)).code).toBe(0)
-      const written = await runTidemark(
+      expect((await runHere(['sql', `select 'Jane Doe'`], environment)).code).toBe(0)
+      const written = await runHere(
         [
           'api',
           'POST',

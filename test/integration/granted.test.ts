@@ -7,8 +7,8 @@ import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
-import { runTidemark } from '../support/program.ts'
 import { streamOf } from '../support/streams.ts'
+import { runHere } from '../support/verbs.ts'
 
 const secret = 'secret-of-the-role'
 
@@ -194,16 +194,16 @@ describe.skipIf(!hasPostgres)('the rights of the role that reads', () => {
     reading(async () => {
       const as = { DATABASE_URL: url() }
       for (const words of [[], ['--json']])
-        expect(await runTidemark(['schema', 'assignment', ...words], as)).toMatchObject({
+        expect(await runHere(['schema', 'assignment', ...words], as)).toMatchObject({
           ...{ code: 0, stderr: '' },
           stdout: expect.stringContaining('assignment_id'),
         })
-      expect(await runTidemark(['sql', 'select count(*) from bi.assignment'], as)).toMatchObject({
+      expect(await runHere(['sql', 'select count(*) from bi.assignment'], as)).toMatchObject({
         ...{ code: 0, stderr: '' },
         stdout: expect.stringMatching(/ 5\n[\s\S]*assignment: not settled yet/),
       })
       expect(
-        await runTidemark(
+        await runHere(
           ['sql', '--csv', "select stream from tidemark.freshness where stream = 'assignment'"],
           as,
         ),

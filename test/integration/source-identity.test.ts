@@ -11,6 +11,7 @@ import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
 import { assignments, begin, failed, storeOf, writeAll } from '../support/runs.ts'
 import { streamOf } from '../support/streams.ts'
+import { runHere } from '../support/verbs.ts'
 import { waitedFor } from '../support/waited-for.ts'
 
 const assignment = streamOf('assignment')
@@ -32,22 +33,24 @@ describe.skipIf(!hasPostgres)('the rows of one customer', () => {
       seed: 2,
       credentials: { clientGuid: otherGuid },
     })
-    expect((await runTidemark(['sync'], environmentFor(first, database))).code).toBe(0)
+    expect((await runHere(['sync'], environmentFor(first, database))).code).toBe(0)
     const before = await rows()
     const other = environmentFor(second, database)
     for (const words of [['sync'], ['reconcile'], ['verify', '--repair'], ['serve']]) {
-      const { code, stderr } = await runTidemark(words, { ...other, HTTP_PORT: '0' })
+      // A worker that ends takes its process with it.
+      const run = words[0] === 'serve' ? runTidemark : runHere
+      const { code, stderr } = await run(words, { ...other, HTTP_PORT: '0' })
       expect(code, words.join(' ')).toBe(2)
       expect(stderr).toContain(otherGuid)
       expect(stderr).toContain(first.credentials.clientGuid)
       expect(stderr).toContain('tidemark source adopt')
     }
-    const adopted = await runTidemark(['source', 'adopt', '--reason', 'renewed'], other)
+    const adopted = await runHere(['source', 'adopt', '--reason', 'renewed'], other)
     expect(adopted).toMatchObject({ code: 2, stderr: expect.stringContaining('not one source') })
-    const probed = await runTidemark(['probe'], other)
+    const probed = await runHere(['probe'], other)
     expect(probed).toMatchObject({ code: 2, stdout: expect.stringContaining('came from') })
     expect(await rows()).toEqual(before)
-    const { stdout } = await runTidemark(['source', '--json'], other)
+    const { stdout } = await runHere(['source', '--json'], other)
     expect(JSON.parse(stdout).sources[0]).toMatchObject({
       service: 'assignment',
       account: first.credentials.clientGuid,
@@ -59,9 +62,9 @@ describe.skipIf(!hasPostgres)('the rows of one customer', () => {
     await using first = await startSimulator({ ...options, seed: 1 })
     await using second = await startSimulator({ ...options, seed: 2, credentials: { clientGuid: otherGuid } })
     const added = { STREAMS: 'client=/api/Customer' }
-    expect((await runTidemark(['sync'], environmentFor(first, database, added))).code).toBe(0)
+    expect((await runHere(['sync'], environmentFor(first, database, added))).code).toBe(0)
     const other = environmentFor(second, database, { STREAMS: 'assignment' })
-    const { code, stderr } = await runTidemark(['sync'], other)
+    const { code, stderr } = await runHere(['sync'], other)
     expect(code, stderr).toBe(2)
     expect(stderr).toContain(first.credentials.clientGuid)
   })
@@ -70,21 +73,21 @@ describe.skipIf(!hasPostgres)('the rows of one customer', () => {
     const options = { assignments: 30, notes: 30, objects: 5, seed: 3 }
     await using before = await startSimulator(options)
     await using after = await startSimulator({ ...options, credentials: { clientGuid: otherGuid } })
-    await runTidemark(['sync'], environmentFor(before, database))
+    await runHere(['sync'], environmentFor(before, database))
     const renewed = environmentFor(after, database)
     after.source.change('assignment', 3)
-    expect(await runTidemark(['source', 'adopt'], renewed)).toMatchObject({ code: 2 })
-    const adopted = await runTidemark(['source', 'adopt', '--reason', 'the GUID was renewed'], renewed)
+    expect(await runHere(['source', 'adopt'], renewed)).toMatchObject({ code: 2 })
+    const adopted = await runHere(['source', 'adopt', '--reason', 'the GUID was renewed'], renewed)
     expect(adopted).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('records of assignment are the same'),
     })
-    expect((await runTidemark(['sync'], renewed)).code).toBe(0)
+    expect((await runHere(['sync'], renewed)).code).toBe(0)
     const { rows: known } = await database.pool.query(
       `select account, reason, adopted_by is not null as by from tidemark.source where service = 'assignment'`,
     )
     expect(known).toEqual([{ account: otherGuid, reason: 'the GUID was renewed', by: true }])
-    expect(await runTidemark(['source', 'adopt', '--reason', 'again'], renewed)).toMatchObject({
+    expect(await runHere(['source', 'adopt', '--reason', 'again'], renewed)).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('Nothing was changed'),
     })
@@ -217,7 +220,7 @@ describe.skipIf(!hasPostgres)('the rows of one customer', () => {
     await (await openTestContext(database, simulator, { CLIENT_GUID: otherGuid.replaceAll('0', '1') }))[
       Symbol.asyncDispose
     ]()
-    const adopted = await runTidemark(
+    const adopted = await runHere(
       ['source', 'adopt', '--reason', 'the first one was a mistake'],
       environmentFor(simulator, database),
     )

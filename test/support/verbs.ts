@@ -12,6 +12,7 @@ import { exportCommand } from '../../src/cli/export.ts'
 import { migrate } from '../../src/cli/migrate.ts'
 import { openOutput } from '../../src/cli/output.ts'
 import { findVerb, parseCall } from '../../src/cli/parse.ts'
+import { runProgram } from '../../src/cli/program.ts'
 import { quarantine } from '../../src/cli/quarantine.ts'
 import { reconcile } from '../../src/cli/reconcile.ts'
 import { rewind } from '../../src/cli/rewind.ts'
@@ -23,6 +24,7 @@ import type { Environment } from '../../src/config/load.ts'
 import { catalogueIn } from '../../src/config/stream-variables.ts'
 import { openLog } from '../../src/log.ts'
 import { neverAborted } from './context.ts'
+import type { Ended } from './program.ts'
 
 const verbs: Readonly<Record<string, Command>> = {
   ...{ api, backfill, checkpoints, deletions, explain, migrate, quarantine, reconcile, rewind },
@@ -45,6 +47,17 @@ function openTerminal(level: string) {
     log: openLog({ level, stream: err }),
     said: (): Said => ({ stdout: String(out.read() ?? ''), logged: String(err.read() ?? '') }),
   }
+}
+
+/** The program in the process of the test, for all that is not about a process of its own. */
+export async function runHere(words: readonly string[], environment: Environment): Promise<Ended> {
+  const [out, err] = [new PassThrough(), new PassThrough()]
+  const code = await runProgram(words, {
+    ...{ stdout: openOutput(out, environment), stderr: openOutput(err, environment), signal: neverAborted },
+    environmentOf: () => environment,
+    openLog: (level) => openLog({ level, stream: err }),
+  })
+  return { code, stdout: String(out.read() ?? ''), stderr: String(err.read() ?? '') }
 }
 
 /** Rejects with what the verb throws. */
