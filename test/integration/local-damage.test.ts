@@ -2,7 +2,7 @@
 // never taken for it (P15).
 
 import type { Pool } from 'pg'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { planAlerts } from '../../src/problems/alerts.ts'
 import { findProblems } from '../../src/problems/find-problems.ts'
@@ -144,6 +144,58 @@ const damages: readonly Damage[] = [
   },
 ]
 
+describe.skipIf(!hasPostgres).each([
+  { stream: assignment, key: 'assignment_id' },
+  { stream: object, key: 'assignment_object_id' },
+])('what others do to the table of $stream.name', ({ stream, key }) => {
+  // What was mended can be damaged again.
+  const database = createTestDatabase()
+  let simulator: Simulator
+  let context: SyncContext
+  const read = () => context.read(stream, 'incremental', { signal })
+
+  beforeAll(async () => {
+    simulator = await startSimulator({ assignments: 40, objects: 30 })
+    context = await openTestContext(database, simulator, { PAGE_SIZE: '15' })
+    await read()
+    await read()
+  })
+  afterEach(() => database.pool.query('drop table if exists public.copy; delete from tidemark.local_change'))
+  afterAll(async () => {
+    await context?.[Symbol.asyncDispose]()
+    await simulator?.close()
+  })
+
+  it.each(damages)('$what: is noticed, told and mended once', async ({ sql, told }) => {
+    const { pool } = database
+    const table = stream.name
+    const before = await contentOf(pool, table)
+    const columns = await pool.query(`select * from bi.${table} limit 1`)
+    expect(before.length).toBeGreaterThan(20)
+    expect(await problemsOf(pool, table)).toEqual([])
+    await pool.query(sql(table, key))
+    const run = await read()
+    expect(run).toMatchObject({ status: 'done', isComplete: true })
+    expect(await contentOf(pool, table)).toEqual(before)
+    const [problem, other] = await problemsOf(pool, table)
+    expect(problem?.what).toMatch(told)
+    expect(problem?.what).toContain(`Run ${run.runId} began`)
+    expect(other).toBeUndefined()
+    expect(await contentOf(pool, table)).toHaveLength(
+      (await pool.query(`select from bi.${table}`)).rowCount ?? 0,
+    )
+    const shown = await pool.query(`select * from bi.${table} limit 1`)
+    expect(shown.fields.map(({ name }) => name).toSorted()).toEqual(
+      columns.fields.map(({ name }) => name).toSorted(),
+    )
+    const next = await read()
+    expect(next.tally).toMatchObject({ inserted: 0, updated: 0 })
+    expect(await pool.query('select from tidemark.local_change where run_id is null')).toMatchObject({
+      rowCount: 0,
+    })
+  })
+})
+
 describe.skipIf(!hasPostgres)('what others do to a table', () => {
   const database = createTestDatabase({ forEach: true })
   let simulator: Simulator
@@ -157,42 +209,6 @@ describe.skipIf(!hasPostgres)('what others do to a table', () => {
   afterEach(async () => {
     await context[Symbol.asyncDispose]()
     await simulator.close()
-  })
-
-  describe.each([
-    { stream: assignment, key: 'assignment_id' },
-    { stream: object, key: 'assignment_object_id' },
-  ])('that of $stream.name', ({ stream, key }) => {
-    it.each(damages)('$what: is noticed, told and mended once', async ({ sql, told }) => {
-      const { pool } = database
-      const table = stream.name
-      await read(stream)
-      await read(stream)
-      const before = await contentOf(pool, table)
-      const columns = await pool.query(`select * from bi.${table} limit 1`)
-      expect(before.length).toBeGreaterThan(20)
-      expect(await problemsOf(pool, table)).toEqual([])
-      await pool.query(sql(table, key))
-      const run = await read(stream)
-      expect(run).toMatchObject({ status: 'done', isComplete: true })
-      expect(await contentOf(pool, table)).toEqual(before)
-      const [problem, other] = await problemsOf(pool, table)
-      expect(problem?.what).toMatch(told)
-      expect(problem?.what).toContain(`Run ${run.runId} began`)
-      expect(other).toBeUndefined()
-      expect(await contentOf(pool, table)).toHaveLength(
-        (await pool.query(`select from bi.${table}`)).rowCount ?? 0,
-      )
-      const shown = await pool.query(`select * from bi.${table} limit 1`)
-      expect(shown.fields.map(({ name }) => name).toSorted()).toEqual(
-        columns.fields.map(({ name }) => name).toSorted(),
-      )
-      const next = await read(stream)
-      expect(next.tally).toMatchObject({ inserted: 0, updated: 0 })
-      expect(await pool.query('select from tidemark.local_change where run_id is null')).toMatchObject({
-        rowCount: 0,
-      })
-    })
   })
 
   const both = ['assignment', 'assignment_object']
