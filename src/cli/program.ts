@@ -41,7 +41,7 @@ export async function runProgram(words: readonly string[], around: Surroundings)
   }
 }
 
-function commands(): Promise<readonly Command[]> {
+export function commands(): Promise<readonly Command[]> {
   return Promise.all(Object.values(verbs).map((load) => load()))
 }
 

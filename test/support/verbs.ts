@@ -2,34 +2,16 @@
 // starting the program each time.
 
 import { PassThrough } from 'node:stream'
-import { api } from '../../src/cli/api.ts'
-import { backfill } from '../../src/cli/backfill.ts'
-import { checkpoints } from '../../src/cli/checkpoints.ts'
 import type { Command } from '../../src/cli/command.ts'
-import { deletions } from '../../src/cli/deletions.ts'
-import { explain } from '../../src/cli/explain.ts'
-import { exportCommand } from '../../src/cli/export.ts'
-import { migrate } from '../../src/cli/migrate.ts'
 import { openOutput } from '../../src/cli/output.ts'
 import { findVerb, parseCall } from '../../src/cli/parse.ts'
-import { runProgram } from '../../src/cli/program.ts'
-import { quarantine } from '../../src/cli/quarantine.ts'
-import { reconcile } from '../../src/cli/reconcile.ts'
-import { rewind } from '../../src/cli/rewind.ts'
-import { schema } from '../../src/cli/schema.ts'
-import { status } from '../../src/cli/status.ts'
-import { sync } from '../../src/cli/sync.ts'
-import { verify } from '../../src/cli/verify.ts'
+import { commands, runProgram } from '../../src/cli/program.ts'
+import { verbs } from '../../src/cli/verbs.ts'
 import type { Environment } from '../../src/config/load.ts'
 import { catalogueIn } from '../../src/config/stream-variables.ts'
 import { openLog } from '../../src/log.ts'
 import { neverAborted } from './context.ts'
 import type { Ended } from './program.ts'
-
-const verbs: Readonly<Record<string, Command>> = {
-  ...{ api, backfill, checkpoints, deletions, explain, migrate, quarantine, reconcile, rewind },
-  ...{ schema, status, sync, verify, export: exportCommand },
-}
 
 type Said = { readonly stdout: string; readonly logged: string }
 export type Called = Said & {
@@ -66,7 +48,6 @@ export async function callCommand(
   words: readonly string[],
   environment: Environment,
   { log, stdout, stderr, said } = openTerminal('trace'),
-  commands: readonly Command[] = Object.values(verbs),
 ): Promise<Said & { readonly code: number }> {
   const code = await command.run({
     ...parseCall(command, words),
@@ -76,7 +57,7 @@ export async function callCommand(
     log,
     stdout,
     stderr,
-    commands: async () => commands,
+    commands,
   })
   return { code, ...said() }
 }
@@ -87,7 +68,10 @@ export async function callVerb(
 ): Promise<Called> {
   const terminal = openTerminal('warn')
   try {
-    return { ...(await callCommand(findVerb(verbs, name), words, environment, terminal)), error: null }
+    return {
+      ...(await callCommand(await findVerb(verbs, name)(), words, environment, terminal)),
+      error: null,
+    }
   } catch (error) {
     return { code: null, error, ...terminal.said() }
   }

@@ -15,7 +15,7 @@ describe('completion', () => {
   beforeAll(async () => {
     commands = await Promise.all(Object.values(verbs).map((load) => load()))
     for (const shell of ['bash', 'zsh', 'fish'])
-      scripts.set(shell, (await callCommand(completion, [shell], {}, undefined, commands)).stdout)
+      scripts.set(shell, (await callCommand(completion, [shell], {})).stdout)
   })
 
   /** What bash offers for the last of these words. */
@@ -67,8 +67,6 @@ COMP_WORDS=(tidemark ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=
   })
 
   it('of other shells is not there', async () => {
-    await expect(callCommand(completion, ['powershell'], {}, undefined, commands)).rejects.toThrow(
-      'bash, zsh or fish',
-    )
+    await expect(callCommand(completion, ['powershell'], {})).rejects.toThrow('bash, zsh or fish')
   })
 })
