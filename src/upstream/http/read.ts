@@ -1,19 +1,16 @@
-// A request out and its answer in, with as little as possible between the socket and the memory of a page. Never asks twice, never goes to
-// another address.
+// Receives the answers to reads, which are most of what goes over the network, with as little as possible between the socket and the memory
+// of a page. Never asks twice, never goes to another address.
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { pipeline } from 'node:stream'
 import { type BrotliDecompress, createBrotliDecompress, createUnzip, type Unzip } from 'node:zlib'
 import type { Agents } from '../../util/proxies.ts'
-import type { Method } from '../operations/table.ts'
 import type { NetworkFailure } from './network-failures.ts'
 
-export type Exchange = {
-  readonly method: Method
+export type Reading = {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string | null
   readonly agents: Agents
   /** For each step until there is a connection. */
   readonly connectMs: number
@@ -25,29 +22,28 @@ export type Exchange = {
 }
 
 /** The network failed, or it took too long. */
-export class ExchangeFailure extends Error {
-  override readonly name = 'ExchangeFailure'
-  readonly failure: NetworkFailure
+export class ReadFailure extends Error implements NetworkFailure {
+  override readonly name = 'ReadFailure'
+  readonly code: string
+  readonly phase: NetworkFailure['phase']
+  readonly timedOutAt: string | null
 
-  constructor(failure: NetworkFailure) {
-    super(failure.message)
-    this.failure = failure
+  constructor({ code, message, phase, timedOutAt = null }: NetworkFailure) {
+    super(message)
+    this.code = code
+    this.phase = phase
+    this.timedOutAt = timedOutAt
   }
 }
 
-/** Resolves when the last byte was taken. Rejects with an ExchangeFailure, the signal's reason, or what `take` threw. */
-export function exchange(asked: Exchange): Promise<IncomingMessage> {
-  const { method, url, headers, body, agents, requestMs, signal } = asked
+/** Resolves when the last byte was taken. Rejects with a ReadFailure, the signal's reason, or what `take` threw. */
+export function readAnswerOf(reading: Reading): Promise<IncomingMessage> {
+  const { url, headers, agents, requestMs, signal } = reading
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
   const isSecure = url.protocol === 'https:'
-  const content = Buffer.from(body ?? '')
-  const length = method === 'GET' ? {} : { 'content-length': content.length }
-  const request = (isSecure ? httpsRequest : httpRequest)(url, {
-    ...{ method, agent: isSecure ? agents.https : agents.http },
-    headers: { ...headers, ...packings, ...length },
-  })
+  const options = { agent: isSecure ? agents.https : agents.http, headers: { ...headers, ...packings } }
+  const request = isSecure ? httpsRequest(url, options) : httpRequest(url, options)
   let phase: NetworkFailure['phase'] = 'request'
-  let sentBytes = 0
   let isOver = false
 
   const end = (error?: unknown) => {
@@ -61,14 +57,12 @@ export function exchange(asked: Exchange): Promise<IncomingMessage> {
     reject(error)
   }
   const fail = ({ code = 'ECONNRESET', message }: NodeJS.ErrnoException) =>
-    end(new ExchangeFailure({ code, message, phase, sentBytes }))
-  const timedOut = (at: string) => {
-    const message = `${at} took too long`
-    end(new ExchangeFailure({ code: 'ETIMEDOUT', message, phase, sentBytes, timedOutAt: at }))
-  }
+    end(new ReadFailure({ code, message, phase }))
+  const timedOut = (at: string) =>
+    end(new ReadFailure({ code: 'ETIMEDOUT', message: `${at} took too long`, phase, timedOutAt: at }))
   const stop = () => end(signal.reason)
   const timer = setTimeout(timedOut, requestMs, 'request')
-  const connecting = limitConnecting(request, isSecure, asked.connectMs, () => timedOut('connect'))
+  const connecting = limitConnecting(request, isSecure, reading.connectMs, () => timedOut('connect'))
 
   signal.addEventListener('abort', stop, { once: true })
   request.on('error', fail)
@@ -84,7 +78,7 @@ export function exchange(asked: Exchange): Promise<IncomingMessage> {
     const announced = unpacked === response ? Number(response.headers['content-length'] ?? 0) : 0
     unpacked.on('data', (chunk: Buffer) => {
       try {
-        const waiting = isOver ? undefined : asked.take(chunk, announced)
+        const waiting = isOver ? undefined : reading.take(chunk, announced)
         if (!waiting) return
         unpacked.pause()
         waiting.then(() => unpacked.resume(), end)
@@ -95,23 +89,8 @@ export function exchange(asked: Exchange): Promise<IncomingMessage> {
     unpacked.on('error', failUnlessEmpty)
     unpacked.on('end', finish)
   })
-  sendParts(request, content, (bytes) => {
-    sentBytes = bytes
-  })
+  request.end()
   return promise
-}
-
-const partBytes = 65_536
-
-/** Part by part, so that it is known how much was sent when the connection breaks. */
-function sendParts(request: ClientRequest, content: Buffer, onSent: (bytes: number) => void, from = 0): void {
-  if (from >= content.length) return void request.end()
-  const to = Math.min(from + partBytes, content.length)
-  request.write(content.subarray(from, to), (error) => {
-    if (error) return
-    onSent(to)
-    sendParts(request, content, onSent, to)
-  })
 }
 
 const packings = { 'accept-encoding': 'gzip, deflate, br' }
