@@ -145,7 +145,7 @@ const matrix: Readonly<Record<string, Row>> = {
       ...['problems', 'web', 'worker', 'worker/queue', 'store/book', 'store/server'],
       ...['store/schema', 'sync', 'sync/ports', 'upstream', 'simulator'],
     ],
-    ['pg', 'ioredis'],
+    ['pg', 'ioredis', 'yaml'],
   ),
 }
 
