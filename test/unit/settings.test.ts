@@ -110,11 +110,13 @@ describe('settings', () => {
   })
 
   it('are printed by `tidemark config`, which ends with 2 when they cannot be used', async () => {
-    const environment = { API_KEY: 'canary-of-settings', PAGE_SIZE: '0', LOGLEVEL: 'debug' }
+    const DATABASE_URL = 'postgres://nobody:canary-of-settings@127.0.0.1:1/none?sslmode=disable'
+    const environment = { API_KEY: 'canary-of-settings', PAGE_SIZE: '0', LOGLEVEL: 'debug', DATABASE_URL }
     const shown = await callCommand(config, ['--json'], environment)
     expect(shown.code).toBe(2)
     expect(shown.stdout).not.toContain('canary-of-settings')
-    const { settings, unknown, problems } = JSON.parse(shown.stdout)
+    const { settings, unknown, problems, overrides_unknown_because: because } = JSON.parse(shown.stdout)
+    expect(because).toContain('127.0.0.1:1')
     expect(settings.length).toBeGreaterThan(60)
     expect(settings).toContainEqual(
       expect.objectContaining({ name: 'LOOKBACK', value: null, default: '10m', source: 'default' }),
@@ -125,6 +127,7 @@ describe('settings', () => {
     const text = await callCommand(config, ['--set'], environment)
     expect(text.stdout).toMatch(/^API_KEY +\S.* \*{8}$/m)
     expect(text.stdout).not.toContain('LOOKBACK')
+    expect(text.stdout).toContain('What was changed while workers run is not shown: ')
   })
 
   it('of a stream are its own and those of all, on a page without markup of others', async () => {
