@@ -15,13 +15,14 @@ async function setSetting(context: MirrorContext, { target: name, fields, by }: 
   if (problem !== null) throw new UsageError(`${sentence(problem)} Nothing was changed.`)
   const before = await settingNamed(context, name)
   await noteOverride(context.pool, { ...override, by })
-  return outcomeOf(await settingNamed(context, name), before)
+  return outcomeOf(name, await settingNamed(context, name), before)
 }
 
 /** Also of one that this version does not know. */
 async function unsetSetting(context: MirrorContext, { target: name }: Order): Promise<Outcome> {
   const before = await settingNamed(context, name)
-  if (await removeOverride(context.pool, name)) return outcomeOf(await settingNamed(context, name), before)
+  if (await removeOverride(context.pool, name))
+    return outcomeOf(name, await settingNamed(context, name), before)
   const [near] = nearest(
     name,
     (await readOverrides(context.pool)).map((one) => one.name),
@@ -45,9 +46,10 @@ export const aboutSetting = (context: MirrorContext, name: string): Pick<Deed, '
 const settingNamed = async ({ pool, settings }: MirrorContext, name: string): Promise<Setting | undefined> =>
   settings.shown(await readOverrides(pool)).settings.find((one) => one.name === name)
 
-function outcomeOf(now: Setting | undefined, before: Setting | undefined): Outcome {
-  if (now === undefined) return { text: 'A setting that this version does not know was removed.', json: {} }
-  const { name, value, source } = now
+function outcomeOf(name: string, now: Setting | undefined, before: Setting | undefined): Outcome {
+  if (now === undefined)
+    return { text: `${name} was removed. This version knows no such setting.`, json: { name } }
+  const { value, source } = now
   const json = { name, value, source, before: before && { value: before.value, source: before.source } }
   const was = before === undefined ? '' : `; before: ${layerInWords(before)}`
   return { text: `${name} is now ${layerInWords(now)}${was}. ${takenUp}`, json }

@@ -74,7 +74,7 @@ const columns = ({ viewer, now }: Pick<PageContext, 'viewer' | 'now'>): readonly
       const set = actionForm(
         viewer,
         '/settings/set',
-        html`<input type="hidden" name="target" value="${name}"><label>Value <input name="value" value="${isSet && value}" placeholder="${value}" maxlength="2000" required autocomplete="off"></label><button>Set<span class="hidden"> ${name}</span></button>`,
+        html`<input type="hidden" name="target" value="${name}"><label>Value <input name="value" value="${isSet && value}" placeholder="${value}" maxlength="2000" required autocomplete="off"></label><label>Reason <input name="reason" maxlength="300" placeholder="may be empty" autocomplete="off"></label><button>Set<span class="hidden"> ${name}</span></button>`,
       )
       const back = override && actionForm(viewer, '/settings/unset', undo(name, 'Undo'))
       if (set === null) return html`<code class="small">tidemark config set ${name}=…</code>`
