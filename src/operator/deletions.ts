@@ -7,10 +7,15 @@ import { UsageError } from '../util/errors.ts'
 import { count, plural } from '../util/text.ts'
 
 /** `27,310 of 131,904 rows (20.7 %)`. */
-export function shareMissing({ missing, living }: Pick<BlockedDeletions, 'missing' | 'living'>): string {
+export function shareMissing({
+  missing,
+  living,
+  isLeast = false,
+}: Pick<BlockedDeletions, 'missing' | 'living' | 'isLeast'>): string {
   if (missing === null) return 'an unknown number of rows'
-  if (living === null || living === 0) return `${count(missing)} rows`
-  return `${count(missing)} of ${count(living)} rows (${((100 * missing) / living).toFixed(1).replace(/\.0$/, '')} %)`
+  const least = isLeast ? 'at least ' : ''
+  if (living === null || living === 0) return `${least}${count(missing)} rows`
+  return `${least}${count(missing)} of ${count(living)} rows (${((100 * missing) / living).toFixed(1).replace(/\.0$/, '')} %)`
 }
 
 /** What is known of blocked deletions, for whoever decides: a sentence, and what it speaks for. */

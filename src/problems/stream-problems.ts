@@ -235,19 +235,20 @@ export function accessLost({ stream, hiddenSince, readThroughAt }: StreamSymptom
 
 export function deletionsBlocked({ stream, blockedDeletions }: StreamSymptoms): Problem[] {
   if (blockedDeletions === null || blockedDeletions.rejected) return []
-  const { missing, living, at } = blockedDeletions
+  const { missing, living, at, isLeast = false } = blockedDeletions
   const isKnown = missing !== null && living !== null
   const list = `\`tidemark deletions list ${stream}\``
   const approve = `\`tidemark deletions approve ${stream} --rows ${missing}\``
-  const whatToDo = !isKnown
-    ? `Count them first: \`tidemark reconcile ${stream}\`. Then see which they are: ${list}.`
-    : missing === living
-      ? `${checkAccess} Only if all of them are really gone: ${approve}.`
-      : `See which they are: ${list}. If they are really gone: ${approve}. If not, check the permissions of the integration user.`
+  const whatToDo =
+    !isKnown || isLeast
+      ? `Count them first: \`tidemark reconcile ${stream}\`. Then see which they are: ${list}.`
+      : missing === living
+        ? `${checkAccess} Only if all of them are really gone: ${approve}.`
+        : `See which they are: ${list}. If they are really gone: ${approve}. If not, check the permissions of the integration user.`
   return [
     ofStream('deletions_blocked', stream, {
       ...{ since: at, size: missing },
-      what: `${isKnown ? `${count(missing)} of ${count(living)}` : 'An unknown number of'} rows of ${stream} disappeared from the upstream at once. Tidemark has not deleted them here.`,
+      what: `${isKnown ? `${isLeast ? 'At least ' : ''}${count(missing)} of ${count(living)}` : 'An unknown number of'} rows of ${stream} disappeared from the upstream at once. Tidemark has not deleted them here.`,
       whatToDo,
     }),
   ]

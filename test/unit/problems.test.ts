@@ -125,6 +125,17 @@ describe('findProblems', () => {
     )
   })
 
+  it('tells that perhaps more are missing than a search has counted (P18)', () => {
+    expect(find([{ blockedDeletions: { missing: 9, isLeast: true, living: 20, at: ago(5) } }])).toMatchObject(
+      [
+        {
+          what: expect.stringContaining('At least 9 of 20 rows of assignment disappeared'),
+          whatToDo: expect.stringContaining('Count them first: `tidemark reconcile assignment`'),
+        },
+      ],
+    )
+  })
+
   it('tells that deletions are blocked when it is not known how many', () => {
     expect(find([{ blockedDeletions: { missing: null, living: null, at: null } }])).toMatchObject([
       {

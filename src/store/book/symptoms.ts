@@ -10,6 +10,8 @@ import { latestRunsSql } from './runs.ts'
 // have written them: what is no number or no time is not known, and they are blocked all the same.
 export type BlockedDeletions = {
   readonly missing: number | null
+  /** A search has counted them: perhaps more are missing. */
+  readonly isLeast?: boolean
   readonly living: number | null
   readonly seen: number | null
   readonly at: Date | null
@@ -31,8 +33,10 @@ export function blockedDeletionsOf(stored: unknown): BlockedDeletions | null {
   const fields: Partial<Record<keyof BlockedDeletions, unknown>> = typeof stored === 'object' ? stored : {}
   return {
     missing: countOf(fields.missing),
+    isLeast: fields.isLeast === true,
     living: countOf(fields.living),
-    seen: countOf(fields.seen),
+    // A search lists nothing.
+    seen: fields.isLeast === true ? null : countOf(fields.seen),
     at: momentOf(fields.at),
     rejected: rejectionOf(fields.rejected),
   }
@@ -135,7 +139,8 @@ export type StreamSymptoms = Readonly<
   readonly partialSince: Date | null
   readonly partialNote: string | null
   readonly blockedDeletions:
-    | (Pick<BlockedDeletions, 'missing' | 'living' | 'at'> & Partial<Pick<BlockedDeletions, 'rejected'>>)
+    | (Pick<BlockedDeletions, 'missing' | 'isLeast' | 'living' | 'at'> &
+        Partial<Pick<BlockedDeletions, 'rejected'>>)
     | null
   readonly quarantined: number
   readonly quarantinedSince: Date | null

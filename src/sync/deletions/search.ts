@@ -39,14 +39,14 @@ export async function decide(search: Search, missing: number): Promise<string | 
   if (missing <= 0) return null
   const review = `To review ${before.isBlocked ? 'the deletions' : 'them'}: tidemark deletions list ${stream.name}`
   if (before.isBlocked) return `blocked: nothing is marked until somebody has decided. ${review}`
-  const shortfall = { living, missing, seen: Math.max(0, living - missing) }
+  const shortfall = { living, missing, seen: Math.max(0, living - missing), isLeast: true }
   const isDoubtful = isDoubtfulWith(shortfall, before.marked)
   if (!isDoubtful && missing <= mostAtOnce) return null
   if (isDoubtful) await run.shown.block(shortfall)
   search.wantsReconcile = true
   await run.shown.wantReconcile()
   return isDoubtful
-    ? `blocked: the list lacks ${count(missing)} of ${count(living)} rows. ${review}`
+    ? `blocked: the list lacks at least ${count(missing)} of ${count(living)} rows. ${review}`
     : `the list lacks ${plural(missing, 'row')} or more; none was marked, a reconcile compares the whole list first`
 }
 

@@ -7,6 +7,8 @@ export type Shortfall = {
   readonly living: number
   readonly missing: number
   readonly seen: number
+  /** More may be missing: only a listing of everything counts them all. */
+  readonly isLeast?: boolean
   /** Made of the keys that are missing: another listing that lacks the same rows has the same one. */
   readonly fingerprint?: string | null
 }
