@@ -88,6 +88,7 @@ describe('a worker that stops while tables of the queue are made', () => {
         },
       ],
       ping: () => Promise.reject(missing),
+      keep: async () => true,
       prepare: () => made,
       onWork: call('worked'),
       onFailure: call('failed'),

@@ -35,7 +35,10 @@ export type Consumer = {
 
 export type WatchOptions = {
   readonly consumers: readonly Consumer[]
+  /** Asked when none of them has taken a job lately. */
   readonly ping: () => Promise<void>
+  /** False: what should have come through has not. */
+  readonly keep: () => Promise<boolean>
   /** Makes tables where they are missing, and what has to be in them. */
   readonly prepare: () => Promise<void>
   /** All consumers took something, the last of them so long ago. */
@@ -97,7 +100,9 @@ function openChecks(rhythmMs: number, log: Logger) {
       throw notTaken(consumer, nowMs - last.atMs, silentMs(workedMs(consumer)), cause)
     }
     const times = passedOver.get(consumer) ?? 0
-    if (nowMs - (pausedLookMs.get(consumer) ?? openedMs) >= Math.min(rhythmMs, oftenMs)) {
+    // One that takes jobs is not paused.
+    const lastMs = Math.max(pausedLookMs.get(consumer) ?? openedMs, ownMs(consumer))
+    if (nowMs - lastMs >= Math.min(rhythmMs, oftenMs)) {
       pausedLookMs.set(consumer, nowMs)
       await goOnIfPaused(consumer, log)
     }
@@ -119,7 +124,10 @@ export function watchQueue(options: WatchOptions): QueueWatch {
   let met: Met | null = null
 
   async function look(): Promise<void> {
-    await withTimeout(timeoutMs, options.ping())
+    const tookMs = Math.max(...consumers.map((consumer) => consumer.tookMs() ?? never))
+    if (isDoubted || performance.now() - tookMs >= Math.min(rhythmMs, oftenMs))
+      await withTimeout(timeoutMs, options.ping())
+    if (!(await withTimeout(timeoutMs, options.keep()))) isDoubted = true
     for (const consumer of consumers) await withTimeout(timeoutMs, check(consumer, { isDoubted, met }))
     isDoubted = false
     const oldestMs = Math.min(...consumers.map(workedMs))

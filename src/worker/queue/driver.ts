@@ -48,10 +48,13 @@ const backend: BackendFactory<IQueueBackend, Driver> = (name, options, extra) =>
 }
 
 const refusedMs = 1_000
+/** BullMQ's own bound is half of it, which wakes an idle worker in vain before each plan. */
+export const longestWaitSeconds = 20
 
 /** BullMQ's workers ask again at once when a queue refuses them, for example a Redis that is full: without a pause they would do nothing else. */
 function unhurried(backend: IQueueBackend): IQueueBackend {
   const take = backend.moveToActive.bind(backend)
+  Object.defineProperty(backend, 'maximumBlockTimeout', { value: longestWaitSeconds })
   return Object.assign(backend, {
     moveToActive: (...job: Parameters<typeof take>) =>
       take(...job).catch(async (error) => {
@@ -166,7 +169,7 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
     maxRetriesPerRequest: null,
     connectTimeout: connectTimeoutMs,
     keepAlive: keepAliveMs,
-    // For the answer to a command. BullMQ has commands that wait in Redis, for ten seconds at most.
+    // For the answer to a command. BullMQ has commands that wait in Redis, for `longestWaitSeconds` at most.
     socketTimeout: silenceMs,
     connectionName: 'tidemark',
     lazyConnect: true,

@@ -71,10 +71,8 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
   }))
   watch = watchQueue({
     consumers: workers,
-    async ping() {
-      await queue.ping()
-      if (!(await planner.keep())) watch?.doubt(null)
-    },
+    ping: queue.ping,
+    keep: planner.keep,
     async prepare() {
       await queue.prepare()
       await planner.planNow()

@@ -88,6 +88,8 @@ const usualLongestPlanMs = 10_000
 /** While Postgres is away. */
 const awayPauseMs = 5_000
 const lateMs = longestPauseMs + 3_000
+/** So late is a plan that may be lost. */
+const overdueMs = 1_000
 const longestRoundMs = 2 * longestPauseMs
 /** When so many plans in a row went by other schedules, a worker of this database has other settings. */
 const contestedPlans = 3
@@ -100,6 +102,8 @@ export function openPlanner(options: PlannerOptions): Planner {
     createHash('sha256').update(JSON.stringify(options.schedules())).digest('hex').slice(0, 12)
   let contestedInARow = 0
   let seen: { readonly round: number | undefined; readonly atMs: number } | null = null
+  /** Until then the next plan need not have come: this worker had the last one. */
+  let restsUntilMs = Number.NEGATIVE_INFINITY
 
   const planJob = async () => ((await queue.forPlan.getJob(planName)) as PlanJob | undefined) ?? null
   async function make(): Promise<void> {
@@ -108,7 +112,9 @@ export function openPlanner(options: PlannerOptions): Planner {
     seen = null
   }
 
-  function noteSettings(data: PlanData): void {
+  function see(data: PlanData): void {
+    if (seen !== null && seen.round === data.round) return
+    seen = { round: data.round, atMs: performance.now() }
     const isOther = data.settings !== undefined && data.settings !== settingsNow()
     contestedInARow = isOther ? contestedInARow + 1 : 0
     if (contestedInARow === contestedPlans) log.warn(contested)
@@ -118,6 +124,7 @@ export function openPlanner(options: PlannerOptions): Planner {
     async plan(given, token) {
       const job = given as PlanJob
       if (job.id !== planName) return
+      see(job.data)
       const next = await withTimeout(longestPlanMs, planOnce(options, job.data)).catch((error) => {
         log.debug({ err: error }, 'nobody knows what is due while Postgres does not answer')
         return { data: job.data, pauseMs: awayPauseMs }
@@ -125,20 +132,19 @@ export function openPlanner(options: PlannerOptions): Planner {
       const round = (job.data.round ?? 0) + 1
       await job.updateData({ ...next.data, round, settings: settingsNow() } as never)
       await job.moveToDelayed(Date.now() + next.pauseMs, token)
+      seen = { round, atMs: performance.now() }
+      restsUntilMs = performance.now() + next.pauseMs + overdueMs
       throw new DelayedError()
     },
     async keep() {
+      if (performance.now() < restsUntilMs) return true
       const job = await planJob()
       if (job === null) {
         await make()
         return true
       }
-      const { round } = job.data
-      if (seen === null || seen.round !== round) {
-        seen = { round, atMs: performance.now() }
-        noteSettings(job.data)
-      }
-      const forMs = performance.now() - seen.atMs
+      see(job.data)
+      const forMs = performance.now() - (seen?.atMs ?? 0)
       if (forMs >= longestRoundMs) {
         log.info('the plan of runs did not come round and is taken up again')
         seen = null
