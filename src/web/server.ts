@@ -69,7 +69,7 @@ export async function startHttpServer({
     requestTimeout: timeoutMs,
     connectionTimeout: 2 * timeoutMs,
     // How often the server looks for clients that send only a byte now and then.
-    http: { headersTimeout: timeoutMs, connectionsCheckingInterval: timeoutMs / 3 },
+    http: { headersTimeout: timeoutMs, connectionsCheckingInterval: timeoutMs },
     keepAliveTimeout: keepAliveTimeoutMs,
     forceCloseConnections: true,
     // The address of a client is the last one in X-Forwarded-For that is no trusted proxy: what comes before it, the client wrote.

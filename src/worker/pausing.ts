@@ -7,6 +7,19 @@ import type { QueuedRun } from './queue/requests.ts'
 type Hooks = { readonly signal: AbortSignal }
 
 const lookEveryMs = 1_000
+const sharedMs = 250
+
+/** Runs that begin together ask once. */
+export function openPauseLook(
+  pausedStreams: () => Promise<ReadonlySet<string>>,
+): (stream: string) => Promise<boolean> {
+  let [asked, askedMs]: [Promise<ReadonlySet<string>> | null, number] = [null, 0]
+  return async (stream) => {
+    if (asked === null || performance.now() - askedMs >= sharedMs)
+      [asked, askedMs] = [pausedStreams(), performance.now()]
+    return (await asked).has(stream)
+  }
+}
 
 /** Does the run unless its stream is paused, and ends it between two pages when the stream is paused meanwhile. */
 export async function runUnlessPaused<RunHooks extends Hooks>(

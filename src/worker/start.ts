@@ -30,7 +30,7 @@ import type { Pauses } from './health.ts'
 import { keepIndexes } from './indexes.ts'
 import { isRunDue, type ScheduledKinds, scheduledKinds, schedulesOf, whatFollows } from './kinds.ts'
 import { isTaken, lookAtDue, reconcilesBy } from './look.ts'
-import { runUnlessPaused } from './pausing.ts'
+import { openPauseLook, runUnlessPaused } from './pausing.ts'
 import { type OpenDriver, openDriver, sessionsOfQueue } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
 import type { QueuedRun } from './queue/requests.ts'
@@ -71,6 +71,7 @@ type Noted = {
   readonly worker: WorkerId
   readonly running: Set<WorkerLine['runs'][number]>
   waits: Jobs['breaker']['waits']
+  living: readonly string[]
 }
 
 export async function start(beginning: Beginning): Promise<Live> {
@@ -84,7 +85,7 @@ export async function start(beginning: Beginning): Promise<Live> {
       if (request.isAnswered) parts.worked(request.service)
     },
   }
-  const noted: Noted = { worker: newWorkerId(), running: new Set(), waits: () => [] }
+  const noted: Noted = { worker: newWorkerId(), running: new Set(), waits: () => [], living: [] }
   // Closes again what was opened if the rest cannot be opened, or if the worker is stopped meanwhile.
   await using opened = new AsyncDisposableStack()
   const context = opened.use(await openMirror(beginning, observer, noted))
@@ -115,11 +116,11 @@ export async function start(beginning: Beginning): Promise<Live> {
   const mirror = mirrorOf(beginning, context.database.pool, context.streams)
   beginning.onMirror(mirror)
   const watch = startWatch({
-    ...noted,
     ...mirror,
-    ...{ context, parts, pauses, requests, signal, log },
+    ...{ worker: noted.worker, context, parts, pauses, requests, signal, log },
     forgetDeletedMs: beginning.config.forgetDeletedMs,
     running: () => [...noted.running],
+    living: () => noted.living,
     targets: () => measured(targetsOf(config), context.streams),
   })
   giveMemoryBack({ isBusy: () => noted.running.size > 0, signal })
@@ -154,7 +155,13 @@ async function openMirror(
         onDatabase({ pool }) {
           beating = new AbortController()
           const until = AbortSignal.any([signal, beating.signal])
-          const own = { running: () => [...noted.running], waits: () => noted.waits() }
+          const own = {
+            running: () => [...noted.running],
+            waits: () => noted.waits(),
+            onLiving(living: Noted['living']) {
+              noted.living = living
+            },
+          }
           void keepBeating({ ...own, worker: noted.worker, pool, parts, signal: until })
           beginning.onMirror(mirrorOf({ ...beginning, config, log, parts, signal }, pool, streamsIn(config)))
         },
@@ -177,7 +184,7 @@ async function startRuns(
   const kinds: ScheduledKinds = scheduledKinds(context, config)
   const { pool } = context.database
   const streams = new Map(context.streams.map((stream) => [stream.name, stream]))
-  const isPaused = async (stream: string) => (await pausedStreams(pool)).has(stream)
+  const isPaused = openPauseLook(() => pausedStreams(pool))
   const isOurs = ({ stream: name, kind }: QueuedRun): boolean => {
     const stream = streams.get(name)
     return stream !== undefined && ownValue(kinds, kind)?.isOf(stream) === true

@@ -27,7 +27,6 @@ import {
   noteStandings,
   noteStateMinutes,
   noteWorker,
-  readLivingWorkers,
   readServicesWorked,
   readStandings,
   type Standing,
@@ -45,7 +44,7 @@ import { openStreamMinutes } from './stream-minutes.ts'
 
 export type WorkerId = Pick<WorkerLine, 'id' | 'host' | 'pid' | 'version' | 'startedAt'>
 
-export const databaseRhythmMs = 10_000
+export const databaseRhythmMs = 15_000
 const rhythmWhileDownMs = 5_000
 const beatTimeoutMs = 5_000
 
@@ -55,12 +54,14 @@ type BeatOptions = {
   readonly parts: Pick<Parts, 'list' | 'worked' | 'failed'>
   readonly running: () => WorkerLine['runs']
   readonly waits: Jobs['breaker']['waits']
+  /** Which workers there are, this one among them. */
+  readonly onLiving: (workers: readonly string[]) => void
   readonly signal: AbortSignal
 }
 
 /** Notes again and again that this worker is there, until the signal. Postgres works as long as that succeeds. */
 export async function keepBeating(options: BeatOptions): Promise<void> {
-  const { worker, pool, parts, running, waits, signal } = options
+  const { worker, pool, parts, running, waits, onLiving, signal } = options
   while (!signal.aborted) {
     const down = parts
       .list()
@@ -73,7 +74,10 @@ export async function keepBeating(options: BeatOptions): Promise<void> {
       runs: running(),
       waits: waitsOf(waits(), down),
     }).then(
-      () => parts.worked('database'),
+      (living) => {
+        parts.worked('database')
+        onLiving(living)
+      },
       (error) => parts.failed('database', error),
     )
     await withTimeout(beatTimeoutMs, beat).catch((tooLate) => parts.failed('database', tooLate))
@@ -126,6 +130,8 @@ type Options = {
   readonly problems: () => Promise<readonly Problem[]>
   readonly targets: () => readonly Target[]
   readonly running: () => WorkerLine['runs']
+  /** Which workers there are, the one that began first before the others. */
+  readonly living: () => readonly string[]
   readonly requests: Pick<RequestMinutes, 'take'>
   readonly signal: AbortSignal
   readonly log: Logger
@@ -136,8 +142,11 @@ export type Watch = {
 }
 
 const everyMs = { look: 15_000, log: 30_000, thin: 3_600_000 }
+/** Time enough for each worker to note what it saw, and for what is over to end. */
+const settledLooks = 5
+const restingMs = 25_000
 /** Before reports take what a worker noted for old. */
-const standingLastsMs = 120_000
+const standingLastsMs = 200_000
 
 export function startWatch(options: Options): Watch {
   const { worker, context, signal, log } = options
@@ -154,15 +163,14 @@ export function startWatch(options: Options): Watch {
     void once()
     return setInterval(once, ms).unref()
   }
-  let living: readonly string[] = []
   // One looks for all: whoever is there for longest.
-  const isFirst = () => living.length === 0 || living[0] === worker.id
+  const isFirst = () => [undefined, worker.id].includes(options.living()[0])
   const timers = [
     regularly(everyMs.look, 'how the streams are', async () => {
-      living = await readLivingWorkers(pool)
-      await (isFirst() ? states.look() : states.lookAtParts())
+      if (!isFirst()) await states.lookAtParts()
+      else if (!states.mayRest()) await states.look()
     }),
-    regularly(everyMs.look, 'what was asked', () => noteAsked(options, living.length > 1)),
+    regularly(everyMs.look, 'what was asked', () => noteAsked(options, options.living().length > 1)),
     regularly(everyMs.thin, 'what is old', async () => {
       await thinMinutes(pool, options.targets())
       await forgetOldProblems(pool)
@@ -171,7 +179,8 @@ export function startWatch(options: Options): Watch {
     }),
     regularly(everyMs.log, 'how far readings are', async () => {
       const isLong = (since: Date) => Date.now() - since.getTime() >= everyMs.log / 2
-      if (isFirst() || options.running().some(({ since }) => isLong(since))) await logProgress(options)
+      if ((isFirst() && states.isLoading()) || options.running().some(({ since }) => isLong(since)))
+        await logProgress(options)
     }),
   ]
   return {
@@ -205,9 +214,10 @@ async function noteAsked(
 ): Promise<void> {
   const { pool } = context.database
   await noteRequests(pool, worker.id, requests.take({ onlyWholeOrFailed: !hasOthers }))
+  // Whoever is alone sees that with the states of the streams.
+  if (!hasOthers) return
   pauses.note(await pausedStreams(pool))
   // Requests of other workers show as well that a service works.
-  if (!hasOthers) return
   for (const { service, agoMs } of await readServicesWorked(pool)) parts.worked(service, agoMs)
 }
 
@@ -217,13 +227,24 @@ function openStates(options: Options) {
   const { pool } = context.database
   const minutes = openStreamMinutes()
   let [standings, notedMs]: [string, number] = ['', Number.NEGATIVE_INFINITY]
+  let [quietLooks, lookedMs, isLoading] = [0, Number.NEGATIVE_INFINITY, true]
   const note = async (lines: readonly StateMinutes[]) => {
     if (lines.length > 0) await noteStateMinutes(pool, lines)
   }
   return {
+    /** Nothing was wrong for so long that what is noted of problems is settled, and nothing is under way. */
+    mayRest: () =>
+      quietLooks >= settledLooks &&
+      performance.now() - lookedMs < restingMs &&
+      options.running().length === 0 &&
+      problemsOfParts({ parts: parts.list() }, new Date()).length === 0,
+    isLoading: () => isLoading,
     async look() {
       const found = await options.problems()
       const seen = await statesOf(options, found)
+      const isQuiet = found.length === 0 && seen.every(({ state }) => state === 'live')
+      ;[quietLooks, lookedMs] = [isQuiet ? quietLooks + 1 : 0, performance.now()]
+      isLoading = seen.some(({ state }) => state === 'loading')
       const told = JSON.stringify(seen.map(({ stream, state, reason }) => ({ stream, state, reason })))
       const nowMs = performance.now()
       if (told !== standings || nowMs - notedMs >= standingLastsMs) {
@@ -255,12 +276,13 @@ function openStates(options: Options) {
 }
 
 async function statesOf(
-  { context }: Options,
+  { context, pauses }: Options,
   found: readonly Problem[],
 ): Promise<readonly (Standing & Ages & { readonly inMinute: MinuteState })[]> {
   const { database, streams } = context
   const names = streams.map(({ name }) => name)
   const standings = await readStandings(database.pool, names)
+  pauses.note(new Set(standings.flatMap(({ stream, paused }) => (paused === null ? [] : [stream]))))
   return standings.map((one) => {
     const service = streams.find(({ name }) => name === one.stream)?.service ?? 'assignment'
     const { tone, state, reason } = stateOfStream(one, service, found)

@@ -226,6 +226,7 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
     await keepBeating({
       ...{ worker: newWorkerId(), pool: database.pool, running: () => [], signal: beating.signal },
       parts: { list: () => [down], worked: () => beating.abort(), failed: () => beating.abort() },
+      onLiving: () => {},
       waits: () => [
         { what: 'the assignment service', until, partName: 'assignment' },
         { what: 'the reconcile run of assignment', until, partName: null },

@@ -225,7 +225,10 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
       if (!shortfall || !mirror.blocked()) mirror.block(shortfall && '')
     },
     wantReconcile: async () => {},
-    beforehand: async () => ({ isBlocked: mirror.blocked() !== null, marked: markedWithinDay(mirror) }),
+    beforehand: async () => ({
+      ...{ isBlocked: mirror.blocked() !== null, marked: markedWithinDay(mirror) },
+      ...{ mustLookAgain: mirror.hidden.size > 0, sweepBeganAt: sweep.beganAt },
+    }),
     sweep: async () => ({ ...sweep }),
     async moveSweep(after) {
       if (after === null) sweep.beganAt = startedAt

@@ -21,8 +21,8 @@ export type WorkerLine = Readonly<
 
 /** Keeps more rows than fit into its memory, so that Postgres needs room on its disk for a moment. A small write alone may find room in a full one. */
 const needsRoomSql = `
-  begin; set local work_mem = '64kB';
-  select from generate_series(1, 2500) as kept offset 2499`
+  set local work_mem = '64kB';
+  select from generate_series(1, 2500) as kept offset 2499;`
 /** The role may write no temporary files: then Postgres says so, whatever the disk is like. */
 const temporaryFileLimit = '53400'
 const readOnly = '25006'
@@ -30,16 +30,17 @@ let isRoomAsked = true
 
 /**
  * Notes that the worker lives and what it does, which also shows that Postgres takes a write: a standby refuses it, and so does a full
- * disk. Removes lines of workers that have been gone for a day.
+ * disk. Removes lines of workers that have been gone for a day. Returns the ids of those that have said something within a minute, the one
+ * that began first before the others.
  */
-export async function noteWorker(pool: Pool, line: WorkerLine): Promise<void> {
+export async function noteWorker(pool: Pool, line: WorkerLine): Promise<readonly string[]> {
   try {
-    if (!isRoomAsked) return await writeLine(pool, line)
-    await withConnection(pool, async (client) => {
-      await client.query(needsRoomSql)
-      await writeLine(client, line)
-      await client.query('commit')
-    })
+    // In one message: nothing else is asked of Postgres as often.
+    const text = `begin; ${isRoomAsked ? needsRoomSql : ''} ${lineSql(line)}; ${livingSql}; commit`
+    const results = await withConnection(pool, (client) => client.query(text))
+    return resultsOf(results).flatMap(({ command, rows }) =>
+      command === 'SELECT' ? rows.flatMap(({ id }) => id ?? []) : [],
+    )
   } catch (error) {
     const code = error instanceof pg.DatabaseError ? error.code : null
     if (code === readOnly)
@@ -51,37 +52,33 @@ export async function noteWorker(pool: Pool, line: WorkerLine): Promise<void> {
       )
     if (code !== temporaryFileLimit || !isRoomAsked) throw error
     isRoomAsked = false
-    await noteWorker(pool, line)
+    return await noteWorker(pool, line)
   }
 }
 
-async function writeLine(client: Queryable, line: WorkerLine): Promise<void> {
-  const { id, host, pid, version, startedAt, runs, waits } = line
-  await client.query({
-    name: 'tidemark_beat',
-    text: `with gone as (
-       delete from tidemark.worker where seen_at < now() - interval '1 day' and id <> $1
-     )
-     insert into tidemark.worker (id, host, pid, version, started_at, seen_at, runs, waits)
-     values ($1, $2, $3, $4, $5, now(), $6, $7)
-     on conflict (id) do update set seen_at = now(), runs = excluded.runs, waits = excluded.waits`,
-    values: [id, host, pid, version, startedAt, JSON.stringify(runs), holdableJson(waits)],
-  })
+/** Of several statements in one message there are several results, which the driver's types do not say. */
+const resultsOf = (results: unknown) =>
+  results as readonly { readonly command: string; readonly rows: readonly { readonly id?: string }[] }[]
+
+function lineSql({ id, host, pid, version, startedAt, runs, waits }: WorkerLine): string {
+  const own = pg.escapeLiteral(id)
+  const values = [host, String(pid), version, startedAt.toISOString()].map((one) => pg.escapeLiteral(one))
+  const doing = [JSON.stringify(runs), holdableJson(waits)].map((one) => pg.escapeLiteral(one))
+  return `
+    with gone as (
+      delete from tidemark.worker where seen_at < now() - interval '1 day' and id <> ${own}
+    )
+    insert into tidemark.worker (id, host, pid, version, started_at, seen_at, runs, waits)
+    values (${own}, ${values.join(', ')}, now(), ${doing.join(', ')})
+    on conflict (id) do update set seen_at = now(), runs = excluded.runs, waits = excluded.waits`
 }
 
 export async function forgetWorker(client: Queryable, id: string): Promise<void> {
   await ask(client, (db) => db.delete(workerTable).where(eq(workerTable.id, id)))
 }
 
-/** The ids of those that have said something within a minute, the one that began first before the others. */
-export async function readLivingWorkers(client: Queryable): Promise<readonly string[]> {
-  const { rows } = await client.query<{ id: string }>(
-    `select id from tidemark.worker where seen_at > now() - ${silentFor} order by started_at, id`,
-  )
-  return rows.map(({ id }) => id)
-}
-
 const silentFor = `interval '1 minute'`
+const livingSql = `select id from tidemark.worker where seen_at > now() - ${silentFor} order by started_at, id`
 
 /** The better ones first: of a minute the worst is kept. */
 export const minuteStates = ['up to date', 'loading', 'paused', 'behind', 'needs you'] as const

@@ -8,6 +8,7 @@ import { isUnexplainedSql } from '../book/symptoms.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { isOlderSql, markAbsent, noteThere } from './absences.ts'
 import { storeBlockedDeletions } from './blocked-deletions.ts'
+import { holdSql, lostLease } from './lease.ts'
 import type { RunParts } from './run.ts'
 
 /** Null where keys are no whole numbers, or there is no table yet. */
@@ -161,12 +162,17 @@ function blockingOf({
     },
     async beforehand() {
       const { rows } = await session.alone(() =>
-        client.query<{ is_blocked: boolean; marked: number }>(
-          `select blocked_deletions is not null as is_blocked, ${markedWithinDaySql} as marked from tidemark.stream where name = $1`,
-          [stream.name],
-        ),
+        client.query<Awaited<ReturnType<ShownRows['beforehand']>>>({
+          name: 'tidemark_before_search',
+          text: `select blocked_deletions is not null as "isBlocked", ${markedWithinDaySql} as marked, sweep_began_at as "sweepBeganAt",
+             exists (
+               select from tidemark.suspect where stream = $1 and (there_at is not null or starts_with(evidence, $2))
+             ) as "mustLookAgain"
+           from tidemark.stream where name = $1`,
+          values: [stream.name, provenByParts],
+        }),
       )
-      return { isBlocked: rows[0]?.is_blocked ?? false, marked: rows[0]?.marked ?? 0 }
+      return rows[0] ?? { isBlocked: false, marked: 0, sweepBeganAt: null, mustLookAgain: true }
     },
   }
 }
@@ -187,23 +193,27 @@ function ranksOf(parts: RunParts): Pick<ShownRows, 'ranksAgree' | 'ranksDiffer'>
   const { client } = session
   return {
     async ranksAgree() {
-      await session.fencedAfterWrites(async () => {
+      await session.afterWrites(async () => {
         const keyed = keyedBy(await parts.tableSchema())
         if (keyed === null) return
-        await client.query(
-          `update tidemark.stream
-           set deletions_known_at = greatest(deletions_known_at, case
-             when not ${hasHiddenSince(keyed)} and not ${mayHaveGoneBack(keyed)} then ranks_agreed_at end),
-             ranks_agreed_at = $2
-           where name = $1 and (
-             ranks_agreed_at is null or (last_lookback_at >= ranks_agreed_at and read_through_at >= ranks_agreed_at)
-           )`,
-          [stream.name, parts.startedAt],
-        )
-        await client.query(
-          'update tidemark.stream set unexplained = null where name = $1 and unexplained is not null',
-          [stream.name],
-        )
+        const isLater =
+          '(ranks_agreed_at is null or (last_lookback_at >= ranks_agreed_at and read_through_at >= ranks_agreed_at))'
+        const { stream: name, lane, epoch } = session.lease
+        const { rows } = await client.query<{ holds: boolean }>({
+          name: `tidemark_ranks_agree_${name}`,
+          text: `with fence as materialized (${holdSql}), agreed as (
+             update tidemark.stream
+             set unexplained = null,
+               deletions_known_at = case when ${isLater} then greatest(deletions_known_at, case
+                 when not ${hasHiddenSince(keyed)} and not ${mayHaveGoneBack(keyed)} then ranks_agreed_at end)
+                 else deletions_known_at end,
+               ranks_agreed_at = case when ${isLater} then $4 else ranks_agreed_at end
+             where name = $1 and (unexplained is not null or ${isLater}) and exists (select from fence)
+           )
+           select exists (select from fence) as holds`,
+          values: [name, lane, epoch, parts.startedAt],
+        })
+        if (!rows[0]?.holds) throw lostLease(session.lease)
       })
     },
     async ranksDiffer(differences) {

@@ -4,14 +4,15 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
-import { readAsOf } from './as-of.ts'
+import { asOfName, readAsOf } from './as-of.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { fieldComment } from './column-names.ts'
 import { hasTable } from './create-table.ts'
 import { showHistory } from './history-views.ts'
 import { commentsOn, definitions, historyColumns } from './own-columns.ts'
 import { distrustedHash, historyOf, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
-import { showVehicleDays } from './vehicle-days.ts'
+import { daysTold, showVehicleDays } from './vehicle-days.ts'
+import { vehicleDays } from './views.ts'
 import { forgetMonth, watchHistory } from './watch-history.ts'
 
 /**
@@ -90,7 +91,11 @@ export async function prepareHistory(
     inTransaction: (work: () => Promise<void>) => inOwnTransaction(client, stream, work),
   }
   // Before anything is made anew, so that damage is noticed (P15).
-  const isDamaged = await watchHistory(client, stream, watching)
+  const isDamaged = await watchHistory(client, stream, {
+    ...watching,
+    hasTable: tableSchema.history !== null,
+  })
+  if (!isDamaged && (await isPrepared(client, tableSchema, timeZone))) return tableSchema
   const known = isDamaged ? ((await readTableSchema(client, stream)) ?? tableSchema) : tableSchema
   const made = known.history ? known : await makeTable(client, known)
   const { months, now } = await readMonths(client, made)
@@ -109,8 +114,29 @@ export async function prepareHistory(
     if (isNew || !(await readAsOf(client, stream))) await showHistory(client, stream, log)
     await showVehicleDays(client, made, timeZone, log)
   })
-  await watchHistory(client, stream, watching)
+  await watchHistory(client, stream, { ...watching, hasTable: true })
   return made
+}
+
+/** Whether there is nothing to prepare, asked at once: every poll of a list asks. */
+async function isPrepared(client: ClientBase, tableSchema: TableSchema, timeZone: string): Promise<boolean> {
+  const { stream, history } = tableSchema
+  if (!history) return false
+  const { rows } = await client.query<Months & { isShown: boolean; days: string | null }>({
+    name: `tidemark_prepared_${stream.name}`,
+    text: `select now() as now, ${monthsSql} as names, obj_description(to_regclass($4)) as days,
+       history_from is not null and to_regprocedure($3) is not null and not exists (select ${laterSql(stream)}) as "isShown"
+     from tidemark.stream where name = $2`,
+    values: [qualified(historyOf(stream)), stream.name, asOfName(stream), vehicleDays],
+  })
+  const [[found], days] = [rows, daysTold(tableSchema, timeZone)]
+  if (!found?.isShown || (days !== null && found.days !== days)) return false
+  const { months, now } = monthsOf(found)
+  const keptFrom = now.getTime() - (historyMsOf(stream) ?? 0)
+  return (
+    [0, 1].every((ahead) => months.includes(monthAfter(now, ahead))) &&
+    months.every((month) => endOf(month) > keptFrom)
+  )
 }
 
 /** What was lost cannot be brought back, but the rows as they are now are stored in it again. Returns whether more than lines was lost. */
@@ -182,19 +208,26 @@ export async function renewHistories(
   }
 }
 
-type Months = { readonly months: readonly string[]; readonly now: Date }
+type Months = { readonly now: Date; readonly names: readonly string[] }
 
-/** The months that have a partition, as `2026_11`, by the clock that gives rows their time. */
-async function readMonths(client: ClientBase, { stream }: TableSchema): Promise<Months> {
-  const { rows } = await client.query<{ now: Date; names: readonly string[] }>(
-    `select now() as now, array(
+const monthsSql = `array(
        select relname::text from pg_inherits join pg_class on pg_class.oid = inhrelid where inhparent = to_regclass($1)
-     ) as names`,
-    [qualified(historyOf(stream))],
-  )
+     )`
+
+/** The months that have a partition, as `2026_11`. */
+const monthsOf = ({ now, names }: Months) => ({
+  now,
+  months: names.flatMap((name) => /\d{4}_\d{2}$/.exec(name)?.[0] ?? []),
+})
+
+/** By the clock that gives rows their time. */
+async function readMonths(client: ClientBase, { stream }: TableSchema): Promise<ReturnType<typeof monthsOf>> {
+  const { rows } = await client.query<Months>(`select now() as now, ${monthsSql} as names`, [
+    qualified(historyOf(stream)),
+  ])
   const [found] = rows
   if (!found) throw new Error(`Postgres does not say which partitions the history of ${stream.name} has.`)
-  return { now: found.now, months: found.names.flatMap((name) => /\d{4}_\d{2}$/.exec(name)?.[0] ?? []) }
+  return monthsOf(found)
 }
 
 /** In schema `tidemark`: people read the table that the partitions belong to. */

@@ -10,16 +10,24 @@ import { unlessOthers, vehicleDays as view } from './views.ts'
 /** A parked vehicle is seen now here, now there. */
 const leastMetres = 30
 
+/** What the comment of the view says where it is as it should be; null: there is none to make. */
+export function daysTold({ stream, history }: TableSchema, zone: string): string | null {
+  const has = (name: string) => history?.columns.includes(name) === true
+  if (stream.name !== 'tracker_object' || !history || !has('latitude') || !has('longitude')) return null
+  return `how far each vehicle drove on each day of ${zone}, by ${history.table}`
+}
+
 /** Makes the view where the history has positions, and makes it anew for another zone. Within a transaction. */
 export async function showVehicleDays(
   client: ClientBase,
-  { stream, key, history }: TableSchema,
+  tableSchema: TableSchema,
   zone: string,
   log: Logger,
 ): Promise<void> {
+  const { key, history } = tableSchema
   const has = (name: string) => history?.columns.includes(name) === true
-  if (stream.name !== 'tracker_object' || !history || !has('latitude') || !has('longitude')) return
-  const told = `how far each vehicle drove on each day of ${zone}, by ${history.table}`
+  const told = daysTold(tableSchema, zone)
+  if (told === null || !history) return
   const { rows } = await client.query<{ words: string | null }>(
     'select obj_description(to_regclass($1)) as words',
     [view],

@@ -54,31 +54,33 @@ export async function watchHistory(
   {
     log,
     inTransaction,
-  }: { readonly log: Logger; readonly inTransaction: (work: () => Promise<void>) => Promise<unknown> },
+    hasTable,
+  }: {
+    readonly log: Logger
+    readonly inTransaction: (work: () => Promise<void>) => Promise<unknown>
+    /** There was one a moment ago. */
+    readonly hasTable: boolean
+  },
 ): Promise<boolean> {
-  const found = await look(client, stream)
+  const found = await look(client, stream, hasTable)
   if (found === null) return false
   const changes = changesOf(found)
   const isSame = JSON.stringify(found.now) === JSON.stringify(found.known) && found.unwatched.length === 0
   if (changes.length === 0 && (isSame || found.table === null)) return found.is_noted
   await inTransaction(async () => {
     for (const change of changes) await note(client, stream, change)
-    if (found.table !== null && !found.is_usable) await setAside(client, stream, log)
-    await watch(client, stream)
+    const isThere = found.table !== null
+    if (isThere && !found.is_usable) await setAside(client, stream, log)
+    await watch(client, stream, isThere && found.is_usable)
   })
   return changes.length > 0 || found.is_noted
 }
 
-async function look(client: ClientBase, stream: Stream): Promise<Found | null> {
+async function look(client: ClientBase, stream: Stream, hasTable: boolean): Promise<Found | null> {
   const table = qualified(historyOf(stream))
-  const hasTable = `(select true from pg_class where oid = to_regclass($2) and relkind = 'p')`
-  const { rows: since } = await client.query<{ is_there: boolean | null }>(
-    `select ${hasTable.replace('$2', '$1')} as is_there`,
-    [table],
-  )
-  const earliest = since[0]?.is_there ? `(select min(_observed_at)::text from ${table})` : 'null'
+  const earliest = hasTable ? `(select min(_observed_at)::text from ${table})` : 'null'
   const { rows } = await client.query<Found>({
-    name: since[0]?.is_there ? `tidemark_past_${stream.name}` : 'tidemark_no_past',
+    name: hasTable ? `tidemark_past_${stream.name}` : 'tidemark_no_past',
     text: `with month as (
        select relname, pg_class.oid, (
          select count(*) from pg_trigger where tgrelid = pg_class.oid and tgenabled = 'A' and tgname like 'tidemark\\_history\\_%'
@@ -158,8 +160,8 @@ async function setAside(client: ClientBase, stream: Stream, log: Logger): Promis
   )
 }
 
-async function watch(client: ClientBase, stream: Stream): Promise<void> {
-  const found = await look(client, stream)
+async function watch(client: ClientBase, stream: Stream, hasTable: boolean): Promise<void> {
+  const found = await look(client, stream, hasTable)
   if (!found) return
   const statements = found.unwatched.map((name) =>
     name in found.now.months

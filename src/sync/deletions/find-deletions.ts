@@ -81,11 +81,13 @@ async function findAll(search: Search): Promise<RunReading> {
     (await ranksOf(search)) === 'trusted' ? await findByRank(search, withDeleted) : nothingSettled
   if (ranked.blocked !== null) return done(ranked.blocked, false)
   const { isSettled } = ranked
-  await lookAt(search, await run.shown.hiddenKeys(mostHiddenLooks))
-  // Lists may have begun to hide one of them just when the others went: it lives again.
-  await lookAt(search, await run.shown.markedByParts(mostConfirmed))
-  const { beganAt } = await run.shown.sweep()
-  const isSweepDue = beganAt === null || now().getTime() - beganAt.getTime() > sweepEveryMs
+  if (search.before.mustLookAgain) {
+    await lookAt(search, await run.shown.hiddenKeys(mostHiddenLooks))
+    // Lists may have begun to hide one of them just when the others went: it lives again.
+    await lookAt(search, await run.shown.markedByParts(mostConfirmed))
+  }
+  const { sweepBeganAt } = search.before
+  const isSweepDue = sweepBeganAt === null || now().getTime() - sweepBeganAt.getTime() > sweepEveryMs
   if (!isSettled || isSweepDue) {
     const blocked = await sweep(search, withDeleted, isSettled)
     if (blocked !== null) return done(blocked, false)

@@ -111,7 +111,14 @@ export type ShownRows = {
   /** More are missing than are looked at singly: a reconcile compares the whole list before any of them is marked (P7). */
   wantReconcile(): Promise<void>
   /** Whether a person has to decide about deletions, and how many rows were marked before, as `Reconciliation.markedBefore` tells. */
-  beforehand(): Promise<{ readonly isBlocked: boolean; readonly marked: number }>
+  beforehand(): Promise<{
+    readonly isBlocked: boolean
+    readonly marked: number
+    /** There are `hiddenKeys` or `markedByParts`. */
+    readonly mustLookAgain: boolean
+    /** As `sweep` has it. */
+    readonly sweepBeganAt: Date | null
+  }>
   /** How far the current round of the sweep has come, and when it began; null: there was none. */
   sweep(): Promise<{ readonly after: bigint | null; readonly beganAt: Date | null }>
   /** Null begins a new round, without suspects. */

@@ -14,6 +14,7 @@ import {
   type PlanState,
   planRuns,
   type QueueName,
+  type Room,
   unknownState,
   type Wanted,
 } from './plan.ts'
@@ -163,6 +164,9 @@ export function openPlanner(options: PlannerOptions): Planner {
   }
 }
 
+/** Mostly nothing is due, and then the queues need not be asked. */
+const boundless: Room = { polls: Number.POSITIVE_INFINITY, loads: Number.POSITIVE_INFINITY }
+
 /** So long after its schedule a poll has begun when all goes well. */
 const patienceMs = 60_000
 const overduePoll = (stream: string, nowMs: number): Look['asked'][number] => ({
@@ -203,8 +207,12 @@ async function planOnce(
     // One more where there is no room: long runs give way to what waits.
     return Math.max(1, 2 * (slots[name] * Math.max(1, workers) - runs)) - waiting
   }
-  const [polls, loads] = await Promise.all([roomIn('polls'), roomIn('loads')])
-  const plan = planRuns(known ?? unknownState, { nowMs, wanted, asked, queueOf, room: { polls, loads } })
+  const planIn = (room: Room) => planRuns(known ?? unknownState, { nowMs, wanted, asked, queueOf, room })
+  let plan = planIn(boundless)
+  if (plan.released.length > 0) {
+    const [polls, loads] = await Promise.all([roomIn('polls'), roomIn('loads')])
+    plan = planIn({ polls, loads })
+  }
   for (const { stream, kind, ask } of plan.released) {
     const place = { stream, kind }
     const request: QueuedRun = {
