@@ -44,7 +44,7 @@ import { openStreamMinutes } from './stream-minutes.ts'
 
 export type WorkerId = Pick<WorkerLine, 'id' | 'host' | 'pid' | 'version' | 'startedAt'>
 
-export const databaseRhythmMs = 15_000
+export const databaseRhythmMs = 10_000
 const rhythmWhileDownMs = 5_000
 const beatTimeoutMs = 5_000
 
@@ -242,7 +242,7 @@ function openStates(options: Options) {
     async look() {
       const found = await options.problems()
       const seen = await statesOf(options, found)
-      const isQuiet = found.length === 0 && seen.every(({ state }) => state === 'live')
+      const isQuiet = found.every(({ kind }) => isNews(kind)) && seen.every(({ state }) => state === 'live')
       ;[quietLooks, lookedMs] = [isQuiet ? quietLooks + 1 : 0, performance.now()]
       isLoading = seen.some(({ state }) => state === 'loading')
       const told = JSON.stringify(seen.map(({ stream, state, reason }) => ({ stream, state, reason })))

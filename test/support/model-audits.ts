@@ -177,7 +177,7 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
         ({ key, number }) => !listed.includes(number) && !mirror.hidden.has(key) && !sweep.suspects.has(key),
       )
   return {
-    count: async (withDeleted) => listed(withDeleted).length,
+    counts: async () => ({ living: listed(false).length, withDeleted: listed(true).length }),
     keyAt: async (rank, withDeleted) => listed(withDeleted)[rank - 1] ?? null,
     async countMissing(slice) {
       for (const key of slice.listed) {

@@ -282,7 +282,7 @@ export async function readStandings(
        case when paused_at is not null then jsonb_build_object('at', paused_at) end as paused,
        case when ${isUnexplainedSql} then unexplained end as unexplained,
        array(select kind from tidemark.run where run.stream = name and status = 'running') as running
-     from tidemark.stream where name = any ($1)`,
+     from tidemark.stream where name = any ($1) order by name`,
     values: [streams],
   })
   return rows

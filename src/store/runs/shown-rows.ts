@@ -2,7 +2,13 @@
 // how far the search has come. Keys are whole numbers here: of other keys nothing tells how the upstream sorts them.
 
 import pg, { type ClientBase } from 'pg'
-import { type Gone, provenByParts, type ShownRows, type Slice } from '../../sync/ports/audits.ts'
+import {
+  type Gone,
+  provenByParts,
+  type ShownCounts,
+  type ShownRows,
+  type Slice,
+} from '../../sync/ports/audits.ts'
 import { markedWithinDaySql } from '../book/deletions.ts'
 import { isUnexplainedSql } from '../book/symptoms.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
@@ -21,20 +27,24 @@ const asking =
     })
 
 /** The reading half of ShownRows. */
-function shownKeysOf(parts: RunParts): Pick<ShownRows, 'count' | 'keyAt' | 'countMissing' | 'someDeleted'> {
+function shownKeysOf(parts: RunParts): Pick<ShownRows, 'counts' | 'keyAt' | 'countMissing' | 'someDeleted'> {
   const { stream } = parts
   const ask = asking(parts)
   const keys = async (sql: (table: Keyed) => string, values: readonly unknown[]) =>
     ((await ask<{ key: string }>(sql, values)) ?? []).map(({ key }) => BigInt(key))
   return {
-    async count(withDeleted) {
-      const rows = await ask<{ count: number }>(
-        (keyed) => `select (
-            (select count(*) from ${keyed.table} where ${isShown(withDeleted)}) + (select count(*) from (${setAside(keyed, withDeleted)}) as aside)
-          )::float8 as count`,
+    async counts() {
+      const rows = await ask<ShownCounts>(
+        (
+          keyed,
+        ) => `select (rows.living + (select count(*) from (${setAside(keyed, false)}) as aside))::float8 as living,
+            (rows.shown + (select count(*) from (${setAside(keyed, true)}) as aside))::float8 as "withDeleted"
+          from (
+            select count(*) filter (where ${isShown(false)}) as living, count(*) as shown from ${keyed.table} where ${isShown(true)}
+          ) as rows`,
         [stream.name],
       )
-      return rows ? (rows[0]?.count ?? 0) : null
+      return rows ? (rows[0] ?? { living: 0, withDeleted: 0 }) : null
     },
     async keyAt(rank, withDeleted) {
       const [key = null] = await keys(

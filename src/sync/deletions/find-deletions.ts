@@ -35,8 +35,8 @@ export function findDeletions(context: ReadingContext): Promise<RunOutcome> {
     if (!source.lookup || !source.listHasPages) return done('the upstream offers no look at one record')
     const stream = versionedBy(context.stream, run.state.versionField)
     if (run.state.inconclusiveRuns > 0) return done(waitsForPolls, false)
-    const living = await run.shown.count(false)
-    if (living === null || living === 0) return done(null)
+    const counts = await run.shown.counts()
+    if (counts === null || counts.living === 0) return done(null)
     const keyField = stream.keyFields[0] ?? ''
     const search: Search = {
       ...context,
@@ -45,7 +45,8 @@ export function findDeletions(context: ReadingContext): Promise<RunOutcome> {
       run,
       keyField,
       listed: openShownKeys(source),
-      living,
+      counts,
+      living: counts.living,
       missing: 0,
       marked: 0,
       before: await run.shown.beforehand(),
@@ -108,6 +109,8 @@ const believe = ({ run, now }: Pick<Search, 'run' | 'now'>, belief: Detected): P
 async function showsDeleted(search: Search): Promise<boolean> {
   const known = usable(search.run.state.beliefs, 'list_shows_deleted', search.now())
   if (known) return known.value === 'yes'
+  const { living, withDeleted } = search.counts
+  if (living === withDeleted) return true
   const key = await search.run.shown.someDeleted()
   if (key === null) return true
   // Any list lacks a record that is gone, or hidden from the user: that tells nothing about records that are marked.
@@ -158,12 +161,12 @@ type Ranked = {
 const nothingSettled: Ranked = { isSettled: false, blocked: null }
 
 /** Each place of the list, and each of our rows, is asked for once. */
-async function rankSides(search: Search, withDeleted: boolean): Promise<RankSides> {
+function rankSides(search: Search, withDeleted: boolean): RankSides {
   const { run, keyField, signal, listed } = search
   const readKey = keyReader([keyField])
   const keyOf = (record: Json | undefined) =>
     isObject(record) ? toInt64(readKey(record) ?? undefined) : null
-  const count = (await run.shown.count(withDeleted)) ?? 0
+  const count = search.counts[withDeleted ? 'withDeleted' : 'living']
   const known = new Map<number, bigint | null>()
   const mine = new Map<number, bigint | null>()
   const note = (rank: number, key: bigint | null) => {
@@ -208,7 +211,7 @@ async function rankSides(search: Search, withDeleted: boolean): Promise<RankSide
 async function findByRank(search: Search, withDeleted: boolean, isAgain = false): Promise<Ranked> {
   const { run } = search
   run.progress.step('Search for vanished records by rank')
-  const sides = await rankSides(search, withDeleted)
+  const sides = rankSides(search, withDeleted)
   const tooManyByRank = await decideBySize(search, sides)
   if (tooManyByRank !== null) return { isSettled: false, blocked: tooManyByRank }
   const seconds = Math.floor(search.now().getTime() / 1_000)
@@ -228,7 +231,10 @@ async function findByRank(search: Search, withDeleted: boolean, isAgain = false)
   const unexplained = looked.unclear + (await fetchUnknown(search, found.unknown))
   // A record that ranks called vanished and that is there: others went while they were counted, which a second count shows. Or else rights
   // may hide it from lists, or pages may have gaps.
-  if (looked.alive > 0 && !isAgain) return await findByRank(search, withDeleted, true)
+  if (looked.alive > 0 && !isAgain) {
+    search.counts = (await run.shown.counts()) ?? search.counts
+    return await findByRank(search, withDeleted, true)
+  }
   if (looked.alive > 0) {
     const evidence = `${looked.alive} of ${found.vanished.length} records that the ranks called vanished are there`
     await believe(search, detected('ranks', 'not trusted', evidence))

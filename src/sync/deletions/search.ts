@@ -4,7 +4,7 @@ import type { JsonObject } from '../../json/json.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
 import { count, plural } from '../../util/text.ts'
 import type { ReadingContext } from '../perform-run.ts'
-import { type Gone, isDoubtfulWith } from '../ports/audits.ts'
+import { type Gone, isDoubtfulWith, type ShownCounts } from '../ports/audits.ts'
 import type { Run } from '../ports/store.ts'
 import type { ShownKeys } from './shown-keys.ts'
 
@@ -16,6 +16,8 @@ export type Search = ReadingContext & {
   readonly run: Run<'deletions'>
   readonly keyField: string
   readonly listed: ShownKeys
+  /** How many keys the list should show. */
+  counts: ShownCounts
   /** How many rows there are, and how many of them the current round of the sweep found missing. */
   readonly living: number
   missing: number

@@ -81,9 +81,12 @@ export type Slice = {
 }
 
 /** The rows that the upstream's list should show, by keys that are whole numbers. */
+/** How many keys a list should show. `withDeleted`: also those that the source itself marks as deleted. */
+export type ShownCounts = { readonly living: number; readonly withDeleted: number }
+
 export type ShownRows = {
-  /** Null where keys are no whole numbers, or there is no table yet. `withDeleted`: also those that the source itself marks as deleted. */
-  count(withDeleted: boolean): Promise<number | null>
+  /** Null where keys are no whole numbers, or there is no table yet. */
+  counts(): Promise<ShownCounts | null>
   /** The key with this rank among them, counted from 1. */
   keyAt(rank: number, withDeleted: boolean): Promise<bigint | null>
   /** How many rows of a slice its list lacks, of those that were there when the run began; suspects aside. Forgets of those it shows that they were hidden or suspects. */

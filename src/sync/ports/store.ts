@@ -97,7 +97,7 @@ export type RunRoles = {
   readonly related: {
     readonly backlog: RelatedBacklog
     readonly keyFields: RelatedKeyFields
-    readonly shown: Pick<ShownRows, 'clock' | 'count' | 'markGone'>
+    readonly shown: Pick<ShownRows, 'clock' | 'counts' | 'markGone'>
   }
 }
 

@@ -127,7 +127,7 @@ async function mayBeGone(
   batch: Batch,
 ): Promise<boolean> {
   const missing = batch.gone.length
-  const living = (await run.shown.count(false)) ?? 0
+  const living = (await run.shown.counts())?.living ?? 0
   if (isDoubtful({ living, missing, seen: Math.max(0, living - missing) })) return false
   if (batch.families.length > 0) return true
   const other = await run.backlog.otherRead(batch.gone.map(({ assignmentId }) => assignmentId))

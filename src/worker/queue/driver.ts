@@ -48,13 +48,10 @@ const backend: BackendFactory<IQueueBackend, Driver> = (name, options, extra) =>
 }
 
 const refusedMs = 1_000
-/** BullMQ's own bound is half of it, which wakes an idle worker in vain before each plan. */
-export const longestWaitSeconds = 20
 
 /** BullMQ's workers ask again at once when a queue refuses them, for example a Redis that is full: without a pause they would do nothing else. */
 function unhurried(backend: IQueueBackend): IQueueBackend {
   const take = backend.moveToActive.bind(backend)
-  Object.defineProperty(backend, 'maximumBlockTimeout', { value: longestWaitSeconds })
   return Object.assign(backend, {
     moveToActive: (...job: Parameters<typeof take>) =>
       take(...job).catch(async (error) => {
@@ -99,6 +96,8 @@ const schema = 'bullmq'
 const poolSize = 4
 const connectTimeoutMs = 10_000
 const keepAliveMs = 10_000
+/** Longer than a queue is at rest between two jobs: a new session costs more than all that is asked of it in that time. */
+const idleMs = 90_000
 const silenceMs = 30_000
 /**
  * Statements and no parameters of the connection: a pooler refuses those. BullMQ's statements wait for each other, and are not tried again.
@@ -130,6 +129,7 @@ async function openPostgres({ connection, address }: Options['database'], log: L
     ...connection,
     max: poolSize,
     connectionTimeoutMillis: connectTimeoutMs,
+    idleTimeoutMillis: idleMs,
     application_name: 'tidemark queue',
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,
@@ -169,7 +169,7 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
     maxRetriesPerRequest: null,
     connectTimeout: connectTimeoutMs,
     keepAlive: keepAliveMs,
-    // For the answer to a command. BullMQ has commands that wait in Redis, for `longestWaitSeconds` at most.
+    // For the answer to a command. BullMQ has commands that wait in Redis, for ten seconds at most.
     socketTimeout: silenceMs,
     connectionName: 'tidemark',
     lazyConnect: true,

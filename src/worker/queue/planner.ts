@@ -89,7 +89,8 @@ const usualLongestPlanMs = 10_000
 /** While Postgres is away. */
 const awayPauseMs = 5_000
 const lateMs = longestPauseMs + 3_000
-/** So late is a plan that may be lost. */
+/** After a plan of its own a worker looks again: the queue may have been emptied since, and a plan that is overdue may be lost. */
+const keptMs = 6_000
 const overdueMs = 1_000
 const longestRoundMs = 2 * longestPauseMs
 /** When so many plans in a row went by other schedules, a worker of this database has other settings. */
@@ -103,7 +104,7 @@ export function openPlanner(options: PlannerOptions): Planner {
     createHash('sha256').update(JSON.stringify(options.schedules())).digest('hex').slice(0, 12)
   let contestedInARow = 0
   let seen: { readonly round: number | undefined; readonly atMs: number } | null = null
-  /** Until then the next plan need not have come: this worker had the last one. */
+  /** Until then it need not be looked at: this worker had it a moment ago. */
   let restsUntilMs = Number.NEGATIVE_INFINITY
 
   const planJob = async () => ((await queue.forPlan.getJob(planName)) as PlanJob | undefined) ?? null
@@ -134,7 +135,7 @@ export function openPlanner(options: PlannerOptions): Planner {
       await job.updateData({ ...next.data, round, settings: settingsNow() } as never)
       await job.moveToDelayed(Date.now() + next.pauseMs, token)
       seen = { round, atMs: performance.now() }
-      restsUntilMs = performance.now() + next.pauseMs + overdueMs
+      restsUntilMs = performance.now() + Math.min(keptMs, next.pauseMs + overdueMs)
       throw new DelayedError()
     },
     async keep() {

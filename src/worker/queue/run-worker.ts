@@ -8,7 +8,7 @@ import { backoff } from '../../util/backoff.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import { type Consumer, canaryName, takeCanary } from './canary.ts'
 import type { CircuitBreaker, FailureScope } from './circuit-breaker.ts'
-import { type Driver, longestWaitSeconds, placed, Worker } from './driver.ts'
+import { type Driver, placed, Worker } from './driver.ts'
 import type { QueueName } from './plan.ts'
 import { type Planner, planName } from './planner.ts'
 import { again, nameInDriver, type QueuedRun, type RunQueue } from './requests.ts'
@@ -17,9 +17,9 @@ import { again, nameInDriver, type QueuedRun, type RunQueue } from './requests.t
 // are soon somebody else's.
 const lockOptions = {
   lockDuration: 15_000,
-  stalledInterval: 10_000,
-  // So long a consumer without work waits for the queue to speak. A new job wakes it at once.
-  drainDelay: longestWaitSeconds,
+  stalledInterval: 5_000,
+  // So long a consumer without work waits for the queue to speak, in seconds. A new job wakes it at once.
+  drainDelay: 10,
   // Being killed is nothing a job could be blamed for.
   maxStalledCount: 1_000_000,
   runRetryDelay: 1_000,
