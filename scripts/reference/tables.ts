@@ -8,6 +8,7 @@ import * as actions from '../../src/store/tables/actions.ts'
 import * as contract from '../../src/store/tables/contract.ts'
 import * as findings from '../../src/store/tables/findings.ts'
 import * as overrides from '../../src/store/tables/overrides.ts'
+import * as people from '../../src/store/tables/people.ts'
 import * as problems from '../../src/store/tables/problems.ts'
 import * as progress from '../../src/store/tables/progress.ts'
 import * as related from '../../src/store/tables/related.ts'
@@ -22,7 +23,7 @@ export function tablesPage(checkout: URL): string {
   const source = readdirSync(folder)
     .map((name) => readFileSync(new URL(name, folder), 'utf8'))
     .join('\n')
-  const described = [state, runs, findings, problems, related, contract, progress, actions, overrides]
+  const described = [state, runs, findings, problems, related, contract, progress, actions, overrides, people]
     .flatMap((module) => Object.values(module))
     .filter((value): value is PgTable => is(value, PgTable))
     .map(getTableConfig)

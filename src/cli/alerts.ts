@@ -12,7 +12,7 @@ import { readOverrides } from '../store/book/overrides.ts'
 import { readSilences, type Silence } from '../store/book/silences.ts'
 import type { Override } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
-import { snakeCased } from '../util/text.ts'
+import { snakeCased, utcMinute } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
@@ -130,9 +130,8 @@ async function list(call: Call): Promise<ExitCode> {
   })
 }
 
-const minute = (moment: Date) => `${moment.toISOString().slice(0, 16).replace('T', ' ')} UTC`
 const silenceRow = ({ target: what, until, by, reason }: Silence): readonly string[] => [
-  ...[what, until === null ? 'it is over or worse' : minute(until), by, reason],
+  ...[what, until === null ? 'it is over or worse' : utcMinute(until), by, reason],
 ]
 const alertsOf = ([first]: readonly Silence[]): string =>
   first === undefined ? 'are sent' : first.until === null ? 'acknowledged' : 'muted'

@@ -36,7 +36,9 @@ export const wordsOf: Readonly<Record<string, readonly string[]>> = {
   deletions: ['list', 'approve', 'reject', 'undo'],
   quarantine: ['list', 'show', 'retry', 'drop'],
   runs: ['list', 'show'],
+  sessions: ['list', 'end'],
   source: ['adopt'],
+  token: ['create', 'list', 'revoke'],
   webhooks: ['definitions', 'list', 'get', 'create', 'update', 'delete'],
   api: [
     ...new Set(Object.values(operations).map(({ method }) => method)),

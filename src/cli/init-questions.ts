@@ -94,7 +94,7 @@ const asked: readonly Asked[] = [
     isAsked: (settings) => ['DATABASE_URL', 'BI_ROLE'].some((name) => textIn(settings, name) !== ''),
     tries: tryRole,
   },
-  { name: 'ADMIN_TOKEN', text: 'Token of operators, or new', whenEmpty: 'nobody can act' },
+  { name: 'ADMIN_TOKEN', text: 'Token of admins, or new', whenEmpty: 'only tokens of single people' },
   {
     name: 'ALERT_WEBHOOK_URL',
     text: 'Chat webhook for alerts',

@@ -34,15 +34,16 @@ export async function act(
   name: MirrorActionName,
   target: string,
   fields: Readonly<Record<string, string | null>> = {},
+  say: (done: Outcome) => void = ({ text }) => call.stdout.say(fitted(text, call.stdout)),
 ): Promise<ExitCode> {
   const { values, stdout, log } = call
   return await changeMirror(call, async (pool) => {
     const known = { streams: call.catalogue, settings: settingRules(call) }
     const context = { ...known, pool, log, requestRun: requestRunOf(pool) }
     const order = orderOf(target, fields)
-    const { text, json } = await performRecorded(context, [name, mirrorActions[name]], order)
-    if (values.json) stdout.json(json)
-    else stdout.say(fitted(text, stdout))
+    const done = await performRecorded(context, [name, mirrorActions[name]], order)
+    if (values.json) stdout.json(done.json)
+    else say(done)
   })
 }
 
@@ -59,7 +60,7 @@ export async function actUpstream<Done extends Outcome>(
     ...{ pool: sync.database.pool, streams: sync.streams, sync, settings: settingRules(call), log },
     requestRun: requestRunOf(sync.database.pool),
     tasks: { run: (_name, work) => work(signal), stop: async () => {} },
-    ...{ sendTestAlert: null, endSessions: () => 0 },
+    sendTestAlert: null,
   }
   return await performRecorded(context, [name, action], orderOf(target, fields))
 }

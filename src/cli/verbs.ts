@@ -20,6 +20,8 @@ export const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   quarantine: async () => (await import('./quarantine.ts')).quarantine,
   runs: async () => (await import('./runs.ts')).runs,
   actions: async () => (await import('./actions.ts')).actions,
+  token: async () => (await import('./token.ts')).token,
+  sessions: async () => (await import('./token.ts')).sessions,
   probe: async () => (await import('./probe.ts')).probe,
   alerts: async () => (await import('./alerts.ts')).alerts,
   source: async () => (await import('./source.ts')).source,

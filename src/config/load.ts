@@ -11,6 +11,7 @@ import { type DynamicSettings, openDynamicSettings, withoutDynamic } from './dyn
 import { type Environment, readVariable } from './environment.ts'
 import { mirrorVariables } from './mirror-variables.ts'
 import { wantsHttpProxy } from './parsers.ts'
+import { peopleVariables } from './people-variables.ts'
 import { addressesOf, refusePlaintext } from './plaintext.ts'
 import { openReader } from './reader.ts'
 import { openSecretFiles, type SecretFiles } from './secret-files.ts'
@@ -46,7 +47,8 @@ export type UpstreamConfig = Omit<
   }
 export type Config = MirrorConfig &
   UpstreamConfig &
-  Values<typeof fixedWorker> & {
+  Values<typeof fixedWorker> &
+  Values<typeof peopleVariables> & {
     /** What the file says that ALERTS names. */
     readonly alertFile: AlertFile
     /** What is set, for people. */
@@ -164,9 +166,15 @@ export function loadConfig(environment: Environment): Config {
       complain(`STREAMS adds ${name}, and RELATED copies records of that name: give it another one`)
   if (upstream.attachmentData && !upstream.related.includes('attachment'))
     complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
-  const worker = values(fixedWorker)
+  const worker = { ...values(fixedWorker), ...values(peopleVariables) }
   if (worker.publicUrl && !worker.webhookSecret)
     complain('PUBLIC_URL is set to receive webhooks: set WEBHOOK_SECRET, too')
+  if (worker.oidcIssuer && !worker.oidcClientId)
+    complain('OIDC_ISSUER is set: set OIDC_CLIENT_ID, too, to what the provider calls this console')
+  if (worker.oidcIssuer && !worker.consoleUrl)
+    complain(
+      'OIDC_ISSUER is set: set CONSOLE_URL, too, to the address under which people open the console, because the provider sends them back there',
+    )
   if (worker.webhookRequireSignature && !worker.webhookSigningSecret && !worker.publicUrl)
     complain(
       'WEBHOOK_REQUIRE_SIGNATURE is true, and no secret to sign with was agreed on: set WEBHOOK_SIGNING_SECRET to the one that you gave the upstream, or PUBLIC_URL, with which the worker subscribes itself',

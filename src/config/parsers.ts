@@ -19,7 +19,7 @@ export const orNull = <Schema extends z.ZodType>(schema: Schema) =>
   schema.optional().transform((value) => value ?? null)
 export const optionalText = orNull(text)
 /** The parts of a list, which may be empty. */
-const listed = (value: string): readonly string[] =>
+export const listed = (value: string): readonly string[] =>
   value
     .split(',')
     .map((part) => part.trim())

@@ -17,6 +17,7 @@ type Urls = Pick<Config, 'allowPlaintext' | 'databaseUrl'> &
       | 'contract'
       | 'redisUrl'
       | 'publicUrl'
+      | 'oidcIssuer'
       | 'proxies'
     >
   >
@@ -31,6 +32,7 @@ export function addressesOf(config: Omit<Urls, 'allowPlaintext' | 'databaseUrl'>
     // Where it is not set it is that of the other service.
     ['TRACKING_AUTH_URL', trackingAuthUrl === authUrl ? null : trackingAuthUrl, 'the key'],
     ['ALERT_WEBHOOK_URL', config.alertWebhookUrl, 'alerts'],
+    ['OIDC_ISSUER', config.oidcIssuer, 'who signs in'],
     ['CONTRACT', contract?.kind === 'url' ? contract.at : null, 'its path and query'],
   ] as const
   return addresses.flatMap(([name, url, what]) =>

@@ -3,6 +3,7 @@
 import type { Logger } from '../log.ts'
 import type { ServiceName } from '../streams/catalog.ts'
 import type { Environment } from './environment.ts'
+import { peopleVariables } from './people-variables.ts'
 import { readOne } from './reader.ts'
 import { upstreamVariables } from './upstream-variables.ts'
 import type { Variable } from './variable.ts'
@@ -10,14 +11,19 @@ import { workerVariables } from './worker-variables.ts'
 
 const { API_KEY, TRACKING_API_KEY } = upstreamVariables
 const { ADMIN_TOKEN, VIEWER_TOKEN } = workerVariables
-const variables = { API_KEY, TRACKING_API_KEY, ADMIN_TOKEN, VIEWER_TOKEN } satisfies Record<string, Variable>
+const { OIDC_CLIENT_SECRET } = peopleVariables
+const variables = {
+  ...{ API_KEY, TRACKING_API_KEY, ADMIN_TOKEN, VIEWER_TOKEN, OIDC_CLIENT_SECRET },
+} satisfies Record<string, Variable>
 type SecretName = keyof typeof variables
 
 export type SecretFiles = {
   /** With which a service is signed in to. */
   keyOf(service: ServiceName): string
   /** What people and programs may send. With the token before, which is taken for ten minutes longer. */
-  tokensOf(role: 'operator' | 'viewer'): readonly string[]
+  tokensOf(role: 'admin' | 'viewer'): readonly string[]
+  /** With which the console tells the identity provider who it is. */
+  oidcClientSecret(): string | null
   /** Looks at the files. Until then everything is as it was. */
   look(log: Logger): void
 }
@@ -45,11 +51,12 @@ export function openSecretFiles(environment: Environment, now: () => number = Da
     keyOf: (service) =>
       (service === 'tracking' ? textOf('TRACKING_API_KEY') : null) ?? textOf('API_KEY') ?? '',
     tokensOf(role) {
-      const one = held.get(role === 'operator' ? 'ADMIN_TOKEN' : 'VIEWER_TOKEN')
+      const one = held.get(role === 'admin' ? 'ADMIN_TOKEN' : 'VIEWER_TOKEN')
       if (!one) return []
       const taken = now() < one.sinceMs + takenLongerMs ? [one.value, one.before] : [one.value]
       return taken.filter((token) => token !== null)
     },
+    oidcClientSecret: () => textOf('OIDC_CLIENT_SECRET'),
     look(log) {
       for (const [name] of inFiles) {
         const { value, problems } = read(name)

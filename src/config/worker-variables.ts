@@ -79,8 +79,9 @@ export const workerVariables = {
     ...wholeNumber(8080, 0, 65_535),
   },
   ADMIN_TOKEN: {
-    describe: 'token for operators: it signs in to the console with the right to act, and scripts send it',
-    fallback: 'nobody can act',
+    describe:
+      'token with which somebody may do everything (role `admin`): it signs in to the console, and scripts send it',
+    fallback: 'only tokens of single people and programs, and other ways to sign in',
     ...secretText(16),
   },
   VIEWER_TOKEN: {

@@ -23,6 +23,8 @@ export const actionWords: Readonly<Record<string, string>> = {
   setSetting: 'set',
   unsetSetting: 'undid the change of',
   endSessions: 'ended',
+  createToken: 'made the token',
+  revokeToken: 'revoked the token',
   signIn: 'signed in as',
   signOut: 'signed out as',
   lockedOut: 'gave too many wrong tokens at',

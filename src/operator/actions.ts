@@ -9,7 +9,7 @@ import { pickStream, type RunKind, type Stream } from '../streams/catalog.ts'
 import { probeStream } from '../sync/beliefs/probe-run.ts'
 import type { RetryOutcome } from '../sync/reconcile/quarantine-retry.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
-import { plural, sentence } from '../util/text.ts'
+import { sentence } from '../util/text.ts'
 import { askedSpan, planBackfill } from './backfill.ts'
 import type { BackgroundTasks } from './background-tasks.ts'
 import { expectApproved } from './deletions.ts'
@@ -23,6 +23,7 @@ import {
 import { asChangesStream } from './positions.ts'
 import { expectEntry, nothingTried, retrySelected, retrySentence, selectionOf } from './quarantine.ts'
 import { type ReconcileOnce, reconcileOnce, reconcileSentence } from './reconcile.ts'
+import type { neededRole } from './roles.ts'
 
 export type { Order, Outcome } from './mirror-actions.ts'
 export type ActionContext = MirrorContext & {
@@ -30,8 +31,6 @@ export type ActionContext = MirrorContext & {
   readonly tasks: BackgroundTasks
   /** To one receiver, or to all; says in one line what was sent. Null: nobody is told of problems. */
   readonly sendTestAlert: ((receiver: string | null) => Promise<string>) | null
-  /** Ends the sessions of the console, and returns how many there were. */
-  readonly endSessions: () => number
 }
 type Action = (context: ActionContext, order: Order) => Promise<Outcome>
 
@@ -139,13 +138,6 @@ async function testAlert({ sendTestAlert }: ActionContext, { target }: Order): P
   return { text, json: { sent: true } }
 }
 
-const endSessions = async (context: ActionContext): Promise<Outcome> => sessionsEnded(context.endSessions())
-
-export const sessionsEnded = (ended: number): Outcome => ({
-  text: `${plural(ended, 'session')} of this worker ended. Everybody has to sign in again.`,
-  json: { ended },
-})
-
 /** Hard to undo, so the name of the stream is typed. */
 async function rewind(context: ActionContext, order: Order): Promise<Outcome> {
   const stream = changesStreamIn(context, order.target).name
@@ -159,14 +151,13 @@ async function rewind(context: ActionContext, order: Order): Promise<Outcome> {
 export const actions = {
   ...mirrorActions,
   testAlert,
-  endSessions,
   sync,
   probe,
   approve,
   backfill,
   rewind,
   retryQuarantine,
-} satisfies Readonly<Record<string, Action>>
+} satisfies Readonly<Record<keyof typeof neededRole, Action>>
 export type ActionName = keyof typeof actions
 
 const streamIn = ({ streams }: ActionContext, target: string): Stream => pickStream(target, streams)

@@ -19,6 +19,7 @@ import { UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'
 import { backfillJson, backfillSentence } from './backfill.ts'
 import { blockedJson, shareMissing } from './deletions.ts'
+import { peopleActions } from './people.ts'
 import { asChangesStream, rowVersionIn } from './positions.ts'
 import { entryIn, expectEntry, selectionOf } from './quarantine.ts'
 import { moveBack, rewindTargetIn } from './rewind.ts'
@@ -171,6 +172,7 @@ async function dropQuarantine(
 export const mirrorActions = {
   ...silenceActions,
   ...settingActions,
+  ...peopleActions,
   pause,
   resume,
   acknowledge,

@@ -3,7 +3,7 @@
 import { isNews, problemKinds } from '../problems/stream-problems.ts'
 import { endSilence, noteSilence, readOpenKeys } from '../store/book/silences.ts'
 import { UsageError } from '../util/errors.ts'
-import { formatDuration, nearest, parseDuration } from '../util/text.ts'
+import { formatDuration, nearest, parseDuration, utcMinute } from '../util/text.ts'
 import type { MirrorContext, Order, Outcome } from './mirror-actions.ts'
 import { timeIn } from './positions.ts'
 
@@ -15,7 +15,7 @@ async function mute(context: MirrorContext, { target, fields, by }: Order): Prom
   const muted = await targetIn(context, target)
   await noteSilence(context.pool, { target: muted, until, reason, by })
   return {
-    text: `No alerts of ${targetInWords(muted)} are sent until ${until.toISOString().slice(0, 16).replace('T', ' ')} UTC. Whoever was told of a problem still hears when it is over.`,
+    text: `No alerts of ${targetInWords(muted)} are sent until ${utcMinute(until)}. Whoever was told of a problem still hears when it is over.`,
     json: { target: muted, until, reason },
   }
 }

@@ -9,6 +9,10 @@ export function parseDuration(text: string): number | null {
   return Math.round(Number(amount) * unitMs[unit as keyof typeof unitMs])
 }
 
+/** `2026-03-02 18:00 UTC` */
+export const utcMinute = (moment: Date): string =>
+  `${moment.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+
 /** The two largest units that say something: `3 d 4 h`, `12 m 5 s`, `1.4 s`. */
 export function formatDuration(durationMs: number): string {
   const ms = Math.max(0, durationMs)

@@ -12,6 +12,16 @@ export const actionForm = (viewer: Viewer, action: string, fields: Html): Html |
     ? null
     : html`<form class="act" method="post" action="${action}"><input type="hidden" name="csrf" value="${viewer.csrfToken}">${fields}</form>`
 
+/** Null for who is no admin. */
+export const formOfAdmin = (viewer: Viewer, action: string, fields: Html): Html | null =>
+  viewer.canAdminister ? actionForm(viewer, action, fields) : null
+
+/** Behind one more click. */
+export function adminForm(viewer: Viewer, action: string, title: Html | string, fields: Html): Html | null {
+  const form = formOfAdmin(viewer, action, fields)
+  return form && html`<details class="actions"><summary>${title}</summary>${form}</details>`
+}
+
 export const hasPositions = ({ catalogue }: Pick<StatusQueries, 'catalogue'>, stream: string): boolean =>
   catalogue.some(({ name, kind }) => name === stream && kind === 'changes')
 
@@ -40,7 +50,7 @@ export const cancelForm = (viewer: Viewer, backfill: string): Html | null =>
 /** The forms of one entry in quarantine. */
 export const entryForms = (viewer: Viewer, id: string): Html =>
   html`${actionForm(viewer, `/quarantine/${id}/retry`, html`<button>Try again<span class="hidden"> entry ${id}</span></button>`)}
-<details class="actions"><summary>Drop…<span class="hidden"> entry ${id}</span></summary>${actionForm(viewer, `/quarantine/${id}/drop`, html`${dropReason}<button class="harm">Drop entry ${id}</button>`)}</details>`
+${adminForm(viewer, `/quarantine/${id}/drop`, html`Drop…<span class="hidden"> entry ${id}</span>`, html`${dropReason}<button class="harm">Drop entry ${id}</button>`)}`
 
 /** Forms for all entries of a stream, up to the newest one that the page shows. To drop them, their number has to be typed. */
 export const quarantineForms = (
@@ -49,10 +59,11 @@ export const quarantineForms = (
   { records, through }: { readonly records: number; readonly through: string },
 ): Html =>
   html`${actionForm(viewer, `/quarantine/${stream}/retry`, html`<button class="go">Try all of ${stream} again</button>`)}
-<details><summary>Drop all of them…</summary>${actionForm(
-    viewer,
-    `/quarantine/${stream}/drop`,
-    html`<input type="hidden" name="through" value="${through}">${dropReason}<label>Type the number of records <input name="records" inputmode="numeric" required autocomplete="off" placeholder="${records}"></label><button class="harm">Drop all of ${stream}</button>`,
-  )}</details>`
+${adminForm(
+  viewer,
+  `/quarantine/${stream}/drop`,
+  'Drop all of them…',
+  html`<input type="hidden" name="through" value="${through}">${dropReason}<label>Type the number of records <input name="records" inputmode="numeric" required autocomplete="off" placeholder="${records}"></label><button class="harm">Drop all of ${stream}</button>`,
+)}`
 
 const dropReason = html`<label>Reason, kept with the record <input name="reason" required maxlength="300" autocomplete="off"></label>`

@@ -4,9 +4,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import { type ActionName, allReceivers, NotNow, type Order, type Outcome } from '../operator/actions.ts'
+import { allSessions } from '../operator/people.ts'
+import { mayAs, neededRole, type Role } from '../operator/roles.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
-import { type Authentication, clientAddress, isFromHere, type TokenCheck, tooManyWrong } from './auth.ts'
+import { type Authentication, clientAddress, isFromHere } from './auth.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
+import type { Person } from './sessions.ts'
 
 /** Does an action. Rejects with a UsageError when the order is wrong, with NotNow when it cannot be done at the moment. */
 export type Perform = (name: ActionName, order: Order) => Promise<Outcome>
@@ -33,21 +36,19 @@ const routes = [
   ['acknowledgeProblem', '/alerts/acknowledge', '/problems'],
   ['setSetting', '/settings/set', '/settings'],
   ['unsetSetting', '/settings/unset', '/settings'],
-  ['endSessions', '/sessions/end', '/sign-in?to=/actions&ended=all'],
+  ['endSessions', '/sessions/end', '/sign-in?to=/people&ended=all'],
+  ['endSessions', '/sessions/:target/end', '/people'],
+  ['revokeToken', '/tokens/:target/revoke', '/people'],
 ] as const satisfies readonly (readonly [ActionName, string, string])[]
 
 /** Of actions that can be done to one thing only. Others say it in a field. */
 const onlyTargets: Readonly<Partial<Record<ActionName, string>>> = {
   testAlert: allReceivers,
-  endSessions: 'all sessions',
+  endSessions: allSessions,
 }
 
-/** Null without a token: then nobody can act. */
-export type Rights = {
-  readonly authentication: Authentication | null
-  readonly checkToken: TokenCheck | null
-}
-type Options = Rights & {
+type Options = {
+  readonly authentication: Authentication
   readonly streams: readonly string[]
   readonly perform: Perform
   readonly log: Logger
@@ -57,20 +58,21 @@ export const actionRoutes =
   (options: Options): Routes =>
   (server) => {
     const { authentication } = options
-    if (authentication === null) return
     withForms(server, (scope) => {
       for (const [name, url, page] of routes)
         scope.post<{ Params: { target?: string } }>(
           url,
           {
-            onRequest: async (request, reply) => refuseStrangers(options, request, reply),
+            onRequest: (request, reply) =>
+              refuseStrangers({ authentication, needed: neededRole[name] }, request, reply),
           },
           async (request, reply) => {
             const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
+            const person = personOf(authentication, request)
             const { csrf = '', target: said, ...fields } = fieldsOf(request)
             const { target = onlyTargets[name] ?? said ?? '' } = request.params
             if (target.includes('\0')) return reply.callNotFound()
-            if (!mayAct(authentication, request, csrf)) {
+            if (!hasOwnForm(authentication, request, csrf)) {
               const text = 'That form was out of date, and nothing was done. This page has a new one.'
               if (!session || !wantsPage(request)) return reply.code(403).send({ error: text })
               authentication.leaveMessage(session, { isGood: false, text })
@@ -79,9 +81,7 @@ export const actionRoutes =
             if (url.startsWith('/streams/') && !options.streams.includes(target))
               return reply.code(404).send({ error: 'There is no such stream.', streams: options.streams })
             const address = clientAddress(request)
-            const by = session
-              ? { who: session.name, door: 'console' as const }
-              : { who: '', door: 'HTTP' as const }
+            const by = { who: person?.who ?? '', door: session ? ('console' as const) : ('HTTP' as const) }
             const { status, text, json } = await answer(options, name, {
               target,
               fields,
@@ -119,45 +119,70 @@ async function answer({ perform, log }: Options, name: ActionName, order: Order)
   }
 }
 
-/** Whether a script brought the token, or the form belongs to this session. */
-export function mayAct(authentication: Authentication, request: FastifyRequest, csrf: string): boolean {
+/** Whether a program brought a token, or the form belongs to this session. */
+export function hasOwnForm(authentication: Authentication, request: FastifyRequest, csrf: string): boolean {
   if (bearerOf(request) !== null) return true
   const session = authentication.sessionOf(request)
-  return session?.role === 'operator' && authentication.isOwnForm(session, csrf)
+  return session !== null && authentication.isOwnForm(session, csrf)
+}
+
+const bearers = new WeakMap<FastifyRequest, Person>()
+/** Who was let in by `refuseStrangers` or `admit`. Null: the pages are open to everybody, and this is nobody in particular. */
+export const personOf = (
+  authentication: Pick<Authentication, 'sessionOf'>,
+  request: FastifyRequest,
+): Person | null => bearers.get(request) ?? authentication.sessionOf(request)
+
+/** By the token that the request brings. Null: it brings none. */
+export async function bearerIn(authentication: Authentication, request: FastifyRequest, reply: FastifyReply) {
+  const bearer = bearerOf(request)
+  const verdict = bearer === null ? null : await authentication.check(request, reply, bearer)
+  if (verdict !== null && !('problem' in verdict)) bearers.set(request, verdict)
+  return verdict
+}
+
+type Guard = {
+  readonly authentication: Authentication
+  /** The least role that may do this. */
+  readonly needed: Role
 }
 
 /** Before the body is read. Returning a reply ends the request. */
 export async function refuseStrangers(
-  { authentication, checkToken }: Rights,
+  { authentication, needed }: Guard,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply | undefined> {
-  const bearer = bearerOf(request)
-  if (authentication === null || checkToken === null) return reply.code(404).send({ error: 'not found' })
-  const verdict = bearer === null ? 'wrong' : checkToken(request, reply, bearer)
-  if (verdict === 'operator') return
-  if (verdict === 'viewer') return reply.code(403).send({ error: viewersLook })
-  if (verdict !== 'wrong') return reply.code(429).send({ error: tooManyWrong(verdict) })
+  const bearer = await bearerIn(authentication, request, reply)
+  if (bearer !== null && 'problem' in bearer) return refuse(reply, bearer)
   const session = bearer === null ? authentication.sessionOf(request) : null
-  if (session !== null) {
-    if (session.role !== 'operator') return reply.code(403).send({ error: viewersLook })
-    if (isFromHere(request)) return
-    return reply.code(403).send({ error: 'Another site sent this form, so nothing was done.' })
-  }
-  if (bearer === null && wantsPage(request)) return reply.redirect('/sign-in', 303)
-  return reply
-    .code(401)
-    .header('www-authenticate', 'Bearer')
-    .send({ error: 'Sign in, or send the token as `Authorization: Bearer …`.' })
+  const person = bearer ?? session
+  if (person === null)
+    return wantsPage(request)
+      ? reply.redirect('/sign-in', 303)
+      : refuse(reply, { status: 401, problem: signInFirst })
+  if (!mayAs(person.role, needed)) return reply.code(403).send({ error: notEnough(person, needed) })
+  if (session === null || isFromHere(request)) return
+  return reply.code(403).send({ error: 'Another site sent this form, so nothing was done.' })
 }
 
-const viewersLook = 'You are signed in as a viewer, who cannot do this. Sign in with ADMIN_TOKEN.'
+const notEnough = ({ who, role }: Person, needed: Role): string =>
+  `You are signed in as ${who} with the role ${role}, and this needs the role ${needed}. Sign in with a token that has it, or ask an admin.`
+export const signInFirst = 'Sign in, or send a token as `Authorization: Bearer …`.'
+
+export function refuse(
+  reply: FastifyReply,
+  { status, problem }: { readonly status: number; readonly problem: string },
+): FastifyReply {
+  if (status === 401) reply.header('www-authenticate', 'Bearer')
+  return reply.code(status).send({ error: problem })
+}
 
 /** Whether a browser asks, which shows a page; all others get JSON. */
 const wantsPage = ({ headers }: FastifyRequest): boolean => headers.accept?.includes('text/html') === true
 
 /** The bearer token. Null: there is none, and the cookie counts. Any other content of the header is meant for a proxy. */
-export function bearerOf({ headers }: FastifyRequest): string | null {
+function bearerOf({ headers }: FastifyRequest): string | null {
   const { authorization = '' } = headers
   if (!/^Bearer\b/i.test(authorization)) return null
   return /^Bearer\s+(\S+)$/i.exec(authorization)?.[1] ?? ''

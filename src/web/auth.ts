@@ -1,94 +1,178 @@
 // Who makes a request: its session, whether it comes from a page of this worker, and the cookies it gets back.
 
+import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
+import { hashOf, tokenPattern } from '../operator/people.ts'
+import { mayAs } from '../operator/roles.ts'
 import { networkOf, openLimit } from './limits.ts'
+import type { LookUp } from './people-store.ts'
+import type { ProxyIdentity } from './proxy-identity.ts'
+import type { Routes } from './server.ts'
 import {
+  type Beginning,
+  csrfTokenOf,
   isSecret,
   type Message,
   openSessions,
-  type Role,
+  type Person,
   readOnlyViewer,
   type Session,
-  sessionMs,
-  type Tokens,
   type Viewer,
 } from './sessions.ts'
 
 export type Authentication = {
+  /** Before anything else: who is signed in in the browser that makes this request. */
+  identify(request: FastifyRequest, reply: FastifyReply): Promise<void>
+  sessionOf(request: FastifyRequest): Session | null
+  /** Why somebody whom a proxy names has no rights here. */
+  problemOf(request: FastifyRequest): string | null
+  /** Whether that session still goes on. */
+  isSignedIn(request: FastifyRequest): Promise<boolean>
   /** What pages need to know. A message that was left for this page is forgotten with the answer. */
   viewerOf(request: FastifyRequest): Viewer
-  sessionOf(request: FastifyRequest): Session | null
-  /** Whose token this is; null: nobody's. */
-  roleOf(given: string): Role | null
-  /** Begins a session, in place of the one that the browser had. */
-  signIn(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    who: { readonly role: Role; readonly name: string },
-  ): void
+  /** Whose token this is, wherever it was given. */
+  check(request: FastifyRequest, reply: FastifyReply, token: string): Promise<Verdict>
+  /** Begins a session, in place of the one that the browser had. Rejects when it cannot begin at the moment. */
+  signIn(request: FastifyRequest, reply: FastifyReply, who: Omit<Beginning, 'address'>): Promise<true>
   /** Ends the session of this browser, for whoever has a copy of its cookie too. */
-  signOut(request: FastifyRequest, reply: FastifyReply): void
-  /** Ends the sessions of everybody, and returns how many there were. */
-  endSessions(): number
+  signOut(request: FastifyRequest, reply: FastifyReply): Promise<void>
   isOwnForm(session: Session, csrf: string): boolean
   /** For the next page. */
   leaveMessage(session: Session, message: Message): void
 }
 
-/** Browsers take the first name only over TLS and only from this very host, so no neighbouring host can set it. */
-const cookieNames = { secure: '__Host-tidemark_session', plain: 'tidemark_session' }
+/** What is taken for a token of the role, which may change; nothing: nobody can have that role by such a token. */
+export type Tokens = (role: keyof typeof settingOf) => readonly string[]
+const settingOf = { admin: 'ADMIN_TOKEN', viewer: 'VIEWER_TOKEN' } as const
+const sharedRoles = ['admin', 'viewer'] as const
 
-/** Null without a token: then nobody can sign in. */
-export function openAuthentication(tokens: Tokens, now?: () => number): Authentication | null {
-  const roles = (['operator', 'viewer'] as const).filter((role) => tokens(role).length > 0)
-  if (roles.length === 0) return null
-  const sessions = openSessions(now && { now })
-  const sessionOf = (request: FastifyRequest) => sessions.read(cookieOf(request))
+/** Browsers take the first name only over TLS and only from this very host, so no neighbouring host can set it. */
+const sessionCookie = 'tidemark_session'
+/** From which the tokens of forms follow for who has no session, because a proxy names them. */
+const formCookie = 'tidemark_form'
+
+type Options = {
+  readonly tokens: Tokens
+  readonly lookUp: LookUp
+  readonly sessionMs: number
+  readonly proxied: (request: FastifyRequest) => ProxyIdentity
+  readonly log: Logger
+  /** Once for each time that a client has to wait. */
+  readonly onLockedOut: (request: FastifyRequest) => void
+  readonly now?: () => number
+}
+
+export function openAuthentication(options: Options): Authentication {
+  const { tokens, lookUp, sessionMs, proxied, now } = options
+  const secretsOf = (who: string) =>
+    sharedRoles.filter((role) => settingOf[role] === who).flatMap((role) => tokens(role))
+  const sessions = openSessions({ lookUp, secretsOf, lastsMs: sessionMs, ...(now && { now }) })
+  const found = new WeakMap<FastifyRequest, Session>()
+  const problems = new WeakMap<FastifyRequest, string>()
+  const sessionOf = (request: FastifyRequest) => found.get(request) ?? null
+  const read = (request: FastifyRequest, known?: { readonly forMs: number }) =>
+    sessions.read(cookieOf(request, sessionCookie), clientAddress(request), known)
 
   return {
-    viewerOf(request) {
-      const session = sessionOf(request)
-      if (session === null) return { ...readOnlyViewer, canSignIn: true }
-      const { role, name, csrfToken } = session
-      const canAct = role === 'operator'
-      const canSignIn = !canAct && roles.includes('operator')
-      // What came of an action is for the page that its form leads to, not for one that follows beside it.
-      const message = request.headers['x-follows'] === undefined ? sessions.takeMessage(session) : null
-      return { canAct, role, name, canSignIn, csrfToken, message }
+    async identify(request, reply) {
+      const { person, problem } = proxied(request)
+      const session = (await read(request)) ?? (person && sessionBehindProxy(request, reply, person))
+      if (session) found.set(request, session)
+      if (problem !== null) problems.set(request, problem)
     },
     sessionOf,
-    roleOf: (given) =>
-      roles.filter((role) => tokens(role).filter((token) => isSecret(token)(given)).length > 0)[0] ?? null,
-    signIn(request, reply, { role, name }) {
-      sessions.end(cookieOf(request))
-      const cookie = sessions.open({ role, name, address: clientAddress(request) })
-      const kind = cameByHttps(request) ? 'secure' : 'plain'
-      addCookie(reply, kind, `${cookie}; Max-Age=${sessionMs / 1000}`)
+    problemOf: (request) => problems.get(request) ?? null,
+    async isSignedIn(request) {
+      const key = sessionOf(request)?.key
+      return key === proxied(request).person?.who || (await read(request, { forMs: 2_000 }))?.key === key
     },
-    signOut(request, reply) {
-      sessions.end(cookieOf(request))
-      addCookie(reply, 'plain', '; Max-Age=0')
-      addCookie(reply, 'secure', '; Max-Age=0')
+    viewerOf(request) {
+      const session = sessionOf(request)
+      if (session === null) return readOnlyViewer
+      const { role, who, csrfToken } = session
+      // What came of an action is for the page that its form leads to, not for one that follows beside it.
+      const message = request.headers['x-follows'] === undefined ? sessions.takeMessage(session) : null
+      const [canAct, canAdminister] = [mayAs(role, 'operator'), mayAs(role, 'admin')]
+      return { canAct, canAdminister, role, name: who, canSignIn: !canAdminister, csrfToken, message }
     },
-    endSessions: sessions.endAll,
-    isOwnForm: sessions.isCsrfToken,
+    check: openTokenCheck(options),
+    async signIn(request, reply, who) {
+      const address = clientAddress(request)
+      const cookie = await sessions.open({ ...who, address })
+      await sessions.end(cookieOf(request, sessionCookie), address)
+      const cookieEnd = Math.ceil(sessionMs / 1000)
+      addCookie(reply, {
+        name: sessionCookie,
+        value: cookie,
+        maxAge: cookieEnd,
+        isSecure: cameByHttps(request),
+      })
+      return true
+    },
+    async signOut(request, reply) {
+      await sessions.end(cookieOf(request, sessionCookie), clientAddress(request))
+      removeCookie(reply, sessionCookie)
+    },
+    isOwnForm: ({ csrfToken }, given) => isSecret(csrfToken)(given),
     leaveMessage: sessions.leaveMessage,
   }
 }
 
-function cookieOf(request: FastifyRequest): string | null {
-  const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim())
-  const named = (name: string) =>
-    pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1) ?? null
-  return named(cookieNames.secure) ?? named(cookieNames.plain)
+/** Routes for which it is looked up first who makes a request. */
+export const identified =
+  (authentication: Authentication, routes: readonly Routes[]): Routes =>
+  (server) => {
+    server.register(async (scope) => {
+      scope.addHook('onRequest', (request, reply) => authentication.identify(request, reply))
+      for (const add of routes) add(scope)
+    })
+  }
+
+/** Nothing is kept of it: the proxy says anew with each request who it is. */
+function sessionBehindProxy(request: FastifyRequest, reply: FastifyReply, person: Person): Session {
+  const known = cookieOf(request, formCookie)
+  const value = known ?? randomBytes(32).toString('base64url')
+  if (known === null) addCookie(reply, { name: formCookie, value, isSecure: cameByHttps(request) })
+  return { ...person, key: person.who, csrfToken: csrfTokenOf(`${value} ${person.who}`) }
+}
+
+/** Browsers take this only over TLS and only from this very host, so no neighbouring host can set such a cookie. */
+const securePrefix = '__Host-'
+
+export function cookieOf({ headers }: Pick<FastifyRequest, 'headers'>, name: string): string | null {
+  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim())
+  const named = (one: string) =>
+    pairs.find((pair) => pair.startsWith(`${one}=`))?.slice(one.length + 1) ?? null
+  return named(securePrefix + name) ?? named(name)
+}
+
+type Cookie = {
+  readonly name: string
+  readonly value: string
+  readonly isSecure: boolean
+  /** In seconds; left out: until the browser is closed. */
+  readonly maxAge?: number
+  /** `Lax`: it comes along when a link of another site leads here. */
+  readonly sameSite?: 'Strict' | 'Lax'
 }
 
 /** Fastify collects several of these. */
-function addCookie(reply: FastifyReply, kind: keyof typeof cookieNames, value: string): void {
-  const secure = kind === 'secure' ? '; Secure' : ''
-  reply.header('set-cookie', `${cookieNames[kind]}=${value}; Path=/; HttpOnly; SameSite=Strict${secure}`)
+export function addCookie(
+  reply: FastifyReply,
+  { name, value, isSecure, maxAge, sameSite = 'Strict' }: Cookie,
+): void {
+  const end = maxAge === undefined ? '' : `; Max-Age=${maxAge}`
+  const [prefix, secure] = isSecure ? [securePrefix, '; Secure'] : ['', '']
+  reply.header(
+    'set-cookie',
+    `${prefix}${name}=${value}${end}; Path=/; HttpOnly; SameSite=${sameSite}${secure}`,
+  )
+}
+
+export function removeCookie(reply: FastifyReply, name: string): void {
+  for (const isSecure of [false, true]) addCookie(reply, { name, value: '', isSecure, maxAge: 0 })
 }
 
 /**
@@ -129,29 +213,29 @@ export function isFromHere({ headers }: Pick<FastifyRequest, 'headers'>): boolea
   return URL.canParse(origin) && hosts.includes(new URL(origin).host)
 }
 
-// Checks a token, wherever it is given. After five wrong ones within a minute no token of that client is looked at, not even a right one:
-// otherwise a guesser could go on, and would only miss the answers to the wrong ones. Behind a proxy that is not in TRUSTED_PROXIES
-// everybody has its address. There clients are told apart by what the proxy says, so that who guesses locks out nobody else. But a client
-// may have made that up, and each time anew. So tokens from such an address may be wrong only so often a second, all together.
-/** How long to wait is in a header of the answer already. */
-export type Verdict = Role | 'wrong' | { readonly waitSeconds: number }
-export type TokenCheck = (request: FastifyRequest, reply: FastifyReply, token: string) => Verdict
+/** Whose token it is; or how the answer refuses it. How long to wait is in a header of the answer already. */
+export type Verdict =
+  | Omit<Beginning, 'address'>
+  | { readonly status: 401 | 429 | 503; readonly problem: string }
 
 const mostOfClient = { most: 5, withinMs: 60_000 }
 /** Hardly ever reached by clients that the proxy tells apart: it takes 120 who guess as fast as they may. */
 const mostOfProxy = { most: 10, withinMs: 1_000 }
 
-type Options = {
-  readonly authentication: Pick<Authentication, 'roleOf'>
-  readonly log: Logger
-  /** Once for each time that a client has to wait. */
-  readonly onLockedOut: (request: FastifyRequest) => void
-  readonly now?: () => number
-}
-
-export function openTokenCheck({ authentication, log, onLockedOut, now = Date.now }: Options): TokenCheck {
+// Checks a token, wherever it is given. After five wrong ones within a minute no token of that client is looked at, not even a right one:
+// otherwise a guesser could go on, and would only miss the answers to the wrong ones. Behind a proxy that is not in TRUSTED_PROXIES
+// everybody has its address. There clients are told apart by what the proxy says, so that who guesses locks out nobody else. But a client
+// may have made that up, and each time anew. So tokens from such an address may be wrong only so often a second, all together.
+function openTokenCheck({
+  tokens,
+  lookUp,
+  log,
+  onLockedOut,
+  now = Date.now,
+}: Options): Authentication['check'] {
   const [ofClients, ofProxies] = [openLimit(mostOfClient), openLimit(mostOfProxy)]
-  return (request, reply, token) => {
+  const whose = openWhose(tokens, lookUp)
+  return async (request, reply, token) => {
     const address = clientAddress(request)
     const forwardedFor = unprovenAddress(request)
     const network = networkOf(address)
@@ -161,18 +245,36 @@ export function openTokenCheck({ authentication, log, onLockedOut, now = Date.no
     if (waitMs > 0) {
       const waitSeconds = Math.ceil(waitMs / 1000)
       reply.header('retry-after', waitSeconds)
-      return { waitSeconds }
+      return { status: 429, problem: tooManyWrong(waitSeconds) }
     }
-    const role = authentication.roleOf(token)
-    if (role !== null) return role
+    const found = await whose(token, address).catch(() => 'unknown' as const)
+    if (found === 'unknown') return { status: 503, problem: notLookedUp }
+    if (found !== null) return found
     ofClients.count(client, now())
     if (forwardedFor !== null) ofProxies.count(network, now())
     log.warn({ address, ...(forwardedFor !== null && { forwardedFor }) }, 'somebody gave a wrong token')
     if (ofClients.waitMs(client, now()) > 0) onLockedOut(request)
-    return 'wrong'
+    return {
+      status: 401,
+      problem: 'No token is taken that was sent. Sign in, or send one as `Authorization: Bearer …`.',
+    }
   }
 }
 
-/** For whoever has to wait. */
-export const tooManyWrong = ({ waitSeconds }: { readonly waitSeconds: number }): string =>
+/** Null: nobody's. Rejects when it cannot be looked up. */
+const openWhose =
+  (tokens: Tokens, lookUp: LookUp) =>
+  async (given: string, address: string): Promise<Omit<Beginning, 'address'> | null> => {
+    const [role] = sharedRoles.filter(
+      (one) => tokens(one).filter((token) => isSecret(token)(given)).length > 0,
+    )
+    if (role !== undefined) return { role, who: settingOf[role], secret: given }
+    if (!tokenPattern.test(given)) return null
+    const found = await lookUp(address, (store) => store.useToken(hashOf(given)))
+    return found && { role: found.role, who: `token:${found.name}`, token: found }
+  }
+
+export const notLookedUp =
+  'Postgres does not answer, so tokens of single people and programs cannot be checked. Try again, or use ADMIN_TOKEN or VIEWER_TOKEN.'
+const tooManyWrong = (waitSeconds: number): string =>
   `Too many wrong tokens came from your address. No token is taken from there for ${waitSeconds} s, not even the right one. Then try again.`

@@ -6,8 +6,9 @@ import type { FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { actionForm } from './action-forms.ts'
-import { mayAct, type Rights, refuseStrangers } from './actions.ts'
+import { hasOwnForm, refuseStrangers } from './actions.ts'
 import type { Assets } from './assets.ts'
+import type { Authentication } from './auth.ts'
 import { clock, foreign, type Html, html, state, type Tone } from './html.ts'
 import { sendPage } from './page-routes.ts'
 import { heading, layout } from './pages/layout.ts'
@@ -58,7 +59,8 @@ export function newOneTimeKey(): OneTimeKey {
   }
 }
 
-type Options = Rights & {
+type Options = {
+  readonly authentication: Authentication
   /** Null outside of the demo, and until it is ready. */
   readonly demo: () => Demo | null
   readonly assets: Pick<Assets, 'urlOf'>
@@ -66,16 +68,15 @@ type Options = Rights & {
 }
 
 export const demoRoutes =
-  ({ demo, authentication, checkToken, assets, log }: Options): Routes =>
+  ({ demo, authentication, assets, log }: Options): Routes =>
   (server) => {
-    if (authentication === null) return
     withForms(server, (scope) => {
       scope.get('/demo', async (request, reply) => {
         const there = demo()
         if (!there) return reply.code(404).send({ error: 'not found' })
         const given = keyIn(request)
         if (given !== null && there.key.take(given)) {
-          authentication.signIn(request, reply, { role: 'operator', name: 'Demo' })
+          await authentication.signIn(request, reply, { role: 'admin', who: 'demo' })
           return reply.redirect('/demo', 303)
         }
         const viewer = authentication.viewerOf(request)
@@ -84,14 +85,14 @@ export const demoRoutes =
       scope.post<{ Params: { button: string } }>(
         '/demo/:button',
         {
-          onRequest: async (request, reply) =>
-            refuseStrangers({ authentication, checkToken }, request, reply),
+          onRequest: (request, reply) =>
+            refuseStrangers({ authentication, needed: 'operator' }, request, reply),
         },
         async (request, reply) => {
           const there = demo()
           const session = authentication.sessionOf(request)
           if (!there) return reply.code(404).send({ error: 'not found' })
-          const isOwn = mayAct(authentication, request, fieldsOf(request).csrf ?? '')
+          const isOwn = hasOwnForm(authentication, request, fieldsOf(request).csrf ?? '')
           const outcome = isOwn
             ? await pressed(there, request.params.button, log)
             : {

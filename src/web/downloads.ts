@@ -15,7 +15,7 @@ import { summaryColumns } from './summary-columns.ts'
 
 type Options = {
   readonly statusQueries: (reader: Reader) => StatusQueries | null
-  readonly authentication: Authentication | null
+  readonly authentication: Authentication
   readonly note: Note
   readonly log: Logger
 }
@@ -122,7 +122,7 @@ async function* rowLines(
 /** A download goes on for minutes; the session may end meanwhile. */
 async function* whileMayRead(reader: Reader, lines: AsyncGenerator<string>): AsyncGenerator<string> {
   for await (const line of lines) {
-    if (!reader.mayRead()) throw new Error('the session of this download ended')
+    if (!(await reader.mayRead())) throw new Error('the session of this download ended')
     yield line
   }
 }

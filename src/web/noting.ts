@@ -4,9 +4,10 @@ import type { FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import type { Event } from '../operator/record-action.ts'
 import { withTimeout } from '../util/waiting.ts'
+import { personOf } from './actions.ts'
 import { type Authentication, clientAddress } from './auth.ts'
 import { networkOf, openLimit } from './limits.ts'
-import type { Role } from './sessions.ts'
+import type { Person } from './sessions.ts'
 
 /** Rejects when it cannot be recorded. */
 export type Note = (event: Event) => Promise<void>
@@ -14,8 +15,10 @@ export type NoteSignIn = (
   request: FastifyRequest,
   what: {
     readonly action: 'signIn' | 'signOut' | 'lockedOut'
-    readonly role: Role | null
-    readonly name: string
+    /** Null: nobody in particular. */
+    readonly person: Person | null
+    /** How they proved who they are, if there is more to say of it. */
+    readonly how?: string
   },
 ) => Promise<void>
 
@@ -37,19 +40,18 @@ const notRecorded = 'not recorded: there were too many of these within a minute'
 /** While Postgres is away people can sign in all the same: what they do is recorded when it is done, or it is not done. */
 export function openSignInNotes({ note, log }: { readonly note: Note; readonly log: Logger }): NoteSignIn {
   const limit = openLimit(mostOfAddress)
-  return async (request, { action, role, name }) => {
+  return async (request, { action, person, how }) => {
+    const [role, who] = [person?.role ?? 'sign-in', person?.who ?? '']
     const address = clientAddress(request)
     // Lock-outs of all addresses together: each wrong token is in the log.
-    const who = action === 'lockedOut' ? action : `${action} ${role} ${networkOf(address)}`
-    if (limit.waitMs(who, Date.now()) > 0) {
-      return log.info({ action, role, name, address }, notRecorded)
-    }
-    limit.count(who, Date.now())
+    const same = action === 'lockedOut' ? action : `${action} ${role} ${networkOf(address)}`
+    if (limit.waitMs(same, Date.now()) > 0) return log.info({ action, role, who, address }, notRecorded)
+    limit.count(same, Date.now())
     await withTimeout(
       longestMs,
-      note({ who: name, door: 'console', address, action, target: role ?? 'sign-in', told: told[action] }),
+      note({ who, door: 'console', address, action, target: role, told: how ?? told[action] }),
     ).catch((error) =>
-      log.warn({ err: error, action, role, name, address }, 'a sign-in could not be recorded'),
+      log.warn({ err: error, action, role, who, address }, 'a sign-in could not be recorded'),
     )
   }
 }
@@ -60,7 +62,7 @@ export type NoteDownload = (
 ) => Promise<void>
 
 type Noting = {
-  readonly authentication: Authentication | null
+  readonly authentication: Authentication
   readonly note: Note
   readonly log: Logger
   readonly now?: () => number
@@ -70,12 +72,13 @@ type Noting = {
 export function openDownloadNotes({ authentication, note, log, now = Date.now }: Noting): NoteDownload {
   const [ofAddress, ofSession] = [openLimit(mostOfAddress), openLimit(mostOfSession)]
   return async (request, { target, stream, told }) => {
-    const session = authentication?.sessionOf(request) ?? null
+    const session = authentication.sessionOf(request)
+    const person = personOf(authentication, request)
     const address = clientAddress(request)
     const door = session ? ('console' as const) : ('HTTP' as const)
-    const event = { who: session?.name ?? '', door, address, action: 'download', target, stream, told }
-    const byAddress = JSON.stringify([networkOf(address), session?.role, target, told])
-    const bySession = JSON.stringify([session?.csrfToken ?? networkOf(address), target, told])
+    const event = { who: person?.who ?? '', door, address, action: 'download', target, stream, told }
+    const byAddress = JSON.stringify([networkOf(address), person?.role, target, told])
+    const bySession = JSON.stringify([session?.key ?? networkOf(address), target, told])
     if (ofSession.waitMs(bySession, now()) > 0) return
     if (ofAddress.waitMs(byAddress, now()) > 0) return log.info(event, notRecorded)
     await withTimeout(longestMs, note(event))

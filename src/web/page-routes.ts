@@ -17,6 +17,7 @@ import { dictionaryPage } from './pages/dictionary.ts'
 import { findPage } from './pages/find.ts'
 import { heading, layout, type Page, type Shown } from './pages/layout.ts'
 import { overviewPage } from './pages/overview.ts'
+import { peoplePage } from './pages/people.ts'
 import { problemsPage } from './pages/problems.ts'
 import { quarantinePage } from './pages/quarantine.ts'
 import { recordPage } from './pages/record.ts'
@@ -100,6 +101,7 @@ const pages: readonly Page[] = [
   workersPage,
   queuePage,
   actionsPage,
+  peoplePage,
   settingsPage,
   notFoundPage,
 ]

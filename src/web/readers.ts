@@ -2,16 +2,17 @@
 // viewers is set. Otherwise only people who signed in, because pages hold personal data.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { bearerOf, type Rights } from './actions.ts'
+import { bearerIn, refuse, signInFirst } from './actions.ts'
 import type { Assets } from './assets.ts'
-import { tooManyWrong } from './auth.ts'
+import type { Authentication } from './auth.ts'
 import { html } from './html.ts'
 import { sendPage, wantsHtml } from './page-routes.ts'
 import { heading, layout } from './pages/layout.ts'
 import { openReadingPlaces } from './reading-places.ts'
 import type { Routes } from './server.ts'
 
-type Options = Rights & {
+type Options = {
+  readonly authentication: Authentication
   /** Everybody may read who reaches the address. */
   readonly isOpen: boolean
   readonly assets: Pick<Assets, 'urlOf'>
@@ -26,7 +27,7 @@ export const forReaders =
       scope.addHook('onRequest', async (request, reply) => {
         const refused = options.isOpen ? undefined : await admit(options, request, reply)
         if (refused !== undefined) return refused
-        if (!(await places.enter(options, request, reply))) return refuse(options, request, reply)
+        if (!(await places.enter(options, request, reply))) return tooMany(options, request, reply)
       })
       scope.addHook('onSend', async (request, _reply, payload) => {
         if (typeof payload === 'string') places.leave(request)
@@ -35,7 +36,7 @@ export const forReaders =
     })
   }
 
-function refuse({ assets }: Options, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function tooMany({ assets }: Options, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const text =
     'The worker answers as many pages, searches and downloads at once as it can beside its runs, and one person gets a part of them. Wait until yours have ended, then ask again.'
   return wantsHtml(request)
@@ -45,30 +46,16 @@ function refuse({ assets }: Options, request: FastifyRequest, reply: FastifyRepl
 
 /** Returning a reply ends the request. */
 async function admit(
-  { authentication, checkToken, assets }: Options,
+  { authentication }: Options,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply | undefined> {
-  const isPage = wantsHtml(request)
-  if (authentication === null || checkToken === null)
-    return isPage
-      ? sendPage(reply, alone(assets, 'Nobody can sign in yet', closedText), 403)
-      : reply.code(403).send({ error: closedText })
   if (authentication.sessionOf(request) !== null) return
-  const bearer = bearerOf(request)
-  const verdict = bearer === null ? 'wrong' : checkToken(request, reply, bearer)
-  if (verdict === 'operator' || verdict === 'viewer') return
-  if (verdict !== 'wrong') return reply.code(429).send({ error: tooManyWrong(verdict) })
-  if (bearer === null && isPage)
-    return reply.redirect(`/sign-in?${new URLSearchParams({ to: request.url })}`, 303)
-  return reply
-    .code(401)
-    .header('www-authenticate', 'Bearer')
-    .send({ error: 'Sign in, or send the token as `Authorization: Bearer …`.' })
+  const bearer = await bearerIn(authentication, request, reply)
+  if (bearer !== null) return 'problem' in bearer ? refuse(reply, bearer) : undefined
+  if (wantsHtml(request)) return reply.redirect(`/sign-in?${new URLSearchParams({ to: request.url })}`, 303)
+  return refuse(reply, { status: 401, problem: signInFirst })
 }
-
-const closedText =
-  'The pages hold personal data, and this address can be reached from other machines. Set ADMIN_TOKEN (to act) or VIEWER_TOKEN (to look), or let HTTP_HOST be 127.0.0.1.'
 
 const alone = (assets: Pick<Assets, 'urlOf'>, title: string, text: string) =>
   layout({

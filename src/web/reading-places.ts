@@ -11,11 +11,11 @@ export type Reader = {
   /** Nobody waits for the answer any more. */
   readonly gone: AbortSignal
   /** Whether they may still read: a session may end during a download. */
-  mayRead(): boolean
+  mayRead(): Promise<boolean>
 }
 
 const readers = new WeakMap<FastifyRequest, Reader>()
-const nobody: Reader = { who: null, gone: new AbortController().signal, mayRead: () => true }
+const nobody: Reader = { who: null, gone: new AbortController().signal, mayRead: async () => true }
 export const readerOf = (request: FastifyRequest): Reader => readers.get(request) ?? nobody
 
 declare module 'fastify' {
@@ -38,7 +38,7 @@ const longestMs = { page: 60_000, search: 60_000, download: 600_000 }
 const retrySeconds = { page: 3, search: 3, download: 10 }
 
 type Options = {
-  readonly authentication: Authentication | null
+  readonly authentication: Authentication
   /** Everybody may read who reaches the address. */
   readonly isOpen: boolean
 }
@@ -78,11 +78,11 @@ function beginReading(
   request: FastifyRequest,
   { raw }: FastifyReply,
 ): Reader {
-  const session = authentication?.sessionOf(request) ?? null
+  const session = authentication.sessionOf(request)
   const gone = new AbortController()
   raw.once('close', () => gone.abort(new Error('the reader is gone')))
-  const mayRead = () => isOpen || session === null || authentication?.sessionOf(request) === session
-  const reader = { who: session ?? clientAddress(request), gone: gone.signal, mayRead }
+  const mayRead = async () => isOpen || session === null || (await authentication.isSignedIn(request))
+  const reader = { who: session?.key ?? clientAddress(request), gone: gone.signal, mayRead }
   readers.set(request, reader)
   return reader
 }

@@ -2,8 +2,9 @@
 // not kept: to see it again, people ask again.
 
 import type { UpstreamSays } from '../operator/upstream-record.ts'
-import { mayAct, type Rights, refuseStrangers } from './actions.ts'
+import { hasOwnForm, refuseStrangers } from './actions.ts'
 import type { Assets } from './assets.ts'
+import type { Authentication } from './auth.ts'
 import { sendPage } from './page-routes.ts'
 import { layout } from './pages/layout.ts'
 import { recordPage, recordShown } from './pages/record.ts'
@@ -11,7 +12,8 @@ import { type Reader, readerOf } from './reading-places.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
 import type { StatusQueries } from './status-queries.ts'
 
-type Options = Rights & {
+type Options = {
+  readonly authentication: Authentication
   readonly statusQueries: (reader: Reader) => StatusQueries | null
   /** Null when the stream is not mirrored, or the worker still waits. */
   readonly compare: (stream: string, key: string) => Promise<UpstreamSays | null>
@@ -20,16 +22,17 @@ type Options = Rights & {
 }
 
 export const recordRoutes =
-  ({ statusQueries, compare, assets, isDemo, ...rights }: Options): Routes =>
+  ({ statusQueries, compare, assets, isDemo, authentication }: Options): Routes =>
   (server) => {
-    const { authentication } = rights
-    if (authentication === null) return
     withForms(server, (scope) =>
       scope.post<{ Params: { stream: string; key: string } }>(
         '/records/:stream/:key/compare',
-        { onRequest: (request, reply) => refuseStrangers(rights, request, reply) },
+        {
+          onRequest: (request, reply) =>
+            refuseStrangers({ authentication, needed: 'operator' }, request, reply),
+        },
         async (request, reply) => {
-          if (!mayAct(authentication, request, fieldsOf(request).csrf ?? ''))
+          if (!hasOwnForm(authentication, request, fieldsOf(request).csrf ?? ''))
             return reply
               .code(403)
               .send({ error: 'That form was out of date, and nothing was done. Load the page again.' })

@@ -153,7 +153,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   socket.destroy()
 }
 
-function isOneOf(networks: readonly string[]): (address: string) => boolean {
+export function isOneOf(networks: readonly string[]): (address: string) => boolean {
   const known = new BlockList()
   for (const network of networks) {
     const [address = '', prefix] = network.split('/')

@@ -1,23 +1,29 @@
-// Sessions of the console. They are kept in this worker and nowhere else, so that one that was ended is over for every copy of its cookie;
-// a restart, and with it another token, ends them all. The cookie is a random text, of which only the hash is kept.
+// Sessions of the console. They are kept in Postgres, so they outlive a worker, every worker knows them, and one that was ended is over for
+// every copy of its cookie. The cookie is a random text, of which only the hash is kept. While Postgres is away, a worker goes on with the
+// sessions that it knows, and writes down those that begin then as soon as it is back.
 
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { Role } from '../operator/roles.ts'
+import type { KeptSession } from '../store/book/people.ts'
+import type { LookUp } from './people-store.ts'
 
-/** A viewer reads; an operator acts too. */
-export type Role = 'operator' | 'viewer'
-/** What is taken for a token of the role, which may change; nothing: nobody can have that role. */
-export type Tokens = (role: Role) => readonly string[]
+export type Person = {
+  readonly role: Role
+  /** As it is recorded: `token:` with its name, `oidc:` or `proxy:` with that of a person, `ADMIN_TOKEN` … */
+  readonly who: string
+}
 
 // Who looks at a page, as far as pages care.
 export type Viewer = {
   readonly canAct: boolean
+  /** They may also do what only admins may. */
+  readonly canAdminister: boolean
   /** Null for who is not signed in. */
   readonly role: Role | null
-  /** As they gave it for the record; empty when they did not. */
   readonly name: string
   /** Goes into each form; null for who is not signed in. */
   readonly csrfToken: string | null
-  /** There is a token for more than this viewer may do. */
+  /** Signing in anew could give them more rights. */
   readonly canSignIn: boolean
   /** What came of the action before this page. */
   readonly message: Message | null
@@ -26,97 +32,151 @@ export type Message = { readonly isGood: boolean; readonly text: string }
 
 export const readOnlyViewer: Viewer = {
   canAct: false,
+  canAdminister: false,
   role: null,
   name: '',
   csrfToken: null,
-  canSignIn: false,
+  canSignIn: true,
   message: null,
 }
 
-export type Session = {
-  readonly role: Role
-  readonly name: string
-  /** Of the client that signed in. */
-  readonly address: string
-  readonly expiresAtMs: number
+export type Session = Person & {
+  /** The same as long as it is the same session. */
+  readonly key: string
   /** Goes into every form of the session. */
   readonly csrfToken: string
 }
 
+/** Of whom it is. */
+export type Beginning = Person & {
+  readonly address: string
+  /** The named token with which it begins. */
+  readonly token?: { readonly name: string; readonly endsAt: Date | null }
+  /** The value of ADMIN_TOKEN or VIEWER_TOKEN with which it begins. */
+  readonly secret?: string
+}
+
 export type Sessions = {
   /** Returns the cookie. */
-  open(who: Pick<Session, 'role' | 'name' | 'address'>): string
-  /** Null when the cookie is missing or unknown, or its session is over. */
-  read(cookie: string | null): Session | null
-  end(cookie: string | null): void
-  /** Returns how many there were. */
-  endAll(): number
-  isCsrfToken(session: Session, given: string): boolean
+  open(who: Beginning): Promise<string>
+  /** Null when the cookie is missing or unknown, or its session is over. `known`: what was looked up so long ago still counts. */
+  read(cookie: string | null, address: string, known?: { readonly forMs: number }): Promise<Session | null>
+  end(cookie: string | null, address: string): Promise<void>
   /** For the next page of the session. */
   leaveMessage(session: Session, message: Message): void
   takeMessage(session: Session): Message | null
 }
 
-export const sessionMs = 12 * 3_600_000
 const longestMessage = 600
-export const longestName = 60
-/** Of each role (P10). The one that gives way is the oldest from the address that has most: one client ends no sessions of others. */
-const mostSessions = 1_000
+/** What is remembered here, of each kind (P10). */
+const mostHeld = 1_000
 
-export function openSessions({ now = Date.now }: { readonly now?: () => number } = {}): Sessions {
-  /** By the hash of the cookie, the oldest first. */
-  const sessions = new Map<string, Session>()
-  const messages = new WeakMap<Session, Message>()
-  const keyOf = (cookie: string) => digest(cookie).toString('base64')
-  const makeRoom = (role: Role) => {
-    for (const [key, { expiresAtMs }] of sessions) if (expiresAtMs <= now()) sessions.delete(key)
-    const ofRole = [...sessions].filter(([, session]) => session.role === role)
-    if (ofRole.length < mostSessions) return
-    const byAddress = Object.groupBy(ofRole, ([, { address }]) => address)
-    const [busiest = []] = Object.values(byAddress).toSorted((a = [], b = []) => b.length - a.length)
-    sessions.delete(busiest[0]?.[0] ?? '')
+type Held = { readonly kept: KeptSession; readonly isSaved: boolean; readonly readAtMs: number }
+type Options = {
+  readonly lookUp: LookUp
+  /** Whether this is still the value of the setting that has this name. */
+  readonly secretsOf: (who: string) => readonly string[]
+  readonly lastsMs: number
+  readonly now?: () => number
+}
+
+export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Options): Sessions {
+  const held = bounded<Held>()
+  const messages = bounded<Message>()
+  /** Those that ended while Postgres was away. */
+  const ended = bounded<string>()
+
+  async function endNow(hash: string, address: string): Promise<void> {
+    held.delete(hash)
+    ended.set(hash, address)
+    await lookUp(address, (store) => store.endSession(hash))
+    ended.delete(hash)
   }
+  async function find(hash: string, address: string, knownForMs: number): Promise<KeptSession | null> {
+    const known = held.get(hash)
+    if (ended.has(hash)) return null
+    if (known && Math.abs(now() - known.readAtMs) < knownForMs) return known.kept
+    try {
+      for (const [one, from] of ended.all()) await endNow(one, from)
+      if (known && !known.isSaved) await lookUp(address, (store) => store.saveSession(known.kept))
+      const kept = await lookUp(address, (store) => store.readSession(hash))
+      if (kept === null) held.delete(hash)
+      else held.set(hash, { kept, isSaved: true, readAtMs: now() })
+      return kept
+    } catch {
+      return known?.kept ?? null
+    }
+  }
+  /** A session ends with the secret by which it began. Without the cookie nobody can guess that from what is kept. */
+  const isProven = ({ who, proof }: KeptSession, cookie: string): boolean =>
+    proof === null || secretsOf(who).some((secret) => isSecret(proof)(proofOf(cookie, secret)))
 
   return {
-    open({ role, name, address }) {
-      makeRoom(role)
+    async open({ role, who, address, token, secret }) {
       const cookie = randomBytes(32).toString('base64url')
-      sessions.set(keyOf(cookie), {
-        role,
-        address,
-        name: [...name].slice(0, longestName).join(''),
-        expiresAtMs: now() + sessionMs,
-        csrfToken: randomBytes(32).toString('base64url'),
-      })
+      const endsAtMs = Math.min(now() + lastsMs, token?.endsAt?.getTime() ?? Number.POSITIVE_INFINITY)
+      const kept: KeptSession = {
+        ...{ hash: hashOf(cookie), role, who, address, endsAt: new Date(endsAtMs) },
+        token: token?.name ?? null,
+        proof: secret === undefined ? null : proofOf(cookie, secret),
+      }
+      const isSaved = await lookUp(address, (store) => store.saveSession(kept)).then(
+        () => true,
+        (error) => {
+          // It must end together with its token.
+          if (token !== undefined) throw error
+          return false
+        },
+      )
+      held.set(kept.hash, { kept, isSaved, readAtMs: now() })
       return cookie
     },
-    read(cookie) {
-      const session = cookie === null ? undefined : sessions.get(keyOf(cookie))
-      return session && session.expiresAtMs > now() ? session : null
+    async read(cookie, address, { forMs } = { forMs: 0 }) {
+      if (cookie === null) return null
+      const hash = hashOf(cookie)
+      const kept = await find(hash, address, forMs)
+      if (kept === null || kept.endsAt.getTime() <= now() || !isProven(kept, cookie)) return null
+      return { role: kept.role, who: kept.who, key: hash, csrfToken: csrfTokenOf(cookie) }
     },
-    end(cookie) {
-      if (cookie !== null) sessions.delete(keyOf(cookie))
+    async end(cookie, address) {
+      if (cookie !== null) await endNow(hashOf(cookie), address).catch(() => {})
     },
-    endAll() {
-      const living = [...sessions.values()].filter(({ expiresAtMs }) => expiresAtMs > now())
-      sessions.clear()
-      return living.length
+    leaveMessage({ key }, { isGood, text }) {
+      messages.set(key, { isGood, text: text.slice(0, longestMessage) })
     },
-    isCsrfToken: ({ csrfToken }, given) => isSecret(csrfToken)(given),
-    leaveMessage(session, { isGood, text }) {
-      messages.set(session, { isGood, text: text.slice(0, longestMessage) })
-    },
-    takeMessage(session) {
-      const message = messages.get(session) ?? null
-      messages.delete(session)
+    takeMessage({ key }) {
+      const message = messages.get(key) ?? null
+      messages.delete(key)
       return message
     },
   }
 }
 
-// Compares what a client sent with a secret, in the same time wherever they differ.
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+/** A map that forgets what was set longest ago. */
+function bounded<Value>() {
+  const map = new Map<string, Value>()
+  return {
+    get: (key: string) => map.get(key),
+    has: (key: string) => map.has(key),
+    delete: (key: string) => map.delete(key),
+    all: () => [...map],
+    set(key: string, value: Value) {
+      map.delete(key)
+      map.set(key, value)
+      const [oldest] = map.keys()
+      if (map.size > mostHeld && oldest !== undefined) map.delete(oldest)
+    },
+  }
+}
 
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+const hashOf = (cookie: string): string => digest(cookie).toString('hex')
+const proofOf = (cookie: string, secret: string): string =>
+  createHmac('sha256', cookie).update(secret).digest('base64url')
+/** Follows from the cookie, so that it need not be kept, and tells nothing of it. */
+export const csrfTokenOf = (cookie: string): string => digest(`form ${cookie}`).toString('base64url')
+
+/** Compares what a client sent with a secret, in the same time wherever they differ. */
 export function isSecret(secret: string): (given: string) => boolean {
   const expected = digest(secret)
   return (given) => timingSafeEqual(digest(given), expected)

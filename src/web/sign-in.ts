@@ -1,65 +1,79 @@
-// `/sign-in` and `/sign-out`. The token is compared and forgotten; what stays is the session of sessions.ts.
+// `/sign-in` and `/sign-out`, with a token or at an identity provider. What stays of either is the session of sessions.ts.
 
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from '../log.ts'
 import type { Assets } from './assets.ts'
-import { type Authentication, isFromHere, type TokenCheck, tooManyWrong } from './auth.ts'
-import { type Html, html } from './html.ts'
+import {
+  type Authentication,
+  addCookie,
+  clientAddress,
+  cookieOf,
+  isFromHere,
+  notLookedUp,
+  removeCookie,
+} from './auth.ts'
+import { foreign, type Html, html } from './html.ts'
+import { networkOf, openLimit } from './limits.ts'
 import type { NoteSignIn } from './noting.ts'
+import { callbackPath, type IdentityProvider, newSignInSecret, SignInFailed } from './oidc.ts'
 import { sendPage } from './page-routes.ts'
 import { layout } from './pages/layout.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
-import { longestName } from './sessions.ts'
 
 type Options = {
-  /** Null without a token: then there is no way to sign in. */
-  readonly authentication: Authentication | null
-  readonly checkToken: TokenCheck | null
+  readonly authentication: Authentication
+  /** Null: people sign in with tokens only. */
+  readonly provider: IdentityProvider | null
   /** Everybody may read the pages who reaches the address. */
   readonly isOpen: boolean
   readonly assets: Pick<Assets, 'urlOf'>
   readonly note: NoteSignIn
+  readonly log: Logger
 }
 
+type Told = {
+  readonly problem?: string | null
+  readonly isEndOf?: 'all' | 'oidc'
+  /** Where to sign out at the provider, too. */
+  readonly signOutUrl?: string | null
+}
+type Show = (request: FastifyRequest, reply: FastifyReply, status: number, told: Told) => FastifyReply
+
 export const signInRoutes =
-  ({ authentication, checkToken, isOpen, assets, note }: Options): Routes =>
+  (options: Options): Routes =>
   (server) => {
-    if (authentication === null || checkToken === null) return
-    const show = (request: FastifyRequest, reply: FastifyReply, status: number, problem: string | null) => {
-      const query = new URLSearchParams(request.url.split('?')[1])
-      const { to = query.get('to'), name = '' } = fieldsOf(request)
-      const isAfterEnd = query.get('ended') === 'all'
-      const body = signInForm({ to: destinationOf(to), name, problem, isAfterEnd })
-      return sendPage(
-        reply,
-        layout({
-          ...{ title: 'Sign in', path: '/sign-in', viewer: null, assets, problems: null, body },
-          isAlone: !isOpen && authentication.sessionOf(request) === null,
-        }),
-        status,
-      )
+    const { authentication, provider, isOpen, assets, note } = options
+    const page = (request: FastifyRequest, title: string, body: Html) => ({
+      ...{ title, path: '/sign-in', viewer: null, assets, problems: null, body },
+      isAlone: !isOpen && authentication.sessionOf(request) === null,
+    })
+    const show: Show = (request, reply, status, told) => {
+      const { to = queryOf(request).get('to') } = fieldsOf(request)
+      const problem = told.problem ?? authentication.problemOf(request)
+      const body = signInForm({ ...told, to: destinationOf(to), problem, provider })
+      return sendPage(reply, layout(page(request, 'Sign in', body)), status)
     }
     withForms(server, (scope) => {
-      scope.get('/sign-in', async (request, reply) =>
-        authentication.sessionOf(request)?.role === 'operator'
+      scope.get('/sign-in', async (request, reply) => {
+        const ended = queryOf(request).get('ended')
+        if (ended === 'oidc' && provider !== null)
+          return show(request, reply, 200, { isEndOf: ended, signOutUrl: await provider.signOutUrl() })
+        return authentication.sessionOf(request)?.role === 'admin'
           ? reply.redirect('/', 303)
-          : show(request, reply, 200, null),
-      )
+          : show(request, reply, 200, ended === 'all' ? { isEndOf: ended } : {})
+      })
       scope.post('/sign-in', async (request, reply) => {
         if (!isFromHere(request))
-          return show(request, reply, 403, 'Another site sent this form. Sign in here.')
-        const { token = '', to = '/', name = '' } = fieldsOf(request)
-        const verdict = checkToken(request, reply, token)
-        if (verdict === 'wrong')
-          return show(
-            request,
-            reply,
-            401,
-            'This is neither the value of ADMIN_TOKEN nor that of VIEWER_TOKEN.',
-          )
-        if (typeof verdict !== 'string') return show(request, reply, 429, tooManyWrong(verdict))
-        const who = { role: verdict, name: printable(name) }
-        await note(request, { action: 'signIn', ...who })
-        authentication.signIn(request, reply, who)
+          return show(request, reply, 403, { problem: 'Another site sent this form. Sign in here.' })
+        const { token = '', to = '/' } = fieldsOf(request)
+        const verdict = await authentication.check(request, reply, token)
+        if ('problem' in verdict) {
+          const problem = verdict.status === 401 ? wrongToken : verdict.problem
+          return show(request, reply, verdict.status, { problem })
+        }
+        await note(request, { action: 'signIn', person: verdict })
+        const begun = await authentication.signIn(request, reply, verdict).catch(() => null)
+        if (begun === null) return show(request, reply, 503, { problem: notLookedUp })
         return reply.redirect(destinationOf(to), 303)
       })
       scope.post('/sign-out', async (request, reply) => {
@@ -67,13 +81,76 @@ export const signInRoutes =
         const isOwn = session === null || authentication.isOwnForm(session, fieldsOf(request).csrf ?? '')
         // Also without a session: browsers send no cookie with the form of another site, but take the one of the answer.
         if (!isFromHere(request) || !isOwn)
-          return show(request, reply, 403, 'That form was out of date. Load the page again.')
-        if (session) await note(request, { action: 'signOut', ...session })
-        authentication.signOut(request, reply)
-        return reply.redirect('/', 303)
+          return show(request, reply, 403, { problem: 'That form was out of date. Load the page again.' })
+        if (session) await note(request, { action: 'signOut', person: session })
+        await authentication.signOut(request, reply)
+        return reply.redirect(session?.who.startsWith('oidc:') ? '/sign-in?ended=oidc' : '/', 303)
       })
+      if (provider !== null) addOidc(scope, { ...options, provider }, show, page)
     })
   }
+
+const queryOf = ({ url }: Pick<FastifyRequest, 'url'>): URLSearchParams =>
+  new URLSearchParams(url.split('?')[1])
+
+/** Beside the way back: a secret of this browser, and the place to which the sign-in leads. */
+const beginCookie = 'tidemark_sign_in'
+const mostMinutes = 10
+/** What comes back makes the worker ask the provider, so it may fail only so often. */
+const mostOfAddress = { most: 20, withinMs: 60_000 }
+
+/** To the provider and back. Neither changes anything here before the provider has said who it is. */
+function addOidc(
+  scope: FastifyInstance,
+  { provider, authentication, note, log }: Options & { readonly provider: IdentityProvider },
+  show: Show,
+  page: (request: FastifyRequest, title: string, body: Html) => Parameters<typeof layout>[0],
+): void {
+  const limit = openLimit(mostOfAddress)
+  const fail = (request: FastifyRequest, reply: FastifyReply, error: unknown) => {
+    if (!(error instanceof SignInFailed)) throw error
+    log.warn({ address: clientAddress(request) }, `a sign-in failed: ${error.message}`)
+    return show(request, reply, 403, { problem: error.message })
+  }
+  scope.get('/sign-in/oidc', async (request, reply) => {
+    const secret = newSignInSecret()
+    const place = Buffer.from(destinationOf(queryOf(request).get('to'))).toString('base64url')
+    try {
+      const url = await provider.begin(secret)
+      const cookie = { name: beginCookie, value: `${secret}.${place}`, isSecure: provider.isSecure }
+      // The provider leads back here, so browsers count that as coming from another site.
+      addCookie(reply, { ...cookie, maxAge: mostMinutes * 60, sameSite: 'Lax' })
+      return reply.redirect(url.href, 303)
+    } catch (error) {
+      return fail(request, reply, error)
+    }
+  })
+  scope.get(callbackPath, async (request, reply) => {
+    const [secret = '', place = ''] = (cookieOf(request, beginCookie) ?? '').split('.')
+    removeCookie(reply, beginCookie)
+    const network = networkOf(clientAddress(request))
+    if (limit.waitMs(network, Date.now()) > 0)
+      return show(request, reply, 429, {
+        problem: 'Too many sign-ins from your address failed. Wait a minute.',
+      })
+    try {
+      if (!/^[\w-]{43}$/.test(secret))
+        throw new SignInFailed(
+          `This sign-in began in another browser or more than ${mostMinutes} minutes ago, or was finished already. Sign in again.`,
+        )
+      const { person, how } = await provider.finish(request.url.split('?')[1] ?? '', secret)
+      await note(request, { action: 'signIn', person, how })
+      await authentication.signIn(request, reply, person)
+      // Browsers send the cookie of the session only with what a page of this site asks for: a redirect would still be the provider's.
+      const to = destinationOf(Buffer.from(place, 'base64url').toString())
+      const body = html`<section class="card"><p>You are signed in as ${foreign(person.who)}. <a href="${to}">Go on</a></p></section>`
+      return sendPage(reply, layout({ ...page(request, 'Signed in', body), isAlone: true, goTo: to }))
+    } catch (error) {
+      limit.count(network, Date.now())
+      return fail(request, reply, error)
+    }
+  })
+}
 
 /** Only places of this worker, whatever a browser makes of an address. */
 function destinationOf(wanted: string | null): string {
@@ -84,28 +161,24 @@ function destinationOf(wanted: string | null): string {
   return protocol === 'http:' && origin === here && !pathname.startsWith('//') ? `${pathname}${search}` : '/'
 }
 
-/** A name for the record is one line. */
-const printable = (name: string): string => name.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ').trim()
+const wrongToken =
+  'This token is not taken: it is neither the value of ADMIN_TOKEN nor that of VIEWER_TOKEN, and none that was made for a person or a program and still holds.'
 
-type Asked = {
-  readonly to: string
-  readonly name: string
-  readonly problem: string | null
-  /** Somebody has just ended all sessions. */
-  readonly isAfterEnd: boolean
-}
+type Asked = Told & { readonly to: string; readonly provider: IdentityProvider | null }
 
 const signInForm = ({
   to,
-  name,
   problem,
-  isAfterEnd,
+  isEndOf,
+  signOutUrl,
+  provider,
 }: Asked): Html => html`<form class="card dialogue" method="post" action="/sign-in">
 <input type="hidden" name="to" value="${to}">
-${isAfterEnd && html`<p class="note" role="status">All sessions have ended, yours too. Whoever was signed in signs in again.</p>`}
-${problem !== null && html`<p class="note bad" role="alert">${problem}</p>`}
-<label>Your name, for the record <input name="name" value="${name}" maxlength="${longestName}" autocomplete="name"></label>
+${isEndOf === 'all' && html`<p class="note" role="status">All sessions have ended, yours too. Whoever was signed in signs in again.</p>`}
+${isEndOf === 'oidc' && html`<p class="note" role="status">You are signed out here, and may still be signed in at ${provider?.host}.${signOutUrl && html` <a href="${signOutUrl}">Sign out there, too</a>`}</p>`}
+${problem && html`<p class="note bad" role="alert">${problem}</p>`}
+${provider && html`<p><a class="btn go" href="/sign-in/oidc?${new URLSearchParams({ to }).toString()}">Sign in at ${provider.host}</a></p>`}
 <label>Token <input name="token" type="password" required autofocus autocomplete="current-password"></label>
-<p class="hint">With the value of <code>ADMIN_TOKEN</code> you may act, with that of <code>VIEWER_TOKEN</code> look. You stay signed in for twelve hours.</p>
+<p class="hint">A token that was made for you, or the value of <code>ADMIN_TOKEN</code> or <code>VIEWER_TOKEN</code>. On the worker’s machine, <code>tidemark token create ola --role operator</code> makes one.</p>
 <button class="go">Sign in</button>
 </form>`

@@ -22,6 +22,7 @@ import { listBackfills } from '../store/book/backfills.ts'
 import { readCheckpoints } from '../store/book/checkpoints.ts'
 import { readDeletionEvidence } from '../store/book/deletions.ts'
 import * as dictionary from '../store/book/dictionary.ts'
+import { readSessions, readTokens } from '../store/book/people.ts'
 import { readClosedProblems } from '../store/book/problems.ts'
 import { readFirstLoads, readProgress } from '../store/book/progress.ts'
 import { readQuarantine, readQuarantineOf } from '../store/book/quarantine.ts'
@@ -84,6 +85,8 @@ const plain = {
   quarantineOf: readQuarantineOf,
   deletionEvidence: readDeletionEvidence,
   actions: readActions,
+  tokens: readTokens,
+  sessions: readSessions,
   closedProblems: readClosedProblems,
   minutes: watch.readMinutes,
   requests: readRequests,

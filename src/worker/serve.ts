@@ -6,7 +6,7 @@ import { type Config, signingSecretOf } from '../config/load.ts'
 import { proxyNotice, streamsIn } from '../configured.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { type ActionName, actions, NotNow, sessionsEnded } from '../operator/actions.ts'
+import { type ActionName, actions, NotNow } from '../operator/actions.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
 import { noteEvent, performRecorded } from '../operator/record-action.ts'
@@ -24,7 +24,7 @@ import type { SettingRules } from '../streams/settings.ts'
 import { withTimeout } from '../util/waiting.ts'
 import { actionRoutes, type Perform } from '../web/actions.ts'
 import { readAssets } from '../web/assets.ts'
-import { openAuthentication, openTokenCheck } from '../web/auth.ts'
+import { identified } from '../web/auth.ts'
 import { type Demo, demoRoutes } from '../web/demo.ts'
 import { downloadRoutes } from '../web/downloads.ts'
 import { addStateGauges, type Metrics, openMetrics } from '../web/metrics.ts'
@@ -34,12 +34,12 @@ import { pageRoutes } from '../web/page-routes.ts'
 import { forReaders } from '../web/readers.ts'
 import type { Reader } from '../web/reading-places.ts'
 import { recordRoutes } from '../web/records.ts'
-import { byKnownNames, isLoopback, type OwnNames, type Routes, startHttpServer } from '../web/server.ts'
-import { readOnlyViewer } from '../web/sessions.ts'
+import { byKnownNames, type OwnNames, type Routes, startHttpServer } from '../web/server.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
 import { lookRegularly } from './changed-settings.ts'
 import { alertPeople, openPauses, openReceivers, openWorkerParts, testAlertOf } from './health.ts'
+import { openPeople } from './people.ts'
 import type { Jobs } from './queue/jobs.ts'
 import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
 import { type Live, type Mirror, start } from './start.ts'
@@ -250,74 +250,63 @@ const ownNames = ({ httpHost: listensOn, publicUrl, httpNames: names }: Config):
 function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): readonly Routes[] {
   const { config, log } = state
   const assets = readAssets()
-  const isOpen = isLoopback(config.httpHost) && config.viewerToken === null
-  const authentication = openAuthentication(config.secretFiles.tokensOf)
   const statusQueries = (reader: Reader) => state.statusQueries?.(reader) ?? null
   const note = noteOf(state)
   const noteSignIn = openSignInNotes({ note, log })
-  const checkToken =
-    authentication &&
-    openTokenCheck({
-      ...{ authentication, log },
-      onLockedOut: (request) => void noteSignIn(request, { action: 'lockedOut', role: null, name: '' }),
-    })
+  const { authentication, provider, isOpen } = openPeople({
+    ...{ config, noteSignIn, log },
+    pool: () => (partOf(state, 'database')?.state === 'down' ? null : (state.context?.database.pool ?? null)),
+  })
+  const actionsOver = actionRoutes({
+    ...{ authentication, log, perform: performOf(state) },
+    streams: state.streams().map(({ name }) => name),
+  })
   return [
-    byKnownNames(
-      ownNames(config),
-      [
-        actionRoutes({
-          ...{ authentication, checkToken, log },
-          streams: state.streams().map(({ name }) => name),
-          perform: performOf(state, () => authentication?.endSessions() ?? 0),
-        }),
-      ],
-      { browsersOnly: true },
-    ),
+    byKnownNames(ownNames(config), [identified(authentication, [actionsOver])], { browsersOnly: true }),
     assets.routes,
     byKnownNames(ownNames(config), [
-      signInRoutes({ authentication, checkToken, isOpen, assets, note: noteSignIn }),
-      ...(demo ? [demoRoutes({ authentication, checkToken, demo, assets, log })] : []),
-      forReaders({ authentication, checkToken, isOpen, assets }, [
-        recordRoutes({
-          ...{ authentication, checkToken, assets, isDemo: demo !== null },
-          statusQueries,
-          compare: compareOf(state),
-        }),
-        downloadRoutes({
-          statusQueries,
-          ...{ authentication, note, log },
-        }),
-        pageRoutes({
-          statusQueries,
-          viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
-          databaseAwaySince() {
-            const database = partOf(state, 'database')
-            return database?.state === 'down' ? database.since : null
-          },
-          parts: state.parts.list,
-          assets,
-          isDemo: demo !== null,
-          log,
-        }),
+      identified(authentication, [
+        signInRoutes({ authentication, provider, isOpen, assets, note: noteSignIn, log }),
+        ...(demo ? [demoRoutes({ authentication, demo, assets, log })] : []),
+        forReaders({ authentication, isOpen, assets }, [
+          recordRoutes({
+            ...{ authentication, assets, isDemo: demo !== null },
+            statusQueries,
+            compare: compareOf(state),
+          }),
+          downloadRoutes({
+            statusQueries,
+            ...{ authentication, note, log },
+          }),
+          pageRoutes({
+            statusQueries,
+            viewerOf: authentication.viewerOf,
+            databaseAwaySince() {
+              const database = partOf(state, 'database')
+              return database?.state === 'down' ? database.since : null
+            },
+            parts: state.parts.list,
+            assets,
+            isDemo: demo !== null,
+            log,
+          }),
+        ]),
       ]),
     ]),
   ]
 }
 
 const withoutQueue: readonly ActionName[] = [
-  ...(['endSessions', 'testAlert', 'muteAlerts', 'unmuteAlerts', 'acknowledgeProblem'] as const),
+  ...(['createToken', 'revokeToken', 'endSessions'] as const),
+  ...(['testAlert', 'muteAlerts', 'unmuteAlerts', 'acknowledgeProblem'] as const),
   ...(['setSetting', 'unsetSetting'] as const),
 ]
 
 const performOf =
-  (state: WorkerState, endSessions: () => number): Perform =>
+  (state: WorkerState): Perform =>
   async (name, order) => {
     const { live, context, tasks, config, log } = state
     const isWithoutQueue = withoutQueue.includes(name)
-    if (name === 'endSessions' && context === null) {
-      log.warn({ by: order.by }, 'sessions end without a record, because Postgres is away')
-      return sessionsEnded(endSessions())
-    }
     if (context === null || (live === null && !isWithoutQueue))
       throw new NotNow('The worker is starting: it waits for its database or its queue.')
     const sendTestAlert = testAlertOf(config, state.receivers)
@@ -330,7 +319,7 @@ const performOf =
     return await performRecorded(
       {
         ...{ pool: database.pool, streams, settings, requestRun, log },
-        ...{ sync: context, tasks, sendTestAlert, endSessions },
+        ...{ sync: context, tasks, sendTestAlert },
       },
       [name, actions[name]],
       order,

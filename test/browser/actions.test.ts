@@ -295,7 +295,6 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
   it('records who did it, as the page of actions and a list to take along tell', async () => {
     const page = await browser.open()
     await page.goto(`${worker.url}/sign-in`)
-    await page.getByLabel('Your name').fill('ops-1')
     await page.getByLabel('Token').fill(adminToken)
     await press(page, 'Sign in')
     await page.waitForURL((url) => url.pathname !== '/sign-in')
@@ -308,7 +307,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     await page.goto(`${worker.url}/actions?stream=assignment`)
     const line = page.getByRole('row').filter({ hasText: 'vendor maintenance' })
     expect(await line.innerText()).toMatch(
-      /ops-1[\s\S]*console, 127\.0\.0\.1[\s\S]*paused assignment[\s\S]*paused no yes[\s\S]*done/,
+      /ADMIN_TOKEN[\s\S]*console, 127\.0\.0\.1[\s\S]*paused assignment[\s\S]*paused no yes[\s\S]*done/,
     )
     const context = page.context().request
     const told = await (await context.get(`${worker.url}/actions.ndjson`)).text()

@@ -33,6 +33,7 @@ const parts = [
   '/queue',
   '/backfills',
   '/actions',
+  '/people',
   '/settings',
   '/runs?before=15',
   '/checkpoints',

@@ -196,12 +196,12 @@ describe.skipIf(!hasPostgres)('what changes nothing here', () => {
         ).rows
       await expect.poll(async () => (await lines()).length).toBe(28)
       const [console, here] = [
-        { who: '', door: 'console' },
+        { who: 'ADMIN_TOKEN', door: 'console' },
         { who: userInfo().username, door: 'terminal' },
       ]
-      const viewing = { ...console, action: 'signIn', target: 'viewer' }
+      const viewing = { who: 'VIEWER_TOKEN', door: 'console', action: 'signIn', target: 'viewer' }
       expect(await lines()).toEqual([
-        { ...console, action: 'signIn', target: 'operator', result: 'done', told: 'Signed in.' },
+        { ...console, action: 'signIn', target: 'admin', result: 'done', told: 'Signed in.' },
         {
           ...console,
           action: 'download',
@@ -223,11 +223,11 @@ describe.skipIf(!hasPostgres)('what changes nothing here', () => {
           result: 'done',
           told: 'All lines as NDJSON.',
         },
-        { ...console, action: 'signOut', target: 'operator', result: 'done', told: 'Signed out.' },
+        { ...console, action: 'signOut', target: 'admin', result: 'done', told: 'Signed out.' },
         // The last five of them are in the log only.
         ...Array(20).fill({ ...viewing, result: 'done', told: 'Signed in.' }),
         {
-          ...console,
+          ...{ who: '', door: 'console' },
           action: 'lockedOut',
           target: 'sign-in',
           result: 'refused',

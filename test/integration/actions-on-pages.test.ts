@@ -1,9 +1,8 @@
 // Who may act by the console and its routes: forms of this site and of others, proxies, scripts.
 
 import { describe, expect, it } from 'vitest'
-import { sessionMs } from '../../src/web/sessions.ts'
 import { openBrowsing } from '../support/browsing.ts'
-import { adminToken, pausing, serveActions } from '../support/served-actions.ts'
+import { adminToken, pausing, serveActions, sessionMs } from '../support/served-actions.ts'
 
 describe('an action', () => {
   it('is done for a form of this site, told once on the next page, and never as markup', async () => {
@@ -16,8 +15,8 @@ describe('an action', () => {
       {
         target: 'assignment',
         fields: { reason: 'for a test' },
-        by: 'console, 127.0.0.1',
-        ...{ who: '', door: 'console', address: '127.0.0.1' },
+        by: 'ADMIN_TOKEN (console, 127.0.0.1)',
+        ...{ who: 'ADMIN_TOKEN', door: 'console', address: '127.0.0.1' },
       },
     ])
     expect(await (await browsing.get('/')).text()).toContain('&lt;b&gt;assignment&lt;/b&gt; is noted')
@@ -120,7 +119,7 @@ describe('an action', () => {
     const right = `Bearer ${adminToken}`
     const done = await post(pausing, right)
     expect([done.status, await done.json()]).toEqual([200, { noted: 'assignment' }])
-    expect(orders[0]).toMatchObject({ fields: { reason: 'a script' }, by: 'HTTP, 127.0.0.1' })
+    expect(orders[0]).toMatchObject({ fields: { reason: 'a script' }, by: 'ADMIN_TOKEN (HTTP, 127.0.0.1)' })
     const unknown = await post('/streams/nothing/sync', right)
     expect([unknown.status, await unknown.json()]).toEqual([
       404,

@@ -10,7 +10,7 @@ import { differences } from '../support/same-as-source.ts'
 import { adminToken, startTestWorker, type TestWorker } from '../support/worker.ts'
 
 const inTime = { timeout: 20_000, interval: 50 }
-const by = 'console, 127.0.0.1'
+const by = 'ADMIN_TOKEN (console, 127.0.0.1)'
 
 describe.skipIf(!hasPostgres)('an operator at the console', () => {
   const database = createTestDatabase()

@@ -86,7 +86,7 @@ describe.skipIf(!hasPostgres)('roles', () => {
 
   it('record what an operator does: who, from where, why, and how it stood before and afterwards', async () => {
     const browsing = openBrowsing(worker.url)
-    const body = new URLSearchParams({ token: adminToken, name: ' ops-1\n<b> ' })
+    const body = new URLSearchParams({ token: adminToken, name: 'what somebody calls themselves' })
     const answer = await fetch(`${worker.url}/sign-in`, { method: 'POST', body, redirect: 'manual' })
     expect(answer.headers.getSetCookie()[0]).not.toContain(adminToken)
     await browsing.signIn(adminToken)
@@ -98,7 +98,7 @@ describe.skipIf(!hasPostgres)('roles', () => {
          after -> 'paused' as after, result, told from tidemark.action where action not in ('signIn', 'download') order by id`,
     )
     const common = {
-      who: '',
+      who: 'ADMIN_TOKEN',
       door: 'console',
       address: '127.0.0.1',
       target: 'assignment',
@@ -142,34 +142,6 @@ describe.skipIf(!hasPostgres)('roles', () => {
     )
   })
 
-  it('keep the name that somebody gave with the session, and nothing that breaks the line', async () => {
-    const post = (fields: Record<string, string>, cookie = '') =>
-      fetch(`${worker.url}/sign-in`, {
-        method: 'POST',
-        body: new URLSearchParams(fields),
-        headers: { cookie },
-        redirect: 'manual',
-      })
-    const cookie =
-      (await post({ token: adminToken, name: ' ops-1\r\nX\u202e<b> ' })).headers
-        .getSetCookie()[0]
-        ?.split(';')[0] ?? ''
-    const page = await (await fetch(worker.url, { headers: { cookie, ...html } })).text()
-    expect(page).toContain('Signed in as <bdi>ops-1  X &lt;b&gt;</bdi> (operator)')
-    const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(page) ?? []
-    const body = new URLSearchParams({ csrf, reason: 'named' })
-    await fetch(`${worker.url}/streams/assignment/pause`, {
-      method: 'POST',
-      body,
-      headers: { cookie, origin: worker.url },
-      redirect: 'manual',
-    })
-    expect(await rows(`select paused_by from tidemark.stream where paused_at is not null`)).toEqual([
-      { paused_by: 'ops-1  X <b> (console, 127.0.0.1)' },
-    ])
-    await rows('update tidemark.stream set paused_at = null')
-  })
-
   it('refuse to drop when it is another number of records than was confirmed', async () => {
     await rows(
       `insert into tidemark.quarantine (stream, reason, record, fingerprint, times_seen)
@@ -187,16 +159,16 @@ describe.skipIf(!hasPostgres)('roles', () => {
     expect(await open()).toHaveLength(0)
   })
 
-  it('let an operator end all sessions, which is recorded, and a viewer none', async () => {
+  it('let an admin end all sessions, which is recorded, and a viewer none', async () => {
     const [operator, viewer, other] = [1, 2, 3].map(() => openBrowsing(worker.url))
     await Promise.all([operator?.signIn(adminToken), viewer?.signIn(viewerToken), other?.signIn(viewerToken)])
-    expect(await (await operator?.get('/actions'))?.text()).toContain('action="/sessions/end"')
-    expect(await (await viewer?.get('/actions'))?.text()).not.toContain('/sessions/end')
+    expect(await (await operator?.get('/people'))?.text()).toContain('action="/sessions/end"')
+    expect(await (await viewer?.get('/people'))?.text()).not.toContain('/sessions/')
     expect((await viewer?.submit('/sessions/end'))?.status).toBe(403)
     expect((await other?.get('/actions'))?.status).toBe(200)
     const ended = await operator?.submit('/sessions/end')
     const next = ended?.headers.get('location') ?? ''
-    expect([ended?.status, next]).toEqual([303, '/sign-in?to=/actions&ended=all'])
+    expect([ended?.status, next]).toEqual([303, '/sign-in?to=/people&ended=all'])
     expect(await (await operator?.get(next))?.text()).toContain('All sessions have ended, yours too.')
     for (const browsing of [operator, viewer, other])
       expect((await browsing?.get('/actions'))?.status).toBe(401)
@@ -205,7 +177,7 @@ describe.skipIf(!hasPostgres)('roles', () => {
     )
     expect(noted).toEqual({
       ...{ door: 'console', target: 'all sessions', result: 'done' },
-      told: expect.stringMatching(/^\d+ sessions of this worker ended\./),
+      told: expect.stringMatching(/^\d+ sessions ended\./),
     })
   })
 
@@ -223,12 +195,9 @@ describe.skipIf(!hasPostgres)('roles', () => {
       const url = open.url.replace('0.0.0.0', '127.0.0.1').replace('localhost', '127.0.0.1')
       const page = await fetch(url, { headers: html })
       const text = await page.text()
-      expect([page.status, text]).toEqual([
-        403,
-        expect.stringContaining('Set ADMIN_TOKEN (to act) or VIEWER_TOKEN'),
-      ])
+      expect([page.status, text]).toEqual([200, expect.stringContaining('tidemark token create')])
       expect(text).not.toMatch(elsewhere)
-      for (const path of lists) expect([path, (await fetch(url + path)).status]).toEqual([path, 403])
+      for (const path of lists) expect([path, (await fetch(url + path)).status]).toEqual([path, 401])
       expect((await fetch(`${url}/healthz`)).status).toBe(200)
     } finally {
       await open.stop()

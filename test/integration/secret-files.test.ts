@@ -84,13 +84,13 @@ describe('secrets in files', () => {
     let nowMs = 1_000_000
     const { path, write } = secretFile('operators', 'a token for operators')
     const secrets = openSecretFiles({ ADMIN_TOKEN_FILE: path }, () => nowMs)
-    expect(secrets.tokensOf('operator')).toEqual(['a token for operators'])
+    expect(secrets.tokensOf('admin')).toEqual(['a token for operators'])
     write('another one for operators')
     secrets.look(log)
     nowMs += takenLongerMs - 1
-    expect(secrets.tokensOf('operator')).toEqual(['another one for operators', 'a token for operators'])
+    expect(secrets.tokensOf('admin')).toEqual(['another one for operators', 'a token for operators'])
     nowMs += 1
-    expect(secrets.tokensOf('operator')).toEqual(['another one for operators'])
+    expect(secrets.tokensOf('admin')).toEqual(['another one for operators'])
     expect(secrets.tokensOf('viewer')).toEqual([])
   })
 })

@@ -344,6 +344,39 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...complete, SCHEDULE_ASSIGNMENTS: '' })).toBe('')
   })
 
+  it('takes an identity provider only with what it needs, headers in small letters, and no proxy that is everybody', () => {
+    const provider = { OIDC_ISSUER: 'https://login.example', OIDC_CLIENT_ID: 'tidemark' }
+    const own = { CONSOLE_URL: 'https://tidemark.example' }
+    expect(
+      loadConfig({ ...complete, ...provider, ...own, IDENTITY_USER_HEADER: 'Remote-User' }),
+    ).toMatchObject({
+      ...{ oidcScope: 'openid profile email', oidcRoleClaim: 'roles', oidcNameClaim: 'preferred_username' },
+      ...{
+        identityUserHeader: 'remote-user',
+        identityGroupsHeader: 'x-forwarded-groups',
+        sessionMs: 43_200_000,
+      },
+      ...{
+        adminGroups: ['tidemark-admin'],
+        operatorGroups: ['tidemark-operator'],
+        viewerGroups: ['tidemark-viewer'],
+      },
+    })
+    for (const [wrong, problem] of [
+      [{ ...own, OIDC_ISSUER: 'https://login.example' }, 'set OIDC_CLIENT_ID, too'],
+      [provider, 'set CONSOLE_URL, too'],
+      [
+        { ...own, ...provider, OIDC_ISSUER: 'http://login.example.com' },
+        'OIDC_ISSUER would send who signs in',
+      ],
+      [{ ...own, ...provider, OIDC_SCOPE: 'profile' }, 'OIDC_SCOPE must begin with openid'],
+      [{ IDENTITY_PROXIES: '0.0.0.0/0' }, 'IDENTITY_PROXIES must not hold 0.0.0.0/0'],
+      [{ IDENTITY_USER_HEADER: 'X User' }, 'IDENTITY_USER_HEADER must be the name of a header'],
+      [{ SESSION_LASTS: '1s' }, 'SESSION_LASTS'],
+    ] as const)
+      expect(problemsOf({ ...complete, ...wrong })).toContain(problem)
+  })
+
   it('takes volatile fields of a stream as a list, and none for an empty one', () => {
     const chosen = (value: string) =>
       loadConfig({ ...complete, VOLATILE_ASSIGNMENT: value })

@@ -127,7 +127,7 @@ const matrix: Readonly<Record<string, Row>> = {
   web: row(
     'shows what store/book reads, over connections that change nothing, and hands what people press to operator; it knows neither reading nor queues',
     [...base, 'openapi', 'operator', 'problems', 'store/book'],
-    ['fastify', 'prom-client'],
+    ['fastify', 'openid-client', 'prom-client'],
   ),
   'worker/queue': row(
     'knows what is due and who works, and is handed the function that does the work',

@@ -2,16 +2,14 @@
 
 import { actionWords } from '../../operator/action-words.ts'
 import type { ActionLine, Standing } from '../../store/book/actions.ts'
-import { actionForm } from '../action-forms.ts'
 import { clock, count, foreign, type Html, html, state, type Tone } from '../html.ts'
-import type { Viewer } from '../sessions.ts'
 import type { Page } from './layout.ts'
 import { type Column, chosen, filterForm, listPart, select } from './tables.ts'
 
 export const actionsPage: Page = {
   path: '/actions',
   title: 'Who did what',
-  async body({ statusQueries, viewer, query, now }) {
+  async body({ statusQueries, query, now }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
     return html`<p class="lead">
   What people did here in the last two years, in the console, over HTTP and in the terminal, with sign-ins, downloads and queries.
@@ -26,20 +24,9 @@ ${await listPart({
   ...{ caption: 'Actions, the newest first', columns: columns(now) },
   empty: 'Nobody has done anything here yet.',
   more: html`<a class="btn" href="/actions.ndjson">All as NDJSON</a>`,
-})}
-${viewer.canAct && endSessions(viewer)}`
+})}`
   },
 }
-
-const endSessions = (viewer: Viewer): Html => html`<details>
-<summary>End all sessions…</summary>
-<p>
-  For when somebody else may have the cookie of a browser.
-  Everybody who is signed in to this worker, you among them, has to sign in again.
-  If somebody may know a token, change the token instead.
-</p>
-${actionForm(viewer, '/sessions/end', html`<button class="harm">End all sessions</button>`)}
-</details>`
 
 const columns = (now: Date): readonly Column<ActionLine>[] => [
   { title: 'When', cell: ({ at }) => html`<span class="nowrap">${clock(at, now)}</span>` },

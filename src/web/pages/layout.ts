@@ -34,6 +34,8 @@ type Layout = {
   readonly now?: Date
   /** The page loads itself again after this long. */
   readonly reloadSeconds?: number
+  /** Or it leads to this place of the worker. */
+  readonly goTo?: string
 }
 
 const places = [
@@ -52,6 +54,7 @@ const morePlaces = [
   ['/dictionary', 'Dictionary'],
   ['/checkpoints', 'Checkpoints'],
   ['/actions', 'Who did what'],
+  ['/people', 'People'],
   ['/settings', 'Settings'],
 ] as const
 
@@ -66,7 +69,7 @@ export const layout = (page: Layout): Html => html`<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-${page.reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="${page.reloadSeconds}">`}
+${page.reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="${page.reloadSeconds}">`}${page.goTo !== undefined && html`<meta http-equiv="refresh" content="0;url=${page.goTo}">`}
 <title>${page.title} · Tidemark</title>
 <link rel="icon" href="${icon}">
 ${styles.map((name) => html`<link rel="stylesheet" href="${page.assets.urlOf(name)}">\n`)}<script defer src="${page.assets.urlOf('page.js')}"></script>
@@ -118,7 +121,9 @@ const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title"><form met
 <label class="check"><input type="checkbox" data-use-keys checked> Use these keys, outside of fields</label>
 <button>Close</button></form></dialog>`
 
-const account = ({ role, canSignIn, csrfToken }: Viewer): Html | null => {
+const account = ({ role, name, canSignIn, csrfToken }: Viewer): Html | null => {
+  // They sign out where the proxy lets them.
+  if (name.startsWith('proxy:')) return null
   if (role !== null)
     return html`<form class="account" method="post" action="/sign-out"><input type="hidden" name="csrf" value="${csrfToken}"><button>Sign out</button></form>`
   return canSignIn ? html`<p class="account"><a href="/sign-in">Sign in</a></p>` : null
@@ -126,10 +131,8 @@ const account = ({ role, canSignIn, csrfToken }: Viewer): Html | null => {
 
 const whoIs = ({ role, name, canSignIn }: Viewer): Html => {
   if (role !== null)
-    return html`<span>Signed in ${name !== '' && html`as ${foreign(name, 60)} `}(${role})${canSignIn && html`: you can view everything, but not act. <a href="/sign-in">Sign in as operator</a>`}</span>`
-  return canSignIn
-    ? html`<span>You can view everything; to act, sign in</span>`
-    : html`<span>You can view everything, but not act: <code>ADMIN_TOKEN</code> is not set</span>`
+    return html`<span>Signed in as ${foreign(name, 80)} (${role})${role === 'viewer' && html`: you can view everything, but not act`}${canSignIn && html`. <a href="/sign-in">Sign in as somebody else</a>`}</span>`
+  return html`<span>You can view everything; to act, sign in</span>`
 }
 
 /** The head of a page: where it belongs, what it is, one sentence about it, and what can be done. */

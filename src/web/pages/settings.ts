@@ -8,7 +8,7 @@ import {
   sourceInWords,
   unknownInWords,
 } from '../../streams/settings.ts'
-import { actionForm } from '../action-forms.ts'
+import { formOfAdmin } from '../action-forms.ts'
 import { clock, foreign, type Html, html } from '../html.ts'
 import type { Page, PageContext } from './layout.ts'
 import { type Column, table } from './tables.ts'
@@ -36,7 +36,7 @@ In the terminal: <code>tidemark config</code></p>`
 
 const unknownNote = (one: Settings['unknown'][number], { viewer }: PageContext): Html =>
   html`<div class="note warn"><p>${foreign(unknownInWords(one), longest)}</p>${
-    one.source === 'override' && actionForm(viewer, '/settings/unset', undo(one.name, 'Remove it'))
+    one.source === 'override' && formOfAdmin(viewer, '/settings/unset', undo(one.name, 'Remove it'))
   }</div>`
 
 /** Of one stream or of all. */
@@ -71,12 +71,12 @@ const columns = ({ viewer, now }: Pick<PageContext, 'viewer' | 'now'>): readonly
     cell({ name, value, source, override, isDynamic }) {
       if (!isDynamic) return html`<span class="small quiet">with a restart</span>`
       const isSet = source !== 'default'
-      const set = actionForm(
+      const set = formOfAdmin(
         viewer,
         '/settings/set',
         html`<input type="hidden" name="target" value="${name}"><label>Value <input name="value" value="${isSet && value}" placeholder="${value}" maxlength="2000" required autocomplete="off"></label><label>Reason <input name="reason" maxlength="300" placeholder="may be empty" autocomplete="off"></label><button>Set<span class="hidden"> ${name}</span></button>`,
       )
-      const back = override && actionForm(viewer, '/settings/unset', undo(name, 'Undo'))
+      const back = override && formOfAdmin(viewer, '/settings/unset', undo(name, 'Undo'))
       if (set === null) return html`<code class="small">tidemark config set ${name}=…</code>`
       return html`${back}<details class="actions"><summary>Change…<span class="hidden"> ${name}</span></summary>${set}</details>`
     },

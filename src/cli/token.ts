@@ -1,0 +1,116 @@
+// `tidemark token` and `tidemark sessions`: tokens for single people and programs, and the browsers that are signed in.
+
+import { allSessions } from '../operator/people.ts'
+import { roles } from '../operator/roles.ts'
+import { readSessions, readTokens } from '../store/book/people.ts'
+import { UsageError } from '../util/errors.ts'
+import { snakeCased, utcMinute } from '../util/text.ts'
+import { type Call, type Command, json, oneOf, option, textOf } from './command.ts'
+import type { ExitCode } from './exit.ts'
+import { listFromMirror } from './mirror.ts'
+import { fitted } from './output.ts'
+import { expectNoWords, findAction, onlyWord } from './parse.ts'
+import { act } from './recorded.ts'
+
+type Verbs = Readonly<Record<string, (call: Call) => Promise<ExitCode>>>
+const runOne =
+  (name: string, actions: Verbs) =>
+  async (call: Call): Promise<ExitCode> => {
+    const [word = '', ...positionals] = call.positionals
+    return await findAction(name, actions, word)({ ...call, positionals })
+  }
+
+export const token: Command = {
+  name: 'token',
+  summary: 'make, list and revoke tokens for single people and programs',
+  usage:
+    'create <name> --role viewer|operator|admin [--for TIME | --until TIME] | list | revoke <name> [--json]',
+  options: {
+    role: option('ROLE', 'create: viewer, operator or admin'),
+    for: option('TIME', 'create: for how long it is taken, such as 90d; left out: until it is revoked'),
+    until: option('TIME', 'create: when it ends, such as 2026-12-31'),
+    json,
+  },
+  examples: [
+    'tidemark token create ola --role operator --for 90d',
+    'tidemark token list',
+    'tidemark token revoke ola',
+  ],
+  run: runOne('token', { create, list, revoke }),
+}
+
+const nameIn = (verb: string, { positionals }: Call): string =>
+  onlyWord(
+    positionals,
+    `\`tidemark token ${verb}\` takes the name of the token, such as ola or nightly-report.`,
+  )
+
+async function create(call: Call): Promise<ExitCode> {
+  const { values, stdout, stderr } = call
+  const name = nameIn('create', call)
+  const role = oneOf(values, 'role', roles)
+  if (role === null) throw new UsageError(`Say what the token may do: --role ${roles.join(', --role ')}.`)
+  const end = { for: textOf(values, 'for'), until: textOf(values, 'until') }
+  // Alone on stdout, so that a script can keep it.
+  return await act(call, 'createToken', name, { role, ...end }, (done) => {
+    stderr.say(fitted(`${done.text} It is shown only now:`, stderr))
+    if ('token' in done.json) stdout.say(String(done.json.token))
+  })
+}
+
+function revoke(call: Call): Promise<ExitCode> {
+  return act(call, 'revokeToken', nameIn('revoke', call))
+}
+
+const orNever = (moment: Date | null, otherwise: string) => (moment === null ? otherwise : utcMinute(moment))
+
+function list(call: Call): Promise<ExitCode> {
+  expectNoWords('token list', call)
+  return listFromMirror(call, {
+    read: readTokens,
+    none: 'There are no tokens of single people or programs. `tidemark token create` makes one.',
+    asJson: snakeCased,
+    columns: [
+      ['NAME', ({ name }) => name],
+      ['ROLE', ({ role }) => role],
+      ['UNTIL', ({ endsAt }) => orNever(endsAt, 'it is revoked')],
+      ['LAST USED', ({ lastUsedAt }) => orNever(lastUsedAt, 'never')],
+      ['MADE BY', ({ createdBy }) => createdBy],
+    ],
+  })
+}
+
+export const sessions: Command = {
+  name: 'sessions',
+  summary: 'show who is signed in to the console, and end sessions',
+  usage: 'list | end <id|all> [--json]',
+  options: { json },
+  examples: ['tidemark sessions list', 'tidemark sessions end 12'],
+  run: runOne('sessions', { list: listSessions, end }),
+}
+
+async function end(call: Call): Promise<ExitCode> {
+  const id = onlyWord(
+    call.positionals,
+    '`tidemark sessions end` takes the number of a session, as `tidemark sessions list` shows it, or all.',
+  )
+  return await act(call, 'endSessions', id === 'all' ? allSessions : id)
+}
+
+function listSessions(call: Call): Promise<ExitCode> {
+  expectNoWords('sessions list', call)
+  return listFromMirror(call, {
+    read: readSessions,
+    none: 'Nobody is signed in.',
+    asJson: snakeCased,
+    columns: [
+      ['ID', ({ id }) => id],
+      ['WHO', ({ who }) => who],
+      ['ROLE', ({ role }) => role],
+      ['FROM', ({ address }) => address],
+      ['BEGUN', ({ begunAt }) => utcMinute(begunAt)],
+      ['LAST USED', ({ seenAt }) => utcMinute(seenAt)],
+      ['UNTIL', ({ endsAt }) => utcMinute(endsAt)],
+    ],
+  })
+}
