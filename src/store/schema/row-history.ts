@@ -90,11 +90,9 @@ export async function prepareHistory(
     log,
     inTransaction: (work: () => Promise<void>) => inOwnTransaction(client, stream, work),
   }
+  const hasHistory = tableSchema.history !== null
   // Before anything is made anew, so that damage is noticed (P15).
-  const isDamaged = await watchHistory(client, stream, {
-    ...watching,
-    hasTable: tableSchema.history !== null,
-  })
+  const isDamaged = await watchHistory(client, stream, { ...watching, hasTable: hasHistory })
   if (!isDamaged && (await isPrepared(client, tableSchema, timeZone))) return tableSchema
   const known = isDamaged ? ((await readTableSchema(client, stream)) ?? tableSchema) : tableSchema
   const made = known.history ? known : await makeTable(client, known)
