@@ -114,7 +114,7 @@ const oneStream = (action: string, words: readonly string[]): string =>
   )
 
 function asText({ catalogue, stdout }: Call, blocked: BlockedStream, evidence: DeletionEvidence): string {
-  const { stream, missing, living, seen, at, rejected } = blocked
+  const { stream, missing, isLeast, living, seen, at, rejected } = blocked
   const facts = evidenceFacts(
     evidence,
     catalogue.some((one) => one.name === stream && isLookedUpByKey(one)),
@@ -137,7 +137,7 @@ function asText({ catalogue, stdout }: Call, blocked: BlockedStream, evidence: D
       ['to look again', `tidemark deletions undo ${stream}`],
     )
   }
-  if (missing === null) lines.push(['to count them', `tidemark reconcile ${stream}`])
+  if (missing === null || isLeast) lines.push(['to count them', `tidemark reconcile ${stream}`])
   else lines.push(['if they are gone', `tidemark deletions approve ${stream} --rows ${missing}`])
   const restoring = evidence.markedWithinDay > 0 ? ' (with --restore, the other rows live again, too)' : ''
   if (!rejected)
