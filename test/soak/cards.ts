@@ -13,6 +13,7 @@ import { openLog } from '../../src/log.ts'
 import { reconcileOnce } from '../../src/operator/reconcile.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { pickStream, knownStreams as streams } from '../../src/streams/catalog.ts'
+import { longestReplicaLagMs } from '../../src/sync/changes/pinned-records.ts'
 import { newOneTimeKey } from '../../src/web/demo.ts'
 import { serve } from '../../src/worker/serve.ts'
 import { startServices } from '../support/services.ts'
@@ -26,6 +27,8 @@ const assignments = numberOf('CARDS_ASSIGNMENTS', 6_000)
 const lengths = (process.env.CARDS_LENGTHS ?? '2,3').split(',').map(Number)
 /** Within this a vanished record has to be marked, whatever else goes wrong. */
 const markedWithinMs = 140_000
+/** That a backup was restored is believed when a replica that lags cannot be the reason. */
+const restoredWithinMs = longestReplicaLagMs + markedWithinMs
 const settledWithinMs = 600_000
 /** What vanishes later, the demo's own changes took away. */
 const pressedMs = 1_000
@@ -150,6 +153,7 @@ async function playOrder({ simulator, pool, press, approve }: World, order: Orde
   }
   const lastAt = new Date()
   let wrong: string | null = null
+  const withinMs = order.cards.includes('old-backup') ? restoredWithinMs : markedWithinMs
   for (;;) {
     await wait(500)
     const sinceMs = Date.now() - lastAt.getTime()
@@ -159,9 +163,9 @@ async function playOrder({ simulator, pool, press, approve }: World, order: Orde
     const isMarked = [...vanished.values()].every((at) => at > lastAt.getTime() + pressedMs)
     if (isMarked && through !== null && through > lastAt && sinceMs > hiddenMs + 1_000) break
     const oldest = Math.min(...vanished.values())
-    const isLate = !order.cards.includes('delete-many') && Date.now() - oldest > markedWithinMs
+    const isLate = !order.cards.includes('delete-many') && Date.now() - oldest > withinMs
     if (isLate)
-      wrong ??= `${[...vanished.keys()].slice(0, 5).join(', ')} vanished, and not marked within ${inSeconds(markedWithinMs)}`
+      wrong ??= `${[...vanished.keys()].slice(0, 5).join(', ')} vanished, and not marked within ${inSeconds(withinMs)}`
     if (sinceMs < settledWithinMs) continue
     wrong ??= `deletions known through ${through?.toISOString()}, pressed at ${lastAt.toISOString()}`
     break
