@@ -32,7 +32,7 @@ ${[...groups].map(([group, some]) => settingsTable(group, some, context))}`
 const lead = html`<p class="lead">Settings come from the environment of the worker that serves this page, as it was started with them.
 Some can be changed here: they hold for all workers within five seconds, and until somebody undoes it.
 For all others, change the environment of all workers and start them again.
-In the terminal: <code>tidemark config</code></p>`
+In the terminal: <code>tidemark config</code>, <code>tidemark config set NAME=VALUE</code></p>`
 
 const unknownNote = (one: Settings['unknown'][number], { viewer }: PageContext): Html =>
   html`<div class="note warn"><p>${foreign(unknownInWords(one), longest)}</p>${
@@ -77,7 +77,7 @@ const columns = ({ viewer, now }: Pick<PageContext, 'viewer' | 'now'>): readonly
         html`<input type="hidden" name="target" value="${name}"><label>Value <input name="value" value="${isSet && value}" placeholder="${value}" maxlength="2000" required autocomplete="off"></label><label>Reason <input name="reason" maxlength="300" placeholder="may be empty" autocomplete="off"></label><button>Set<span class="hidden"> ${name}</span></button>`,
       )
       const back = override && formOfAdmin(viewer, '/settings/unset', undo(name, 'Undo'))
-      if (set === null) return html`<code class="small">tidemark config set ${name}=…</code>`
+      if (set === null) return html`<span class="small quiet">without a restart</span>`
       return html`${back}<details class="actions"><summary>Change…<span class="hidden"> ${name}</span></summary>${set}</details>`
     },
   },
