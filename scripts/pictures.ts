@@ -74,7 +74,7 @@ async function takeAll(address: URL): Promise<void> {
   await take('console', '/')
   await take('pictures/overview-phone', '/', { isDark: true, isPhone: true })
   await take('pictures/stream', '/streams/assignment', { isDark: true })
-  await take('pictures/rows', '/streams/assignment/rows?changed=last+hour')
+  await take('pictures/rows', '/streams/assignment/rows?range=hour')
   await take('pictures/upstream', '/upstream', { isDark: true })
   await take('pictures/contract', '/upstream/contract')
   await take('pictures/rewind', '/streams/assignment/rewind?to-version=120000')

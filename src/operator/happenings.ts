@@ -8,7 +8,6 @@ export type Happening = Omit<Happened, 'fact'> & {
   readonly text: string
 }
 
-/** Of the last seven days, the newest first. */
 export async function readHappeningsInWords(
   ...asked: Parameters<typeof readHappenings>
 ): Promise<readonly Happening[]> {

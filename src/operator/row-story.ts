@@ -1,16 +1,15 @@
 // The story of one row, for the page of a record and for `tidemark explain`: what happened to it, whether it may still change, and what
 // the upstream says of it now. Facts with their parts; each of the two shows them in its own way.
 
+import { type RowChange, readRowChanges } from '../store/book/changes.ts'
 import { readReach } from '../store/book/checkpoints.ts'
 import {
   type KeyEvents,
   type KeyNotes,
-  type RowChange,
   type RowStory,
   readKeyEvents,
   readKeyNotes,
   readRow,
-  readRowChanges,
   type StoryTable,
 } from '../store/book/row-story.ts'
 import type { MirroredStream } from '../streams/catalog.ts'

@@ -91,7 +91,7 @@ async function* rowLines(
 ): AsyncGenerator<string> {
   const isRaw = query.get('raw') === '1'
   const asked = {
-    ...rowsAsked(query),
+    ...rowsAsked(query, new Date()),
     choose: summaryColumns,
     limit: pageSize,
     mostCharacters: longestCell,

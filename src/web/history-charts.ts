@@ -1,36 +1,41 @@
-// The last day as charts: how far behind, rows written, states, and how the upstream answered. Each has a sentence for those who do not
+// The past as charts: how far behind, rows written, states, and how the upstream answered. Each has a sentence for those who do not
 // see it, and its numbers as a table.
 
 import type { ServiceBucket } from '../store/book/request-history.ts'
 import type { MinuteBucket, StateSpan } from '../store/book/watch.ts'
-import { shortSpan } from '../util/text.ts'
-import { clockOf, latencyOf, numbers, partsTable, quantileMs, sumOf, tickHours } from './chart-tables.ts'
+import { capitalized, shortSpan } from '../util/text.ts'
+import {
+  clockOf,
+  latencyOf,
+  numbers,
+  partsTable,
+  quantileMs,
+  sumOf,
+  tableMoment,
+  tickMsOf,
+  tickOf,
+} from './chart-tables.ts'
 import { swatch } from './charts.ts'
-import { count, type Html, html } from './html.ts'
+import { count, type Html, html, zone } from './html.ts'
 import { plainTable } from './pages/tables.ts'
-
-export type DaySpan = { readonly from: Date; readonly to: Date; readonly bucketMs: number }
-
-/** The last 24 hours in whole buckets, so that the buckets of a chart stay the same from one look to the next. */
-export function dayUntil(now: Date, minutes: number): DaySpan {
-  const bucketMs = minutes * 60_000
-  const to = new Date(Math.ceil(now.getTime() / bucketMs) * bucketMs)
-  return { from: new Date(to.getTime() - 86_400_000), to, bucketMs }
-}
+import type { ChartSpan } from './time-range.ts'
 
 const percent = (value: number): string => `${value.toFixed(2)}%`
-const placeOf = (at: Date, { from, to }: DaySpan): number =>
+const placeOf = (at: Date, { from, to }: ChartSpan): number =>
   (100 * (at.getTime() - from.getTime())) / (to.getTime() - from.getTime())
 
-/** Full hours below a chart; every other one is left out on a phone. */
-function timeAxis(span: DaySpan, y: number): Html {
-  const firstMs = Math.ceil(span.from.getTime() / (tickHours * 3_600_000)) * tickHours * 3_600_000
+/** Full hours or days below a chart; every other one is left out on a phone. */
+function timeAxis(span: ChartSpan, y: number): Html {
+  const tickMs = tickMsOf(span)
+  const firstMs = Math.ceil(span.from.getTime() / tickMs) * tickMs
   const ticks: Html[] = []
-  for (let ms = firstMs, index = 0; ms <= span.to.getTime(); ms += tickHours * 3_600_000, index++) {
-    const x = placeOf(new Date(ms), span)
+  for (let ms = firstMs, index = 0; ms <= span.to.getTime(); ms += tickMs, index++) {
+    const at = new Date(ms)
+    const x = placeOf(at, span)
     const align = x < 3 ? '' : x > 97 ? 'end' : 'mid'
+    const { form, words } = tickOf(at, span)
     ticks.push(
-      html`<text class="${align}${index % 2 === 1 && ' alt'}" x="${percent(x)}" y="${y}">${clockOf(new Date(ms))}</text>`,
+      html`<text class="${align}${index % 2 === 1 && ' alt'}" x="${percent(x)}" y="${y}" data-at="${at.toISOString()}" data-form="${form}">${words}</text>`,
     )
   }
   return html`${ticks}`
@@ -39,7 +44,7 @@ function timeAxis(span: DaySpan, y: number): Html {
 /** Without a chart, says that there is nothing to show. */
 function figure(given: {
   readonly title: string
-  readonly small: string
+  readonly small: Html | string
   readonly chart?: Html
   readonly key?: readonly Html[]
   readonly table?: Html
@@ -59,7 +64,7 @@ const notRecorded = 'Nothing was recorded in this time. Workers record each minu
 /** A plot with its scale on the left and the time below it. */
 const plotted = (given: {
   readonly height: number
-  readonly span: DaySpan
+  readonly span: ChartSpan
   readonly label: string
   readonly marks: readonly (readonly [y: number, words: string])[]
   readonly plot: Html
@@ -93,9 +98,9 @@ const lineClasses = ['ln', 'ln two']
 /** The first line lies above the second. */
 function lines(given: {
   readonly title: string
-  readonly small: string
+  readonly small: Html | string
   readonly label: string
-  readonly span: DaySpan
+  readonly span: ChartSpan
   readonly scale: Scale
   readonly lines: readonly [Line, Line]
   readonly limit?: { readonly value: number; readonly words: string }
@@ -145,7 +150,7 @@ function unbroken(points: Line['points']): readonly (readonly (readonly [Date, n
 /** Buckets in which nothing was noted break the line. */
 function everyBucket<Bucket extends { readonly at: Date }>(
   buckets: readonly Bucket[],
-  { from, to, bucketMs }: DaySpan,
+  { from, to, bucketMs }: ChartSpan,
 ): readonly (readonly [Date, Bucket | null])[] {
   const known = new Map(buckets.map((one) => [one.at.getTime(), one]))
   const all: (readonly [Date, Bucket | null])[] = []
@@ -166,9 +171,9 @@ type Kind<Bucket> = {
 
 function bars<Bucket extends { readonly at: Date }>(given: {
   readonly title: string
-  small(all: number): string
+  small(all: number): Html | string
   label(all: number, sums: readonly string[]): string
-  readonly span: DaySpan
+  readonly span: ChartSpan
   readonly buckets: readonly Bucket[]
   readonly kinds: readonly Kind<Bucket>[]
   readonly keySign: string
@@ -210,6 +215,7 @@ function bars<Bucket extends { readonly at: Date }>(given: {
     ),
     table: partsTable(
       given.tableOf,
+      span,
       buckets,
       kinds.map(({ words, amount }) => [words, (own) => count(sumOf(own, amount))] as const),
     ),
@@ -230,9 +236,9 @@ const lagScale: Scale = {
 type Age = 'readAge' | 'settledAge' | 'deletionsAge'
 
 /** How old “read through” was, at worst, and “settled through” beside it. */
-export function lagChart(buckets: readonly MinuteBucket[], span: DaySpan, staleAfterMs: number): Html {
+export function lagChart(buckets: readonly MinuteBucket[], span: ChartSpan, staleAfterMs: number): Html {
   const title = 'How far behind: age of “read through”'
-  const small = `worst moment of each ${shortSpan(span.bucketMs)}, last 24 h, UTC; logarithmic`
+  const small = html`worst moment of each ${shortSpan(span.bucketMs)}, ${span.words}, ${zone}; logarithmic`
   const known = buckets.filter(({ readAge }) => readAge !== null)
   const ageIn = (bucket: MinuteBucket | undefined) => shortSpan((bucket?.readAge ?? 0) * 1_000)
   const worst = known.toSorted((one, other) => (other.readAge ?? 0) - (one.readAge ?? 0))[0]
@@ -248,10 +254,10 @@ export function lagChart(buckets: readonly MinuteBucket[], span: DaySpan, staleA
   }
   return lines({
     ...{ title, small, span, scale: lagScale },
-    label: `Worst age of read through in 24 hours: ${ageIn(worst)} at ${clockOf(worst.at)} UTC; last ${ageIn(known.at(-1))}`,
+    label: `Worst age of read through, ${span.words}: ${ageIn(worst)} at ${clockOf(worst.at, span)} UTC; last ${ageIn(known.at(-1))}`,
     lines: [line('read through', 'readAge'), line('settled through', 'settledAge')],
     limit: { value: staleAfterMs / 1_000, words: `a problem after ${shortSpan(staleAfterMs)}` },
-    table: partsTable('Worst age', buckets, [
+    table: partsTable('Worst age', span, buckets, [
       ['Read through', worstOf('readAge')],
       ['Settled through', worstOf('settledAge')],
       ['Deletions known', worstOf('deletionsAge')],
@@ -266,11 +272,11 @@ const outcomes = [
   { className: 'f-bad', words: 'quarantined', amount: (one: MinuteBucket) => one.quarantined },
 ]
 
-export const rowsChart = (buckets: readonly MinuteBucket[], span: DaySpan): Html =>
+export const rowsChart = (buckets: readonly MinuteBucket[], span: ChartSpan): Html =>
   bars({
     ...{ title: 'Rows written', tableOf: 'Rows written', span, buckets, kinds: outcomes, keySign: '' },
-    small: (all) => `rows per ${shortSpan(span.bucketMs)}; bars add up to ${count(all)} in 24 h`,
-    label: (all, sums) => `${count(all)} rows written in 24 hours: ${sums.join(', ')}`,
+    small: (all) => `rows per ${shortSpan(span.bucketMs)}, ${span.words}; bars add up to ${count(all)}`,
+    label: (all, sums) => `${count(all)} rows written, ${span.words}: ${sums.join(', ')}`,
   })
 
 const states = [
@@ -284,9 +290,13 @@ const classOf = (state: string | null): string => states.find(([name]) => name =
 const lineHeight = 38
 
 /** One row a stream, with the edges as they were noted. */
-export function stateTimeline(streams: readonly string[], spans: readonly StateSpan[], span: DaySpan): Html {
-  const title = 'Last 24 hours'
-  const small = 'each row is one stream; UTC'
+export function stateTimeline(
+  streams: readonly string[],
+  spans: readonly StateSpan[],
+  span: ChartSpan,
+): Html {
+  const title = capitalized(span.words)
+  const small = html`each row is one stream; ${zone}`
   if (spans.length === 0) return figure({ title, small })
   const height = streams.length * lineHeight
   const rows = streams.flatMap((stream, index) => [
@@ -296,14 +306,14 @@ export function stateTimeline(streams: readonly string[], spans: readonly StateS
       .map((one) => {
         const from = Math.max(0, placeOf(one.from, span))
         const width = Math.max(0.3, Math.min(100, placeOf(one.to, span)) - from)
-        return html`<rect class="${classOf(one.state)}" x="${percent(from)}" width="${percent(width)}" y="${index * lineHeight + 17}" height="12"><title>${stream}: ${one.state} ${clockOf(one.from)} to ${clockOf(one.to)} UTC</title></rect>`
+        return html`<rect class="${classOf(one.state)}" x="${percent(from)}" width="${percent(width)}" y="${index * lineHeight + 17}" height="12"><title>${stream}: ${one.state} ${clockOf(one.from, span)} to ${clockOf(one.to, span)} UTC</title></rect>`
       }),
   ])
   const troubles = spans.filter(({ state }) => state !== 'up to date')
   const label =
     troubles.length === 0
-      ? 'All streams were up to date in the last 24 hours'
-      : `In the last 24 hours there were ${count(troubles.length)} times when a stream was not up to date`
+      ? `All streams were up to date, ${span.words}`
+      : `${count(troubles.length)} times a stream was not up to date, ${span.words}`
   return figure({
     ...{ title, small },
     chart: html`<svg class="plot" height="${height + 16}" role="img" aria-label="${label}">
@@ -311,20 +321,20 @@ ${rows}
 ${timeAxis(span, height + 8)}
 </svg>`,
     key: [...states.map(([name, className]) => swatch(className, name)), swatch('f-none', 'no worker')],
-    table: troubleTable(troubles.toReversed()),
+    table: troubleTable(troubles.toReversed(), span),
   })
 }
 
-const troubleTable = (troubles: readonly StateSpan[]): Html =>
+const troubleTable = (troubles: readonly StateSpan[], span: ChartSpan): Html =>
   troubles.length === 0
     ? html`<p>All were up to date.</p>`
     : plainTable({
-        caption: 'Times a stream was not up to date, last 24 hours',
+        caption: html`Times a stream was not up to date, ${span.words}, ${zone}`,
         columns: [
           { title: 'Stream', cell: ({ stream }) => stream },
           { title: 'State', cell: ({ state }) => state ?? 'no worker' },
-          { title: 'From', cell: ({ from }) => clockOf(from) },
-          { title: 'To', cell: ({ to }) => clockOf(to) },
+          { title: 'From', cell: ({ from }) => tableMoment(from, span) },
+          { title: 'To', cell: ({ to }) => tableMoment(to, span) },
         ],
         rows: troubles.slice(0, 50),
       })
@@ -341,9 +351,9 @@ const latencyScale: Scale = {
   ],
 }
 
-export function latencyChart(service: string, buckets: readonly ServiceBucket[], span: DaySpan): Html {
+export function latencyChart(service: string, buckets: readonly ServiceBucket[], span: ChartSpan): Html {
   const title = `${service} service: time to answer`
-  const small = `milliseconds per ${shortSpan(span.bucketMs)}, last 24 h, UTC; logarithmic`
+  const small = html`milliseconds per ${shortSpan(span.bucketMs)}, ${span.words}, ${zone}; logarithmic`
   const whole = latencyOf(buckets)
   const [median, slow] = [quantileMs(whole, 0.5), quantileMs(whole, 0.95)]
   if (median === null || slow === null) return figure({ title, small })
@@ -358,12 +368,12 @@ export function latencyChart(service: string, buckets: readonly ServiceBucket[],
   }
   return lines({
     ...{ title, small, span, scale: latencyScale },
-    label: `The ${service} service: half of its answers in 24 hours took up to ${count(median)} ms, 95 of 100 up to ${count(slow)} ms`,
+    label: `The ${service} service, ${span.words}: half of its answers took up to ${count(median)} ms, 95 of 100 up to ${count(slow)} ms`,
     lines: [
       line(`half are faster: ${count(median)} ms`, 0.5),
       line(`95 of 100 are faster: ${count(slow)} ms`, 0.95),
     ],
-    table: partsTable('Time to answer', buckets, [
+    table: partsTable('Time to answer', span, buckets, [
       ['Requests', (own) => count(sumOf(own, ({ requests }) => requests))],
       ['Half up to', within(0.5)],
       ['95 of 100 up to', within(0.95)],
@@ -379,7 +389,7 @@ const failureKinds = [
   { className: 'f-idle', words: 'no answer', amount: failuresOf('none') },
 ]
 
-export const failuresChart = (buckets: readonly ServiceBucket[], span: DaySpan): Html =>
+export const failuresChart = (buckets: readonly ServiceBucket[], span: ChartSpan): Html =>
   bars({
     ...{
       title: 'Requests that failed',
@@ -389,7 +399,7 @@ export const failuresChart = (buckets: readonly ServiceBucket[], span: DaySpan):
       kinds: failureKinds,
       keySign: ':',
     },
-    small: () => `requests per ${shortSpan(span.bucketMs)}, all services, last 24 h`,
-    label: (all) => `${count(all)} requests failed in 24 hours`,
+    small: () => `requests per ${shortSpan(span.bucketMs)}, all services, ${span.words}`,
+    label: (all) => `${count(all)} requests failed, ${span.words}`,
     nothing: buckets.length === 0 ? 'Nothing was recorded in this time.' : 'None.',
   })

@@ -63,21 +63,41 @@ export const count = (amount: number): string => Math.round(amount).toLocaleStri
 export const kindInWords = (kind: string): string => (kind === 'lookback' ? 'look-back' : kind)
 
 /** To the second, in UTC and saying so. */
-export const stamp = (moment: Date): string => `${moment.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+export const stamp = (moment: Date): string => formOf(moment, 'stamp')
 
-export const time = (moment: Date): Html =>
-  html`<time datetime="${moment.toISOString()}">${stamp(moment)}</time>`
+// Times are UTC. The script puts the reader's own time beside it, and in its place for whoever wants that: it finds times by `datetime`
+// or `data-at`, how they are written by `data-form`, and the word for the zone by `data-zone`.
+
+/** Where a page says of which zone its times are. */
+export const zone: Html = html`<span data-zone>UTC</span>`
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+const dayOf = (iso: string): string =>
+  `${Number(iso.slice(8, 10))} ${months[Number(iso.slice(5, 7)) - 1] ?? ''}`
+const forms = {
+  stamp: (iso: string) => `${iso.slice(0, 19).replace('T', ' ')} UTC`,
+  second: (iso: string) => iso.slice(11, 19),
+  minute: (iso: string) => iso.slice(11, 16),
+  moment: (iso: string) => `${dayOf(iso)} ${iso.slice(11, 16)}`,
+  year: (iso: string) => `${dayOf(iso)} ${iso.slice(0, 4)} ${iso.slice(11, 16)}`,
+  day: dayOf,
+} as const
+type Form = keyof typeof forms
+
+export const formOf = (moment: Date, form: Form): string => forms[form](moment.toISOString())
+
+/** A time in one of these forms; the tooltip has it whole. */
+export const short = (moment: Date, form: Form): Html =>
+  html`<time datetime="${moment.toISOString()}" title="${stamp(moment)}" data-form="${form}">${formOf(moment, form)}</time>`
+
+export const time = (moment: Date): Html =>
+  html`<time datetime="${moment.toISOString()}" data-form="stamp">${stamp(moment)}</time>`
 
 /** `14:02:31` of today, `21 Nov 16:02` of another day: UTC, as the pages say once. */
 export function clock(moment: Date, now: Date): Html {
-  const iso = moment.toISOString()
-  const isToday = iso.slice(0, 10) === now.toISOString().slice(0, 10)
-  const day = `${Number(iso.slice(8, 10))} ${months[moment.getUTCMonth()] ?? ''}`
-  const year = iso.slice(0, 4) === now.toISOString().slice(0, 4) ? '' : ` ${iso.slice(0, 4)}`
-  const words = isToday ? iso.slice(11, 19) : `${day}${year} ${iso.slice(11, 16)}`
-  return html`<time datetime="${iso}" title="${stamp(moment)}">${words}</time>`
+  const [iso, today] = [moment.toISOString(), now.toISOString()]
+  const isToday = iso.slice(0, 10) === today.slice(0, 10)
+  return short(moment, isToday ? 'second' : iso.slice(0, 4) === today.slice(0, 4) ? 'moment' : 'year')
 }
 
 /** How long ago a moment was, in words; the tooltip has the exact moment. */

@@ -10,10 +10,12 @@ import { withTimeout } from '../util/waiting.ts'
 import type { Assets } from './assets.ts'
 import { type Html, html, markupOf, time } from './html.ts'
 import { actionsPage } from './pages/actions.ts'
+import { changesPage } from './pages/changes.ts'
 import { checkpointsPage } from './pages/checkpoints.ts'
 import { approvePage, backfillPage } from './pages/confirm.ts'
 import { contractPage } from './pages/contract.ts'
 import { dictionaryPage } from './pages/dictionary.ts'
+import { eventsPage } from './pages/events.ts'
 import { findPage } from './pages/find.ts'
 import { heading, layout, type Page, type Shown } from './pages/layout.ts'
 import { overviewPage } from './pages/overview.ts'
@@ -100,6 +102,8 @@ const pages: readonly Page[] = [
   findPage,
   workersPage,
   queuePage,
+  eventsPage,
+  changesPage,
   actionsPage,
   peoplePage,
   settingsPage,

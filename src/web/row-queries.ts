@@ -41,6 +41,7 @@ export type RowsAsked = {
   readonly mostCharacters: number
   /** The page ends before its values are more than this. */
   readonly mostBytes?: number
+  readonly tellsMatched?: boolean
 }
 
 /** One row, and what was noted about its key. */
@@ -125,8 +126,16 @@ export async function findInAll(
     if (!table) continue
     const names = summaryColumns(table.columns.map(({ name }) => name)).slice(0, 3)
     const columns = table.columns.filter(({ name }) => names.includes(name))
-    const search = { text, deleted: 'shown', changed: 'any time' } as const
-    const options = { columns, search, after: null, limit: rowsFound, mostCharacters: 300, enoughMs }
+    const search = { text, deleted: 'shown' } as const
+    const options = {
+      columns,
+      search,
+      after: null,
+      limit: rowsFound,
+      mostCharacters: 300,
+      enoughMs,
+      tellsMatched: true,
+    }
     const { rows, next } = await readRowPage(pool, table, options)
     found.push({
       stream: stream.name,

@@ -19,9 +19,11 @@ import type { Problem } from '../problems/stream-problems.ts'
 import { measured } from '../problems/targets.ts'
 import { readActions } from '../store/book/actions.ts'
 import { listBackfills } from '../store/book/backfills.ts'
+import { type ChangesAsked, readChanges } from '../store/book/changes.ts'
 import { readCheckpoints } from '../store/book/checkpoints.ts'
 import { readDeletionEvidence } from '../store/book/deletions.ts'
 import * as dictionary from '../store/book/dictionary.ts'
+import type { Lately } from '../store/book/happenings.ts'
 import { readSessions, readTokens } from '../store/book/people.ts'
 import { readClosedProblems } from '../store/book/problems.ts'
 import { readFirstLoads, readProgress } from '../store/book/progress.ts'
@@ -36,8 +38,8 @@ import { type Catalogue, relatedStreams, type Stream } from '../streams/catalog.
 import type { ReadingProgress } from '../streams/load-progress.ts'
 import type { Settings } from '../streams/settings.ts'
 import { type Settling, settlingOf } from '../streams/settling.ts'
-import type { DaySpan } from './history-charts.ts'
 import { findInAll, type RowsAsked, readRecord, readRows } from './row-queries.ts'
+import type { ChartSpan } from './time-range.ts'
 
 export type { Happening } from '../operator/happenings.ts'
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
@@ -143,20 +145,26 @@ function ofStreams(given: Given) {
     snapshot: () => readSnapshot(given, names),
     /** How far what reads now has come; null: of all streams. */
     readings: (stream: string | null) => readProgress(pool, stream === null ? names : [stream]),
-    happenings: () => readHappeningsInWords(pool, names),
+    happenings: ({ stream = null, ...asked }: Lately & { readonly stream?: string | null } = {}) =>
+      readHappeningsInWords(pool, stream === null ? names : [stream], asked),
+    changes: (asked: ChangesAsked) => readChanges(pool, [...streams, ...relatedStreams], asked),
     /** How well the targets of a stream were kept. */
     keptTargets: (stream: string) =>
       readKeptTargets(
         pool,
         measured(given.alerting().targets, streams).filter((one) => one.stream === stream),
       ),
-    states: (span: DaySpan) => watch.readStates(pool, names, span),
+    states: (span: ChartSpan) => watch.readStates(pool, names, span),
     /** What the upstream says about itself, and what of it the records contradict. */
     contract: () => readDescriptionShown(given, names),
     /** Null when nothing of that name is mirrored. */
     record: (name: string, key: string) => readRecord(pool, streams, name, key),
-    /** Searches all streams side by side: a slow search in one does not keep the others waiting. */
-    find: (text: string) => findInAll(pool, streams, text),
+    find: (text: string, among: readonly string[]) =>
+      findInAll(
+        pool,
+        streams.filter(({ name }) => among.includes(name)),
+        text,
+      ),
     rows: (name: string, asked: RowsAsked) => readRows(pool, streams, name, asked),
   }
 }

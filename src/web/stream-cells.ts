@@ -6,7 +6,18 @@ import { livingRows } from '../store/book/streams.ts'
 import { notSettledBecause, settledThrough } from '../streams/settling.ts'
 import { capitalized, shortSpan } from '../util/text.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'
-import { clock, count, foreign, type Html, html, kindInWords, span, spanInWords, state } from './html.ts'
+import {
+  clock,
+  count,
+  foreign,
+  type Html,
+  html,
+  kindInWords,
+  span,
+  spanInWords,
+  state,
+  zone,
+} from './html.ts'
 import { addressOf } from './pages/tables.ts'
 import type { Snapshot, StreamSnapshot } from './status-queries.ts'
 
@@ -18,7 +29,7 @@ export function leadOf({ streams: all, at }: Snapshot, problems: readonly Proble
   const current = all.filter(isCurrent).length
   const changing = all.flatMap(({ kind, readThroughAt }) => (kind === 'changes' && readThroughAt) || [])
   const oldest = changing.toSorted((a, b) => a.getTime() - b.getTime())[0]
-  return html`${current === all.length ? `All ${all.length}` : `${current} of ${all.length}`} streams are read on time. ${oldest && html`Every change that could be seen upstream at ${clock(oldest, at)} UTC is here.`}`
+  return html`${current === all.length ? `All ${all.length}` : `${current} of ${all.length}`} streams are read on time. ${oldest && html`Every change that could be seen upstream at ${clock(oldest, at)} ${zone} is here.`}`
 }
 
 /** Which streams are not settled, why, and when they will be; the first load says so itself. */

@@ -12,7 +12,7 @@ import { adminToken, startTestWorker, type TestWorker } from '../support/worker.
 const pictures = [
   { name: 'console', path: '/' },
   { name: 'pictures/stream', path: '/streams/assignment', isDark: true },
-  { name: 'pictures/rows', path: '/streams/assignment/rows?changed=last+hour' },
+  { name: 'pictures/rows', path: '/streams/assignment/rows?range=hour' },
   { name: 'pictures/upstream', path: '/upstream', isDark: true },
   { name: 'pictures/contract', path: '/upstream/contract' },
   { name: 'pictures/rewind', path: '/streams/assignment/rewind?to-version=100' },

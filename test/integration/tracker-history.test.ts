@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { readRowChanges, storyTable } from '../../src/store/book/row-story.ts'
+import { readRowChanges } from '../../src/store/book/changes.ts'
+import { storyTable } from '../../src/store/book/row-story.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'

@@ -125,7 +125,7 @@ describe('words', () => {
     expect(spanInWords(600_000)).toBe('10 minutes')
     expect(stamp(now)).toBe('2026-01-02 03:04:05 UTC')
     expect(markupOf(time(now))).toBe(
-      '<time datetime="2026-01-02T03:04:05.678Z">2026-01-02 03:04:05 UTC</time>',
+      '<time datetime="2026-01-02T03:04:05.678Z" data-form="stamp">2026-01-02 03:04:05 UTC</time>',
     )
     expect(markupOf(age(now, now))).toContain('>just now</time>')
   })
@@ -176,7 +176,7 @@ describe('the page of blocked deletions', () => {
   it('says when records were asked for', async () => {
     const looked = { gone: 5, there: 0, unclear: 0 }
     expect(await show('assignment', { looked, lookedAt: new Date('2026-01-01T00:00:00Z') })).toContain(
-      'asked on <time datetime="2026-01-01T00:00:00.000Z">2026-01-01 00:00:00 UTC</time>',
+      'asked on <time datetime="2026-01-01T00:00:00.000Z" data-form="stamp">2026-01-01 00:00:00 UTC</time>',
     )
   })
 })

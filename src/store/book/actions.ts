@@ -3,6 +3,7 @@
 
 import { holdableJson, holdableText } from '../../util/text.ts'
 import type { Queryable } from '../server/session.ts'
+import type { Within } from './ask.ts'
 
 export type NotedAction = {
   readonly who: string
@@ -90,14 +91,17 @@ export async function readActions(
     stream,
     before,
     limit,
-  }: { readonly stream: string | null; readonly before: string | null; readonly limit: number },
+    from = null,
+    to = null,
+  }: Within & { readonly stream: string | null; readonly before: string | null; readonly limit: number },
 ): Promise<readonly ActionLine[]> {
   const { rows } = await client.query<ActionLine>(
     `select id::text, at, who, door, address, action, target, stream, reason, confirmed::text, before, after, result, told
      from tidemark.action as known
      where ($1::text is null or stream = $1) and ($2::bigint is null or known.id < $2)
+       and at >= coalesce($4, '-infinity') and at < coalesce($5, 'infinity')
      order by known.id desc limit $3`,
-    [stream, before, limit],
+    [stream, before, limit, from, to],
   )
   return rows
 }

@@ -6,6 +6,9 @@ import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Pool } from 'pg'
 import type { Queryable } from '../server/session.ts'
 
+/** Of a list: from one moment up to another; null or left out: no bound. */
+export type Within = { readonly from?: Date | null; readonly to?: Date | null }
+
 /** An error is that of Postgres: what Drizzle makes of it holds all parameters in its text (P9), and no code. */
 export async function ask<Answer>(
   client: Queryable,

@@ -1,13 +1,13 @@
 // A stream's position, now and in the past: where it was, when it got somewhere, and how an operator moves it back.
 
-import { and, desc, eq, lt, lte, min } from 'drizzle-orm'
+import { and, desc, eq, gte, lt, min } from 'drizzle-orm'
 import type { ClientBase, Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { qualified, readTableSchema, versionSql } from '../schema/table-schema.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 import { checkpointTable, streamTable } from '../tables/state.ts'
-import { ask, asText } from './ask.ts'
+import { ask, asText, type Within } from './ask.ts'
 
 export type Reach = {
   readonly stream: string
@@ -87,14 +87,13 @@ export async function countBetween(
 /** A position that was reached. Why it went back, and who moved it: null when it rose, or a run did. */
 export type Checkpoint = Awaited<ReturnType<typeof readCheckpoints>>[number]
 
-/** The newest first, those with a lower id than `before`, reached at `until` at the latest; null: whatever there is. */
+/** The newest first, those with a lower id than `before`; null: whatever there is. */
 export function readCheckpoints(
   client: Queryable,
-  asked: {
+  asked: Within & {
     readonly stream: string | null
     readonly limit: number
     readonly before?: string | null
-    readonly until?: Date | null
   },
 ) {
   const { id, stream, position, reachedAt, reason, movedBy } = checkpointTable
@@ -109,7 +108,8 @@ export function readCheckpoints(
         and(
           asked.stream === null ? undefined : eq(stream, asked.stream),
           asked.before ? lt(id, BigInt(asked.before)) : undefined,
-          asked.until ? lte(reachedAt, asked.until) : undefined,
+          asked.from ? gte(reachedAt, asked.from) : undefined,
+          asked.to ? lt(reachedAt, asked.to) : undefined,
         ),
       )
       .orderBy(desc(id))

@@ -2,6 +2,7 @@
 
 import type { Queryable } from '../server/session.ts'
 import type { quarantineTable } from '../tables/findings.ts'
+import type { Within } from './ask.ts'
 
 /** Null: of all streams, or all ids. */
 export type QuarantineSelection = { readonly stream: string | null; readonly id: bigint | null }
@@ -19,11 +20,11 @@ export type QuarantineEntry = Readonly<
 /** More than Postgres keeps in one value. */
 const longestText = 2 ** 31 - 1
 
-/** In the order of their ids, those after one. A record may be large: `mostCharacters` cuts it. */
+/** In the order of their ids, those after one, that came in a span of time. A record may be large: `mostCharacters` cuts it. */
 export async function readQuarantine(
   client: Queryable,
   { stream, id }: QuarantineSelection,
-  page: { readonly after: string; readonly limit: number; readonly mostCharacters?: number },
+  page: Within & { readonly after: string; readonly limit: number; readonly mostCharacters?: number },
 ): Promise<readonly QuarantineEntry[]> {
   const { rows } = await client.query<QuarantineEntry>(
     `select id::text, stream, reason, left(coalesce(record_text, record::text), $5) as text,
@@ -31,9 +32,12 @@ export async function readQuarantine(
        first_seen_at as "firstSeenAt", last_seen_at as "lastSeenAt", times_seen::float8 as "timesSeen"
      from tidemark.quarantine as kept
      where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or kept.id = $2)
-       and kept.id > $3
+       and kept.id > $3 and last_seen_at >= coalesce($6, '-infinity') and first_seen_at < coalesce($7, 'infinity')
      order by kept.id limit $4`,
-    [stream, id?.toString() ?? null, page.after, page.limit, page.mostCharacters ?? longestText],
+    [
+      ...[stream, id?.toString() ?? null, page.after, page.limit, page.mostCharacters ?? longestText],
+      ...[page.from ?? null, page.to ?? null],
+    ],
   )
   return rows
 }

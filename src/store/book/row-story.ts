@@ -3,7 +3,6 @@
 import pg from 'pg'
 import { kinds, type MirroredStream } from '../../streams/catalog.ts'
 import { isComposite, keyParts, typedKey } from '../../streams/record.ts'
-import { changesViewOf } from '../schema/history-views.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import type { differenceTable } from '../tables/findings.ts'
@@ -171,51 +170,4 @@ export async function readKeyEvents(
         )
       : { rows: [] }
   return { differences, quarantine, related }
-}
-
-/** Between one state that was seen and the next. */
-export type RowChange = {
-  readonly at: string
-  readonly isDeleted: boolean
-  readonly isBack: boolean
-  /** Values as text, cut to a length; null where there was none. The first of them. */
-  readonly fields: readonly {
-    readonly column: string
-    readonly before: string | null
-    readonly after: string | null
-  }[]
-  readonly fieldCount: number
-}
-
-const mostFields = 6
-const mostCharacters = 80
-
-/** The newest first, by the query of `bi.<stream>_changes`, which somebody may have replaced. None where no past is kept, and none of the state that was seen first. */
-export async function readRowChanges(
-  client: Queryable,
-  { tableSchema }: StoryTable,
-  key: string,
-  limit: number,
-): Promise<readonly RowChange[]> {
-  const { history } = tableSchema
-  if (!history) return []
-  const { query, keyColumn } = changesViewOf(tableSchema)
-  const { rows } = await client.query<RowChange>(
-    `with lines as (
-       select _observed_at from ${history.table} where ${pg.escapeIdentifier(tableSchema.key.name)} = $1
-       order by _observed_at desc limit $2::int
-     ), changes as (
-       select *, row_number() over (partition by changed_at order by field) as place
-       from (${query([])}) as shown where ${pg.escapeIdentifier(keyColumn)} = $1 and changed_at >= (select min(_observed_at) from lines)
-     )
-     select changed_at::text as at,
-       bool_or(field = '_deleted_at' and before is null) as "isDeleted", bool_or(field = '_deleted_at' and after is null) as "isBack",
-       coalesce(jsonb_agg(jsonb_build_object(
-         'column', field, 'before', left(before, ${mostCharacters}), 'after', left(after, ${mostCharacters})
-       ) order by field) filter (where place <= ${mostFields} and field <> '_deleted_at'), '[]') as fields,
-       (count(*) filter (where field <> '_deleted_at'))::float8 as "fieldCount"
-     from changes group by changed_at order by changes.changed_at desc`,
-    [key, limit],
-  )
-  return rows
 }

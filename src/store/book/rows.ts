@@ -6,16 +6,15 @@ import type { MirroredStream } from '../../streams/catalog.ts'
 import { type Column, qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
+import type { Within } from './ask.ts'
 
 export const deletedChoices = ['shown', 'hidden', 'only'] as const
-export const changedChoices = ['any time', 'last hour', 'last day', 'last week'] as const
 export type RowSearch = {
   /** Empty: no search. */
   readonly text: string
   readonly deleted: (typeof deletedChoices)[number]
-  readonly changed: (typeof changedChoices)[number]
-  /** Changed here from one moment up to another, beside `changed`. */
-  readonly between?: { readonly from: Date | null; readonly to: Date | null }
+  /** When it changed here. */
+  readonly within?: Within
   /** What one column has to hold; the text `null`: nothing. */
   readonly field?: { readonly column: string; readonly value: string } | null
 }
@@ -30,6 +29,8 @@ export type RowLine = {
   readonly isLate: boolean
   /** In the order of the columns; null is null. */
   readonly values: readonly (string | null)[]
+  /** The first columns that hold the text that was searched for, with what is around it; not the key. */
+  readonly matched: readonly { readonly column: string; readonly value: string }[]
 }
 export type RowPage = {
   readonly rows: readonly RowLine[]
@@ -50,12 +51,6 @@ export async function rowTable(client: Queryable, stream: MirroredStream): Promi
 
 // ── the condition, for Postgres and for people ───────────────────────────────────────────────────────────────
 
-const spans: Readonly<Record<RowSearch['changed'], string | null>> = {
-  'any time': null,
-  'last hour': '1 hour',
-  'last day': '1 day',
-  'last week': '7 days',
-}
 /** Types of columns that hold numbers and nothing else. */
 export const numberTypes: readonly string[] = ['bigint', 'numeric']
 
@@ -71,13 +66,11 @@ function conditions({ tableSchema, columns }: RowTable, search: RowSearch): read
 }
 
 /** Rows are looked at in the order of this time: those outside need not be looked at. */
-function timeConditions({ changed, between }: RowSearch): readonly string[] {
-  const since = spans[changed]
+function timeConditions({ within }: RowSearch): readonly string[] {
   const moment = (at: Date) => `timestamptz '${at.toISOString()}'`
   return [
-    since === null ? null : `_synced_at > now() - interval '${since}'`,
-    between?.from ? `_synced_at >= ${moment(between.from)}` : null,
-    between?.to ? `_synced_at < ${moment(between.to)}` : null,
+    within?.from ? `_synced_at >= ${moment(within.from)}` : null,
+    within?.to ? `_synced_at < ${moment(within.to)}` : null,
   ].filter((one) => one !== null)
 }
 
@@ -99,16 +92,50 @@ const numberText = /^-?\d+(\.\d+)?$/
 /** The pattern of texts that hold another, quoted. */
 const containing = (text: string): string => pg.escapeLiteral(`%${text.replaceAll(/[\\%_]/g, '\\$&')}%`)
 
-function textCondition(columns: readonly Column[], text: string): string {
+/** Which columns may hold a text, and which a number that it may be. */
+function searched(columns: readonly Column[], text: string) {
   const named = (wanted: (type: string) => boolean) =>
-    columns.filter(({ type }) => wanted(type)).map(({ name }) => pg.escapeIdentifier(name))
-  const texts = named((type) => type === 'text' || type === 'uuid' || type === 'jsonb')
-  const numbers = numberText.test(text) ? named((type) => numberTypes.includes(type)) : []
+    columns.filter(({ type }) => wanted(type)).map(({ name }) => name)
+  return {
+    texts: named((type) => type === 'text' || type === 'uuid' || type === 'jsonb'),
+    numbers: numberText.test(text) ? named((type) => numberTypes.includes(type)) : [],
+  }
+}
+
+function textCondition(columns: readonly Column[], text: string): string {
+  const found = searched(columns, text)
+  const [texts, numbers] = [found.texts.map(pg.escapeIdentifier), found.numbers.map(pg.escapeIdentifier)]
   const parts = [
     texts.length > 0 && `${joined(texts)} ilike ${containing(text)}`,
     numbers.length > 0 && `${text} in (${numbers.join(', ')})`,
   ].filter(Boolean)
   return parts.length === 0 ? 'false' : `(${parts.join(' or ')})`
+}
+
+const mostMatched = 3
+const aroundMatch = 30
+
+/** As `matched` of a line of `mine` has them; one column after the other. */
+function matchedSql(columns: readonly Column[], text: string): string {
+  const { texts, numbers } = searched(columns, text)
+  const mine = (name: string) => `mine.${pg.escapeIdentifier(name)}::text`
+  const around = (name: string) =>
+    `substr(${mine(name)}, greatest(1, strpos(lower(${mine(name)}), lower(${pg.escapeLiteral(text)})) - ${aroundMatch}), ${2 * aroundMatch + text.length})`
+  const line = (name: string, value: string) =>
+    `jsonb_build_object('column', ${pg.escapeLiteral(name)}, 'value', ${value})`
+  const lines = [
+    ...texts.map(
+      (name) => `case when ${mine(name)} ilike ${containing(text)} then ${line(name, around(name))} end`,
+    ),
+    ...numbers.map(
+      (name) => `case when mine.${pg.escapeIdentifier(name)} = ${text} then ${line(name, mine(name))} end`,
+    ),
+  ]
+  return text === '' || lines.length === 0
+    ? `'[]'::jsonb`
+    : `(select coalesce(jsonb_agg(line), '[]') from (
+        select line from unnest(array[${lines.join(', ')}]) as line where line is not null limit ${mostMatched}
+      ) as first)`
 }
 
 /** A function of Postgres takes at most 100 arguments. */
@@ -144,6 +171,8 @@ type Options = {
   readonly mostCharacters: number
   /** The page ends before its values are more than this, but has at least one row. */
   readonly mostBytes?: number
+  /** Also which columns hold the text. */
+  readonly tellsMatched?: boolean
   /** No further window is looked at after this long. */
   readonly enoughMs?: number
 }
@@ -279,8 +308,8 @@ async function fitting(
 
 async function readLines(
   client: Queryable,
-  { tableSchema: { stream, key } }: RowTable,
-  { columns, mostCharacters }: Pick<Options, 'columns' | 'mostCharacters'>,
+  { tableSchema: { stream, key }, columns: all }: RowTable,
+  { columns, mostCharacters, search, tellsMatched }: Options,
   wanted: readonly RowCursor[],
 ): Promise<readonly RowLine[]> {
   if (wanted.length === 0) return []
@@ -288,7 +317,7 @@ async function readLines(
   const { rows } = await client.query<RowLine>(
     `select wanted.key, _synced_at as "changedAt", _deleted_at is not null as "isDeleted", _rescued is not null as "hasMisfits",
        exists (select from tidemark.late_arrival as late where late.stream = $3 and late.key = wanted.key) as "isLate",
-       to_json(array[${values.join(', ')}]::text[]) as values
+       to_json(array[${values.join(', ')}]::text[]) as values, ${matchedSql(all, tellsMatched ? search.text : '')} as matched
      from unnest($1::text[]) with ordinality as wanted (key, place)
      join ${qualified(stream)} as mine on mine.${pg.escapeIdentifier(key.name)} = wanted.key::${key.type}
      order by place`,

@@ -1,13 +1,14 @@
 // The run ledger as people read it: the newest first, by what they look for; one run with all that was noted of it; and the last hour
 // as a chart shows it.
 
-import { and, desc, eq, getTableColumns, lt, sql } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, lt, type SQL, sql } from 'drizzle-orm'
 import pg from 'pg'
 import { kinds } from '../../streams/catalog.ts'
 import type { RunStep } from '../../streams/run-steps.ts'
 import type { Queryable } from '../server/session.ts'
 import { runTable } from '../tables/runs.ts'
-import { ask, asText } from './ask.ts'
+import { ask, asText, type Within } from './ask.ts'
+import type { Span } from './watch.ts'
 
 /** Of a line `held` of tidemark.lease: whether the process of Postgres that it names still serves the run. */
 export const isAliveSql = `exists (
@@ -31,7 +32,7 @@ export function latestRunsSql(
     ofKinds = allKinds,
     where = 'true',
     limit = 1,
-  }: { readonly ofKinds?: string; readonly where?: string; readonly limit?: number } = {},
+  }: { readonly ofKinds?: string; readonly where?: string; readonly limit?: number | string } = {},
 ): string {
   return `(
     select latest.* from unnest(${ofKinds}) as wanted_kind (name)
@@ -50,7 +51,7 @@ export function latestRunsSql(
 export const runOutcomes = ['changed', 'done', 'running', 'inconclusive', 'failed'] as const
 
 /** Null: all of them. */
-export type RunFilter = {
+export type RunFilter = Within & {
   readonly stream: string | null
   readonly kind: string | null
   /** A status, or `changed`: whatever changed the mirror. */
@@ -70,7 +71,7 @@ export type RunLine = Awaited<ReturnType<typeof readRuns>>[number]
 /** Those with a lower id than `before`; null: from the newest. */
 export function readRuns(
   client: Queryable,
-  { stream, kind, outcome }: RunFilter,
+  { stream, kind, outcome, ...within }: RunFilter,
   page: { readonly before: string | null; readonly limit: number },
 ) {
   const { inserted, updated, markedDeleted } = runTable
@@ -89,11 +90,51 @@ export function readRuns(
               ? hasChanged
               : sql`${runTable.status} = ${outcome}`,
           page.before === null ? undefined : lt(runTable.id, BigInt(page.before)),
+          went(within),
         ),
       )
       .orderBy(desc(runTable.id))
       .limit(page.limit),
   )
+}
+
+const placesSql = `(
+  select name as stream, kind from tidemark.stream cross join unnest(${allKinds}) as wanted (kind)
+) as place`
+
+/** The id of the last run that began before a moment. Of each kind the runs of a stream follow one another, so that an index finds it. */
+export const lastRunBeforeSql = (moment: string): string => `(
+  select max(last.id) from ${placesSql}
+  cross join lateral (
+    select id from tidemark.run as one
+    where one.stream = place.stream and one.kind = place.kind and started_at < ${moment} order by started_at desc limit 1
+  ) as last
+)`
+
+/** The id of the first run that had not ended before a moment. */
+const firstRunSinceSql = (moment: string): string => `(
+  select min(coalesce(before.id, later.id)) from ${placesSql}
+  left join lateral (
+    select id from (
+      select id, finished_at from tidemark.run as one
+      where one.stream = place.stream and one.kind = place.kind and started_at < ${moment} order by started_at desc limit 1
+    ) as last where coalesce(finished_at, 'infinity') >= ${moment}
+  ) as before on true
+  left join lateral (
+    select id from tidemark.run as one
+    where one.stream = place.stream and one.kind = place.kind and started_at >= ${moment} order by started_at limit 1
+  ) as later on true
+)`
+
+/** It went on at some moment of a span. */
+function went({ from, to }: Within): SQL | undefined {
+  const literal = (at: Date) => `timestamptz '${at.toISOString()}'`
+  const parts = [
+    from &&
+      `coalesce(finished_at, 'infinity') >= ${literal(from)} and id >= ${firstRunSinceSql(literal(from))}`,
+    to && `started_at < ${literal(to)} and id <= ${lastRunBeforeSql(literal(to))}`,
+  ].filter(Boolean)
+  return parts.length === 0 ? undefined : sql.raw(`(${parts.join(' and ')})`)
 }
 
 // The last run of each kind of each stream, from the ledger. Read-only.
@@ -236,7 +277,7 @@ export type RunEffect = (typeof runEffects)[number]
 export type RunSpan = {
   readonly stream: string
   readonly kind: string
-  /** Slots since the hour began; the last slot is `slots - 1`. */
+  /** Slots since the span began; the last slot is `slots - 1`. */
   readonly from: number
   readonly to: number
   /** What the most noteworthy of them came to. */
@@ -244,19 +285,16 @@ export type RunSpan = {
   readonly runs: number
 }
 
-export const slotMs = 12_000
 export const slots = 300
 
-/** Until now. */
 export async function readRunSpans(
   client: Queryable,
   streams: readonly string[],
+  { from, to }: Omit<Span, 'bucketMs'>,
 ): Promise<readonly RunSpan[]> {
   const { rows } = await client.query<Omit<RunSpan, 'effect'> & { readonly effect: number }>(
-    `with hour as (
-       select now() - $2::int * $3::int * interval '1 millisecond' as begins
-     ), recent as (
-       select stream, kind, polls, greatest(started_at, begins) as began, coalesce(finished_at, now()) as ended, begins,
+    `with recent as (
+       select stream, kind, polls, greatest(started_at, $5) as began, least(coalesce(finished_at, now()), $6) as ended,
          case
            when status = 'failed' then 3
            -- What the reading of changes alone had not brought.
@@ -272,22 +310,21 @@ export async function readRunSpans(
          end as effect
        from unnest($1::text[]) as wanted_stream (name)
        cross join unnest($4::text[]) as wanted_kind (name)
-       cross join hour
        cross join lateral (
          select * from tidemark.run
          where run.stream = wanted_stream.name and run.kind = wanted_kind.name
            -- Runs that found nothing share a line, which may have begun earlier.
-           and started_at > begins - interval '1 hour' and coalesce(finished_at, now()) > begins
+           and started_at > $5::timestamptz - interval '1 hour' and started_at < $6 and coalesce(finished_at, now()) > $5
        ) as run
      ), placed as (
-       select *, floor(extract(epoch from began - begins) * 1000 / $2)::int as "from",
-         floor(extract(epoch from ended - begins) * 1000 / $2)::int as "to"
+       select *, floor(extract(epoch from began - $5) * 1000 / $2)::int as "from",
+         floor(extract(epoch from ended - $5) * 1000 / $2)::int as "to"
        from recent
      )
      select stream, kind, least("from", $3 - 1) as "from", least(max("to"), $3 - 1) as "to", max(effect) as effect,
        sum(polls)::int as runs
      from placed group by stream, kind, "from" order by stream, kind, "from"`,
-    [streams, slotMs, slots, kinds],
+    [streams, (to.getTime() - from.getTime()) / slots, slots, kinds, from, to],
   )
   return rows.map((row) => ({ ...row, effect: runEffects[row.effect] ?? 'nothing new' }))
 }

@@ -93,7 +93,10 @@ function saidOfChanges({ columns, versions, history }: TableSchema) {
   return { who, when, none: new Set(['_observed_at', who, when, ...numbers]) }
 }
 
-export const changesViewOf = (tableSchema: TableSchema): View & { readonly keyColumn: string } => {
+/** `over`: the query of the view for some lines of the table, as SQL yields them. */
+export const changesViewOf = (
+  tableSchema: TableSchema,
+): View & { readonly keyColumn: string; readonly over: (lines: string) => string } => {
   const { stream, key: keyOfTable } = tableSchema
   const table = qualified(historyOf(stream))
   const key = pg.escapeIdentifier(keyOfTable.name)
@@ -102,19 +105,11 @@ export const changesViewOf = (tableSchema: TableSchema): View & { readonly keyCo
   const said = (column: string | undefined, type: string) =>
     `${column === undefined ? 'null' : `line.${pg.escapeIdentifier(column)}`}::${type}`
   const unseen = [...none].filter((name) => name !== undefined).map((name) => pg.escapeLiteral(name))
-  return {
-    name: `${stream.name}_changes`,
-    describe: `fields of ${stream.name} that changed, one row for each`,
-    ownColumns: changeColumns,
-    meanings: changeMeanings,
-    keyColumn,
-    table,
-    // The line before is looked up, so that a few lines, of some keys or of some days, can be asked for.
-    query: () => `
+  const over = (lines: string) => `
       select line.${key} as ${pg.escapeIdentifier(keyColumn)}, line._observed_at as changed_at,
         changed.field, former.state ->> changed.field as before, changed.value #>> '{}' as after,
         ${said(who, 'text')} as modified_by, ${said(when, 'timestamptz')} as modified_at
-      from ${table} as line
+      from ${lines} as line
       cross join lateral (
         select to_jsonb(earlier) as state from ${table} as earlier
         where (earlier.${key}, earlier._observed_at) < (line.${key}, line._observed_at)
@@ -122,7 +117,17 @@ export const changesViewOf = (tableSchema: TableSchema): View & { readonly keyCo
         order by earlier.${key} desc, earlier._observed_at desc limit 1
       ) as former
       cross join lateral jsonb_each(to_jsonb(line) - array[${unseen.join(', ')}]) as changed (field, value)
-      where former.state -> changed.field is distinct from changed.value`,
+      where former.state -> changed.field is distinct from changed.value`
+  return {
+    name: `${stream.name}_changes`,
+    describe: `fields of ${stream.name} that changed, one row for each`,
+    ownColumns: changeColumns,
+    meanings: changeMeanings,
+    keyColumn,
+    table,
+    over,
+    // The line before is looked up, so that a few lines, of some keys or of some days, can be asked for.
+    query: () => over(table),
   }
 }
 

@@ -88,12 +88,81 @@ async function follow() {
 
 /** Text that somebody has selected stays until they let it go. */
 function showPage(fresh) {
+  showTimes(fresh)
   const selection = getSelection()
   for (const part of ['[data-badge]', '[data-follows]', '[data-as-of]']) {
     const [place, now] = [document.querySelector(part), fresh.querySelector(part)]
     if (!place || !now || (!followed && part !== '[data-badge]')) continue
     if (selection.isCollapsed || !selection.containsNode(place, true)) become(place, now)
   }
+}
+
+// Times come as UTC. The tooltip of each says both; a button at the foot puts the reader's own in place of UTC.
+const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone
+const zoneButton = document.querySelector('[data-own-zone]')
+let isOwnZone = false
+
+const two = (number) => String(number).padStart(2, '0')
+const dayAndMonth = (at) => `${at.getDate()} ${at.toLocaleString('en', { month: 'short' })}`
+const minuteOf = (at) => `${two(at.getHours())}:${two(at.getMinutes())}`
+const secondOf = (at) => `${minuteOf(at)}:${two(at.getSeconds())}`
+const nameOfZone = (at) =>
+  new Intl.DateTimeFormat('en', { timeZoneName: 'short' })
+    .formatToParts(at)
+    .find(({ type }) => type === 'timeZoneName').value
+/** The forms of html.ts, by the clock of the reader. */
+const ownForms = {
+  stamp: (at) =>
+    `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${secondOf(at)} ${nameOfZone(at)}`,
+  second: (at) => (at.toDateString() === new Date().toDateString() ? secondOf(at) : ownForms.moment(at)),
+  minute: minuteOf,
+  moment: (at) => `${dayAndMonth(at)} ${minuteOf(at)}`,
+  year: (at) => `${dayAndMonth(at)} ${at.getFullYear()} ${minuteOf(at)}`,
+  day: dayAndMonth,
+}
+
+function showTimes(place) {
+  for (const one of place.querySelectorAll('time[datetime], [data-at]')) {
+    const at = new Date(one.dateTime ?? one.dataset.at)
+    if (one.dateTime)
+      one.title = `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC · ${ownForms.stamp(at)}`
+    const { form } = one.dataset
+    if (!form || !isOwnZone) continue
+    one.dataset.utc = one.textContent
+    one.textContent = ownForms[form](at)
+  }
+  for (const one of place.querySelectorAll('[data-zone]')) one.textContent = isOwnZone ? ownZone : 'UTC'
+  if (isOwnZone) return
+  for (const one of place.querySelectorAll('[data-utc]')) {
+    one.textContent = one.dataset.utc
+    delete one.dataset.utc
+  }
+}
+
+function useOwnZone(isOwn) {
+  isOwnZone = isOwn
+  zoneButton.textContent = isOwn ? `Times: ${ownZone}` : 'Times: UTC'
+  zoneButton.setAttribute('aria-pressed', String(isOwn))
+  showTimes(document)
+}
+
+if (zoneButton) {
+  let isOwn = false
+  try {
+    isOwn = localStorage.getItem('times') === 'own'
+  } catch {
+    // A browser that keeps nothing.
+  }
+  zoneButton.hidden = false
+  zoneButton.addEventListener('click', () => {
+    useOwnZone(!isOwnZone)
+    try {
+      localStorage.setItem('times', isOwnZone ? 'own' : 'utc')
+    } catch {
+      // It holds for this page.
+    }
+  })
+  useOwnZone(isOwn)
 }
 
 // Ages go on by the clock of the worker, whether or not anything comes.

@@ -3,26 +3,29 @@
 import { actionWords } from '../../operator/action-words.ts'
 import type { ActionLine, Standing } from '../../store/book/actions.ts'
 import { clock, count, foreign, type Html, html, state, type Tone } from '../html.ts'
+import { rangeIn } from '../time-range.ts'
 import type { Page } from './layout.ts'
-import { type Column, chosen, filterForm, listPart, select } from './tables.ts'
+import { byId, type Column, chosen, filterForm, listPart, select } from './tables.ts'
 
 export const actionsPage: Page = {
   path: '/actions',
   title: 'Who did what',
   async body({ statusQueries, query, now }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
+    const range = rangeIn(query, now, null)
+    const { from, to } = range
     return html`<p class="lead">
   What people did here in the last two years, in the console, over HTTP and in the terminal, with sign-ins, downloads and queries.
   <code>tidemark actions verify</code> tells whether this record was changed.
   What Tidemark reads by itself, or for <code>tidemark sync</code>, is in the runs.
 </p>
-${filterForm('/actions', [select('Stream', 'stream', statusQueries.streams, stream)])}
+${filterForm('/actions', [select('Stream', 'stream', statusQueries.streams, stream)], { range, kept: { stream } })}
 ${await listPart({
-  ...{ path: '/actions', query, kept: { stream }, most: 50 },
+  ...{ path: '/actions', query, kept: { stream, ...range.kept } },
   names: { list: 'actions', first: 'Newest', next: 'Older' },
-  read: (before, limit) => statusQueries.actions({ stream, before, limit }),
+  read: byId(50, (before, limit) => statusQueries.actions({ stream, from, to, before, limit })),
   ...{ caption: 'Actions, the newest first', columns: columns(now) },
-  empty: 'Nobody has done anything here yet.',
+  empty: 'Nobody has done anything here in this time.',
   more: html`<a class="btn" href="/actions.ndjson">All as NDJSON</a>`,
 })}`
   },

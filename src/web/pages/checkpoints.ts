@@ -5,8 +5,9 @@ import { backfillLink, cancelForm, rewindLink } from '../action-forms.ts'
 import { age, count, foreign, type Html, html, runState, time } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { BackfillLine } from '../status-queries.ts'
+import { rangeIn } from '../time-range.ts'
 import type { Page, PageContext } from './layout.ts'
-import { type Column, chosen, filterForm, listPart, minuteIn, moment, select, table } from './tables.ts'
+import { byId, type Column, chosen, filterForm, listPart, select, table } from './tables.ts'
 
 const pageSize = 50
 
@@ -30,21 +31,24 @@ export async function checkpointList(
   choices: readonly Html[] = [],
 ): Promise<Html> {
   const { statusQueries, viewer, now, query } = context
-  const until = minuteIn(query, 'until')
-  const isAll = !query.has('before') && until === null
-  const asked = { stream: choices.length > 0 ? stream : null, until: query.get('until') }
+  const range = rangeIn(query, now, null)
+  const { from, to } = range
+  const isAll = !query.has('before') && from === null && to === null
+  const kept = { stream: choices.length > 0 ? stream : null }
   return html`<p class="lead">
   A checkpoint is a position that was reached: every change up to it had been read by then.
   You can read again from any of them.
 </p>
-${filterForm(path, [...choices, moment('Reached at this time (UTC), or before', 'until', query.get('until'))])}
+${filterForm(path, choices, { range, kept })}
 ${isAll && (await backfillList(context, stream))}
 ${await listPart({
-  ...{ path, query, kept: asked, most: pageSize },
+  ...{ path, query, kept: { ...kept, ...range.kept } },
   names: { list: 'checkpoints', first: 'Newest', next: 'Older' },
-  read: (before, limit) => statusQueries.checkpoints({ stream, before, until, limit }),
+  read: byId(pageSize, (before, limit) => statusQueries.checkpoints({ stream, before, from, to, limit })),
   ...{ caption: 'Checkpoints, the newest first', columns: checkpointColumns(now, viewer) },
-  empty: isAll ? 'There is no checkpoint yet. The first run makes one.' : 'No checkpoint is as old as that.',
+  empty: isAll
+    ? 'There is no checkpoint yet. The first run makes one.'
+    : 'No position was reached in this time.',
 })}`
 }
 

@@ -7,7 +7,7 @@ import { type Difference, differenceInWords } from '../../openapi/differences.ts
 import type { ListOffered } from '../../openapi/lists.ts'
 import type { StoredDescription } from '../../openapi/stored.ts'
 import { plural } from '../../util/text.ts'
-import { age, clock, count, foreign, type Html, html, state } from '../html.ts'
+import { age, clock, count, foreign, type Html, html, state, zone } from '../html.ts'
 import type { DescriptionShown } from '../status-queries.ts'
 import { heading, type Page } from './layout.ts'
 import { addressOf, type Column, chosen, plainTable } from './tables.ts'
@@ -44,7 +44,7 @@ function sources({ descriptions, unusable }: DescriptionShown, now: Date): Html 
     return html`<section class="card"><h2>Nothing was read</h2><p>The upstream has not published a description that Tidemark could find. <code>tidemark probe</code> says whether it does; <code>CONTRACT</code> names another place.</p></section>`
   const problems = unusable.map(
     ({ service, problem, since }) =>
-      html`<p class="note bad"><b>${service} service:</b> ${foreign(problem, 400)}${since && html` (since ${clock(since, now)} UTC)`}</p>`,
+      html`<p class="note bad"><b>${service} service:</b> ${foreign(problem, 400)}${since && html` (since ${clock(since, now)} ${zone})`}</p>`,
   )
   return html`${problems}${descriptions.length > 0 && html`<div class="cols">${descriptions.map((one) => source(one, now))}</div>`}`
 }

@@ -1,50 +1,106 @@
-// `/find`: one search for all: a record by its key, number or text, a stream, a run, a field.
+// `/find`: one search for all: a record by its key, number or text, and whatever else pages have a name for.
 
 import { plural } from '../../util/text.ts'
-import { clock, foreign, type Html, html } from '../html.ts'
+import { clock, foreign, type Html, html, kindInWords } from '../html.ts'
+import { type Named, namedIn, unquoted } from '../named.ts'
 import type { FoundIn } from '../row-queries.ts'
-import { heading, type Page } from './layout.ts'
-import { recordAddress } from './rows.ts'
+import { heading, morePlaces, type Page, type PageContext, places } from './layout.ts'
+import { anchorOf } from './problem-cards.ts'
+import { matchedIn, recordAddress } from './rows.ts'
 import { addressOf, plainTable } from './tables.ts'
 
 const longestSearch = 100
 const mostFields = 8
+const mostOfEach = 8
 
 export const findPage: Page = {
   path: '/find',
   title: 'Find',
   isSearch: true,
-  async body({ statusQueries, query, now }) {
+  async body(context) {
+    const { statusQueries, query, now } = context
+    const { streams } = statusQueries
     const text = (query.get('q') ?? '').replaceAll('\0', '').trim().slice(0, longestSearch)
     const head = heading({ title: text === '' ? 'Find a record' : html`“${foreign(text, longestSearch)}”` })
-    const form = html`<form class="card" role="search" aria-label="Everything" method="get" action="/find"><div class="bar"><label>Key, number or text <input type="search" name="q" size="30" value="${text}" maxlength="${longestSearch}" autocomplete="off"></label><button class="go">Find</button></div></form>`
-    if (text === '')
-      return { title: 'Find', heading: head, body: html`${form}${streamLinks(statusQueries.streams)}` }
-    const isNumber = /^\d{1,18}$/.test(text)
-    const found = statusQueries.find(text)
+    const form = html`<form class="card" role="search" aria-label="Everything" method="get" action="/find"><div class="bar"><label>Key, number, text or name <input type="search" name="q" size="30" value="${text}" maxlength="${longestSearch}" autocomplete="off"></label><button class="go">Find</button></div>
+<p class="small quiet">Also what pages call things: <code>assignment 14</code>, <code>run 443</code>, a stream, a field, a problem, a worker, a setting. Text in quotes is looked for as it is.</p></form>`
+    if (text === '') return { title: 'Find', heading: head, body: html`${form}${streamLinks(streams)}` }
+    const exact = unquoted(text)
+    const named = exact === null ? namedIn(text, streams) : null
+    const isRecord = named?.what === 'record'
+    const wanted = isRecord ? named.key : (exact ?? text)
+    const found = statusQueries.find(wanted, isRecord ? [named.stream] : streams)
     // Awaited only after the queries below: until then a failure must not count as unhandled.
     found.catch(() => {})
-    const [fields, run] = await Promise.all([
-      statusQueries.fields({ stream: null, text }, mostFields),
-      isNumber ? statusQueries.run(text) : null,
-    ])
-    const named = statusQueries.streams.filter((name) => name.includes(text.toLowerCase()))
-    const others = [
-      ...named.map((name) => html`stream <a href="/streams/${name}">${name}</a>`),
-      ...(run ? [html`<a href="/runs/${run.id}">run ${run.id}</a> (${run.kind} of ${run.stream})`] : []),
-      ...fields.map(
-        ({ stream, sourceName }) =>
-          html`field <a href="${addressOf(`/streams/${stream}/fields`, { search: sourceName })}">${foreign(sourceName, 60)}</a> of ${stream}`,
-      ),
-    ]
+    const others = await calledSo(context, exact ?? text, named)
     return {
       title: 'Find',
       heading: head,
       body: html`${form}
-${others.length > 0 && html`<section class="card"><h2>Not records</h2><ul class="key">${others.map((one) => html`<li>${one}</li>`)}</ul></section>`}`,
-      rest: async () => recordsFound(await found, text, now),
+${others.length > 0 && html`<section class="card"><h2>Not records</h2><ul class="key">${others.map((one) => html`<li>${one}</li>`)}</ul></section>`}
+${isRecord && html`<p class="quiet">Only ${named.stream} was searched. <a href="${addressOf('/find', { q: `"${text}"` })}">Search all streams for these words</a></p>`}`,
+      rest: async () => recordsFound(await found, wanted, now),
     }
   },
+}
+
+/** What is no record, and is called so. */
+async function calledSo(
+  { statusQueries, problems }: PageContext,
+  text: string,
+  named: Named | null,
+): Promise<readonly Html[]> {
+  const wanted = text.toLowerCase()
+  const asName = wanted.replaceAll(/[\s-]+/g, '_')
+  const isLong = wanted.length > 2
+  const has = (...texts: readonly string[]) =>
+    isLong && texts.some((one) => one.toLowerCase().includes(wanted))
+  const ofRun = named?.what === 'run' ? named.id : /^\d{1,18}$/.test(text) ? text : null
+  const [fields, run, workers, open, { settings }] = await Promise.all([
+    statusQueries.fields({ stream: null, text }, mostFields),
+    ofRun === null ? null : statusQueries.run(ofRun),
+    statusQueries.workers(),
+    problems,
+    statusQueries.settings(),
+  ])
+  const link = (what: string, address: string, words: Html | string) =>
+    html`${what} <a href="${address}">${words}</a>`
+  const found = [
+    statusQueries.streams
+      .filter((name) => name.includes(asName))
+      .map((name) => link('stream', `/streams/${name}`, name)),
+    run
+      ? [html`<a href="/runs/${run.id}">run ${run.id}</a> (${kindInWords(run.kind)} of ${run.stream})`]
+      : [],
+    named && named.what !== 'record' && named.what !== 'run' ? [link('', ...placeOf(named))] : [],
+    [...places, ...morePlaces]
+      .filter(([, name]) => has(name))
+      .map(([address, name]) => link('page', address, name)),
+    open
+      .filter(({ kind, what, key }) => has(what, key, kind.replaceAll('_', ' ')))
+      .map((one) => link('problem', `/problems#${anchorOf(one)}`, foreign(one.what, 120))),
+    workers
+      .filter(({ id, host, pid }) => has(id, host) || String(pid) === text)
+      .map(({ host, pid }) => link('worker', '/workers', html`${foreign(host, 60)} (${pid})`)),
+    settings
+      .filter(({ name }) => isLong && name.toLowerCase().includes(asName))
+      .map(({ name, stream }) =>
+        link('setting', stream === null ? '/settings' : `/streams/${stream}/settings`, name),
+      ),
+    fields.map(
+      ({ stream, sourceName }) =>
+        html`${link('field', addressOf(`/streams/${stream}/fields`, { search: sourceName }), foreign(sourceName, 60))} of ${stream}`,
+    ),
+  ]
+  return found.flatMap((some) => some.slice(0, mostOfEach))
+}
+
+function placeOf({ what, id }: Extract<Named, { id: string }>): readonly [address: string, words: string] {
+  if (what === 'checkpoint')
+    return [addressOf('/checkpoints', { before: String(BigInt(id) + 1n) }), `checkpoint ${id}`]
+  return what === 'entry'
+    ? [addressOf('/quarantine', { after: String(BigInt(id) - 1n) }), `quarantine, entry ${id}`]
+    : ['/backfills', `backfill ${id}`]
 }
 
 function recordsFound(found: readonly FoundIn[], text: string, now: Date): Html {
@@ -64,8 +120,8 @@ const streamLinks = (streams: readonly string[]): Html =>
 
 const rowChoices: readonly (readonly [words: string, choice: Readonly<Record<string, string>>])[] = [
   ['all', {}],
-  ['changed in the last hour', { changed: 'last hour' }],
-  ['changed in the last day', { changed: 'last day' }],
+  ['changed in the last hour', { range: 'hour' }],
+  ['changed in the last day', { range: 'day' }],
   ['deleted', { deleted: 'only' }],
 ]
 
@@ -83,6 +139,7 @@ ${plainTable({
       cell: ({ values }: FoundIn['rows'][number]) => foreign(values[index] ?? 'null', 80),
     })),
     { title: 'Changed here', cell: ({ changedAt }) => clock(changedAt, now) },
+    { title: 'Matched', cell: (row) => matchedIn(row, text, []) },
     { title: 'Note', cell: ({ isDeleted }) => (isDeleted && html`<span class="tag">deleted</span>`) || null },
   ],
   rows,

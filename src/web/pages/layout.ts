@@ -2,7 +2,7 @@
 
 import type { Problem } from '../../problems/stream-problems.ts'
 import type { Assets } from '../assets.ts'
-import { foreign, type Html, html, stamp } from '../html.ts'
+import { foreign, type Html, html, time } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { StatusQueries } from '../status-queries.ts'
 import { needsCount } from './problem-cards.ts'
@@ -38,7 +38,7 @@ type Layout = {
   readonly goTo?: string
 }
 
-const places = [
+export const places = [
   ['/', 'Overview'],
   ['/problems', 'Problems'],
   ['/find', 'Data'],
@@ -49,7 +49,9 @@ const places = [
 ] as const
 
 /** Less often needed. */
-const morePlaces = [
+export const morePlaces = [
+  ['/events', 'What happened'],
+  ['/changes', 'Changes'],
   ['/quarantine', 'Quarantine'],
   ['/dictionary', 'Dictionary'],
   ['/checkpoints', 'Checkpoints'],
@@ -92,7 +94,7 @@ ${!page.isAlone && foot(page)}
 const foot = ({
   asOf,
   viewer,
-}: Layout): Html => html`<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${asOf && html`<span data-as-of>As of ${stamp(asOf)}</span>`}${viewer && whoIs(viewer)}<button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
+}: Layout): Html => html`<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${asOf && html`<span data-as-of>As of ${time(asOf)}</span>`}${viewer && whoIs(viewer)}<button type="button" class="link" data-own-zone title="Times in UTC, or by the clock of this device" hidden>Times: UTC</button><button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
 ${keysDialog}`
 
 const top = (page: Layout): Html => html`<header class="top">

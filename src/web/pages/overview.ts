@@ -4,13 +4,15 @@ import type { Problem } from '../../problems/stream-problems.ts'
 import { verdictInWords } from '../../problems/stream-state.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadCard } from '../first-load.ts'
-import { dayUntil, stateTimeline } from '../history-charts.ts'
-import { clock, foreign, type Html, html, time } from '../html.ts'
+import { stateTimeline } from '../history-charts.ts'
+import { clock, type Html, html, time } from '../html.ts'
 import type { Happening, Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { leadOf, settlingOf, shownOf } from '../stream-cells.ts'
+import { chartSpan, rangeIn } from '../time-range.ts'
+import { happened } from './events.ts'
 import { heading, type Page } from './layout.ts'
 import { problemCards } from './problem-cards.ts'
-import { recordAddress } from './rows.ts'
+import { filterForm } from './tables.ts'
 
 export const overviewPage: Page = {
   path: '/',
@@ -18,11 +20,12 @@ export const overviewPage: Page = {
   isLive: true,
   showsTime: true,
   async body(context) {
-    const day = dayUntil(context.now, 1)
+    const range = rangeIn(context.query, context.now, 'day')
+    const span = chartSpan(range, context.now, 1_440)
     const [snapshot, problems, states, late] = await Promise.all([
       context.statusQueries.snapshot(),
       context.problems,
-      context.statusQueries.states(day),
+      context.statusQueries.states(span),
       context.statusQueries.happenings(),
     ])
     return {
@@ -34,7 +37,8 @@ export const overviewPage: Page = {
       body: html`<section class="card problems" aria-labelledby="problems"><h2 id="problems">Problems</h2>${problemCards(problems, snapshot, context.viewer)}</section>
 ${firstLoadCard(snapshot)}
 ${streamsCard(snapshot, problems)}
-<div class="cols"><section class="card c8">${stateTimeline(context.statusQueries.streams, states, day)}</section>${whatHappened(late, context.now)}</div>
+${filterForm('/', [], { range, usual: 'day' })}
+<div class="cols"><section class="card c8">${stateTimeline(context.statusQueries.streams, states, span)}</section>${whatHappened(late, context.now)}</div>
 <p class="as-of small quiet">As of ${time(snapshot.at)}</p>`,
     }
   },
@@ -55,16 +59,14 @@ const whatHappened = (happenings: readonly Happening[], now: Date): Html =>
   html`<section class="card c4" aria-labelledby="happened"><h2 id="happened">What happened</h2>${
     happenings.length === 0
       ? html`<p class="quiet">Nothing out of the ordinary in 7 days.</p>`
-      : html`<ol class="story">${happenings.map((one) => happened(one, now))}</ol>`
-  }<p class="small"><a href="/runs?outcome=changed">Runs</a> · <a href="/actions">Who did what</a></p></section>`
+      : html`<ol class="story">${happenings.map((one) => lately(one, now))}</ol>`
+  }<p class="small"><a href="/events">All of it</a> · <a href="/runs?outcome=changed">Runs</a> · <a href="/changes">Changes</a> · <a href="/actions">Who did what</a></p></section>`
 
-const happened = ({ tone, text, stream, key, runId, at }: Happening, now: Date): Html =>
-  html`<li${tone !== '' && html` class="${tone}"`}>
-<span>${foreign(text, 200)}
-${stream !== null && key !== null && html`<a href="${recordAddress(stream, key)}">${stream} ${foreign(key, 40)}</a>`}
-${runId !== null && html`(<a href="/runs/${runId}">run ${runId}</a>)`}</span>
-<span class="small quiet">${clock(at, now)}
-${stream !== null && key === null && html`· <a href="/streams/${stream}">${stream}</a>`}</span></li>`
+const lately = (one: Happening, now: Date): Html =>
+  html`<li${one.tone !== '' && html` class="${one.tone}"`}>
+<span>${happened(one)}</span>
+<span class="small quiet">${clock(one.at, now)}
+${one.stream !== null && one.key === null && html`· <a href="/streams/${one.stream}">${one.stream}</a>`}</span></li>`
 
 const row = (
   { stream, kind }: StreamSnapshot,

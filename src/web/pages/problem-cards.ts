@@ -3,7 +3,7 @@
 import { silencesOf } from '../../problems/alerts.ts'
 import type { Problem } from '../../problems/stream-problems.ts'
 import { type Care, careOf } from '../../problems/stream-state.ts'
-import { age, clock, foreign, type Html, html, state } from '../html.ts'
+import { age, clock, foreign, type Html, html, state, zone } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot } from '../status-queries.ts'
 import { silenceForms, silenceLine } from './silences.ts'
@@ -26,15 +26,17 @@ const inOrder = (problems: readonly Problem[]): readonly Problem[] =>
 
 const tones = { 'needs you': 'bad', heals: 'warn', news: 'idle' } as const
 
+export const anchorOf = ({ key }: Problem): string => `problem-${key.replaceAll(/[^\w:-]/g, '-')}`
+
 const card = (problem: Problem, { at: now, runbooksUrl, silences }: Shown, viewer: Viewer): Html => {
-  const { key, what, seen = null, whatToDo, runbook, since } = problem
+  const { what, seen = null, whatToDo, runbook, since } = problem
   const { title, rest } = headOf(what)
   const [address, words] = placeOf(problem)
-  return html`<article class="problem" id="problem-${key.replaceAll(/[^\w:-]/g, '-')}"><div><h3>${state(tones[careOf(problem)], foreign(title, 300))}</h3>
+  return html`<article class="problem" id="${anchorOf(problem)}"><div><h3>${state(tones[careOf(problem)], foreign(title, 300))}</h3>
 ${rest !== '' && html`<p>${foreign(rest, 500)}</p>`}
 ${seen !== null && seenInWords(seen, viewer)}
 <p class="small">${withCode(whatToDo)}</p>
-<p class="small quiet">${since && html`since ${clock(since, now)} UTC, ${age(since, now)} · `}More: ${runbookLink(runbook, runbooksUrl)}</p>
+<p class="small quiet">${since && html`since ${clock(since, now)} ${zone}, ${age(since, now)} · `}More: ${runbookLink(runbook, runbooksUrl)}</p>
 ${silencesOf(problem, silences).map((one) => silenceLine(one, viewer, now))}
 ${silenceForms(viewer, problem)}</div>
 <div class="bar"><a class="btn${problem.kind === 'deletions_blocked' && ' go'}" href="${address}">${words}</a></div></article>`

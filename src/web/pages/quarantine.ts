@@ -5,8 +5,9 @@ import { plural } from '../../util/text.ts'
 import { entryForms, quarantineForms } from '../action-forms.ts'
 import { age, count, foreign, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
+import { rangeIn } from '../time-range.ts'
 import type { Page } from './layout.ts'
-import { type Column, chosen, filterForm, listPart, select } from './tables.ts'
+import { byId, type Column, chosen, filterForm, listPart, select } from './tables.ts'
 
 const mostCharacters = 1_500
 
@@ -17,13 +18,15 @@ export const quarantinePage: Page = {
   isLive: true,
   async body({ statusQueries, viewer, query, now }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
+    const range = rangeIn(query, now, null)
+    const { from, to } = range
     // Read before the list, so that the forms cover no entry that the list does not lead to.
     const whole = viewer.canAct && stream !== null ? await statusQueries.quarantineOf(stream) : null
     return html`<p class="lead">
   Records that cannot be stored as rows are kept here whole, so that nothing is lost.
   After a record was corrected upstream, it becomes a row when it next changes, or when you try it again.
 </p>
-${filterForm('/quarantine', [select('Stream', 'stream', statusQueries.streams, stream)])}
+${filterForm('/quarantine', [select('Stream', 'stream', statusQueries.streams, stream)], { range, kept: { stream } })}
 ${
   stream !== null &&
   whole !== null &&
@@ -33,15 +36,16 @@ ${quarantineForms(viewer, stream, whole)}
 </section>`
 }
 ${await listPart({
-  ...{ path: '/quarantine', query, kept: { stream }, beginsAt: 'after', most: 30 },
+  ...{ path: '/quarantine', query, kept: { stream, ...range.kept }, beginsAt: 'after' },
   names: { list: 'records', first: 'Oldest', next: 'Newer' },
-  read: (after, limit) =>
+  read: byId(30, (after, limit) =>
     statusQueries.quarantine(
       { stream, id: null },
-      { after: after ?? '0', limit, mostCharacters: mostCharacters + 1 },
+      { after: after ?? '0', limit, mostCharacters: mostCharacters + 1, from, to },
     ),
+  ),
   ...{ caption: 'Records in quarantine, the oldest first', columns: columns(now, viewer) },
-  empty: 'No record is in quarantine.',
+  empty: from || to ? 'No record came into quarantine in this time.' : 'No record is in quarantine.',
 })}`
   },
 }

@@ -12,9 +12,10 @@ import {
 } from '../../operator/row-story.ts'
 import { capitalized, shortSpan } from '../../util/text.ts'
 import { actionForm } from '../action-forms.ts'
-import { clock, copyButton, foreign, type Html, html, kindInWords } from '../html.ts'
+import { clock, copyButton, foreign, type Html, html, kindInWords, zone } from '../html.ts'
 import type { RecordShown } from '../row-queries.ts'
 import { summaryColumns } from '../summary-columns.ts'
+import { fieldChange } from './changes.ts'
 import { heading, type Page, type PageContext, type Shown } from './layout.ts'
 import { type Compared, recordValues } from './record-values.ts'
 import { recordAddress } from './rows.ts'
@@ -111,12 +112,12 @@ function verdict(story: RecordShown, compared: Compared, now: Date): Html {
   if (row === null)
     return html`<div class="note warn"><b>The mirror holds no such row.</b> Below is what was recorded about its key.</div>`
   if (row.deletedAt !== null)
-    return html`<div class="note warn"><b>Deleted.</b> ${deletedBecause(row)}, noticed at ${clock(row.deletedAt, now)} UTC. The row is no longer in <code>bi</code>, and stays in <code>mirror</code>.</div>`
+    return html`<div class="note warn"><b>Deleted.</b> ${deletedBecause(row)}, noticed at ${clock(row.deletedAt, now)} ${zone}. The row is no longer in <code>bi</code>, and stays in <code>mirror</code>.</div>`
   return html`<div class="note"><b>It last changed ${shortSpan(now.getTime() - row.syncedAt.getTime())} ago.</b> ${settledInWords(row, settledAt)}</div>`
 }
 
 const answer = ({ tone, says, next }: Answer, at: Date, now: Date): Html =>
-  html`<div class="note ${tone}" role="status"><b>${foreign(capitalized(says), 500)}.</b> ${next} Asked at ${clock(at, now)} UTC, with one request.</div>`
+  html`<div class="note ${tone}" role="status"><b>${foreign(capitalized(says), 500)}.</b> ${next} Asked at ${clock(at, now)} ${zone}, with one request.</div>`
 
 // ── why it is as it is ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -137,9 +138,7 @@ function shown(part: Part): Html | string {
   if ('said' in part) return foreign(part.said, 300)
   if ('entry' in part)
     return html`<a href="/quarantine?after=${String(Number(part.entry) - 1)}">entry ${part.entry}</a>`
-  const value = (text: string | null) => (text === null ? 'null' : foreign(text, 60))
-  const { column, before, after } = part.change
-  return html`<code>${foreign(column, 60)}</code> <del>${value(before)}</del> <ins>${value(after)}</ins>`
+  return fieldChange(part.change)
 }
 
 const belongsTo = ({ related }: RecordShown['events']): Html =>

@@ -5,7 +5,7 @@ import type { RewindPlan } from '../../operator/rewind.ts'
 import { UsageError } from '../../util/errors.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
-import { clock, count, foreign, type Html, html } from '../html.ts'
+import { clock, count, foreign, type Html, html, zone } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Page, PageContext } from './layout.ts'
 import { orCommand, streamPage } from './stream-frame.ts'
@@ -81,7 +81,7 @@ const whatItMeans = (
   now: Date,
 ): Html =>
   html`<section class="card c7"><h2>What will happen</h2><ol class="steps"><li>Runs of ${stream} that are under way end without writing anything more.</li>
-<li>The position moves from ${whole(from)} back to ${whole(to)}${reachedAt && html`, which was reached at ${clock(reachedAt, now)} UTC`}.</li>
+<li>The position moves from ${whole(from)} back to ${whole(to)}${reachedAt && html`, which was reached at ${clock(reachedAt, now)} ${zone}`}.</li>
 <li>Everything above it is read again. The mirror holds ${plural(rows, 'row')} there${expectedMs !== null && `; at the speed of earlier runs that takes about ${formatDuration(expectedMs)}`}.</li></ol>
 <h2>What speaks against it</h2><ul class="steps"><li>Until that is done, <b>read through</b> and <b>settled through</b> go back with the position: reports show older data until then.</li>
 <li>What the upstream shows then replaces what is here, even when it is an older version of a row.</li>

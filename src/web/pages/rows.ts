@@ -1,7 +1,6 @@
 // `/streams/:name/rows`: the rows of one stream, searched and paged through, as SQL and as CSV.
 
 import {
-  changedChoices,
   deletedChoices,
   type RowCursor,
   type RowLine,
@@ -12,6 +11,7 @@ import { plural } from '../../util/text.ts'
 import { clock, copyButton, count, foreign, type Html, html } from '../html.ts'
 import type { RowsShown } from '../row-queries.ts'
 import { summaryColumns } from '../summary-columns.ts'
+import { rangeControl, rangeIn, type TimeRange } from '../time-range.ts'
 import type { Page, PageContext } from './layout.ts'
 import { streamPage } from './stream-frame.ts'
 import { addressOf } from './tables.ts'
@@ -21,16 +21,21 @@ const mostColumns = 20
 const longestSearch = 100
 
 /** What an address asks for. What it holds is checked before it is used. */
-export function rowsAsked(query: URLSearchParams): {
+export function rowsAsked(
+  query: URLSearchParams,
+  now: Date,
+): {
   readonly search: RowSearch
+  readonly range: TimeRange
   readonly columns: readonly string[]
   readonly after: RowCursor | null
 } {
   const deleted = deletedChoices.find((one) => one === query.get('deleted')) ?? 'shown'
-  const changed = changedChoices.find((one) => one === query.get('changed')) ?? 'any time'
+  const range = rangeIn(query, now, null)
   const text = (query.get('q') ?? '').replaceAll('\0', '').trim().slice(0, longestSearch)
   return {
-    search: { text, deleted, changed, between: betweenIn(query), field: fieldIn(query) },
+    search: { text, deleted, within: range, field: fieldIn(query) },
+    range,
     columns: query.getAll('column').slice(0, mostColumns),
     after: cursorIn(query),
   }
@@ -41,15 +46,6 @@ function fieldIn(query: URLSearchParams): NonNullable<RowSearch['field']> | null
     (query.get(name) ?? '').replaceAll('\0', '').trim().slice(0, longestSearch),
   )
   return column && value ? { column, value } : null
-}
-
-function betweenIn(query: URLSearchParams): NonNullable<RowSearch['between']> {
-  const moment = (name: string) => {
-    const text = query.get(name) ?? ''
-    const at = new Date(`${text.replace(/Z$/, '')}Z`)
-    return /^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d/.test(text) && !Number.isNaN(at.getTime()) ? at : null
-  }
-  return { from: moment('from'), to: moment('to') }
 }
 
 function cursorIn(query: URLSearchParams): RowCursor | null {
@@ -71,17 +67,18 @@ export const rowsTab: Page = {
   isSearch: true,
   body: (context) =>
     streamPage(context, '/rows', async ({ stream: { stream } }) => {
-      const asked = rowsAsked(context.query)
+      const asked = rowsAsked(context.query, context.now)
       const shown = await context.statusQueries.rows(stream, {
         ...asked,
         limit: pageSize,
         mostCharacters: 300,
+        tellsMatched: true,
         choose: summaryColumns,
       })
       if (shown === null)
         return html`<section class="card"><p>Nothing of ${stream} is stored yet. Its table is made by the first record that comes.</p></section>`
       return {
-        body: searchForm(stream, asked.search, shown),
+        body: searchForm(stream, asked, shown, context.query),
         rest: async () =>
           html`${results(stream, context, asked, shown, await shown.page)}
 ${asSql(stream, shown, csvAddress(stream, context.query, { raw: '1' }))}`,
@@ -93,23 +90,24 @@ const asSql = (stream: string, { sql }: RowsShown, rawCsv: string): Html =>
   html`<section class="card" aria-labelledby="sql"><div class="bar spread"><h2 id="sql">As SQL</h2>${copyButton('Copy as SQL', { from: 'query' })}</div><pre class="term" tabindex="0" id="query">${sql}</pre>
 <p class="small quiet">The CSV contains these columns and at most ${count(mostInCsv)} rows. A text that a spreadsheet would run as a formula begins with an apostrophe there; programs take <a href="${rawCsv}">the CSV without it</a>. Everything: <code>tidemark sql --csv "select * from bi.${stream}" > ${stream}.csv</code></p></section>`
 
-const searchForm = (stream: string, search: RowSearch, { all, columns, keyName }: RowsShown): Html =>
+const searchForm = (
+  stream: string,
+  { search, range }: Asked,
+  { all, columns, keyName }: RowsShown,
+  query: URLSearchParams,
+): Html =>
   html`<form class="card" role="search" aria-label="Rows of ${stream}" method="get" action="/streams/${stream}/rows"><div class="bar">
 <label>Text, number or key <input type="search" name="q" size="26" value="${search.text}" maxlength="${longestSearch}" autocomplete="off"></label>
 <label>Field <select name="field"><option value="">any</option>${[keyName, ...all].map((name) => html`<option${name === search.field?.column && html` selected`}>${name}</option>`)}</select></label>
 <label>holds <input type="search" name="value" size="14" value="${search.field?.value ?? ''}" maxlength="${longestSearch}" autocomplete="off" placeholder="a value, or null"></label>
-${choice('Changed', 'changed', changedChoices, search.changed)}
 ${choice('Deleted rows', 'deleted', deletedChoices, search.deleted)}
 <button class="go">Search</button></div>
-<details${(search.between?.from || search.between?.to) && html` open`}><summary>Between two times</summary><div class="bar">${moment('Changed here from, UTC', 'from', search.between?.from)}${moment('and before', 'to', search.between?.to)}</div></details>
+<div>Changed here: ${rangeControl(range, null, (kept) => addressWith(`/streams/${stream}/rows`, withoutRange(query), kept))}</div>
 <details><summary>Columns: ${columns.length} of ${all.length}</summary><fieldset class="checks"><legend class="hidden">Columns to show</legend>${all.map(
     (name) =>
       html`<label class="check"><input type="checkbox" name="column" value="${name}"${columns.includes(name) && html` checked`}> ${foreign(name, 60)}</label>`,
   )}</fieldset></details>
 <p class="small quiet">Searches the key, texts and numbers of <code>mirror.${stream}</code>, the newest change first. It stops after two seconds, and then says how far it got.</p></form>`
-
-const moment = (label: string, name: string, value: Date | null | undefined): Html =>
-  html`<label>${label} <input type="datetime-local" step="1" name="${name}" value="${value?.toISOString().slice(0, 19)}"></label>`
 
 const choice = (label: string, name: string, values: readonly string[], value: string): Html =>
   html`<label>${label} <select name="${name}">${values.map(
@@ -151,14 +149,8 @@ function howMany({ after }: Asked, { rows, next }: RowPage): string {
 
 function nothingFound(stream: string, { search, after }: Asked): Html {
   const wider = addressOf(`/streams/${stream}/rows`, {})
-  const isBetween = search.between?.from || search.between?.to
-  if (
-    search.text === '' &&
-    !search.field &&
-    !isBetween &&
-    search.changed === 'any time' &&
-    search.deleted === 'shown'
-  )
+  const isWithin = search.within?.from || search.within?.to
+  if (search.text === '' && !search.field && !isWithin && search.deleted === 'shown')
     return html`<section class="card"><p>${after === null ? `${stream} has no rows yet.` : 'There are no older rows.'}</p></section>`
   return html`<section class="card"><h2>Nothing found</h2><p>No row of ${stream} matches${search.text !== '' && html` “${foreign(search.text)}”`}${search.field && html`${search.text !== '' && ' and'} <code>${foreign(search.field.column)}</code> “${foreign(search.field.value)}”`}. ${search.deleted === 'hidden' ? 'Deleted rows were not searched.' : 'Deleted rows were searched too.'}</p>
 <div class="bar"><a class="btn" href="${wider}">Clear the search</a>${search.text !== '' && html`<a class="btn" href="${addressOf('/find', { q: search.text })}">Search every stream</a>`}</div></section>`
@@ -177,8 +169,17 @@ const rowTable = (
     html`<tr role="row"><th role="rowheader" scope="row" class="wide"><a href="${recordAddress(stream, row.key)}">${foreign(row.key, 80)}</a></th>${columns.map(
       (name, index) =>
         html`<td role="cell" data-l="${name}">${value(row.values[index] ?? null, search.text)}</td>`,
-    )}<td role="cell" class="nowrap" data-l="Changed here">${clock(row.changedAt, now)}</td><td role="cell" data-l="Note">${row.isDeleted && html`<span class="tag">deleted</span>`}${row.hasMisfits && html` <span class="tag">misfit value</span>`}${row.isLate && html` <span class="tag">late commit</span>`}</td></tr>`,
+    )}<td role="cell" class="nowrap" data-l="Changed here">${clock(row.changedAt, now)}</td><td role="cell" data-l="Note">${row.isDeleted && html`<span class="tag">deleted</span>`}${row.hasMisfits && html` <span class="tag">misfit value</span>`}${row.isLate && html` <span class="tag">late commit</span>`}${matchedIn(row, search.text, columns)}</td></tr>`,
 )}</tbody></table></div>`
+
+/** Which columns hold what was searched for, besides those that are shown. */
+export const matchedIn = ({ matched }: RowLine, text: string, shown: readonly string[]): Html =>
+  html`${matched
+    .filter(({ column }) => !shown.includes(column))
+    .map(
+      (one) =>
+        html` <span class="change"><code>${foreign(one.column, 60)}</code> ${value(one.value, text)}</span>`,
+    )}`
 
 /** The page of one record. */
 export const recordAddress = (stream: string, key: string): string =>
@@ -199,15 +200,20 @@ function value(text: string | null, search: string): Html {
 const csvAddress = (stream: string, query: URLSearchParams, more = {}): string =>
   addressWith(`/streams/${stream}/rows.csv`, query, more)
 
+const withoutRange = (query: URLSearchParams): URLSearchParams =>
+  new URLSearchParams([...query].filter(([name]) => !['range', 'from', 'to'].includes(name)))
+
 /** The same search, from another place on, or as another file. */
 function addressWith(
   path: string,
   query: URLSearchParams,
-  more: Readonly<Record<string, string>> | null,
+  more: Readonly<Record<string, string | null>> | null,
 ): string {
   const kept = [...query].filter(
-    ([name, one]) => ['q', 'field', 'value', 'changed', 'deleted', 'column'].includes(name) && one !== '',
+    ([name, one]) =>
+      ['q', 'field', 'value', 'range', 'from', 'to', 'deleted', 'column'].includes(name) && one !== '',
   )
-  const all = new URLSearchParams([...kept, ...Object.entries(more ?? {})])
+  const added = Object.entries(more ?? {}).filter((one): one is [string, string] => one[1] !== null)
+  const all = new URLSearchParams([...kept, ...added])
   return all.size === 0 ? path : `${path}?${all}`
 }

@@ -6,9 +6,10 @@ import { blockStep, type RunStep } from '../../streams/run-steps.ts'
 import { formatDuration, plural, shortSpan } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { runningNow } from '../first-load.ts'
-import { clock, count, foreign, type Html, html, kindInWords, runState, state } from '../html.ts'
+import { clock, count, foreign, type Html, html, kindInWords, runState, state, zone } from '../html.ts'
 import { missingRowsChart } from '../missing-rows.ts'
 import { stepsFigure } from '../run-steps.ts'
+import { rangeAround } from '../time-range.ts'
 import { heading, type Page, type PageContext } from './layout.ts'
 import { recordAddress } from './rows.ts'
 import { addressOf, plainTable } from './tables.ts'
@@ -77,8 +78,8 @@ const again = (
 
 function when({ startedAt, finishedAt, polls }: RunStory, now: Date): Html {
   if (finishedAt === null)
-    return html`since ${clock(startedAt, now)} UTC, ${shortSpan(now.getTime() - startedAt.getTime())}`
-  const span = html`${clock(startedAt, now)} – ${clock(finishedAt, now)} UTC`
+    return html`since ${clock(startedAt, now)} ${zone}, ${shortSpan(now.getTime() - startedAt.getTime())}`
+  const span = html`${clock(startedAt, now)} – ${clock(finishedAt, now)} ${zone}`
   return polls > 1
     ? html`${span}, ${count(polls)} runs that found nothing`
     : html`${span}, ${formatDuration(finishedAt.getTime() - startedAt.getTime())}`
@@ -108,8 +109,7 @@ ${run.positionTo !== null && run.positionTo !== '0' && fact('Position', count(Nu
 
 /** Other runs may have written at the same time. */
 function writtenMeanwhile({ stream, startedAt, finishedAt }: RunStory): Html {
-  const to = finishedAt && new Date(finishedAt.getTime() + 1_000).toISOString().slice(0, 19)
-  const span = { from: startedAt.toISOString().slice(0, 19), ...(to !== null && { to }) }
+  const span = rangeAround(startedAt, finishedAt)
   return html`<p class="small"><a href="${addressOf(`/streams/${stream}/rows`, span)}">Rows of ${stream} that were written meanwhile</a></p>`
 }
 

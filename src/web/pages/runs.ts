@@ -1,13 +1,14 @@
 // `/runs`: the runs, by stream, kind and outcome.
 
-import { type RunLine, runOutcomes } from '../../store/book/runs.ts'
+import { type RunLine, runOutcomes, slots } from '../../store/book/runs.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { runningNow } from '../first-load.ts'
 import { age, count, foreign, type Html, html, kindInWords, runState } from '../html.ts'
-import { runTimeline } from '../run-timeline.ts'
+import { isShort, runTimeline } from '../run-timeline.ts'
+import { chartSpan, rangeIn } from '../time-range.ts'
 import type { Page, PageContext } from './layout.ts'
-import { type Column, chosen, filterForm, listPart, select } from './tables.ts'
+import { byId, type Column, chosen, filterForm, listPart, select } from './tables.ts'
 
 export const runsPage: Page = {
   path: '/runs',
@@ -15,14 +16,20 @@ export const runsPage: Page = {
   isLive: true,
   async body(context) {
     const { statusQueries, query, now } = context
-    // The timeline shows the last hour, so pages of older runs leave it out.
-    const [spans, readings] = query.has('before')
-      ? [null, []]
-      : await Promise.all([statusQueries.runSpans(statusQueries.streams), statusQueries.readings(null)])
+    const isFirst = !query.has('before')
+    const readings = isFirst ? await statusQueries.readings(null) : []
     return html`${runningNow(readings, now)}
-${spans && html`<section class="card">${runTimeline(spans, { by: ({ stream }) => stream, now })}</section>`}
+${isFirst && (await timeline(context))}
 ${await runsList(context, '/runs', null)}`
   },
+}
+
+/** Of the last hour, or of the span that the address names. */
+async function timeline({ statusQueries, query, now }: PageContext): Promise<Html | null> {
+  const span = chartSpan(rangeIn(query, now, 'hour'), now, slots)
+  if (!isShort(span)) return null
+  const spans = await statusQueries.runSpans(statusQueries.streams, span)
+  return html`<section class="card">${runTimeline(spans, { by: ({ stream }) => stream, span })}</section>`
 }
 
 /** Of one stream, or of all with a choice among them. */
@@ -32,20 +39,27 @@ export async function runsList(
   stream: string | null,
 ): Promise<Html> {
   const chosenStream = stream ?? chosen(query, 'stream', statusQueries.streams)
+  const range = rangeIn(query, now, null)
   const filter = {
+    ...{ from: range.from, to: range.to },
     stream: chosenStream,
     kind: chosen(query, 'kind', kinds),
     outcome: chosen(query, 'outcome', runOutcomes),
   }
-  return html`${filterForm(path, [
-    ...(stream === null ? [select('Stream', 'stream', statusQueries.streams, filter.stream)] : []),
-    select('Kind', 'kind', kinds, filter.kind, kindInWords),
-    select('Outcome', 'outcome', runOutcomes, filter.outcome),
-  ])}
+  const kept = { stream: stream === null ? filter.stream : null, kind: filter.kind, outcome: filter.outcome }
+  return html`${filterForm(
+    path,
+    [
+      ...(stream === null ? [select('Stream', 'stream', statusQueries.streams, filter.stream)] : []),
+      select('Kind', 'kind', kinds, filter.kind, kindInWords),
+      select('Outcome', 'outcome', runOutcomes, filter.outcome),
+    ],
+    { range, kept },
+  )}
 ${await listPart({
-  ...{ path, query, kept: stream === null ? filter : { ...filter, stream: null }, most: 50 },
+  ...{ path, query, kept: { ...kept, ...range.kept } },
   names: { list: 'runs', first: 'Newest', next: 'Older' },
-  read: (before, limit) => statusQueries.runs(filter, { before, limit }),
+  read: byId(50, (before, limit) => statusQueries.runs(filter, { before, limit })),
   ...{ caption: 'Runs, the newest first', columns: columns(now, stream === null) },
   empty: 'No run matches. Widen the filter to see others.',
 })}`

@@ -6,13 +6,13 @@ import { type Alerting, type NamedReceiver, ruleInWords } from '../../problems/r
 import type { Problem } from '../../problems/stream-problems.ts'
 import type { Silence } from '../../store/book/silences.ts'
 import { actionForm } from '../action-forms.ts'
-import { clock, foreign, type Html, html } from '../html.ts'
+import { clock, foreign, type Html, html, zone } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot } from '../status-queries.ts'
 import { type Column, plainTable } from './tables.ts'
 
 const said = ({ until, by, reason, at }: Silence, now: Date): Html =>
-  html`<b>${until === null ? 'Acknowledged' : 'Muted'}</b> ${until === null ? 'until it is over or gets worse' : html`until ${clock(until, now)} UTC`}, by ${foreign(by, 80)} on ${clock(at, now)}: “${foreign(reason, 300)}”`
+  html`<b>${until === null ? 'Acknowledged' : 'Muted'}</b> ${until === null ? 'until it is over or gets worse' : html`until ${clock(until, now)} ${zone}`}, by ${foreign(by, 80)} on ${clock(at, now)}: “${foreign(reason, 300)}”`
 
 const undo = ({ target }: Silence, viewer: Viewer): Html | null =>
   actionForm(

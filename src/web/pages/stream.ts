@@ -2,6 +2,7 @@
 
 import { unexplainedInWords } from '../../problems/stream-state.ts'
 import { claims, keptInWords } from '../../problems/targets.ts'
+import { slots } from '../../store/book/runs.ts'
 import { livingRows, type StreamOverview } from '../../store/book/streams.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { settingsOfStream } from '../../streams/settings.ts'
@@ -10,12 +11,13 @@ import { capitalized, formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadOf, runningNow } from '../first-load.ts'
-import { dayUntil, lagChart, rowsChart } from '../history-charts.ts'
+import { lagChart, rowsChart } from '../history-charts.ts'
 import { age, type Html, html, kindInWords, runState, span, state, time, until } from '../html.ts'
-import { runTimeline } from '../run-timeline.ts'
+import { isShort, runTimeline } from '../run-timeline.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { countsOf, type shownOf } from '../stream-cells.ts'
+import { chartSpan, rangeIn } from '../time-range.ts'
 import { checkpointList } from './checkpoints.ts'
 import { frozenInWords, lookAgainForm } from './confirm.ts'
 import { fieldList } from './dictionary.ts'
@@ -25,7 +27,7 @@ import { rowsTab } from './rows.ts'
 import { runsList } from './runs.ts'
 import { settingsTable } from './settings.ts'
 import { orCommand, streamPage, type Tab } from './stream-frame.ts'
-import { type Column, plainTable } from './tables.ts'
+import { addressOf, type Column, filterForm, plainTable } from './tables.ts'
 
 const overviewTab: Page = {
   path: '/streams/:name',
@@ -42,7 +44,7 @@ ${runningNow(await otherReadings(context, stream.stream), context.now)}
 ${current(stream, cells)}
 ${await targetsCard(context, stream)}
 ${attention(stream, context.viewer)}
-${await lastDay(context, stream.stream)}
+${await past(context, stream.stream)}
 <div class="cols">${rowsWritten(cells.rate)}${runTable(stream.stream, snapshot)}</div>
 ${caught(stream)}
 <p class="as-of small quiet">As of ${time(snapshot.at)}</p>`,
@@ -137,15 +139,17 @@ ${actionForm(viewer, `/streams/${stream}/acknowledge`, html`<button>Acknowledge 
 }
 
 /** How far behind it was, and what came. */
-async function lastDay({ statusQueries, now }: PageContext, stream: string): Promise<Html> {
-  const [fine, coarse] = [dayUntil(now, 5), dayUntil(now, 15)]
+async function past({ statusQueries, query, now }: PageContext, stream: string): Promise<Html> {
+  const range = rangeIn(query, now, 'day')
+  const [fine, coarse] = [chartSpan(range, now, 288), chartSpan(range, now, 96)]
+  const ofRuns = chartSpan(rangeIn(query, now, 'hour'), now, slots)
   const [ages, rows, runs] = await Promise.all([
     statusQueries.minutes([stream], fine),
     statusQueries.minutes([stream], coarse),
-    statusQueries.runSpans([stream]),
+    isShort(ofRuns) ? statusQueries.runSpans([stream], ofRuns) : null,
   ])
-  return html`<section class="card">${lagChart(ages, fine, statusQueries.staleAfterMs())}</section>
-<div class="cols"><section class="card c7">${rowsChart(rows, coarse)}</section><section class="card c5">${runTimeline(runs, { by: ({ kind }) => kindInWords(kind), now })}</section></div>`
+  return html`${filterForm(`/streams/${stream}`, [], { range, usual: 'day' })}<section class="card">${lagChart(ages, fine, statusQueries.staleAfterMs())}</section>
+<div class="cols"><section class="card c7">${rowsChart(rows, coarse)}</section><section class="card c5">${runs ? runTimeline(runs, { by: ({ kind }) => kindInWords(kind), span: ofRuns }) : html`<p class="quiet">Single runs are shown for two days at most. <a href="${addressOf(`/streams/${stream}/runs`, range.kept)}">The runs of this time</a></p>`}</section></div>`
 }
 
 const rowsWritten = (rate: Html): Html =>

@@ -2,6 +2,7 @@
 // are written out because browsers forget them then.
 
 import { type Html, html } from '../html.ts'
+import { rangeControl, type TimeRange } from '../time-range.ts'
 
 export type Column<Row> = {
   readonly title: string
@@ -58,12 +59,6 @@ export function chosen(query: URLSearchParams, name: string, values: readonly st
   return value !== null && values.includes(value) ? value : null
 }
 
-/** An id, or null. */
-function idIn(query: URLSearchParams, name: string): string | null {
-  const value = query.get(name) ?? ''
-  return /^\d{1,18}$/.test(value) ? value : null
-}
-
 export const select = (
   label: string,
   name: string,
@@ -75,16 +70,6 @@ export const select = (
     (one) => html`<option value="${one}"${one === value && html` selected`}>${inWords(one)}</option>`,
   )}</select></label>`
 
-/** To the minute, as browsers let people choose it; null: none, or none that there is. */
-export function minuteIn(query: URLSearchParams, name: string): Date | null {
-  const value = query.get(name) ?? ''
-  const time = new Date(`${value}:59.999Z`)
-  return /^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(value) && !Number.isNaN(time.getTime()) ? time : null
-}
-
-export const moment = (label: string, name: string, value: string | null): Html =>
-  html`<label>${label} <input type="datetime-local" name="${name}" value="${value}"></label>`
-
 /** A line to fill in, with what it may be. */
 export const field = (given: {
   readonly name: string
@@ -94,36 +79,58 @@ export const field = (given: {
 }): Html =>
   html`<div class="field"><label>${given.title} <input name="${given.name}" value="${given.value}" autocomplete="off" aria-describedby="${given.name}-hint"></label><span class="hint" id="${given.name}-hint">${given.hint}</span></div>`
 
-export const filterForm = (path: string, fields: readonly Html[]): Html =>
-  html`<form class="card" method="get" action="${path}"><div class="bar">${fields} <button class="go">Show</button></div></form>`
+/** What a list or chart is narrowed to. `time`: with the span of time, and what else the address says. */
+export const filterForm = (
+  path: string,
+  fields: readonly Html[],
+  time?: {
+    readonly range: TimeRange
+    readonly kept?: Kept
+    readonly usual?: Parameters<typeof rangeControl>[1]
+  },
+): Html =>
+  html`<form class="card" method="get" action="${path}">${fields.length > 0 && html`<div class="bar">${fields} <button class="go">Show</button></div>`}${time && rangeControl(time.range, time.usual ?? null, (kept) => addressOf(path, { ...time.kept, ...kept }))}</form>`
+
+type Kept = Readonly<Record<string, string | null>>
+type Part<Row> = { readonly rows: readonly Row[]; readonly next: string | null }
+
+/** A part of a list of rows that have ids: the one after the id that the address names. */
+export const byId =
+  <Row extends { readonly id: string }>(
+    most: number,
+    read: (next: string | null, limit: number) => Promise<readonly Row[]>,
+  ) =>
+  async (next: string | null): Promise<Part<Row>> => {
+    // One more tells whether there is another part.
+    const found = await read(next !== null && /^\d{1,18}$/.test(next) ? next : null, most + 1)
+    const rows = found.slice(0, most)
+    return { rows, next: found.length > most ? (rows.at(-1)?.id ?? null) : null }
+  }
 
 /** A part of a long list, with the ways to its beginning and to the next part. The address says where the part begins. */
-export async function listPart<Row extends { readonly id: string }>(given: {
+export async function listPart<Row>(given: {
   readonly path: string
   readonly query: URLSearchParams
   /** What else the address says. */
-  readonly kept: Readonly<Record<string, string | null>>
-  /** The parameter that holds the id next to which the part begins. */
+  readonly kept: Kept
+  /** The parameter that says where the part begins. */
   readonly beginsAt?: 'before' | 'after'
   readonly names: { readonly list: string; readonly first: string; readonly next: string }
-  readonly most: number
-  read(next: string | null, limit: number): Promise<readonly Row[]>
+  /** What it is given comes from the address. */
+  read(next: string | null): Promise<Part<Row>>
   readonly caption: string
   readonly columns: readonly Column<Row>[]
   readonly empty: string
   /** Beside the ways. */
-  readonly more?: Html
+  readonly more?: Html | false
 }): Promise<Html> {
-  const { path, query, kept, beginsAt = 'before', names, most, caption, columns, empty } = given
-  const next = idIn(query, beginsAt)
-  // One more tells whether there is another part.
-  const found = await given.read(next, most + 1)
-  const rows = found.slice(0, most)
-  const last = found.length > most ? rows.at(-1) : undefined
+  const { path, query, kept, beginsAt = 'before', names, caption, columns, empty } = given
+  const begin = query.get(beginsAt) || null
+  const { rows, next } = await given.read(begin)
   return html`${table({ caption, columns, rows, empty })}
 <nav class="pages" aria-label="More ${names.list}">
-${next !== null && html`<a class="btn" href="${addressOf(path, kept)}">${names.first}</a>`}
-${last && html`<a class="btn" rel="next" href="${addressOf(path, { ...kept, [beginsAt]: last.id })}">${names.next}</a>`}
+${begin !== null && html`<a class="btn" href="${addressOf(path, kept)}">${names.first}</a>`}
+${next !== null && html`<a class="btn" rel="next" href="${addressOf(path, { ...kept, [beginsAt]: next })}">${names.next}</a>`}
 ${given.more}
 </nav>`
 }

@@ -9,23 +9,26 @@ import type { ServiceName } from '../../streams/catalog.ts'
 import { capitalized, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { latencyOf, quantileMs } from '../chart-tables.ts'
-import { dayUntil, failuresChart, latencyChart } from '../history-charts.ts'
+import { failuresChart, latencyChart } from '../history-charts.ts'
 import { age, count, foreign, type Html, html, state } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { StreamSnapshot } from '../status-queries.ts'
+import { chartSpan, rangeIn } from '../time-range.ts'
 import type { Page } from './layout.ts'
-import { type Column, plainTable } from './tables.ts'
+import { type Column, filterForm, plainTable } from './tables.ts'
 
 export const upstreamPage: Page = {
   path: '/upstream',
   title: 'Upstream',
   isLive: true,
-  async body({ statusQueries, viewer, now, ...context }) {
-    const [fine, coarse] = [dayUntil(now, 5), dayUntil(now, 15)]
-    const [lines, problems, snapshot, answers, failed] = await Promise.all([
+  async body({ statusQueries, viewer, query, now, ...context }) {
+    const range = rangeIn(query, now, 'day')
+    const [fine, coarse] = [chartSpan(range, now, 288), chartSpan(range, now, 96)]
+    const [lines, problems, snapshot, lately, answers, failed] = await Promise.all([
       statusQueries.beliefs(),
       context.problems,
       statusQueries.snapshot(),
+      statusQueries.requests(chartSpan(rangeIn(new URLSearchParams(), now, 'hour'), now, 60)),
       statusQueries.requests(fine),
       statusQueries.requests(coarse),
     ])
@@ -35,8 +38,14 @@ export const upstreamPage: Page = {
     return html`<p class="lead">How the upstream behaves, as Tidemark found out by testing. Each run tests what it relies on, and Tidemark tests the rest once a day. If something no longer holds, Tidemark takes back what it concluded from it and reads without it.</p>
 <p><a href="/upstream/contract">What the upstream says about itself</a> (its contract): operations, fields, and where the records differ.</p>
 <div class="cols">${services(snapshot.streams).map((service) =>
-      serviceCard(service, problems, lastHour(answers, service.name, now), now),
+      serviceCard(
+        service,
+        problems,
+        lately.filter((one) => one.service === service.name),
+        now,
+      ),
     )}</div>
+${filterForm('/upstream', [], { range, usual: 'day' })}
 <div class="cols">${services(snapshot.streams).map(
       ({ name }) =>
         html`<section class="card c6">${latencyChart(
@@ -71,11 +80,6 @@ function services(shown: readonly StreamSnapshot[]): readonly Service[] {
     streams: own,
   }))
 }
-
-const hourMs = 3_600_000
-
-const lastHour = (answers: readonly ServiceBucket[], service: ServiceName, now: Date) =>
-  answers.filter((one) => one.service === service && one.at.getTime() > now.getTime() - hourMs)
 
 function traffic(answers: readonly ServiceBucket[]): Html | null {
   const requests = answers.reduce((sum, one) => sum + one.requests, 0)
