@@ -3,6 +3,7 @@
 
 import type { ChangesStream, RunKind, Stream } from '../streams/catalog.ts'
 import { errorOf } from '../util/errors.ts'
+import { onBehalfOf } from '../util/on-behalf.ts'
 import type { Room } from '../util/room.ts'
 import { toRecord } from './capabilities.ts'
 import { withPageEnds } from './lists/page-ends.ts'
@@ -73,7 +74,13 @@ type RunContext<Kind extends RunKind> = Pick<ReadingContext, 'source' | 'signal'
     readonly id?: string
   }
 
-export async function performRun<Kind extends RunKind>(
+export const performRun = <Kind extends RunKind>(
+  context: RunContext<Kind>,
+  read: (run: Run<Kind>, source: Source) => Promise<RunReading>,
+): Promise<RunOutcome> =>
+  onBehalfOf({ stream: context.stream.name, kind: context.kind }, () => perform(context, read))
+
+async function perform<Kind extends RunKind>(
   context: RunContext<Kind>,
   read: (run: Run<Kind>, source: Source) => Promise<RunReading>,
 ): Promise<RunOutcome> {

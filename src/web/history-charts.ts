@@ -1,20 +1,9 @@
 // The past as charts: how far behind, rows written, states, and how the upstream answered. Each has a sentence for those who do not
 // see it, and its numbers as a table.
 
-import type { ServiceBucket } from '../store/book/request-history.ts'
 import type { MinuteBucket, StateSpan } from '../store/book/watch.ts'
 import { capitalized, shortSpan } from '../util/text.ts'
-import {
-  clockOf,
-  latencyOf,
-  numbers,
-  partsTable,
-  quantileMs,
-  sumOf,
-  tableMoment,
-  tickMsOf,
-  tickOf,
-} from './chart-tables.ts'
+import { clockOf, numbers, partsTable, sumOf, tableMoment, tickMsOf, tickOf } from './chart-tables.ts'
 import { swatch } from './charts.ts'
 import { count, type Html, html, zone } from './html.ts'
 import { plainTable } from './pages/tables.ts'
@@ -42,7 +31,7 @@ function timeAxis(span: ChartSpan, y: number): Html {
 }
 
 /** Without a chart, says that there is nothing to show. */
-function figure(given: {
+export function figure(given: {
   readonly title: string
   readonly small: Html | string
   readonly chart?: Html
@@ -88,7 +77,7 @@ type Line = {
   readonly words: string
   readonly points: readonly (readonly [at: Date, value: number | null])[]
 }
-type Scale = {
+export type Scale = {
   readonly least: number
   readonly most: number
   readonly marks: readonly (readonly [value: number, words: string])[]
@@ -96,7 +85,7 @@ type Scale = {
 const lineClasses = ['ln', 'ln two']
 
 /** The first line lies above the second. */
-function lines(given: {
+export function lines(given: {
   readonly title: string
   readonly small: Html | string
   readonly label: string
@@ -148,7 +137,7 @@ function unbroken(points: Line['points']): readonly (readonly (readonly [Date, n
 }
 
 /** Buckets in which nothing was noted break the line. */
-function everyBucket<Bucket extends { readonly at: Date }>(
+export function everyBucket<Bucket extends { readonly at: Date }>(
   buckets: readonly Bucket[],
   { from, to, bucketMs }: ChartSpan,
 ): readonly (readonly [Date, Bucket | null])[] {
@@ -169,7 +158,7 @@ type Kind<Bucket> = {
   readonly amount: (bucket: Bucket) => number
 }
 
-function bars<Bucket extends { readonly at: Date }>(given: {
+export function bars<Bucket extends { readonly at: Date }>(given: {
   readonly title: string
   small(all: number): Html | string
   label(all: number, sums: readonly string[]): string
@@ -338,68 +327,3 @@ const troubleTable = (troubles: readonly StateSpan[], span: ChartSpan): Html =>
         ],
         rows: troubles.slice(0, 50),
       })
-
-// ── the upstream ─────────────────────────────────────────────────────────────────────────────────────────────
-
-const latencyScale: Scale = {
-  ...{ least: 5, most: 100_000 },
-  marks: [
-    [10, '10 ms'],
-    [100, '100 ms'],
-    [1_000, '1 s'],
-    [10_000, '10 s'],
-  ],
-}
-
-export function latencyChart(service: string, buckets: readonly ServiceBucket[], span: ChartSpan): Html {
-  const title = `${service} service: time to answer`
-  const small = html`milliseconds per ${shortSpan(span.bucketMs)}, ${span.words}, ${zone}; logarithmic`
-  const whole = latencyOf(buckets)
-  const [median, slow] = [quantileMs(whole, 0.5), quantileMs(whole, 0.95)]
-  if (median === null || slow === null) return figure({ title, small })
-  const all = everyBucket(buckets, span)
-  const line = (words: string, share: number) => ({
-    words,
-    points: all.map(([at, one]) => [at, one && quantileMs(one.latency, share)] as const),
-  })
-  const within = (share: number) => (own: readonly ServiceBucket[]) => {
-    const ms = quantileMs(latencyOf(own), share)
-    return ms === null ? '–' : `${count(ms)} ms`
-  }
-  return lines({
-    ...{ title, small, span, scale: latencyScale },
-    label: `The ${service} service, ${span.words}: half of its answers took up to ${count(median)} ms, 95 of 100 up to ${count(slow)} ms`,
-    lines: [
-      line(`half are faster: ${count(median)} ms`, 0.5),
-      line(`95 of 100 are faster: ${count(slow)} ms`, 0.95),
-    ],
-    table: partsTable('Time to answer', span, buckets, [
-      ['Requests', (own) => count(sumOf(own, ({ requests }) => requests))],
-      ['Half up to', within(0.5)],
-      ['95 of 100 up to', within(0.95)],
-    ]),
-  })
-}
-
-const failuresOf = (name: string) => (one: ServiceBucket) => Number(one.failures[name] ?? 0)
-const failureKinds = [
-  { className: 'f-warn', words: '429, slow down', amount: failuresOf('429') },
-  { className: 'f-bad', words: '5xx', amount: failuresOf('5xx') },
-  { className: 'f-gone', words: '4xx', amount: failuresOf('4xx') },
-  { className: 'f-idle', words: 'no answer', amount: failuresOf('none') },
-]
-
-export const failuresChart = (buckets: readonly ServiceBucket[], span: ChartSpan): Html =>
-  bars({
-    ...{
-      title: 'Requests that failed',
-      tableOf: 'Requests that failed',
-      span,
-      buckets,
-      kinds: failureKinds,
-      keySign: ':',
-    },
-    small: () => `requests per ${shortSpan(span.bucketMs)}, all services, ${span.words}`,
-    label: (all) => `${count(all)} requests failed, ${span.words}`,
-    nothing: buckets.length === 0 ? 'Nothing was recorded in this time.' : 'None.',
-  })

@@ -28,7 +28,7 @@ import { readSessions, readTokens } from '../store/book/people.ts'
 import { readClosedProblems } from '../store/book/problems.ts'
 import { readFirstLoads, readProgress } from '../store/book/progress.ts'
 import { readQuarantine, readQuarantineOf } from '../store/book/quarantine.ts'
-import { readRequests } from '../store/book/request-history.ts'
+import { readAskedFor, readRequests } from '../store/book/request-history.ts'
 import * as runs from '../store/book/runs.ts'
 import { readSilences, type Silence } from '../store/book/silences.ts'
 import { readOverview, type StreamOverview } from '../store/book/streams.ts'
@@ -92,6 +92,7 @@ const plain = {
   closedProblems: readClosedProblems,
   minutes: watch.readMinutes,
   requests: readRequests,
+  askedFor: readAskedFor,
   workers: watch.readWorkers,
   fields: dictionary.readFields,
   fieldStreams: dictionary.readFieldStreams,

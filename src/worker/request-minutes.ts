@@ -2,6 +2,7 @@
 
 import type { ServiceMinute } from '../store/book/watch.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
+import { behalfNow } from '../util/on-behalf.ts'
 
 export type RequestMinutes = {
   readonly observer: Required<Pick<UpstreamObserver, 'requestDone'>>
@@ -15,6 +16,7 @@ type Counts = {
   requests: number
   bytes: number
   readonly failures: Record<string, number>
+  readonly askedFor: Record<string, number>
   readonly latency: number[]
   isNew: boolean
 }
@@ -29,10 +31,12 @@ export function openRequestMinutes(now: () => number = Date.now): RequestMinutes
   return {
     observer: {
       requestDone({ service, status, isAnswered, durationMs, bytes }) {
+        const behalf = behalfNow()
         const at = Math.floor(now() / minuteMs) * minuteMs
         const key = `${service} ${at}`
         const counts: Counts = minutes.get(key) ?? {
-          ...{ service, at: new Date(at), requests: 0, bytes: 0, failures: {}, isNew: true },
+          ...{ service, at: new Date(at), requests: 0, bytes: 0, isNew: true },
+          ...{ failures: {}, askedFor: {} },
           latency: new Array<number>(buckets).fill(0),
         }
         minutes.set(key, counts)
@@ -40,7 +44,8 @@ export function openRequestMinutes(now: () => number = Date.now): RequestMinutes
         counts.requests += 1
         counts.bytes += bytes
         const failure = isAnswered ? null : classOf(status)
-        if (failure) counts.failures[failure] = (counts.failures[failure] ?? 0) + 1
+        if (failure) add(counts.failures, failure)
+        if (behalf) add(counts.askedFor, `${behalf.stream} ${behalf.kind}`)
         const place = bucketOf(durationMs)
         counts.latency[place] = (counts.latency[place] ?? 0) + 1
       },
@@ -57,6 +62,10 @@ export function openRequestMinutes(now: () => number = Date.now): RequestMinutes
       return taken.map(({ isNew, ...counts }) => counts)
     },
   }
+}
+
+const add = (counts: Record<string, number>, name: string): void => {
+  counts[name] = (counts[name] ?? 0) + 1
 }
 
 function classOf(status: number | null): string | null {

@@ -115,7 +115,7 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
       page(`/streams/assignment/rows?${new URLSearchParams({ from, to })}`)
     const shown = await between('2026-01-02T03:04', '2026-01-02T03:04:06')
     expect(rowsOf(shown)).toEqual(['42', '41'])
-    expect(shown).toMatch(/name="from" value="2026-01-02T03:04:00"/)
+    expect(shown).toMatch(/name="from" value="2026-01-02T03:04"/)
     expect(await between('2026-01-02T03:04', '2026-01-02T03:04:05')).toContain('No row of assignment matches')
     expect(rowsOf(await between('0000-13-99T00:00', 'now'))).toHaveLength(50)
     const table = await rowTable(database.pool, assignment)

@@ -4,15 +4,16 @@ import { describe, expect, it } from 'vitest'
 import type { ServiceBucket } from '../../src/store/book/request-history.ts'
 import type { MinuteBucket } from '../../src/store/book/watch.ts'
 import { quantileMs } from '../../src/web/chart-tables.ts'
-import {
-  failuresChart,
-  lagChart,
-  latencyChart,
-  rowsChart,
-  stateTimeline,
-} from '../../src/web/history-charts.ts'
+import { lagChart, rowsChart, stateTimeline } from '../../src/web/history-charts.ts'
 import { markupOf } from '../../src/web/html.ts'
 import { chartSpan, rangeIn } from '../../src/web/time-range.ts'
+import {
+  askedByDay,
+  askedChart,
+  daysUntil,
+  failuresChart,
+  latencyChart,
+} from '../../src/web/upstream-charts.ts'
 
 const now = new Date('2026-11-22T14:02:31Z')
 const span = chartSpan(rangeIn(new URLSearchParams(), now, 'day'), now, 96)
@@ -132,5 +133,42 @@ describe('the numbers', () => {
     expect(cells(answers)).toEqual(['16:00', '10', '40 ms', '40 ms', '12:00', '10', '40 ms', '40 ms'])
     const failed = markupOf(failuresChart([service(0, { failures: { '429': 3 } })], span))
     expect(cells(failed)).toEqual(['12:00', '3', '0', '0', '0'])
+  })
+})
+
+describe('what was asked for', () => {
+  const asked = (at: string, stream: string | null, kind: string | null, requests: number) => ({
+    ...{ at: new Date(at), stream, kind, requests },
+  })
+  const days = daysUntil(now)
+  const some = [
+    asked('2026-11-22T00:00:00Z', 'assignment', 'lookback', 30),
+    asked('2026-11-21T00:00:00Z', 'assignment', 'lookback', 10),
+    asked('2026-11-22T00:00:00Z', 'tracker_object', 'list', 900),
+    asked('2026-11-16T00:00:00Z', null, null, 2),
+  ]
+
+  it('is told for seven days of UTC, by stream and kind of run, the most first, beside the budget', () => {
+    expect(days).toMatchObject({
+      from: new Date('2026-11-16T00:00:00Z'),
+      to: new Date('2026-11-23T00:00:00Z'),
+    })
+    const text = markupOf(askedByDay(some, days, 0.1))
+    const plain = text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ')
+    expect(plain).toMatch(
+      /For 22 Nov 21 Nov .* 16 Nov tracker_object list 900 0 0 0 0 0 0 assignment look-back 30 10 0 0 0 0 0 no run 0 0 0 0 0 0 2 all 930 10 0 0 0 0 2/,
+    )
+    expect(plain).toContain('8,640 times a day. The busiest of these days took 11 % of that')
+    expect(markupOf(askedByDay(some, days, 100))).toContain('took less than 1 % of that')
+    expect(markupOf(askedByDay([], days, null))).toMatch(/No request was counted[\s\S]*No budget is set/)
+  })
+
+  it('is a chart whose bars add up', () => {
+    const chart = markupOf(
+      askedChart([...some, asked('2026-11-22T00:00:00Z', 'assignment', 'verify', 5)], days),
+    )
+    expect(chart).toContain(
+      '947 requests, 7 days: 900 new changes and lists, 40 look-back, 0 search for deletions, 5 comparisons and the rest, 2 no run',
+    )
   })
 })

@@ -99,7 +99,7 @@ export async function readActions(
     `select id::text, at, who, door, address, action, target, stream, reason, confirmed::text, before, after, result, told
      from tidemark.action as known
      where ($1::text is null or stream = $1) and ($2::bigint is null or known.id < $2)
-       and at >= coalesce($4, '-infinity') and at < coalesce($5, 'infinity')
+       and at >= coalesce($4::timestamptz, '-infinity') and at < coalesce($5::timestamptz, 'infinity')
      order by known.id desc limit $3`,
     [stream, before, limit, from, to],
   )

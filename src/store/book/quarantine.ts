@@ -32,7 +32,7 @@ export async function readQuarantine(
        first_seen_at as "firstSeenAt", last_seen_at as "lastSeenAt", times_seen::float8 as "timesSeen"
      from tidemark.quarantine as kept
      where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or kept.id = $2)
-       and kept.id > $3 and last_seen_at >= coalesce($6, '-infinity') and first_seen_at < coalesce($7, 'infinity')
+       and kept.id > $3 and last_seen_at >= coalesce($6::timestamptz, '-infinity') and first_seen_at < coalesce($7::timestamptz, 'infinity')
      order by kept.id limit $4`,
     [
       ...[stream, id?.toString() ?? null, page.after, page.limit, page.mostCharacters ?? longestText],

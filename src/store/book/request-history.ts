@@ -46,3 +46,36 @@ export async function readRequests(
   )
   return rows
 }
+
+/** Requests that runs of a kind made of a stream; both null: those that no run made. */
+export type AskedBucket = {
+  readonly at: Date
+  readonly stream: string | null
+  readonly kind: string | null
+  readonly requests: number
+}
+
+/** All workers and services together. */
+export async function readAskedFor(
+  client: Queryable,
+  { from, to, bucketMs }: Span,
+): Promise<readonly AskedBucket[]> {
+  const { rows } = await client.query<AskedBucket>(
+    `with lines as materialized (
+       select requests, asked_for, date_bin($3::float8 * interval '1 millisecond', at, $1) as bucket
+       from tidemark.service_minute where at >= $1 and at < $2
+     ), named as (
+       select bucket, name, sum(amount::bigint) as requests
+       from lines cross join jsonb_each_text(asked_for) as found (name, amount) group by 1, 2
+     )
+     select bucket as at, split_part(name, ' ', 1) as stream, split_part(name, ' ', 2) as kind, requests::float8 from named
+     union all
+     select bucket, null, null, (made - coalesce(told, 0))::float8
+     from (select bucket, sum(requests) as made from lines group by 1) as whole
+     left join (select bucket, sum(requests) as told from named group by 1) as known using (bucket)
+     where made > coalesce(told, 0)
+     order by 1, 2, 3`,
+    [from, to, bucketMs],
+  )
+  return rows
+}

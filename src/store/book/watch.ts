@@ -142,6 +142,8 @@ export type ServiceMinute = {
   readonly requests: number
   readonly bytes: number
   readonly failures: Readonly<Record<string, number>>
+  /** By stream and kind of run. */
+  readonly askedFor: Readonly<Record<string, number>>
   readonly latency: readonly number[]
 }
 
@@ -153,13 +155,14 @@ export async function noteRequests(
 ): Promise<void> {
   if (minutes.length === 0) return
   await client.query(
-    `insert into tidemark.service_minute (service, at, worker, requests, bytes, failures, latency)
-     select service, at, $1, requests, bytes, failures, latency
+    `insert into tidemark.service_minute (service, at, worker, requests, bytes, failures, asked_for, latency)
+     select service, at, $1, requests, bytes, failures, "askedFor", latency
      from jsonb_to_recordset($2) as given (
-       service text, at timestamptz, requests bigint, bytes bigint, failures jsonb, latency bigint[]
+       service text, at timestamptz, requests bigint, bytes bigint, failures jsonb, "askedFor" jsonb, latency bigint[]
      )
      on conflict (service, at, minutes, worker) do update
-     set requests = excluded.requests, bytes = excluded.bytes, failures = excluded.failures, latency = excluded.latency`,
+     set requests = excluded.requests, bytes = excluded.bytes, failures = excluded.failures, asked_for = excluded.asked_for,
+         latency = excluded.latency`,
     [worker, JSON.stringify(minutes)],
   )
 }
@@ -201,6 +204,14 @@ const thinStreamsSql = `
       deletions_age = greatest(known.deletions_age, excluded.deletions_age),
       kept = coalesce(known.kept, excluded.kept)`
 
+/** The numbers of a column by their names, of each service and hour. */
+const addedUp = (column: string): string => `
+    select service, at, jsonb_object_agg(name, amount) as sums
+    from (
+      select service, date_trunc('hour', at) as at, name, sum(amount::bigint) as amount
+      from over cross join jsonb_each_text(${column}) as found (name, amount) group by 1, 2, 3
+    ) as by_name group by 1, 2`
+
 const thinServicesSql = `
   with forgotten as (
     delete from tidemark.service_minute where minutes = 60 and at < ${endOfHours}
@@ -209,12 +220,8 @@ const thinServicesSql = `
   ), hours as (
     select service, date_trunc('hour', at) as at, sum(requests) as requests, sum(bytes) as bytes
     from over group by 1, 2
-  ), failed as (
-    select service, at, jsonb_object_agg(class, failures) as failures
-    from (
-      select service, date_trunc('hour', at) as at, class, sum(amount::bigint) as failures
-      from over cross join jsonb_each_text(failures) as found (class, amount) group by 1, 2, 3
-    ) as by_class group by 1, 2
+  ), failed as (${addedUp('failures')}
+  ), asked as (${addedUp('asked_for')}
   ), answered as (
     select service, at, array_agg(answers order by place) as latency
     from (
@@ -222,9 +229,9 @@ const thinServicesSql = `
       from over cross join unnest(latency) with ordinality as found (amount, place) group by 1, 2, 3
     ) as by_place group by 1, 2
   )
-  insert into tidemark.service_minute (service, at, minutes, worker, requests, bytes, failures, latency)
-  select hours.service, hours.at, 60, '', requests, bytes, coalesce(failed.failures, '{}'), answered.latency
-  from hours join answered using (service, at) left join failed using (service, at)
+  insert into tidemark.service_minute (service, at, minutes, worker, requests, bytes, failures, asked_for, latency)
+  select hours.service, hours.at, 60, '', requests, bytes, coalesce(failed.sums, '{}'), coalesce(asked.sums, '{}'), answered.latency
+  from hours join answered using (service, at) left join failed using (service, at) left join asked using (service, at)
   on conflict (service, at, minutes, worker) do nothing`
 
 export type WorkerSeen = Awaited<ReturnType<typeof readWorkers>>[number]

@@ -104,6 +104,8 @@ export const serviceMinuteTable = tidemark.table(
     bytes: count('bytes'),
     /** Requests that failed, by class: `429`, `5xx`, `4xx`, `none` (no answer). */
     failures: jsonb('failures').notNull().default({}),
+    /** Requests that runs made, by stream and kind of run, as `{"assignment incremental": 20}`. */
+    askedFor: jsonb('asked_for').notNull().default({}),
     /** How many answers took up to 10, 20, 40 … 40,960 ms, and more: 14 numbers. */
     latency: int8('latency').array().notNull(),
   },

@@ -7,7 +7,7 @@ import type { Page } from './layout.ts'
 import { recordAddress } from './rows.ts'
 import { type Column, chosen, filterForm, listPart, select } from './tables.ts'
 
-const most = 50
+const most = 40
 const longestName = 100
 
 export const changesPage: Page = {
@@ -53,7 +53,7 @@ function keptFor(streams: readonly string[], kept: readonly string[]): Html | nu
   const without = streams.filter((name) => !kept.includes(name))
   if (without.length === 0) return null
   const some = kept.length === 0 ? 'no stream' : kept.join(', ')
-  return html`<div class="note">The past is kept of ${some}. It is not of ${without.join(', ')}: <code>HISTORY=${without.join(',')}</code> keeps it from then on.</div>`
+  return html`<p class="note">Changes are kept of ${some}. Of ${without.join(', ')} they are kept once <code>HISTORY</code> names them.</p>`
 }
 
 const columns = (now: Date): readonly Column<StreamChange>[] => [
@@ -67,7 +67,10 @@ const columns = (now: Date): readonly Column<StreamChange>[] => [
       html`<a href="${recordAddress(stream, key)}">${stream} ${foreign(key, 80)}</a>`,
   },
   { title: 'What changed', cell: changed },
-  { title: 'By', cell: ({ modifiedBy }) => modifiedBy && foreign(modifiedBy, 60) },
+  {
+    title: 'By',
+    cell: ({ modifiedBy }) => modifiedBy && html`<span class="nowrap">${foreign(modifiedBy, 30)}</span>`,
+  },
   { title: 'Run', cell: ({ runId }) => runId && html`<a href="/runs/${runId}">${runId}</a>` },
 ]
 

@@ -139,8 +139,11 @@ ${plainTable({
       cell: ({ values }: FoundIn['rows'][number]) => foreign(values[index] ?? 'null', 80),
     })),
     { title: 'Changed here', cell: ({ changedAt }) => clock(changedAt, now) },
-    { title: 'Matched', cell: (row) => matchedIn(row, text, []) },
-    { title: 'Note', cell: ({ isDeleted }) => (isDeleted && html`<span class="tag">deleted</span>`) || null },
+    {
+      title: 'Matched',
+      cell: (row) =>
+        html`${row.isDeleted && html`<span class="tag">deleted</span> `}${matchedIn(row, text, [])}`,
+    },
   ],
   rows,
 })}</section>`

@@ -9,11 +9,11 @@ import type { ServiceName } from '../../streams/catalog.ts'
 import { capitalized, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { latencyOf, quantileMs } from '../chart-tables.ts'
-import { failuresChart, latencyChart } from '../history-charts.ts'
 import { age, count, foreign, type Html, html, state } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
-import type { StreamSnapshot } from '../status-queries.ts'
+import type { StatusQueries, StreamSnapshot } from '../status-queries.ts'
 import { chartSpan, rangeIn } from '../time-range.ts'
+import { askedByDay, askedChart, daysUntil, failuresChart, latencyChart } from '../upstream-charts.ts'
 import type { Page } from './layout.ts'
 import { type Column, filterForm, plainTable } from './tables.ts'
 
@@ -24,13 +24,16 @@ export const upstreamPage: Page = {
   async body({ statusQueries, viewer, query, now, ...context }) {
     const range = rangeIn(query, now, 'day')
     const [fine, coarse] = [chartSpan(range, now, 288), chartSpan(range, now, 96)]
-    const [lines, problems, snapshot, lately, answers, failed] = await Promise.all([
+    const days = daysUntil(range.to ?? now)
+    const [lines, problems, snapshot, lately, answers, failed, asked, byDay] = await Promise.all([
       statusQueries.beliefs(),
       context.problems,
       statusQueries.snapshot(),
       statusQueries.requests(chartSpan(rangeIn(new URLSearchParams(), now, 'hour'), now, 60)),
       statusQueries.requests(fine),
       statusQueries.requests(coarse),
+      statusQueries.askedFor(coarse),
+      statusQueries.askedFor(days),
     ])
     const isChanges = (stream: string) => hasPositions(statusQueries, stream)
     const named = [...new Set([...statusQueries.streams, ...lines.map(({ stream }) => stream)])]
@@ -55,6 +58,8 @@ ${filterForm('/upstream', [], { range, usual: 'day' })}
         )}</section>`,
     )}</div>
 <section class="card">${failuresChart(failed, coarse)}</section>
+<section class="card">${askedChart(asked, coarse)}</section>
+<section class="card" aria-labelledby="by-day">${askedByDay(byDay, days, budgetOf(statusQueries))}</section>
 ${shown.filter(isChanges).map((stream) =>
   streamPart(
     stream,
@@ -68,6 +73,12 @@ ${listsPart(
   now,
 )}`
   },
+}
+
+/** Requests per second that one worker makes to each service; null: as many as it wants. */
+function budgetOf({ settings }: StatusQueries): number | null {
+  const set = settings().settings.find(({ name }) => name === 'REQUESTS_PER_SECOND')
+  return Number(set?.value) > 0 ? Number(set?.value) : null
 }
 
 // ── services ─────────────────────────────────────────────────────────────────────────────────────────────────

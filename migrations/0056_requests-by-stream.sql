@@ -1,0 +1,1 @@
+ALTER TABLE "tidemark"."service_minute" ADD COLUMN "asked_for" jsonb DEFAULT '{}'::jsonb NOT NULL;

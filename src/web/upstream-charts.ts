@@ -1,0 +1,162 @@
+// How the upstream answered as charts, what failed, and what was asked for: by stream and kind of run, also day by day beside the budget.
+
+import type { AskedBucket, ServiceBucket } from '../store/book/request-history.ts'
+import { shortSpan } from '../util/text.ts'
+import { latencyOf, partsTable, quantileMs, sumOf } from './chart-tables.ts'
+import { bars, everyBucket, figure, lines, type Scale } from './history-charts.ts'
+import { count, formOf, type Html, html, kindInWords, zone } from './html.ts'
+import { plainTable } from './pages/tables.ts'
+import type { ChartSpan } from './time-range.ts'
+
+const latencyScale: Scale = {
+  ...{ least: 5, most: 100_000 },
+  marks: [
+    [10, '10 ms'],
+    [100, '100 ms'],
+    [1_000, '1 s'],
+    [10_000, '10 s'],
+  ],
+}
+
+export function latencyChart(service: string, buckets: readonly ServiceBucket[], span: ChartSpan): Html {
+  const title = `${service} service: time to answer`
+  const small = html`milliseconds per ${shortSpan(span.bucketMs)}, ${span.words}, ${zone}; logarithmic`
+  const whole = latencyOf(buckets)
+  const [median, slow] = [quantileMs(whole, 0.5), quantileMs(whole, 0.95)]
+  if (median === null || slow === null) return figure({ title, small })
+  const all = everyBucket(buckets, span)
+  const line = (words: string, share: number) => ({
+    words,
+    points: all.map(([at, one]) => [at, one && quantileMs(one.latency, share)] as const),
+  })
+  const within = (share: number) => (own: readonly ServiceBucket[]) => {
+    const ms = quantileMs(latencyOf(own), share)
+    return ms === null ? '–' : `${count(ms)} ms`
+  }
+  return lines({
+    ...{ title, small, span, scale: latencyScale },
+    label: `The ${service} service, ${span.words}: half of its answers took up to ${count(median)} ms, 95 of 100 up to ${count(slow)} ms`,
+    lines: [
+      line(`half are faster: ${count(median)} ms`, 0.5),
+      line(`95 of 100 are faster: ${count(slow)} ms`, 0.95),
+    ],
+    table: partsTable('Time to answer', span, buckets, [
+      ['Requests', (own) => count(sumOf(own, ({ requests }) => requests))],
+      ['Half up to', within(0.5)],
+      ['95 of 100 up to', within(0.95)],
+    ]),
+  })
+}
+
+const failuresOf = (name: string) => (one: ServiceBucket) => Number(one.failures[name] ?? 0)
+const failureKinds = [
+  { className: 'f-warn', words: '429, slow down', amount: failuresOf('429') },
+  { className: 'f-bad', words: '5xx', amount: failuresOf('5xx') },
+  { className: 'f-gone', words: '4xx', amount: failuresOf('4xx') },
+  { className: 'f-idle', words: 'no answer', amount: failuresOf('none') },
+]
+
+export const failuresChart = (buckets: readonly ServiceBucket[], span: ChartSpan): Html =>
+  bars({
+    ...{
+      title: 'Requests that failed',
+      tableOf: 'Requests that failed',
+      span,
+      buckets,
+      kinds: failureKinds,
+      keySign: ':',
+    },
+    small: () => `requests per ${shortSpan(span.bucketMs)}, all services, ${span.words}`,
+    label: (all) => `${count(all)} requests failed, ${span.words}`,
+    nothing: buckets.length === 0 ? 'Nothing was recorded in this time.' : 'None.',
+  })
+
+// ── what was asked for ───────────────────────────────────────────────────────────────────────────────────────
+
+const ofKinds =
+  (...kinds: readonly string[]) =>
+  ({ kind, requests }: AskedBucket) =>
+    kinds.includes(kind ?? '') ? requests : 0
+const frequent = ['incremental', 'list', 'lookback', 'deletions']
+const askedKinds = [
+  { className: 'f-read', words: 'new changes and lists', amount: ofKinds('incremental', 'list') },
+  { className: 'f-ok', words: 'look-back', amount: ofKinds('lookback') },
+  { className: 'f-gone', words: 'search for deletions', amount: ofKinds('deletions') },
+  {
+    className: 'f-warn',
+    words: 'comparisons and the rest',
+    amount: ({ kind, requests }: AskedBucket) => (kind !== null && !frequent.includes(kind) ? requests : 0),
+  },
+  {
+    className: 'f-idle',
+    words: 'no run',
+    amount: ({ kind, requests }: AskedBucket) => (kind === null ? requests : 0),
+  },
+]
+
+export const askedChart = (buckets: readonly AskedBucket[], span: ChartSpan): Html =>
+  bars({
+    ...{ title: 'What was asked for', tableOf: 'Requests', span, buckets, kinds: askedKinds, keySign: ':' },
+    small: (all) =>
+      `requests per ${shortSpan(span.bucketMs)}, all services, ${span.words}; bars add up to ${count(all)}`,
+    label: (all, sums) => `${count(all)} requests, ${span.words}: ${sums.join(', ')}`,
+  })
+
+const dayMs = 86_400_000
+const mostDays = 7
+
+/** Whole days of UTC, the last of which may not be over. */
+export const daysUntil = (to: Date): ChartSpan => {
+  const end = Math.ceil(to.getTime() / dayMs) * dayMs
+  const words = `${mostDays} days`
+  return { from: new Date(end - mostDays * dayMs), to: new Date(end), bucketMs: dayMs, words }
+}
+
+/** `perSecond`: the budget of one worker for each service; null: there is none. */
+export function askedByDay(
+  buckets: readonly AskedBucket[],
+  { from }: ChartSpan,
+  perSecond: number | null,
+): Html {
+  const days = Array.from(
+    { length: mostDays },
+    (_, index) => new Date(from.getTime() + (mostDays - 1 - index) * dayMs),
+  )
+  const on = (own: readonly AskedBucket[], day: Date) =>
+    sumOf(own, ({ at, requests }) => (at.getTime() === day.getTime() ? requests : 0))
+  const all = { name: html`all`, own: buckets }
+  const rows = [...Map.groupBy(buckets, ({ stream, kind }) => `${stream} ${kind}`).values()]
+    .toSorted((a, b) => sumOf(b, ({ requests }) => requests) - sumOf(a, ({ requests }) => requests))
+    .map((own) => ({ name: nameOf(own[0]), own }))
+  const most = Math.max(...days.map((day) => on(buckets, day)))
+  return html`<h2 id="by-day">Requests a day</h2>${
+    rows.length === 0
+      ? html`<p class="quiet">No request was counted in these days.</p>`
+      : plainTable({
+          caption: 'By stream and kind of run, in days of UTC, the newest first',
+          columns: [
+            { title: 'For', cell: ({ name }) => name },
+            ...days.map((day) => ({
+              title: formOf(day, 'day'),
+              cell: ({ own }: typeof all) => count(on(own, day)),
+              isNumber: true,
+            })),
+          ],
+          rows: [...rows, all],
+          scrolls: 'Requests a day',
+        })
+  }<p class="small quiet">${budgetInWords(perSecond, most)}</p>`
+}
+
+const nameOf = (one: AskedBucket | undefined): Html =>
+  !one || one.stream === null || one.kind === null
+    ? html`no run`
+    : html`<a href="/streams/${one.stream}">${one.stream}</a> ${kindInWords(one.kind)}`
+
+function budgetInWords(perSecond: number | null, most: number): string {
+  if (perSecond === null)
+    return 'No budget is set. REQUESTS_PER_SECOND bounds what a worker asks each service.'
+  const budget = perSecond * 86_400
+  const share = most / budget
+  return `REQUESTS_PER_SECOND=${perSecond} lets each worker ask each service ${count(budget)} times a day. The busiest of these days took ${share > 0 && share < 0.01 ? 'less than 1' : count(100 * share)} % of that.`
+}
