@@ -16,6 +16,7 @@ import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/ses
 import { type BiRole, grantReading } from './bi-role.ts'
 import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
+import { indexDeletedRows } from './deleted-index.ts'
 import { showDictionary } from './dictionary-view.ts'
 import { renewHistories } from './row-history.ts'
 import { isLocallyChangedSql, watchTable } from './watch-table.ts'
@@ -47,6 +48,7 @@ export async function migrateDatabase({ database, streams, log, ...bi }: Options
     await renewHistories(client, [...streams, ...relatedStreams], log)
     await showDictionary(client, log)
     await grantReading(client, bi, log)
+    await indexDeletedRows(client, log)
     if (applied > 0) log.info({ applied }, 'The database was migrated to the tables of this version.')
     return applied
   } finally {
