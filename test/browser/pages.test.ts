@@ -34,6 +34,9 @@ const parts = [
   '/backfills',
   '/actions',
   '/people',
+  '/events?range=month',
+  '/changes?column=subject',
+  '/find?q=assignment+7',
   '/settings',
   '/runs?before=15',
   '/checkpoints',
@@ -54,6 +57,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     startTestWorker(simulator, database, {
       STREAMS: 'assignment,assignment_note',
       SCHEDULE_ASSIGNMENT: '1s',
+      HISTORY: 'assignment',
       HTTP_PORT: port,
     })
 
@@ -278,6 +282,93 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     await plain.getByLabel('Filter the fields').fill('sys_')
     await plain.getByRole('button', { name: 'Filter' }).click()
     expect((await names(plain)).every((name) => name.startsWith('sys_'))).toBe(true)
+  })
+
+  it('shows a span of time on all pages by links and by two moments, which stay in the address, also without its script', async () => {
+    const page = await browser.open({ javaScriptEnabled: false })
+    const noted = (path: string) => new URL(page.url()).pathname === path && new URL(page.url()).searchParams
+    await page.goto(`${worker.url}/runs?stream=assignment_note`)
+    const rows = () => page.getByRole('rowheader').count()
+    expect(await rows()).toBe(50)
+    await page.getByRole('link', { name: 'last hour' }).click()
+    expect(await page.getByText('No run matches').count()).toBe((await rows()) === 0 ? 1 : 0)
+    await page.goto(`${worker.url}/runs?stream=assignment_note`)
+    await page.getByText('Between two moments').click()
+    const twoDaysAgo = new Date(Date.now() - 2 * 86_400_000 + 600_000).toISOString().slice(0, 16)
+    await page.getByLabel('From, UTC').fill('2020-01-01T00:00')
+    await page.getByLabel('and before').fill(twoDaysAgo)
+    await page.getByRole('button', { name: 'Show this time' }).click()
+    const found = noted('/runs')
+    expect(found && [found.get('stream'), found.get('from'), found.get('to')]).toEqual([
+      'assignment_note',
+      '2020-01-01T00:00',
+      twoDaysAgo,
+    ])
+    expect(await rows()).toBe(50)
+    await page.getByRole('link', { name: 'Older' }).click()
+    expect(await rows()).toBeLessThan(50)
+    expect(noted('/runs') && new URL(page.url()).searchParams.get('to')).toBe(twoDaysAgo)
+    for (const path of ['/', '/streams/assignment', '/upstream', '/events']) {
+      await page.goto(worker.url + path)
+      await page.getByRole('link', { name: 'last 7 days' }).click()
+      expect(new URL(page.url()).search).toBe('?range=week')
+      expect(await page.getByRole('main').innerText()).toContain('last 7 days')
+      expect(await page.locator('[aria-current]', { hasText: 'last 7 days' }).count()).toBe(1)
+    }
+  })
+
+  it('has the time of the reader beside UTC, and in its place for who wants that', async () => {
+    const page = await browser.open({ timezoneId: 'Asia/Kolkata' })
+    await page.goto(`${worker.url}/runs/20`)
+    await untilLive(page)
+    const began = page.locator('.lead time').first()
+    const [utc = '', title = ''] = [await began.innerText(), (await began.getAttribute('title')) ?? '']
+    const at = new Date((await began.getAttribute('datetime')) ?? '')
+    const there = new Date(at.getTime() + 5.5 * 3_600_000).toISOString()
+    expect(title).toContain(`${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`)
+    expect(title).toContain(there.slice(0, 19).replace('T', ' '))
+    await page.getByRole('button', { name: 'Times: UTC' }).click()
+    expect(await began.innerText()).toContain(there.slice(11, 16))
+    expect(await page.locator('.lead').innerText()).toContain('Asia/')
+    // It follows what happens in the same zone, and stays so on other pages.
+    const asOf = () => page.locator('[data-as-of]').innerText()
+    const first = await asOf()
+    await expect.poll(asOf, inTime).not.toBe(first)
+    expect(await began.innerText()).toContain(there.slice(11, 16))
+    await page.goto(`${worker.url}/streams/assignment`)
+    const tick = page.locator('svg [data-at]').first()
+    const iso = (await tick.getAttribute('data-at')) ?? ''
+    const shifted = new Date(new Date(iso).getTime() + 5.5 * 3_600_000).toISOString()
+    expect(await tick.textContent()).toBe(shifted.slice(11, 16))
+    await page.getByRole('button', { name: 'Times: Asia/' }).click()
+    expect(await tick.textContent()).toBe(iso.slice(11, 16))
+    await page.goto(`${worker.url}/runs/20`)
+    expect(await began.innerText()).toBe(utc)
+  })
+
+  it('finds what pages call things, and says in which column', async () => {
+    const page = await browser.open()
+    const found = async (text: string) => {
+      await page.goto(`${worker.url}/find?${new URLSearchParams({ q: text })}`)
+      return page.getByRole('main')
+    }
+    expect(await (await found('assignment 7')).getByRole('rowheader').first().innerText()).toBe('7')
+    await expect.poll(() => page.getByText('Only assignment was searched').count()).toBe(1)
+    const link = async (text: string, name: string | RegExp) =>
+      (await found(text)).getByRole('link', { name }).first().getAttribute('href')
+    expect(await link('run 20', 'run 20')).toBe('/runs/20')
+    expect(await link('assignment note', 'assignment_note')).toBe('/streams/assignment_note')
+    expect(await link('quarantine', 'quarantine')).toMatch(/^\/problems#problem-quarantine|^\/quarantine/)
+    expect(await link('schedule assignment', 'SCHEDULE_ASSIGNMENT')).toBe('/streams/assignment/settings')
+    expect(await link('what happened', 'What happened')).toBe('/events')
+    const { rows } = await database.pool.query<{ host: string }>('select host from tidemark.worker limit 1')
+    expect(await link(rows[0]?.host ?? '', /\(\d+\)/)).toBe('/workers')
+    const [{ email = '' } = {}] = (
+      await database.pool.query<{ email: string }>(
+        'select contact_email as email from mirror.assignment where assignment_id = 7',
+      )
+    ).rows
+    expect(await (await found(email)).innerText()).toMatch(/contact_email\s/)
   })
 
   it('copies the address of a record and the query of a search', async () => {

@@ -3,10 +3,11 @@
 import { readFileSync } from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../src/cli/migrate.ts'
-import { dueMigrations } from '../../src/store/schema/migrate.ts'
+import { dueMigrations, expectMigrated, migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { locksOf } from '../../src/store/schema/migration-plan.ts'
 import { withConnection } from '../../src/store/server/session.ts'
-import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { knownStreams } from '../../src/streams/catalog.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { callCommand } from '../support/verbs.ts'
 
 const ascending = [
@@ -78,6 +79,34 @@ describe.skipIf(!hasPostgres)('tidemark migrate --plan', () => {
       return found
     })
     expect(astray).toEqual([])
+  })
+})
+
+describe.skipIf(!hasPostgres)('a database that a newer version has migrated', () => {
+  const database = createTestDatabase({ forEach: true })
+  const migrateNow = () => migrateDatabase({ database, streams: knownStreams, biRole: null, log: quietLog })
+  const newer = async (needs: number | null) => {
+    await database.pool.query(
+      `insert into tidemark.migration (hash, created_at) values ('of a later version', 9999999999999)`,
+    )
+    if (needs !== null) await database.pool.query(`comment on table tidemark.migration is 'needs ${needs}'`)
+  }
+
+  it('can be gone on with where that version only added something, as this one notes for the one before it', async () => {
+    const { rows } = await database.pool.query<{ note: string; newest: string }>(
+      `select obj_description('tidemark.migration'::regclass) as note, max(created_at) as newest from tidemark.migration`,
+    )
+    const needs = Number(/^needs (\d+)$/.exec(rows[0]?.note ?? '')?.[1])
+    expect(needs).toBeLessThanOrEqual(Number(rows[0]?.newest))
+    await newer(needs)
+    expect(await migrateNow()).toBe(0)
+    await expectMigrated({ pool: database.pool, address: 'here' })
+  })
+
+  it.each([9_999_999_999_999, null])('is refused where it needs more (%s)', async (needs) => {
+    await newer(needs)
+    if (needs === null) await database.pool.query('comment on table tidemark.migration is null')
+    await expect(migrateNow()).rejects.toThrow('A newer Tidemark than this one has migrated the database')
   })
 })
 

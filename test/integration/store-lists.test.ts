@@ -32,6 +32,35 @@ describe.skipIf(!hasPostgres)('the lists', () => {
     expect(changed).toEqual(runs.filter(({ inserted, updated }) => inserted + updated > 0))
   })
 
+  it('give the runs that went on in a span of time, and read no other part of a long ledger', async () => {
+    const { pool } = database
+    await pool.query(`insert into tidemark.stream (name) values ('assignment') on conflict do nothing`)
+    // One that found nothing for hours, and one that has not ended.
+    await pool.query(
+      `insert into tidemark.run (stream, kind, status, host, pid, started_at, finished_at, polls)
+       values ('assignment', 'deletions', 'done', 'h', 1, now() - interval '40 hours', now() - interval '20 hours', 9),
+         ('assignment', 'reconcile', 'running', 'h', 1, now() - interval '40 hours', null, 1)`,
+    )
+    await pool.query('analyze tidemark.run')
+    const runs = await readRuns(pool, all, { before: null, limit: 20_000 })
+    const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000)
+    for (const [from, to] of [
+      [hoursAgo(30), hoursAgo(29)],
+      [hoursAgo(30), null],
+      [null, hoursAgo(30)],
+      [hoursAgo(999), hoursAgo(998)],
+      [new Date(Date.now() + 1e9), null],
+    ] as const) {
+      const went = runs.filter(
+        ({ startedAt, finishedAt }) =>
+          (to === null || startedAt < to) && (from === null || finishedAt === null || finishedAt >= from),
+      )
+      expect(await readRuns(pool, { ...all, from, to }, { before: null, limit: 20_000 })).toEqual(went)
+      expect(await readRuns(pool, { ...all, from, to }, { before: null, limit: 3 })).toEqual(went.slice(0, 3))
+    }
+    await pool.query(`delete from tidemark.run where host = 'h'`)
+  })
+
   it('find the last run of each kind by index, also of kinds that there are none of in a long ledger', async () => {
     const { pool } = database
     await pool.query(

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { forgetOldProblems, noteProblems, readClosedProblems } from '../../src/store/book/problems.ts'
-import { readRequests } from '../../src/store/book/request-history.ts'
+import { readAskedFor, readRequests } from '../../src/store/book/request-history.ts'
 import {
   forgetWorker,
   noteRequests,
@@ -15,6 +15,7 @@ import {
   readWorkers,
   thinMinutes,
 } from '../../src/store/book/watch.ts'
+import { onBehalfOf } from '../../src/util/on-behalf.ts'
 import { openRequestMinutes } from '../../src/worker/request-minutes.ts'
 import { keepBeating, newWorkerId } from '../../src/worker/watch.ts'
 import { isForChanges } from '../support/asked.ts'
@@ -149,8 +150,9 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
     await put(days(7), 'up to date', 2)
     const requests = (minutesAgo: number, worker: string) =>
       database.pool.query(
-        `insert into tidemark.service_minute (service, at, worker, requests, bytes, failures, latency)
-         values ('assignment', date_trunc('hour', now()) - make_interval(mins => $1::int), $2, 3, 30, '{"5xx": 1}', $3)`,
+        `insert into tidemark.service_minute (service, at, worker, requests, bytes, failures, asked_for, latency)
+         values ('assignment', date_trunc('hour', now()) - make_interval(mins => $1::int), $2, 3, 30, '{"5xx": 1}',
+           jsonb_build_object('assignment lookback', 2), $3)`,
         [minutesAgo, worker, [1, 2, ...new Array(12).fill(0)]],
       )
     for (const [minutesAgo, worker] of [
@@ -170,11 +172,17 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
       { minutes: 1, inserted: 2, read_age: null, state: 'up to date' },
     ])
     const served = await database.pool.query(
-      'select minutes, worker, requests::int, failures, latency[1:3]::int[] as latency from tidemark.service_minute order by at',
+      'select minutes, worker, requests::int, failures, asked_for as asked, latency[1:3]::int[] as latency from tidemark.service_minute order by at',
     )
     expect(served.rows).toEqual([
-      { minutes: 60, worker: '', requests: 9, failures: { '5xx': 3 }, latency: [3, 6, 0] },
-      { minutes: 1, worker: 'a', requests: 3, failures: { '5xx': 1 }, latency: [1, 2, 0] },
+      {
+        ...{ minutes: 60, worker: '', requests: 9, failures: { '5xx': 3 }, latency: [3, 6, 0] },
+        asked: { 'assignment lookback': 6 },
+      },
+      {
+        ...{ minutes: 1, worker: 'a', requests: 3, failures: { '5xx': 1 }, latency: [1, 2, 0] },
+        asked: { 'assignment lookback': 2 },
+      },
     ])
   })
 
@@ -188,7 +196,7 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
       })
     asked(one, 200, 3)
     asked(one, 429, 15)
-    asked(one, 404, 3, true)
+    onBehalfOf({ stream: 'assignment', kind: 'lookback' }, () => asked(one, 404, 3, true))
     asked(other, null, 100_000)
     for (const [worker, minutes] of [
       ['one', one.take()],
@@ -203,6 +211,11 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
     asked(one, 200, 3)
     await noteRequests(database.pool, 'one', one.take())
     const span = { from: new Date(Date.UTC(2026, 10, 1, 12)), to: new Date(Date.UTC(2026, 10, 1, 13)) }
+    const run = { at: span.from, stream: 'assignment', kind: 'lookback', requests: 1 }
+    expect(await readAskedFor(database.pool, { ...span, bucketMs: 5 * minuteMs })).toEqual([
+      run,
+      { at: span.from, stream: null, kind: null, requests: 5 },
+    ])
     const found = await readRequests(database.pool, { ...span, bucketMs: 5 * minuteMs })
     expect(found).toEqual([
       {
@@ -367,11 +380,18 @@ describe.skipIf(!hasPostgres)('a worker', () => {
       await worker.stop()
     }
     expect(await readWorkers(database.pool)).toEqual([])
-    const { rows } = await database.pool.query<{ requests: number; states: number }>(
-      `select (select sum(requests)::int from tidemark.service_minute where service = 'assignment') as requests,
+    const { rows } = await database.pool.query<{ requests: number; asked: number; states: number }>(
+      `select (
+           select sum(amount::int)::int from tidemark.service_minute cross join jsonb_each_text(asked_for) as found (name, amount)
+           where name = 'assignment incremental'
+         ) as asked,
+         (select sum(requests)::int from tidemark.service_minute where service = 'assignment') as requests,
          (select count(*)::int from tidemark.minute where state is not null) as states`,
     )
     expect(rows[0]?.requests).toBeGreaterThan(30)
+    // However many layers are between a run and its requests.
+    expect(rows[0]?.asked).toBeGreaterThan(20)
+    expect(rows[0]?.asked).toBeLessThanOrEqual(rows[0]?.requests ?? 0)
     expect(rows[0]?.states).toBeGreaterThan(0)
   })
 })

@@ -6,7 +6,7 @@ import { createWriteStream, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Environment } from '../../src/config/load.ts'
 
-const program = fileURLToPath(new URL('../../bin/tidemark.js', import.meta.url))
+const ownProgram = fileURLToPath(new URL('../../bin/tidemark.js', import.meta.url))
 
 export type SoakWorker = {
   readonly name: string
@@ -24,9 +24,15 @@ export type SoakWorker = {
   readonly surprises: readonly string[]
 }
 
-type Options = { readonly name: string; readonly directory: string; readonly environment: Environment }
+type Options = {
+  readonly name: string
+  readonly directory: string
+  readonly environment: Environment
+  /** Left out: that of this checkout. */
+  readonly program?: string
+}
 
-export function openSoakWorker({ name, directory, environment }: Options): SoakWorker {
+export function openSoakWorker({ name, directory, environment, program = ownProgram }: Options): SoakWorker {
   const log = createWriteStream(`${directory}/${name}.log`, { flags: 'a' })
   const surprises: string[] = []
   let child: ChildProcess | null = null

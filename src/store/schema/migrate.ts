@@ -107,8 +107,8 @@ export async function expectMigrated({ pool, address }: Pick<Database, 'pool' | 
       `select not has_table_privilege(to_regclass('tidemark.migration'), 'select') as is_hidden`,
     )
     if (rows[0]?.is_hidden) return
-    const { known, before } = await compareMigrations(client)
-    const due = known.length - before.length
+    const { before, due: some } = await compareMigrations(client)
+    const due = some.length
     if (before.length === 0)
       throw new DatabaseError(
         `The database ${address} holds no mirror yet. \`tidemark sync\` makes one; \`tidemark migrate\` makes its empty tables.`,
@@ -122,38 +122,52 @@ export async function expectMigrated({ pool, address }: Pick<Database, 'pool' | 
   }
 }
 
+/** The newest migration that programs which do not know it cannot live with. Later ones only added something that those leave alone. */
+const neededMigration = '0053_history-for-reports'
+
 async function compareMigrations(client: ClientBase) {
   const known = readMigrationFiles({ migrationsFolder })
   const before = await appliedMigrations(client)
   const newest = Math.max(...known.map((migration) => migration.folderMillis))
-  if (before.some((at) => at > newest))
+  if (before.some((at) => at > newest) && newest < (await neededBy(client)))
     throw new DatabaseError(
-      'A newer Tidemark than this one has migrated the database. Run that version, or a newer one.',
+      'A newer Tidemark than this one has migrated the database, and this one cannot work with its tables. Run that version, or a newer one.',
     )
-  return { known, before }
+  return { before, due: known.filter(({ folderMillis }) => !before.includes(folderMillis)) }
+}
+
+/** The time of the migration that a program has to know, as the newest program that migrated the database has noted. */
+async function neededBy(client: ClientBase): Promise<number> {
+  const { rows } = await client.query<{ note: string | null }>(
+    `select obj_description(to_regclass($1), 'pg_class') as note`,
+    [`${history.migrationsSchema}.${history.migrationsTable}`],
+  )
+  return Number(/^needs (\d+)$/.exec(rows[0]?.note ?? '')?.[1] ?? Number.POSITIVE_INFINITY)
+}
+
+const timesByName = (): ReadonlyMap<string, number> => {
+  const file = readFileSync(`${migrationsFolder}/meta/_journal.json`, 'utf8')
+  const journal: { entries: { when: number; tag: string }[] } = JSON.parse(file)
+  return new Map(journal.entries.map(({ when, tag }) => [tag, when]))
 }
 
 export type DueMigration = { readonly name: string; readonly statements: readonly string[] }
 
 /** In the order in which they would run. Changes nothing. */
 export async function dueMigrations(client: ClientBase): Promise<readonly DueMigration[]> {
-  const { known, before } = await compareMigrations(client)
-  const journal: { entries: { when: number; tag: string }[] } = JSON.parse(
-    readFileSync(`${migrationsFolder}/meta/_journal.json`, 'utf8'),
-  )
-  const names = new Map(journal.entries.map(({ when, tag }) => [when, tag]))
-  return known.slice(before.length).map(({ folderMillis, sql }) => ({
-    name: names.get(folderMillis) ?? '',
-    statements: sql,
-  }))
+  const { due } = await compareMigrations(client)
+  const names = new Map([...timesByName()].map(([tag, when]) => [when, tag]))
+  return due.map(({ folderMillis, sql }) => ({ name: names.get(folderMillis) ?? '', statements: sql }))
 }
 
 async function applyMigrations(client: PoolClient): Promise<number> {
-  const { known, before } = await compareMigrations(client)
+  const { due } = await compareMigrations(client)
   // The role of a worker may not be allowed to try.
-  if (known.length === before.length) return 0
+  if (due.length === 0) return 0
   try {
     await migrate(drizzle({ client }), { migrationsFolder, ...history })
+    const { migrationsSchema: schema, migrationsTable: table } = history
+    await client.query(`comment on table ${schema}.${table} is 'needs ${timesByName().get(neededMigration)}'`)
   } catch (cause) {
     // The cause inside says what Postgres said.
     const reason = messageOf(cause instanceof Error ? (cause.cause ?? cause) : cause)
@@ -164,7 +178,7 @@ async function applyMigrations(client: PoolClient): Promise<number> {
       cause,
     })
   }
-  return known.length - before.length
+  return due.length
 }
 
 async function appliedMigrations(client: ClientBase): Promise<readonly number[]> {

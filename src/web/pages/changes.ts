@@ -66,7 +66,7 @@ const columns = (now: Date): readonly Column<StreamChange>[] => [
     cell: ({ stream, key }) =>
       html`<a href="${recordAddress(stream, key)}">${stream} ${foreign(key, 80)}</a>`,
   },
-  { title: 'What changed', cell: changed },
+  { title: 'What changed', isWide: true, cell: changed },
   {
     title: 'By',
     cell: ({ modifiedBy }) => modifiedBy && html`<span class="nowrap">${foreign(modifiedBy, 30)}</span>`,

@@ -41,6 +41,7 @@ const columns = (now: Date): readonly Column<Happening>[] => [
   { title: 'Stream', cell: ({ stream }) => stream && html`<a href="/streams/${stream}">${stream}</a>` },
   {
     title: 'What',
+    isWide: true,
     cell: (one) => html`${one.tone !== '' && html`<span class="st ${one.tone}"></span> `}${happened(one)}`,
   },
 ]

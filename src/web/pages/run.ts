@@ -110,7 +110,7 @@ ${run.positionTo !== null && run.positionTo !== '0' && fact('Position', count(Nu
 /** Other runs may have written at the same time. */
 function writtenMeanwhile({ stream, startedAt, finishedAt }: RunStory): Html {
   const span = rangeAround(startedAt, finishedAt)
-  return html`<p class="small"><a href="${addressOf(`/streams/${stream}/rows`, span)}">Rows of ${stream} that were written meanwhile</a></p>`
+  return html`<p class="small"><a href="${addressOf(`/streams/${stream}/rows`, span)}">Rows of ${stream} that were written meanwhile</a> · <a href="${addressOf('/changes', { stream, ...span })}">what changed in them</a></p>`
 }
 
 /** What it did, in order. */

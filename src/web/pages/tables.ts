@@ -9,6 +9,8 @@ export type Column<Row> = {
   readonly isNumber?: boolean
   /** Mostly one word, which is not to be broken. */
   readonly isWord?: boolean
+  /** On a narrow screen it takes the whole width. */
+  readonly isWide?: boolean
   readonly cell: (row: Row) => Html | string | number | null
 }
 
@@ -34,8 +36,8 @@ export function plainTable<Row>(options: {
   readonly scrolls?: string
 }): Html {
   const { caption, columns, rows, scrolls } = options
-  const number = ({ isNumber, isWord }: Column<Row>) =>
-    isNumber ? html` class="num"` : isWord && html` class="word"`
+  const number = ({ isNumber, isWord, isWide }: Column<Row>) =>
+    isNumber ? html` class="num"` : isWord ? html` class="word"` : isWide && html` class="wide"`
   const frame =
     scrolls === undefined ? html`tabindex="-1"` : html`tabindex="0" role="region" aria-label="${scrolls}"`
   return html`<div class="scroll" ${frame}><table role="table" class="stack"><caption>${caption}</caption>
