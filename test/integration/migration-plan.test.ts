@@ -89,12 +89,13 @@ describe.skipIf(!hasPostgres)('a database that a newer version has migrated', ()
     await database.pool.query(
       `insert into tidemark.migration (hash, created_at) values ('of a later version', 9999999999999)`,
     )
-    if (needs !== null) await database.pool.query(`comment on table tidemark.migration is 'needs ${needs}'`)
+    if (needs !== null)
+      await database.pool.query(`comment on sequence tidemark.migration_id_seq is 'needs ${needs}'`)
   }
 
   it('can be gone on with where that version only added something, as this one notes for the one before it', async () => {
     const { rows } = await database.pool.query<{ note: string; newest: string }>(
-      `select obj_description('tidemark.migration'::regclass) as note, max(created_at) as newest from tidemark.migration`,
+      `select obj_description('tidemark.migration_id_seq'::regclass) as note, max(created_at) as newest from tidemark.migration`,
     )
     const needs = Number(/^needs (\d+)$/.exec(rows[0]?.note ?? '')?.[1])
     expect(needs).toBeLessThanOrEqual(Number(rows[0]?.newest))
@@ -105,7 +106,7 @@ describe.skipIf(!hasPostgres)('a database that a newer version has migrated', ()
 
   it.each([9_999_999_999_999, null])('is refused where it needs more (%s)', async (needs) => {
     await newer(needs)
-    if (needs === null) await database.pool.query('comment on table tidemark.migration is null')
+    if (needs === null) await database.pool.query('comment on sequence tidemark.migration_id_seq is null')
     await expect(migrateNow()).rejects.toThrow('A newer Tidemark than this one has migrated the database')
   })
 })

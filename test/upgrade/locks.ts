@@ -37,6 +37,9 @@ function ms(amount: number): string {
 async function fill(): Promise<void> {
   const client = new pg.Client(postgres.url)
   await client.connect()
+  await client.query('alter system set fsync = off')
+  await client.query(`alter system set max_wal_size = '8GB'`)
+  await client.query('select pg_reload_conf()')
   await client.query(readFileSync(new URL('../fixtures/early-database.sql', import.meta.url), 'utf8'))
   const beganMs = performance.now()
   const rows = Math.round(millions * 1_000_000)
@@ -67,6 +70,7 @@ async function fill(): Promise<void> {
     ],
   ] as const)
     await client.query(text, [Math.round(many)])
+  await client.query('checkpoint')
   await client.query('vacuum analyze')
   const { rows: sizes } = await client.query<{ size: string }>(
     'select pg_size_pretty(pg_database_size(current_database())) as size',
@@ -140,10 +144,13 @@ async function watched(name: string, work: (client: pg.Client) => Promise<void>)
     await own.end()
   }
   const beganMs = performance.now()
-  await work(client)
+  try {
+    await work(client)
+  } finally {
+    isOver = true
+    await Promise.allSettled([sampling, ...probes])
+  }
   const tookMs = performance.now() - beganMs
-  isOver = true
-  await Promise.all([sampling, ...probes])
   await Promise.all([client.end(), sampler.end()])
   const locks = [...held].map(([what, { firstMs, lastMs }]) => [what, lastMs - firstMs] as const)
   say(`\n${name}: ${ms(tookMs)}`)

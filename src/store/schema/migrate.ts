@@ -125,6 +125,9 @@ export async function expectMigrated({ pool, address }: Pick<Database, 'pool' | 
 /** The newest migration that programs which do not know it cannot live with. Later ones only added something that those leave alone. */
 const neededMigration = '0053_history-for-reports'
 
+/** Its comment says which. The table itself is locked while somebody migrates. */
+const noteBearer = `${history.migrationsSchema}.${history.migrationsTable}_id_seq`
+
 async function compareMigrations(client: ClientBase) {
   const known = readMigrationFiles({ migrationsFolder })
   const before = await appliedMigrations(client)
@@ -140,7 +143,7 @@ async function compareMigrations(client: ClientBase) {
 async function neededBy(client: ClientBase): Promise<number> {
   const { rows } = await client.query<{ note: string | null }>(
     `select obj_description(to_regclass($1), 'pg_class') as note`,
-    [`${history.migrationsSchema}.${history.migrationsTable}`],
+    [noteBearer],
   )
   return Number(/^needs (\d+)$/.exec(rows[0]?.note ?? '')?.[1] ?? Number.POSITIVE_INFINITY)
 }
@@ -166,8 +169,7 @@ async function applyMigrations(client: PoolClient): Promise<number> {
   if (due.length === 0) return 0
   try {
     await migrate(drizzle({ client }), { migrationsFolder, ...history })
-    const { migrationsSchema: schema, migrationsTable: table } = history
-    await client.query(`comment on table ${schema}.${table} is 'needs ${timesByName().get(neededMigration)}'`)
+    await client.query(`comment on sequence ${noteBearer} is 'needs ${timesByName().get(neededMigration)}'`)
   } catch (cause) {
     // The cause inside says what Postgres said.
     const reason = messageOf(cause instanceof Error ? (cause.cause ?? cause) : cause)

@@ -54,7 +54,7 @@ async function calledSo(
   const asName = wanted.replaceAll(/[\s-]+/g, '_')
   const isLong = wanted.length > 2
   const has = (...texts: readonly string[]) =>
-    isLong && texts.some((one) => one.toLowerCase().includes(wanted))
+    texts.some((one) => (isLong ? one.toLowerCase().includes(wanted) : one.toLowerCase() === wanted))
   const ofRun = named?.what === 'run' ? named.id : /^\d{1,18}$/.test(text) ? text : null
   const [fields, run, workers, open, { settings }] = await Promise.all([
     statusQueries.fields({ stream: null, text }, mostFields),

@@ -25,16 +25,18 @@ export const upstreamPage: Page = {
     const range = rangeIn(query, now, 'day')
     const [fine, coarse] = [chartSpan(range, now, 288), chartSpan(range, now, 96)]
     const days = daysUntil(range.to ?? now)
-    const [lines, problems, snapshot, lately, answers, failed, asked, byDay] = await Promise.all([
-      statusQueries.beliefs(),
-      context.problems,
-      statusQueries.snapshot(),
-      statusQueries.requests(chartSpan(rangeIn(new URLSearchParams(), now, 'hour'), now, 60)),
-      statusQueries.requests(fine),
-      statusQueries.requests(coarse),
-      statusQueries.askedFor(coarse),
-      statusQueries.askedFor(days),
-    ])
+    const [lines, problems, snapshot, lately, answers, failed, asked, byDay, { settings }] =
+      await Promise.all([
+        statusQueries.beliefs(),
+        context.problems,
+        statusQueries.snapshot(),
+        statusQueries.requests(chartSpan(rangeIn(new URLSearchParams(), now, 'hour'), now, 60)),
+        statusQueries.requests(fine),
+        statusQueries.requests(coarse),
+        statusQueries.askedFor(coarse),
+        statusQueries.askedFor(days),
+        statusQueries.settings(),
+      ])
     const isChanges = (stream: string) => hasPositions(statusQueries, stream)
     const named = [...new Set([...statusQueries.streams, ...lines.map(({ stream }) => stream)])]
     const shown = named.filter((stream) => isChanges(stream) || lines.some((line) => line.stream === stream))
@@ -59,7 +61,7 @@ ${filterForm('/upstream', [], { range, usual: 'day' })}
     )}</div>
 <section class="card">${failuresChart(failed, coarse)}</section>
 <section class="card">${askedChart(asked, coarse)}</section>
-<section class="card" aria-labelledby="by-day">${askedByDay(byDay, days, budgetOf(statusQueries))}</section>
+<section class="card" aria-labelledby="by-day">${askedByDay(byDay, days, budgetOf(settings))}</section>
 ${shown.filter(isChanges).map((stream) =>
   streamPart(
     stream,
@@ -76,8 +78,8 @@ ${listsPart(
 }
 
 /** Requests per second that one worker makes to each service; null: as many as it wants. */
-function budgetOf({ settings }: StatusQueries): number | null {
-  const set = settings().settings.find(({ name }) => name === 'REQUESTS_PER_SECOND')
+function budgetOf(settings: Awaited<ReturnType<StatusQueries['settings']>>['settings']): number | null {
+  const set = settings.find(({ name }) => name === 'REQUESTS_PER_SECOND')
   return Number(set?.value) > 0 ? Number(set?.value) : null
 }
 
