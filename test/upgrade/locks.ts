@@ -12,7 +12,7 @@ import { drizzle } from 'drizzle-orm/node-postgres'
 import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import pg from 'pg'
 import { openLog } from '../../src/log.ts'
-import { migrateDatabase } from '../../src/store/schema/migrate.ts'
+import { migrateDatabase, unlessDeadlocked } from '../../src/store/schema/migrate.ts'
 import { openDatabase } from '../../src/store/server/connect.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { startPostgres } from '../soak/worlds.ts'
@@ -171,11 +171,14 @@ async function connected(): Promise<pg.Client> {
 try {
   await fill()
   await watched(`released, up to ${lastReleased}`, async (client) => {
-    await migrate(drizzle({ client }), {
-      migrationsFolder: releasedOnly(),
-      migrationsSchema: 'tidemark',
-      migrationsTable: 'migration',
-    })
+    const released = releasedOnly()
+    await unlessDeadlocked(() =>
+      migrate(drizzle({ client }), {
+        migrationsFolder: released,
+        migrationsSchema: 'tidemark',
+        migrationsTable: 'migration',
+      }),
+    )
   })
   const worst = await watched('this version, with what its first start does', async () => {
     const database = await openDatabase({ url: postgres.url, log })

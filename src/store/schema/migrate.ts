@@ -168,7 +168,7 @@ async function applyMigrations(client: PoolClient): Promise<number> {
   // The role of a worker may not be allowed to try.
   if (due.length === 0) return 0
   try {
-    await migrate(drizzle({ client }), { migrationsFolder, ...history })
+    await unlessDeadlocked(() => migrate(drizzle({ client }), { migrationsFolder, ...history }))
     await client.query(`comment on sequence ${noteBearer} is 'needs ${timesByName().get(neededMigration)}'`)
   } catch (cause) {
     // The cause inside says what Postgres said.
@@ -181,6 +181,19 @@ async function applyMigrations(client: PoolClient): Promise<number> {
     })
   }
   return due.length
+}
+
+const mostAttempts = 5
+
+/** Who reads several tables may lock them in another order. Postgres then ends one of the two, and nothing was changed. */
+export async function unlessDeadlocked(work: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await work()
+    } catch (error) {
+      const code = error instanceof Error && (error.cause as { code?: string } | undefined)?.code
+      if (code !== '40P01' || attempt === mostAttempts) throw error
+    }
 }
 
 async function appliedMigrations(client: ClientBase): Promise<readonly number[]> {

@@ -6,6 +6,7 @@ import type { BeliefLine } from '../../store/book/dictionary.ts'
 import type { ServiceBucket } from '../../store/book/request-history.ts'
 import { beliefKind, beliefs, expiryOf, verdictOf } from '../../streams/beliefs.ts'
 import type { ServiceName } from '../../streams/catalog.ts'
+import type { Settings } from '../../streams/settings.ts'
 import { capitalized, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { latencyOf, quantileMs } from '../chart-tables.ts'
@@ -25,18 +26,17 @@ export const upstreamPage: Page = {
     const range = rangeIn(query, now, 'day')
     const [fine, coarse] = [chartSpan(range, now, 288), chartSpan(range, now, 96)]
     const days = daysUntil(range.to ?? now)
-    const [lines, problems, snapshot, lately, answers, failed, asked, byDay, { settings }] =
-      await Promise.all([
-        statusQueries.beliefs(),
-        context.problems,
-        statusQueries.snapshot(),
-        statusQueries.requests(chartSpan(rangeIn(new URLSearchParams(), now, 'hour'), now, 60)),
-        statusQueries.requests(fine),
-        statusQueries.requests(coarse),
-        statusQueries.askedFor(coarse),
-        statusQueries.askedFor(days),
-        statusQueries.settings(),
-      ])
+    const [lines, problems, snapshot, lately, answers, failed, asked, byDay, settings] = await Promise.all([
+      statusQueries.beliefs(),
+      context.problems,
+      statusQueries.snapshot(),
+      statusQueries.requests(chartSpan(rangeIn(new URLSearchParams(), now, 'hour'), now, 60)),
+      statusQueries.requests(fine),
+      statusQueries.requests(coarse),
+      statusQueries.askedFor(coarse),
+      statusQueries.askedFor(days),
+      statusQueries.settings(),
+    ])
     const isChanges = (stream: string) => hasPositions(statusQueries, stream)
     const named = [...new Set([...statusQueries.streams, ...lines.map(({ stream }) => stream)])]
     const shown = named.filter((stream) => isChanges(stream) || lines.some((line) => line.stream === stream))
@@ -78,7 +78,7 @@ ${listsPart(
 }
 
 /** Requests per second that one worker makes to each service; null: as many as it wants. */
-function budgetOf(settings: Awaited<ReturnType<StatusQueries['settings']>>['settings']): number | null {
+function budgetOf({ settings }: Settings): number | null {
   const set = settings.find(({ name }) => name === 'REQUESTS_PER_SECOND')
   return Number(set?.value) > 0 ? Number(set?.value) : null
 }
