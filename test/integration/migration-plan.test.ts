@@ -1,9 +1,15 @@
 // `tidemark migrate --plan` says which locks each statement takes. Here each is run on a database of an early version, and Postgres asked.
 
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../src/cli/migrate.ts'
-import { dueMigrations, expectMigrated, migrateDatabase } from '../../src/store/schema/migrate.ts'
+import {
+  dueMigrations,
+  expectMigrated,
+  migrateDatabase,
+  migrateFrom,
+} from '../../src/store/schema/migrate.ts'
 import { locksOf } from '../../src/store/schema/migration-plan.ts'
 import { withConnection } from '../../src/store/server/session.ts'
 import { knownStreams } from '../../src/streams/catalog.ts'
@@ -48,6 +54,24 @@ describe.skipIf(!hasPostgres)('tidemark migrate --plan', () => {
     expect(again.stdout).toMatch(
       /^0003 +access exclusive +tidemark\.stream +\d+ +reads and writes +alter table/m,
     )
+  })
+
+  it('is done while others read how fresh the mirror is, who wait for it without holding it up', async () => {
+    let isOver = false
+    let reads = 0
+    const reading = async () => {
+      while (!isOver) {
+        await database.pool.query('select * from tidemark.freshness')
+        reads++
+      }
+    }
+    const readers = [reading(), reading(), reading()]
+    await withConnection(database.pool, (client) =>
+      migrateFrom(client, fileURLToPath(new URL('../../migrations', import.meta.url))),
+    )
+    isOver = true
+    await Promise.all(readers)
+    expect(reads).toBeGreaterThan(3)
   })
 
   it('names every lock that Postgres then takes', async () => {

@@ -8,11 +8,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { drizzle } from 'drizzle-orm/node-postgres'
-import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import pg from 'pg'
 import { openLog } from '../../src/log.ts'
-import { migrateDatabase, unlessDeadlocked } from '../../src/store/schema/migrate.ts'
+import { migrateDatabase, migrateFrom } from '../../src/store/schema/migrate.ts'
 import { openDatabase } from '../../src/store/server/connect.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { startPostgres } from '../soak/worlds.ts'
@@ -171,14 +169,7 @@ async function connected(): Promise<pg.Client> {
 try {
   await fill()
   await watched(`released, up to ${lastReleased}`, async (client) => {
-    const released = releasedOnly()
-    await unlessDeadlocked(() =>
-      migrate(drizzle({ client }), {
-        migrationsFolder: released,
-        migrationsSchema: 'tidemark',
-        migrationsTable: 'migration',
-      }),
-    )
+    await migrateFrom(client, releasedOnly())
   })
   const worst = await watched('this version, with what its first start does', async () => {
     const database = await openDatabase({ url: postgres.url, log })

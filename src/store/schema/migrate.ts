@@ -168,7 +168,7 @@ async function applyMigrations(client: PoolClient): Promise<number> {
   // The role of a worker may not be allowed to try.
   if (due.length === 0) return 0
   try {
-    await unlessDeadlocked(() => migrate(drizzle({ client }), { migrationsFolder, ...history }))
+    await migrateFrom(client, migrationsFolder)
     await client.query(`comment on sequence ${noteBearer} is 'needs ${timesByName().get(neededMigration)}'`)
   } catch (cause) {
     // The cause inside says what Postgres said.
@@ -185,13 +185,24 @@ async function applyMigrations(client: PoolClient): Promise<number> {
 
 const mostAttempts = 5
 
-/** Who reads several tables may lock them in another order. Postgres then ends one of the two, and nothing was changed. */
-export async function unlessDeadlocked(work: () => Promise<void>): Promise<void> {
+/**
+ * In one transaction. Whoever reads the view of freshness locks it first, and then the tables below it: so does this, or each would wait for
+ * the other. Others may read tables in another order; Postgres then ends one of the two, nothing was changed, and it is tried again.
+ */
+export async function migrateFrom(client: ClientBase, folder: string): Promise<void> {
   for (let attempt = 1; ; attempt++)
     try {
-      return await work()
+      await client.query('begin')
+      const { rowCount } = await client.query(`select where to_regclass('tidemark.freshness') is not null`)
+      if (rowCount === 1) await client.query('lock table tidemark.freshness in access exclusive mode')
+      // Goes on in this transaction, and ends it.
+      return await migrate(drizzle({ client: client as PoolClient }), {
+        migrationsFolder: folder,
+        ...history,
+      })
     } catch (error) {
-      const code = error instanceof Error && (error.cause as { code?: string } | undefined)?.code
+      await client.query('rollback')
+      const { code } = ((error as Error).cause ?? error) as { code?: string }
       if (code !== '40P01' || attempt === mostAttempts) throw error
     }
 }
