@@ -130,11 +130,11 @@ describe('a page', () => {
     await fetch(`${url}/runs?stream=assignment&kind=incremental&outcome=failed&before=12&before=x&%E0%A4%A`)
     expect(asked).toEqual([
       [
-        { stream: null, kind: null, outcome: null },
+        { stream: null, kind: null, outcome: null, from: null, to: null },
         { before: null, limit: 51 },
       ],
       [
-        { stream: 'assignment', kind: 'incremental', outcome: 'failed' },
+        { stream: 'assignment', kind: 'incremental', outcome: 'failed', from: null, to: null },
         { before: '12', limit: 51 },
       ],
     ])

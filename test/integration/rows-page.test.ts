@@ -120,7 +120,7 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     expect(rowsOf(await between('0000-13-99T00:00', 'now'))).toHaveLength(50)
     const table = await rowTable(database.pool, assignment)
     if (!table) throw new Error('there is no table')
-    const search = { ...everything, between: { from: null, to: new Date('2026-02-01') } }
+    const search = { ...everything, within: { from: null, to: new Date('2026-02-01') } }
     const columns = table.columns.slice(0, 1)
     const options = { columns, search, after: null, limit: 50, mostCharacters: 10 }
     expect(await readRowPage(database.pool, table, options)).toMatchObject({ looked: 2 })
