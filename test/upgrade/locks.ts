@@ -123,10 +123,7 @@ async function watched(name: string, work: (client: pg.Client) => Promise<void>)
     }
   })()
   const probes = [
-    probing(
-      'a reader of rows',
-      'select * from mirror.assignment where assignment_id = 5',
-    ),
+    probing('a reader of rows', 'select * from mirror.assignment where assignment_id = 5'),
     probing('a writer of rows', 'update mirror.assignment set title = title where assignment_id = 7'),
     probing('a reader of freshness', 'select * from tidemark.freshness'),
     probing('a reader of the ledger', 'select * from tidemark.run order by id desc limit 5'),
