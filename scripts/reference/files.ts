@@ -1,6 +1,7 @@
 // Every file of the checkout that is generated, whole or between two markers.
 
 import { readFileSync } from 'node:fs'
+import { apiPage } from './api.ts'
 import { beliefList } from './beliefs.ts'
 import { commandsPage } from './commands.ts'
 import { configurationPage, environmentExample } from './configuration.ts'
@@ -17,6 +18,7 @@ export async function generatedFiles(checkout: URL): Promise<ReadonlyMap<string,
   const read = (path: string) => readFileSync(new URL(path, checkout), 'utf8')
   return new Map([
     ['.env.example', environmentExample()],
+    ['docs/reference/api.md', apiPage()],
     ['docs/reference/commands.md', await commandsPage()],
     ['docs/reference/configuration.md', configurationPage()],
     ['docs/reference/dictionary.schema.json', dictionarySchema()],

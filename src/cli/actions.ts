@@ -1,13 +1,12 @@
 // `tidemark actions`: who did what, from where, why, and what came of it; and whether that record was changed.
 
+import { type Action, actions as actionsDocument, type Chain, verification } from '../documents/actions.ts'
 import { actionWords } from '../operator/action-words.ts'
-import { type ActionChain, type ActionLine, checkActions, readActions } from '../store/book/actions.ts'
-import { pickStream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
-import { readMirror } from './mirror.ts'
+import { askMirror, showFromMirror } from './mirror.ts'
 import { fitted, wrapped } from './output.ts'
 
 export const actions: Command = {
@@ -29,19 +28,16 @@ async function run(call: Call): Promise<ExitCode> {
   if (name === 'verify' && more.length === 0) return await verify(call)
   if (values.kept !== undefined) throw new UsageError('--kept is for `tidemark actions verify`.')
   if (more.length > 0) throw new UsageError('`tidemark actions` takes one stream, or none for all.')
-  const stream = name === undefined ? null : pickStream(name, call.catalogue).name
   const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 20
-  return await readMirror(call, async (pool) => {
-    const found = await readActions(pool, { stream, before: null, limit })
-    if (values.json) stdout.json(found)
-    else if (found.length === 0) stdout.say('Nobody has done anything here yet.')
+  return await showFromMirror(call, actionsDocument, { stream: name, limit }, (found) => {
+    if (found.length === 0) stdout.say('Nobody has done anything here yet.')
     else stdout.say(found.map((line) => asText(line, stdout.columns())).join('\n'))
   })
 }
 
 /** When and who in one line; what it was, why and what came of it below. */
 function asText(
-  { at, who, door, address, action, target, reason, result, told }: ActionLine,
+  { at, who, door, address, action, target, reason, result, told }: Action,
   width: number | null,
 ) {
   const when = at.toISOString().slice(0, 19).replace('T', ' ')
@@ -67,18 +63,16 @@ async function verify(call: Call): Promise<ExitCode> {
       '--kept takes a whole hash, as `tidemark actions verify` printed it: 64 digits and letters from a to f.',
     )
   let code: ExitCode = exitCodes.done
-  const read = await readMirror(call, async (pool) => {
-    const chain = await checkActions(pool, kept)
-    const isIntact = chain.broken.length === 0 && chain.hasKept !== false
-    if (!isIntact) code = exitCodes.failed
-    if (values.json) stdout.json({ intact: isIntact, ...chain })
+  const read = await askMirror(call, verification, { kept: kept ?? undefined }, (chain) => {
+    if (!chain.intact) code = exitCodes.failed
+    if (values.json) stdout.json(chain)
     else stdout.say(fitted(chainInWords(chain, kept), stdout))
   })
   return worst([read, code])
 }
 
 function chainInWords(
-  { lines, from, since, newest, broken, hasKept }: ActionChain,
+  { lines, from, since, newest, broken, has_kept: hasKept }: Chain,
   kept: string | null,
 ): string {
   const day = (at: Date) => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`

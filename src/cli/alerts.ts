@@ -2,6 +2,7 @@
 // Prometheus that follow from the targets.
 
 import { loadConfig } from '../config/load.ts'
+import { alertsJson } from '../documents/settings.ts'
 import { noReceiver } from '../operator/actions.ts'
 import { formOf } from '../problems/alert-body.ts'
 import { silencesOf } from '../problems/alerts.ts'
@@ -12,7 +13,7 @@ import { readOverrides } from '../store/book/overrides.ts'
 import { readSilences, type Silence } from '../store/book/silences.ts'
 import type { Override } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
-import { snakeCased, utcMinute } from '../util/text.ts'
+import { utcMinute } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
@@ -101,13 +102,9 @@ async function list(call: Call): Promise<ExitCode> {
   const gather = openGathering({ ...call, positionals: [] })
   return await readMirror(call, async (pool) => {
     const [{ problems }, silences] = [await gather(pool), await readSilences(pool)]
-    const { receivers, rules: all, targets, remarks } = settings(call, await readOverrides(pool))
-    if (values.json)
-      return stdout.json({
-        receivers: receivers.map((receiver) => ({ name: receiver.name, format: formOf(receiver) })),
-        ...{ rules: all.map(snakeCased), targets, remarks, silences: silences.map(snakeCased) },
-        problems: problems.map(({ key, kind, stream, since, what }) => ({ key, kind, stream, since, what })),
-      })
+    const alerting = settings(call, await readOverrides(pool))
+    const { receivers, rules: all, remarks } = alerting
+    if (values.json) return stdout.json(alertsJson(alerting, problems, silences))
     const told = receivers.flatMap((receiver) =>
       all
         .filter(({ to }) => to.includes(receiver.name))

@@ -5,6 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext, type SyncContext } from '../context.ts'
+import { backfills } from '../documents/positions.ts'
 import { actions } from '../operator/actions.ts'
 import {
   backfillJson,
@@ -14,7 +15,7 @@ import {
   readSpanOptions,
 } from '../operator/backfill.ts'
 import { asChangesStream } from '../operator/positions.ts'
-import { listBackfills, readBackfill } from '../store/book/backfills.ts'
+import { readBackfill } from '../store/book/backfills.ts'
 import { type ChangesStream, pickStream } from '../streams/catalog.ts'
 import { runNextBackfill } from '../sync/changes/backfill.ts'
 import type { Backfill } from '../sync/ports/store.ts'
@@ -143,21 +144,23 @@ async function work(
 /** It needs the mirror alone. */
 async function listAll(call: Call): Promise<ExitCode> {
   const [name] = call.positionals
-  const wanted = name === undefined ? null : pickStream(name, call.catalogue).name
-  return await listFromMirror(call, {
-    read: (pool) => listBackfills(pool, wanted),
-    none: 'There was no backfill yet.',
-    asJson: backfillJson,
-    columns: [
-      ['ID', ({ id }) => id],
-      ['STREAM', ({ stream }) => stream],
-      ['STATUS', ({ status }) => status],
-      ['FROM', ({ from }) => `${from}`],
-      ['TO', ({ to }) => `${to}`],
-      ['POSITION', ({ position }) => `${position}`],
-      ['ROWS READ', ({ rowsRead }) => count(rowsRead)],
-      ['REQUESTED BY', ({ requestedBy }) => requestedBy],
-      ['NOTE', ({ error, note }) => error ?? note ?? ''],
-    ],
-  })
+  return await listFromMirror(
+    call,
+    backfills,
+    { stream: name },
+    {
+      none: 'There was no backfill yet.',
+      columns: [
+        ['ID', ({ id }) => id],
+        ['STREAM', ({ stream }) => stream],
+        ['STATUS', ({ status }) => status],
+        ['FROM', ({ from }) => from],
+        ['TO', ({ to }) => to],
+        ['POSITION', ({ position }) => position],
+        ['ROWS READ', ({ rows_read }) => count(rows_read)],
+        ['REQUESTED BY', ({ requested_by }) => requested_by],
+        ['NOTE', ({ error, note }) => error ?? note ?? ''],
+      ],
+    },
+  )
 }

@@ -1,8 +1,6 @@
 // `tidemark checkpoints`: positions that were reached, with their times. Any of them can be read again from.
 
-import { asChangesStream } from '../operator/positions.ts'
-import { readCheckpoints } from '../store/book/checkpoints.ts'
-import { pickStream } from '../streams/catalog.ts'
+import { checkpoints as checkpointsDocument } from '../documents/positions.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json, option, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
@@ -29,18 +27,20 @@ async function run(call: Call): Promise<ExitCode> {
   const [name, ...more] = positionals
   if (more.length > 0)
     throw new UsageError('`tidemark checkpoints` takes one stream, or none to list those of all streams.')
-  const stream =
-    name === undefined ? null : asChangesStream(pickStream(name, call.catalogue), call.catalogue).name
   const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 100
-  return await listFromMirror(call, {
-    read: (pool) => readCheckpoints(pool, { stream, limit }),
-    none: 'There is no checkpoint yet: `tidemark sync` makes the first.',
-    columns: [
-      ['ID', ({ id }) => id],
-      ['STREAM', (one) => one.stream],
-      ['POSITION', ({ position }) => position],
-      ['REACHED AT', ({ reached_at }) => reached_at.toISOString()],
-      ['REASON', ({ reason, moved_by }) => [reason, moved_by && `(${moved_by})`].filter(Boolean).join(' ')],
-    ],
-  })
+  return await listFromMirror(
+    call,
+    checkpointsDocument,
+    { stream: name, limit },
+    {
+      none: 'There is no checkpoint yet: `tidemark sync` makes the first.',
+      columns: [
+        ['ID', ({ id }) => id],
+        ['STREAM', (one) => one.stream],
+        ['POSITION', ({ position }) => position],
+        ['REACHED AT', ({ reached_at }) => reached_at.toISOString()],
+        ['REASON', ({ reason, moved_by }) => [reason, moved_by && `(${moved_by})`].filter(Boolean).join(' ')],
+      ],
+    },
+  )
 }

@@ -4,6 +4,7 @@
 import { ConfigError } from '../config/environment.ts'
 import { loadConfig } from '../config/load.ts'
 import { readSettings } from '../config/settings.ts'
+import { settingsJson } from '../documents/settings.ts'
 import { redact } from '../log.ts'
 import {
   layerInWords,
@@ -83,8 +84,8 @@ async function show(call: Call): Promise<ExitCode> {
     : all
   if (values.json)
     stdout.json({
-      settings: settings.map(asJson),
-      ...{ unknown: unknown.map(inSnakeCase), problems, overrides_unknown_because: unknownBecause },
+      ...settingsJson({ settings, unknown }),
+      ...{ problems, overrides_unknown_because: unknownBecause },
     })
   else {
     for (const [group, some] of Map.groupBy(settings, (one) => one.group)) {
@@ -122,36 +123,3 @@ const cells = (setting: Setting): readonly string[] => [
   ...[setting.name, sourceInWords(setting), setting.value],
   setting.beneath.map(layerInWords).join(', '),
 ]
-
-/** `default`: what holds when nothing is set; null where there is no such thing. */
-const asJson = ({
-  name,
-  value,
-  source,
-  file,
-  isSecret,
-  meaning,
-  stream,
-  problem,
-  lacks,
-  ...more
-}: Setting) => ({
-  name,
-  value: source === 'default' ? null : value,
-  source,
-  file,
-  default: [...more.beneath, { value, source }].find((layer) => layer.source === 'default')?.value ?? null,
-  instead_of: more.beneath,
-  override: more.override && { value: more.override.value, by: more.override.by, at: more.override.at },
-  can_change_while_running: more.isDynamic,
-  secret: isSecret,
-  stream,
-  problem,
-  ignored_without: lacks,
-  meaning,
-})
-
-const inSnakeCase = ({ meant, ...rest }: { readonly meant: string | null }) => ({
-  ...rest,
-  did_you_mean: meant,
-})

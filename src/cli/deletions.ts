@@ -4,17 +4,12 @@
 import { loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
+import { deletionsJson, readBlocked } from '../documents/deletions.ts'
 import { actions as operatorActions } from '../operator/actions.ts'
-import { blockedJson, evidenceFacts, shareMissing } from '../operator/deletions.ts'
-import {
-  type BlockedStream,
-  bucketNames,
-  type DeletionEvidence,
-  readBlockedDeletions,
-  readDeletionEvidence,
-} from '../store/book/deletions.ts'
+import { evidenceFacts, shareMissing } from '../operator/deletions.ts'
+import { type BlockedStream, bucketNames, type DeletionEvidence } from '../store/book/deletions.ts'
 import { isLookedUpByKey, pickStream, pickStreams } from '../streams/catalog.ts'
-import { count, snakeCased } from '../util/text.ts'
+import { count } from '../util/text.ts'
 import { type Call, type Command, flag, json, option, textOf, wholeNumber } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
@@ -53,19 +48,8 @@ async function list(call: Call, names: readonly string[]): Promise<ExitCode> {
   const wanted = pickStreams(names, call.catalogue).map(({ name }) => name)
   const { values, stdout } = call
   return await readMirror(call, async (pool) => {
-    const blocked = await Promise.all(
-      (await readBlockedDeletions(pool, wanted)).map(async (one) => ({
-        one,
-        evidence: await readDeletionEvidence(pool, one.stream),
-      })),
-    )
-    if (values.json)
-      stdout.json({
-        blocked: blocked.map(({ one, evidence }) => ({
-          ...blockedJson(one),
-          evidence: evidenceJson(evidence),
-        })),
-      })
+    const blocked = await readBlocked(pool, wanted)
+    if (values.json) stdout.json(deletionsJson(blocked))
     else
       stdout.say(
         blocked.length === 0
@@ -170,13 +154,3 @@ function whichAreMissing({ samples, spread }: DeletionEvidence): readonly string
       : []),
   ]
 }
-
-const evidenceJson = ({ spread, markedWithinDay, runId: _run, ...evidence }: DeletionEvidence) => ({
-  ...snakeCased(evidence),
-  spread: spread && {
-    column: spread.column,
-    unit: spread.unit,
-    buckets: spread.buckets.map(([from, missing, rows]) => ({ from, missing, rows })),
-  },
-  marked_by_searches: markedWithinDay,
-})

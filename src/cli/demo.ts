@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { loadConfig, loadHttpPort, loadLogLevel } from '../config/load.ts'
+import type { Status } from '../documents/status.ts'
 import { freePort } from '../embedded-postgres/cluster.ts'
 import type { Logger } from '../log.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
@@ -24,7 +25,7 @@ import type { Environment, Output } from './output.ts'
 import { expectNoWords } from './parse.ts'
 import { announceDemo, demoDirectory } from './running-demo.ts'
 import { openGathering } from './status.ts'
-import { type Status, statusLines } from './status-table.ts'
+import { statusLines } from './status-table.ts'
 
 export const demo: Command = {
   name: 'demo',

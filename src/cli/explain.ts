@@ -4,13 +4,13 @@
 import { loadConfig } from '../config/load.ts'
 import { mirroredStreams } from '../configured.ts'
 import { openContext, type SyncContext } from '../context.ts'
+import { meantKey, type Story as RecordStory, recordJson } from '../documents/records.ts'
 import { parseJson } from '../json/parse.ts'
 import { askForRelated } from '../operator/related-record.ts'
 import {
   answerInWords,
   eventsOf,
   forgottenInWords,
-  type KeyStory,
   type Part,
   readKeyStory,
   type Says,
@@ -19,9 +19,9 @@ import {
 import { askUpstream } from '../operator/upstream-record.ts'
 import { type RowStory, type StoryTable, storyTable } from '../store/book/row-story.ts'
 import { type MirroredStream, pickStream } from '../streams/catalog.ts'
-import { isComposite, isObject, keyParts, typedKey } from '../streams/record.ts'
+import { isObject } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
-import { snakeCased, visible } from '../util/text.ts'
+import { visible } from '../util/text.ts'
 import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
 import { fitted } from './output.ts'
@@ -48,7 +48,7 @@ async function run(call: Call): Promise<ExitCode> {
   const upstream = await askAbout(context, stream, { table, key, row: known.row }, signal)
   if (signal.aborted) throw new Interrupted('Interrupted.')
   const story = { ...known, key, upstream }
-  if (values.json) stdout.json(asJson(story))
+  if (values.json) stdout.json(recordJson(story))
   else stdout.say(fitted(asText(story, values.values === true), stdout))
   if (upstream.says === 'failed') return exitCodeOf(upstream.error)
   return upstream.says === 'unclear' ? exitCodes.upstream : exitCodes.done
@@ -78,21 +78,7 @@ function whatIsAsked({ positionals }: Call): { readonly stream: string; readonly
   return { stream, key }
 }
 
-/** The key in the text that rows have it in, however the person typed it. */
-function meantKey(stream: MirroredStream, table: StoryTable | null, typed: string): string {
-  if (!table) return typed
-  const { field, type } = table.tableSchema.key
-  const key = typedKey(field, typed)
-  if (key !== null && table.takesKey(key)) return key
-  const kind = isComposite(field)
-    ? `made of ${keyParts(field).join(' and ')}: give it as ${keyParts(field).join(',')}, or as a JSON array`
-    : (keyKinds[type] ?? 'a text')
-  throw new UsageError(`"${typed}" cannot be a key of ${stream.name}: its key ${field} is ${kind}.`)
-}
-
-const keyKinds: Readonly<Record<string, string>> = { bigint: 'a whole number', uuid: 'a UUID' }
-
-type Story = KeyStory & { readonly key: string; readonly upstream: Says }
+type Story = RecordStory & { readonly upstream: Says }
 
 /** What happened to the row, the newest first; above that, what the upstream says now. */
 function asText(story: Story, withValues: boolean): string {
@@ -159,27 +145,3 @@ const ownColumns = new Set([
   '_hash',
   '_xid',
 ])
-
-const asJson = ({ stream, key, row, notes, changes, upstream }: Story) => ({
-  ...{ stream: stream.name, key },
-  mirror: row && {
-    ...snakeCased({ ...row, text: undefined }),
-    runs: row.runs.map(snakeCased),
-    row: parseJson(Buffer.from(row.text)),
-  },
-  absence: notes.missingSince && { since: notes.missingSince, evidence: notes.evidence },
-  late_arrivals: notes.lateArrivals,
-  missed_rows: notes.missedRows,
-  changes: changes.map(({ at, fields, fieldCount }) => ({
-    ...{ at: new Date(at), fields, field_count: fieldCount },
-  })),
-  upstream: answerJson(upstream),
-})
-
-function answerJson(upstream: Says) {
-  if (upstream.says === 'failed') return { says: 'failed', error: upstream.error.message }
-  if (upstream.says !== 'found') return upstream
-  const { says, record, difference } = upstream
-  const version = difference?.version?.toString() ?? null
-  return { says, version, equal: difference === null, different: difference?.columns ?? [], record }
-}

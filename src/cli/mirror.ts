@@ -2,6 +2,7 @@
 
 import type { Pool } from 'pg'
 import { loadMirrorConfig } from '../config/load.ts'
+import type { Document, Facts } from '../documents/document.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
 import { expectMigrated } from '../store/schema/migrate.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
@@ -10,26 +11,56 @@ import { untilAborted, withTimeout } from '../util/waiting.ts'
 import type { Call } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { fittedTable } from './output.ts'
+import { openRemote } from './remote.ts'
 
 type Work = (pool: Pool) => Promise<void>
 
 /** Nothing is written, and the schema stays as it is. */
 export const readMirror = (call: Call, work: Work): Promise<ExitCode> => withMirror(call, work, true)
 
-/** What a list is made of: `none` says that nothing is in it. */
-type List<Line> = {
-  readonly read: (pool: Pool) => Promise<readonly Line[]>
-  readonly none: string
-  readonly columns: readonly (readonly [title: string, cell: (line: Line) => string])[]
-  /** A line in the document; left out: as it is. */
-  readonly asJson?: (line: Line) => object
+type Needed = Pick<Facts, 'pool' | 'catalogue'>
+
+type Use<Answer> = (found: Answer) => void
+
+export const askMirror = async <Asked, Answer>(
+  call: Call,
+  document: Document<Needed, Asked, Answer>,
+  asked: Asked,
+  use: Use<Answer>,
+): Promise<ExitCode> => {
+  const remote = openRemote(call)
+  if (remote !== null) {
+    use(await remote.read(document, asked))
+    return exitCodes.done
+  }
+  return await readMirror(call, async (pool) =>
+    use(await document.read({ pool, catalogue: call.catalogue }, asked)),
+  )
 }
 
-export const listFromMirror = <Line>(call: Call, { read, none, columns, asJson }: List<Line>) =>
-  readMirror(call, async (pool) => {
-    const { values, stdout } = call
-    const lines = await read(pool)
-    if (values.json) return stdout.json(asJson ? lines.map(asJson) : lines)
+/** Prints the document, or shows it in words. */
+export const showFromMirror = <Asked, Answer>(
+  call: Call,
+  document: Document<Needed, Asked, Answer>,
+  asked: Asked,
+  show: Use<Answer>,
+): Promise<ExitCode> =>
+  askMirror(call, document, asked, (found) => (call.values.json ? call.stdout.json(found) : show(found)))
+
+/** How a list is shown: `none` says that nothing is in it. */
+type Shown<Line> = {
+  readonly none: string
+  readonly columns: readonly (readonly [title: string, cell: (line: Line) => string])[]
+}
+
+export const listFromMirror = <Asked, Line>(
+  call: Call,
+  document: Document<Needed, Asked, readonly Line[]>,
+  asked: Asked,
+  { none, columns }: Shown<Line>,
+): Promise<ExitCode> =>
+  showFromMirror(call, document, asked, (lines) => {
+    const { stdout } = call
     if (lines.length === 0) return stdout.say(none)
     const rows = lines.map((line) => columns.map(([, cell]) => cell(line)))
     const titles = columns.map(([title]) => title)
@@ -44,7 +75,11 @@ async function withMirror(
   work: Work,
   isReadOnly: boolean,
 ): Promise<ExitCode> {
-  const { databaseUrl } = loadMirrorConfig(environment)
+  const { databaseUrl, tidemarkUrl } = loadMirrorConfig(environment)
+  if (databaseUrl === null && tidemarkUrl !== null)
+    throw new UsageError(
+      'This needs Postgres itself, and cannot be asked over TIDEMARK_URL: set DATABASE_URL, or use the page of the console.',
+    )
   if (databaseUrl === null && !(await hasCluster('.tidemark')))
     throw new UsageError(
       'There is no mirror in this directory. `tidemark sync` makes one; to use another, set DATABASE_URL.',

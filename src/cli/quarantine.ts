@@ -2,12 +2,12 @@
 
 import { loadConfig } from '../config/load.ts'
 import { openContext } from '../context.ts'
+import { quarantine as quarantineDocument } from '../documents/quarantine.ts'
 import { everything, actions as operatorActions } from '../operator/actions.ts'
-import { expectEntry, mirroredNames, retrySentence, selectionOf } from '../operator/quarantine.ts'
-import { type QuarantineEntry, readQuarantine } from '../store/book/quarantine.ts'
+import { mirroredNames, retrySentence, selectionOf } from '../operator/quarantine.ts'
 import type { RetryOutcome } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'
-import { nearest, snakeCased } from '../util/text.ts'
+import { nearest } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
 import { runJson } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, worst } from './exit.ts'
@@ -60,22 +60,18 @@ async function run(call: Call): Promise<ExitCode> {
 }
 
 async function list(call: Call, target: string | undefined): Promise<ExitCode> {
-  const selection = selectionOf(target, call.catalogue)
+  const { id } = selectionOf(target, call.catalogue)
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 100
-  return await listFromMirror(call, {
-    async read(pool) {
-      await expectEntry(pool, selection)
-      return await readQuarantine(pool, selection, { after: '0', limit })
-    },
+  const asked = { limit, ...(id === null ? { stream: target } : { id: id.toString() }) }
+  return await listFromMirror(call, quarantineDocument, asked, {
     none: 'The quarantine is empty.',
-    asJson,
     columns: [
       ['ID', ({ id }) => id],
       ['STREAM', ({ stream }) => stream],
-      ['LAST SEEN', ({ lastSeenAt }) => lastSeenAt.toISOString()],
-      ['TIMES', ({ timesSeen }) => `${timesSeen}`],
+      ['LAST SEEN', ({ last_seen_at }) => last_seen_at.toISOString()],
+      ['TIMES', ({ times_seen }) => `${times_seen}`],
       ['REASON', ({ reason }) => reason],
-      ['RECORD', ({ text }) => (text.length <= 60 ? text : `${text.slice(0, 59)}…`)],
+      ['RECORD', ({ record }) => (record.length <= 60 ? record : `${record.slice(0, 59)}…`)],
     ],
   })
 }
@@ -109,8 +105,3 @@ const retryJson = ({ findings, ...outcome }: RetryOutcome) => {
   const { complete: _, ...told } = runJson(outcome)
   return { ...told, ...findings }
 }
-
-const asJson = ({ text, repeatedText: _, ...entry }: QuarantineEntry) => ({
-  ...snakeCased(entry),
-  record: text,
-})

@@ -7,7 +7,13 @@ import { readSettings } from '../config/settings.ts'
 import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import type { ActionContext, ActionName } from '../operator/actions.ts'
-import { type MirrorActionName, mirrorActions, type Order, type Outcome } from '../operator/mirror-actions.ts'
+import {
+  type MirrorActionName,
+  mirrorActions,
+  type Order,
+  type Outcome,
+  outcomeJson,
+} from '../operator/mirror-actions.ts'
 import { noteEvent, performRecorded, recorded } from '../operator/record-action.ts'
 import { makeDue } from '../store/book/due.ts'
 import { withConnection } from '../store/server/session.ts'
@@ -15,9 +21,10 @@ import type { RunRequest } from '../streams/catalog.ts'
 import type { SettingRules } from '../streams/settings.ts'
 import { messageOf } from '../util/errors.ts'
 import { type Call, operator, osUser } from './command.ts'
-import type { ExitCode } from './exit.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
 import { changeMirror } from './mirror.ts'
 import { fitted } from './output.ts'
+import { openRemote } from './remote.ts'
 
 type Given = {
   /** These are there at the terminal only. */
@@ -37,12 +44,19 @@ export async function act(
   say: (done: Outcome) => void = ({ text }) => call.stdout.say(fitted(text, call.stdout)),
 ): Promise<ExitCode> {
   const { values, stdout, log } = call
+  const remote = openRemote(call)
+  if (remote !== null) {
+    const done = await remote.act(name, target, fields)
+    if (values.json) stdout.json(done)
+    else stdout.say(fitted(done.told, stdout))
+    return exitCodes.done
+  }
   return await changeMirror(call, async (pool) => {
     const known = { streams: call.catalogue, settings: settingRules(call) }
     const context = { ...known, pool, log, requestRun: requestRunOf(pool) }
     const order = orderOf(target, fields)
     const done = await performRecorded(context, [name, mirrorActions[name]], order)
-    if (values.json) stdout.json(done.json)
+    if (values.json) stdout.json(outcomeJson(done))
     else say(done)
   })
 }

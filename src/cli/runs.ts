@@ -1,13 +1,13 @@
 // `tidemark runs`: what was read when, and with what result; `show` tells of one run what it did.
 
-import { type RunLine, type RunStory, readRun, readRuns, runOutcomes } from '../store/book/runs.ts'
-import { kinds, pickStream, relatedStreams } from '../streams/catalog.ts'
-import { runLog } from '../streams/run-log.ts'
+import { run as oneRun, type RunLine, type RunStory, runs as runsDocument } from '../documents/runs.ts'
+import { runOutcomes } from '../store/book/runs.ts'
+import { kinds } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json, oneOf, option, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
-import { listFromMirror, readMirror } from './mirror.ts'
+import { listFromMirror, showFromMirror } from './mirror.ts'
 import { wrapped } from './output.ts'
 
 export const runs: Command = {
@@ -38,16 +38,17 @@ function run(call: Call): Promise<ExitCode> {
 
 function list(call: Call, name: string | undefined): Promise<ExitCode> {
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 20
-  const filter = {
-    stream: name === undefined ? null : pickStream(name, [...call.catalogue, ...relatedStreams]).name,
-    kind: oneOf(call.values, 'kind', kinds),
-    outcome: oneOf(call.values, 'outcome', runOutcomes),
-  }
-  return listFromMirror(call, {
-    read: (pool) => readRuns(pool, filter, { before: null, limit }),
-    none: 'No such run is recorded. Runs are kept for 90 days.',
-    columns,
-  })
+  const kind = oneOf(call.values, 'kind', kinds) ?? undefined
+  const outcome = oneOf(call.values, 'outcome', runOutcomes) ?? undefined
+  return listFromMirror(
+    call,
+    runsDocument,
+    { stream: name, kind, outcome, limit },
+    {
+      none: 'No such run is recorded. Runs are kept for 90 days.',
+      columns,
+    },
+  )
 }
 
 const some = (amount: number): string => (amount === 0 ? '' : count(amount))
@@ -57,46 +58,40 @@ const columns: readonly (readonly [title: string, cell: (line: RunLine) => strin
   ['STREAM', ({ stream }) => stream],
   ['KIND', ({ kind }) => kind],
   ['OUTCOME', ({ status, polls }) => (polls > 1 ? `${status}, ${count(polls)} runs` : status)],
-  ['BEGAN', ({ startedAt }) => startedAt.toISOString().slice(0, 19).replace('T', ' ')],
+  ['BEGAN', ({ started_at }) => started_at.toISOString().slice(0, 19).replace('T', ' ')],
   ['TOOK', took],
   ['NEW', ({ inserted }) => some(inserted)],
   ['CHANGED', ({ updated }) => some(updated)],
-  ['DELETED', ({ markedDeleted }) => some(markedDeleted)],
+  ['DELETED', ({ marked_deleted }) => some(marked_deleted)],
   ['REQUESTS', ({ requests }) => some(requests)],
   ['NOTE', ({ error, note }) => [error, note].filter((part) => part !== null).join(' ')],
 ]
 
-function took({ startedAt, finishedAt, polls }: RunLine): string {
-  return finishedAt === null || polls > 1 ? '' : formatDuration(finishedAt.getTime() - startedAt.getTime())
+function took({ started_at: began, finished_at: ended, polls }: RunLine): string {
+  return ended === null || polls > 1 ? '' : formatDuration(ended.getTime() - began.getTime())
 }
 
 async function show(call: Call, id: string | undefined): Promise<ExitCode> {
-  const { values, stdout } = call
+  const { stdout } = call
   if (id === undefined || !/^\d{1,18}$/.test(id))
     throw new UsageError('`tidemark runs show` takes the id of a run, which `tidemark runs` lists.')
-  return await readMirror(call, async (pool) => {
-    const story = await readRun(pool, id)
-    if (story === null)
-      throw new UsageError(`There is no run ${id}. \`tidemark runs\` lists them; they are kept for 90 days.`)
-    if (values.json) stdout.json({ ...story, log: runLog(story) })
-    else stdout.say(asText(story, stdout.columns()))
-  })
+  return await showFromMirror(call, oneRun, { id }, (run) => stdout.say(asText(run, stdout.columns())))
 }
 
 /** What it did, and what it came upon. */
 function asText(run: RunStory, width: number | null): string {
-  const log = runLog(run).map(({ at, text }) => wrapped(`  ${clock(at)}  ${text}`, width, 16))
-  const shared = `${count(run.polls)} runs that found nothing share this line: ${clock(run.startedAt)} to ${run.finishedAt === null ? 'now' : clock(run.finishedAt)}`
+  const log = run.log.map(({ at, text }) => wrapped(`  ${clock(at)}  ${text}`, width, 16))
+  const shared = `${count(run.polls)} runs that found nothing share this line: ${clock(run.started_at)} to ${run.finished_at === null ? 'now' : clock(run.finished_at)}`
   const causes = Object.entries(run.causes ?? {}).map(([cause, rows]) => `${count(rows)} ${cause}`)
   return [
-    `run ${run.id}: ${run.kind} of ${run.stream}, ${run.status}, ${run.startedAt.toISOString().slice(0, 10)} on ${run.host} (${run.pid})`,
+    `run ${run.id}: ${run.kind} of ${run.stream}, ${run.status}, ${run.started_at.toISOString().slice(0, 10)} on ${run.host} (${run.pid})`,
     '',
     ...(log.length > 0 ? log : [`  ${shared}`]),
     ...(causes.length > 0 ? ['', `  Differences: ${causes.join(', ')}.`] : []),
     ...run.differences.map(
       ({ key, cause, fields }) => `    ${key}  ${cause}  ${fields.slice(0, 6).join(', ')}`,
     ),
-    ...run.lateArrivals.map(({ key, lateMs }) => `  Late commit: ${key}, ${formatDuration(lateMs)} late.`),
+    ...run.late_arrivals.map((one) => `  Late commit: ${one.key}, ${formatDuration(one.late_ms)} late.`),
     '',
     `  ${plural(run.requests, 'request')}. Times are UTC.`,
   ].join('\n')

@@ -1,45 +1,14 @@
 // `tidemark status` as text: the verdict, a line for each stream, what goes on, and what needs somebody. Fits the terminal from 60 columns
 // on: columns that do not fit are left out, the least important first.
 
+import { type Status, type StatusLine, verdictOf } from '../documents/status.ts'
 import type { Problem, ProblemKind } from '../problems/stream-problems.ts'
-import {
-  careOf,
-  type StreamState,
-  type Tone,
-  unexplainedInWords,
-  verdictInWords,
-} from '../problems/stream-state.ts'
-import { livingRows, type StreamOverview } from '../store/book/streams.ts'
-import type { KeptTarget, Target } from '../store/book/targets.ts'
-import { estimate, isTold, percent, type ReadingProgress, readingInWords } from '../streams/load-progress.ts'
-import { notSettledBecause, type Settling } from '../streams/settling.ts'
+import { careOf, type Tone, unexplainedInWords } from '../problems/stream-state.ts'
+import { livingRows } from '../store/book/streams.ts'
+import { estimate, isTold, percent, readingInWords } from '../streams/load-progress.ts'
+import { notSettledBecause } from '../streams/settling.ts'
 import { count, shortSpan } from '../util/text.ts'
 import { type Mark, type Output, wrapped } from './output.ts'
-
-export type StatusLine = {
-  readonly overview: StreamOverview
-  readonly state: StreamState
-  /** A list is settled whenever it is read. */
-  readonly settledAt: Date | null
-  readonly targets: readonly (Target & { readonly kept: readonly KeptTarget[] })[]
-  /** Null when it is settled. */
-  readonly settling: Settling | null
-  /** Changed rows of the last five whole minutes; null: nothing was recorded yet. */
-  readonly rowsPerMinute: number | null
-  /** The progress of its first load, while that goes on. */
-  readonly load: ReadingProgress | null
-}
-export type Status = {
-  readonly now: Date
-  readonly lines: readonly StatusLine[]
-  readonly problems: readonly Problem[]
-  /** Readings that go on, first loads among them. */
-  readonly readings: readonly ReadingProgress[]
-  /** What workers wait for before they try again. */
-  readonly waits: readonly { readonly what: string; readonly until: Date }[]
-  /** Whether a worker lives, and when one last did; null: there never was one. */
-  readonly worker: { readonly isThere: boolean; readonly seenAt: Date } | null
-}
 
 const markOf: Readonly<Record<Tone, Mark>> = {
   ok: 'current',
@@ -112,13 +81,6 @@ export function statusLines(status: Status, out: Look, before: Status | null = n
     ...unexplainedLines(status, out, width),
     ...problemLines(status, out, width),
   ]
-}
-
-/** Nothing stays up to date without a worker. */
-export function verdictOf({ problems, lines, worker }: Status): string {
-  const streams = lines.map(({ overview }) => overview)
-  const words = verdictInWords(problems, streams)
-  return worker?.isThere === false && words.endsWith('up to date') ? 'No worker is running' : words
 }
 
 function workerLine({ worker, now }: Status, out: Look): readonly string[] {

@@ -1,9 +1,10 @@
 // `tidemark status --watch`: the same, drawn anew every two seconds on a screen of its own, until q or Ctrl-C.
 
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Status } from '../documents/status.ts'
 import { messageOf } from '../util/errors.ts'
 import type { Call } from './command.ts'
-import { type Status, statusLines } from './status-table.ts'
+import { statusLines } from './status-table.ts'
 
 const everyMs = 2_000
 const enter = '\x1b[?1049h\x1b[?25l'

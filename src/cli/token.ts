@@ -1,10 +1,10 @@
 // `tidemark token` and `tidemark sessions`: tokens for single people and programs, and the browsers that are signed in.
 
+import { sessions as sessionList, tokens as tokenList } from '../documents/people.ts'
 import { allSessions } from '../operator/people.ts'
 import { roles } from '../operator/roles.ts'
-import { readSessions, readTokens } from '../store/book/people.ts'
 import { UsageError } from '../util/errors.ts'
-import { snakeCased, utcMinute } from '../util/text.ts'
+import { utcMinute } from '../util/text.ts'
 import { type Call, type Command, json, oneOf, option, textOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { listFromMirror } from './mirror.ts'
@@ -66,18 +66,21 @@ const orNever = (moment: Date | null, otherwise: string) => (moment === null ? o
 
 function list(call: Call): Promise<ExitCode> {
   expectNoWords('token list', call)
-  return listFromMirror(call, {
-    read: readTokens,
-    none: 'There are no tokens of single people or programs. `tidemark token create` makes one.',
-    asJson: snakeCased,
-    columns: [
-      ['NAME', ({ name }) => name],
-      ['ROLE', ({ role }) => role],
-      ['UNTIL', ({ endsAt }) => orNever(endsAt, 'it is revoked')],
-      ['LAST USED', ({ lastUsedAt }) => orNever(lastUsedAt, 'never')],
-      ['MADE BY', ({ createdBy }) => createdBy],
-    ],
-  })
+  return listFromMirror(
+    call,
+    tokenList,
+    {},
+    {
+      none: 'There are no tokens of single people or programs. `tidemark token create` makes one.',
+      columns: [
+        ['NAME', ({ name }) => name],
+        ['ROLE', ({ role }) => role],
+        ['UNTIL', ({ ends_at: at }) => orNever(at, 'it is revoked')],
+        ['LAST USED', ({ last_used_at: at }) => orNever(at, 'never')],
+        ['MADE BY', ({ created_by: by }) => by],
+      ],
+    },
+  )
 }
 
 export const sessions: Command = {
@@ -99,18 +102,21 @@ async function end(call: Call): Promise<ExitCode> {
 
 function listSessions(call: Call): Promise<ExitCode> {
   expectNoWords('sessions list', call)
-  return listFromMirror(call, {
-    read: readSessions,
-    none: 'Nobody is signed in.',
-    asJson: snakeCased,
-    columns: [
-      ['ID', ({ id }) => id],
-      ['WHO', ({ who }) => who],
-      ['ROLE', ({ role }) => role],
-      ['FROM', ({ address }) => address],
-      ['BEGUN', ({ begunAt }) => utcMinute(begunAt)],
-      ['LAST USED', ({ seenAt }) => utcMinute(seenAt)],
-      ['UNTIL', ({ endsAt }) => utcMinute(endsAt)],
-    ],
-  })
+  return listFromMirror(
+    call,
+    sessionList,
+    {},
+    {
+      none: 'Nobody is signed in.',
+      columns: [
+        ['ID', ({ id }) => id],
+        ['WHO', ({ who }) => who],
+        ['ROLE', ({ role }) => role],
+        ['FROM', ({ address }) => address],
+        ['BEGUN', ({ begun_at: at }) => utcMinute(at)],
+        ['LAST USED', ({ seen_at: at }) => utcMinute(at)],
+        ['UNTIL', ({ ends_at: at }) => utcMinute(at)],
+      ],
+    },
+  )
 }

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import {
   biSchemas,
   fieldTimezonesOf,
+  httpUrl,
   optionalText,
   orNull,
   postgresUrl,
@@ -26,6 +27,22 @@ export const mirrorVariables = {
     needs: 'DATABASE_URL',
     describe: 'password for `DATABASE_URL`, when that has none; any characters, as they are',
     fallback: 'that in `DATABASE_URL`',
+    form: 'text',
+    secret: true,
+    schema: optionalText,
+  },
+  TIDEMARK_URL: {
+    describe:
+      'address of a worker: the terminal then lists and acts over its API, and needs no password of Postgres; other verbs say that they need Postgres',
+    fallback: 'none: the terminal asks Postgres',
+    form: '`https://host` or `http://127.0.0.1:8080`',
+    schema: orNull(httpUrl),
+  },
+  TIDEMARK_TOKEN: {
+    needs: 'TIDEMARK_URL',
+    describe:
+      'token that the terminal sends to that worker: its `VIEWER_TOKEN` to look, its `ADMIN_TOKEN` to act, too',
+    fallback: 'none',
     form: 'text',
     secret: true,
     schema: optionalText,

@@ -169,6 +169,13 @@ async function dropQuarantine(
   return { text: `${plural(dropped, 'record')} dropped.`, json: { dropped } }
 }
 
+/** What came of it, as the terminal prints it with `--json` and the API answers it. */
+export const outcomeJson = ({ json, text, isUnderWay = false, isFailed = false }: Outcome) => ({
+  ...json,
+  outcome: isUnderWay ? 'begun' : isFailed ? 'failed' : 'done',
+  told: text,
+})
+
 export const mirrorActions = {
   ...silenceActions,
   ...settingActions,

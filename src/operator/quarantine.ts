@@ -13,7 +13,7 @@ import {
 import { knownStreams, pickStream, relatedStreams, type Stream } from '../streams/catalog.ts'
 import { isObject, parseInt64 } from '../streams/record.ts'
 import { type Quarantined, type RetryOutcome, retryQuarantine } from '../sync/reconcile/quarantine-retry.ts'
-import { UsageError } from '../util/errors.ts'
+import { NotThere } from '../util/errors.ts'
 import { sentence } from '../util/text.ts'
 import { numberIn } from './positions.ts'
 
@@ -105,7 +105,10 @@ export function selectionOf(target: string | undefined, streams: readonly Stream
 export const entryIn = (text: string): bigint =>
   numberIn(text, 'an entry of the quarantine: write its number, as `tidemark quarantine` shows it.')
 
-export async function expectEntry(pool: Pool, { id }: QuarantineSelection): Promise<void> {
-  if (id === null || (await streamOfEntry(pool, id)) !== null) return
-  throw new UsageError(`There is no record ${id} in quarantine: \`tidemark quarantine\` lists what is there.`)
+export async function expectEntry(
+  client: Parameters<typeof streamOfEntry>[0],
+  { id }: QuarantineSelection,
+): Promise<void> {
+  if (id === null || (await streamOfEntry(client, id)) !== null) return
+  throw new NotThere(`There is no record ${id} in quarantine: \`tidemark quarantine\` lists what is there.`)
 }

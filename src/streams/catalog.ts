@@ -1,6 +1,6 @@
 // The table of contents: one entry for each mirrored resource. A new stream is one more entry here.
 
-import { UsageError } from '../util/errors.ts'
+import { NotThere } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
 import type { StreamMeaning } from './dictionary.ts'
 import type { FieldKind } from './field-types.ts'
@@ -248,7 +248,7 @@ export function pickStream<Stream extends Named>(name: string, configured: reado
   if (stream) return stream
   const known = configured.map((candidate) => candidate.name)
   const [near] = nearest(name, known)
-  throw new UsageError(
+  throw new NotThere(
     `There is no stream "${name}"${near ? `; did you mean ${near}?` : '.'} The streams here are ${known.join(', ')}.`,
   )
 }

@@ -5,6 +5,9 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
+/** Nothing has the name or the key that was asked for. Exit 2, or status 404. */
+export class NotThere extends UsageError {}
+
 /** Postgres cannot be used as it is; the message says where and what to do. Exit 4. */
 export class DatabaseError extends Error {
   override readonly name = 'DatabaseError'

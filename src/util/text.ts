@@ -99,14 +99,23 @@ export const holdableText = (text: string): string => text.replaceAll('\0', '\\0
 export const holdableJson = (document: unknown): string =>
   JSON.stringify(document).replaceAll(/(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][\da-f]{2})/g, '$1\\ufffd')
 
+type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
+  : Name
+export type SnakeCased<Value> = {
+  readonly [Name in keyof Value as Name extends string
+    ? SnakeCase<Name>
+    : never]: Value[Name] extends infer One ? (One extends bigint ? string : One) : never
+}
+
 /** The fields of an object under the names that documents have for them: `rowsRead` is `rows_read`. */
-export const snakeCased = (value: object): Record<string, unknown> =>
+export const snakeCased = <Value extends object>(value: Value): SnakeCased<Value> =>
   Object.fromEntries(
     Object.entries(value).map(([name, one]) => [
       name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
       typeof one === 'bigint' ? one.toString() : one,
     ]),
-  )
+  ) as SnakeCased<Value>
 
 export const capitalized = (text: string): string => `${text[0]?.toUpperCase() ?? ''}${text.slice(1)}`
 

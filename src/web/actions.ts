@@ -15,7 +15,7 @@ import type { Person } from './sessions.ts'
 export type Perform = (name: ActionName, order: Order) => Promise<Outcome>
 
 /** Name, route, and the page that shows what came of it. */
-const routes = [
+export const actionPaths = [
   ['sync', '/streams/:target/sync', '/streams/:target'],
   ['pause', '/streams/:target/pause', '/streams/:target'],
   ['resume', '/streams/:target/resume', '/streams/:target'],
@@ -42,12 +42,12 @@ const routes = [
 ] as const satisfies readonly (readonly [ActionName, string, string])[]
 
 /** Of actions that can be done to one thing only. Others say it in a field. */
-const onlyTargets: Readonly<Partial<Record<ActionName, string>>> = {
+export const onlyTargets: Readonly<Partial<Record<ActionName, string>>> = {
   testAlert: allReceivers,
   endSessions: allSessions,
 }
 
-type Options = {
+export type ActionOptions = {
   readonly authentication: Authentication
   readonly streams: readonly string[]
   readonly perform: Perform
@@ -55,11 +55,11 @@ type Options = {
 }
 
 export const actionRoutes =
-  (options: Options): Routes =>
+  (options: ActionOptions): Routes =>
   (server) => {
     const { authentication } = options
     withForms(server, (scope) => {
-      for (const [name, url, page] of routes)
+      for (const [name, url, page] of actionPaths)
         scope.post<{ Params: { target?: string } }>(
           url,
           {
@@ -68,7 +68,7 @@ export const actionRoutes =
           },
           async (request, reply) => {
             const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
-            const person = personOf(authentication, request)
+            const _person = personOf(authentication, request)
             const { csrf = '', target: said, ...fields } = fieldsOf(request)
             const { target = onlyTargets[name] ?? said ?? '' } = request.params
             if (target.includes('\0')) return reply.callNotFound()
@@ -80,15 +80,8 @@ export const actionRoutes =
             }
             if (url.startsWith('/streams/') && !options.streams.includes(target))
               return reply.code(404).send({ error: 'There is no such stream.', streams: options.streams })
-            const address = clientAddress(request)
-            const by = { who: person?.who ?? '', door: session ? ('console' as const) : ('HTTP' as const) }
-            const { status, text, json } = await answer(options, name, {
-              target,
-              fields,
-              by: inWords({ ...by, address }),
-              ...by,
-              address,
-            })
+            const order = orderBy(authentication, request, { target, fields })
+            const { status, text, json } = await answer(options, name, order)
             if (!session) return reply.code(status).send(json)
             authentication.leaveMessage(session, { isGood: status < 300, text })
             return reply.redirect(pageOf(page, target), 303)
@@ -96,6 +89,21 @@ export const actionRoutes =
         )
     })
   }
+
+/** By whoever was let in. */
+export function orderBy(
+  authentication: Pick<Authentication, 'sessionOf'>,
+  request: FastifyRequest,
+  what: Pick<Order, 'target' | 'fields'>,
+): Order {
+  const address = clientAddress(request)
+  const isInConsole = bearerOf(request) === null && authentication.sessionOf(request) !== null
+  const by = {
+    who: personOf(authentication, request)?.who ?? '',
+    door: isInConsole ? ('console' as const) : ('HTTP' as const),
+  }
+  return { ...what, by: inWords({ ...by, address }), ...by, address }
+}
 
 /** Who acts, in the words in which it is recorded. */
 const inWords = ({ who, door, address }: Pick<Order, 'who' | 'door' | 'address'>): string =>
@@ -105,10 +113,20 @@ const pageOf = (page: string, target: string): string => page.replace(':target',
 
 type Answer = { readonly status: number; readonly text: string; readonly json: object }
 
-async function answer({ perform, log }: Options, name: ActionName, order: Order): Promise<Answer> {
+export async function performLogged(
+  { perform, log }: Pick<ActionOptions, 'perform' | 'log'>,
+  name: ActionName,
+  order: Order,
+): Promise<Outcome> {
+  const outcome = await perform(name, order)
+  log.info({ action: name, target: order.target, by: order.by }, outcome.text)
+  return outcome
+}
+
+async function answer(options: ActionOptions, name: ActionName, order: Order): Promise<Answer> {
+  const { log } = options
   try {
-    const { text, json, isUnderWay = false }: Outcome = await perform(name, order)
-    log.info({ action: name, target: order.target, by: order.by }, text)
+    const { text, json, isUnderWay = false } = await performLogged(options, name, order)
     return { status: isUnderWay ? 202 : 200, text, json }
   } catch (error) {
     const status = error instanceof UsageError ? 400 : error instanceof NotNow ? 503 : 500
@@ -182,7 +200,7 @@ export function refuse(
 const wantsPage = ({ headers }: FastifyRequest): boolean => headers.accept?.includes('text/html') === true
 
 /** The bearer token. Null: there is none, and the cookie counts. Any other content of the header is meant for a proxy. */
-function bearerOf({ headers }: FastifyRequest): string | null {
+export function bearerOf({ headers }: FastifyRequest): string | null {
   const { authorization = '' } = headers
   if (!/^Bearer\b/i.test(authorization)) return null
   return /^Bearer\s+(\S+)$/i.exec(authorization)?.[1] ?? ''

@@ -8,7 +8,7 @@ import type { Authentication } from './auth.ts'
 import { html } from './html.ts'
 import { sendPage, wantsHtml } from './page-routes.ts'
 import { heading, layout } from './pages/layout.ts'
-import { openReadingPlaces } from './reading-places.ts'
+import type { ReadingPlaces } from './reading-places.ts'
 import type { Routes } from './server.ts'
 
 type Options = {
@@ -16,17 +16,17 @@ type Options = {
   /** Everybody may read who reaches the address. */
   readonly isOpen: boolean
   readonly assets: Pick<Assets, 'urlOf'>
+  readonly places: ReadingPlaces
 }
 
 /** Routes that answer only those who may read, and those not all at once. */
 export const forReaders =
   (options: Options, routes: readonly Routes[]): Routes =>
   (server) => {
-    const places = openReadingPlaces()
+    const { places } = options
     server.register(async (scope) => {
       scope.addHook('onRequest', async (request, reply) => {
-        const refused = options.isOpen ? undefined : await admit(options, request, reply)
-        if (refused !== undefined) return refused
+        if (!options.isOpen && !(await admits(options, request, reply))) return reply
         if (!(await places.enter(options, request, reply))) return tooMany(options, request, reply)
       })
       scope.addHook('onSend', async (request, _reply, payload) => {
@@ -44,17 +44,19 @@ function tooMany({ assets }: Options, request: FastifyRequest, reply: FastifyRep
     : reply.code(503).send({ error: text })
 }
 
-/** Returning a reply ends the request. */
-async function admit(
+/** False: the request is answered. The reply itself is no answer here: it can be awaited, and is then nothing. */
+async function admits(
   { authentication }: Options,
   request: FastifyRequest,
   reply: FastifyReply,
-): Promise<FastifyReply | undefined> {
-  if (authentication.sessionOf(request) !== null) return
+): Promise<boolean> {
+  if (authentication.sessionOf(request) !== null) return true
   const bearer = await bearerIn(authentication, request, reply)
-  if (bearer !== null) return 'problem' in bearer ? refuse(reply, bearer) : undefined
-  if (wantsHtml(request)) return reply.redirect(`/sign-in?${new URLSearchParams({ to: request.url })}`, 303)
-  return refuse(reply, { status: 401, problem: signInFirst })
+  if (bearer !== null && !('problem' in bearer)) return true
+  if (bearer !== null) refuse(reply, bearer)
+  else if (wantsHtml(request)) reply.redirect(`/sign-in?${new URLSearchParams({ to: request.url })}`, 303)
+  else refuse(reply, { status: 401, problem: signInFirst })
+  return false
 }
 
 const alone = (assets: Pick<Assets, 'urlOf'>, title: string, text: string) =>

@@ -43,6 +43,8 @@ type Options = {
   readonly isOpen: boolean
 }
 
+export type ReadingPlaces = ReturnType<typeof openReadingPlaces>
+
 export function openReadingPlaces() {
   const opened = {
     page: openPlaces(places.page),
@@ -56,6 +58,8 @@ export function openReadingPlaces() {
       const { who, gone } = beginReading(options, request, reply)
       const kind = request.routeOptions.config.place ?? 'page'
       const leave = await opened[kind].take(who, gone)
+      // Of a connection that is closed already, no end is told any more.
+      if (gone.aborted) leave?.()
       if (leave === null) {
         reply.header('retry-after', retrySeconds[kind])
         return false

@@ -1,5 +1,7 @@
 // What the pages read: one object, so that pages see no SQL and no queue.
 
+import type { Document, Facts } from '../documents/document.ts'
+import { readStory } from '../documents/records.ts'
 import type { RecordType } from '../openapi/description.ts'
 import { typesIn } from '../openapi/descriptions.ts'
 import { type Difference, differencesOf, readFieldsBeside } from '../openapi/differences.ts'
@@ -160,6 +162,11 @@ function ofStreams(given: Given) {
     contract: () => readDescriptionShown(given, names),
     /** Null when nothing of that name is mirrored. */
     record: (name: string, key: string) => readRecord(pool, streams, name, key),
+    /** What the API answers. */
+    document: <Asked, Answer>(document: Document<Facts, Asked, Answer>, asked: Asked): Promise<Answer> =>
+      document.read({ ...given, targets: given.alerting().targets }, asked),
+    recordStory: (stream: string, key: string) => readStory(given, { stream, key }),
+    /** Searches these streams side by side: a slow search in one does not keep the others waiting. */
     find: (text: string, among: readonly string[]) =>
       findInAll(
         pool,

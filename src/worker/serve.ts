@@ -23,6 +23,7 @@ import type { RunRequest, Stream } from '../streams/catalog.ts'
 import type { SettingRules } from '../streams/settings.ts'
 import { withTimeout } from '../util/waiting.ts'
 import { actionRoutes, type Perform } from '../web/actions.ts'
+import { apiRoutes } from '../web/api/routes.ts'
 import { readAssets } from '../web/assets.ts'
 import { identified } from '../web/auth.ts'
 import { type Demo, demoRoutes } from '../web/demo.ts'
@@ -32,7 +33,7 @@ import { healthRoutes, hookRoute, kept, metricsRoute } from '../web/monitoring.t
 import { type Note, openSignInNotes } from '../web/noting.ts'
 import { pageRoutes } from '../web/page-routes.ts'
 import { forReaders } from '../web/readers.ts'
-import type { Reader } from '../web/reading-places.ts'
+import { openReadingPlaces, type Reader } from '../web/reading-places.ts'
 import { recordRoutes } from '../web/records.ts'
 import { byKnownNames, type OwnNames, type Routes, startHttpServer } from '../web/server.ts'
 import { signInRoutes } from '../web/sign-in.ts'
@@ -43,6 +44,7 @@ import { openPeople } from './people.ts'
 import type { Jobs } from './queue/jobs.ts'
 import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
 import { type Live, type Mirror, start } from './start.ts'
+import { ownVersion } from './watch.ts'
 
 export type TidemarkWorker = {
   readonly url: string
@@ -257,22 +259,26 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
     ...{ config, noteSignIn, log },
     pool: () => (partOf(state, 'database')?.state === 'down' ? null : (state.context?.database.pool ?? null)),
   })
-  const actionsOver = actionRoutes({
+  const reading = { authentication, isOpen, assets, places: openReadingPlaces() }
+  const acting = {
     ...{ authentication, log, perform: performOf(state) },
     streams: state.streams().map(({ name }) => name),
-  })
+  }
+  const compare = compareOf(state)
+  const api = apiRoutes(reading, { ...acting, statusQueries, compare, version: ownVersion() })
   return [
-    byKnownNames(ownNames(config), [identified(authentication, [actionsOver])], { browsersOnly: true }),
+    byKnownNames(ownNames(config), [identified(authentication, [actionRoutes(acting), ...api])], {
+      browsersOnly: true,
+    }),
     assets.routes,
     byKnownNames(ownNames(config), [
       identified(authentication, [
         signInRoutes({ authentication, provider, isOpen, assets, note: noteSignIn, log }),
         ...(demo ? [demoRoutes({ authentication, demo, assets, log })] : []),
-        forReaders({ authentication, isOpen, assets }, [
+        forReaders(reading, [
           recordRoutes({
             ...{ authentication, assets, isDemo: demo !== null },
-            statusQueries,
-            compare: compareOf(state),
+            ...{ statusQueries, compare },
           }),
           downloadRoutes({
             statusQueries,

@@ -112,10 +112,14 @@ const waitsOf = (met: ReturnType<BeatOptions['waits']>, down: readonly Part[]): 
   })),
 ]
 
+export function ownVersion(): string {
+  const file = new URL('../../package.json', import.meta.url)
+  const { version }: { version: string } = JSON.parse(readFileSync(file, 'utf8'))
+  return version
+}
+
 export function newWorkerId(): WorkerId {
-  const { version }: { version: string } = JSON.parse(
-    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-  )
+  const version = ownVersion()
   const [host, pid] = [hostname(), process.pid]
   const id = `${host}-${pid}-${randomBytes(4).toString('hex')}`
   return { id, host, pid, version, startedAt: new Date() }

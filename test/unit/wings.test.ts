@@ -124,10 +124,15 @@ const matrix: Readonly<Record<string, Row>> = {
   operator: row('does what a person asks for, and does not know how it was asked', [
     ...[...base, 'context', 'problems', 'store/book', 'sync', 'sync/ports'],
   ]),
+  documents: row(
+    'describes what --json and the API answer, and puts it together from what operator, problems and store/book know',
+    [...base, 'operator', 'problems', 'store/book'],
+    ['zod'],
+  ),
   web: row(
     'shows what store/book reads, over connections that change nothing, and hands what people press to operator; it knows neither reading nor queues',
-    [...base, 'openapi', 'operator', 'problems', 'store/book'],
-    ['fastify', 'openid-client', 'prom-client'],
+    [...base, 'documents', 'openapi', 'operator', 'problems', 'store/book'],
+    ['fastify', 'openid-client', 'prom-client', 'zod'],
   ),
   'worker/queue': row(
     'knows what is due and who works, and is handed the function that does the work',
@@ -141,7 +146,17 @@ const matrix: Readonly<Record<string, Row>> = {
   cli: row(
     'parses words and prints answers, a file a verb; what is in a database it reaches through store/book and operator',
     [
-      ...[...base, 'config', 'configured', 'context', 'embedded-postgres', 'export', 'openapi', 'operator'],
+      ...[
+        ...base,
+        'config',
+        'configured',
+        'context',
+        'documents',
+        'embedded-postgres',
+        'export',
+        'openapi',
+        'operator',
+      ],
       ...['problems', 'web', 'worker', 'worker/queue', 'store/book', 'store/server'],
       ...['store/schema', 'sync', 'sync/ports', 'upstream', 'simulator'],
     ],

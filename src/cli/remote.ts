@@ -1,0 +1,103 @@
+// The terminal over the API of a worker (TIDEMARK_URL), for verbs whose documents and actions it has. No password of Postgres is needed.
+
+import { loadMirrorConfig } from '../config/load.ts'
+import type { Document } from '../documents/document.ts'
+import type { MirrorActionName } from '../operator/mirror-actions.ts'
+import { DatabaseError, messageOf, UsageError } from '../util/errors.ts'
+import { apiActionPaths, apiActions, isInApi } from '../web/api/actions.ts'
+import { apiBase } from '../web/api/scope.ts'
+import type { Call } from './command.ts'
+
+type Answer = { readonly status: number; readonly body: unknown; readonly next: string | null }
+type Send = (method: 'GET' | 'POST', path: string, body?: object) => Promise<Answer>
+
+/** Null: the terminal asks Postgres. */
+export function openRemote({ environment, signal }: Pick<Call, 'environment' | 'signal'>) {
+  const { tidemarkUrl: url, tidemarkToken: token } = loadMirrorConfig(environment)
+  if (url === null) return null
+  const send: Send = async (method, path, body) => {
+    const headers = {
+      ...(token !== null && { authorization: `Bearer ${token}` }),
+      ...(body && { 'content-type': 'application/json' }),
+    }
+    const asked = { method, headers, signal, ...(body && { body: JSON.stringify(body) }) }
+    const answer = await fetch(`${url}${apiBase}${path}`, asked).catch((cause) => {
+      const why = messageOf(cause instanceof Error ? (cause.cause ?? cause) : cause)
+      throw new DatabaseError(`The worker at ${url} (TIDEMARK_URL) does not answer: ${why}`, { cause })
+    })
+    const { status } = answer
+    const told: unknown = await answer.json().catch(() => null)
+    if (answer.ok && told !== null) return { status, body: told, next: nextIn(answer.headers.get('link')) }
+    const detail = typeof told === 'object' && told !== null && 'detail' in told ? String(told.detail) : null
+    if (status === 401 || status === 403)
+      throw new UsageError(`The worker at ${url} refuses the token in TIDEMARK_TOKEN: ${detail ?? status}`)
+    if (detail !== null && status < 500) throw new UsageError(detail)
+    throw new DatabaseError(
+      `The worker at ${url} (TIDEMARK_URL) answers ${status}. ${detail ?? 'Is it Tidemark?'}`,
+    )
+  }
+  return {
+    read: <Asked, Found>(document: Document<never, Asked, Found>, asked: Asked) =>
+      read(send, document, asked),
+    act: (name: MirrorActionName, target: string, fields: Readonly<Record<string, string | null>>) =>
+      act(send, name, target, fields),
+  }
+}
+
+const nextIn = (link: string | null): string | null => /^<([^>]+)>; rel="next"$/.exec(link ?? '')?.[1] ?? null
+
+const mostInPage = 1000
+
+/** The document as it was sent. Of a list as many lines as were asked for, page by page. */
+async function read<Asked, Found>(
+  send: Send,
+  { path, answer }: Pick<Document<never, Asked, Found>, 'path' | 'answer'>,
+  asked: Asked,
+): Promise<Found> {
+  const query = new URLSearchParams()
+  let place = path
+  for (const [name, value] of Object.entries(asked as object)) {
+    if (value === undefined) continue
+    if (path.includes(`{${name}}`)) place = place.replace(`{${name}}`, encodeURIComponent(String(value)))
+    else for (const one of [value].flat()) query.append(name, String(one))
+  }
+  const wanted = Number(query.get('limit') ?? 0)
+  if (wanted > mostInPage) query.set('limit', String(mostInPage))
+  let { body, next } = await send('GET', query.size === 0 ? place : `${place}?${query}`)
+  while (Array.isArray(body) && next !== null && body.length < wanted) {
+    const more = await send('GET', next.replace(apiBase, ''))
+    body = [...body, ...(more.body as unknown[])]
+    next = more.next
+  }
+  return answer.parse(Array.isArray(body) && wanted > 0 ? body.slice(0, wanted) : body)
+}
+
+type Done = { readonly told: string }
+
+/** What a verb gives as texts, as the API takes it. */
+async function act(
+  send: Send,
+  name: MirrorActionName,
+  target: string,
+  fields: Readonly<Record<string, string | null>>,
+): Promise<Done> {
+  if (!isInApi(name))
+    throw new UsageError(
+      'Nothing was made: tokens are made with DATABASE_URL, where the worker has its mirror. Leave TIDEMARK_URL out.',
+    )
+  const path = apiActionPaths.find(([one]) => one === name)?.[1] ?? ''
+  const known = apiActions[name].fields.shape
+  // Whoever writes the verb has typed the name that a form asks for once more.
+  const given: Readonly<Record<string, string | null>> = { ...fields, target, confirm: target }
+  const body = Object.entries(given).flatMap(([field, value]) => {
+    const inBody = field.replaceAll('-', '_')
+    const isOwn = field in fields || inBody in known
+    return value === null || !isOwn ? [] : [[inBody, field === 'restore' ? true : value]]
+  })
+  const { body: done } = await send(
+    'POST',
+    path.replace(/\{\w+\}/, encodeURIComponent(target)),
+    Object.fromEntries(body),
+  )
+  return done as Done
+}

@@ -1,0 +1,306 @@
+// How fresh each stream is, what goes on, and what needs a person.
+
+import { z } from 'zod'
+import type { Problem } from '../problems/stream-problems.ts'
+import { problemKinds } from '../problems/stream-problems.ts'
+import { careOf, type StreamState, stateOfStream, verdictInWords } from '../problems/stream-state.ts'
+import { measured } from '../problems/targets.ts'
+import { readProgress } from '../store/book/progress.ts'
+import { livingRows, readOverview, type StreamOverview } from '../store/book/streams.ts'
+import { type KeptTarget, readKeptTargets, type Target } from '../store/book/targets.ts'
+import { readMinutes, readWorkers, type WorkerSeen } from '../store/book/watch.ts'
+import { pickStream, pickStreams, type Stream } from '../streams/catalog.ts'
+import { estimate, type ReadingProgress } from '../streams/load-progress.ts'
+import { type Settling, settledThrough, settlingOf } from '../streams/settling.ts'
+import { NotThere } from '../util/errors.ts'
+import { snakeCased } from '../util/text.ts'
+import { rejection } from './deletions.ts'
+import { amount, digits, document, type Facts, id, list, streamName, streamNames, time } from './document.ts'
+
+// ── what is looked up ────────────────────────────────────────────────────────────────────────────────────────
+
+export type StatusLine = {
+  readonly overview: StreamOverview
+  readonly state: StreamState
+  /** A list is settled whenever it is read. */
+  readonly settledAt: Date | null
+  readonly targets: readonly (Target & { readonly kept: readonly KeptTarget[] })[]
+  /** Null when it is settled. */
+  readonly settling: Settling | null
+  /** Changed rows of the last five whole minutes; null: nothing was recorded yet. */
+  readonly rowsPerMinute: number | null
+  /** The progress of its first load, while that goes on. */
+  readonly load: ReadingProgress | null
+}
+export type Status = {
+  readonly now: Date
+  readonly lines: readonly StatusLine[]
+  readonly problems: readonly Problem[]
+  /** Readings that go on, first loads among them. */
+  readonly readings: readonly ReadingProgress[]
+  /** What workers wait for before they try again. */
+  readonly waits: readonly { readonly what: string; readonly until: Date }[]
+  /** Whether a worker lives, and when one last did; null: there never was one. */
+  readonly worker: { readonly isThere: boolean; readonly seenAt: Date } | null
+}
+
+type Needed = Pick<Facts, 'pool' | 'streams' | 'catalogue' | 'lookbackMs' | 'targets'> & {
+  readonly problems: (workers: readonly WorkerSeen[]) => Promise<readonly Problem[]>
+}
+
+const rateMinutes = 5
+const minuteMs = 60_000
+
+/** Of these streams; without names of those that are configured, and those that have rows. */
+export async function gatherStatus(facts: Needed, named: readonly string[]): Promise<Status> {
+  const { pool, catalogue, streams } = facts
+  const names = pickStreams(named, catalogue).map(({ name }) => name)
+  const now = new Date()
+  const thisMinute = Math.floor(now.getTime() / minuteMs) * minuteMs
+  const span = { from: new Date(thisMinute - rateMinutes * minuteMs), to: new Date(thisMinute) }
+  const targets = measured(facts.targets, catalogue)
+  const [overview, workers, readings, minutes, kept] = await Promise.all([
+    readOverview(pool, names),
+    readWorkers(pool),
+    readProgress(pool, names),
+    readMinutes(pool, names, { ...span, bucketMs: rateMinutes * minuteMs }),
+    readKeptTargets(pool, targets),
+  ])
+  const problems = await facts.problems(workers)
+  const isShown = ({ stream, readThroughAt }: StreamOverview) =>
+    named.length > 0 || readThroughAt !== null || streams.some(({ name }) => name === stream)
+  const lines = overview.filter(isShown).map((one): StatusLine => {
+    const stream: Stream | undefined = catalogue.find(({ name }) => name === one.stream)
+    const rows = minutes.find((minute) => minute.stream === one.stream)
+    const seen = { ...one, kind: stream?.kind ?? 'list', nextReconcileAt: null }
+    return {
+      overview: one,
+      state: stateOfStream(one, stream?.service ?? 'assignment', problems),
+      settling: settlingOf(
+        { ...seen, lookbackMs: Math.max(one.lookbackMs ?? 0, facts.lookbackMs(one.stream)) },
+        now,
+      ),
+      settledAt: settledThrough(stream?.kind, one),
+      targets: targets
+        .filter((target) => target.stream === one.stream)
+        .map((target) => ({
+          ...target,
+          kept: kept.filter(({ stream: of, time: which }) => of === one.stream && which === target.time),
+        })),
+      rowsPerMinute: rows ? (rows.inserted + rows.updated + rows.deleted) / rateMinutes : null,
+      load: readings.find((of) => of.stream === one.stream && of.reading === 'first load') ?? null,
+    }
+  })
+  return {
+    ...{ now, lines },
+    problems: problems.filter(({ stream }) => stream === null || names.includes(stream)),
+    readings: readings.filter((one) => lines.some(({ overview: { stream } }) => stream === one.stream)),
+    waits: workers
+      .flatMap(({ isGone, waits }) => (isGone ? [] : waits))
+      .flatMap(({ what, until }) => (until === null ? [] : [{ what, until: new Date(until) }])),
+    worker: lastWorker(workers),
+  }
+}
+
+function lastWorker(workers: readonly WorkerSeen[]): Status['worker'] {
+  const last = workers.toSorted((a, b) => b.seenAt.getTime() - a.seenAt.getTime())[0]
+  return last ? { isThere: !last.isGone, seenAt: last.seenAt } : null
+}
+
+/** Nothing stays up to date without a worker. */
+export function verdictOf({ problems, lines, worker }: Status): string {
+  const streams = lines.map(({ overview }) => overview)
+  const words = verdictInWords(problems, streams)
+  return worker?.isThere === false && words.endsWith('up to date') ? 'No worker is running' : words
+}
+
+// ── the documents ────────────────────────────────────────────────────────────────────────────────────────────
+
+const problem = z
+  .object({
+    key: z.string().describe('the same as long as it is the same problem'),
+    kind: z.enum(problemKinds),
+    stream: z.string().nullable().describe('null: it is not about one stream'),
+    care: z.enum(['needs you', 'heals', 'news']),
+    since: time.nullable(),
+    what: z.string().describe('what happened, and what it means for the rows'),
+    what_to_do: z.string(),
+    runbook: z.string(),
+  })
+  .meta({ id: 'Problem' })
+
+const lastRun = z.object({
+  id,
+  kind: z.string(),
+  status: z.string(),
+  started_at: time,
+  finished_at: time.nullable(),
+  error: z.string().nullable(),
+  note: z.string().nullable(),
+})
+
+const target = z.object({
+  seconds: amount,
+  kept_7_days: amount.nullable().optional(),
+  kept_30_days: amount.nullable().optional(),
+})
+
+const stream = z
+  .object({
+    stream: z.string(),
+    state: z.string().describe('in words, as the console shows it'),
+    position: digits,
+    read_through: time.nullable(),
+    settled_through: time.nullable(),
+    deletions_known_through: time.nullable(),
+    lag_seconds: amount.nullable(),
+    rows: amount.nullable().describe('deleted ones among them; null: not known yet'),
+    deleted_rows: amount.nullable(),
+    living_rows: amount.nullable(),
+    rows_per_minute: amount.nullable(),
+    last_success_at: time.nullable(),
+    last_reconcile_at: time.nullable(),
+    last_run: lastRun.nullable(),
+    running: list(z.string()).describe('the kinds of run that go on'),
+    lookback_seconds: amount.nullable(),
+    lookback_reason: z.string().nullable(),
+    late_arrivals: amount,
+    quarantined: amount,
+    misfit_values: amount,
+    missed_rows: amount,
+    unfinished_backfills: amount,
+    related: z
+      .object({ read: amount, waiting: amount, set_aside: amount, quarantined: amount })
+      .nullable()
+      .describe('of assignments, where their related records are copied'),
+    blocked_deletions: z
+      .object({
+        missing: amount.nullable(),
+        living: amount.nullable(),
+        seen: amount.nullable(),
+        at: time.nullable(),
+        rejected: rejection,
+      })
+      .nullable(),
+    unexplained_differences: z.object({ since: time, differences: amount }).nullable(),
+    paused: z.object({ at: time, by: z.string(), reason: z.string().nullable() }).nullable(),
+    targets: z.record(z.string(), target).describe('by the time that they are for: read, settled, deletions'),
+    problems: list(problem),
+  })
+  .meta({ id: 'Stream' })
+
+const reading = z
+  .object({
+    stream: z.string(),
+    reading: z.string(),
+    rows: amount,
+    total: amount.nullable(),
+    share: amount.nullable(),
+    rows_per_second: amount.nullable(),
+    seconds_left: z.array(amount.nullable()).length(2).nullable().describe('at least, and at most'),
+    stalled: z.object({ seconds: amount, why: z.string().nullable(), until: time.nullable() }).nullable(),
+  })
+  .meta({ id: 'Reading' })
+
+const wholeStatus = z
+  .object({
+    verdict: z.string().describe('how everything stands, in one line'),
+    worker: z.object({ running: z.boolean(), seen_at: time }).nullable(),
+    problems: list(problem).describe('those that are not about one stream'),
+    streams: list(stream),
+    readings: list(reading),
+  })
+  .meta({ id: 'Status' })
+
+const problemJson = (given: Problem): z.output<typeof problem> => {
+  const { key, kind, stream: about, since, what, whatToDo, runbook } = given
+  return { key, kind, stream: about, care: careOf(given), since, what, what_to_do: whatToDo, runbook }
+}
+
+const dated = (text: string | null): Date | null => (text === null ? null : new Date(text))
+
+function streamJson(
+  { overview, state, settledAt, rowsPerMinute, targets }: StatusLine,
+  problems: readonly Problem[],
+): z.output<typeof stream> {
+  const { readThroughAt, settledThroughAt: _, firstReadThroughAt: __, deletionsKnownAt, ...more } = overview
+  const { lagMs, lookbackMs, related, rescued, unexplained, lastRun: last, paused, ...rest } = more
+  return {
+    ...{ ...snakeCased(rest), state: state.words, rows_per_minute: rowsPerMinute },
+    ...{ read_through: readThroughAt, settled_through: settledAt, deletions_known_through: deletionsKnownAt },
+    lag_seconds: lagMs === null ? null : lagMs / 1000,
+    lookback_seconds: lookbackMs === null ? null : lookbackMs / 1000,
+    living_rows: livingRows(overview),
+    last_run: last && {
+      ...snakeCased(last),
+      started_at: new Date(last.startedAt),
+      finished_at: dated(last.finishedAt),
+    },
+    paused: paused && { ...paused, at: new Date(paused.at) },
+    related: related && snakeCased(related),
+    targets: Object.fromEntries(
+      targets.map(({ time: which, seconds, kept }) => [
+        which,
+        { seconds, ...Object.fromEntries(kept.map(({ days, share }) => [`kept_${days}_days`, share])) },
+      ]),
+    ),
+    misfit_values: rescued,
+    unexplained_differences: unexplained && { ...unexplained, since: new Date(unexplained.since) },
+    problems: problems.filter((one) => one.stream === overview.stream).map(problemJson),
+  }
+}
+
+function readingJson(progress: ReadingProgress, now: Date): z.output<typeof reading> {
+  const { stream: of, reading: kind, rows, total } = progress
+  const { share, rowsPerSecond, left, stalled } = estimate(progress, now)
+  return {
+    ...{ stream: of, reading: kind, rows, total, share, rows_per_second: rowsPerSecond },
+    seconds_left: left && [left.leastMs / 1000, left.mostMs && left.mostMs / 1000],
+    stalled: stalled && { seconds: stalled.forMs / 1000, why: stalled.why, until: stalled.until },
+  }
+}
+
+export const statusJson = (found: Status): z.output<typeof wholeStatus> => ({
+  verdict: verdictOf(found),
+  worker: found.worker && { running: found.worker.isThere, seen_at: found.worker.seenAt },
+  problems: found.problems.filter((one) => one.stream === null).map(problemJson),
+  streams: found.lines.map((line) => streamJson(line, found.problems)),
+  readings: found.readings.map((one) => readingJson(one, found.now)),
+})
+
+export const status = document({
+  path: '/status',
+  title: 'How current each stream is, what goes on, and what needs a person',
+  asked: z.strictObject({ stream: streamNames }),
+  answer: wholeStatus,
+  read: async (facts: Needed, asked) => statusJson(await gatherStatus(facts, asked.stream)),
+})
+
+export const streams = document({
+  path: '/streams',
+  title: 'How each stream stands',
+  asked: z.strictObject({}),
+  answer: list(stream),
+  read: async (facts: Needed) => statusJson(await gatherStatus(facts, [])).streams,
+})
+
+export const oneStream = document({
+  path: '/streams/{stream}',
+  title: 'How one stream stands',
+  asked: z.strictObject({ stream: streamName }),
+  answer: stream,
+  async read(facts: Needed, asked) {
+    const [found] = statusJson(await gatherStatus(facts, [asked.stream])).streams
+    if (!found)
+      throw new NotThere(`Nothing of ${pickStream(asked.stream, facts.catalogue).name} was read yet.`)
+    return found
+  },
+})
+
+export const problems = document({
+  path: '/problems',
+  title: 'What needs a person, heals by itself, or is worth knowing',
+  asked: z.strictObject({}),
+  answer: list(problem),
+  read: async (facts: Pick<Facts, 'problems'>) => (await facts.problems()).map(problemJson),
+})

@@ -1,0 +1,65 @@
+// `GET /api/v1/…`: the documents that the terminal prints with `--json`, and the description of them all.
+
+import type { FastifyRequest } from 'fastify'
+import type { Document } from '../../documents/document.ts'
+import { documents } from '../../documents/table.ts'
+import { withTimeout } from '../../util/waiting.ts'
+import { type Reader, readerOf } from '../reading-places.ts'
+import type { Routes } from '../server.ts'
+import type { StatusQueries } from '../status-queries.ts'
+import { describeApi } from './openapi.ts'
+import { apiBase, parametersOf, refuseOtherMethods, sendDocument } from './scope.ts'
+
+type Options = {
+  /** Null while the worker waits for what it needs. */
+  readonly statusQueries: (reader: Reader) => StatusQueries | null
+  readonly version: string
+}
+
+/** A Postgres that is frozen keeps its connections and never answers. */
+const timeoutMs = 15_000
+const descriptionPath = '/openapi.json'
+
+export const apiReads =
+  ({ statusQueries, version }: Options): Routes =>
+  (scope) => {
+    let description: object | null = null
+    scope.get(descriptionPath, async (_request, reply) => {
+      description ??= describeApi(version)
+      return sendDocument(reply, description)
+    })
+    refuseOtherMethods(scope, descriptionPath, 'GET')
+    for (const document of Object.values(documents)) {
+      const url = document.path.replaceAll(/\{(\w+)\}/g, ':$1')
+      scope.get(url, async (request, reply) => {
+        const asked = parametersOf(document.asked, request)
+        const queries = statusQueries(readerOf(request))
+        if (queries === null)
+          return reply.code(503).send({ error: 'The worker still waits for its database.' })
+        const found = await withTimeout(timeoutMs, queries.document(document, asked as never))
+        const next = nextPage(document, asked, found, request)
+        if (next !== null) reply.header('link', `<${next}>; rel="next"`)
+        return sendDocument(reply, found)
+      })
+      refuseOtherMethods(scope, url, 'GET')
+    }
+    scope.all('/*', async (_request, reply) =>
+      reply
+        .code(404)
+        .send({ error: `Nothing is at this address. ${apiBase}${descriptionPath} describes all there is.` }),
+    )
+  }
+
+/** The address of the lines after these; null: these are the last. */
+function nextPage(
+  { cursorOf }: Document,
+  asked: Readonly<Record<string, unknown>>,
+  found: unknown,
+  request: FastifyRequest,
+): string | null {
+  if (!cursorOf || !Array.isArray(found) || found.length === 0 || found.length !== asked.limit) return null
+  const [path = '', query] = request.url.split('?')
+  const more = new URLSearchParams(query)
+  more.set('cursor', cursorOf(found.at(-1) as never))
+  return `${path}?${more}`
+}
