@@ -2,7 +2,8 @@
 // is measured on it.
 
 import type { Pool } from 'pg'
-import { qualified, readTableSchema } from '../src/store/schema/table-schema.ts'
+import { qualified } from '../src/store/schema/places.ts'
+import { readTableSchema } from '../src/store/schema/table-schema.ts'
 import { knownStreams } from '../src/streams/catalog.ts'
 
 type Size = { readonly rows: number; readonly runs: number }

@@ -4,6 +4,7 @@
 import type { Pool } from 'pg'
 import { ConfigError } from './config/environment.ts'
 import type { Config } from './config/load.ts'
+import { variableOf } from './config/stream-variables.ts'
 import type { JsonObject } from './json/json.ts'
 import type { Logger } from './log.ts'
 import { learnAddedStreams } from './store/book/streams.ts'
@@ -16,6 +17,7 @@ import {
   catalogueOf,
   type FoundOut,
 } from './streams/catalog.ts'
+import { tableName } from './streams/names.ts'
 import { isObject, toInt64 } from './streams/record.ts'
 import { chooseKeyField } from './streams/twins.ts'
 import type { Upstream } from './upstream/client.ts'
@@ -33,7 +35,7 @@ export async function knowAddedStreams({
   log,
 }: {
   readonly database: { readonly pool: Pool }
-  readonly config: Pick<Config, 'dictionary' | 'added'>
+  readonly config: Pick<Config, 'source' | 'dictionary' | 'added'>
   readonly upstream: Upstream
   /** False: nothing is asked, and no table is made. */
   readonly migrates?: boolean
@@ -49,7 +51,7 @@ export async function knowAddedStreams({
     // Older programs did not note it.
     if (!found.path && migrates) known.set(added.name, await noteStream(pool, added, found))
   }
-  if (!migrates) return catalogueOf(config.added, known)
+  if (!migrates) return catalogueOf(config.added, known, config.source)
   const signal = AbortSignal.timeout(longestFindingMs)
   for (const added of config.added.filter(({ name }) => !known.has(name)))
     try {
@@ -61,7 +63,7 @@ export async function knowAddedStreams({
         'A list that STREAMS names could not be looked at. It is read whole, if at all, until the next start.',
       )
     }
-  const catalogue = catalogueOf(config.added, known)
+  const catalogue = catalogueOf(config.added, known, config.source)
   for (const stream of catalogue)
     if (stream.isAdded && stream.kind === 'changes')
       await withConnection(pool, (client) =>
@@ -74,7 +76,7 @@ export async function knowAddedStreams({
 function expectSameList({ name, path }: AddedStream, found: FoundOut): void {
   if (found.path === undefined || found.path.toLowerCase() === path.toLowerCase()) return
   throw new ConfigError(
-    `STREAMS: mirror.${name} holds the rows of ${found.path}, and ${name}=${path} would add those of another list. Choose another name for ${path}.`,
+    `STREAMS: ${tableName(name)} holds the rows of ${found.path}, and ${name}=${path} would add those of another list. Choose another name for ${path}.`,
   )
 }
 
@@ -83,7 +85,7 @@ function expectSameKey({ name }: AddedStream, { kind, keyField }: FoundOut, want
   const isSame = wanted?.toLowerCase() === keyField?.toLowerCase()
   if (kind === 'list' || wanted === null || isSame) return
   throw new ConfigError(
-    `KEY_${name.toUpperCase()} is ${wanted}, and mirror.${name} goes by ${keyField} since it was first read. Remove the setting, or give the list another name in STREAMS.`,
+    `${variableOf('KEY', { name })} is ${wanted}, and ${tableName(name)} goes by ${keyField} since it was first read. Remove the setting, or give the list another name in STREAMS.`,
   )
 }
 

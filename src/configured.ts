@@ -9,10 +9,11 @@ import type { WantedSource } from './store/runs/claim-sources.ts'
 import {
   type Catalogue,
   catalogueOf,
+  type FoundOut,
   keyOwner,
   type MirroredStream,
   type RelatedStream,
-  relatedStreams,
+  relatedIn,
   type ServiceName,
   type Stream,
 } from './streams/catalog.ts'
@@ -63,10 +64,13 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
 /** Which fields are left out or masked, and where they may stand (P20). */
 export function privateFieldsIn(config: UpstreamConfig): PrivateFields {
   const { dictionary, maskKey, apiKey } = config
-  const lists = catalogueOf(config.added).map(({ name, list }) => ({ name, path: operationNamed(list).path }))
+  const lists = configuredCatalogue(config).map(({ name, list }) => ({
+    name,
+    path: operationNamed(list).path,
+  }))
   const resources: readonly Resource[] = [
     ...lists.map(({ name, path }) => ({ stream: name, resource: path.split('/').at(-1) ?? '' })),
-    ...relatedStreams.map(({ name, group }) => ({ stream: name, resource: group })),
+    ...relatedIn(config.source).map(({ name, group }) => ({ stream: name, resource: group })),
   ]
   return openPrivateFields({ dictionary: dictionary.now, resources, maskKey, secret: apiKey })
 }
@@ -118,16 +122,16 @@ export function proxyNotice(config: Config): string | null {
 export function sourcesOf(
   config: Pick<
     UpstreamConfig,
-    'added' | 'assignmentBaseUrl' | 'clientGuid' | 'trackingBaseUrl' | 'trackingSubjectId'
+    'source' | 'added' | 'assignmentBaseUrl' | 'clientGuid' | 'trackingBaseUrl' | 'trackingSubjectId'
   >,
 ): readonly WantedSource[] {
-  const catalogue = catalogueOf(config.added)
+  const catalogue = configuredCatalogue(config)
   const streamsOf = (service: ServiceName) => catalogue.filter((stream) => stream.service === service)
   const { assignmentBaseUrl, clientGuid, trackingBaseUrl, trackingSubjectId } = config
   const assignment = { service: 'assignment', baseUrl: assignmentBaseUrl, account: clientGuid } as const
   const tracking = { service: 'tracking', baseUrl: trackingBaseUrl, account: trackingSubjectId } as const
   return [assignment, tracking].flatMap(({ baseUrl, ...rest }) =>
-    baseUrl === null ? [] : [{ ...rest, baseUrl, streams: streamsOf(rest.service) }],
+    baseUrl === null ? [] : [{ ...rest, name: config.source, baseUrl, streams: streamsOf(rest.service) }],
   )
 }
 
@@ -142,21 +146,31 @@ export const configuredStreams = (
   )
 
 /** Those that are configured, before it is found out what added ones are like. */
-export const streamsIn = (config: Pick<Config, 'added' | 'streams' | 'trackingBaseUrl'>): readonly Stream[] =>
-  configuredStreams(config, catalogueOf(config.added))
+export const streamsIn = (
+  config: Pick<Config, 'source' | 'added' | 'streams' | 'trackingBaseUrl'>,
+): readonly Stream[] => configuredStreams(config, configuredCatalogue(config))
+
+/** All that the settings let be mirrored, as far as it is known from them what that is like. */
+export const configuredCatalogue = (
+  { source, added }: Pick<UpstreamConfig, 'source' | 'added'>,
+  found?: ReadonlyMap<string, FoundOut>,
+): Catalogue => catalogueOf(added, found, source)
 
 /** Those that have tables, by the settings. */
 export const mirroredStreams = (
-  config: Pick<Config, 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'dictionary'>,
+  config: Pick<
+    Config,
+    'source' | 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'dictionary'
+  >,
   catalogue: Catalogue,
 ): readonly MirroredStream[] => [...configuredStreams(config, catalogue), ...wantedRelated(config, null)]
 
 /** The bytes of attachments share the key of attachments. */
 export function wantedRelated(
-  config: Pick<Config, 'related' | 'attachmentData' | 'dictionary'>,
+  config: Pick<Config, 'source' | 'related' | 'attachmentData' | 'dictionary'>,
   descriptions: Pick<Descriptions, 'kindsOf'> | null,
 ): readonly RelatedStream[] {
-  const wanted: readonly RelatedStream[] = relatedStreams
+  const wanted: readonly RelatedStream[] = relatedIn(config.source)
   return wanted
     .filter(({ name, bulkField }) => (bulkField ? config.attachmentData : config.related.includes(name)))
     .map((stream) => {

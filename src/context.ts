@@ -6,6 +6,7 @@ import { knowAddedStreams } from './added-streams.ts'
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import {
   asChosen,
+  configuredCatalogue,
   configuredStreams,
   howToRead,
   mirroredStreams,
@@ -37,14 +38,8 @@ import { keepMeanings } from './store/schema/meaning.ts'
 import { expectMigrated, migrateDatabase } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
 import { withConnection } from './store/server/session.ts'
-import {
-  type Catalogue,
-  catalogueOf,
-  type MirroredStream,
-  type RelatedStream,
-  type ServiceName,
-  type Stream,
-} from './streams/catalog.ts'
+import type { Catalogue, MirroredStream, RelatedStream, ServiceName, Stream } from './streams/catalog.ts'
+import { keyIn, sourceIn } from './streams/names.ts'
 import type { PrivateFields, RuleChange } from './streams/private-fields.ts'
 import type { Records } from './streams/record.ts'
 import { readIncremental } from './sync/changes/incremental.ts'
@@ -102,12 +97,12 @@ export type SyncContext = AsyncDisposable & {
   sourceOf(stream: Stream): Source
   contextOf<Kind extends Stream>(stream: Kind): Omit<StreamContext<Kind>, 'signal'>
   read(stream: Stream, kind: ScheduledKind, options: ReadOptions): Promise<RunOutcome>
-  /** An assignment with the related records that are wanted. */
-  readonly extendedLookup: NonNullable<Source['lookup']>
+  /** Reads an assignment with the related records that are wanted. Here and below: of the source of a stream. */
+  extendedLookup(stream: string): NonNullable<Source['lookup']>
   /** The backlog of related records. */
-  readRelated(options: ReadOptions): Promise<RunOutcome>
+  readRelated(options: ReadOptions, stream?: string): Promise<RunOutcome>
   /** Whether there may be such a backlog. */
-  isRelatedDue(): Promise<boolean>
+  isRelatedDue(stream?: string): Promise<boolean>
   /** How the rows of a stream differ from these records now. */
   compareOnce(stream: Stream, page: Records): Promise<readonly Difference[]>
   readonly descriptions: Descriptions
@@ -131,7 +126,7 @@ export type Privacy = Pick<PrivateFields, 'wanted' | 'fingerprint'> & {
     ...erasing: Parameters<typeof eraseAll> extends [unknown, ...infer Rest] ? Rest : never
   ): Promise<Traces>
   /** See there. */
-  relativesOf(key: string): Promise<readonly Relatives[]>
+  relativesOf(key: string, stream: string): Promise<readonly Relatives[]>
   longDeleted(
     ...asked: Parameters<typeof longDeleted> extends [unknown, ...infer Rest] ? Rest : never
   ): Promise<readonly string[]>
@@ -147,6 +142,8 @@ export async function openContext(options: {
   readonly anySource?: boolean
   /** Called as soon as rows can be written, before the upstream is asked for anything. */
   readonly onDatabase?: (database: Database) => void
+  /** One that is open already, and stays so. */
+  readonly database?: Database
   /** If the upstream's description was looked for longer ago than this, it is looked for again. */
   readonly descriptionAgeMs?: number
   /** Of a worker: how many sessions of Postgres it has beside those of the mirror. */
@@ -155,7 +152,7 @@ export async function openContext(options: {
   const { config, log } = options
   // If the rest cannot be opened, the database is closed again: it would keep the program from ending.
   await using opened = new AsyncDisposableStack()
-  const database = opened.adopt(await openMirrorDatabase(options), ({ close }) => close())
+  const database = await openMirrorDatabase(options, opened)
   const takeUpOverrides = await openOverrides(options, database)
   const { observer, of: waitsFor } = openWaits(options.observer)
   let memory: Memory | null = null
@@ -202,7 +199,7 @@ export async function openContext(options: {
     sourceOf: upstreams.sourceOf,
     contextOf,
     related,
-    extendedLookup: async (id, signal) => (await relatedSource.lookup?.(id, signal)) ?? 'unclear',
+    extendedLookup: () => async (id, signal) => (await relatedSource.lookup?.(id, signal)) ?? 'unclear',
     async read(stream, kind, hooks) {
       const given = { ...contextOf(stream), ...hooks, kind }
       if (kind === 'lookback') return await readStream(given)
@@ -225,7 +222,8 @@ async function openOverrides(
   { config, log }: Parameters<typeof openContext>[0],
   { pool }: Database,
 ): Promise<SyncContext['takeUpOverrides']> {
-  const takeUp = async () => config.dynamic.takeUp(await readOverrides(pool))
+  // They are those of the source that the environment describes.
+  const takeUp = async () => (config.source === '' ? config.dynamic.takeUp(await readOverrides(pool)) : null)
   tellOverrides(await takeUp(), log)
   // How long histories are kept may be among them.
   const { problem = null } = config.dictionary.look() ?? {}
@@ -295,7 +293,7 @@ function growLittle(): Memory {
   return { freeMemory, freeChunks: () => collect({ type: 'minor' }) }
 }
 
-export const relatedNotice = 'related_off:assignment'
+export const relatedNotice = (source: string): string => `related_off:${keyIn(source, 'assignment')}`
 
 async function readAndNote(
   database: Database,
@@ -315,15 +313,16 @@ async function readAndNote(
 /** Notes the problem at once, and not after some failures: until somebody does something, no related record changes here. */
 async function noteWhetherOffered(
   { pool }: Database,
-  { status, error, tally }: RunOutcome,
+  { stream, status, error, tally }: RunOutcome,
   log: Logger,
 ): Promise<void> {
   const isOff = error instanceof UpstreamError && error.code === 'UPSTREAM_NOT_OFFERED'
+  const notice = relatedNotice(sourceIn(stream))
   // A run that asked for nothing tells nothing of the upstream.
   if (!isOff && (status !== 'done' || tally.requests === 0)) return
   const what =
     'Related records cannot be read: the upstream answers extended reads of assignments with 404, though the assignments are there. The rows that are here are kept as they are.'
-  const noting = isOff ? noteProblem(pool, { key: relatedNotice, what }) : forgetProblem(pool, relatedNotice)
+  const noting = isOff ? noteProblem(pool, { key: notice, what }) : forgetProblem(pool, notice)
   await noting.catch((cause) =>
     log.debug({ err: cause }, 'could not note whether extended reads are offered'),
   )
@@ -370,22 +369,22 @@ async function descriptionsFor(
 const isOfAnySource = ({ migrates = true, anySource = !migrates }: Parameters<typeof openContext>[0]) =>
   anySource
 
-async function openMirrorDatabase(options: Parameters<typeof openContext>[0]): Promise<Database> {
+/** Closed with the rest, unless it was open before. */
+async function openMirrorDatabase(
+  options: Parameters<typeof openContext>[0],
+  opened: AsyncDisposableStack,
+): Promise<Database> {
   const { config, log, migrates = true } = options
-  const database = await openDatabase({ ...options, url: config.databaseUrl })
-  try {
-    const { biRole, biSchemas, sourceTimezone } = config
-    const streams = catalogueOf(config.added)
-    if (migrates) await migrateDatabase({ database, streams, biRole, biSchemas, sourceTimezone, log })
-    else await expectMigrated(database)
-    if (migrates)
-      await claimSources(database.pool, sourcesOf(config)).catch((error) => {
-        if (!(error instanceof SourceDiffers) || !isOfAnySource(options)) throw error
-      })
-    options.onDatabase?.(database)
-    return database
-  } catch (error) {
-    await database.close()
-    throw error
-  }
+  const database = options.database ?? (await openDatabase({ ...options, url: config.databaseUrl }))
+  if (!options.database) opened.adopt(database, ({ close }) => close())
+  const { source, biRole, biSchemas, sourceTimezone } = config
+  const streams = configuredCatalogue(config)
+  if (migrates) await migrateDatabase({ database, source, streams, biRole, biSchemas, sourceTimezone, log })
+  else await expectMigrated(database)
+  if (migrates)
+    await claimSources(database.pool, sourcesOf(config)).catch((error) => {
+      if (!(error instanceof SourceDiffers) || !isOfAnySource(options)) throw error
+    })
+  options.onDatabase?.(database)
+  return database
 }

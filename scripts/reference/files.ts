@@ -10,6 +10,7 @@ import { exchangesPage } from './exchanges.ts'
 import { metricsPage } from './metrics.ts'
 import { mutationList } from './mutations.ts'
 import { problemsPage } from './problems.ts'
+import { sourcesSchema } from './sources.ts'
 import { readerStates } from './states.ts'
 import { tablesPage } from './tables.ts'
 
@@ -25,6 +26,7 @@ export async function generatedFiles(checkout: URL): Promise<ReadonlyMap<string,
     ['docs/reference/exchanges.md', exchangesPage()],
     ['docs/reference/metrics.md', metricsPage()],
     ['docs/reference/problems.md', problemsPage()],
+    ['docs/reference/sources.schema.json', sourcesSchema()],
     ['docs/reference/tables.md', tablesPage(checkout)],
     ...Object.entries(blocks).map(([path, content]) => [path, withBlocks(read(path), content)] as const),
   ])

@@ -3,7 +3,7 @@
 import { typesIn } from '../openapi/descriptions.ts'
 import { differencesOf, isContradiction, readFieldsBeside } from '../openapi/differences.ts'
 import { readDescriptionChanges, readUnusableDescriptions, storedDescriptions } from '../openapi/stored.ts'
-import { pickStreams, relatedStreams } from '../streams/catalog.ts'
+import { pickStreams, relatedBeside } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, flag, json, oneOf, option } from './command.ts'
 import { descriptionTold, differencesTold, formats, historyTold, tell } from './contract-formats.ts'
@@ -48,7 +48,9 @@ async function run(call: Call): Promise<ExitCode> {
       ),
     )
   }
-  const wanted = pickStreams(positionals, [...call.catalogue, ...relatedStreams]).map(({ name }) => name)
+  const wanted = pickStreams(positionals, [...call.catalogue, ...relatedBeside(call.catalogue)]).map(
+    ({ name }) => name,
+  )
   let code: ExitCode = exitCodes.done
   const read = await readMirror(call, async (pool) => {
     const descriptions = await storedDescriptions(pool)

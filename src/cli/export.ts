@@ -1,7 +1,7 @@
 // `tidemark export`: writes tables as files, whole or what changed since the export before.
 
 import { exportFormats, exportTables } from '../export/tables.ts'
-import { type MirroredStream, pickStreams, relatedStreams } from '../streams/catalog.ts'
+import { type MirroredStream, pickStreams, relatedBeside } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
 import { type Call, type Command, json, oneOf, option, textOf } from './command.ts'
@@ -40,7 +40,7 @@ async function run(call: Call): Promise<ExitCode> {
     throw new UsageError(
       `--since must be the position in the manifest.json of an earlier export, a whole number, not "${values.since}".`,
     )
-  const known: readonly MirroredStream[] = [...call.catalogue, ...relatedStreams]
+  const known: readonly MirroredStream[] = [...call.catalogue, ...relatedBeside(call.catalogue)]
   const streams = pickStreams(names, known)
   return await readMirror(call, async (pool) => {
     await noteLookHere({ pool, log: call.log }, 'An export.')

@@ -11,6 +11,8 @@ export type Parsed = {
   readonly positionals: readonly string[]
   readonly values: Values
   readonly wantsHelp: boolean
+  /** Whose streams are meant; null: those of the source that the environment describes, or of the one before a stream's name. */
+  readonly source: string | null
 }
 
 export function findVerb<Found>(verbs: Readonly<Record<string, Found>>, name: string): Found {
@@ -41,7 +43,10 @@ export function findAction<Found>(
 }
 
 export function parseCall(command: Command, words: readonly string[]): Parsed {
-  const options: ParseArgsOptionsConfig = { help: { type: 'boolean', short: 'h' } }
+  const options: ParseArgsOptionsConfig = {
+    help: { type: 'boolean', short: 'h' },
+    source: { type: 'string' },
+  }
   for (const [name, { type, multiple }] of Object.entries(command.options))
     options[name] = { type, ...(multiple && { multiple }) }
   const { values, positionals, tokens } = parseArgs({
@@ -65,9 +70,17 @@ export function parseCall(command: Command, words: readonly string[]): Parsed {
     if (option.type === 'boolean' && token.value !== undefined)
       throw new UsageError(`${token.rawName} of \`tidemark ${command.name}\` takes no value.`)
   }
-  const { help, ...rest } = values
-  return { positionals, values: rest as Values, wantsHelp: help === true }
+  const { help, source, ...rest } = values
+  return {
+    ...{ positionals, values: rest as Values, wantsHelp: help === true },
+    source: typeof source === 'string' ? source : sourceNamed(positionals),
+  }
 }
+
+/** `acme` of `acme.assignment`. */
+const sourceNamed = (words: readonly string[]): string | null =>
+  words.map((word) => /^([a-z][a-z0-9_]*)\.[a-z]\w*$/.exec(word)?.[1]).find((name) => name !== undefined) ??
+  null
 
 /** The only word that a verb takes. `mistake` says what it takes. */
 export function onlyWord([word, ...more]: readonly string[], mistake: string): string {
@@ -83,7 +96,7 @@ export function expectNoWords(verb: string, { positionals }: Pick<Parsed, 'posit
 }
 
 function unknownOption(command: Command, rawName: string): string {
-  const known = ['help', ...Object.keys(command.options)]
+  const known = ['help', 'source', ...Object.keys(command.options)]
   const [near] = nearest(rawName.replace(/^-+/, ''), known)
   const advice = near ? `Did you mean --${near}?` : `\`tidemark ${command.name} --help\` lists its options.`
   return `\`tidemark ${command.name}\` has no option ${rawName}. ${advice}`
@@ -119,6 +132,7 @@ export function programHelp(commands: readonly Command[], width: number | null =
     ...columns(
       [
         ['--help, -h', 'show this text; after a verb, how it is used'],
+        ['--source NAME', 'which of several sources is meant; without it, the one of the environment'],
         ['--version', 'show the version'],
       ],
       width,

@@ -2,6 +2,7 @@
 // were changed while workers run.
 
 import type { Pool } from 'pg'
+import { sourceOfEnvironment } from '../config/environment.ts'
 import { type Environment, loadMirrorConfig } from '../config/load.ts'
 import { readAddedStreams } from '../config/stream-variables.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
@@ -10,6 +11,7 @@ import { readOverrides } from '../store/book/overrides.ts'
 import { learnAddedStreams } from '../store/book/streams.ts'
 import { openDatabase } from '../store/server/connect.ts'
 import { type Catalogue, catalogueOf } from '../streams/catalog.ts'
+import { keyIn } from '../streams/names.ts'
 import type { StoredOverride } from '../streams/settings.ts'
 import { messageOf } from '../util/errors.ts'
 
@@ -28,13 +30,14 @@ async function peek<Found>(
 
 /** Ignores failures: the verb itself will meet and report them. */
 export async function learnStreams(environment: Environment, log: Logger): Promise<Catalogue> {
-  const added = readAddedStreams(environment)
+  const source = sourceOfEnvironment(environment)
+  const added = readAddedStreams(environment).map((one) => ({ ...one, name: keyIn(source, one.name) }))
   try {
     const learnt = await peek(environment, log, (pool) => learnAddedStreams(pool, added))
-    return catalogueOf(added, learnt ?? undefined)
+    return catalogueOf(added, learnt ?? undefined, source)
   } catch (error) {
     log.debug({ err: error }, 'could not look up what streams are like that the settings add')
-    return catalogueOf(added)
+    return catalogueOf(added, undefined, source)
   }
 }
 

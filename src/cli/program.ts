@@ -1,7 +1,7 @@
 // From the words of a call to the number that the program ends with: finds the verb, does it, and says in a line what went wrong.
 
 import { existsSync, readFileSync } from 'node:fs'
-import { ConfigError, type Environment } from '../config/environment.ts'
+import { ConfigError, type Environment, sourceOfEnvironment } from '../config/environment.ts'
 import { loadLogLevel } from '../config/load.ts'
 import { misspeltWarnings } from '../config/misspelt.ts'
 import { readAddedStreams } from '../config/stream-variables.ts'
@@ -47,15 +47,19 @@ export function commands(): Promise<readonly Command[]> {
 
 async function call(command: Command, words: readonly string[], around: Surroundings): Promise<ExitCode> {
   const { stdout, stderr, signal } = around
-  const { wantsHelp, ...parsed } = parseCall(command, words)
+  const { wantsHelp, source, ...parsed } = parseCall(command, words)
   if (wantsHelp) return say(stdout, commandHelp(command, stdout.columns()).trimEnd())
-  const environment = around.environmentOf(command)
+  const own = around.environmentOf(command)
+  const isOfSource = source !== null && command.name !== 'sources' && (own.SOURCES_FILE ?? '').trim() !== ''
+  const environment = isOfSource
+    ? (await import('../config/sources-file.ts')).environmentNamed(own, source)
+    : own
   if (command.name !== 'config')
     for (const warning of misspeltWarnings(environment)) stderr.say(fitted(warning, stderr))
   const log = around.openLog(loadLogLevel(environment) ?? 'info')
   const catalogue =
     readAddedStreams(environment).length === 0
-      ? catalogueOf([])
+      ? catalogueOf([], undefined, sourceOfEnvironment(environment))
       : await (await import('./peek.ts')).learnStreams(environment, log)
   const code = await command.run({
     ...parsed,

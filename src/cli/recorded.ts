@@ -28,11 +28,23 @@ import { openRemote } from './remote.ts'
 
 type Given = {
   /** These are there at the terminal only. */
-  readonly action: 'adopt' | 'repair' | 'api' | 'privacy' | 'erase'
+  readonly action:
+    | 'adopt'
+    | 'repair'
+    | 'api'
+    | 'privacy'
+    | 'erase'
+    | 'sources'
+    | 'pauseSource'
+    | 'resumeSource'
+    | 'dropSource'
   /** A stream, or the id of what is meant. */
   readonly target: string
   readonly reason?: string | null
 }
+const ofNoStream: readonly Given['action'][] = [
+  ...(['api', 'adopt', 'sources', 'pauseSource', 'resumeSource', 'dropSource'] as const),
+]
 type Told = { readonly isFailed?: boolean; readonly told: string }
 
 /** Does on the mirror what a button of the console does too, records it, and shows what came of it. */
@@ -106,7 +118,7 @@ export async function recordedHere<Result>(
 ): Promise<Result> {
   const deed = {
     ...{ ...person(), action, target, reason },
-    stream: action === 'api' || action === 'adopt' ? null : target,
+    stream: ofNoStream.includes(action) ? null : target,
     confirmed: null,
   }
   return await recorded({ pool, log }, deed, work, (result) => {

@@ -7,7 +7,7 @@ import type { Pool } from '../context.ts'
 import { readSchemaMap, type ViewMap } from '../store/book/dictionary.ts'
 import { readOverrides } from '../store/book/overrides.ts'
 import { confirmedReferences, type Reference } from '../store/book/references.ts'
-import { type MirroredStream, pickStreams, relatedStreams } from '../streams/catalog.ts'
+import { type MirroredStream, pickStreams, relatedBeside } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { plural, snakeCased } from '../util/text.ts'
@@ -70,7 +70,7 @@ async function run(call: Call): Promise<ExitCode> {
     throw new UsageError('--out belongs to a --format that writes files, such as dbt.')
   if (!isPrinted && folder === null && !values.json)
     throw new UsageError(`--format ${format} writes files: name a folder for them with --out DIR.`)
-  const known: readonly MirroredStream[] = [...call.catalogue, ...relatedStreams]
+  const known: readonly MirroredStream[] = [...call.catalogue, ...relatedBeside(call.catalogue)]
   const wanted = pickStreams(positionals, known)
   return await readMirror(call, async (pool) => {
     const all = await readSchemaMap(pool, known)

@@ -26,7 +26,7 @@ const lingerMs = 500
 async function run({ environment, positionals, signal, log }: Call): Promise<ExitCode> {
   expectNoWords('serve', { positionals })
   const config = loadConfig(environment)
-  const worker = await serve({ config, log }).catch((error) => {
+  const worker = await serve({ config, environment, log }).catch((error) => {
     throw error instanceof AddressUnusable ? new UsageError(error.message, { cause: error }) : error
   })
   log.info({ url: worker.url }, 'listening')

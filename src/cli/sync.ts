@@ -86,7 +86,7 @@ async function syncOne(
     },
   }
   const outcome = await (kind === 'related'
-    ? drainRelated(context, hooks)
+    ? drainRelated(context, stream.name, hooks)
     : context.read(stream, kind, { ...hooks, reach: 'whole' }))
   return { ...outcome, note: outcome.note ?? (await whyNothing(context, stream, outcome)), position }
 }
@@ -106,9 +106,9 @@ async function whyNothing(
 }
 
 /** Reads until the backlog is empty: a run of related records gives way after a while, but here nobody else waits. */
-async function drainRelated(context: SyncContext, hooks: ReadOptions): Promise<RunOutcome> {
+async function drainRelated(context: SyncContext, stream: string, hooks: ReadOptions): Promise<RunOutcome> {
   for (;;) {
-    const outcome = await context.readRelated(hooks)
+    const outcome = await context.readRelated(hooks, stream)
     if (outcome.isComplete || outcome.status !== 'done') return outcome
   }
 }

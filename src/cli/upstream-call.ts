@@ -66,7 +66,7 @@ async function requestRun(
   await using opened = new AsyncDisposableStack()
   const database = opened.use(await openDatabase({ url, log }))
   // A write to a related record may leave the assignment's row version as it was, so the worker is told.
-  if (relatedOf !== null) await readRelatedAgain(database.pool, relatedOf)
+  if (relatedOf !== null) await readRelatedAgain(database.pool, '', relatedOf)
   const { driver } = opened.adopt(await openDriver({ redisUrl, database, log }), (one) => one.close())
   const runs = openRunQueue(driver, (error) => log.debug({ err: error }, 'the queue has trouble'))
   opened.defer(() => runs.close())

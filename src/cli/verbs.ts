@@ -25,6 +25,7 @@ export const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   probe: async () => (await import('./probe.ts')).probe,
   alerts: async () => (await import('./alerts.ts')).alerts,
   source: async () => (await import('./source.ts')).source,
+  sources: async () => (await import('./sources.ts')).sources,
   schema: async () => (await import('./schema.ts')).schema,
   contract: async () => (await import('./contract.ts')).contract,
   privacy: async () => (await import('./privacy.ts')).privacy,

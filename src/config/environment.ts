@@ -42,7 +42,13 @@ export function ambiguousIn(text: string): readonly string[] {
   })
 }
 
-export type Origin = 'environment' | '.env' | 'demo'
+/** Where an environment says which source it is of. No program can be given a variable of this name. */
+export const sourceVariable = ' source'
+
+/** Empty: of the one that the environment itself describes. */
+export const sourceOfEnvironment = (environment: Environment): string => environment[sourceVariable] ?? ''
+
+export type Origin = 'environment' | '.env' | 'SOURCES_FILE' | 'demo'
 
 /** Where what is set comes from; what is in neither place is a setting of the demo. */
 export function originsOf(environment: Environment, dotEnv: Environment): (name: string) => Origin | null {
@@ -50,7 +56,8 @@ export function originsOf(environment: Environment, dotEnv: Environment): (name:
     const value = environment[name]
     if (!value?.trim()) return null
     if (process.env[name] === value) return 'environment'
-    return dotEnv[name] === value ? '.env' : 'demo'
+    if (dotEnv[name] === value) return '.env'
+    return sourceOfEnvironment(environment) === '' ? 'demo' : 'SOURCES_FILE'
   }
 }
 

@@ -8,8 +8,9 @@ import { noProxies, type Proxies, proxyOf } from '../util/proxies.ts'
 import { type AlertFile, openAlertFile } from './alert-file.ts'
 import { type DictionaryInUse, openDictionary } from './dictionary-in-use.ts'
 import { type DynamicSettings, openDynamicSettings, withoutDynamic } from './dynamic-settings.ts'
-import { type Environment, readVariable } from './environment.ts'
+import { type Environment, readVariable, sourceOfEnvironment } from './environment.ts'
 import { mirrorVariables } from './mirror-variables.ts'
+import { ofSource } from './of-source.ts'
 import { wantsHttpProxy } from './parsers.ts'
 import { peopleVariables } from './people-variables.ts'
 import { addressesOf, refusePlaintext } from './plaintext.ts'
@@ -35,6 +36,8 @@ export type UpstreamConfig = Omit<
   Completed | 'histories' | 'trackerHistoryMs' | keyof ProxySettings
 > &
   Readonly<Record<Completed, string>> & {
+    /** Whose streams they are, which the rest of this names by their keys; empty: the source that the environment describes. */
+    readonly source: string
     readonly proxies: Proxies
     /** Lists of the upstream that STREAMS adds. */
     readonly added: readonly AddedStream[]
@@ -84,7 +87,7 @@ export function loadMirrorConfig(environment: Environment): MirrorConfig {
 /** What is needed besides to find which streams are late. */
 export function loadStatusConfig(
   environment: Environment,
-): MirrorConfig & Pick<Config, 'streams' | 'trackingBaseUrl' | 'dynamic' | 'alertFile'> {
+): MirrorConfig & Pick<Config, 'source' | 'streams' | 'trackingBaseUrl' | 'dynamic' | 'alertFile'> {
   const reader = openReader(environment)
   const { catalogue, values, complain, finish } = reader
   const { STREAMS, TRACKING_BASE_URL } = upstreamVariables
@@ -99,13 +102,16 @@ export function loadStatusConfig(
   trustAuthorities(config, complain)
   refusePlaintext(config, complain)
   finish()
-  return config
+  return ofSource(config, sourceOfEnvironment(environment))
 }
 
 /** What is needed to make tables of what the upstream says about itself, where the upstream itself need not be configured. */
 export function loadDescriptionConfig(
   environment: Environment,
-): Pick<Config, 'contract' | 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'dictionary'> {
+): Pick<
+  Config,
+  'source' | 'contract' | 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'dictionary'
+> {
   const reader = openReader(environment)
   const { CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA } = upstreamVariables
   const config = {
@@ -113,7 +119,7 @@ export function loadDescriptionConfig(
     dictionary: openDictionary(() => environment, reader),
   }
   reader.finish()
-  return config
+  return ofSource(config, sourceOfEnvironment(environment))
 }
 
 /** One of a kind that is not supported matters only to addresses that are asked through it: to all others it is none. */
@@ -185,7 +191,7 @@ export function loadConfig(environment: Environment): Config {
   const mirror = values(mirrorVariables)
   const { allowPlaintext } = mirror
   const dynamic = openDynamicSettings(environment, reader)
-  const config: Config = Object.freeze({
+  const config = {
     ...mirror,
     ...upstream,
     added,
@@ -198,12 +204,12 @@ export function loadConfig(environment: Environment): Config {
     alertFile: openAlertFile(worker.alerts, { ...namesIn(catalogue), environment, proxies, allowPlaintext }),
     settings: readSettings(environment),
     secretFiles: openSecretFiles(environment),
-  })
+  }
   expectMaskKey(config, complain)
   trustAuthorities(config, complain)
   refusePlaintext(config, complain)
   finish()
-  return config
+  return Object.freeze(ofSource(config, sourceOfEnvironment(environment)))
 }
 
 /** Told before anything lands (P20). */

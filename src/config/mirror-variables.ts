@@ -9,6 +9,7 @@ import {
   orNull,
   postgresUrl,
   role,
+  text,
   timeZone,
   yesOrNo,
 } from './parsers.ts'
@@ -46,6 +47,14 @@ export const mirrorVariables = {
     form: 'text',
     secret: true,
     schema: optionalText,
+  },
+  SOURCES_FILE: {
+    describe:
+      'file that describes further sources, each with tables and views of its own; the other settings describe the first one. Changes are taken up within seconds',
+    fallback: 'there is one source',
+    form: 'path of a YAML file',
+    as: 'sourcesFile',
+    schema: orNull(text),
   },
   SOURCE_TIMEZONE: {
     describe: 'time zone of date-times that the upstream sends without an offset',

@@ -8,6 +8,7 @@ import {
   relatedStreams,
   type Stream,
 } from '../streams/catalog.ts'
+import { baseOf } from '../streams/names.ts'
 import { type Environment, readVariable } from './environment.ts'
 import { addedIn, duration, fieldList, keyChoice, optionalText, schedule } from './parsers.ts'
 import { upstreamVariables } from './upstream-variables.ts'
@@ -101,7 +102,7 @@ export const streamVariables = {
 export type StreamVariable = keyof typeof streamVariables
 
 export const variableOf = (family: StreamVariable, { name }: { readonly name: string }): string =>
-  `${family}_${name.toUpperCase()}`
+  `${family}_${baseOf(name).toUpperCase()}`
 
 /** By their names. */
 export function variablesOfStreams(

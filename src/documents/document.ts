@@ -60,7 +60,9 @@ export const list = <Item extends z.ZodType>(item: Item) =>
 
 /** An id, as lists show it. */
 export const id = z.string().regex(/^\d{1,18}$/, 'it has to be an id, as lists show it')
-export const streamName = z.string().regex(/^\w{1,63}$/, 'it has to be the name of a stream')
+export const streamName = z
+  .string()
+  .regex(/^(?:[a-z][a-z0-9_]{0,23}\.)?\w{1,63}$/, 'it has to be the name of a stream')
 /** Postgres keeps no text with a NUL in it. */
 const withoutNul = '^[^\\x00]*$'
 export const heldText = z.string().regex(new RegExp(withoutNul), 'it holds a NUL')

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { parseJson } from '../json/parse.ts'
 import { type KeyStory, readKeyStory, type Says } from '../operator/row-story.ts'
 import { type StoryTable, storyTable } from '../store/book/row-story.ts'
-import { type MirroredStream, pickStream, relatedStreams } from '../streams/catalog.ts'
+import { type MirroredStream, pickStream, relatedBeside } from '../streams/catalog.ts'
 import { isComposite, keyParts, typedKey } from '../streams/record.ts'
 import { NotThere } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
@@ -76,7 +76,7 @@ export async function readStory(
   { pool, streams }: Pick<Facts, 'pool' | 'streams'>,
   asked: { readonly stream: string; readonly key: string },
 ) {
-  const stream = pickStream<MirroredStream>(asked.stream, [...streams, ...relatedStreams])
+  const stream = pickStream<MirroredStream>(asked.stream, [...streams, ...relatedBeside(streams)])
   const table = await storyTable(pool, stream)
   const key = meantKey(stream, table, asked.key)
   return recordJson({ ...(await readKeyStory(pool, stream, table, key)), key, upstream: null })

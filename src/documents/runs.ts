@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { readRun, readRuns, runOutcomes } from '../store/book/runs.ts'
-import { kinds, pickStream, relatedStreams } from '../streams/catalog.ts'
+import { kinds, pickStream, relatedBeside } from '../streams/catalog.ts'
 import { runLog } from '../streams/run-log.ts'
 import { NotThere } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
@@ -34,7 +34,7 @@ const runLine = z.object(line).meta({ id: 'RunLine' })
 export type RunLine = z.output<typeof runLine>
 
 const named = ({ catalogue }: Pick<Facts, 'catalogue'>, name: string | undefined) =>
-  name === undefined ? null : pickStream(name, [...catalogue, ...relatedStreams]).name
+  name === undefined ? null : pickStream(name, [...catalogue, ...relatedBeside(catalogue)]).name
 
 export const runs = document({
   path: '/runs',

@@ -6,12 +6,12 @@ import type { Alerting } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { readFields } from '../store/book/dictionary.ts'
 import { readSilences, type Silence } from '../store/book/silences.ts'
-import { pickStream, relatedStreams } from '../streams/catalog.ts'
+import { pickStream, relatedBeside } from '../streams/catalog.ts'
 import type { Setting, Settings } from '../streams/settings.ts'
 import { snakeCased } from '../util/text.ts'
 import { amount, document, type Facts, heldText, list, streamName, time } from './document.ts'
 
-const source = z.enum(['override', 'environment', '.env', 'demo', 'file', 'default'])
+const source = z.enum(['override', 'environment', '.env', 'SOURCES_FILE', 'demo', 'file', 'default'])
 const layer = z.object({ value: z.string(), source, file: z.string().nullable() })
 const setting = z
   .object({
@@ -145,7 +145,8 @@ export const dictionary = document({
   }),
   answer: list(field),
   async read({ pool, catalogue }: Pick<Facts, 'pool' | 'catalogue'>, { stream, text }) {
-    const name = stream === undefined ? null : pickStream(stream, [...catalogue, ...relatedStreams]).name
+    const name =
+      stream === undefined ? null : pickStream(stream, [...catalogue, ...relatedBeside(catalogue)]).name
     return (await readFields(pool, { stream: name, text }, mostFields)).map(snakeCased)
   },
 })

@@ -9,11 +9,12 @@ import { quarantine } from './quarantine.ts'
 import { record } from './records.ts'
 import { run, runs } from './runs.ts'
 import { alerts, dictionary, settings } from './settings.ts'
+import { sources } from './sources.ts'
 import { oneStream, problems, status, streams } from './status.ts'
 import { beliefs, workers } from './upstream.ts'
 
 export const documents: Readonly<Record<string, Document>> = {
-  ...{ status, streams, oneStream, problems, alerts },
+  ...{ status, sources, streams, oneStream, problems, alerts },
   ...{ runs, run, record, dictionary },
   ...{ checkpoints, backfills, deletions, quarantine },
   ...{ actions, verification, beliefs, workers, settings },

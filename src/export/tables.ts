@@ -3,7 +3,8 @@
 import { mkdir, open, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import pg, { type ClientBase, type Pool } from 'pg'
-import { qualified, readTableSchema, type TableSchema } from '../store/schema/table-schema.ts'
+import { baseSql, qualified, schemaSql } from '../store/schema/places.ts'
+import { readTableSchema, type TableSchema } from '../store/schema/table-schema.ts'
 import { withConnection } from '../store/server/session.ts'
 import type { ColumnType } from '../store/types/table.ts'
 import type { MirroredStream } from '../streams/catalog.ts'
@@ -124,7 +125,8 @@ async function tablesOf(
   streams: readonly MirroredStream[],
 ): Promise<readonly MirroredStream[]> {
   const { rows } = await client.query<{ name: string }>(
-    `select tablename as name from pg_tables where schemaname = 'mirror' and tablename = any ($1)`,
+    `select name from unnest($1::text[]) as wanted (name)
+     join pg_tables on schemaname = ${schemaSql('name')} and tablename = ${baseSql('name')}`,
     [streams.map(({ name }) => name)],
   )
   const names = streams.map(({ name }) => name)

@@ -4,9 +4,11 @@
 import type { Pool } from 'pg'
 import { readBeliefs } from '../store/book/dictionary.ts'
 import { learn } from '../store/runs/run-findings.ts'
+import { sourceSql } from '../store/schema/places.ts'
 import { withConnection } from '../store/server/session.ts'
 import { isConfirmed } from '../streams/beliefs.ts'
 import type { MirroredStream } from '../streams/catalog.ts'
+import { keyIn, sourceIn } from '../streams/names.ts'
 import type { RecordType } from './description.ts'
 import { readFieldsBeside, verdictOn } from './differences.ts'
 import { readUnusableDescriptions, type StoredDescription } from './stored.ts'
@@ -22,10 +24,11 @@ export async function believeDescriptions(
   mirrored: readonly MirroredStream[],
 ): Promise<void> {
   const now = new Date()
+  const source = sourceIn(mirrored[0]?.name ?? '')
   const unusable = (await readUnusableDescriptions(pool)).map(({ service }) => service)
   const fresh = stored.filter(
     ({ service, lastReadAt }) =>
-      now.getTime() - lastReadAt.getTime() <= believedForMs && !unusable.includes(service),
+      now.getTime() - lastReadAt.getTime() <= believedForMs && !unusable.includes(keyIn(source, service)),
   )
   const known = (await readBeliefs(pool)).filter((line) => line.name === name)
   const fields = await readFieldsBeside(pool, [...types.keys()], { mostCounted: 0 })
@@ -43,6 +46,9 @@ export async function believeDescriptions(
 }
 
 /** The description is not used. */
-export async function forgetDescriptionBeliefs(pool: Pool): Promise<void> {
-  await pool.query('delete from tidemark.belief where name = $1', [name])
+export async function forgetDescriptionBeliefs(pool: Pool, source: string): Promise<void> {
+  await pool.query(`delete from tidemark.belief where name = $1 and ${sourceSql('stream')} = $2`, [
+    name,
+    source,
+  ])
 }

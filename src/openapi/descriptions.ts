@@ -12,10 +12,11 @@ import {
   type Catalogue,
   type FieldKinds,
   type MirroredStream,
-  relatedStreams,
+  relatedIn,
   type ServiceName,
 } from '../streams/catalog.ts'
 import { foldField, landedKind, nothingSaid, type StreamMeaning } from '../streams/dictionary.ts'
+import { keyIn, sourceIn } from '../streams/names.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { messageOf } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
@@ -28,7 +29,7 @@ import { forgetDescriptionProblem, keepDescription, storedDescriptions, wasCheck
 
 type Needs = {
   readonly pool: Database['pool']
-  readonly config: Pick<UpstreamConfig, 'contract' | 'dictionary'>
+  readonly config: Pick<UpstreamConfig, 'source' | 'contract' | 'dictionary'>
   /** Null: that service is not configured. */
   readonly upstreams: Readonly<Record<ServiceName, Upstream | null>>
   readonly catalogue: Catalogue
@@ -59,7 +60,8 @@ export const descriptionPlaceOf = (
 export const typesIn = (
   descriptions: Parameters<typeof describedStreams>[0],
   catalogue: Catalogue,
-): ReadonlyMap<string, RecordType> => describedStreams(descriptions, [...relatedStreams, ...catalogue])
+): ReadonlyMap<string, RecordType> =>
+  describedStreams(descriptions, [...relatedIn(sourceIn(catalogue[0]?.name ?? '')), ...catalogue])
 
 export async function openDescriptions(needs: Needs): Promise<Descriptions> {
   const { pool, config, catalogue, mirrored, log } = needs
@@ -67,15 +69,15 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
   const learn = (types: ReadonlyMap<string, RecordType>) => {
     known = new Map([...types].map(([name, type]) => [name, kindsIn(type)]))
   }
-  if (config.contract !== null) learn(typesIn(await storedDescriptions(pool), catalogue))
+  if (config.contract !== null) learn(typesIn(await storedDescriptions(pool, config), catalogue))
   const refresh: Descriptions['refresh'] = async (options) => {
     await lookAt(needs, 'assignment', options)
     await lookAt(needs, 'tracking', options)
     if (config.contract === null) {
-      await forgetDescriptionBeliefs(pool)
+      await forgetDescriptionBeliefs(pool, config.source)
       return []
     }
-    const stored = await storedDescriptions(pool)
+    const stored = await storedDescriptions(pool, config)
     const types = typesIn(stored, catalogue)
     const made = await makeTables(needs, types)
     learn(types)
@@ -130,9 +132,10 @@ async function lookAt(
 ): Promise<void> {
   const place = descriptionPlaceOf(config, service)
   const upstream = upstreams[service]
+  const named = keyIn(config.source, service)
   if (!place || (upstream === null && place.kind !== 'file'))
-    return await forgetDescriptionProblem(pool, service)
-  if (olderThanMs > 0 && (await wasCheckedWithin(pool, service, olderThanMs))) return
+    return await forgetDescriptionProblem(pool, named)
+  if (olderThanMs > 0 && (await wasCheckedWithin(pool, named, olderThanMs))) return
   const finding = await findDescription(place, upstream, signal)
   signal.throwIfAborted()
   if (finding.found === 'no answer') {
@@ -144,7 +147,7 @@ async function lookAt(
   const problem = finding.found === 'unusable' ? `${finding.at} cannot be used: ${finding.why}` : null
   const changes = await keepDescription(
     pool,
-    service,
+    named,
     { found, problem },
     streamOfType(service, found, catalogue),
   )

@@ -2,7 +2,7 @@
 
 import pg from 'pg'
 import { foldName } from '../store/schema/column-names.ts'
-import { qualified } from '../store/schema/table-schema.ts'
+import { qualified, tableSql } from '../store/schema/places.ts'
 import type { Queryable } from '../store/server/session.ts'
 import { count, plural } from '../util/text.ts'
 import type { RecordType } from './description.ts'
@@ -39,7 +39,7 @@ export async function readFieldsBeside(
          else greatest(1, round(table_rows * (1 - null_share)))::float8 end as values,
        least(rescued, table_rows)::float8 as rescued
      from tidemark.field
-     join pg_class as mirrored on mirrored.oid = to_regclass(format('mirror.%I', stream))
+     join pg_class as mirrored on mirrored.oid = to_regclass(${tableSql('stream')})
      left join pg_attribute on attrelid = oid and attname = column_name and not attisdropped
      cross join lateral (
        select coalesce(nullif(pg_stat_get_live_tuples(oid), 0)::float8, nullif(reltuples, -1)::float8, 0) as table_rows

@@ -14,6 +14,7 @@ import { inTransaction, limitLockWaits, type Queryable, retryOnLockTimeout } fro
 import { type ColumnType, keyType } from '../store/types/table.ts'
 import type { MirroredStream } from '../streams/catalog.ts'
 import { nothingSaid, wordsOf } from '../streams/dictionary.ts'
+import { tableName } from '../streams/names.ts'
 import { isComposite } from '../streams/record.ts'
 import type { DescribedField, RecordType } from './description.ts'
 
@@ -42,7 +43,7 @@ const withoutWaiting = <Result>(
   what: string,
   work: () => Promise<Result>,
 ): Promise<Result> =>
-  retryOnLockTimeout(client, `mirror.${name}`, what, () =>
+  retryOnLockTimeout(client, tableName(name), what, () =>
     inTransaction(client, async () => {
       await limitLockWaits(client)
       return await work()

@@ -2,8 +2,10 @@
 
 import { createHash } from 'node:crypto'
 import type { Pool } from 'pg'
+import { baseSql, sourceSql } from '../store/schema/places.ts'
 import { inTransaction, type Queryable, takeTurn, withConnection } from '../store/server/session.ts'
 import type { ServiceName } from '../streams/catalog.ts'
+import { baseOf, keyIn, sourceIn } from '../streams/names.ts'
 import { holdableJson, holdableText } from '../util/text.ts'
 import { type DescriptionChange, descriptionChanges } from './changes.ts'
 import type { Description } from './description.ts'
@@ -22,25 +24,30 @@ export type StoredDescription = {
   readonly lastReadAt: Date
 }
 
-/** Of each service the description that was read last, also where none is served any more. */
+/** Of each service of a source the description that was read last, also where none is served any more. */
 export async function storedDescriptions(
   client: Client,
   {
+    source = '',
     service = null,
     isWhole = false,
-  }: { readonly service?: ServiceName | null; readonly isWhole?: boolean } = {},
+  }: {
+    readonly source?: string
+    readonly service?: ServiceName | null
+    readonly isWhole?: boolean
+  } = {},
 ): Promise<readonly StoredDescription[]> {
   const { rows } = await client.query<StoredDescription>(
-    `select distinct on (service) id::text, service, location, content as description,
+    `select distinct on (contract.service) id::text, ${baseSql('service')} as service, location, content as description,
        case when $2 then document end as document, first_read_at as "firstReadAt", last_read_at as "lastReadAt"
-     from tidemark.contract where $1::text is null or service = $1 order by service, last_read_at desc, id desc`,
-    [service, isWhole],
+     from tidemark.contract where ${sourceSql('service')} = $3 and ($1::text is null or service = $1) order by contract.service, last_read_at desc, id desc`,
+    [service && keyIn(source, service), isWhole, source],
   )
   return rows
 }
 
-/** Whether the description of a service was looked for so lately. */
-export async function wasCheckedWithin(client: Client, service: ServiceName, ms: number): Promise<boolean> {
+/** Whether the description of a service was looked for so lately. Here and below, a service is named with its source before it. */
+export async function wasCheckedWithin(client: Client, service: string, ms: number): Promise<boolean> {
   const { rowCount } = await client.query(
     `select from tidemark.contract_check
      where service = $1 and checked_at > now() - $2::float8 * interval '1 millisecond'`,
@@ -86,7 +93,7 @@ export async function readUnusableDescriptions(client: Client): Promise<readonly
 }
 
 /** For a service whose description is not looked for any more. */
-export async function forgetDescriptionProblem(client: Client, service: ServiceName): Promise<void> {
+export async function forgetDescriptionProblem(client: Client, service: string): Promise<void> {
   await client.query(
     `update tidemark.contract_check set problem = null, problem_since = null
      where service = $1 and problem is not null`,
@@ -101,7 +108,7 @@ const gone = 'The service does not describe itself any more. What it said last h
 /** Notes what a look showed; null: nothing that can be used. Returns what changed since the description before; nothing for the first. */
 export async function keepDescription(
   pool: Pool,
-  service: ServiceName,
+  service: string,
   { found, problem }: { readonly found: Found | null; readonly problem: string | null },
   streamOf: (type: string) => string | null,
 ): Promise<readonly DescriptionChange[]> {
@@ -109,7 +116,10 @@ export async function keepDescription(
     inTransaction(client, async () => {
       // Two workers that look at the same time would tell a change twice.
       await takeTurn(client, `contract ${service}`)
-      const [known] = await storedDescriptions(client, { service })
+      const [known] = await storedDescriptions(client, {
+        source: sourceIn(service),
+        service: baseOf(service) as ServiceName,
+      })
       const id = found && (await keep(client, service, found))
       await client.query(
         `insert into tidemark.contract_check as known (service, contract_id, problem, problem_since)
@@ -130,7 +140,7 @@ export async function keepDescription(
 /** Returns its id. If the document is stored already, what was understood of it is updated: a newer program may understand more. */
 async function keep(
   client: Client,
-  service: ServiceName,
+  service: string,
   { at, document, description }: Found,
 ): Promise<string | null> {
   const { openApi, title, version } = description
@@ -149,7 +159,7 @@ async function keep(
 
 async function noteChanges(
   client: Client,
-  description: readonly [ServiceName, string | null],
+  description: readonly [string, string | null],
   changes: readonly DescriptionChange[],
   streamOf: (type: string) => string | null,
 ): Promise<void> {

@@ -4,6 +4,7 @@
 import type { SyncContext } from '../context.ts'
 import { readRow, type StoryTable, storyTable } from '../store/book/row-story.ts'
 import type { MirroredStream } from '../streams/catalog.ts'
+import { assignmentsBeside, isAssignments } from '../streams/names.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
 import { askForRelated } from './related-record.ts'
@@ -42,10 +43,12 @@ export async function eraseRecord(
   const row = table && (await readRow(pool, table, key))
   if (!staysRow && row && row.deletedAt === null)
     throw new UsageError(
-      `Nothing was erased: the row is not marked as deleted yet. Wait for the search for deletions, or run \`tidemark reconcile ${stream.name === 'assignment' || stream.kind !== 'related' ? stream.name : 'assignment'}\`.`,
+      `Nothing was erased: the row is not marked as deleted yet. Wait for the search for deletions, or run \`tidemark reconcile ${stream.kind === 'related' ? assignmentsBeside(stream.name) : stream.name}\`.`,
     )
   const relatives =
-    withRelated && !staysRow && stream.name === 'assignment' ? await context.privacy.relativesOf(key) : []
+    withRelated && !staysRow && isAssignments(stream.name)
+      ? await context.privacy.relativesOf(key, stream.name)
+      : []
   const erasing = [
     { stream, keys: [key], keepsRows: staysRow },
     ...relatives.map((one) => ({ ...one, keepsRows: false })),

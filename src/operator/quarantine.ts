@@ -10,7 +10,7 @@ import {
   settleQuarantined,
   streamOfEntry,
 } from '../store/book/quarantine.ts'
-import { knownStreams, pickStream, relatedStreams, type Stream } from '../streams/catalog.ts'
+import { knownStreams, pickStream, relatedBeside, type Stream } from '../streams/catalog.ts'
 import { isObject, parseInt64 } from '../streams/record.ts'
 import { type Quarantined, type RetryOutcome, retryQuarantine } from '../sync/reconcile/quarantine-retry.ts'
 import { NotThere } from '../util/errors.ts'
@@ -88,7 +88,11 @@ export function retrySentence({ stream, status, findings, note, error }: RetryOu
 // Which records in quarantine an operator means.
 /** Of all that there may be records of, also of streams that are not configured any more. */
 export const mirroredNames = (streams: readonly Stream[]): readonly { readonly name: string }[] =>
-  [...new Set([...knownStreams, ...streams, ...relatedStreams].map(({ name }) => name))].map((name) => ({
+  [
+    ...new Set(
+      [...knownStreams, ...streams, ...relatedBeside([...knownStreams, ...streams])].map(({ name }) => name),
+    ),
+  ].map((name) => ({
     name,
   }))
 

@@ -31,7 +31,7 @@ export async function askForRelated(
   try {
     await privacy.expect(stream.name)
     for (const assignment of assignments) {
-      const answer = await extendedLookup(assignment, signal)
+      const answer = await extendedLookup(stream.name)(assignment, signal)
       const records = typeof answer === 'object' ? groupRecords(answer.found, stream, assignment) : null
       const row = readRecords(records ?? [], [keyField], null).rows.find((one) => one.key === key)
       if (row) return { says: 'shown', assignment, record: row.record }

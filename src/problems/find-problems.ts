@@ -250,6 +250,10 @@ export async function readProblems({
 const noticed = {
   webhooks:
     'See what the upstream wants: `tidemark webhooks definitions` and `tidemark webhooks list`. Then subscribe by hand, or unset PUBLIC_URL.',
+  source_stopped:
+    'Mend its settings in the file that SOURCES_FILE names, or its secret: `tidemark sources check` tries each source. It is tried again every half minute.',
+  sources_file:
+    'Mend the file that SOURCES_FILE names: `tidemark sources apply --dry-run` shows every mistake. It is taken up within seconds.',
   dictionary:
     'Mend the file that DICTIONARY names: `tidemark schema --check` shows every mistake. It is taken up within seconds.',
   related_off:

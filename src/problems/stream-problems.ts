@@ -31,6 +31,8 @@ export const problemKinds = [
   'contract_changed',
   'contract_unusable',
   'dictionary',
+  'source_stopped',
+  'sources_file',
 ] as const
 export type ProblemKind = (typeof problemKinds)[number]
 
@@ -73,6 +75,10 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   contract_changed: 'the description of the upstream changed: fields, types, limits or operations',
   contract_unusable:
     'the description of the upstream cannot be used; types come from the data, and rows are read as usual',
+  source_stopped:
+    'one of several sources is not read: its settings cannot be used, a secret of it cannot be read, or its rows came from another upstream; the others are read',
+  sources_file:
+    'the file of sources has mistakes, or is older than one that was applied; what held before holds',
   dictionary: 'the file that says what the data means has mistakes; what it said before holds',
 }
 

@@ -4,6 +4,7 @@ import { NotThere } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
 import type { StreamMeaning } from './dictionary.ts'
 import type { FieldKind } from './field-types.ts'
+import { baseOf, keyIn, sourceIn } from './names.ts'
 
 /** Why a stream is read, each with its lane: runs of one lane exclude each other on a stream (P2). */
 export const laneOfKind = {
@@ -177,7 +178,15 @@ export type Catalogue = readonly Stream[]
 export const catalogueOf = (
   added: readonly AddedStream[],
   found: ReadonlyMap<string, FoundOut> = new Map(),
-): Catalogue => [...knownStreams, ...added.map((one) => addedStream(one, found.get(one.name)))]
+  source = '',
+): Catalogue => [
+  ...ofSource(knownStreams, source),
+  ...added.map((one) => addedStream(one, found.get(one.name))),
+]
+
+/** The same streams of another source. */
+const ofSource = <One extends Named>(streams: readonly One[], source: string): readonly One[] =>
+  source === '' ? streams : streams.map((one) => ({ ...one, name: keyIn(source, one.name) }))
 
 /** A list until it is known to have a `neworchanged`. */
 export function addedStream(
@@ -225,9 +234,19 @@ export const relatedStreams: readonly RelatedStream[] = [
   related('attachment_data', 'Attachment', 'one', { bulkField: 'FileData' }),
 ]
 
+export const relatedIn = (source: string): readonly RelatedStream[] => ofSource(relatedStreams, source)
+
+/** Of the sources that these are of. */
+export const relatedBeside = (streams: readonly Named[]): readonly RelatedStream[] =>
+  [...new Set(streams.map(({ name }) => sourceIn(name)))].flatMap(relatedIn)
+
+/** Null: it is no group of related records. */
+export const relatedNamed = (key: string): RelatedStream | null =>
+  relatedIn(sourceIn(key)).find(({ name }) => name === key) ?? null
+
 /** The group by whose setting the key is chosen: the bytes of attachments share that of attachments. */
-export const keyOwner = ({ group }: Pick<RelatedStream, 'group'>): RelatedStream => {
-  const owner = relatedStreams.find((one) => one.group === group)
+export const keyOwner = ({ name, group }: Pick<RelatedStream, 'name' | 'group'>): RelatedStream => {
+  const owner = relatedIn(sourceIn(name)).find((one) => one.group === group)
   if (!owner) throw new Error(`No stream is of the group ${group}.`)
   return owner
 }
@@ -246,6 +265,8 @@ export function pickStreams<Stream extends Named>(
 export function pickStream<Stream extends Named>(name: string, configured: readonly Stream[]): Stream {
   const stream = configured.find((candidate) => candidate.name === name)
   if (stream) return stream
+  const ofOnlySource = configured.filter((candidate) => baseOf(candidate.name) === name)
+  if (ofOnlySource.length === 1 && ofOnlySource[0]) return ofOnlySource[0]
   const known = configured.map((candidate) => candidate.name)
   const [near] = nearest(name, known)
   throw new NotThere(

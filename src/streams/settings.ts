@@ -7,7 +7,7 @@ export type StoredOverride = Override & { readonly by: string; readonly at: Date
 /** A value, as far as it may be shown: of a secret only that it is set. */
 export type Layer = {
   readonly value: string
-  readonly source: 'override' | 'environment' | '.env' | 'demo' | 'file' | 'default'
+  readonly source: 'override' | 'environment' | '.env' | 'SOURCES_FILE' | 'demo' | 'file' | 'default'
   /** The file that NAME_FILE names. */
   readonly file: string | null
 }

@@ -49,7 +49,7 @@ export const onlyTargets: Readonly<Partial<Record<ActionName, string>>> = {
 
 export type ActionOptions = {
   readonly authentication: Authentication
-  readonly streams: readonly string[]
+  readonly streams: () => readonly string[]
   readonly perform: Perform
   readonly log: Logger
 }
@@ -78,8 +78,8 @@ export const actionRoutes =
               authentication.leaveMessage(session, { isGood: false, text })
               return reply.redirect(pageOf(page, target), 303)
             }
-            if (url.startsWith('/streams/') && !options.streams.includes(target))
-              return reply.code(404).send({ error: 'There is no such stream.', streams: options.streams })
+            if (url.startsWith('/streams/') && !options.streams().includes(target))
+              return reply.code(404).send({ error: 'There is no such stream.', streams: options.streams() })
             const order = orderBy(authentication, request, { target, fields })
             const { status, text, json } = await answer(options, name, order)
             if (!session) return reply.code(status).send(json)

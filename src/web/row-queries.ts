@@ -14,7 +14,7 @@ import {
   rowTable,
   sqlOf,
 } from '../store/book/rows.ts'
-import { relatedStreams, type Stream } from '../streams/catalog.ts'
+import { relatedNamed, type Stream } from '../streams/catalog.ts'
 import { isObject } from '../streams/record.ts'
 import { summaryColumns } from './summary-columns.ts'
 
@@ -96,7 +96,7 @@ export async function readRecord(
   key: string,
 ): Promise<RecordShown | null> {
   const stream = streams.find((one) => one.name === name)
-  const mirrored = stream ?? relatedStreams.find((one) => one.name === name)
+  const mirrored = stream ?? relatedNamed(name)
   if (!mirrored || key.includes('\0')) return null
   const table = await storyTable(pool, mirrored)
   const isKey = table?.takesKey(key) === true

@@ -36,7 +36,7 @@ import { readSilences, type Silence } from '../store/book/silences.ts'
 import { readOverview, type StreamOverview } from '../store/book/streams.ts'
 import { readKeptTargets } from '../store/book/targets.ts'
 import * as watch from '../store/book/watch.ts'
-import { type Catalogue, relatedStreams, type Stream } from '../streams/catalog.ts'
+import { type Catalogue, relatedBeside, type Stream } from '../streams/catalog.ts'
 import type { ReadingProgress } from '../streams/load-progress.ts'
 import type { Settings } from '../streams/settings.ts'
 import { type Settling, settlingOf } from '../streams/settling.ts'
@@ -150,7 +150,7 @@ function ofStreams(given: Given) {
     readings: (stream: string | null) => readProgress(pool, stream === null ? names : [stream]),
     happenings: ({ stream = null, ...asked }: Lately & { readonly stream?: string | null } = {}) =>
       readHappeningsInWords(pool, stream === null ? names : [stream], asked),
-    changes: (asked: ChangesAsked) => readChanges(pool, [...streams, ...relatedStreams], asked),
+    changes: (asked: ChangesAsked) => readChanges(pool, [...streams, ...relatedBeside(streams)], asked),
     /** How well the targets of a stream were kept. */
     keptTargets: (stream: string) =>
       readKeptTargets(
@@ -241,7 +241,7 @@ async function readDescriptionShown(
   { pool, catalogue, related }: Given,
   names: readonly string[],
 ): Promise<DescriptionShown> {
-  const mirrored = [...names, ...relatedStreams.map(({ name }) => name)]
+  const mirrored = [...names, ...relatedBeside(catalogue).map(({ name }) => name)]
   const [descriptions, unusable, changes, fields] = await Promise.all([
     storedDescriptions(pool),
     readUnusableDescriptions(pool),

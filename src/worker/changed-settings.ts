@@ -53,19 +53,22 @@ export const keepOverrides = (
     await planNow()
   })
 
-const noticeKey = 'dictionary'
 /** Of many mistakes the first ones are told. */
 const mostTold = 5
 
 export function keepDictionary(
   looks: Looks,
-  { config: { dictionary }, log }: { readonly config: Pick<Config, 'dictionary'>; readonly log: Logger },
+  {
+    config: { source, dictionary },
+    log,
+  }: { readonly config: Pick<Config, 'source' | 'dictionary'>; readonly log: Logger },
   {
     database: { pool },
     takeUpDictionary,
     descriptions,
   }: Pick<SyncContext, 'database' | 'takeUpDictionary' | 'descriptions'>,
 ): void {
+  const noticeKey = source === '' ? 'dictionary' : `dictionary:${source}`
   // Until it is told: Postgres may be away when the file changes.
   let untold: { readonly problem: string | null } | null = { problem: dictionary.problem() }
   let isNew = false

@@ -23,6 +23,7 @@ import type { Problem } from '../problems/stream-problems.ts'
 import { noteEnd, openAlertBook } from '../store/book/problems.ts'
 import { readSilences } from '../store/book/silences.ts'
 import type { Stream } from '../streams/catalog.ts'
+import { sourceIn } from '../streams/names.ts'
 import { UsageError } from '../util/errors.ts'
 import { queueRhythmMs } from './queue/canary.ts'
 import type { Jobs } from './queue/jobs.ts'
@@ -88,7 +89,8 @@ export function openWorkerParts({ config, streams, jobs, pauses, pool, ...option
     ...[...services].map((name): GivenPart => {
       const silencesMs = (now: Date) =>
         streams().flatMap((stream) => {
-          if (stream.service !== name) return []
+          // The services of other sources are no parts: only that source waits for them.
+          if (stream.service !== name || sourceIn(stream.name) !== '') return []
           const silenceMs = longestSilenceOf(scheduleOf(config.dynamic.now(), stream), now)
           // A stream that was resumed has that long for its first request.
           return pauses.readForMs(stream.name) > silenceMs ? [silenceMs] : []

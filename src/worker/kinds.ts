@@ -12,6 +12,7 @@ import {
   kinds as runKinds,
   type Stream,
 } from '../streams/catalog.ts'
+import { isAssignments } from '../streams/names.ts'
 import { probeStream } from '../sync/beliefs/probe-run.ts'
 import { runNextBackfill } from '../sync/changes/backfill.ts'
 import { currentLookback, lookbackIntervalMs, shortEveryMs } from '../sync/changes/lookback.ts'
@@ -88,12 +89,36 @@ export function scheduledKinds(context: SyncContext, { dynamic }: Pick<Config, '
       isOf: isChanges,
     },
     related: {
-      read: (_stream, options) => context.readRelated(options),
-      isOf: ({ name }) => name === 'assignment' && context.related.length > 0,
+      read: ({ name }, options) => context.readRelated(options, name),
+      isOf: ({ name }) => isAssignments(name) && context.related.length > 0,
       schedule: () => ({ everyMs: longestPauseMs }),
-      isDue: () => context.isRelatedDue(),
+      isDue: (stream) => context.isRelatedDue(stream),
     },
   } satisfies ScheduledKinds
+}
+
+/** Of many sources: each is read as its own settings say. */
+export function kindsOfFleet(like: ScheduledKinds, of: (stream: string) => ScheduledKinds): ScheduledKinds {
+  const kindOf = (name: RunKind, stream: string) => of(stream)[name]
+  return Object.fromEntries(
+    Object.entries(like).map(([key, { schedule, isPossible, isDue }]): [string, KindOfRun] => {
+      const name = key as RunKind
+      return [
+        name,
+        {
+          read: async (stream, options) => (await kindOf(name, stream.name)?.read(stream, options)) ?? null,
+          isOf: (stream) => kindOf(name, stream.name)?.isOf(stream) === true,
+          ...(schedule && {
+            schedule: (stream, known) => (kindOf(name, stream.name)?.schedule ?? schedule)(stream, known),
+          }),
+          ...(isPossible && {
+            isPossible: (known) => kindOf(name, known.name)?.isPossible?.(known) !== false,
+          }),
+          ...(isDue && { isDue: async (stream) => (await kindOf(name, stream)?.isDue?.(stream)) ?? true }),
+        },
+      ]
+    }),
+  )
 }
 
 function asChanges(stream: Stream): ChangesStream {
@@ -147,7 +172,7 @@ export const whatFollows =
     { tally, wantsReconcile }: Pick<RunOutcome, 'tally' | 'wantsReconcile'>,
   ): readonly RunRequest[] => {
     const follows = (next: RunKind): RunRequest => ({ stream, kind: next, cause: 'again' })
-    const isOfRelated = hasRelated && stream === 'assignment' && kind !== 'related'
+    const isOfRelated = hasRelated && isAssignments(stream) && kind !== 'related'
     return [
       ...(kind === 'lookback' && tally.inserted > 0 ? [follows('deletions')] : []),
       ...(wantsReconcile ? [follows('reconcile')] : []),

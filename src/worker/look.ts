@@ -13,12 +13,13 @@ import type { Look } from './queue/planner.ts'
 
 type Looking = {
   readonly pool: Pool
-  readonly settings: DynamicValues
+  /** Of the source of a stream, as they are now. */
+  readonly settingsOf: (stream: string) => DynamicValues
   readonly streams: readonly Stream[]
   readonly kinds: ScheduledKinds
 }
 
-export async function lookAtDue({ pool, settings, streams, kinds }: Looking): Promise<Look> {
+export async function lookAtDue({ pool, settingsOf, streams, kinds }: Looking): Promise<Look> {
   const names = streams.map(({ name }) => name)
   const changes = streams.flatMap(({ name, kind }) => (kind === 'changes' ? [name] : []))
   const state = await readDueState(pool, names)
@@ -29,9 +30,18 @@ export async function lookAtDue({ pool, settings, streams, kinds }: Looking): Pr
     if (kinds[one.kind]?.isPossible?.(stream) === false) return []
     return [{ ...one, doneMs: doneMs(one.kind, stream, state.nowMs) }]
   })
-  const reconciles = reconcilesBy(settings, pool)
   const now = new Date(state.nowMs)
-  const missed = await missedReconciles(reconciles, changes, now)
+  const missed: string[] = []
+  // Most sources have the same schedule.
+  for (const alike of alikeIn(changes, settingsOf)) {
+    const { schedule } = reconcilesBy(settingsOf(alike[0] ?? ''), pool)
+    const reconciles = {
+      pool,
+      schedule,
+      lookbackMs: (name: string) => lookbackOf(settingsOf(name), { name }),
+    }
+    missed.push(...(await missedReconciles(reconciles, alike, now)))
+  }
   return {
     ...state,
     wanted,
@@ -49,9 +59,17 @@ export async function lookAtDue({ pool, settings, streams, kinds }: Looking): Pr
             : { ...one, askedAt, cause: 'operator' as const },
         ),
     ],
-    overdue: await overduePolls({ pool, settings }, read, state.streams, now),
+    overdue: await overduePolls({ pool, settingsOf }, read, state.streams, now),
     loading: new Set(state.streams.flatMap(({ name, isLoaded }) => (isLoaded ? [] : [name]))),
   }
+}
+
+function alikeIn(
+  streams: readonly string[],
+  settingsOf: Looking['settingsOf'],
+): readonly (readonly string[])[] {
+  const groups = Map.groupBy(streams, (stream) => JSON.stringify(settingsOf(stream).scheduleReconcile))
+  return [...groups.values()]
 }
 
 /** A reconcile that is missed is found by `missedReconciles`. */
@@ -102,13 +120,16 @@ const triedMs = 5 * 60_000
  * restore, and the next reading of an hourly list an hour away.
  */
 export async function overduePolls(
-  { pool, settings }: { readonly pool: Pool; readonly settings: Pick<DynamicValues, 'ofStreams'> },
+  {
+    pool,
+    settingsOf,
+  }: { readonly pool: Pool; readonly settingsOf: (stream: string) => Pick<DynamicValues, 'ofStreams'> },
   streams: readonly Stream[],
   known: readonly Pick<StreamDue, 'name' | 'readThroughMs'>[],
   now: Date,
 ): Promise<readonly string[]> {
   const overdue = streams.filter((stream) => {
-    const slot = lastSlot(scheduleOf(settings, stream), new Date(now.getTime() - slackMs))
+    const slot = lastSlot(scheduleOf(settingsOf(stream.name), stream), new Date(now.getTime() - slackMs))
     const readMs = known.find(({ name }) => name === stream.name)?.readThroughMs ?? null
     return readMs === null || readMs < slot.getTime()
   })

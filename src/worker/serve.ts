@@ -2,7 +2,7 @@
 // begins once they answer is in start.ts.
 
 import { lookbackOf } from '../config/dynamic-settings.ts'
-import { type Config, signingSecretOf } from '../config/load.ts'
+import { type Config, type Environment, signingSecretOf } from '../config/load.ts'
 import { proxyNotice, streamsIn } from '../configured.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
@@ -20,6 +20,7 @@ import { readProgress } from '../store/book/progress.ts'
 import { pausedStreams, readOverview } from '../store/book/streams.ts'
 import { openReadingPool, openReadings, type Readings } from '../store/server/reading-pool.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
+import { sourceIn } from '../streams/names.ts'
 import type { SettingRules } from '../streams/settings.ts'
 import { withTimeout } from '../util/waiting.ts'
 import { actionRoutes, type Perform } from '../web/actions.ts'
@@ -61,13 +62,15 @@ const closeMs = 3_000
 
 export async function serve(options: {
   readonly config: Config
+  /** With the secrets that the file of sources names; left out: there is no such file. */
+  readonly environment?: Environment
   readonly log: Logger
   /** In the demo: what there is to break in its simulated upstream. */
   readonly demo?: () => Demo | null
   /** By which it is told how long problems have lasted. */
   readonly now?: () => Date
 }): Promise<TidemarkWorker> {
-  const { config, log, demo = null, now = () => new Date() } = options
+  const { config, environment = {}, log, demo = null, now = () => new Date() } = options
   const notice = proxyNotice(config)
   if (notice) log.info(notice)
   const stopping = new AbortController()
@@ -109,7 +112,7 @@ export async function serve(options: {
   alertPeople({ ...{ config, parts, receivers, now, signal, log }, mirror: () => state.mirror })
   const onContext = (context: SyncContext) => showMirror(state, context)
   const begun = start({
-    ...{ config, log, metrics, parts, pauses, looks, signal, onMirror, onContext, onHopeless },
+    ...{ config, environment, log, metrics, parts, pauses, looks, signal, onMirror, onContext, onHopeless },
   }).then((live) => {
     state.live = live
     return live
@@ -183,7 +186,8 @@ const requestRunOf =
 
 const changesStreamsOf = ({ streams }: WorkerState): readonly string[] =>
   streams()
-    .filter(({ kind }) => kind === 'changes')
+    // Other sources are read on their schedules: nothing tells of which one a webhook is.
+    .filter(({ name, kind }) => kind === 'changes' && sourceIn(name) === '')
     .map(({ name }) => name)
 
 function openDeliveries(state: WorkerState): RunDebounce {
@@ -262,7 +266,7 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
   const reading = { authentication, isOpen, assets, places: openReadingPlaces() }
   const acting = {
     ...{ authentication, log, perform: performOf(state) },
-    streams: state.streams().map(({ name }) => name),
+    streams: () => state.streams().map(({ name }) => name),
   }
   const compare = compareOf(state)
   const api = apiRoutes(reading, { ...acting, statusQueries, compare, version: ownVersion() })

@@ -1,8 +1,7 @@
-// What the worker does once Postgres and the queue answer: opens the mirror and the queue, works on the runs, and keeps its subscription. HTTP and alerts are not its business: they are there before.
-
-import { type Config, signingSecretOf } from '../config/load.ts'
+import { type Config, type Environment, signingSecretOf } from '../config/load.ts'
 import { streamsIn } from '../configured.ts'
 import { openContext, type Pool, relatedNotice, type SyncContext } from '../context.ts'
+import { openFleet } from '../fleet.ts'
 import { ownValue } from '../json/json.ts'
 import type { Logger } from '../log.ts'
 import { readProblems } from '../problems/find-problems.ts'
@@ -17,6 +16,7 @@ import { pausedStreams } from '../store/book/streams.ts'
 import type { WorkerLine } from '../store/book/watch.ts'
 import { readingConnections } from '../store/server/reading-pool.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
+import { besideIn, sourceIn } from '../streams/names.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
 import { UsageError } from '../util/errors.ts'
@@ -24,11 +24,10 @@ import { giveMemoryBack } from '../util/memory.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, waitUntilAvailable } from './availability.ts'
-import { keepDictionary, keepOverrides, type Looks } from './changed-settings.ts'
+import { keepOverrides, type Looks } from './changed-settings.ts'
 import { failureScopeOf } from './failure-scope.ts'
 import type { Pauses } from './health.ts'
-import { keepIndexes } from './indexes.ts'
-import { isRunDue, type ScheduledKinds, scheduledKinds, schedulesOf, whatFollows } from './kinds.ts'
+import { isRunDue, schedulesOf, whatFollows } from './kinds.ts'
 import { isTaken, lookAtDue, reconcilesBy } from './look.ts'
 import { openPauseLook, runUnlessPaused } from './pausing.ts'
 import { type OpenDriver, openDriver, sessionsOfQueue } from './queue/driver.ts'
@@ -36,6 +35,7 @@ import { type Jobs, startJobs } from './queue/jobs.ts'
 import type { QueuedRun } from './queue/requests.ts'
 import type { DoRun } from './queue/run-worker.ts'
 import { openRequestMinutes } from './request-minutes.ts'
+import { keepRound, kindsServed, type Served, serveSources, withStreamsOf } from './served.ts'
 import { keepSubscribed, webhookNotice } from './subscription.ts'
 import { keepBeating, newWorkerId, startWatch, type Watch, type WorkerId } from './watch.ts'
 
@@ -54,6 +54,8 @@ export type Live = Mirror & {
 
 type Beginning = {
   readonly config: Config
+  /** With the secrets that the file of sources names. */
+  readonly environment: Environment
   readonly log: Logger
   readonly metrics: Metrics
   readonly parts: Parts
@@ -88,8 +90,16 @@ export async function start(beginning: Beginning): Promise<Live> {
   const noted: Noted = { worker: newWorkerId(), running: new Set(), waits: () => [], living: [] }
   // Closes again what was opened if the rest cannot be opened, or if the worker is stopped meanwhile.
   await using opened = new AsyncDisposableStack()
-  const context = opened.use(await openMirror(beginning, observer, noted))
+  const first = await openMirror(beginning, observer, noted)
+  const fleet = openFleet(first)
+  const context = opened.use(fleet.context)
   beginning.onContext(context)
+  let onOpened = () => {}
+  const served: Served = {
+    fleet,
+    sources: serveSources(beginning, fleet, observer, () => onOpened()),
+    configOf: (stream) => served.sources?.configOf(sourceIn(stream)) ?? config,
+  }
   const whereQueued = config.redisUrl === null ? 'the queue in Postgres' : 'Redis'
   const queue = await waitUntilAvailable({
     what: whereQueued,
@@ -102,18 +112,17 @@ export async function start(beginning: Beginning): Promise<Live> {
   // It was there a moment ago; by now other programs may have all of its connections.
   const jobs = await waitUntilAvailable({
     what: whereQueued,
-    open: () => startRuns(beginning, context, queue, noted.running),
+    open: () => startRuns(beginning, served, queue, noted.running),
     isPassing: () => true,
     onFailure: (error) => parts.failed('queue', error),
     ...{ signal, log },
   })
   noted.waits = jobs.breaker.waits
-  keepDescriptions(beginning, context)
-  keepOverrides(beginning.looks, context, { log, planNow: jobs.planNow })
-  keepDictionary(beginning.looks, beginning, context)
-  subscribe(beginning, context)
-  void keepIndexes(beginning, context)
-  const mirror = mirrorOf(beginning, context.database.pool, context.streams)
+  onOpened = () => void jobs.planNow().catch(() => {})
+  keepOverrides(beginning.looks, first, { log, planNow: jobs.planNow })
+  keepRound(beginning, first)
+  subscribe(beginning, first)
+  const mirror = mirrorOf(beginning, context.database.pool, () => context.streams, served.configOf)
   beginning.onMirror(mirror)
   const watch = startWatch({
     ...mirror,
@@ -130,11 +139,17 @@ export async function start(beginning: Beginning): Promise<Live> {
   return { ...mirror, context, jobs, watch }
 }
 
-const mirrorOf = ({ config, parts }: Beginning, ownPool: Pool, streams: readonly Stream[]): Mirror => ({
+const mirrorOf = (
+  { config, parts }: Pick<Beginning, 'config' | 'parts'>,
+  ownPool: Pool,
+  streams: () => readonly Stream[],
+  configOf: (stream: string) => Config = () => config,
+): Mirror => ({
   pool: ownPool,
   problems: (pool = ownPool) =>
     readProblems({
-      ...{ pool, config, streams },
+      ...{ pool, streams: streams() },
+      config: withStreamsOf(config, new Set(streams().map(({ name }) => configOf(name)))),
       ...{ view: { parts: parts.list() }, now: new Date() },
     }),
 })
@@ -163,7 +178,7 @@ async function openMirror(
             },
           }
           void keepBeating({ ...own, worker: noted.worker, pool, parts, signal: until })
-          beginning.onMirror(mirrorOf({ ...beginning, config, log, parts, signal }, pool, streamsIn(config)))
+          beginning.onMirror(mirrorOf({ config, parts }, pool, () => streamsIn(config)))
         },
       }),
     isPassing: isPassingFailure,
@@ -176,42 +191,52 @@ async function openMirror(
 }
 
 async function startRuns(
-  { config, log, metrics, parts, onHopeless }: Beginning,
-  context: SyncContext,
+  { log, metrics, parts, onHopeless }: Beginning,
+  { fleet, sources, configOf }: Served,
   queue: OpenDriver,
   running: Set<WorkerLine['runs'][number]>,
 ): Promise<Jobs> {
-  const kinds: ScheduledKinds = scheduledKinds(context, config)
+  const { context } = fleet
   const { pool } = context.database
-  const streams = new Map(context.streams.map((stream) => [stream.name, stream]))
+  const kinds = kindsServed(fleet, configOf)
+  const streamNamed = (name: string): Stream | undefined =>
+    fleet.of(sourceIn(name))?.streams.find((stream) => stream.name === name)
   const isPaused = openPauseLook(() => pausedStreams(pool))
   const isOurs = ({ stream: name, kind }: QueuedRun): boolean => {
-    const stream = streams.get(name)
+    const stream = streamNamed(name)
     return stream !== undefined && ownValue(kinds, kind)?.isOf(stream) === true
   }
   const doRun: DoRun = async (request, hooks) => {
     const { askedAt } = request
     // Done by the run that was under way when it was handed out again.
     if (askedAt !== undefined && !(await isStillAsked(pool, { ...request, askedAt }))) return null
-    const stream = streams.get(request.stream)
+    const stream = streamNamed(request.stream)
     const kind = ownValue(kinds, request.kind)
     // The request is from before the stream or the kind of run was switched off.
-    if (
-      !stream ||
-      !kind?.isOf(stream) ||
-      (await isTaken(reconcilesBy(config.dynamic.now(), pool), request, new Date()))
-    )
+    const settings = configOf(request.stream).dynamic.now()
+    if (!stream || !kind?.isOf(stream) || (await isTaken(reconcilesBy(settings, pool), request, new Date())))
       return null
     const line = { stream: request.stream, kind: request.kind, since: new Date() }
     running.add(line)
     const reading = runUnlessPaused(request, hooks, isPaused, (ended) => kind.read(stream, ended))
-    reading.catch((error) => error instanceof SourceDiffers && onHopeless(error))
+    reading.catch((error) => {
+      if (!(error instanceof SourceDiffers)) return
+      const source = sourceIn(stream.name)
+      if (source === '') onHopeless(error)
+      else sources?.stop(source, error)
+    })
     return await reading.finally(() => running.delete(line))
   }
   return await startJobs({
     queue,
     schedules: () => schedulesOf(kinds, context.streams),
-    look: () => lookAtDue({ pool, settings: config.dynamic.now(), streams: context.streams, kinds }),
+    look: () =>
+      lookAtDue({
+        pool,
+        settingsOf: (stream) => configOf(stream).dynamic.now(),
+        streams: context.streams,
+        kinds,
+      }),
     isDue: (place) => isRunDue(kinds, place),
     onReleased: (asked) => noteReleased(pool, asked),
     async run(request, hooks) {
@@ -227,12 +252,13 @@ async function startRuns(
     failureScope: failureScopeOf,
     onWork: (agoMs) => parts.worked('queue', agoMs),
     onFailure: (error) => parts.failed('queue', error),
-    whatFollows: whatFollows(context.related.length > 0),
-    serviceOf: (name) => streams.get(name)?.service ?? 'assignment',
+    whatFollows: (request, outcome) =>
+      whatFollows((fleet.of(sourceIn(request.stream))?.related.length ?? 0) > 0)(request, outcome),
+    serviceOf: (name) => besideIn(name, streamNamed(name)?.service ?? 'assignment'),
     onOutcome(request, outcome, durationMs) {
       countOutcome(metrics, request, outcome, {
         durationMs,
-        isChanges: streams.get(request.stream)?.kind === 'changes',
+        isChanges: streamNamed(request.stream)?.kind === 'changes',
       })
       logOutcome(log, outcome, durationMs)
     },
@@ -267,24 +293,6 @@ function logOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void 
   )
 }
 
-/** A description is asked for once a day. A service that did not answer is asked again sooner. */
-const descriptionCheckMs = 3_600_000
-const descriptionAgeMs = 24 * 3_600_000
-/** After this there are first rows, which tell which columns refer to which. */
-const firstRowsMs = 120_000
-
-/** Goes on by itself until the signal. */
-function keepDescriptions({ config, log, signal }: Beginning, { descriptions }: SyncContext): void {
-  const look = () =>
-    descriptions
-      .refresh({ olderThanMs: descriptionAgeMs, signal })
-      // With a description that is done as well.
-      .then(() => (config.contract === null ? descriptions.noteReferences() : undefined))
-      .catch((error) => log.debug({ err: error }, 'could not look at what the upstream says about itself'))
-  const regularly = [setInterval(look, descriptionCheckMs).unref(), setTimeout(look, firstRowsMs).unref()]
-  signal.addEventListener('abort', () => regularly.forEach(clearInterval))
-}
-
 /** Goes on by itself until the signal. */
 function subscribe(
   { config, log, signal }: Beginning,
@@ -296,5 +304,5 @@ function subscribe(
     void keepSubscribed({ upstream, pool, publicUrl, secret, signingSecret, contract, signal, log })
   else void forgetProblem(pool, webhookNotice).catch(() => {})
   // Related records are not read any more, so no run would ever find that this problem is over.
-  if (related.length === 0) void forgetProblem(pool, relatedNotice).catch(() => {})
+  if (related.length === 0) void forgetProblem(pool, relatedNotice(config.source)).catch(() => {})
 }

@@ -46,7 +46,12 @@ describe.skipIf(!hasPostgres)('what is overdue', () => {
     const streams = [streamOf('assignment'), streamOf('tracker_object')]
     const names = streams.map(({ name }) => name)
     const { streams: known } = await readDueState(database.pool, names)
-    const overdue = await overduePolls({ pool: database.pool, settings }, streams, known, now)
+    const overdue = await overduePolls(
+      { pool: database.pool, settingsOf: () => settings },
+      streams,
+      known,
+      now,
+    )
     return overdue.toSorted()
   }
   const readThrough = (stream: string, secondsAgo: number) =>

@@ -105,7 +105,7 @@ describe.skipIf(!hasPostgres)('related records of a service', () => {
 
   it('are no problem any more when a worker starts that is to read none', async () => {
     await using simulator = await startSimulator({ assignments: 2 })
-    await noteProblem(database.pool, { key: relatedNotice, what: 'Related records cannot be read.' })
+    await noteProblem(database.pool, { key: relatedNotice(''), what: 'Related records cannot be read.' })
     expect(await relatedProblems(simulator)).toHaveLength(1)
     const worker = await startTestWorker(simulator, database)
     try {

@@ -46,12 +46,12 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
       await using context = await openTestContext(database, simulator, { RELATED: 'true' })
       await context.read(assignment, 'incremental', { signal })
       await context.readRelated({ signal })
-      await readRelatedAgain(database.pool, { id: '2' })
+      await readRelatedAgain(database.pool, '', { id: '2' })
       let isWritten = false
       simulator.onRequest(async ({ path }) => {
         if (isWritten || !path.endsWith('/extended/Id/2')) return
         isWritten = true
-        await readRelatedAgain(database.pool, { id: '2' })
+        await readRelatedAgain(database.pool, '', { id: '2' })
       })
       expect((await context.readRelated({ signal })).tally.requests).toBe(2)
       expect(isWritten).toBe(true)

@@ -47,7 +47,7 @@ describe.skipIf(!hasPostgres)('related records', () => {
       expect(await progress(database.pool)).toEqual({ read: 29, waiting: 1, setAside: 0, quarantined: 0 })
       // Of a large table only what changed lately is looked up.
       await database.pool.query('analyze mirror.assignment, tidemark.related_fetch')
-      expect(await readRelatedProgress(database.pool, 20)).toEqual({
+      expect(await readRelatedProgress(database.pool, 'assignment', 20)).toEqual({
         read: 29,
         waiting: 1,
         setAside: 0,
@@ -56,7 +56,10 @@ describe.skipIf(!hasPostgres)('related records', () => {
       expect((await related(context)).tally.requests).toBe(1)
       await related(context)
       expect(extendedReads(simulator)).toBe(before + 1)
-      expect(await readRelatedProgress(database.pool, 20)).toMatchObject({ read: 30, waiting: 0 })
+      expect(await readRelatedProgress(database.pool, 'assignment', 20)).toMatchObject({
+        read: 30,
+        waiting: 0,
+      })
       // P15: pages go on until the next run makes it again.
       await database.pool.query('drop table mirror.assignment cascade')
       expect(await readRelatedProgress(database.pool)).toBeNull()
@@ -268,7 +271,10 @@ describe.skipIf(!hasPostgres)('related records', () => {
       expect((await related(context)).tally.requests).toBe(0)
       expect(await progress(database.pool)).toEqual({ read: 19, waiting: 1, setAside: 1, quarantined: 0 })
       await database.pool.query('analyze mirror.assignment, tidemark.related_fetch')
-      expect(await readRelatedProgress(database.pool, 0)).toMatchObject({ waiting: 1, setAside: 1 })
+      expect(await readRelatedProgress(database.pool, 'assignment', 0)).toMatchObject({
+        waiting: 1,
+        setAside: 1,
+      })
       simulator.faults.clear()
       await database.pool.query(
         'update tidemark.related_fetch set retry_at = now() where retry_at is not null',

@@ -21,7 +21,8 @@ function lookIn(context: SyncContext, simulator: Simulator) {
   const config = loadConfig(environmentFor(simulator, null, { LOOKBACK: '10m' }))
   const settings = config.dynamic.now()
   const kinds = scheduledKinds(context, config)
-  const look = () => lookAtDue({ pool: context.database.pool, settings, streams: [assignment], kinds })
+  const look = () =>
+    lookAtDue({ pool: context.database.pool, settingsOf: () => settings, streams: [assignment], kinds })
   const wanted = async (kind: 'probe' | 'lookback' | 'deletions') =>
     (await look()).wanted.find((one) => one.kind === kind)
   return { kinds, look, wanted }

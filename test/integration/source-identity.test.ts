@@ -129,7 +129,9 @@ describe.skipIf(!hasPostgres)('the rows of one customer', () => {
   it.each(['in progress', 'that was just about to begin'])(
     'are not written by a run %s when somebody said that they are those of another source now (P2, P5)',
     async (which) => {
-      const source = { service: 'assignment', baseUrl: 'http://localhost', account: otherGuid } as const
+      const source = {
+        ...{ name: '', service: 'assignment', baseUrl: 'http://localhost', account: otherGuid },
+      } as const
       const adopt = () =>
         adoptSource(database.pool, { ...source, streams: [assignment] }, { by: 'somebody', reason: 'a test' })
       await writeAll(storeOf(database), 'assignment', assignments({ AssignmentId: 1, RowVersion: 1 }))

@@ -63,7 +63,7 @@ export async function serveActions(
     log: quietLog,
     routes: [
       identified(authentication, [
-        actionRoutes({ authentication, streams: ['assignment', 'broken'], perform, log: quietLog }),
+        actionRoutes({ authentication, streams: () => ['assignment', 'broken'], perform, log: quietLog }),
         signInRoutes({
           authentication,
           provider: null,

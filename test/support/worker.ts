@@ -31,16 +31,15 @@ export async function startTestWorker(
   const stream = new PassThrough()
   const lines: string[] = []
   stream.on('data', (line) => lines.push(String(line)))
-  const config = loadConfig(
-    environmentFor(simulator, database, {
-      HTTP_PORT: '0',
-      ADMIN_TOKEN: adminToken,
-      WEBHOOK_SECRET: webhookSecret,
-      REQUEST_TIMEOUT: '2s',
-      ...variables,
-    }),
-  )
-  const worker = await serve({ ...more, config, log: openLog({ level: 'info', stream }) })
+  const environment = environmentFor(simulator, database, {
+    HTTP_PORT: '0',
+    ADMIN_TOKEN: adminToken,
+    WEBHOOK_SECRET: webhookSecret,
+    REQUEST_TIMEOUT: '2s',
+    ...variables,
+  })
+  const config = loadConfig(environment)
+  const worker = await serve({ ...more, config, environment, log: openLog({ level: 'info', stream }) })
   const get = (path: string) => fetch(`${worker.url}${path}`)
   return {
     ...worker,

@@ -11,6 +11,7 @@ import { verbs } from '../../src/cli/verbs.ts'
 import { variables } from '../../src/config/variables.ts'
 import { problemKinds, runbookOf } from '../../src/problems/stream-problems.ts'
 import { kinds, relatedStreams, knownStreams as streams } from '../../src/streams/catalog.ts'
+import { baseOf } from '../../src/streams/names.ts'
 import { anchorsOf, blocksOf, callsOf, checkout, inlineCode, pages, textOf } from '../support/manual.ts'
 
 /** The changelog speaks of what was. */
@@ -134,7 +135,7 @@ describe('commands', () => {
       const [first = ''] = positionals
       const isPlaceholder = first === '' || /^[<[A-Z…]/.test(first)
       if (takesStream.has(verb) && !isPlaceholder)
-        expect(names, `${path}: ${words.join(' ')}`).toContain(first)
+        expect(names, `${path}: ${words.join(' ')}`).toContain(baseOf(first))
     }
   })
 

@@ -415,6 +415,8 @@ describe('each problem', () => {
         { key: 'related_off:assignment', since: ago(1), what: 'Related records cannot be read.' },
         { key: 'private_fields:assignment', since: ago(1), what: 'The dictionary is another one.' },
         { key: 'dictionary', since: ago(1), what: 'The dictionary has mistakes.' },
+        { key: 'source_stopped:acme', since: ago(1), what: 'The source acme is not read.' },
+        { key: 'sources_file', since: ago(1), what: 'sources.yaml:1: is no YAML.' },
       ],
     )
     const service = find([{ failing: failing(1, 'UPSTREAM_ASKS_LATER') }], {

@@ -117,6 +117,7 @@ const matrix: Readonly<Record<string, Row>> = {
     ],
     ...['store/book', 'sync', 'sync/ports', 'upstream'],
   ]),
+  fleet: row('makes one context of those of many sources', [...base, 'context']),
   problems: row(
     'finds what needs a person, and alerts them; what the worker and the queue see is handed to it',
     [...[...base, 'config', 'openapi', 'store/book']],
@@ -140,7 +141,8 @@ const matrix: Readonly<Record<string, Row>> = {
     ['bullmq', 'ioredis', 'pg'],
   ),
   worker: row('puts together what runs for long; queues are behind worker/queue, and HTTP is in web', [
-    ...[...base, 'config', 'configured', 'context', 'openapi', 'operator', 'problems', 'web', 'worker/queue'],
+    ...[...base, 'config', 'configured', 'context', 'fleet', 'openapi', 'operator', 'problems', 'web'],
+    'worker/queue',
     ...['store/book', 'store/server', 'sync', 'sync/ports', 'upstream'],
   ]),
   cli: row(

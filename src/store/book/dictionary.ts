@@ -2,8 +2,10 @@
 
 import { type AnyColumn, and, eq, getTableColumns, or, sql } from 'drizzle-orm'
 import { isOutdated } from '../../streams/beliefs.ts'
-import { type MirroredStream, relatedStreams } from '../../streams/catalog.ts'
+import { type MirroredStream, relatedNamed } from '../../streams/catalog.ts'
+import { baseOf, besideIn } from '../../streams/names.ts'
 import { textsSql } from '../schema/comments.ts'
+import { tableSql, viewSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import { beliefTable, fieldTable } from '../tables/findings.ts'
 import { ask } from './ask.ts'
@@ -42,9 +44,7 @@ export type ViewMap = {
 const viewsOf = ({ name }: MirroredStream): readonly string[] => [
   name,
   ...['history', 'versions', 'changes', 'day'].map((what) => `${name}_${what}`),
-  ...(relatedStreams.some((one) => one.name === name && one.belongsTo === 'many')
-    ? [`assignment_${name}`]
-    : []),
+  ...(relatedNamed(name)?.belongsTo === 'many' ? [besideIn(name, `assignment_${baseOf(name)}`)] : []),
 ]
 
 export async function readSchemaMap(
@@ -53,14 +53,14 @@ export async function readSchemaMap(
 ): Promise<readonly ViewMap[]> {
   const wanted = streams.flatMap((stream) => viewsOf(stream).map((view) => ({ view, stream: stream.name })))
   const { rows } = await client.query<ViewMap>(
-    `select view.relname as name, wanted.stream,
+    `select wanted.view as name, wanted.stream,
        coalesce((
          select jsonb_agg(jsonb_build_object(
                   'name', attname, 'type', format_type(atttypid, null), 'field', source_name,
-                  'isKey', wanted.stream = view.relname and exists (
+                  'isKey', wanted.stream = wanted.view and exists (
                     select from pg_index
                     join pg_attribute as keyed on keyed.attrelid = indrelid and keyed.attnum = any (indkey)
-                    where indrelid = to_regclass(format('mirror.%I', wanted.stream)) and indisprimary
+                    where indrelid = to_regclass(${tableSql('wanted.stream')}) and indisprimary
                       and keyed.attname = shown.attname
                   ),
                   'nullShare', null_share, 'firstSeenAt', first_seen_at, 'rescued', coalesce(rescued, 0), 'note', note,
@@ -77,10 +77,10 @@ export async function readSchemaMap(
        coalesce((
          select jsonb_agg(jsonb_build_object('field', source_name, 'note', note) order by source_name)
          from tidemark.field
-         where field.stream = wanted.stream and wanted.stream = view.relname and column_name is null
+         where field.stream = wanted.stream and wanted.stream = wanted.view and column_name is null
        ), '[]') as unplaced
      from unnest($1::text[], $2::text[]) with ordinality as wanted (view, stream, place)
-     join pg_class as view on view.oid = to_regclass(format('bi.%I', wanted.view)) and view.relkind = 'v'
+     join pg_class as view on view.oid = to_regclass(${viewSql('wanted.view')}) and view.relkind = 'v'
      order by place`,
     [wanted.map(({ view }) => view), wanted.map(({ stream }) => stream)],
   )

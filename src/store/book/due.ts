@@ -2,6 +2,7 @@
 // is remembered in the program, so that the answer is right for any number of workers and after a kill (P8).
 
 import type { RunKind } from '../../streams/catalog.ts'
+import { sourceSql } from '../schema/places.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
 import { isHeldSql } from './runs.ts'
@@ -65,7 +66,8 @@ export async function readDueState(client: Queryable, streams: readonly string[]
                where pinned.stream = name and (looked_at is null or lost_since > now() - interval '15 minutes')
              )
              -- One of another stream may have to begin here, too.
-             and not exists (select from tidemark.epoch where epoch.stream <> name and began_at > now() - interval '1 hour')
+             and not exists (select from tidemark.epoch where epoch.stream <> name and ${sourceSql('epoch.stream')} = ${sourceSql('name')}
+               and began_at > now() - interval '1 hour')
              then ${msSql('now() - position_reached_at')} end
          )) from tidemark.stream where name = any ($1)
        ), '[]') as streams,

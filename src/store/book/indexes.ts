@@ -4,7 +4,8 @@
 import pg, { type Pool } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import { qualified } from '../schema/table-schema.ts'
+import { besideIn } from '../../streams/names.ts'
+import { baseSql, qualified, tableSql } from '../schema/places.ts'
 import { inTurn, type Queryable, withConnection } from '../server/session.ts'
 import { readSchemaMap } from './dictionary.ts'
 import { confirmedReferences } from './references.ts'
@@ -52,7 +53,7 @@ export async function makeIndexes(options: Options): Promise<number | null> {
   let made: number | null = 0
   await inTurn(
     pool,
-    'indexes',
+    besideIn(mirrored[0]?.name ?? '', 'indexes'),
     async () => {
       for (const one of (await lookAt(pool, wanted)).filter(isToBeMade)) {
         options.signal.throwIfAborted()
@@ -73,7 +74,9 @@ const loadedSql = `
   select known.name, columns_version from tidemark.stream as known
   where name = any ($1) and first_read_through_at is not null
     or name = any ($2) and last_success_at is not null
-    or name = any ($3) and exists (select from tidemark.stream where name = 'assignment' and first_read_through_at is not null)
+    or name = any ($3) and exists (
+      select from tidemark.stream where name = left(known.name, strpos(known.name, '.')) || 'assignment' and first_read_through_at is not null
+    )
   order by name`
 
 function namesOf(mirrored: readonly MirroredStream[]): (readonly string[])[] {
@@ -113,10 +116,10 @@ async function lookAt(client: Queryable, wanted: readonly Wanted[]): Promise<rea
        ) as "isBroken",
        made.place is not distinct from called.place as "wasThere", made.dropped_at is not null as "isDropped"
      from unnest($1::text[], $2::text[]) as wanted (stream, "column")
-     join pg_class as mine on mine.oid = to_regclass(format('mirror.%I', wanted.stream)) and relkind = 'r'
+     join pg_class as mine on mine.oid = to_regclass(${tableSql('wanted.stream')}) and relkind = 'r'
      join pg_attribute on attrelid = mine.oid and attname = wanted."column" and not attisdropped
      cross join lateral (
-       select format('%s_%s_idx', wanted.stream, wanted."column")::name::text as name, format('%s.%s', mine.oid, attnum) as place
+       select format('%s_%s_idx', ${baseSql('wanted.stream')}, wanted."column")::name::text as name, format('%s.%s', mine.oid, attnum) as place
      ) as called
      left join tidemark.made_index as made on (made.stream, made.column_name) = (wanted.stream, wanted."column")`,
     [wanted.map(({ stream }) => stream), wanted.map(({ column }) => column)],
@@ -157,7 +160,7 @@ async function make(
   { pool, log }: Options,
   { stream, column, name, type, isBroken }: Found,
 ): Promise<boolean> {
-  const index = `mirror.${pg.escapeIdentifier(name)}`
+  const index = qualified({ name: besideIn(stream, name) })
   // A text may be too long for an index that is sorted, and would then be refused when it is written.
   const method = /^(?:text|character)/.test(type) ? 'using hash ' : ''
   const drop = `drop index concurrently if exists ${index}`

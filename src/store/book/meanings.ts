@@ -4,6 +4,7 @@
 import pg from 'pg'
 import { type Dictionary, foldField, meaningOf } from '../../streams/dictionary.ts'
 import { count, nearest } from '../../util/text.ts'
+import { inBi } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import { fieldTable } from '../tables/findings.ts'
 import { ask } from './ask.ts'
@@ -22,7 +23,7 @@ export async function readCodes(
 ): Promise<readonly Occurring[] | null> {
   const { rows } = await client.query<Occurring>(
     `select code, count(*)::int as rows
-     from (select ${pg.escapeIdentifier(column)}::text as code from bi.${pg.escapeIdentifier(view)} limit ${mostRows}) as known
+     from (select ${pg.escapeIdentifier(column)}::text as code from ${inBi({ name: view })} limit ${mostRows}) as known
      where code is not null group by code order by rows desc, code limit ${mostCodes + 1}`,
   )
   return rows.length > mostCodes ? null : rows

@@ -2,6 +2,7 @@
 // the rows confirm are shown. Read-only.
 
 import pg from 'pg'
+import { inBi } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import type { ColumnMap, ViewMap } from './dictionary.ts'
 
@@ -93,15 +94,13 @@ async function countResolved(
   const [value, found] = [pg.escapeIdentifier(column), pg.escapeIdentifier(key)]
   const { rows } = await client.query<{ values: number; resolved: number }>(
     `select count(*)::int as values, count(*) filter (where exists (
-       select from ${inBi(to)} as there where there.${found} = sample.value
+       select from ${inBi({ name: to })} as there where there.${found} = sample.value
      ))::int as resolved
      from (
        select distinct ${value} as value
-       from (select ${value} from ${inBi(from)} where ${value} is not null limit ${mostRows}) as known limit ${mostValues}
+       from (select ${value} from ${inBi({ name: from })} where ${value} is not null limit ${mostRows}) as known limit ${mostValues}
      ) as sample`,
   )
   const { values = 0, resolved = 0 } = rows[0] ?? {}
   return { values, share: values === 0 ? 0 : resolved / values }
 }
-
-const inBi = (name: string): string => `bi.${pg.escapeIdentifier(name)}`

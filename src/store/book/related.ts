@@ -1,9 +1,11 @@
 // Related records: whether there may be some to read, how far their reading has come, and which are to be read again.
 
 import pg from 'pg'
-import { knownStreams, type RelatedStream, relatedStreams } from '../../streams/catalog.ts'
+import { knownStreams, type RelatedStream, relatedIn } from '../../streams/catalog.ts'
+import { keyIn, sourceIn } from '../../streams/names.ts'
 import { foldName } from '../schema/column-names.ts'
-import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import { qualified } from '../schema/places.ts'
+import { readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
 import { latestRunsSql } from './runs.ts'
@@ -30,6 +32,7 @@ export async function isRelatedDue(
   client: Queryable,
   { groups, refreshMs }: RelatedOptions,
 ): Promise<boolean> {
+  const source = sourceIn(groups[0] ?? '')
   const { rows } = await client.query<{ is_due: boolean }>(
     `with clean as (
        -- When the last run began that left no backlog, for any of the groups.
@@ -38,19 +41,19 @@ export async function isRelatedDue(
      )
      select coalesce(clean.at < now() - interval '${certainly}' or clean.at > now(), true)
        or exists (
-         select from ${latestRunsSql(`'assignment'`, { limit: runsPerKind })} as seen
+         select from ${latestRunsSql('$3::text', { limit: runsPerKind })} as seen
          where seen.kind <> 'related'
            and (seen.status = 'running' or (not seen.is_idle and seen.finished_at >= clean.at))
        )
-       or exists (select from tidemark.related_fetch where retry_at <= now())
+       or exists (select from tidemark.related_fetch where source = $4 and retry_at <= now())
        -- Somebody changed their tables in Postgres.
        or exists (select from tidemark.stream as known where name = any ($1) and ${isLocallyChangedSql})
        or exists (
          select from tidemark.related_fetch
-         where fetched_at < now() - make_interval(secs => $2::float8 / 1000) and problem is null
+         where source = $4 and fetched_at < now() - make_interval(secs => $2::float8 / 1000) and problem is null
        ) as is_due
      from clean`,
-    [groups, refreshMs],
+    [groups, refreshMs, keyIn(source, 'assignment'), source],
   )
   return rows[0]?.is_due ?? true
 }
@@ -74,47 +77,56 @@ const mostWaiting = 100_000
 /** Null where related records were never read, or somebody dropped the table of their assignments. Of large tables it is an estimate, exact again where nothing waits. */
 export async function readRelatedProgress(
   client: Queryable,
+  assignments = 'assignment',
   lookedUp = mostLookedUp,
 ): Promise<RelatedProgress | null> {
+  const source = sourceIn(assignments)
+  const table = qualified({ name: assignments })
   const { rows: any } = await client.query(
-    `select from tidemark.related_fetch where to_regclass('mirror.assignment') is not null limit 1`,
+    `select from tidemark.related_fetch where source = $2 and to_regclass($1) is not null limit 1`,
+    [table, source],
   )
   if (any.length === 0) return null
-  const names = relatedStreams.map(({ name }) => name)
+  const names = relatedIn(source).map(({ name }) => name)
   const { rows: sizes } = await client.query<{
     assignments: number
     fetched: number
     liveAssignments: number
     cleanAt: string | null
   }>(
-    `select ${sizeSql('mirror.assignment')} as assignments, ${sizeSql('tidemark.related_fetch')} as fetched,
-       pg_stat_get_live_tuples('mirror.assignment'::regclass)::float8 as "liveAssignments",
+    `select ${sizeSql('$2')} as assignments, ${fetchedSql} as fetched,
+       pg_stat_get_live_tuples($2::regclass)::float8 as "liveAssignments",
        (select min(last_success_at)::text from tidemark.stream where name = any ($1)) as "cleanAt"`,
-    [names],
+    [names, table, source],
   )
   const [size] = sizes
   const { rows } =
     size && Math.max(size.assignments, size.liveAssignments) > lookedUp
-      ? await client.query<RelatedProgress>(estimatedSql, [
+      ? await client.query<RelatedProgress>(estimatedSql(table), [
           names,
           size.assignments,
           size.fetched,
           size.cleanAt,
+          source,
         ])
-      : await client.query<RelatedProgress>(countedSql, [names])
+      : await client.query<RelatedProgress>(countedSql(table), [names, source])
   return rows[0] ?? null
 }
 
 /** The size as of the last analyze. The counter that Postgres keeps since then may count rows twice. */
 const sizeSql = (table: string): string =>
-  `(select case when reltuples > 0 then reltuples else pg_stat_get_live_tuples(oid) end::float8 from pg_class where oid = '${table}'::regclass)`
+  `(select case when reltuples > 0 then reltuples else pg_stat_get_live_tuples(oid) end::float8 from pg_class where oid = ${table}::regclass)`
+
+/** Where there are several sources, the table is not that of one. */
+const fetchedSql = `case when exists (select from tidemark.related_fetch where source <> $3)
+  then (select count(*)::float8 from tidemark.related_fetch where source = $3) else ${sizeSql(`'tidemark.related_fetch'`)} end`
 
 const isReadSql = 'coalesce(known.hash = mine._hash and known.problem is null, false)'
 const quarantinedSql = `(
   select count(*) from tidemark.quarantine where stream = any ($1) and dropped_at is null
 )::float8 as quarantined`
 
-const countedSql = `
+const countedSql = (table: string) => `
   select
     count(*) filter (where is_read)::float8 as read,
     count(*) filter (where not is_read)::float8 as waiting,
@@ -122,18 +134,18 @@ const countedSql = `
     ${quarantinedSql}
   from (
     select known.problem, ${isReadSql} as is_read
-    from mirror.assignment as mine left join tidemark.related_fetch as known using (assignment_id)
+    from ${table} as mine left join tidemark.related_fetch as known on known.source = $2 and known.assignment_id = mine.assignment_id
     where mine._deleted_at is null
   ) as living`
 
 /** When the last run that left no backlog began, nothing waited. So what waits now has changed since, or was set aside. */
-const estimatedSql = `
+const estimatedSql = (table: string) => `
   with aside as (
-    select count(*)::float8 as rows from tidemark.related_fetch where retry_at is not null
+    select count(*)::float8 as rows from tidemark.related_fetch where source = $5 and retry_at is not null
   ), changed as (
     select count(*)::float8 as rows, count(fetched)::float8 as fetched from (
       select known.assignment_id as fetched
-      from mirror.assignment as mine left join tidemark.related_fetch as known using (assignment_id)
+      from ${table} as mine left join tidemark.related_fetch as known on known.source = $5 and known.assignment_id = mine.assignment_id
       where mine._synced_at >= $4::timestamptz and mine._deleted_at is null and known.problem is null and not ${isReadSql}
       limit ${mostWaiting}
     ) as waiting
@@ -148,21 +160,27 @@ const estimatedSql = `
 export type NamedAssignment = { readonly id: string } | { readonly idExt: string }
 
 /** Has an assignment's related records read again even if its row is unchanged: a write changed something that the assignment carries. */
-export async function readRelatedAgain(client: Queryable, named: NamedAssignment): Promise<void> {
+export async function readRelatedAgain(
+  client: Queryable,
+  source: string,
+  named: NamedAssignment,
+): Promise<void> {
   if ('id' in named) {
-    await client.query('update tidemark.related_fetch set retry_at = now() where assignment_id = $1', [
-      named.id,
-    ])
+    await client.query(
+      'update tidemark.related_fetch set retry_at = now() where source = $1 and assignment_id = $2',
+      [source, named.id],
+    )
     return
   }
-  const tableSchema = await readTableSchema(client, knownStreams[0])
+  const assignments = { ...knownStreams[0], name: keyIn(source, knownStreams[0].name) }
+  const tableSchema = await readTableSchema(client, assignments)
   const idExt = tableSchema?.columns.find(({ field }) => foldName(field) === 'assignmentidext')
   // An assignment that is not mirrored yet is read anyway when it comes.
   if (!tableSchema || !idExt) return
   await client.query(
     `update tidemark.related_fetch as known set retry_at = now() from ${qualified(tableSchema.stream)} as mine
-     where known.assignment_id = mine.${pg.escapeIdentifier(tableSchema.key.name)}
+     where known.source = $2 and known.assignment_id = mine.${pg.escapeIdentifier(tableSchema.key.name)}
        and mine.${pg.escapeIdentifier(idExt.name)}::text = $1`,
-    [named.idExt],
+    [named.idExt, source],
   )
 }

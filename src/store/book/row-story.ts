@@ -2,8 +2,10 @@
 
 import pg from 'pg'
 import { kinds, type MirroredStream } from '../../streams/catalog.ts'
+import { assignmentsBeside, isAssignments, sourceIn } from '../../streams/names.ts'
 import { isComposite, keyParts, typedKey } from '../../streams/record.ts'
-import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { qualified, sourceSql } from '../schema/places.ts'
+import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import type { differenceTable } from '../tables/findings.ts'
 import { keyCheck } from '../types/table.ts'
@@ -75,7 +77,7 @@ export async function readRow(
     [
       stream.name,
       key,
-      stream.kind === 'related' ? 'assignment' : stream.name,
+      stream.kind === 'related' ? assignmentsBeside(stream.name) : stream.name,
       kinds.filter((kind) => (kind === 'related') === (stream.kind === 'related')),
     ],
   )
@@ -162,12 +164,11 @@ export async function readKeyEvents(
       keyParts(field),
     ],
   )
-  const { rows: related } =
-    stream.name === 'assignment'
-      ? await client.query<{ stream: string; key: string }>(
-          `select stream, key from tidemark.related_link where assignment_id = $1 order by stream, key limit ${mostEvents}`,
-          [key],
-        )
-      : { rows: [] }
+  const { rows: related } = isAssignments(stream.name)
+    ? await client.query<{ stream: string; key: string }>(
+        `select stream, key from tidemark.related_link where assignment_id = $1 and ${sourceSql('stream')} = $2 order by stream, key limit ${mostEvents}`,
+        [key, sourceIn(stream.name)],
+      )
+    : { rows: [] }
   return { differences, quarantine, related }
 }

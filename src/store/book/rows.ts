@@ -3,7 +3,8 @@
 
 import pg from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import { type Column, qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { qualified } from '../schema/places.ts'
+import { type Column, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
 import type { Within } from './ask.ts'
@@ -155,7 +156,7 @@ export function sqlOf(table: RowTable, columns: readonly Column[], search: RowSe
   const names = [key, ...columns].map(({ name }) => pg.escapeIdentifier(name))
   const where = conditions(table, search).join('\n  and ')
   return `select ${[...names, '_synced_at'].join(', ')}
-from mirror.${pg.escapeIdentifier(stream.name)}${where === '' ? '' : `\nwhere ${where}`}
+from ${qualified(stream)}${where === '' ? '' : `\nwhere ${where}`}
 order by _synced_at desc, ${pg.escapeIdentifier(key.name)} desc
 limit ${limit};`
 }

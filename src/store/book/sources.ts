@@ -6,7 +6,7 @@ import { inTransaction, type Queryable, withConnection } from '../server/session
 import type { sourceTable } from '../tables/state.ts'
 
 export type SourceIdentity = Readonly<
-  Pick<typeof sourceTable.$inferSelect, 'service' | 'baseUrl' | 'account'>
+  Pick<typeof sourceTable.$inferSelect, 'name' | 'service' | 'baseUrl' | 'account'>
 >
 
 export type OtherSource<Wanted extends SourceIdentity = SourceIdentity> = {
@@ -17,11 +17,17 @@ export type OtherSource<Wanted extends SourceIdentity = SourceIdentity> = {
 /** The rows here are those of another source than the settings name. Nothing was read or written. */
 export class SourceDiffers extends UsageError {}
 
-export const sourcesSql = `select service, base_url as "baseUrl", account from tidemark.source order by service`
+const columns = 'name, service, base_url as "baseUrl", account'
+
+/** Of the source $1. */
+export const sourceSql = `select ${columns} from tidemark.source where name = $1 order by service`
 
 /** Whose data is here, by service. */
 export async function readSources(client: Queryable): Promise<readonly SourceIdentity[]> {
-  const { rows } = await client.query<SourceIdentity>({ name: 'tidemark_sources', text: sourcesSql })
+  const { rows } = await client.query<SourceIdentity>({
+    name: 'tidemark_sources',
+    text: `select ${columns} from tidemark.source order by name, service`,
+  })
   return rows
 }
 
@@ -38,7 +44,7 @@ export const othersAmong = <Wanted extends SourceIdentity>(
   wanted: readonly Wanted[],
 ): readonly OtherSource<Wanted>[] =>
   wanted.flatMap((one) => {
-    const here = known.find(({ service }) => service === one.service)
+    const here = known.find(({ name, service }) => name === one.name && service === one.service)
     return here && !isSame(here, one) ? [{ here, wanted: one }] : []
   })
 
@@ -52,7 +58,7 @@ function isSame(one: SourceIdentity, other: SourceIdentity): boolean {
 }
 
 export const otherSourceText = ({ here, wanted }: OtherSource): string =>
-  `The ${here.service} data in this database came from ${here.baseUrl} (${here.account}), but the settings name ${wanted.baseUrl} (${wanted.account}).`
+  `The ${here.service} data${here.name === '' ? '' : ` of source ${here.name}`} in this database came from ${here.baseUrl} (${here.account}), but the settings name ${wanted.baseUrl} (${wanted.account}).`
 
 export const waysOut =
   'If these are two sources, use another database (DATABASE_URL). If it is the same one under a new name: tidemark source adopt --reason TEXT'
@@ -61,11 +67,13 @@ export const waysOut =
 export const adoptSource = (
   pool: Pool,
   {
+    name,
     service,
     baseUrl,
     account,
     streams,
   }: {
+    readonly name: string
     readonly service: string
     readonly baseUrl: string
     readonly account: string
@@ -78,8 +86,8 @@ export const adoptSource = (
       // Update the source first: a run that takes its lease from now on waits for this. Runs that have theirs are fenced out next.
       await client.query(
         `update tidemark.source set base_url = $2, account = $3, noted_at = now(), adopted_by = $4, reason = $5
-         where service = $1`,
-        [service, baseUrl, account, by, reason],
+         where service = $1 and name = $6`,
+        [service, baseUrl, account, by, reason, name],
       )
       await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
         streams.map(({ name }) => name),

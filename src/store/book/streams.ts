@@ -2,6 +2,8 @@
 
 import pg, { type QueryResult } from 'pg'
 import type { AddedStream, FoundOut } from '../../streams/catalog.ts'
+import { isAssignments } from '../../streams/names.ts'
+import { qualified, tableSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import type { streamTable } from '../tables/state.ts'
 import { type RelatedProgress, readRelatedProgress } from './related.ts'
@@ -81,15 +83,15 @@ export async function readOverview(
        deletions_known_at as "deletionsKnownAt",
        first_read_through_at as "firstReadThroughAt",
        -- A Postgres that was killed forgets how many there are, until it counts them some day.
-       case when to_regclass(format('mirror.%I', stream.name)) is null then 0 else
+       case when to_regclass(${tableSql('stream.name')}) is null then 0 else
          (select coalesce(nullif(pg_stat_get_live_tuples(oid), 0)::float8, nullif(reltuples, -1)::float8,
                           case when pg_relation_size(oid) = 0 then 0 end)
-          from pg_class where oid = to_regclass(format('mirror.%I', stream.name))) end as rows,
+          from pg_class where oid = to_regclass(${tableSql('stream.name')})) end as rows,
        (
          select reltuples::float8 from pg_index
          join pg_class on pg_class.oid = indexrelid
          join pg_attribute on attrelid = indrelid and attname = '_deleted_at' and attnum = indkey[0]
-         where indrelid = to_regclass(format('mirror.%I', stream.name)) and indpred is not null and indisvalid limit 1
+         where indrelid = to_regclass(${tableSql('stream.name')}) and indpred is not null and indisvalid limit 1
        ) as "deletedAtLast",
        last_success_at as "lastSuccessAt",
        last_reconcile_at as "lastReconcileAt",
@@ -131,7 +133,9 @@ export async function readOverview(
      order by wanted.place`,
     [streams],
   )
-  const related = streams.includes('assignment') ? await readRelatedProgress(client) : null
+  const related = new Map<string, RelatedProgress | null>()
+  for (const stream of streams.filter(isAssignments))
+    related.set(stream, await readRelatedProgress(client, stream))
   const deleted = await countDeleted(client, rows)
   return rows.map(({ deletedAtLast: _, ...row }) => ({
     ...row,
@@ -139,7 +143,7 @@ export async function readOverview(
     deletedRows: row.rows === 0 ? 0 : (deleted.get(row.stream) ?? null),
     lagMs: row.lagMs === null ? null : Math.round(Number(row.lagMs)),
     blockedDeletions: blockedDeletionsOf(row.blockedDeletions),
-    related: row.stream === 'assignment' ? related : null,
+    related: related.get(row.stream) ?? null,
   }))
 }
 
@@ -160,7 +164,7 @@ async function countDeleted(
   for (const stream of counted) known.set(stream, null)
   const counts = counted.map(
     (stream) =>
-      `select ${pg.escapeLiteral(stream)} as stream, count(*)::float8 as rows from mirror.${pg.escapeIdentifier(stream)} where _deleted_at is not null`,
+      `select ${pg.escapeLiteral(stream)} as stream, count(*)::float8 as rows from ${qualified({ name: stream })} where _deleted_at is not null`,
   )
   try {
     const [, { rows }] = (await client.query(

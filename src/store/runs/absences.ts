@@ -12,8 +12,9 @@ import {
   type Shortfall,
 } from '../../sync/ports/audits.ts'
 import { touchedSql } from '../schema/own-columns.ts'
+import { qualified } from '../schema/places.ts'
 import { keepingSql } from '../schema/row-history.ts'
-import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { isRejected, noteApproved, storeBlockedDeletions } from './blocked-deletions.ts'
 import { withinLease } from './lease.ts'
 import { someKeys } from './missing-rows.ts'

@@ -12,6 +12,7 @@ import {
   type SourceIdentity,
   waysOut,
 } from '../book/sources.ts'
+import { sourceSql } from '../schema/places.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 import { fenceRuns } from './lease.ts'
 import { hasRows } from './positions.ts'
@@ -24,10 +25,10 @@ export function expectSources(known: readonly SourceIdentity[], wanted: readonly
 
 /** Notes it, as long as there are no rows of that service; refuses when those that are here came from another source. */
 export async function claimSources(pool: Pool, wanted: readonly WantedSource[]): Promise<void> {
-  for (const { service, baseUrl, account } of wanted)
+  for (const { name, service, baseUrl, account } of wanted)
     await pool.query(
-      'insert into tidemark.source (service, base_url, account) values ($1, $2, $3) on conflict do nothing',
-      [service, baseUrl, account],
+      'insert into tidemark.source (name, service, base_url, account) values ($4, $1, $2, $3) on conflict do nothing',
+      [service, baseUrl, account, name],
     )
   const refused: string[] = []
   for (const other of await otherSources(pool, wanted))
@@ -45,13 +46,13 @@ function expectNone(others: readonly string[]): void {
 const takeOver = (pool: Pool, other: OtherSource<WantedSource>): Promise<void> =>
   withConnection(pool, (client) =>
     inTransaction(client, async () => {
-      const { service, baseUrl, account, streams } = other.wanted
+      const { name: source, service, baseUrl, account, streams } = other.wanted
       // Update the source first: a run that takes its lease from now on waits for this. Runs that have theirs are fenced out next.
       await client.query(
-        'update tidemark.source set base_url = $2, account = $3, noted_at = now() where service = $1',
-        [service, baseUrl, account],
+        'update tidemark.source set base_url = $2, account = $3, noted_at = now() where service = $1 and name = $4',
+        [service, baseUrl, account, source],
       )
-      const every = [...streams, ...(await addedStreams(client, service))]
+      const every = [...streams, ...(await addedStreams(client, other.wanted))]
       await fenceRuns(
         client,
         every.map(({ name }) => name),
@@ -61,19 +62,22 @@ const takeOver = (pool: Pool, other: OtherSource<WantedSource>): Promise<void> =
   )
 
 /** The streams that settings once added. Their rows stay, and come back with the setting. All are lists of the assignment service. */
-async function addedStreams(client: Queryable, service: string): Promise<readonly Stream[]> {
+async function addedStreams(
+  client: Queryable,
+  { name, service }: Pick<SourceIdentity, 'name' | 'service'>,
+): Promise<readonly Stream[]> {
   const { rows } = await client.query<{ name: string }>(
-    `select name from tidemark.stream where found_out is not null and $1 = 'assignment'`,
-    [service],
+    `select name from tidemark.stream where found_out is not null and $1 = 'assignment' and ${sourceSql('name')} = $2`,
+    [service, name],
   )
-  return rows.map(({ name }) => ({ name, kind: 'list' }) as Stream)
+  return rows.map((row) => ({ name: row.name, kind: 'list' }) as Stream)
 }
 
 async function hasAnyRows(
   client: Queryable,
-  { service, streams }: Pick<WantedSource, 'service' | 'streams'>,
+  { streams, ...source }: Pick<WantedSource, 'name' | 'service' | 'streams'>,
 ): Promise<boolean> {
-  for (const stream of [...streams, ...(await addedStreams(client, service))])
+  for (const stream of [...streams, ...(await addedStreams(client, source))])
     if (await hasRows(client, stream)) return true
   return false
 }

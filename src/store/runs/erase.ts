@@ -4,7 +4,9 @@
 import pg, { type ClientBase, type Pool } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { foldField } from '../../streams/dictionary.ts'
-import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { isAssignments } from '../../streams/names.ts'
+import { qualified, sourceSql } from '../schema/places.ts'
+import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
 
@@ -76,10 +78,11 @@ async function unlink(
   const where =
     kind === 'related'
       ? ['delete from tidemark.related_link where stream = $1 and key = any ($2::text[])']
-      : name === 'assignment'
+      : isAssignments(name)
         ? ['related_link', 'related_fetch'].map(
             (table) =>
-              `delete from tidemark.${table} where $1 = 'assignment' and assignment_id::text = any ($2::text[])`,
+              `delete from tidemark.${table} where ${table === 'related_link' ? sourceSql('stream') : 'source'} = ${sourceSql('$1')}
+                 and assignment_id::text = any ($2::text[])`,
           )
         : []
   let unlinked = 0
@@ -129,7 +132,7 @@ export async function relativesOf(
 ): Promise<readonly Relatives[]> {
   const relatives: Relatives[] = []
   for (const stream of streams) {
-    const tableSchema = stream.name === 'assignment' ? null : await readTableSchema(client, stream)
+    const tableSchema = isAssignments(stream.name) ? null : await readTableSchema(client, stream)
     if (!tableSchema) continue
     const { rows } = await client.query<{ keys: readonly string[]; living: number }>(
       `select coalesce(array_agg(key) filter (where not is_living), '{}') as keys,

@@ -2,10 +2,12 @@
 // settings name, and that the dictionary says of private fields what is in force (P20).
 
 import type { ClientBase } from 'pg'
+import { sourceIn } from '../../streams/names.ts'
 import type { PrivateFields } from '../../streams/private-fields.ts'
-import { type SourceIdentity, sourcesSql } from '../book/sources.ts'
+import { type SourceIdentity, sourceSql } from '../book/sources.ts'
 import { expectSources, type WantedSource } from './claim-sources.ts'
-import { expectRules, type RuleInForce, rulesSql } from './private-fields.ts'
+import { expectRules } from './private-fields.ts'
+import { type RuleInForce, rulesSql } from './rules-in-force.ts'
 
 type Found = { readonly sources: readonly SourceIdentity[]; readonly rules: readonly RuleInForce[] }
 
@@ -21,8 +23,9 @@ export async function expectBeforeRun(
   const { rows } = await client.query<Found>({
     name: 'tidemark_before_run',
     text: `select
-        (select coalesce(jsonb_agg(known), '[]') from (${sourcesSql} for share) as known) as sources,
+        (select coalesce(jsonb_agg(known), '[]') from (${sourceSql} for share) as known) as sources,
         (select coalesce(jsonb_agg(noted), '[]') from (${rulesSql}) as noted) as rules`,
+    values: [sourceIn(streams[0] ?? '')],
   })
   const { sources = [], rules = [] } = rows[0] ?? {}
   if (wanted.sources) expectSources(sources, wanted.sources)

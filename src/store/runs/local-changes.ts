@@ -4,11 +4,19 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { isConfirmed } from '../../streams/beliefs.ts'
-import { type MirroredStream, type RunKind, relatedStreams, type Stream } from '../../streams/catalog.ts'
+import {
+  type MirroredStream,
+  type RunKind,
+  relatedIn,
+  relatedNamed,
+  type Stream,
+} from '../../streams/catalog.ts'
+import { sourceIn } from '../../streams/names.ts'
 import type { StreamState } from '../../sync/ports/store.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { createTable, type WantedKey } from '../schema/create-table.ts'
-import { distrustedHash, qualified, readTableSchema } from '../schema/table-schema.ts'
+import { qualified, sourceSql } from '../schema/places.ts'
+import { distrustedHash, readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { keyCheck } from '../types/table.ts'
 import { fenceRuns, type Lease, withinLease } from './lease.ts'
@@ -209,7 +217,7 @@ async function mendRelated(
     'select name, read_zones as zones from tidemark.stream where name = any ($1)',
     [groups],
   )
-  for (const stream of relatedStreams.filter(({ name }) => groups.includes(name))) {
+  for (const stream of relatedIn(sourceIn(lease.stream)).filter(({ name }) => groups.includes(name))) {
     const zones = noted.find(({ name }) => name === stream.name)?.zones
     if (zones === zonesOf(stream, timeZone)) continue
     await withinLease(client, lease, async () => {
@@ -221,7 +229,7 @@ async function mendRelated(
     [groups],
   )
   for (const { name, key_field: field } of rows) {
-    const stream = relatedStreams.find((one) => one.name === name)
+    const stream = relatedNamed(name)
     if (!stream) continue
     await createTable(client, stream, field === null ? null : { field, type: null }, log)
     await withinLease(client, lease, async () => {
@@ -240,7 +248,7 @@ export async function readAgain(client: ClientBase, stream: MirroredStream): Pro
     : 'false'
   await client.query(
     `update tidemark.related_fetch set retry_at = now()
-     where assignment_id in (
+     where source = ${sourceSql('$1')} and assignment_id in (
        select assignment_id from tidemark.related_link as link where stream = $1 and not ${isThere}
      )`,
     [stream.name],

@@ -4,7 +4,8 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MissingSpread } from '../book/deletions.ts'
-import { qualified, type TableSchema } from '../schema/table-schema.ts'
+import { qualified } from '../schema/places.ts'
+import type { TableSchema } from '../schema/table-schema.ts'
 
 /** Some keys of a temporary table of them, from all over it. */
 export async function someKeys(client: ClientBase, table: string, limit: number): Promise<readonly string[]> {

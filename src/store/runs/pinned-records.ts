@@ -2,8 +2,10 @@
 // the upstream went back (P14). Which of them are looked at, and what is believed, is decided by src/sync/changes/pinned-records.ts.
 
 import pg, { type ClientBase } from 'pg'
+import { isAssignments, sourceIn } from '../../streams/names.ts'
 import type { Pin, PinnedRecords, WentBack } from '../../sync/ports/store.ts'
-import { distrustedHash, qualified, type TableSchema } from '../schema/table-schema.ts'
+import { qualified, sourceSql } from '../schema/places.ts'
+import { distrustedHash, type TableSchema } from '../schema/table-schema.ts'
 import { isRewoundSql } from '../writing/difference-sql.ts'
 import { fenceRuns, type Lease } from './lease.ts'
 import { isLivingSql, isShownSql, readFromBeginning } from './positions.ts'
@@ -110,7 +112,7 @@ async function epochOfAnother(client: ClientBase, stream: string, shownForMs: nu
   const { rows } = await client.query<{ stream: string; evidence: string }>(
     `select epoch.stream, epoch.evidence
      from tidemark.epoch
-     where epoch.stream <> $1 and epoch.lost > 0
+     where epoch.stream <> $1 and ${sourceSql('epoch.stream')} = ${sourceSql('$1')} and epoch.lost > 0
        and epoch.began_at > (
          select coalesce(max(reached_at) filter (where position = 0), min(reached_at)) from tidemark.checkpoint
          where stream = $1
@@ -227,5 +229,8 @@ async function beginEpoch(client: ClientBase, lease: Lease, found: WentBack): Pr
   )
   await client.query('delete from tidemark.pinned_record where stream = $1', [stream])
   // Related records may have gone back even where the assignment itself is as before.
-  if (stream === 'assignment') await client.query('update tidemark.related_fetch set retry_at = now()')
+  if (isAssignments(stream))
+    await client.query('update tidemark.related_fetch set retry_at = now() where source = $1', [
+      sourceIn(stream),
+    ])
 }

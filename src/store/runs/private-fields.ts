@@ -2,8 +2,9 @@
 // new, or other than before, first has to clear what is here already, and everything is read again.
 
 import pg, { type ClientBase, type Pool } from 'pg'
-import { type MirroredStream, relatedStreams } from '../../streams/catalog.ts'
+import { type MirroredStream, relatedNamed } from '../../streams/catalog.ts'
 import { foldField } from '../../streams/dictionary.ts'
+import { baseOf, besideIn, schemasOf, sourceIn } from '../../streams/names.ts'
 import {
   changesOf,
   type NotedRule,
@@ -15,7 +16,8 @@ import { UsageError } from '../../util/errors.ts'
 import { readKeyField, readVersionField } from '../book/checkpoints.ts'
 import { forgetProblem, noteProblem } from '../book/problems.ts'
 import { changeType } from '../schema/grow-table.ts'
-import { distrustedHash, qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { qualified, sourceSql } from '../schema/places.ts'
+import { distrustedHash, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import {
   inTransaction,
   limitLockWaits,
@@ -27,6 +29,7 @@ import type { ColumnType } from '../types/table.ts'
 import { fenceRuns } from './lease.ts'
 import { readAgain } from './local-changes.ts'
 import { readFromBeginning } from './positions.ts'
+import { type RuleInForce, readNoted } from './rules-in-force.ts'
 
 /** What the dictionary says now. */
 type WantedRules = PrivateFields['wanted']
@@ -38,15 +41,6 @@ class PrivateFieldsDiffer extends UsageError {}
 
 const noticeOf = (stream: string): string => `private_fields:${stream}`
 
-export type RuleInForce = NotedRule & { readonly stream: string }
-
-export const rulesSql = `select stream, field, rule, key_mark as "keyMark" from tidemark.private_field order by field`
-
-async function readNoted(client: Queryable): Promise<readonly RuleInForce[]> {
-  const { rows } = await client.query<RuleInForce>({ name: 'tidemark_private_fields', text: rulesSql })
-  return rows
-}
-
 const ofStream = (noted: readonly RuleInForce[], stream: string) =>
   noted.filter((one) => one.stream === stream)
 
@@ -56,17 +50,17 @@ export async function waitingChanges(
   stream: string,
   wantedOf: WantedRules,
 ): Promise<readonly RuleChange[]> {
-  return changesOf(ofStream(await readNoted(client), stream), wantedOf(stream))
+  return changesOf(ofStream(await readNoted(client, stream), stream), wantedOf(stream))
 }
 
-/** Rejects unless the dictionary says of these streams what is in force. With nothing stored yet, that is what it says. */
+/** Rejects unless the dictionary says of these streams, which are of one source, what is in force. With nothing stored yet, that is what it says. */
 export async function expectRules(
   client: ClientBase,
   streams: readonly string[],
   { wanted: wantedOf, takeUp, hides }: Rules,
   inForce?: readonly RuleInForce[],
 ): Promise<void> {
-  const noted = inForce ?? (await readNoted(client))
+  const noted = inForce ?? (await readNoted(client, streams[0] ?? ''))
   for (const stream of streams) {
     const [mine, wanted] = [ofStream(noted, stream), wantedOf(stream)]
     const changes = changesOf(mine, wanted)
@@ -221,7 +215,7 @@ type Copy = {
   readonly where: string
 }
 
-const namesAnySql = (text: string, names: readonly string[]): string =>
+const namesAnySql = (text: string, names: readonly string[]) =>
   `${text} ~* ${pg.escapeLiteral(patternOf(names))}`
 const holdsNestedSql = (text: string, { names, fields }: Nested): string =>
   `${namesAnySql(text, names)} and ${namesAnySql(text, fields)}`
@@ -236,12 +230,13 @@ async function copiesOf(
     `select relname as table, attname as column, lower(regexp_replace(attname, '[^[:alnum:]]', '', 'g')) = any ($2) as "isNamed"
      from pg_attribute
      join pg_class on pg_class.oid = attrelid join pg_namespace on pg_namespace.oid = relnamespace
-     where nspname = 'mirror' and relkind in ('r', 'p') and not relispartition and atttypid = 'jsonb'::regtype
+     where nspname = $3 and relkind in ('r', 'p') and not relispartition and atttypid = 'jsonb'::regtype
        and relname <> all ($1)
      order by relname, attnum`,
-    [[name, `${name}_history`], nested.names],
+    [[baseOf(name), `${baseOf(name)}_history`], nested.names, schemasOf(sourceIn(name)).tables],
   )
-  return rows.map(({ table, column, isNamed }) => {
+  return rows.map(({ table: base, column, isNamed }) => {
+    const table = besideIn(name, base)
     const quoted = pg.escapeIdentifier(column)
     const text = `${quoted}::text`
     return {
@@ -268,14 +263,15 @@ async function clearCopies(
     if (rowCount) emptied.add(stream)
   }
   const { rows } = await client.query<{ stream: string }>(
-    `delete from tidemark.quarantine where ${holdsNestedSql('record::text', nested)} returning stream`,
+    `delete from tidemark.quarantine where ${sourceSql('stream')} = $1 and ${holdsNestedSql('record::text', nested)} returning stream`,
+    [sourceIn(own.name)],
   )
   for (const stream of new Set([...emptied, ...rows.map((row) => row.stream)]))
     await readWhole(client, stream, reason)
 }
 
 async function readWhole(client: ClientBase, name: string, reason: string): Promise<void> {
-  const related = relatedStreams.find((one) => one.name === name)
+  const related = relatedNamed(name)
   if (related) await readAgain(client, related)
   else await readFromBeginning(client, { stream: name, runId: null }, reason)
 }

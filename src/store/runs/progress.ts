@@ -9,7 +9,8 @@ import type { RunEnd, RunProgress, WriteCounts } from '../../sync/ports/store.ts
 import { holdableJson } from '../../util/text.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import { readBackfill } from '../book/backfills.ts'
-import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import { qualified } from '../schema/places.ts'
+import { readTableSchema } from '../schema/table-schema.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 import type { StartingPoint } from './unread.ts'
 

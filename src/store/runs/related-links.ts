@@ -1,10 +1,12 @@
 // Which related records an assignment has, and what becomes of a record that no assignment has any more.
 
 import pg, { type ClientBase } from 'pg'
-import { type RelatedStream, relatedStreams } from '../../streams/catalog.ts'
+import { type RelatedStream, relatedIn, relatedNamed } from '../../streams/catalog.ts'
+import { baseOf } from '../../streams/names.ts'
 import type { Family, RelatedLink } from '../../sync/ports/related.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { closeNewSql } from '../schema/closed-rights.ts'
+import { inBiBefore, sourceSql } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { markAbsent } from './absences.ts'
 
@@ -17,12 +19,16 @@ const listOf = (families: readonly Family[]) =>
  * Called before the records themselves are written, so that no record is ever stored that no assignment has. The assignments are noted
  * too, as not read: if this stops before they are, and one of them is deleted then, what it has is still looked for (P8).
  */
-export async function addLinks(client: ClientBase, families: readonly Family[]): Promise<void> {
+export async function addLinks(
+  client: ClientBase,
+  source: string,
+  families: readonly Family[],
+): Promise<void> {
   const links = listOf(families).flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
   await client.query(
-    `insert into tidemark.related_fetch (assignment_id, hash, groups)
-     select id, '', '{}' from unnest($1::bigint[]) as shown (id) on conflict do nothing`,
-    [families.map(({ due }) => due.assignmentId)],
+    `insert into tidemark.related_fetch (source, assignment_id, hash, groups)
+     select $2, id, '', '{}' from unnest($1::bigint[]) as shown (id) on conflict do nothing`,
+    [families.map(({ due }) => due.assignmentId), source],
   )
   await client.query(
     `insert into tidemark.related_link (assignment_id, stream, key)
@@ -34,8 +40,8 @@ export async function addLinks(client: ClientBase, families: readonly Family[]):
 /** Removes links that were not shown, marks records that no assignment has any more (P7), and returns how many. Within a transaction. */
 export async function replaceLinks(
   client: ClientBase,
+  { source, streams = [] }: Pick<RelatedOptions, 'streams'> & { readonly source: string },
   families: readonly Family[],
-  streams: RelatedOptions['streams'] = [],
 ): Promise<number> {
   const groups = listOf(families)
   const links = groups.flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
@@ -66,10 +72,10 @@ export async function replaceLinks(
     marked += await markWithoutLink(
       client,
       // Also of groups that are switched off.
-      [...streams, ...relatedStreams].find(({ name }) => name === stream),
+      [...streams, ...relatedIn(source)].find(({ name }) => name === stream),
       keys,
     )
-  for (const { name, belongsTo } of relatedStreams)
+  for (const { name, belongsTo } of relatedIn(source))
     if (belongsTo === 'many' && links.some(({ stream }) => stream === name)) await showLinks(client, name)
   return marked
 }
@@ -91,10 +97,10 @@ async function markWithoutLink(
 
 /** Makes a view of which assignment has which record: many assignments have one customer, and an assignment has many employees. */
 async function showLinks(client: ClientBase, name: string): Promise<void> {
-  const stream = relatedStreams.find((one) => one.name === name)
+  const stream = relatedNamed(name)
   const tableSchema = stream && (await readTableSchema(client, stream))
   if (!tableSchema) return
-  const view = `bi.${pg.escapeIdentifier(`assignment_${name}`)}`
+  const view = inBiBefore('assignment_', { name })
   const { rows } = await client.query<{ is_there: boolean }>(
     'select to_regclass($1) is not null as is_there',
     [view],
@@ -106,20 +112,21 @@ async function showLinks(client: ClientBase, name: string): Promise<void> {
      select assignment_id, key::${tableSchema.key.type} as ${column}
      from tidemark.related_link where stream = ${pg.escapeLiteral(name)};
      ${closeNewSql(view)};
-     comment on view ${view} is ${pg.escapeLiteral(`which assignment has which ${name}`)};
+     comment on view ${view} is ${pg.escapeLiteral(`which assignment has which ${baseOf(name)}`)};
      comment on column ${view}.assignment_id is 'key of the assignment';
-     comment on column ${view}.${column} is ${pg.escapeLiteral(`key of the ${name}`)}`,
+     comment on column ${view}.${column} is ${pg.escapeLiteral(`key of the ${baseOf(name)}`)}`,
   )
 }
 
 export async function linked(
   client: ClientBase,
+  source: string,
   assignmentIds: readonly string[],
 ): Promise<readonly RelatedLink[]> {
   const { rows } = await client.query<RelatedLink>(
     `select assignment_id::text as "assignmentId", stream, key from tidemark.related_link
-     where assignment_id = any ($1::bigint[])`,
-    [assignmentIds],
+     where assignment_id = any ($1::bigint[]) and ${sourceSql('stream')} = $2`,
+    [assignmentIds, source],
   )
   return rows
 }

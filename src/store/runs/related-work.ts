@@ -2,10 +2,13 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { RelatedStream } from '../../streams/catalog.ts'
+import { sourceIn } from '../../streams/names.ts'
 import type { Due, Family, RelatedBacklog, RelatedKeyFields, SetAside } from '../../sync/ports/related.ts'
 import { backoff } from '../../util/backoff.ts'
 import { readKeyField } from '../book/checkpoints.ts'
-import { qualified, readTableSchema, type TableSchema, versionSql } from '../schema/table-schema.ts'
+import type { RelatedOptions } from '../book/related.ts'
+import { qualified, sourceSql } from '../schema/places.ts'
+import { readTableSchema, type TableSchema, versionSql } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { delaySql, type Queryable } from '../server/session.ts'
 import { addLinks, linked, othersWith, replaceLinks } from './related-links.ts'
@@ -14,6 +17,7 @@ import type { RunParts } from './run.ts'
 /** The backlog of assignments, as one run works on it. */
 export function backlogOf({ session, stream, onMarked, related }: RunParts): RelatedBacklog {
   const { client, lease, afterWrites, fencedAfterWrites } = session
+  const source = sourceIn(stream.name)
   /** An assignment that somebody asked to be read again after this moment may have changed after it was read: it stays due (P8). */
   let pickedAt = ''
   let againLeft = mostAgain
@@ -29,15 +33,15 @@ export function backlogOf({ session, stream, onMarked, related }: RunParts): Rel
         isAgedPicked = true
         return await agedAssignments(backlog)
       }),
-    otherRead: (besides) => afterWrites(() => otherRead(client, besides)),
-    linked: (assignmentIds) => afterWrites(() => linked(client, assignmentIds)),
+    otherRead: (besides) => afterWrites(() => otherRead(client, source, besides)),
+    linked: (assignmentIds) => afterWrites(() => linked(client, source, assignmentIds)),
     othersWith: (group, besides, limit) => afterWrites(() => othersWith(client, group, besides, limit)),
-    link: (families) => fencedAfterWrites(() => addLinks(client, families)),
+    link: (families) => fencedAfterWrites(() => addLinks(client, source, families)),
     settle: (families, aside) =>
       fencedAfterWrites(async () => {
-        onMarked(await replaceLinks(client, families, related.streams))
-        await noteRead(client, families, aside, related.groups, pickedAt)
-        await setAside(client, aside)
+        onMarked(await replaceLinks(client, { source, streams: related.streams ?? [] }, families))
+        await noteRead(client, { source, groups: related.groups }, { families, aside, pickedAt })
+        await setAside(client, source, aside)
       }),
     noteEnd: (hasBacklog) =>
       fencedAfterWrites(async () => {
@@ -78,8 +82,8 @@ export async function readAgainByKey(client: Queryable, streams: readonly Relate
   if (chosen.length === 0) return
   await client.query(
     `update tidemark.related_fetch set retry_at = now()
-     where problem is null and assignment_id in (
-       select assignment_id from unnest($1::text[], $2::text[]) as chosen (name, key_field)
+     where problem is null and (source, assignment_id) in (
+       select ${sourceSql('chosen.name')}, assignment_id from unnest($1::text[], $2::text[]) as chosen (name, key_field)
        join tidemark.stream on stream.name = chosen.name and lower(stream.key_field) <> lower(chosen.key_field)
        join tidemark.related_link on related_link.stream = chosen.name
      )`,
@@ -115,7 +119,7 @@ async function dueAssignments(
   const key = pg.escapeIdentifier(tableSchema.key.name)
   const waiting = `select ${pickedSql(tableSchema)}, mine._synced_at as at
       from ${qualified(stream)} as mine
-      left join tidemark.related_fetch as known on known.assignment_id = mine.${key}
+      left join tidemark.related_fetch as known on known.source = $6 and known.assignment_id = mine.${key}
       where mine._deleted_at is null`
   const { rows } = await client.query<Picked>(
     `with gone as (
@@ -123,7 +127,7 @@ async function dueAssignments(
        from tidemark.related_fetch as known
        left join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
        -- Tidemark removes no row: one that is missing was removed by somebody else, and comes again if its assignment is still there.
-       where mine.${key} is null and (${isReadWhole} or exists (
+       where known.source = $6 and mine.${key} is null and (${isReadWhole} or exists (
          select from ${qualified(stream)} as marked where marked.${key} = known.assignment_id
        ))
        limit $1
@@ -149,6 +153,7 @@ async function dueAssignments(
       mostAgainNow - Math.floor(mostAgainNow * oldestShare),
       Math.floor(mostAgainNow * oldestShare),
       oldestShare,
+      sourceIn(stream.name),
     ],
   )
   return rows
@@ -156,7 +161,7 @@ async function dueAssignments(
 
 /** Whether every assignment has a row here. */
 const isReadWhole = `(
-  select first_read_through_at is not null and not ${isLocallyChangedSql} from tidemark.stream as known where name = 'assignment'
+  select first_read_through_at is not null and not ${isLocallyChangedSql} from tidemark.stream as known where name = case when $6 = '' then '' else $6 || '.' end || 'assignment'
 )`
 
 /** Due again: its row has changed since it was read, a group that is wanted now was not read, or it was set aside long enough. */
@@ -180,39 +185,45 @@ async function agedAssignments({ client, stream, related }: Backlog): Promise<re
     `select ${pickedSql(tableSchema)}
      from tidemark.related_fetch as known
      join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
-     where known.fetched_at < now() - make_interval(secs => $1::float8 / 1000) and known.problem is null
+     where known.source = $4 and known.fetched_at < now() - make_interval(secs => $1::float8 / 1000) and known.problem is null
      order by known.fetched_at
-     limit greatest($2, (select ceil(2 * $3::float8 / $1 * count(*)) from tidemark.related_fetch)::int)`,
-    [related.refreshMs, fewestAged, agedEveryMs],
+     limit greatest($2, (select ceil(2 * $3::float8 / $1 * count(*)) from tidemark.related_fetch where source = $4)::int)`,
+    [related.refreshMs, fewestAged, agedEveryMs, sourceIn(stream.name)],
   )
   return rows
 }
 
-async function otherRead(client: ClientBase, besides: readonly string[]): Promise<string | null> {
+async function otherRead(
+  client: ClientBase,
+  source: string,
+  besides: readonly string[],
+): Promise<string | null> {
   const { rows } = await client.query<{ id: string }>(
     `select assignment_id::text as id from tidemark.related_fetch
-     where problem is null and fetched_at is not null and assignment_id <> all ($1::bigint[])
+     where source = $2 and problem is null and fetched_at is not null and assignment_id <> all ($1::bigint[])
      order by assignment_id desc limit 1`,
-    [besides],
+    [besides, source],
   )
   return rows[0]?.id ?? null
 }
 
 async function noteRead(
   client: ClientBase,
-  families: readonly Family[],
-  aside: readonly SetAside[],
-  groups: readonly string[],
-  pickedAt: string,
+  { source, groups }: Pick<RelatedOptions, 'groups'> & { readonly source: string },
+  {
+    families,
+    aside,
+    pickedAt,
+  }: { readonly families: readonly Family[]; readonly aside: readonly SetAside[]; readonly pickedAt: string },
 ): Promise<void> {
   const read = families.filter(({ due: { isGone } }) => !isGone)
   await client.query(
     `with forgotten as (
-       delete from tidemark.related_fetch where assignment_id = any ($4::bigint[])
+       delete from tidemark.related_fetch where source = $7 and assignment_id = any ($4::bigint[])
      )
-     insert into tidemark.related_fetch as known (assignment_id, hash, groups, fetched_at)
-     select id, decode(hash, 'hex'), $3, now() from unnest($1::bigint[], $2::text[]) as read (id, hash)
-     on conflict (assignment_id) do update set
+     insert into tidemark.related_fetch as known (source, assignment_id, hash, groups, fetched_at)
+     select $7, id, decode(hash, 'hex'), $3, now() from unnest($1::bigint[], $2::text[]) as read (id, hash)
+     on conflict (source, assignment_id) do update set
        hash = excluded.hash, groups = excluded.groups, fetched_at = excluded.fetched_at, problem = null,
        attempts = case when known.assignment_id = any ($6::bigint[]) then known.attempts else 0 end,
        retry_at = case when known.retry_at between $5 and clock_timestamp() then known.retry_at end`,
@@ -223,23 +234,25 @@ async function noteRead(
       families.flatMap(({ due }) => (due.isGone ? [due.assignmentId] : [])),
       pickedAt,
       aside.map(({ due }) => due.assignmentId),
+      source,
     ],
   )
 }
 
-async function setAside(client: ClientBase, aside: readonly SetAside[]): Promise<void> {
+async function setAside(client: ClientBase, source: string, aside: readonly SetAside[]): Promise<void> {
   if (aside.length === 0) return
   await client.query(
-    `insert into tidemark.related_fetch as known (assignment_id, hash, groups, problem, attempts, retry_at)
-     select id, decode(hash, 'hex'), '{}', problem, 1, now() + ${delaySql(backoff.related, '1')}
+    `insert into tidemark.related_fetch as known (source, assignment_id, hash, groups, problem, attempts, retry_at)
+     select $4, id, decode(hash, 'hex'), '{}', problem, 1, now() + ${delaySql(backoff.related, '1')}
      from unnest($1::bigint[], $2::text[], $3::text[]) as given (id, hash, problem)
-     on conflict (assignment_id) do update set
+     on conflict (source, assignment_id) do update set
        hash = excluded.hash, problem = excluded.problem, attempts = known.attempts + 1,
        retry_at = now() + ${delaySql(backoff.related, 'known.attempts + 1')}`,
     [
       aside.map(({ due }) => due.assignmentId),
       aside.map(({ due }) => due.hash),
       aside.map(({ problem }) => problem),
+      source,
     ],
   )
 }
@@ -257,7 +270,7 @@ async function noteEnd({ client, stream, related }: Backlog, runId: string, isDo
     `with behind as (
        select min(coalesce(known.fetched_at, mine._first_seen_at)) as since, bool_or(known.fetched_at is null) as is_unread
        from ${qualified(stream)} as mine
-       left join tidemark.related_fetch as known on known.assignment_id = mine.${key}
+       left join tidemark.related_fetch as known on known.source = $5 and known.assignment_id = mine.${key}
        where mine._deleted_at is null
          and (known.assignment_id is null or known.problem is not null or known.fetched_at is null
            or known.hash <> mine._hash or not known.groups @> $1::text[])
@@ -278,6 +291,6 @@ async function noteEnd({ client, stream, related }: Backlog, runId: string, isDo
            or (select is_unknown from current)
          then stream.read_through_at else (select at from current) end,
        first_read_through_at = coalesce(stream.first_read_through_at, excluded.first_read_through_at)`,
-    [related.groups, runId, isDone, stream.name],
+    [related.groups, runId, isDone, stream.name, sourceIn(stream.name)],
   )
 }

@@ -7,7 +7,7 @@ import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Arrival, CausedDifference, VolatileField } from '../../sync/ports/audits.ts'
 import type { Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
 import { foldName } from '../schema/column-names.ts'
-import { qualified } from '../schema/table-schema.ts'
+import { qualified, tableSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import { fenceRuns, type Lease, type RunSession } from './lease.ts'
 
@@ -217,7 +217,7 @@ async function isPositionOf(client: ClientBase, stream: string, field: string): 
   if ((await client.query(isRead, [stream])).rowCount === 0) return true
   const { rows } = await client.query<{ column_name: string }>(
     `select column_name from tidemark.field
-     where stream = $1 and folded = $2 and column_name is not null and to_regclass(format('mirror.%I', stream)) is not null`,
+     where stream = $1 and folded = $2 and column_name is not null and to_regclass(${tableSql('stream')}) is not null`,
     [stream, foldName(field)],
   )
   const [found] = rows

@@ -4,12 +4,14 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { besideIn, sourceIn } from '../../streams/names.ts'
+import { inBi } from './places.ts'
 import { historyOf, type TableSchema } from './table-schema.ts'
-import { granteeSql, inBi, optionSql, unlessOthers } from './views.ts'
+import { granteeSql, optionSql, unlessOthers } from './views.ts'
 
 type Named = Pick<MirroredStream, 'name'>
 
-export const asOfName = ({ name }: Named): string => `bi.${pg.escapeIdentifier(`${name}_at`)}(timestamptz)`
+export const asOfName = ({ name }: Named): string => `${inBi({ name: `${name}_at` })}(timestamptz)`
 
 /** By it Tidemark knows its own functions: those that somebody changed stay. */
 const mark = '-- Tidemark makes this anew for each new column. To change it, take this line out.'
@@ -104,13 +106,16 @@ async function readBody(client: ClientBase, { stream, key, history }: TableSchem
      where attrelid = to_regclass($1) and attnum > 0 and not attisdropped order by attnum`,
     [inBi(stream), stream.name],
   )
+  // Who calls the function of a source may read its own state alone.
+  const labels =
+    sourceIn(stream.name) === '' ? 'tidemark.label' : inBi({ name: besideIn(stream.name, 'label') })
   const shown = rows.map(({ name, type, codes, field }) => {
     if (name === '_synced_at') return 'latest._observed_at'
     if (history?.columns.includes(name)) return `latest.${pg.escapeIdentifier(name)}`
     if (codes === null || field === null || !history?.columns.includes(codes)) return `null::${type}`
     const [ofStream, ofField] = [stream.name, field].map(pg.escapeLiteral)
     return `(
-      select text from tidemark.label
+      select text from ${labels}
       where label.stream = ${ofStream} and label.field = ${ofField} and code = latest.${pg.escapeIdentifier(codes)}::text
     )`
   })
@@ -124,7 +129,7 @@ async function readBody(client: ClientBase, { stream, key, history }: TableSchem
   ${mark}
   select ${shown.join(', ')}
   from (${rowsSql}) as latest
-  where bi.history_reaches(${since})
+  where ${inBi({ name: besideIn(stream.name, 'history_reaches') })}(${since})
 `,
   }
 }

@@ -3,8 +3,17 @@
 
 import type { ClientBase } from 'pg'
 import { inTransaction } from '../server/session.ts'
+import { isOfSourceSql } from './source-schemas.ts'
 
-type Reader = { readonly role: string; readonly schemas: readonly string[] }
+type Reader = {
+  readonly role: string
+  /** Where it may read. */
+  readonly schemas: readonly string[]
+  /** Where the settings could let it read. Other rights of the role have nothing to do with them. */
+  readonly possible: readonly string[]
+  /** Also in schema `tidemark`. */
+  readonly withState: boolean
+}
 
 /** In schema `tidemark`: the view for reports, and what the dictionary is made of. */
 const readable = ['freshness', 'field', 'label', 'in_doubt']
@@ -39,16 +48,17 @@ const forgetFormerRole = (client: ClientBase, { role }: Reader) =>
   client.query(
     `delete from tidemark.granted using pg_roles
      where role = $1 and rolname = $1 and role_id <> oid and not exists (
-       select from pg_namespace, aclexplode(nspacl) where nspname in ('bi', 'mirror', 'tidemark') and grantee = pg_roles.oid
+       select from pg_namespace, aclexplode(nspacl)
+       where (nspname in ('bi', 'mirror', 'tidemark') or ${isOfSourceSql}) and grantee = pg_roles.oid
      )`,
     [role],
   )
 
 /** In schemas that the settings name no more. What somebody else gave there stays. */
-async function takeBack(client: ClientBase, { role, schemas }: Reader): Promise<void> {
+async function takeBack(client: ClientBase, { role, schemas, possible }: Reader): Promise<void> {
   const { rows } = await client.query<{ statement: string | null }>(
     `with former as (
-       delete from tidemark.granted where role = $1 and split_part(object, '.', 1) <> all ($2) and split_part(object, '.', 1) <> 'tidemark'
+       delete from tidemark.granted where role = $1 and trim('"' from split_part(object, '.', 1)) = any ($2)
        returning object, privilege, replace(privilege, 'select by default of ', '') as creator, revoked_at is null as is_held
      )
      select case
@@ -58,7 +68,7 @@ async function takeBack(client: ClientBase, { role, schemas }: Reader): Promise<
        then format('alter default privileges for role %I in schema %s revoke select on tables from %I', creator, object, $1)
      end as statement
      from former where is_held`,
-    [role, schemas],
+    [role, possible.filter((schema) => !schemas.includes(schema))],
   )
   for (const { statement } of rows) if (statement !== null) await client.query(statement)
 }
@@ -72,9 +82,12 @@ type Wanted = {
 }
 
 /** Leaves out tables and views of others, of which the role of this session cannot give anything. */
-async function readWanted(client: ClientBase, { role, schemas }: Reader): Promise<readonly Wanted[]> {
+async function readWanted(
+  client: ClientBase,
+  { role, schemas, withState }: Reader,
+): Promise<readonly Wanted[]> {
   const { rows } = await client.query<Wanted>(
-    `with shown as (select oid, nspname from pg_namespace where nspname = any ($2) or nspname = 'tidemark'),
+    `with shown as (select oid, nspname from pg_namespace where nspname = any ($2) or (nspname = 'tidemark' and $5)),
      wanted (object, privilege, "isHeld", statement) as (
        select nspname::text, 'usage', has_schema_privilege($1, oid, 'usage'), format('grant usage on schema %I to %I', nspname, $1::text)
        from shown
@@ -87,7 +100,7 @@ async function readWanted(client: ClientBase, { role, schemas }: Reader): Promis
        union all
        select oid::regprocedure::text, 'execute', has_function_privilege($1, oid, 'execute'),
          format('grant execute on function %s to %I', oid::regprocedure, $1)
-       from pg_proc where pronamespace = 'tidemark'::regnamespace and proname = any ($4)
+       from pg_proc where $5 and pronamespace = 'tidemark'::regnamespace and proname = any ($4)
          and has_function_privilege(oid, 'execute with grant option')
        union all
        select nspname, 'select by default of ' || current_user, exists (
@@ -99,7 +112,7 @@ async function readWanted(client: ClientBase, { role, schemas }: Reader): Promis
      )
      select wanted.*, known.role is not null as "isKnown"
      from wanted left join tidemark.granted as known on known.role = $1 and (known.object, known.privilege) = (wanted.object, wanted.privilege)`,
-    [role, schemas, readable, callable],
+    [role, schemas, readable, callable, withState],
   )
   return rows
 }

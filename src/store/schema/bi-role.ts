@@ -3,11 +3,14 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
+import { schemasOf } from '../../streams/names.ts'
 import { DatabaseError } from '../../util/errors.ts'
 import type { Queryable } from '../server/session.ts'
 import { grantOnce } from './bi-grants.ts'
 
 export type BiRole = {
+  /** Whose tables and views it reads. */
+  readonly source?: string
   /** Null: there is none. */
   readonly biRole: string | null
   readonly biSchemas?: readonly string[]
@@ -18,12 +21,14 @@ export type BiRole = {
 /** Makes no roles. */
 export async function grantReading(
   client: ClientBase,
-  { biRole: role, biSchemas: schemas = ['bi', 'mirror'], sourceTimezone = 'UTC' }: BiRole,
+  { source = '', biRole: role, biSchemas = ['bi', 'mirror'], sourceTimezone = 'UTC' }: BiRole,
   log: Logger,
 ): Promise<void> {
   if (role === null) return
   await expectRole(client, role)
-  await grantOnce(client, { role, schemas })
+  const { views, tables } = schemasOf(source)
+  const schemas = biSchemas.map((schema) => (schema === 'bi' ? views : tables))
+  await grantOnce(client, { role, schemas, possible: [views, tables], withState: source === '' })
   const lacking = await limitRole(client, role, sourceTimezone)
   if (lacking.length > 0)
     log.warn(

@@ -9,8 +9,9 @@ const openSql = `
   from pg_proc where pronamespace = 'tidemark'::regnamespace and pg_has_role(proowner, 'usage')
     and exists (select from aclexplode(coalesce(proacl, acldefault('f', proowner))) where grantee = 0)
   union all
-  select format('revoke usage on type %s from public', oid::regtype)
-  from pg_type where typnamespace::regnamespace::text in ('tidemark', 'mirror', 'bi') and typelem = 0 and pg_has_role(typowner, 'usage')
+  select format('revoke usage on type %s from public', pg_type.oid::regtype)
+  from pg_type join pg_namespace on pg_namespace.oid = typnamespace
+  where (nspname in ('tidemark', 'mirror', 'bi') or obj_description(pg_namespace.oid, 'pg_namespace') like 'Tidemark: source %') and typelem = 0 and pg_has_role(typowner, 'usage')
     and exists (select from aclexplode(coalesce(typacl, acldefault('T', typowner))) where grantee = 0)
   union all
   select 'alter default privileges revoke execute on functions from public'

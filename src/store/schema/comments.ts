@@ -2,8 +2,9 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { viewName } from '../../streams/names.ts'
 import { printable } from './column-names.ts'
-import { qualified } from './table-schema.ts'
+import { inBi, qualified } from './places.ts'
 import { viewOf } from './views.ts'
 
 type Commented = {
@@ -29,7 +30,7 @@ export async function describeTable(
   stream: Pick<MirroredStream, 'name'>,
   words: string | null,
 ): Promise<void> {
-  const relations = [qualified(stream), `bi.${pg.escapeIdentifier(viewOf(stream).name)}`]
+  const relations = [qualified(stream), inBi(viewOf(stream))]
   const { rows: columns } = await client.query<Commented>(
     `select relation, attname as name, source_name as field, case when attname = label_column then column_name end as codes_in,
        concat_ws(': ', label, coalesce(meaning, description)) as description, unit,
@@ -80,7 +81,7 @@ function commentOf({ field, codes_in: codes, description, unit, allowed, refers_
     description || null,
     unit && `Unit: ${unit}.`,
     allowed && `One of ${allowed}.`,
-    to && `Refers to bi.${to}.`,
+    to && `Refers to ${viewName(to)}.`,
   ].filter((part) => part !== null)
   const comment = words.length === 0 ? `field ${field}` : `field ${field}: ${words.join(' ')}`
   return comment.length > longestComment ? `${comment.slice(0, longestComment - 1)}…` : comment

@@ -4,12 +4,13 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { baseOf, schemasOf, sourceIn, tableName } from '../../streams/names.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
 import type { ColumnType } from '../types/table.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { foldName, keyColumnName, keyComment, printable } from './column-names.ts'
 import { commentsOn, definitions, ownColumns } from './own-columns.ts'
-import { qualified } from './table-schema.ts'
+import { qualified } from './places.ts'
 import { showColumns, viewOf } from './views.ts'
 import { adoptTable, toBeAdopted, watchTable } from './watch-table.ts'
 
@@ -27,7 +28,7 @@ export async function createTable(
   key: WantedKey | null,
   log: Logger,
 ): Promise<void> {
-  await retryOnLockTimeout(client, `mirror.${stream.name}`, 'make or watch', () =>
+  await retryOnLockTimeout(client, tableName(stream.name), 'make or watch', () =>
     inTransaction(client, async () => {
       await limitLockWaits(client)
       // Two programs that make one table at the same moment would otherwise get an error from the catalog.
@@ -48,10 +49,10 @@ export async function createTable(
 
 /** Asks the catalog itself, because to_regclass may still remember that there was no table. */
 export async function hasTable(client: ClientBase, { name }: Pick<MirroredStream, 'name'>): Promise<boolean> {
-  const { rows } = await client.query(
-    "select from pg_tables where schemaname = 'mirror' and tablename = $1",
-    [name],
-  )
+  const { rows } = await client.query('select from pg_tables where schemaname = $1 and tablename = $2', [
+    schemasOf(sourceIn(name)).tables,
+    baseOf(name),
+  ])
   return rows.length > 0
 }
 

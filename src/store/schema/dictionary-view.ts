@@ -3,13 +3,18 @@
 import { hash } from 'node:crypto'
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
+import { keyIn, schemasOf } from '../../streams/names.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { textsSql } from './comments.ts'
+import { baseSql, inBi } from './places.ts'
 import { unlessOthers } from './views.ts'
 
 /** The catalog is asked by names: a role that may not use a schema cannot have its tables looked up. */
-const query = `
+const queryOf = (source: string): string => {
+  const { tables, views } = schemasOf(source)
+  const nameSql = source === '' ? 'stream.name' : baseSql('stream.name')
+  return `
   select view.relname::text as "view", shown.attname::text as "column", field.source_name as field,
     field.label as label, format_type(shown.atttypid, shown.atttypmod) as type,
     case when shown.attname = field.label_column then 'text of ' || field.column_name
@@ -17,7 +22,7 @@ const query = `
     field.unit as unit,
     exists (
       select from pg_index
-      join pg_class as keyed on keyed.oid = indrelid and keyed.relname = view.relname and keyed.relnamespace = 'mirror'::regnamespace
+      join pg_class as keyed on keyed.oid = indrelid and keyed.relname = view.relname and keyed.relnamespace = '${tables}'::regnamespace
       join pg_attribute as part on part.attrelid = indrelid and part.attnum = any (indkey)
       where indisprimary and part.attname = shown.attname
     ) as key,
@@ -27,15 +32,16 @@ const query = `
     field.null_share as empty_share,
     case when shown.attname = field.column_name then field.rescued end as misfits
   from pg_class as view
-  join pg_namespace as place on place.oid = view.relnamespace and place.nspname = 'bi'
+  join pg_namespace as place on place.oid = view.relnamespace and place.nspname = '${views}'
   join tidemark.stream on view.relname in (
-    select stream.name || ending from unnest(array['', '_history', '_versions', '_changes', '_day']) as ending
-  )
+    select ${nameSql} || ending from unnest(array['', '_history', '_versions', '_changes', '_day']) as ending
+  )${source === '' ? '' : ` and starts_with(stream.name, '${source}.')`}
   join pg_attribute as shown on shown.attrelid = view.oid and shown.attnum > 0 and not shown.attisdropped
   left join pg_description as own on own.classoid = 'pg_class'::regclass and own.objoid = view.oid and own.objsubid = shown.attnum
   left join tidemark.field on field.stream = stream.name and shown.attname in (field.column_name, field.label_column)
   where view.relkind = 'v'
   order by view.relname, shown.attnum`
+}
 
 const meanings: Readonly<Record<string, string>> = {
   view: 'view in schema bi',
@@ -54,23 +60,26 @@ const meanings: Readonly<Record<string, string>> = {
 }
 
 /** Made anew only when it is another one than before: whoever reads it meanwhile has it locked. A view that somebody has in its place stays. */
-export async function showDictionary(client: ClientBase, log: Logger): Promise<void> {
+export async function showDictionary(client: ClientBase, source: string, log: Logger): Promise<void> {
+  const query = queryOf(source)
+  const view = inBi({ name: keyIn(source, 'dictionary') })
   const comment = `what is known of each column of the views of streams (edition ${hash('sha256', query).slice(0, 8)})`
   const { rows } = await client.query<{ before: string | null }>(
-    `select obj_description(to_regclass('bi.dictionary'), 'pg_class') as before`,
+    `select obj_description(to_regclass($1), 'pg_class') as before`,
+    [view],
   )
   const before = rows[0]?.before ?? null
   if (before === comment) return
   const statements = [
-    `create or replace view bi.dictionary as ${query}`,
-    `comment on view bi.dictionary is ${pg.escapeLiteral(comment)}`,
+    `create or replace view ${view} as ${query}`,
+    `comment on view ${view} is ${pg.escapeLiteral(comment)}`,
     ...Object.entries(meanings).map(
-      ([column, meaning]) => `comment on column bi.dictionary."${column}" is ${pg.escapeLiteral(meaning)}`,
+      ([column, meaning]) => `comment on column ${view}."${column}" is ${pg.escapeLiteral(meaning)}`,
     ),
-    ...(before === null ? [closeNewSql('bi.dictionary')] : []),
+    ...(before === null ? [closeNewSql(view)] : []),
   ]
-  const what = { log, what: 'bi.dictionary', lack: 'does not say what the columns mean' }
-  await retryOnLockTimeout(client, 'bi.dictionary', 'make', () =>
+  const what = { log, what: view, lack: 'does not say what the columns mean' }
+  await retryOnLockTimeout(client, view, 'make', () =>
     inTransaction(client, async () => {
       await limitLockWaits(client)
       await unlessOthers(client, what, () => client.query(statements.join(';\n')))

@@ -11,11 +11,11 @@ import type { ColumnType } from '../types/table.ts'
 import { columnName, fieldComment, foldName, printable } from './column-names.ts'
 import { showHistory, withoutHistory } from './history-views.ts'
 import { keepMeaning } from './meaning.ts'
+import { qualified } from './places.ts'
 import {
   isNumber,
   maxColumns,
   partIndexSql,
-  qualified,
   readTableSchema,
   type TableSchema,
   versionFields,

@@ -5,10 +5,10 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { asOfName, showAsOf, withoutAsOf } from './as-of.ts'
-import { historyOf, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
+import { inBi, qualified } from './places.ts'
+import { historyOf, readTableSchema, type TableSchema } from './table-schema.ts'
 import {
   columnsSql,
-  inBi,
   refreshView,
   showColumns,
   unlessOthers,

@@ -11,6 +11,7 @@ import {
   type StreamMeaning,
   wordsOf,
 } from '../../streams/dictionary.ts'
+import { tableName } from '../../streams/names.ts'
 import { messageOf } from '../../util/errors.ts'
 import { holdableJson } from '../../util/text.ts'
 import {
@@ -74,7 +75,7 @@ export async function keepMeanings(
   for (const stream of streams)
     try {
       await withConnection(pool, (client) =>
-        retryOnLockTimeout(client, `mirror.${stream.name}`, 'describe', () =>
+        retryOnLockTimeout(client, tableName(stream.name), 'describe', () =>
           inTransaction(client, async () => {
             await limitLockWaits(client)
             await keepMeaning(client, stream, log)

@@ -9,7 +9,8 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import type pg from 'pg'
 import type { ClientBase, PoolClient } from 'pg'
 import type { Logger } from '../../log.ts'
-import { relatedStreams, type Stream } from '../../streams/catalog.ts'
+import { relatedIn, type Stream } from '../../streams/catalog.ts'
+import { tableName } from '../../streams/names.ts'
 import { DatabaseError, messageOf } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
@@ -18,11 +19,15 @@ import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
 import { indexDeletedRows } from './deleted-index.ts'
 import { showDictionary } from './dictionary-view.ts'
+import { sourceSql } from './places.ts'
 import { renewHistories } from './row-history.ts'
+import { makeSchemas } from './source-schemas.ts'
 import { isLocallyChangedSql, watchTable } from './watch-table.ts'
 
 type Options = BiRole & {
   readonly database: Pick<Database, 'pool'>
+  /** Whose tables are made. Left out or empty: those of the source that the environment describes. */
+  readonly source?: string
   readonly streams: readonly Stream[]
   readonly log: Logger
 }
@@ -31,11 +36,18 @@ const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.met
 const history = { migrationsSchema: 'tidemark', migrationsTable: 'migration' }
 
 /** Returns how many migrations were new to the database. */
-export async function migrateDatabase({ database, streams, log, ...bi }: Options): Promise<number> {
+export async function migrateDatabase({
+  database,
+  source = '',
+  streams,
+  log,
+  ...bi
+}: Options): Promise<number> {
   const [client, guard] = [await database.pool.connect(), await database.pool.connect()]
   try {
     await keepOthersFromMigrating(guard)
     const applied = await applyMigrations(client)
+    if (source !== '') await makeSchemas(client, source)
     await closeToEverybody(client)
     await client.query(
       'insert into tidemark.stream (name) select unnest($1::text[]) on conflict do nothing',
@@ -44,10 +56,10 @@ export async function migrateDatabase({ database, streams, log, ...bi }: Options
     for (const stream of streams)
       if (stream.kind === 'changes')
         await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
-    await watchTables(client)
-    await renewHistories(client, [...streams, ...relatedStreams], log)
-    await showDictionary(client, log)
-    await grantReading(client, bi, log)
+    await watchTables(client, source)
+    await renewHistories(client, [...streams, ...relatedIn(source)], log)
+    await showDictionary(client, source, log)
+    await grantReading(client, { ...bi, source }, log)
     await indexDeletedRows(client, log)
     if (applied > 0) log.info({ applied }, 'The database was migrated to the tables of this version.')
     return applied
@@ -86,12 +98,13 @@ async function keepOthersFromMigrating(guard: ClientBase): Promise<void> {
 }
 
 /** Begins to watch tables that are not watched yet: an earlier version may have made them, or a run when the first records came. */
-async function watchTables(client: ClientBase): Promise<void> {
+async function watchTables(client: ClientBase, source: string): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
-    `select name from tidemark.stream as known where ${isLocallyChangedSql}`,
+    `select name from tidemark.stream as known where ${sourceSql('name')} = $1 and ${isLocallyChangedSql}`,
+    [source],
   )
   for (const stream of rows)
-    await retryOnLockTimeout(client, `mirror.${stream.name}`, 'watch', () =>
+    await retryOnLockTimeout(client, tableName(stream.name), 'watch', () =>
       inTransaction(client, async () => {
         await limitLockWaits(client)
         await watchTable(client, stream)

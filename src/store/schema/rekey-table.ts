@@ -13,14 +13,8 @@ import { foldName, keyColumnName, keyComment, printable } from './column-names.t
 import type { KeyColumn } from './create-table.ts'
 import { growTable } from './grow-table.ts'
 import { showHistory, withoutHistory } from './history-views.ts'
-import {
-  type Column,
-  historyOf,
-  partIndexSql,
-  qualified,
-  readTableSchema,
-  type TableSchema,
-} from './table-schema.ts'
+import { inBiBefore, qualified } from './places.ts'
+import { type Column, historyOf, partIndexSql, readTableSchema, type TableSchema } from './table-schema.ts'
 import { hideVehicleDays, showColumns, viewOf, withoutView } from './views.ts'
 
 /** Whether the first rows can be rows of the table. */
@@ -248,7 +242,7 @@ async function moveLinks(client: ClientBase, { tableSchema, name, keySql }: Chan
     [stream.name],
   )
   if (stream.belongsTo === 'many')
-    await client.query(`drop view if exists bi.${pg.escapeIdentifier(`assignment_${stream.name}`)}`)
+    await client.query(`drop view if exists ${inBiBefore('assignment_', stream)}`)
 }
 
 /** Forgets what was noted by the old keys. Records in quarantine because they shared a key can become rows now. */

@@ -3,6 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
+import { baseOf } from '../../streams/names.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
 import { asOfName, readAsOf } from './as-of.ts'
 import { closeNewSql } from './closed-rights.ts'
@@ -10,7 +11,8 @@ import { fieldComment } from './column-names.ts'
 import { hasTable } from './create-table.ts'
 import { showHistory } from './history-views.ts'
 import { commentsOn, definitions, historyColumns } from './own-columns.ts'
-import { distrustedHash, historyOf, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
+import { inPast, qualified } from './places.ts'
+import { distrustedHash, historyOf, readTableSchema, type TableSchema } from './table-schema.ts'
 import { daysTold, showVehicleDays } from './vehicle-days.ts'
 import { vehicleDays } from './views.ts'
 import { forgetMonth, watchHistory } from './watch-history.ts'
@@ -125,7 +127,7 @@ async function isPrepared(client: ClientBase, tableSchema: TableSchema, timeZone
     text: `select now() as now, ${monthsSql} as names, obj_description(to_regclass($4)) as days,
        history_from is not null and to_regprocedure($3) is not null and not exists (select ${laterSql(stream)}) as "isShown"
      from tidemark.stream where name = $2`,
-    values: [qualified(historyOf(stream)), stream.name, asOfName(stream), vehicleDays],
+    values: [qualified(historyOf(stream)), stream.name, asOfName(stream), vehicleDays(stream)],
   })
   const [[found], days] = [rows, daysTold(tableSchema, timeZone)]
   if (!found?.isShown || (days !== null && found.days !== days)) return false
@@ -228,9 +230,9 @@ async function readMonths(client: ClientBase, { stream }: TableSchema): Promise<
   return monthsOf(found)
 }
 
-/** In schema `tidemark`: people read the table that the partitions belong to. */
+/** Apart from the tables: people read the table that the partitions belong to. */
 const partitionOf = ({ stream }: TableSchema, month: string): string =>
-  `tidemark.${pg.escapeIdentifier(`${historyOf(stream).name}_${month}`)}`
+  inPast({ name: `${historyOf(stream).name}_${month}` })
 
 async function makePartition(client: ClientBase, tableSchema: TableSchema, month: string): Promise<void> {
   const table = qualified(historyOf(tableSchema.stream))
@@ -263,7 +265,7 @@ async function dropPartition(
     await inOwnTransaction(client, tableSchema.stream, async () => {
       const { months } = await readMonths(client, tableSchema)
       if (!months.includes(month)) return
-      await forgetMonth(client, tableSchema.stream, `${historyOf(tableSchema.stream).name}_${month}`)
+      await forgetMonth(client, tableSchema.stream, baseOf(`${historyOf(tableSchema.stream).name}_${month}`))
       await client.query(`
         insert into ${table} (${names}, _observed_at)
         select ${names}, ${literal(startOf(next))} from (

@@ -5,10 +5,12 @@ import pg from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { foldField } from '../../streams/dictionary.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
+import { baseOf } from '../../streams/names.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
 import type { Queryable } from '../server/session.ts'
 import { type ColumnType, columnTypes, isColumnType } from '../types/table.ts'
 import { columnName, foldName } from './column-names.ts'
+import { qualified } from './places.ts'
 
 export type Column = {
   readonly field: string
@@ -57,9 +59,6 @@ export function getsNoColumn({ unplaced, takenNames }: TableSchema, field: strin
 
 /** The field by which the source itself says that a record is deleted, folded. */
 export const deletionFlag = 'sysdeleted'
-
-export const qualified = (stream: Pick<MirroredStream, 'name'>): string =>
-  `mirror.${pg.escapeIdentifier(stream.name)}`
 
 /** The hash of a row that is known to be wrong: whatever record comes next replaces it. */
 export const distrustedHash = `''::bytea`
@@ -204,7 +203,7 @@ export function partIndexSql(
 ): string | null {
   if (!isComposite(keyField)) return null
   if (!keyParts(keyField).some((part) => foldName(part) === foldName(field))) return null
-  const index = pg.escapeIdentifier(`${stream.name}_${name}_of_key`)
+  const index = pg.escapeIdentifier(`${baseOf(stream.name)}_${name}_of_key`)
   return `create index if not exists ${index} on ${qualified(stream)} (${pg.escapeIdentifier(name)})`
 }
 

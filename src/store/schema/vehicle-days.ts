@@ -3,9 +3,10 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
+import { baseOf } from '../../streams/names.ts'
 import { closeNewSql } from './closed-rights.ts'
 import type { TableSchema } from './table-schema.ts'
-import { unlessOthers, vehicleDays as view } from './views.ts'
+import { unlessOthers, vehicleDays } from './views.ts'
 
 /** A parked vehicle is seen now here, now there. */
 const leastMetres = 30
@@ -13,7 +14,8 @@ const leastMetres = 30
 /** What the comment of the view says where it is as it should be; null: there is none to make. */
 export function daysTold({ stream, history }: TableSchema, zone: string): string | null {
   const has = (name: string) => history?.columns.includes(name) === true
-  if (stream.name !== 'tracker_object' || !history || !has('latitude') || !has('longitude')) return null
+  if (baseOf(stream.name) !== 'tracker_object' || !history || !has('latitude') || !has('longitude'))
+    return null
   return `how far each vehicle drove on each day of ${zone}, by ${history.table}`
 }
 
@@ -28,6 +30,7 @@ export async function showVehicleDays(
   const has = (name: string) => history?.columns.includes(name) === true
   const told = daysTold(tableSchema, zone)
   if (told === null || !history) return
+  const view = vehicleDays(tableSchema.stream)
   const { rows } = await client.query<{ words: string | null }>(
     'select obj_description(to_regclass($1)) as words',
     [view],

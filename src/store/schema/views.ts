@@ -4,8 +4,9 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { baseOf, besideIn } from '../../streams/names.ts'
 import { closeNewSql } from './closed-rights.ts'
-import { qualified } from './table-schema.ts'
+import { inBi, qualified } from './places.ts'
 
 export type View = {
   readonly name: string
@@ -29,8 +30,6 @@ export const viewOf = (stream: Pick<MirroredStream, 'name'>): View => ({
   table: qualified(stream),
   query: (columns) => `select ${columnsSql(columns)} from ${qualified(stream)} where _deleted_at is null`,
 })
-
-export const inBi = ({ name }: Pick<View, 'name'>): string => `bi.${pg.escapeIdentifier(name)}`
 
 // Postgres's codes for a view or function that is not ours: the view shows other columns, it is no view, the function returns something
 // else, or it belongs to another role.
@@ -200,12 +199,14 @@ export async function withoutView(
   for (const statement of [...givenByDefault, ...lost]) await client.query(statement)
 }
 
-export const vehicleDays = 'bi.tracker_object_day'
+/** The view of the days of vehicles, over the table or the history of these. */
+export const vehicleDays = ({ name }: Pick<View, 'name'>): string =>
+  inBi({ name: besideIn(name, 'tracker_object_day') })
 
 /** The view over a history is made again when the next run opens the table. */
 export async function hideVehicleDays(client: ClientBase, history: Pick<View, 'name'>): Promise<void> {
-  if (history.name === 'tracker_object_history')
-    await client.query(`drop view if exists ${vehicleDays} restrict`)
+  if (baseOf(history.name) === 'tracker_object_history')
+    await client.query(`drop view if exists ${vehicleDays(history)} restrict`)
 }
 
 export const granteeSql = `case when grantee = 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end`

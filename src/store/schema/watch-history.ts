@@ -2,10 +2,13 @@
 // is not Tidemark's own, and OIDs show what was dropped or replaced. The upstream does not show the past, so what is lost cannot be
 // mended, only reported.
 
+import { hash } from 'node:crypto'
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
+import { baseOf, besideIn, tableName } from '../../streams/names.ts'
 import { hideHistory } from './history-views.ts'
-import { historyOf, qualified, type TableSchema } from './table-schema.ts'
+import { inPast, qualified } from './places.ts'
+import { historyOf, type TableSchema } from './table-schema.ts'
 
 type Stream = TableSchema['stream']
 
@@ -80,7 +83,7 @@ async function look(client: ClientBase, stream: Stream, hasTable: boolean): Prom
   const table = qualified(historyOf(stream))
   const earliest = hasTable ? `(select min(_observed_at)::text from ${table})` : 'null'
   const { rows } = await client.query<Found>({
-    name: hasTable ? `tidemark_past_${stream.name}` : 'tidemark_no_past',
+    name: hasTable ? `tidemark_past_${hash('sha256', table).slice(0, 16)}` : 'tidemark_no_past',
     text: `with month as (
        select relname, pg_class.oid, (
          select count(*) from pg_trigger where tgrelid = pg_class.oid and tgenabled = 'A' and tgname like 'tidemark\\_history\\_%'
@@ -151,12 +154,12 @@ async function setAside(client: ClientBase, stream: Stream, log: Logger): Promis
   const table = qualified(historyOf(stream))
   const aside = `${historyOf(stream).name}_set_aside_${Date.now()}`
   log.warn(
-    { table, aside: `mirror.${aside}` },
+    { table, aside: tableName(aside) },
     'A table that is no history like those of Tidemark was set aside.',
   )
   await client.query(
     `${hideHistory(stream)};
-     alter table ${table} rename to ${pg.escapeIdentifier(aside)}`,
+     alter table ${table} rename to ${pg.escapeIdentifier(baseOf(aside))}`,
   )
 }
 
@@ -165,7 +168,7 @@ async function watch(client: ClientBase, stream: Stream, hasTable: boolean): Pro
   if (!found) return
   const statements = found.unwatched.map((name) =>
     name in found.now.months
-      ? triggersOf(`tidemark.${pg.escapeIdentifier(name)}`, stream, true)
+      ? triggersOf(inPast({ name: besideIn(stream.name, name) }), stream, true)
       : triggersOf(qualified(historyOf(stream)), stream, false),
   )
   if (statements.length > 0 && found.is_usable) await client.query(statements.join(';\n'))

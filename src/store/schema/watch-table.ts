@@ -4,9 +4,11 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { baseOf, tableName } from '../../streams/names.ts'
 import { columnTypes } from '../types/table.ts'
 import { definitions, ownColumns } from './own-columns.ts'
-import { columnTypeSql, qualified, readTableSchema } from './table-schema.ts'
+import { baseSql, inBi, qualified, schemaSql } from './places.ts'
+import { columnTypeSql, readTableSchema } from './table-schema.ts'
 import { showColumns, viewOf } from './views.ts'
 
 const triggers = ['tidemark_local_change', 'tidemark_local_delete']
@@ -25,7 +27,7 @@ const triggerSql = (table: string): string => {
 const stateOidSql = `'tidemark.stream'::regclass::oid::bigint`
 const tableOidSql = `(
   select pg_class.oid::bigint from pg_class join pg_namespace on pg_namespace.oid = relnamespace
-  where nspname = 'mirror' and relname = known.name and relkind in ('r', 'p'))`
+  where nspname = ${schemaSql('known.name')} and relname = ${baseSql('known.name')} and relkind in ('r', 'p'))`
 const triggerCountSql = `(
   select count(*)::int from pg_trigger
   where tgrelid = known.table_oid::oid and tgenabled = 'A' and tgname in ('${triggers.join("', '")}'))`
@@ -137,7 +139,7 @@ export async function toBeAdopted(
 ): Promise<'replace' | 'alter' | null> {
   const { rows } = await client.query<{ operation: 'replace' | 'alter' }>(
     `select operation from pg_tables, tidemark.local_change
-     where schemaname = 'mirror' and tablename = $1 and stream = $1 and operation in ('replace', 'alter') and run_id is null
+     where schemaname = ${schemaSql('stream')} and tablename = ${baseSql('stream')} and stream = $1 and operation in ('replace', 'alter') and run_id is null
      order by operation desc limit 1`,
     [name],
   )
@@ -186,12 +188,12 @@ async function setAside(
   const table = qualified(stream)
   const aside = `${stream.name}_set_aside_${Date.now()}`
   log.warn(
-    { err: cause, table, aside: `mirror.${aside}` },
+    { err: cause, table, aside: tableName(aside) },
     'A table that is not like those of Tidemark was set aside.',
   )
   await client.query(
-    `drop view if exists bi.${pg.escapeIdentifier(stream.name)} restrict;
-     alter table ${table} rename to ${pg.escapeIdentifier(aside)}`,
+    `drop view if exists ${inBi(stream)} restrict;
+     alter table ${table} rename to ${pg.escapeIdentifier(baseOf(aside))}`,
   )
 }
 
@@ -214,8 +216,8 @@ async function completeTable(client: ClientBase, stream: MirroredStream, keyColu
   if ((await client.query(hasKey, [table])).rowCount === 0)
     await client.query(
       `alter table ${table} add primary key (${key});
-       create index if not exists ${pg.escapeIdentifier(`${stream.name}_synced_at_again`)} on ${table} (_synced_at);
-       create index if not exists ${pg.escapeIdentifier(`${stream.name}_deleted_at_again`)} on ${table} (_deleted_at)
+       create index if not exists ${pg.escapeIdentifier(`${baseOf(stream.name)}_synced_at_again`)} on ${table} (_synced_at);
+       create index if not exists ${pg.escapeIdentifier(`${baseOf(stream.name)}_deleted_at_again`)} on ${table} (_deleted_at)
          where _deleted_at is not null`,
     )
 }

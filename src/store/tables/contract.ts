@@ -8,7 +8,7 @@ export const contractTable = tidemark.table(
   'contract',
   {
     id: identity(),
-    /** The service that it describes. */
+    /** The service that it describes, behind `acme.` for one of the source `acme`. */
     service: text('service').notNull(),
     /** Address or file where it was read. */
     location: text('location').notNull(),

@@ -8,8 +8,10 @@ import { at, bytes, int8, tidemark } from './state.ts'
 export const relatedFetchTable = tidemark.table(
   'related_fetch',
   {
+    /** Its source; empty: the one that the environment describes. */
+    source: text('source').notNull().default(''),
     /** The assignment. */
-    assignmentId: int8('assignment_id').primaryKey(),
+    assignmentId: int8('assignment_id').notNull(),
     /** Fingerprint of the assignment’s row at the last reading; if the row's differs, it is read again. */
     hash: bytes('hash').notNull(),
     /** Groups that were read. */
@@ -24,6 +26,7 @@ export const relatedFetchTable = tidemark.table(
     retryAt: at('retry_at'),
   },
   (table) => [
+    primaryKey({ columns: [table.source, table.assignmentId] }),
     index('related_fetch_by_age').on(table.fetchedAt),
     index('related_fetch_to_retry').on(table.retryAt).where(sql`retry_at is not null`),
   ],

@@ -29,7 +29,7 @@ export const tidemark = pgSchema('tidemark')
 
 /** One line per stream: how far it was read, and what keeps it from being read. */
 export const streamTable = tidemark.table('stream', {
-  /** The stream, and the name of its table and view. */
+  /** The stream: the name of its table and view, behind `acme.` for one of the source `acme`. */
   name: text('name').primaryKey(),
   /** For a changes stream: every row version up to and including this one has been read. */
   position: int8('position').notNull().default(sql`0`),
@@ -121,20 +121,46 @@ export const streamTable = tidemark.table('stream', {
   historyWatch: jsonb('history_watch'),
 })
 
-/** Whose data is here: one line for each service of the upstream. Programs with settings for another source refuse to write. */
-export const sourceTable = tidemark.table('source', {
-  /** The service. */
-  service: text('service').$type<ServiceName>().primaryKey(),
-  /** Its base URL. */
-  baseUrl: text('base_url').notNull(),
-  /** Whose data it shows: the client GUID, or the user that signs in. */
-  account: text('account').notNull(),
-  /** When this was noted. */
-  notedAt: at('noted_at').notNull().defaultNow(),
-  /** Who adopted it as the same source under another name; empty: not needed. */
-  adoptedBy: text('adopted_by'),
-  /** Why. */
-  reason: text('reason'),
+/** Whose data is here: one line for each service of each source. Programs with settings for another source refuse to write. */
+export const sourceTable = tidemark.table(
+  'source',
+  {
+    /** The source; empty: the one that the environment describes. */
+    name: text('name').notNull().default(''),
+    /** The service. */
+    service: text('service').$type<ServiceName>().notNull(),
+    /** Its base URL. */
+    baseUrl: text('base_url').notNull(),
+    /** Whose data it shows: the client GUID, or the user that signs in. */
+    account: text('account').notNull(),
+    /** When this was noted. */
+    notedAt: at('noted_at').notNull().defaultNow(),
+    /** Who adopted it as the same source under another name; empty: not needed. */
+    adoptedBy: text('adopted_by'),
+    /** Why. */
+    reason: text('reason'),
+  },
+  (table) => [primaryKey({ columns: [table.name, table.service] })],
+)
+
+/** The sources beside the one that the environment describes, as the file of sources was last applied. Secrets are never here. */
+export const sourceConfigTable = tidemark.table('source_config', {
+  /** The source. */
+  name: text('name').primaryKey(),
+  /** Its variables; a secret says only where it is. */
+  settings: jsonb('settings').$type<Readonly<Record<string, string>>>().notNull(),
+  /** Groups that it belongs to. */
+  tags: text('tags').array().notNull(),
+  /** Rises with every change. */
+  revision: int8('revision').notNull().default(sql`1`),
+  /** The number of the file that said so. */
+  generation: int8('generation').notNull(),
+  /** When it was last changed. */
+  changedAt: at('changed_at').notNull().defaultNow(),
+  /** The person or worker that applied the file. */
+  changedBy: text('changed_by').notNull(),
+  /** Since when the file does not name it any more; empty: it does. */
+  goneAt: at('gone_at'),
 })
 
 /** Who may write: one line for each stream and lane. */
@@ -291,12 +317,15 @@ export const freshnessView = tidemark
     loadedShare: real('loaded_share'),
     reason: text('reason'),
     historyFrom: at('history_from'),
+    source: text('source'),
+    base: text('base'),
   })
   .as(
     sql`select name as stream, nullif(position, 0) as read_through_version, read_through_at as read_through_time, last_success_at, last_reconcile_at, settled_through_version, settled_through_at as settled_through_time, deletions_known_at as deletions_known_through,
   case when paused_at is not null then 'paused' when seen.state <> 'paused' and (seen.state <> 'loading' or read_through_at is null) then seen.state when read_through_at is null then (select 'loading' from tidemark.progress where progress.stream = name and reading = 'first load') when read_through_at > now() - interval '1 hour' then 'live' else 'behind' end as state,
   case when read_through_at is not null then 1::real else (select share from tidemark.progress where progress.stream = name and reading = 'first load' and not is_complete) end as loaded_share,
   case when paused_at is not null then pause_reason when seen.state <> 'loading' or read_through_at is null and seen.stream is not null then seen.reason when read_through_at is null then null when read_through_at <= now() - interval '1 hour' then 'No worker is running.' when blocked_deletions ? 'rejected' then 'Deletions are frozen: somebody kept the rows that the list lacks.' when blocked_deletions is not null then 'Deletions wait for a decision.' end as reason,
-  history_from
+  history_from,
+  left(name, greatest(0, strpos(name, '.') - 1)) as source, substr(name, strpos(name, '.') + 1) as base
   from tidemark.stream left join tidemark.standing as seen on seen.stream = name and seen.seen_at > now() - interval '5 minutes'`,
   )

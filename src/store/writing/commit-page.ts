@@ -14,6 +14,7 @@
 import type { ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { tableName } from '../../streams/names.ts'
 import type { Rejected, Row } from '../../streams/record.ts'
 import type { RunEnd, Unread } from '../../sync/ports/store.ts'
 import type { Copies } from '../encoding/copy-rows.ts'
@@ -276,7 +277,7 @@ export async function commitCarefully(
   page: Page,
   { table, growth, settledColumns }: { table: Table; growth: Growth | null; settledColumns: Set<string> },
 ): Promise<{ readonly committed: Committed; readonly table: Table; readonly encoded: EncodedPage | null }> {
-  return await retryOnLockTimeout(client, `mirror.${context.stream.name}`, 'change the columns of', () =>
+  return await retryOnLockTimeout(client, tableName(context.stream.name), 'change the columns of', () =>
     orRollBack(client, context, async (begin) => {
       await client.query(await begin())
       const changed = growth ? await grow(client, context, { table, growth, settledColumns }) : table

@@ -4,8 +4,9 @@
 import pg from 'pg'
 import { leadingColumns } from '../encoding/row.ts'
 import { touchedSql } from '../schema/own-columns.ts'
+import { qualified } from '../schema/places.ts'
 import { keepingSql } from '../schema/row-history.ts'
-import { distrustedHash, qualified, type TableSchema, versionSql } from '../schema/table-schema.ts'
+import { distrustedHash, type TableSchema, versionSql } from '../schema/table-schema.ts'
 import { differenceSql, type FoundDifference, isDamagedSql, isRewoundSql } from './difference-sql.ts'
 
 export const stagingTable = 'pg_temp.tidemark_page'

@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto'
 import pg, { type ClientBase, type Connection, type Submittable } from 'pg'
+import { tableName } from '../../streams/names.ts'
 import type { Rejected, Row } from '../../streams/record.ts'
 import type { Arrival } from '../../sync/ports/audits.ts'
 import type { Copies } from '../encoding/copy-rows.ts'
@@ -44,7 +45,7 @@ class RowsLeftOut extends Error {
   readonly keys: ReadonlySet<string>
 
   constructor({ stream }: TableSchema, keys: readonly string[] = []) {
-    super(`left out by a trigger on mirror.${stream.name}`)
+    super(`left out by a trigger on ${tableName(stream.name)}`)
     this.keys = new Set(keys)
   }
 }

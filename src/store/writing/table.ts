@@ -5,6 +5,7 @@ import type { ClientBase, Pool } from 'pg'
 import type { Json } from '../../json/json.ts'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { tableName } from '../../streams/names.ts'
 import { isComposite, isUuid, type Row } from '../../streams/record.ts'
 import { createPageEncoder, type EncodePage } from '../encoding/page.ts'
 import type { LocalTimes } from '../encoding/plain-row.ts'
@@ -53,7 +54,7 @@ export async function openTable(
     const made = await readTableSchema(client, stream)
     if (!made)
       throw new Error(
-        `mirror.${stream.name} has no primary key of one column, so Tidemark did not make it. Rename or drop it, and the next run makes the right one.`,
+        `${tableName(stream.name)} has no primary key of one column, so Tidemark did not make it. Rename or drop it, and the next run makes the right one.`,
       )
     return tableOf(await prepareHistory(client, made, source), settled, localTimes)
   })

@@ -1,7 +1,8 @@
 // Reads the related records of assignments that changed, a batch at a time, until there is no backlog or the turn of this run is over.
 // It writes the records first, and then notes that their assignments were read: if it is killed in between, they are read again (P8).
 
-import { type RelatedStream, relatedStreams } from '../../streams/catalog.ts'
+import { type RelatedStream, relatedIn } from '../../streams/catalog.ts'
+import { assignmentsBeside, sourceIn } from '../../streams/names.ts'
 import { plural } from '../../util/text.ts'
 import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
 import { isDoubtful } from '../ports/audits.ts'
@@ -32,7 +33,13 @@ const hopelessReads = 10
 
 export function readRelated(context: RelatedContext): Promise<RunOutcome> {
   const { store, source, signal } = context
-  const what = { store, source, stream: { name: 'assignment' }, kind: 'related', signal } as const
+  const what = {
+    store,
+    source,
+    stream: { name: assignmentsBeside(context.streams[0]?.name ?? '') },
+    kind: 'related',
+    signal,
+  } as const
   return performRun(what, (run, counted) => readBacklog({ ...context, source: counted }, run))
 }
 
@@ -90,7 +97,7 @@ async function readBatch(
   }
   // Also of groups that are switched off: nobody looks at this assignment again when they are switched on. But which assignments share
   // one of their records may have changed since.
-  const nothing = relatedStreams
+  const nothing = relatedIn(sourceIn(context.streams[0]?.name ?? ''))
     .filter(({ name, belongsTo }) => belongsTo === 'one' || context.streams.some((one) => one.name === name))
     .map(({ name }) => ({ stream: name, keys: [] }))
   const gone = picked.filter(({ isGone }) => isGone).map((due) => ({ due, children: nothing }))

@@ -193,7 +193,7 @@ export const apiActionRoutes =
             if (path.startsWith('/streams/'))
               pickStream(
                 target,
-                options.streams.map((stream) => ({ name: stream })),
+                options.streams().map((stream) => ({ name: stream })),
               )
             const order = orderBy(options.authentication, request, { target, fields: fieldsFrom(given) })
             const outcome = await performLogged(options, name, order)

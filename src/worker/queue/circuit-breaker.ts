@@ -63,7 +63,7 @@ type State = Options & {
 const severity: Readonly<Record<FailureScope['level'], number>> = { debug: 0, info: 1, warn: 2 }
 const databaseKey = 'the database'
 const forgottenAfterMs = 10 * 60_000
-const serviceKeyPattern = /^the (\w+) service$/
+const serviceKeyPattern = /^the ([\w.]+) service$/
 
 export function openCircuitBreaker(options: Options): CircuitBreaker {
   const state: State = { ...options, failing: new Map(), lastSuccessMs: new Map() }

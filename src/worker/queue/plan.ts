@@ -5,6 +5,7 @@
 // that comes as its schedule says. What was due and found no room is late, and first in turn the next time.
 
 import type { RunKind } from '../../streams/catalog.ts'
+import { sourceIn } from '../../streams/names.ts'
 import { cronTimes } from '../../util/cron.ts'
 
 type Schedule = { readonly everyMs: number } | { readonly cron: string }
@@ -86,19 +87,25 @@ export function planRuns<Ask extends Asked>(before: PlanState, given: Given<Ask>
   return { released, state: { throughMs: nowMs, late }, nextMs }
 }
 
-/** One of each stream, then another of each; of a stream and of a turn what has waited longest goes first. So none starves. */
+/**
+ * One of each source, then another of each, and the same among the streams of a source; of a stream and of a turn what has waited longest
+ * goes first. So none starves, and none waits for all that another source has to do (P19).
+ */
 function inTurn(since: ReadonlyMap<string, number>, places: ReadonlyMap<string, Place>): readonly string[] {
+  const oldest = [...since].toSorted(([, one], [, other]) => one - other).map(([key]) => key)
+  const streamOf = (key: string) => places.get(key)?.stream ?? ''
+  return dealt(dealt(oldest, streamOf), (key) => sourceIn(streamOf(key)))
+}
+
+/** One of each group, then another of each; in the same order within a turn. */
+function dealt(keys: readonly string[], groupOf: (key: string) => string): readonly string[] {
   const taken = new Map<string, number>()
-  return [...since]
-    .toSorted(([, one], [, other]) => one - other)
-    .map(([key, ms]) => {
-      const stream = places.get(key)?.stream ?? ''
-      const turn = taken.get(stream) ?? 0
-      taken.set(stream, turn + 1)
-      return { key, ms, turn }
-    })
-    .toSorted((one, other) => one.turn - other.turn || one.ms - other.ms)
-    .map(({ key }) => key)
+  const turns = keys.map((key) => {
+    const turn = taken.get(groupOf(key)) ?? 0
+    taken.set(groupOf(key), turn + 1)
+    return { key, turn }
+  })
+  return turns.toSorted((one, other) => one.turn - other.turn).map(({ key }) => key)
 }
 
 /** The first time of a schedule after a moment. Intervals are counted from the beginning of time, so that all workers mean the same. */

@@ -1,0 +1,284 @@
+// The file of sources: each source is an environment of its own, whose keys are the variables in lower case. YAML in, the variables of each
+// source out. A file with mistakes says nothing. The tables here are also the JSON Schema for editors.
+
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import type { Environment } from './environment.ts'
+import { ConfigError } from './environment.ts'
+import { loadConfig } from './load.ts'
+import { mirrorVariables } from './mirror-variables.ts'
+import { environmentOf } from './of-source.ts'
+import { proxyVariables } from './proxy-variables.ts'
+import { catalogueIn, streamVariables, variablesOfStreams } from './stream-variables.ts'
+import { upstreamVariables } from './upstream-variables.ts'
+import type { Variable } from './variable.ts'
+import { workerVariables } from './worker-variables.ts'
+import { FileError, notKnown, parseYamlFile, readYamlFile, type YamlFile } from './yaml-file.ts'
+
+const { SOURCE_TIMEZONE, DICTIONARY, FIELD_TIMEZONES, BI_ROLE, BI_SCHEMAS, INDEXES } = mirrorVariables
+const { SCHEDULE_RECONCILE, SCHEDULE_DELETIONS } = workerVariables
+
+/** What a source can say for itself, besides what there is of each stream. All else is said once, by the environment. */
+export const sourceVariables: Readonly<Record<string, Variable>> = {
+  ...Object.fromEntries(Object.entries(upstreamVariables).filter(([name]) => !(name in proxyVariables))),
+  ...{ SOURCE_TIMEZONE, DICTIONARY, FIELD_TIMEZONES, BI_ROLE, BI_SCHEMAS, INDEXES },
+  ...{ SCHEDULE_RECONCILE, SCHEDULE_DELETIONS },
+}
+const secretNames = ['API_KEY', 'TRACKING_API_KEY', 'MASK_KEY']
+const families = Object.keys(streamVariables).map((family) => `${family}_`)
+
+/** The variables of a source by their names; a secret says only where it is. */
+export type SourceSettings = Readonly<Record<string, string>>
+export type NamedSource = { readonly settings: SourceSettings; readonly tags: readonly string[] }
+export type SourcesFile = {
+  readonly file: string
+  /** A file with a lower number than one that was applied before is refused. */
+  readonly generation: number
+  readonly sources: ReadonlyMap<string, NamedSource>
+}
+
+const settingValue = z.union(
+  [z.string(), z.array(z.string()).transform((many) => many.join(','))],
+  'must be a text, or a list of texts',
+)
+const tag = z.string().regex(/^[a-z][\w-]{0,39}$/, 'must be names in lower case, such as [production]')
+const tags = z.array(tag, 'must be a list such as [production]')
+const oneSource = z
+  .object(
+    {
+      from: z.string().optional().describe('the source whose settings hold where this one says nothing'),
+      tags: tags.optional().describe('groups that it belongs to'),
+    },
+    'must be a list of settings',
+  )
+  .catchall(settingValue)
+
+export const fileSettings = z.strictObject(
+  {
+    generation: z
+      .string()
+      .regex(/^\d{1,15}$/, 'must be a whole number')
+      .transform(Number)
+      .optional()
+      .meta({ type: 'integer' })
+      .describe('rises with each change: a file with a lower number is refused'),
+    defaults: z
+      .record(z.string(), settingValue, 'must be a list of settings')
+      .default({})
+      .describe('what holds where a source says nothing'),
+    sources: z
+      .record(z.string(), oneSource, 'must be a list of sources, each with its settings')
+      .default({})
+      .describe('the sources by their names'),
+  },
+  'must have sources',
+)
+type Given = z.output<typeof fileSettings>
+type File = YamlFile<Given>
+
+const mostSources = 1_000
+const namePattern = /^[a-z][a-z0-9_]{0,23}$/
+const takenNames = ['mirror', 'bi', 'tidemark', 'bullmq', 'public', 'fleet', 'information_schema']
+
+/** Why a source cannot be called that; null: it can. A name is for ever: it is that of schemas. */
+export function whyNotNamed(name: string): string | null {
+  if (!namePattern.test(name))
+    return 'is no name for a source: use up to 24 letters in lower case, digits and _, and begin with a letter'
+  if (takenNames.includes(name) || name.startsWith('pg_')) return 'is a name that Postgres or Tidemark uses'
+  return /_(?:mirror|past)$/.test(name) ? 'ends like the schemas of another source' : null
+}
+
+export const readSourcesFile = (file: string, environment: Environment): SourcesFile =>
+  parseSourcesFile(file, readYamlFile(file), environment)
+
+/** `environment`: that of the process, whose settings for all sources count. */
+export function parseSourcesFile(file: string, bytes: Uint8Array, environment: Environment): SourcesFile {
+  const outermost = Object.keys(fileSettings.shape)
+  const parsed = parseYamlFile(file, bytes, {
+    schema: fileSettings,
+    knownAt: (path) => (path.length === 0 ? outermost : ['tags']),
+  })
+  parsed.finish()
+  const { generation = 0, defaults, sources } = parsed.value as Given
+  const names = Object.keys(sources)
+  if (names.length > mostSources)
+    parsed.complain(
+      ['sources'],
+      `names ${names.length} sources, and a deployment serves up to ${mostSources}`,
+    )
+  parsed.finish()
+  expectKeys(parsed, ['defaults'], Object.keys(defaults), Object.keys(keysOf(environment)))
+  const read = new Map(
+    names.map((name): [string, NamedSource] => {
+      const why = whyNotNamed(name)
+      if (why !== null) parsed.complain(['sources', name], why)
+      const given = withFrom(parsed, sources, name)
+      return [
+        name,
+        { settings: { ...asVariables(defaults), ...asVariables(given.settings) }, tags: given.tags },
+      ]
+    }),
+  )
+  parsed.finish()
+  for (const [name, { settings }] of read) expectSource(parsed, environment, name, settings)
+  expectDifferent(parsed, read)
+  parsed.finish()
+  return { file, generation, sources: read }
+}
+
+/** Its own settings over those of the source that `from` names, and so on. */
+function withFrom(
+  parsed: File,
+  sources: Given['sources'],
+  name: string,
+): { readonly settings: Readonly<Record<string, unknown>>; readonly tags: readonly string[] } {
+  const chain: string[] = []
+  let settings: Record<string, unknown> = {}
+  for (let at: string | undefined = name; at !== undefined; ) {
+    const one: Given['sources'][string] | undefined = sources[at]
+    if (!one || chain.includes(at)) {
+      const known = Object.keys(sources).filter((other) => other !== name)
+      const problem = one ? 'leads back to itself' : `is ${notKnown('source', at, known)}`
+      parsed.complain(['sources', chain.at(-1) ?? name, 'from'], problem)
+      break
+    }
+    chain.push(at)
+    const { tags: _, ...own } = one
+    settings = { ...own, ...settings }
+    at = one.from
+  }
+  const { from: _, ...all } = settings
+  return { settings: all, tags: sources[name]?.tags ?? [] }
+}
+
+const asVariables = (settings: Readonly<Record<string, unknown>>): SourceSettings =>
+  Object.fromEntries(Object.entries(settings).map(([key, value]) => [key.toUpperCase(), String(value)]))
+
+/** By the key in the file. */
+const keysOf = (environment: Environment): Readonly<Record<string, Variable>> =>
+  Object.fromEntries(
+    Object.entries({ ...sourceVariables, ...variablesOfStreams(catalogueIn(environment)) }).map(
+      ([name, variable]) => [name.toLowerCase(), variable],
+    ),
+  )
+
+function expectKeys(
+  { complain }: File,
+  path: readonly string[],
+  keys: readonly string[],
+  known: readonly string[],
+): void {
+  for (const key of keys)
+    if (!known.includes(key)) complain([...path, key], `is ${notKnown('setting', key, known)}`)
+}
+
+const secretForm = /^(?:env:[A-Za-z_]\w*|file:\S.*)$/
+
+/** The same checks as for an environment. Whether a secret is there is another question: it may be there on another worker. */
+function expectSource(parsed: File, environment: Environment, name: string, settings: SourceSettings): void {
+  const given = (parsed.value as Given).sources[name] ?? {}
+  const place = (key: string) =>
+    key in given
+      ? ['sources', name, key]
+      : key in (parsed.value as Given).defaults
+        ? ['defaults', key]
+        : ['sources', name]
+  const own = Object.keys(given).filter((key) => key !== 'from' && key !== 'tags')
+  expectKeys(parsed, ['sources', name], own, Object.keys(keysOf(settings)))
+  const shown: Record<string, string> = { ...settings }
+  for (const secret of secretNames) {
+    const value = settings[secret]
+    if (value === undefined) continue
+    if (!secretForm.test(value))
+      parsed.complain(
+        place(secret.toLowerCase()),
+        'must be env:NAME or file:PATH: a secret does not stand in this file',
+      )
+    shown[secret] = placeholder
+  }
+  try {
+    loadConfig(environmentOf(name, { ...processVariables(environment), ...shown }))
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    for (const problem of error.problems) {
+      const [, variable = '', rest = problem] = /^([A-Z][A-Z_]+) (.*)$/s.exec(problem) ?? []
+      const key = variable.toLowerCase()
+      const isMissing = rest.startsWith('is not set')
+      const path = place(key)
+      const text =
+        path.at(-1) === key ? rest : isMissing ? `lacks ${key}${rest.slice('is not set'.length)}` : problem
+      parsed.complain(path, text)
+    }
+  }
+}
+
+/** Stands for a secret while the file is read. */
+const placeholder = createHash('sha256').update('a secret of a source').digest('hex')
+
+function expectDifferent(parsed: File, sources: ReadonlyMap<string, NamedSource>): void {
+  const seen = new Map<string, string>()
+  for (const [name, { settings }] of sources) {
+    const identity = [settings.ASSIGNMENT_BASE_URL, settings.CLIENT_GUID].join(' ').toLowerCase()
+    const other = seen.get(identity)
+    if (other !== undefined)
+      parsed.complain(
+        ['sources', name],
+        `has the client_guid and the address of ${other}: its rows would be there twice`,
+      )
+    seen.set(identity, name)
+  }
+}
+
+/** Said for one source alone: nothing tells of which source a webhook is, and rules of alerts name streams. */
+const ofEnvironmentOnly = [
+  'SOURCES_FILE',
+  'PUBLIC_URL',
+  'ALERTS',
+  'WEBHOOK_SECRET',
+  'WEBHOOK_SIGNING_SECRET',
+  'WEBHOOK_REQUIRE_SIGNATURE',
+]
+
+const isOfSource = (name: string): boolean => {
+  const bare = name === 'SOURCES_FILE' ? name : name.replace(/_FILE$/, '')
+  return (
+    bare in sourceVariables ||
+    ofEnvironmentOnly.includes(bare) ||
+    families.some((one) => name.startsWith(one))
+  )
+}
+
+/** What the environment says for all sources: where Postgres is, and the way to the upstream. */
+const processVariables = (environment: Environment): Environment =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => !isOfSource(name)))
+
+/** With the secrets that this process can read; those that it cannot are not set. */
+export function environmentOfSource(
+  environment: Environment,
+  name: string,
+  settings: SourceSettings,
+): Environment {
+  const own = Object.entries(settings).map(([variable, value]) => {
+    if (!secretNames.includes(variable)) return [variable, value]
+    return value.startsWith('file:')
+      ? [`${variable}_FILE`, value.slice('file:'.length)]
+      : [variable, environment[value.slice('env:'.length)]]
+  })
+  return environmentOf(name, { ...processVariables(environment), ...Object.fromEntries(own) })
+}
+
+/** The environment that `--source` names. */
+export function environmentNamed(environment: Environment, name: string): Environment {
+  const file = environment.SOURCES_FILE?.trim()
+  if (!file)
+    throw new ConfigError(`  --source ${name} needs SOURCES_FILE: the file that says which sources there are`)
+  try {
+    const { sources } = readSourcesFile(file, environment)
+    const found = sources.get(name)
+    if (found) return environmentOfSource(environment, name, found.settings)
+    throw new ConfigError(`  --source ${name} is ${notKnown('source', name, [...sources.keys()])}`)
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error
+    throw new ConfigError(error.message.replaceAll(/^/gm, '  '), { cause: error })
+  }
+}

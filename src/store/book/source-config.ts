@@ -1,0 +1,181 @@
+// The sources as the file of sources was last applied: compared with a file, written as it says, and read by the workers.
+
+import type { Pool } from 'pg'
+import { sourceSql } from '../schema/places.ts'
+import { inTransaction, type Queryable, takeTurn, withConnection } from '../server/session.ts'
+import type { sourceConfigTable } from '../tables/state.ts'
+import { forgetProblem } from './problems.ts'
+
+export type AppliedSource = Readonly<
+  Pick<typeof sourceConfigTable.$inferSelect, 'name' | 'settings' | 'tags' | 'goneAt'>
+> & { readonly revision: string; readonly generation: number }
+type Said = { readonly settings: AppliedSource['settings']; readonly tags: readonly string[] }
+/** What a file says. */
+export type WantedSources = {
+  readonly generation: number
+  readonly sources: ReadonlyMap<string, Said>
+}
+export type SourceChange = {
+  readonly name: string
+  readonly change: 'added' | 'changed' | 'gone' | 'back'
+  /** Of one that is changed: which settings, in words. */
+  readonly what: readonly string[]
+}
+
+export async function readAppliedSources(client: Queryable): Promise<readonly AppliedSource[]> {
+  const { rows } = await client.query<AppliedSource>({
+    name: 'tidemark_sources_applied',
+    text: `select name, settings, tags, revision::text, generation::float8, gone_at as "goneAt"
+      from tidemark.source_config order by name`,
+  })
+  return rows
+}
+
+function sourceChanges(
+  applied: readonly AppliedSource[],
+  { sources }: WantedSources,
+): readonly SourceChange[] {
+  const known = new Map(applied.map((one) => [one.name, one]))
+  const wanted = [...sources].flatMap(([name, one]): SourceChange[] => {
+    const before = known.get(name)
+    if (!before) return [{ name, change: 'added', what: [] }]
+    const what = differing(before, one)
+    if (before.goneAt !== null) return [{ name, change: 'back', what }]
+    return what.length === 0 ? [] : [{ name, change: 'changed', what }]
+  })
+  const gone = applied.filter(({ name, goneAt }) => goneAt === null && !sources.has(name))
+  return [...wanted, ...gone.map(({ name }): SourceChange => ({ name, change: 'gone', what: [] }))]
+}
+
+function differing(before: AppliedSource, now: Said): readonly string[] {
+  const names = new Set([...Object.keys(before.settings), ...Object.keys(now.settings)])
+  const settings = [...names].toSorted().flatMap((name) => {
+    const [was, is] = [before.settings[name], now.settings[name]]
+    return was === is ? [] : [`${name.toLowerCase()}: ${was ?? 'not set'} → ${is ?? 'not set'}`]
+  })
+  const tags =
+    before.tags.join(', ') === now.tags.join(', ') ? [] : [`tags: ${now.tags.join(', ') || 'none'}`]
+  return [...settings, ...tags]
+}
+
+/** Of the problem that a source is not read. */
+export const stoppedKey = (source: string): string => `source_stopped:${source}`
+
+const pausedAsGone = 'The file of sources does not name it any more.'
+
+/** An older file than the one that was applied last. */
+export class OlderSourcesFile extends Error {
+  override readonly name = 'OlderSourcesFile'
+}
+
+/** All or nothing. The streams of a source that is gone are paused, and read again when it is back. Returns what changed. */
+export const applySources = (
+  pool: Pool,
+  wanted: WantedSources,
+  { by, isDryRun = false }: { readonly by: string; readonly isDryRun?: boolean },
+): Promise<readonly SourceChange[]> =>
+  withConnection(pool, (client) =>
+    inTransaction(client, async () => {
+      await takeTurn(client, 'sources')
+      const applied = await readAppliedSources(client)
+      const newest = Math.max(0, ...applied.map(({ generation }) => generation))
+      const changes = sourceChanges(applied, wanted)
+      if (wanted.generation < newest && changes.length > 0)
+        throw new OlderSourcesFile(
+          `has generation ${wanted.generation}, and one of generation ${newest} was applied before: somebody uses an older file. Give this one a higher number if it is the right one`,
+        )
+      if (isDryRun) return changes
+      for (const { name, change } of changes) {
+        const one = wanted.sources.get(name)
+        if (one)
+          await client.query(
+            `insert into tidemark.source_config as known (name, settings, tags, generation, changed_by)
+             values ($1, $2, $3, $4, $5)
+             on conflict (name) do update set settings = excluded.settings, tags = excluded.tags,
+               revision = known.revision + 1, generation = excluded.generation, changed_at = now(),
+               changed_by = excluded.changed_by, gone_at = null`,
+            [name, one.settings, one.tags, wanted.generation, by],
+          )
+        else
+          await client.query(
+            `update tidemark.source_config
+             set gone_at = now(), revision = revision + 1, generation = $2, changed_at = now(), changed_by = $3 where name = $1`,
+            [name, wanted.generation, by],
+          )
+        if (change === 'gone') {
+          await pauseSource(client, name, { by, reason: pausedAsGone })
+          await forgetProblem(client, stoppedKey(name))
+        }
+        if (change === 'back') await resumeSource(client, name, pausedAsGone)
+      }
+      if (wanted.generation > newest)
+        await client.query('update tidemark.source_config set generation = $1', [wanted.generation])
+      return changes
+    }),
+  )
+
+/** Returns how many streams it has that were read until now. */
+export async function pauseSource(
+  client: Queryable,
+  name: string,
+  { by, reason }: { readonly by: string; readonly reason: string | null },
+): Promise<number> {
+  const { rowCount } = await client.query(
+    `update tidemark.stream set paused_at = now(), paused_by = $2, pause_reason = $3
+     where ${sourceSql('name')} = $1 and paused_at is null`,
+    [name, by, reason],
+  )
+  return rowCount ?? 0
+}
+
+/** `reason`: only those that were paused for it. */
+export async function resumeSource(
+  client: Queryable,
+  name: string,
+  reason: string | null = null,
+): Promise<number> {
+  const { rowCount } = await client.query(
+    `update tidemark.stream set paused_at = null, paused_by = null, pause_reason = null
+     where ${sourceSql('name')} = $1 and paused_at is not null and ($2::text is null or pause_reason = $2)`,
+    [name, reason],
+  )
+  return rowCount ?? 0
+}
+
+type SourceLine = {
+  readonly name: string
+  /** The worst state of its streams. */
+  readonly state: string
+  readonly streams: number
+  readonly readThroughAt: Date | null
+  readonly deletionsKnownAt: Date | null
+  readonly reasons: readonly string[]
+  readonly tags: readonly string[]
+  readonly isGone: boolean
+  readonly problem: string | null
+}
+
+/** Worst first. The source that the environment describes has an empty name. */
+export async function readSourceLines(client: Queryable): Promise<readonly SourceLine[]> {
+  const { rows } = await client.query<SourceLine>(
+    `with ofStreams as (
+       select source, count(*)::int as streams,
+         case when bool_and(read_through_time is not null) then min(read_through_time) end as "readThroughAt",
+         case when bool_and(deletions_known_through is not null) then min(deletions_known_through) end as "deletionsKnownAt",
+         min(place) as place, array_remove(array_agg(distinct base || ': ' || reason), null) as reasons
+       from tidemark.freshness
+       cross join lateral (
+         select array_position(array['stopped', 'behind', 'loading', 'paused', 'live'], coalesce(state, 'behind')) as place
+       ) as ranked
+       group by source
+     )
+     select coalesce(known.name, source) as name, coalesce(streams, 0) as streams, "readThroughAt", "deletionsKnownAt",
+       case when notice.what is not null then 'stopped' when place is null then 'new'
+         else (array['stopped', 'behind', 'loading', 'paused', 'live'])[place] end as state,
+       coalesce(reasons, '{}') as reasons, coalesce(tags, '{}') as tags, gone_at is not null as "isGone", notice.what as problem
+     from ofStreams full join tidemark.source_config as known on known.name = source
+     left join tidemark.notice on notice.key = 'source_stopped:' || known.name
+     order by case when notice.what is not null then 0 else coalesce(place, 1) end, "readThroughAt" nulls first, 1`,
+  )
+  return rows
+}

@@ -1,0 +1,77 @@
+// The schemas of a source that has a name: its tables, its views, and the months of its histories. What the source that the environment
+// describes has in `bi` and `tidemark` for those who read, a source has among its own views, so that its readers need nothing else.
+
+import pg, { type ClientBase } from 'pg'
+import { schemasOf } from '../../streams/names.ts'
+import { DatabaseError } from '../../util/errors.ts'
+import { inTransaction, takeTurn } from '../server/session.ts'
+import { closeNewSql } from './closed-rights.ts'
+
+/** By such words Tidemark knows its schemas again. */
+export const markOf = (source: string): string => `Tidemark: source ${source}`
+
+/** In SQL, of a line of pg_namespace: whether it holds the tables, views or past of any source. */
+export const isOfSourceSql = `(nspname in ('mirror', 'bi') or obj_description(pg_namespace.oid, 'pg_namespace') like 'Tidemark: source %')`
+
+/** Makes what is not there yet. A schema of that name that somebody else made is left alone, and the source cannot be. */
+export async function makeSchemas(client: ClientBase, source: string): Promise<void> {
+  const schemas = Object.values(schemasOf(source))
+  await inTransaction(client, async () => {
+    await takeTurn(client, `schemas ${source}`)
+    const { rows } = await client.query<{ name: string; isOurs: boolean }>(
+      `select nspname as name, obj_description(oid, 'pg_namespace') is not distinct from $2 as "isOurs"
+       from pg_namespace where nspname = any ($1)`,
+      [schemas, markOf(source)],
+    )
+    const foreign = rows.find(({ isOurs }) => !isOurs)
+    if (foreign)
+      throw new DatabaseError(
+        `The source ${source} needs the schema ${foreign.name}, and somebody else has one of that name. Give the source another name, or rename that schema.`,
+      )
+    const missing = schemas.filter((schema) => rows.every(({ name }) => name !== schema))
+    await client.query(
+      missing
+        .map((schema) => pg.escapeIdentifier(schema))
+        .map(
+          (schema) =>
+            `create schema ${schema}; comment on schema ${schema} is ${pg.escapeLiteral(markOf(source))}`,
+        )
+        .join(';\n'),
+    )
+    await showState(client, source)
+  })
+}
+
+/** The same as `bi.history_reaches`, which readers of a source may not see. */
+const historyReaches = (schema: string): string => `
+  create or replace function ${schema}.history_reaches(stream text, history_from timestamptz, moment timestamptz) returns boolean
+    language plpgsql stable set search_path = '' as $$
+  begin
+    if moment < history_from then
+      raise exception 'The history of % begins at %. Nothing is known of %.', stream, history_from, moment
+        using errcode = 'data_exception', hint = 'The view freshness says for each stream when its history begins: history_from.';
+    end if;
+    return true;
+  end
+  $$;
+  grant execute on function ${schema}.history_reaches(text, timestamptz, timestamptz) to public`
+
+async function showState(client: ClientBase, source: string): Promise<void> {
+  const schema = pg.escapeIdentifier(schemasOf(source).views)
+  const views = {
+    freshness: `select * from tidemark.freshness where source = ${pg.escapeLiteral(source)}`,
+    in_doubt: `select * from tidemark.in_doubt where starts_with(stream, ${pg.escapeLiteral(`${source}.`)})`,
+    label: `select * from tidemark.label where starts_with(stream, ${pg.escapeLiteral(`${source}.`)})`,
+  }
+  for (const [name, query] of Object.entries(views)) {
+    const view = `${schema}.${name}`
+    const { rows } = await client.query<{ isThere: boolean }>(
+      'select to_regclass($1) is not null as "isThere"',
+      [view],
+    )
+    // Columns that came to the view behind it since are shown, too.
+    await client.query(`create or replace view ${view} as ${query}`)
+    if (!rows[0]?.isThere) await client.query(closeNewSql(view))
+  }
+  await client.query(historyReaches(schema))
+}

@@ -1,0 +1,128 @@
+// What belongs to each source that a worker reads: how it is opened, what goes on beside its runs, and which settings hold for its streams.
+
+import { hostname } from 'node:os'
+import type { DynamicValues } from '../config/dynamic-settings.ts'
+import type { Config, Environment } from '../config/load.ts'
+import { byName } from '../config/parsers.ts'
+import { openContext, type SyncContext } from '../context.ts'
+import type { Fleet } from '../fleet.ts'
+import type { Logger } from '../log.ts'
+import type { ServiceName } from '../streams/catalog.ts'
+import { keyIn, sourceIn } from '../streams/names.ts'
+import type { UpstreamObserver } from '../upstream/http/transport.ts'
+import { keepDictionary, type Looks, lookRegularly } from './changed-settings.ts'
+import { keepIndexes } from './indexes.ts'
+import { kindsOfFleet, type ScheduledKinds, scheduledKinds } from './kinds.ts'
+import { keepSources, type Sources } from './sources.ts'
+
+type Serving = {
+  readonly config: Config
+  /** With the secrets that the file of sources names. */
+  readonly environment: Environment
+  readonly looks: Looks
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/** What this worker reads, and by which settings. */
+export type Served = {
+  readonly fleet: Fleet
+  /** Null: there is one source. */
+  readonly sources: Sources | null
+  configOf(stream: string): Config
+}
+
+/** What goes on beside the runs of a source. */
+export function keepRound(
+  given: Pick<Serving, 'config' | 'log' | 'looks' | 'signal'>,
+  context: SyncContext,
+): void {
+  keepDescriptions(given, context)
+  keepDictionary(given.looks, given, context)
+  void keepIndexes(given, context)
+}
+
+/** Opens and closes sources from now on. Their requests are counted apart. */
+export function serveSources(
+  { config: { sourcesFile: file }, environment, log, signal }: Serving,
+  fleet: Fleet,
+  observer: UpstreamObserver,
+  onOpened: () => void,
+): Sources {
+  const { database } = fleet.context
+  return keepSources({
+    ...{ fleet, environment, file, onOpened, signal, log, by: `worker ${hostname()}` },
+    async open(config, until) {
+      const context = await openContext({
+        ...{ config, log, database, observer: observerOf(config.source, observer), descriptionAgeMs: 0 },
+      })
+      const looks = lookRegularly({ log, signal: until })
+      looks.add('secrets in files', () => config.secretFiles.look(log))
+      keepRound({ config, log, looks, signal: until }, context)
+      return context
+    },
+  })
+}
+
+/** Its services are called `acme.assignment`. */
+function observerOf(source: string, observer: UpstreamObserver): UpstreamObserver {
+  const named = <Told extends { readonly service: ServiceName }>(told: Told): Told => ({
+    ...told,
+    service: keyIn(source, told.service) as ServiceName,
+  })
+  return {
+    requestDone: (request) => observer.requestDone?.(named(request)),
+    retryPlanned: (retry) => observer.retryPlanned?.(named(retry)),
+    waited: (waited) => observer.waited?.(named(waited)),
+    signInDone: (signIn) => observer.signInDone?.(named(signIn)),
+  }
+}
+
+/** With what each source says of its own streams. */
+export function withStreamsOf(config: Config, others: ReadonlySet<Config>): Config {
+  if (others.size <= 1) return config
+  const now = (): DynamicValues => {
+    const all = [...others].map(({ dynamic }) => dynamic.now().ofStreams)
+    const { ofStreams, ...values } = config.dynamic.now()
+    const families = Object.keys(ofStreams).map((family) => [
+      family,
+      byName(all.flatMap((one) => Object.entries(one[family as keyof typeof one]))),
+    ])
+    return { ...values, ofStreams: Object.fromEntries(families) }
+  }
+  return { ...config, dynamic: { ...config.dynamic, now } }
+}
+
+/** Of each source by its own settings, for as long as it is open. */
+export function kindsServed(fleet: Fleet, configOf: Served['configOf']): ScheduledKinds {
+  const known = new WeakMap<SyncContext, ScheduledKinds>()
+  const kindsIn = (stream: string): ScheduledKinds => {
+    const own = fleet.of(sourceIn(stream))
+    if (own === null) return {}
+    const kinds = known.get(own) ?? scheduledKinds(own, configOf(stream))
+    known.set(own, kinds)
+    return kinds
+  }
+  return kindsOfFleet(kindsIn(''), kindsIn)
+}
+
+/** A description is asked for once a day. A service that did not answer is asked again sooner. */
+const descriptionCheckMs = 3_600_000
+const descriptionAgeMs = 24 * 3_600_000
+/** After this there are first rows, which tell which columns refer to which. */
+const firstRowsMs = 120_000
+
+/** Goes on by itself until the signal. */
+function keepDescriptions(
+  { config, log, signal }: Pick<Serving, 'config' | 'log' | 'signal'>,
+  { descriptions }: SyncContext,
+): void {
+  const look = () =>
+    descriptions
+      .refresh({ olderThanMs: descriptionAgeMs, signal })
+      // With a description that is done as well.
+      .then(() => (config.contract === null ? descriptions.noteReferences() : undefined))
+      .catch((error) => log.debug({ err: error }, 'could not look at what the upstream says about itself'))
+  const regularly = [setInterval(look, descriptionCheckMs).unref(), setTimeout(look, firstRowsMs).unref()]
+  signal.addEventListener('abort', () => regularly.forEach(clearInterval))
+}

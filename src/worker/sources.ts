@@ -1,0 +1,173 @@
+// The sources of a worker beside the one that the environment describes: applies a changed file of sources, opens what is new, closes what
+// is gone, and opens anew what changed, while all others are read on. What is wrong with a source stops that source alone (P19).
+
+import { setTimeout as wait } from 'node:timers/promises'
+import { ConfigError } from '../config/environment.ts'
+import { type Config, type Environment, loadConfig } from '../config/load.ts'
+import { environmentOfSource, readSourcesFile } from '../config/sources-file.ts'
+import { FileError, stampOf } from '../config/yaml-file.ts'
+import type { SyncContext } from '../context.ts'
+import type { Fleet } from '../fleet.ts'
+import type { Logger } from '../log.ts'
+import { forgetProblem, noteProblem } from '../store/book/problems.ts'
+import {
+  type AppliedSource,
+  applySources,
+  OlderSourcesFile,
+  readAppliedSources,
+  stoppedKey,
+} from '../store/book/source-config.ts'
+import { messageOf } from '../util/errors.ts'
+import { sentence } from '../util/text.ts'
+
+type Options = {
+  readonly fleet: Fleet
+  readonly environment: Environment
+  /** Null: what others apply is read all the same. */
+  readonly file: string | null
+  readonly by: string
+  /** One was opened, so its streams are due. */
+  readonly onOpened: () => void
+  /** Opens one; goes on with what belongs to it until the signal. */
+  readonly open: (config: Config, signal: AbortSignal) => Promise<SyncContext>
+  readonly signal: AbortSignal
+  readonly log: Logger
+}
+export type Sources = {
+  /** The settings of a source that is open. */
+  configOf(source: string): Config | null
+  /** Its rows are of another upstream, or the like: it is read no more, until it is tried again. */
+  stop(source: string, error: unknown): void
+}
+
+const lookEveryMs = 2_000
+const rareLookMs = 30_000
+const tryAgainMs = 30_000
+const fileKey = 'sources_file'
+
+type Member = { readonly revision: string; readonly config: Config; readonly closing: AbortController }
+
+/** Goes on by itself until the signal. */
+export function keepSources(options: Options): Sources {
+  const { fleet, file, signal, log } = options
+  const { pool } = fleet.context.database
+  const members = openMembers(options)
+  const applyFile = openFile(options)
+
+  async function look(): Promise<void> {
+    await applyFile()
+    const wanted = (await readAppliedSources(pool)).filter(({ goneAt }) => goneAt === null)
+    for (const source of members.open.keys())
+      if (wanted.every(({ name }) => name !== source)) {
+        await members.close(source)
+        log.info({ source }, 'A source is read no more.')
+      }
+    for (const one of wanted) if (!signal.aborted && members.isToOpen(one)) await members.openOne(one)
+  }
+
+  void (async () => {
+    while (!signal.aborted) {
+      await look().catch((error) =>
+        log.debug({ err: error }, 'it could not be looked which sources there are'),
+      )
+      // With one source, there is hardly ever anything to see.
+      const pauseMs = file === null && members.open.size === 0 ? rareLookMs : lookEveryMs
+      await wait(pauseMs, undefined, { signal, ref: false }).catch(() => {})
+    }
+  })()
+
+  return {
+    configOf: (source) => members.open.get(source)?.config ?? null,
+    stop(source, error) {
+      const member = members.open.get(source)
+      if (!member) return
+      void members
+        .close(source)
+        .then(() => members.stopped(source, member.revision, error))
+        .catch((cause) =>
+          log.debug({ err: cause, source }, 'it could not be noted that a source is not read'),
+        )
+    },
+  }
+}
+
+/** Those that are open, and those that could not be opened. */
+function openMembers(options: Options) {
+  const { fleet, signal, log } = options
+  const { pool } = fleet.context.database
+  const open = new Map<string, Member>()
+  /** Not to be tried before. */
+  const resting = new Map<string, { readonly revision: string; readonly untilMs: number }>()
+
+  async function close(source: string): Promise<void> {
+    open.get(source)?.closing.abort()
+    open.delete(source)
+    await fleet.remove(source)
+  }
+
+  async function stopped(source: string, revision: string, error: unknown): Promise<void> {
+    resting.set(source, { revision, untilMs: performance.now() + tryAgainMs })
+    const why = error instanceof ConfigError ? error.problems.join('; ') : messageOf(error)
+    log.warn({ source, why }, 'A source is not read.')
+    await noteProblem(pool, {
+      key: stoppedKey(source),
+      what: `The source ${source} is not read: ${sentence(why)}`,
+    })
+  }
+
+  async function openOne({ name, revision, settings }: AppliedSource): Promise<void> {
+    const closing = new AbortController()
+    try {
+      const config = loadConfig(environmentOfSource(options.environment, name, settings))
+      const context = await options.open(config, AbortSignal.any([signal, closing.signal]))
+      if (signal.aborted) return await context[Symbol.asyncDispose]()
+      open.get(name)?.closing.abort()
+      open.set(name, { revision, config, closing })
+      await fleet.add(name, context)
+      resting.delete(name)
+      await forgetProblem(pool, stoppedKey(name))
+      log.info({ source: name, streams: context.streams.length }, 'A source is read from now on.')
+      options.onOpened()
+    } catch (error) {
+      closing.abort()
+      if (signal.aborted) return
+      await close(name)
+      await stopped(name, revision, error)
+    }
+  }
+
+  return {
+    ...{ open, close, stopped, openOne },
+    isToOpen({ name, revision }: AppliedSource): boolean {
+      const rest = resting.get(name)
+      const isResting = rest?.revision === revision && rest.untilMs > performance.now()
+      return open.get(name)?.revision !== revision && !isResting
+    },
+  }
+}
+
+/** Applies the file if it is another one than at the last call. */
+function openFile(options: Options): () => Promise<void> {
+  const { file, environment, fleet, log } = options
+  const { pool } = fleet.context.database
+  let seen: string | null = null
+  return async () => {
+    const stamp = stampOf(file)
+    if (file === null || stamp === seen) return
+    try {
+      const changes = await applySources(pool, readSourcesFile(file, environment), options)
+      await forgetProblem(pool, fileKey)
+      for (const { name, change, what } of changes)
+        log.info({ source: name, change, what }, 'The file of sources changed.')
+    } catch (error) {
+      if (!(error instanceof FileError) && !(error instanceof OlderSourcesFile)) throw error
+      const said = error instanceof FileError ? error.message : `${file} ${error.message}`
+      const [first = '', ...more] = said.split('\n')
+      const what = `${first}${more.length > 0 ? `; and ${more.length} more` : ''}. What held before holds.`
+      log.warn(what)
+      await noteProblem(pool, { key: fileKey, what })
+    }
+    // Only now: while Postgres is away, it is tried again.
+    seen = stamp
+  }
+}

@@ -1,0 +1,138 @@
+// A worker that reads several sources: each into tables of its own, by the file of sources as it is at the moment. What is wrong with one
+// stops that one alone (P19).
+
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { readAppliedSources } from '../../src/store/book/source-config.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { runTidemark } from '../support/program.ts'
+import { startTestWorker } from '../support/worker.ts'
+
+const guid = (digit: number) => `00000000-0000-4000-8000-00000000000${digit}`
+
+describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
+  const database = createTestDatabase()
+  const query = async (sql: string) => (await database.pool.query(sql)).rows
+  const countIn = async (schema: string): Promise<number | null> =>
+    (await query(`select to_regclass('${schema}.assignment') is not null as "isThere"`))[0].isThere
+      ? (await query(`select count(*)::int as rows from ${schema}.assignment`))[0].rows
+      : null
+  const clientOf = (simulator: Simulator) => ({
+    assignment_base_url: simulator.assignmentUrl,
+    auth_url: simulator.authUrl,
+    client_guid: simulator.credentials.clientGuid,
+    subject_id: simulator.credentials.subjectId,
+    streams: 'assignment,assignment_note',
+    contract: 'off',
+  })
+
+  it('reads all, takes up changes of the file, and stops only what is wrong (P19)', async () => {
+    await using simulator = await startSimulator({ assignments: 20 })
+    await using acme = await startSimulator({
+      seed: 2,
+      assignments: 30,
+      credentials: { clientGuid: guid(1) },
+    })
+    await using other = await startSimulator({
+      seed: 3,
+      assignments: 40,
+      credentials: { clientGuid: guid(2) },
+    })
+    const file = join(mkdtempSync(join(tmpdir(), 'tidemark-sources-')), 'sources.yaml')
+    const write = (sources: object) => writeFileSync(file, JSON.stringify({ sources }))
+    const acmeSettings = { ...clientOf(acme), api_key: 'env:ACME_KEY', schedule_assignment: '1s' }
+    const otherSettings = { ...clientOf(other), api_key: 'env:OTHER_KEY' }
+    write({
+      acme: acmeSettings,
+      lacking: { ...otherSettings, client_guid: guid(3), api_key: 'env:NOT_HERE' },
+    })
+    const variables = {
+      SOURCES_FILE: file,
+      STREAMS: 'assignment',
+      ACME_KEY: acme.credentials.apiKey,
+      OTHER_KEY: other.credentials.apiKey,
+    }
+    const worker = await startTestWorker(simulator, database, variables)
+    const notices = async () =>
+      Object.fromEntries(
+        (await query('select key, what from tidemark.notice')).map(({ key, what }) => [key, what]),
+      )
+    const soon = { timeout: 60_000, interval: 200 }
+    try {
+      await expect.poll(() => countIn('bi'), soon).toBe(20)
+      await expect.poll(() => countIn('acme'), soon).toBe(30)
+      await expect.poll(notices, soon).toMatchObject({
+        'source_stopped:lacking': expect.stringContaining('API_KEY is not set'),
+      })
+
+      // Pages and actions know its streams by their names.
+      const page = await worker.get('/streams/acme.assignment')
+      expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('acme.assignment')])
+      expect(
+        (
+          await worker.post('/streams/acme.assignment/pause', {
+            authorization: `Bearer ${'an-admin-token-of-the-tests'}`,
+          })
+        ).status,
+      ).toBe(200)
+      expect(await query(`select name from tidemark.stream where paused_at is not null`)).toEqual([
+        { name: 'acme.assignment' },
+      ])
+      await worker.post('/streams/acme.assignment/resume', {
+        authorization: `Bearer ${'an-admin-token-of-the-tests'}`,
+      })
+
+      // A broken file changes nothing; a new source comes, one that is gone is paused, all without a restart.
+      writeFileSync(file, 'sources:\n  acme: { client_giud: 1 }')
+      await expect
+        .poll(notices, soon)
+        .toMatchObject({ sources_file: expect.stringContaining('client_guid?') })
+      acme.source.insert('assignment')
+      await expect.poll(() => countIn('acme'), soon).toBe(31)
+      write({ acme: acmeSettings, other: otherSettings })
+      await expect.poll(() => countIn('other'), soon).toBe(40)
+      await expect.poll(notices, soon).toEqual({})
+      write({ other: otherSettings })
+      await expect
+        .poll(
+          async () => (await readAppliedSources(database.pool)).find(({ name }) => name === 'acme')?.goneAt,
+          soon,
+        )
+        .toBeInstanceOf(Date)
+      expect(await countIn('acme')).toBe(31)
+      expect(
+        await query(`select distinct pause_reason as why from tidemark.stream where name like 'acme.%'`),
+      ).toEqual([{ why: 'The file of sources does not name it any more.' }])
+      expect(worker.logged().join('\n')).not.toContain(acme.credentials.apiKey)
+
+      const environment = environmentFor(simulator, database, variables)
+      const cli = async (...words: readonly string[]) => await runTidemark(words, environment as never)
+      const listed = await cli('sources', 'list', '--json')
+      expect(
+        JSON.parse(listed.stdout).map(({ name, is_gone }: { name: string; is_gone: boolean }) => [
+          name,
+          is_gone,
+        ]),
+      ).toEqual(
+        expect.arrayContaining([
+          ['', false],
+          ['acme', true],
+          ['other', false],
+        ]),
+      )
+      expect((await cli('sources', 'drop', 'other', '--confirm', 'other')).code).toBe(2)
+      const dropped = await cli('sources', 'drop', 'acme', '--confirm', 'acme')
+      expect([dropped.code, dropped.stderr]).toEqual([0, ''])
+      expect(await query(`select nspname from pg_namespace where nspname like 'acme%'`)).toEqual([])
+      expect(await query(`select name from tidemark.stream where name like 'acme.%'`)).toEqual([])
+      expect(await countIn('other')).toBe(40)
+      expect(await countIn('bi')).toBe(20)
+    } finally {
+      await worker.stop()
+    }
+  })
+})

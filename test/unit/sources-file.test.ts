@@ -1,0 +1,158 @@
+// The file of sources: what it says of each, and what is told of mistakes: one line each, with file, line and the nearest name.
+
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import { environmentOfSource, parseSourcesFile, whyNotNamed } from '../../src/config/sources-file.ts'
+import { complete } from '../support/settings.ts'
+
+const guid = (digit: number) => `00000000-0000-4000-8000-00000000000${digit}`
+const environment = {
+  ...complete,
+  ...{
+    PAGE_SIZE: '17',
+    ACME_KEY: 'the key of acme',
+    DATABASE_URL: 'postgres://db.example/tidemark?sslmode=verify-full',
+  },
+}
+const parse = (text: string) => parseSourcesFile('sources.yaml', Buffer.from(text), environment)
+const problems = (text: string): readonly string[] => {
+  try {
+    parse(text)
+  } catch (error) {
+    return (error as Error).message.split('\n')
+  }
+  return []
+}
+const defaults = `defaults:
+  assignment_base_url: https://api.example/assignment
+  auth_url: https://id.example
+  subject_id: tidemark
+  api_key: env:ACME_KEY
+`
+
+describe('the file of sources', () => {
+  it('gives each source its settings: its own, those of the one it is made from, and the defaults', () => {
+    const { sources, generation } = parse(`generation: 42
+${defaults}sources:
+  acme:
+    client_guid: ${guid(1)}
+    streams: [assignment, customers=/api/Customer]
+    tags: [production]
+    schedule_assignment: 45s
+    key_customers: CustomerId
+    page_size: 50
+  acme_stage:
+    from: acme
+    assignment_base_url: https://stage.example/assignment
+    api_key: file:/run/secrets/acme_stage
+`)
+    expect(generation).toBe(42)
+    expect([...sources.keys()]).toEqual(['acme', 'acme_stage'])
+    const acme = sources.get('acme')
+    expect(acme?.tags).toEqual(['production'])
+    expect(sources.get('acme_stage')?.settings).toMatchObject({
+      ASSIGNMENT_BASE_URL: 'https://stage.example/assignment',
+      CLIENT_GUID: guid(1),
+      API_KEY: 'file:/run/secrets/acme_stage',
+      PAGE_SIZE: '50',
+    })
+    const config = loadConfig(environmentOfSource(environment, 'acme', acme?.settings ?? {}))
+    expect(config).toMatchObject({
+      ...{ source: 'acme', clientGuid: guid(1), apiKey: 'the key of acme' },
+      ...{ databaseUrl: environment.DATABASE_URL, streams: ['acme.assignment', 'acme.customers'] },
+      added: [{ name: 'acme.customers', path: '/api/Customer' }],
+    })
+    expect(config.dynamic.now().pageSize).toBe(50)
+    expect(config.dynamic.now().ofStreams.SCHEDULE['acme.assignment']).toEqual({ everyMs: 45_000 })
+    expect(config.dictionary.now().get('acme.customers')?.key).toBe('CustomerId')
+  })
+
+  it('takes nothing from the environment that a source says for itself', () => {
+    const { sources } = parse(`${defaults}sources:\n  acme: { client_guid: ${guid(1)} }`)
+    expect(
+      loadConfig(environmentOfSource(environment, 'acme', sources.get('acme')?.settings ?? {})).dynamic.now()
+        .pageSize,
+    ).not.toBe(17)
+  })
+
+  it.each([
+    [
+      'an unknown key',
+      `${defaults}sources:\n  acme:\n    client_giud: ${guid(1)}`,
+      /^sources\.yaml:8: sources\.acme\.client_giud is no setting: did you mean client_guid\?$/,
+    ],
+    [
+      'a secret',
+      `${defaults}sources:\n  acme:\n    client_guid: ${guid(1)}\n    api_key: abcdef`,
+      /^sources\.yaml:9: sources\.acme\.api_key must be env:NAME or file:PATH/,
+    ],
+    [
+      'a reserved name',
+      `${defaults}sources:\n  bi: { client_guid: ${guid(1)} }`,
+      /^sources\.yaml:7: sources\.bi is a name that Postgres or Tidemark uses$/,
+    ],
+    [
+      'a name like a schema',
+      `${defaults}sources:\n  acme_mirror: { client_guid: ${guid(1)} }`,
+      /ends like the schemas of another source$/,
+    ],
+    [
+      'two alike',
+      `${defaults}sources:\n  acme: { client_guid: ${guid(1)} }\n  acme: { client_guid: ${guid(2)} }`,
+      /^sources\.yaml:8: sources\.acme is there twice: remove one of them$/,
+    ],
+    [
+      'a GUID twice',
+      `${defaults}sources:\n  acme: { client_guid: ${guid(1)} }\n  other: { client_guid: ${guid(1)} }`,
+      /^sources\.yaml:8: sources\.other has the client_guid and the address of acme/,
+    ],
+    [
+      'one that is made from nobody',
+      `${defaults}sources:\n  acme: { from: acmee }`,
+      /^sources\.yaml:7: sources\.acme\.from is no source/,
+    ],
+    [
+      'one that is made from itself',
+      `${defaults}sources:\n  acme: { from: other }\n  other: { from: acme }`,
+      /leads back to itself$/,
+    ],
+    [
+      'a missing setting',
+      `${defaults}sources:\n  acme: { page_size: 50 }`,
+      /^sources\.yaml:7: sources\.acme lacks client_guid/,
+    ],
+    [
+      'a wrong value',
+      `${defaults}sources:\n  acme:\n    client_guid: here`,
+      /^sources\.yaml:8: sources\.acme\.client_guid must be a GUID/,
+    ],
+    [
+      'a wrong default',
+      `${defaults}  page_size: many\nsources:\n  acme: { client_guid: ${guid(1)} }`,
+      /^sources\.yaml:6: defaults\.page_size must be/,
+    ],
+    [
+      'a setting for all',
+      `${defaults}sources:\n  acme: { client_guid: ${guid(1)}, http_port: "80" }`,
+      /^sources\.yaml:7: sources\.acme\.http_port is no setting/,
+    ],
+    ['tabs', `sources:\n\tacme: {}`, /^sources\.yaml:2: is no YAML/],
+    [
+      'too many',
+      `sources:\n${Array.from({ length: 1_001 }, (_, i) => `  s${i}: {}`).join('\n')}`,
+      /^sources\.yaml:1: sources names 1001 sources/,
+    ],
+  ])('tells %s in one line', (_, text, line) => {
+    const told = problems(text)
+    expect(told.length).toBeGreaterThan(0)
+    expect(told[0]).toMatch(line)
+    expect(told.join()).not.toContain('abcdef')
+  })
+
+  it('has names that are those of schemas for ever', () => {
+    for (const name of ['acme', 'a', 'order', 'a23456789012345678901234'])
+      expect(whyNotNamed(name)).toBeNull()
+    for (const name of ['Acme', '1a', 'a-b', 'pg_x', 'fleet', 'x_past', 'a2345678901234567890123456'])
+      expect(whyNotNamed(name)).not.toBeNull()
+  })
+})
