@@ -78,7 +78,11 @@ function textFor(status: number, error: FastifyError): string {
   if (status === 413) return `The body is longer than ${mostBytes} bytes.`
   if (status === 415) return 'The body has to be JSON: send it as `Content-Type: application/json`.'
   if (status === 500) return 'It failed. The log of the worker says why.'
-  return messageOf(error).replaceAll(/\s*\n\s*/g, ' ')
+  return messageOf(error)
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .join(' ')
 }
 
 export const sendDocument = (reply: FastifyReply, document: unknown): FastifyReply =>
