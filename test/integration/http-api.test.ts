@@ -8,6 +8,7 @@ import { pause, resume } from '../../src/cli/pause.ts'
 import { quarantine } from '../../src/cli/quarantine.ts'
 import { runs } from '../../src/cli/runs.ts'
 import { status } from '../../src/cli/status.ts'
+import { token } from '../../src/cli/token.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
@@ -111,13 +112,14 @@ describe.skipIf(!hasPostgres)('the API', () => {
     const [run]: { id: string }[] = await get('/runs?kind=reconcile')
     const asked = ['/status', '/status?stream=assignment', '/streams', '/problems', '/alerts', '/dictionary']
     const more = ['/runs?limit=3', '/checkpoints', '/backfills', '/deletions', '/quarantine', '/actions']
-    const others = ['/actions/verification', '/upstream', '/workers', '/settings']
+    const others = ['/actions/verification', '/upstream', '/workers', '/settings', '/sources', '/sessions']
     for (const path of [...asked, ...more, ...others])
       expect(await mistakes('get', path.replace(/\?.*/, ''), path)).toBe('')
     expect(await mistakes('get', '/streams/{stream}', '/streams/assignment')).toBe('')
     expect(await mistakes('get', '/runs/{id}', `/runs/${run?.id}`)).toBe('')
     expect(await mistakes('get', '/records/{stream}/{key}', '/records/assignment/7')).toBe('')
     expect(await get('/quarantine')).not.toEqual([])
+    expect(await get('/sources')).toMatchObject([{ name: '', streams: 2, state: 'live', problem: null }])
   })
 
   it('answers what the terminal prints with --json', async () => {
@@ -161,6 +163,12 @@ describe.skipIf(!hasPostgres)('the API', () => {
     expect(await mistakes('get', '/settings', '/settings')).toBe('')
     expect(await mistakes('post', '/settings/unset', '/settings/unset', setting)).toBe('')
     for (const path of ['/alerts/test', '/sessions/end']) expect(await mistakes('post', path, path)).toBe('')
+    await callCommand(token, ['create', 'ola', '--role', 'viewer'], environmentFor(simulator, database))
+    expect(await get('/tokens')).toMatchObject([{ name: 'ola', role: 'viewer', ends_at: null }])
+    expect(await mistakes('get', '/tokens', '/tokens')).toBe('')
+    expect(await mistakes('post', '/tokens/{name}/revoke', '/tokens/ola/revoke')).toBe('')
+    expect(await get('/tokens')).toEqual([])
+    expect(await mistakes('post', '/sessions/{id}/end', '/sessions/7/end')).toBe('')
     expect(await mistakes('post', '/alerts/{receiver}/test', '/alerts/nobody/test')).toBe('')
     for (let id = 1; id <= 30; id++) simulator.source.remove('assignment', id)
     expect(await stream('sync', { kind: 'reconcile' })).toBe('')

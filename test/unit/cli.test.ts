@@ -46,6 +46,7 @@ describe('the command line', () => {
     expect(parseCall(command, ['fern', '--litres', '2', '--with=sun', '--with', 'song', '--json'])).toEqual({
       positionals: ['fern'],
       values: { litres: '2', with: ['sun', 'song'], json: true },
+      source: null,
       wantsHelp: false,
     })
   })

@@ -167,6 +167,8 @@ export async function readSourceLines(client: Queryable): Promise<readonly Sourc
        cross join lateral (
          select array_position(array['stopped', 'behind', 'loading', 'paused', 'live'], coalesce(state, 'behind')) as place
        ) as ranked
+       -- Of others no run is known: nobody mirrors them.
+       where state is not null or read_through_time is not null or last_success_at is not null
        group by source
      )
      select coalesce(known.name, source) as name, coalesce(streams, 0) as streams, "readThroughAt", "deletionsKnownAt",
