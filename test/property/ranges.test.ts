@@ -80,6 +80,25 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     crashChance: 0,
     yieldChance: 0,
   },
+  // The last range ended while another reader looked for a part of it, and that one waited for ever.
+  {
+    world: {
+      rows: 299,
+      spacing: 'wider',
+      tieChance: 0,
+      inclusive: false,
+      cap: 17,
+      dialect: 'first-page',
+      breaks: { at: 33, how: 'refused' },
+    },
+    seed: 491217145,
+    pageSize: 3,
+    readers: 4,
+    leastPages: 2,
+    changeChance: 0,
+    crashChance: 0.05,
+    yieldChance: 0.05,
+  },
 ]
 
 class Crash extends Error {}

@@ -250,6 +250,27 @@ describe('reading in ranges', () => {
     for (const { above, upTo } of end.unread.ranges) expect(isDark(above) && upTo > above).toBe(true)
   })
 
+  // The reader that looks for a part to take over would wait for ever for news that has come already.
+  it('ends when the last range ends while another reader still looks for a part of it (P8)', async () => {
+    const { reading, action } = begunReading()
+    const { context } = harness()
+    const lastPage = Promise.withResolvers<void>()
+    const fetch: RangesContext['fetch'] = async (ask, signal) => {
+      // The version at a place, where a range could be split.
+      if (ask.request.pageSize === 1) {
+        await lastPage.promise
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        return { event: { kind: 'refused', status: 400 }, records: { rows: [], rejected: [] }, bytes: 0 }
+      }
+      const fetched = await context.fetch(ask, signal)
+      if (fetched.records.rows.some(({ key }) => key === String(highest))) lastPage.resolve()
+      return fetched
+    }
+    const tooLong = new Promise<null>((resolve) => setTimeout(resolve, 10_000, null))
+    const read = readInRanges({ ...context, readers: 2, fetch }, reading, action)
+    expect(await Promise.race([read, tooLong])).toMatchObject({ end: { unread: { ranges: [] } } })
+  })
+
   it('gives up all ranges when one page is out of order', async () => {
     const { reading, action } = begunReading()
     const { context, seen } = harness()

@@ -178,13 +178,15 @@ function tellNews(shared: Shared): void {
 
 async function readOn(shared: Shared): Promise<void> {
   while (!isStopped(shared)) {
+    // Taken before it looks around: what is told meanwhile has to wake it, too.
+    const news = shared.news.promise
     const mine = shared.waiting.shift()
     if (mine) await busyWith(shared, 1, () => readRange(shared, mine))
     else if (shared.readers.every(({ range }) => range.isOver)) return
     else if (!(await shareOut(shared))) {
       beIdle(shared)
       // Another reader may still find that so much is left in its range that a part can be taken over.
-      await shared.news.promise
+      await news
     }
   }
 }
