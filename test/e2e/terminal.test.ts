@@ -140,7 +140,7 @@ describe.skipIf(!hasTerminal)('tidemark init', () => {
     await answer('Postgres URL (empty: Tidemark starts one)', '<')
     await answer('Time zone of its times (-: UTC) (Europe/Oslo)', '-')
     await answer('Postgres URL (empty: Tidemark starts one)', '')
-    await answer('Token of operators, or new (empty: nobody can act)', 'new')
+    await answer('Token of admins, or new (empty: only tokens of single people)', 'new')
     await answer('Chat webhook for alerts (empty: no alerts)', '')
     await answer('a number changes that answer)', '3')
     await answer(`Client GUID              (${credentials.clientGuid})`, randomUUID())

@@ -46,13 +46,16 @@ describe.skipIf(!hasPostgres)('a database', () => {
     expect(rows).toEqual([{ has_view: true }])
   })
 
-  it('is refused when a newer program has migrated it', async () => {
-    await migrated(database.pool)
-    await database.pool.query(
-      `insert into tidemark.migration (hash, created_at) values ('later', 9999999999999)`,
-    )
-    await expect(migrated(database.pool)).rejects.toThrow('newer Tidemark')
-    await database.pool.query(`delete from tidemark.migration where hash = 'later'`)
+  it('is refused when a newer program has changed what this one needs, and not when that has only added to it', async () => {
+    const { pool } = database
+    await migrated(pool)
+    await pool.query(`insert into tidemark.migration (hash, created_at) values ('later', 9999999999999)`)
+    const { rows } = await pool.query(`select obj_description('tidemark.migration_id_seq'::regclass) as note`)
+    expect(await migrated(pool)).toBe(0)
+    await pool.query(`comment on sequence tidemark.migration_id_seq is 'needs 9999999999999'`)
+    await expect(migrated(pool)).rejects.toThrow('newer Tidemark')
+    await pool.query(`comment on sequence tidemark.migration_id_seq is '${rows[0].note}'`)
+    await pool.query(`delete from tidemark.migration where hash = 'later'`)
   })
 
   it('stops the program when it cannot be migrated, and is left as it was', async () => {

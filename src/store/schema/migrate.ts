@@ -136,7 +136,7 @@ export async function expectMigrated({ pool, address }: Pick<Database, 'pool' | 
 }
 
 /** The newest migration that programs which do not know it cannot live with. Later ones only added something that those leave alone. */
-const neededMigration = '0053_history-for-reports'
+const neededMigration = '0057_one-set-of-state-for-many-sources'
 
 /** Its comment says which. The table itself is locked while somebody migrates. */
 const noteBearer = `${history.migrationsSchema}.${history.migrationsTable}_id_seq`
