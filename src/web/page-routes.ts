@@ -26,6 +26,7 @@ import { recordPage } from './pages/record.ts'
 import { runPage } from './pages/run.ts'
 import { runsPage } from './pages/runs.ts'
 import { settingsPage } from './pages/settings.ts'
+import { sourcesPage } from './pages/sources.ts'
 import { streamPages } from './pages/stream.ts'
 import { upstreamPage } from './pages/upstream.ts'
 import { queuePage, workersPage } from './pages/workers.ts'
@@ -106,6 +107,7 @@ const pages: readonly Page[] = [
   changesPage,
   actionsPage,
   peoplePage,
+  sourcesPage,
   settingsPage,
   notFoundPage,
 ]

@@ -34,6 +34,7 @@ const parts = [
   '/backfills',
   '/actions',
   '/people',
+  '/sources',
   '/events?range=month',
   '/changes?column=subject',
   '/find?q=assignment+7',

@@ -53,6 +53,7 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
     const variables = {
       SOURCES_FILE: file,
       STREAMS: 'assignment',
+      SCHEDULE_ASSIGNMENT: '1s',
       ACME_KEY: acme.credentials.apiKey,
       OTHER_KEY: other.credentials.apiKey,
     }
@@ -109,6 +110,20 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       ).toEqual([{ why: 'The file of sources does not name it any more.' }])
       expect(worker.logged().join('\n')).not.toContain(acme.credentials.apiKey)
 
+      const overview = await (await worker.get('/sources?state=live')).text()
+      expect(overview).toContain('<a href="/streams/other.assignment">')
+      expect(overview).not.toContain('acme')
+
+      // The rows of another client do not come into its tables; the others are read on.
+      write({ other: { ...otherSettings, client_guid: guid(4) } })
+      await expect
+        .poll(notices, soon)
+        .toMatchObject({ 'source_stopped:other': expect.stringContaining(guid(4)) })
+      simulator.source.insert('assignment')
+      await expect.poll(() => countIn('bi'), soon).toBe(21)
+      write({ other: otherSettings })
+      await expect.poll(notices, soon).toEqual({})
+
       const environment = environmentFor(simulator, database, variables)
       const cli = async (...words: readonly string[]) => await runTidemark(words, environment as never)
       const listed = await cli('sources', 'list', '--json')
@@ -130,7 +145,7 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       expect(await query(`select nspname from pg_namespace where nspname like 'acme%'`)).toEqual([])
       expect(await query(`select name from tidemark.stream where name like 'acme.%'`)).toEqual([])
       expect(await countIn('other')).toBe(40)
-      expect(await countIn('bi')).toBe(20)
+      expect(await countIn('bi')).toBe(21)
     } finally {
       await worker.stop()
     }

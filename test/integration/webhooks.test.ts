@@ -128,7 +128,7 @@ describe.skipIf(!hasPostgres)('after a write', () => {
     const variables = { DATABASE_URL: database.url, RELATED: 'true' }
     await database.pool.query(
       `insert into tidemark.related_fetch (assignment_id, hash, groups, fetched_at) values (3, '', '{}', now()), (4, '', '{}', now())
-       on conflict (assignment_id) do update set retry_at = null`,
+       on conflict (source, assignment_id) do update set retry_at = null`,
     )
     const product = await file('product.json', '{"ProductName":"pipe"}')
     await run(api, ['POST', '/api/Assignment/Id/3/assignmentProduct', '--body', product], variables)

@@ -56,6 +56,7 @@ export const morePlaces = [
   ['/dictionary', 'Dictionary'],
   ['/checkpoints', 'Checkpoints'],
   ['/actions', 'Who did what'],
+  ['/sources', 'Sources'],
   ['/people', 'People'],
   ['/settings', 'Settings'],
 ] as const
