@@ -1,21 +1,17 @@
 // What the search for vanished records needs of the rows: which keys the upstream's list should show, in the order of the keys, and
 // how far the search has come. Keys are whole numbers here: of other keys nothing tells how the upstream sorts them.
 
-import pg, { type ClientBase } from 'pg'
-import {
-  type Gone,
-  provenByParts,
-  type ShownCounts,
-  type ShownRows,
-  type Slice,
-} from '../../sync/ports/audits.ts'
+import pg from 'pg'
+import { provenByParts, type ShownCounts, type ShownRows, type Slice } from '../../sync/ports/audits.ts'
 import { markedWithinDaySql } from '../book/deletions.ts'
 import { isUnexplainedSql } from '../book/symptoms.ts'
 import { qualified } from '../schema/places.ts'
-import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
-import { isOlderSql, markAbsent, noteThere } from './absences.ts'
+import type { TableSchema } from '../schema/table-schema.ts'
+import { statementName } from '../server/session.ts'
+import { isOlderSql, noteThere } from './absences.ts'
 import { storeBlockedDeletions } from './blocked-deletions.ts'
 import { holdSql, lostLease } from './lease.ts'
+import { markingOf } from './mark-gone.ts'
 import type { RunParts } from './run.ts'
 
 /** Null where keys are no whole numbers, or there is no table yet. */
@@ -211,7 +207,7 @@ function ranksOf(parts: RunParts): Pick<ShownRows, 'ranksAgree' | 'ranksDiffer'>
           '(ranks_agreed_at is null or (last_lookback_at >= ranks_agreed_at and read_through_at >= ranks_agreed_at))'
         const { stream: name, lane, epoch } = session.lease
         const { rows } = await client.query<{ holds: boolean }>({
-          name: `tidemark_ranks_agree_${name}`,
+          name: statementName('ranks_agree', name),
           text: `with fence as materialized (${holdSql}), agreed as (
              update tidemark.stream
              set unexplained = null,
@@ -281,75 +277,6 @@ export function shownRowsOf(parts: RunParts): ShownRows {
       )
     },
   }
-}
-
-/** The half of ShownRows that marks. */
-function markingOf(parts: RunParts): Pick<ShownRows, 'clock' | 'markGone'> {
-  const { session, stream } = parts
-  const { client } = session
-  return {
-    async clock() {
-      const { rows } = await session.alone(() =>
-        client.query<{ at: string }>('select clock_timestamp()::text as at'),
-      )
-      return rows[0]?.at ?? 'now'
-    },
-    async markGone(gone, askedAt) {
-      await session.afterWrites(parts.noteLine)
-      const marked = await session.fencedAfterWrites(async () => {
-        const tableSchema = await readTableSchema(client, stream)
-        if (!tableSchema) return 0
-        await noteRemoved(client, tableSchema, gone)
-        const count = await markAbsent(client, tableSchema, {
-          from: 'unnest($1::text[], $2::text[]) as absent (key, evidence)',
-          where: `absent.key = mine.${pg.escapeIdentifier(tableSchema.key.name)}::text and ${isOlderSql('$3')}`,
-          values: [
-            gone.map(({ key }) => key),
-            gone.map(({ evidence }) => evidence),
-            parts.startedAt,
-            askedAt,
-          ],
-          at: '$4::timestamptz',
-          evidence: 'absent.evidence',
-        })
-        await keepEvidence(client, stream.name, gone)
-        return count
-      })
-      parts.onMarked(marked)
-      return marked
-    },
-  }
-}
-
-/** Also of rows that were marked before. */
-async function keepEvidence(client: ClientBase, stream: string, gone: readonly Gone[]): Promise<void> {
-  await client.query(
-    `update tidemark.suspect set evidence = told.evidence from unnest($2::text[], $3::text[]) as told (key, evidence)
-     where stream = $1 and suspect.key = told.key`,
-    [stream, gone.map(({ key }) => key), gone.map(({ evidence }) => evidence)],
-  )
-}
-
-/** Records that the source had marked as deleted, and those in quarantine, that are gone now: no list shows them any more. */
-async function noteRemoved(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  gone: readonly Gone[],
-): Promise<void> {
-  const { stream, key } = tableSchema
-  const keys = gone.map((one) => one.key)
-  await client.query(
-    `update ${qualified(stream)} as mine set _deleted_reason = 'absent', _xid = pg_current_xact_id()
-     where mine.${pg.escapeIdentifier(key.name)}::text = any ($1) and mine._deleted_reason = 'source'`,
-    [keys],
-  )
-  await client.query(
-    `update tidemark.quarantine
-     set key = null, dropped_at = coalesce(dropped_at, now()),
-       drop_reason = coalesce(drop_reason, 'the upstream no longer has the record')
-     where stream = $1 and key = any ($2)`,
-    [stream.name, keys],
-  )
 }
 
 /** No look has told yet whether its record is there. */

@@ -4,7 +4,13 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { baseOf } from '../../streams/names.ts'
-import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
+import {
+  inTransaction,
+  limitLockWaits,
+  retryOnLockTimeout,
+  statementName,
+  takeTurn,
+} from '../server/session.ts'
 import { asOfName, readAsOf } from './as-of.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { fieldComment } from './column-names.ts'
@@ -123,7 +129,7 @@ async function isPrepared(client: ClientBase, tableSchema: TableSchema, timeZone
   const { stream, history } = tableSchema
   if (!history) return false
   const { rows } = await client.query<Months & { isShown: boolean; days: string | null }>({
-    name: `tidemark_prepared_${stream.name}`,
+    name: statementName('prepared', stream.name),
     text: `select now() as now, ${monthsSql} as names, obj_description(to_regclass($4)) as days,
        history_from is not null and to_regprocedure($3) is not null and not exists (select ${laterSql(stream)}) as "isShown"
      from tidemark.stream where name = $2`,

@@ -2,10 +2,10 @@
 // is not Tidemark's own, and OIDs show what was dropped or replaced. The upstream does not show the past, so what is lost cannot be
 // mended, only reported.
 
-import { hash } from 'node:crypto'
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { baseOf, besideIn, tableName } from '../../streams/names.ts'
+import { statementName } from '../server/session.ts'
 import { hideHistory } from './history-views.ts'
 import { inPast, qualified } from './places.ts'
 import { historyOf, type TableSchema } from './table-schema.ts'
@@ -83,7 +83,7 @@ async function look(client: ClientBase, stream: Stream, hasTable: boolean): Prom
   const table = qualified(historyOf(stream))
   const earliest = hasTable ? `(select min(_observed_at)::text from ${table})` : 'null'
   const { rows } = await client.query<Found>({
-    name: hasTable ? `tidemark_past_${hash('sha256', table).slice(0, 16)}` : 'tidemark_no_past',
+    name: hasTable ? statementName('past', stream.name) : 'tidemark_no_past',
     text: `with month as (
        select relname, pg_class.oid, (
          select count(*) from pg_trigger where tgrelid = pg_class.oid and tgenabled = 'A' and tgname like 'tidemark\\_history\\_%'

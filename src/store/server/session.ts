@@ -1,6 +1,7 @@
 // Connections that are held for longer than one query. One that breaks meanwhile fails its next query instead of ending
 // the program, and is never given back to the pool.
 
+import { hash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg, { type ClientBase, type Pool, type PoolClient } from 'pg'
 import { type BackoffPolicy, backoff, delayAfter, retry } from '../../util/backoff.ts'
@@ -212,3 +213,7 @@ export const lockKeys = {
   testTemplate: 7_405_615,
   demo: 7_405_616,
 } as const
+
+/** Of a prepared statement. Postgres keeps 63 bytes of it: `key`, which tells it from others, may be longer. */
+export const statementName = (what: string, key: string): string =>
+  `tidemark_${what}_${hash('sha256', key).slice(0, 16)}`

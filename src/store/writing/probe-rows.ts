@@ -1,11 +1,11 @@
 // Asks Postgres which rows of a page would change the table, by key, row version and hash alone: unchanged rows need not be sent. The
 // merge checks the rows that it writes once more (P3).
 
-import { createHash } from 'node:crypto'
 import type { ClientBase } from 'pg'
 import type { Row } from '../../streams/record.ts'
 import { type EncodedRows, hashBytes } from '../encoding/copy-rows.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
+import { statementName } from '../server/session.ts'
 import { probeSql } from './merge-sql.ts'
 
 export type News = {
@@ -25,7 +25,7 @@ export async function probeRows(
   const text = probeSql(tableSchema)
   const isNumber = tableSchema.key.type === 'bigint'
   const { rows: found } = await client.query<{ place: number; is_new: boolean }>({
-    name: `tidemark_probe_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`,
+    name: statementName('probe', text),
     text,
     values: [
       performance.now() - readAtMs,
