@@ -8,7 +8,11 @@ import { forgetProblem, noteProblem } from '../store/book/problems.ts'
 /** Changes are promised to be taken up within five seconds. */
 const lookEveryMs = 4_000
 
-export type Looks = { add(what: string, look: () => Promise<void> | void): void }
+export type Looks = {
+  add(what: string, look: () => Promise<void> | void): void
+  /** Does not wait for the next time. */
+  now(what: string): void
+}
 
 /** Go on by themselves until the signal. One that hangs, such as on Postgres, holds up no other. */
 export function lookRegularly({
@@ -18,27 +22,37 @@ export function lookRegularly({
   readonly log: Logger
   readonly signal: AbortSignal
 }): Looks {
-  const looks: (() => void)[] = []
+  const looks: { readonly what: string; readonly go: () => void }[] = []
   const timer = setInterval(() => {
-    for (const look of looks) look()
+    for (const { go } of looks) go()
   }, lookEveryMs).unref()
   signal.addEventListener('abort', () => clearInterval(timer))
   return {
     add(what, look) {
-      let isAtIt = false
-      looks.push(async () => {
+      let [isAtIt, isWanted] = [false, false]
+      const go = async () => {
+        isWanted = true
         if (isAtIt) return
         isAtIt = true
-        try {
-          await look()
-        } catch (error) {
-          log.debug({ err: error }, `could not look at ${what}`)
+        while (isWanted) {
+          isWanted = false
+          try {
+            await look()
+          } catch (error) {
+            log.debug({ err: error }, `could not look at ${what}`)
+          }
         }
         isAtIt = false
-      })
+      }
+      looks.push({ what, go })
+    },
+    now(what) {
+      for (const one of looks) if (one.what === what) one.go()
     },
   }
 }
+
+const theDictionary = 'the dictionary'
 
 /** A schedule that became shorter may ask for a run at once. */
 export const keepOverrides = (
@@ -50,6 +64,8 @@ export const keepOverrides = (
     const taken = await takeUpOverrides()
     if (taken === null) return
     tellOverrides(taken, log)
+    // It says how long histories are kept, and HISTORY is a setting.
+    looks.now(theDictionary)
     await planNow()
   })
 
@@ -88,7 +104,7 @@ export function keepDictionary(
     else await noteProblem(pool, { key: noticeKey, what: whatIsWrong(problem) })
     if (seen) log[problem === null ? 'info' : 'warn']({ file: dictionary.file }, saidOf(problem))
   }
-  looks.add('the dictionary', () =>
+  looks.add(theDictionary, () =>
     look().catch((error) => {
       isNew = true
       untold ??= { problem: null }

@@ -1,0 +1,49 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { openLog } from '../../src/log.ts'
+import { keepOverrides, lookRegularly } from '../../src/worker/changed-settings.ts'
+
+const quietLog = openLog({ level: 'fatal' })
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+it('takes up a changed HISTORY, which the dictionary keeps, with the look that sees it', async () => {
+  const ending = new AbortController()
+  const looks = lookRegularly({ log: quietLog, signal: ending.signal })
+  let [kept, known] = [0, 0]
+  const takeUpOverrides = async () => {
+    await Promise.resolve()
+    kept += 1
+    return kept === 1 ? { used: {}, problems: [] } : null
+  }
+  keepOverrides(looks, { takeUpOverrides }, { log: quietLog, planNow: async () => {} })
+  looks.add('the dictionary', () => {
+    known = kept
+  })
+  await vi.advanceTimersByTimeAsync(4_000)
+  expect([kept, known]).toEqual([1, 1])
+  ending.abort()
+})
+
+it('looks once more when it is asked to while it looks', async () => {
+  const ending = new AbortController()
+  const looks = lookRegularly({ log: quietLog, signal: ending.signal })
+  let begun = 0
+  let end = () => {}
+  looks.add('files', async () => {
+    begun += 1
+    await new Promise<void>((resolve) => {
+      end = resolve
+    })
+  })
+  looks.now('files')
+  looks.now('files')
+  looks.now('files')
+  expect(begun).toBe(1)
+  end()
+  await vi.advanceTimersByTimeAsync(1)
+  expect(begun).toBe(2)
+  end()
+  await vi.advanceTimersByTimeAsync(1)
+  expect(begun).toBe(2)
+  ending.abort()
+})
