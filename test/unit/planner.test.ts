@@ -114,6 +114,35 @@ describe('the plan', () => {
     expect(warned).toEqual([expect.stringContaining('All need the same STREAMS')])
   })
 
+  it('is not asked for by whoever had it a moment ago, and within seconds again', async () => {
+    const { planner, calls, job, there } = openTestPlanner()
+    await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    there.job = null
+    expect(await planner.keep()).toBe(true)
+    expect(calls).not.toContain(`added ${planName}`)
+    vi.advanceTimersByTime(6_000)
+    expect(await planner.keep()).toBe(true)
+    expect(calls.at(-1)).toBe(`added ${planName}`)
+  })
+
+  it('asks how much room there is only where something is due', async () => {
+    let asked = 0
+    const queue = {
+      requestRun: async () => {},
+      async countsOf() {
+        asked++
+        return { waiting: 0, active: 0 }
+      },
+      forPlan: { add: async () => {}, getJob: async () => job },
+    }
+    const { planner, job } = openTestPlanner({ queue })
+    await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    expect(asked).toBe(2)
+    vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, 20))
+    await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    expect(asked).toBe(2)
+  })
+
   it('that comes round is left alone', async () => {
     const { planner, calls, job } = openTestPlanner()
     for (let round = 1; round <= 5; round++) {

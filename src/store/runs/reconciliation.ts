@@ -12,7 +12,7 @@ import type {
   WatchedField,
 } from '../../sync/ports/audits.ts'
 import { livePosition } from '../book/checkpoints.ts'
-import type { MissingEvidence } from '../book/deletions.ts'
+import { type MissingEvidence, markedWithinDaySql } from '../book/deletions.ts'
 import { qualified } from '../schema/places.ts'
 import { distrustedHash, readTableSchema, versionSql } from '../schema/table-schema.ts'
 import { absentTable, keysAfter } from './absences.ts'
@@ -21,7 +21,6 @@ import { type Comparison, startComparison } from './comparison.ts'
 import { spreadOf } from './missing-rows.ts'
 import type { RunParts } from './run.ts'
 import { compareAgain, recordMissedRows, setVolatile } from './run-findings.ts'
-import { markedBefore } from './shown-rows.ts'
 
 export function reconciliationOf(parts: RunParts): Reconciliation {
   const { session, stream } = parts
@@ -249,4 +248,14 @@ async function randomKeys({ session, stream }: RunParts, limit: number): Promise
     [limit],
   )
   return rows.map(({ key }) => key)
+}
+
+async function markedBefore({ session, stream }: RunParts): Promise<number> {
+  const { rows } = await session.alone(() =>
+    session.client.query<{ marked: number }>(
+      `select ${markedWithinDaySql} as marked from tidemark.stream where name = $1`,
+      [stream.name],
+    ),
+  )
+  return rows[0]?.marked ?? 0
 }

@@ -184,16 +184,6 @@ function blockingOf({
   }
 }
 
-export async function markedBefore({ session, stream }: RunParts): Promise<number> {
-  const { rows } = await session.alone(() =>
-    session.client.query<{ marked: number }>(
-      `select ${markedWithinDaySql} as marked from tidemark.stream where name = $1`,
-      [stream.name],
-    ),
-  )
-  return rows[0]?.marked ?? 0
-}
-
 /** The half of ShownRows that keeps what ranks say. */
 function ranksOf(parts: RunParts): Pick<ShownRows, 'ranksAgree' | 'ranksDiffer'> {
   const { session, stream } = parts
