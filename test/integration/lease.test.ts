@@ -1,6 +1,7 @@
 // A lane and the session that holds it: kept while its program speaks, lost when it is frozen (P2, P8).
 
 import { describe, expect, it } from 'vitest'
+import { fenceRuns } from '../../src/store/runs/lease.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, storeOf } from '../support/runs.ts'
 
@@ -82,6 +83,16 @@ describe.skipIf(!hasPostgres)('a lane', () => {
       { status: 'failed', position: '6', is_apart: null },
       { status: 'done', position: '8', is_apart: true },
     ])
+  })
+
+  it('that was taken away says no more that deletions are known (P2, P18)', async () => {
+    const { pool } = database
+    const search = await begin(storeOf(database), 'assignment', 'deletions')
+    await fenceRuns(pool, ['assignment'])
+    await expect(search.shown.ranksAgree()).rejects.toThrow('lost its turn')
+    const { rows } = await pool.query(`select ranks_agreed_at from tidemark.stream where name = 'assignment'`)
+    expect(rows).toEqual([{ ranks_agreed_at: null }])
+    await search.finish({ ...done, status: 'failed', error: 'lost its turn' })
   })
 
   it('is shared by the kinds of runs that would disturb each other, and by no others', async () => {
