@@ -116,7 +116,7 @@ export type PrivateFields = {
   namesOf(stream: string): readonly string[]
   /** From now on answers are as `wanted` says. Until then they are at least as they were: reading under the rules before may still go on. */
   takeUp(stream: string): void
-  /** Tells values apart without telling them. */
+  /** Tells values apart without showing them. */
   fingerprint(value: string | Buffer): string
 }
 
