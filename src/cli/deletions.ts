@@ -6,7 +6,7 @@ import { configuredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
 import { deletionsJson, readBlocked } from '../documents/deletions.ts'
 import { actions as operatorActions } from '../operator/actions.ts'
-import { evidenceFacts, shareMissing } from '../operator/deletions.ts'
+import { evidenceFacts, shareMissing, toApprove } from '../operator/deletions.ts'
 import { type BlockedStream, bucketNames, type DeletionEvidence } from '../store/book/deletions.ts'
 import { isLookedUpByKey, pickStream, pickStreams } from '../streams/catalog.ts'
 import { count } from '../util/text.ts'
@@ -98,7 +98,8 @@ const oneStream = (action: string, words: readonly string[]): string =>
   )
 
 function asText({ catalogue, stdout }: Call, blocked: BlockedStream, evidence: DeletionEvidence): string {
-  const { stream, missing, isLeast, living, seen, at, rejected } = blocked
+  const { stream, living, seen, at, rejected } = blocked
+  const rows = toApprove(blocked)
   const facts = evidenceFacts(
     evidence,
     catalogue.some((one) => one.name === stream && isLookedUpByKey(one)),
@@ -121,8 +122,8 @@ function asText({ catalogue, stdout }: Call, blocked: BlockedStream, evidence: D
       ['to look again', `tidemark deletions undo ${stream}`],
     )
   }
-  if (missing === null || isLeast) lines.push(['to count them', `tidemark reconcile ${stream}`])
-  else lines.push(['if they are gone', `tidemark deletions approve ${stream} --rows ${missing}`])
+  if (rows === null) lines.push(['to count them', `tidemark reconcile ${stream}`])
+  else lines.push(['if they are gone', `tidemark deletions approve ${stream} --rows ${rows}`])
   const restoring = evidence.markedWithinDay > 0 ? ' (with --restore, the other rows live again, too)' : ''
   if (!rejected)
     lines.push([

@@ -12,6 +12,10 @@ export const rejection = z
   .nullable()
   .describe('an operator keeps the rows')
 
+export const isLeast = z
+  .boolean()
+  .describe('a search has counted them, and perhaps more are missing: a reconcile counts all')
+
 const evidence = z.object({
   samples: list(z.object({ key: z.string(), evidence: z.string().nullable() })),
   looked: z.object({ gone: amount, there: amount, unclear: amount }),
@@ -30,6 +34,7 @@ const evidence = z.object({
 export const blockedStream = z.object({
   stream: z.string(),
   missing: amount.nullable().describe('rows that the list lacks; an approval names this number'),
+  is_least: isLeast,
   living: amount.nullable(),
   listed: amount.nullable(),
   since: time.nullable(),

@@ -14,7 +14,7 @@ import { estimate, type ReadingProgress } from '../streams/load-progress.ts'
 import { type Settling, settledThrough, settlingOf } from '../streams/settling.ts'
 import { NotThere } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
-import { rejection } from './deletions.ts'
+import { isLeast, rejection } from './deletions.ts'
 import { amount, digits, document, type Facts, id, list, streamName, streamNames, time } from './document.ts'
 
 // ── what is looked up ────────────────────────────────────────────────────────────────────────────────────────
@@ -176,6 +176,7 @@ const stream = z
     blocked_deletions: z
       .object({
         missing: amount.nullable(),
+        is_least: isLeast,
         living: amount.nullable(),
         seen: amount.nullable(),
         at: time.nullable(),
@@ -224,7 +225,8 @@ function streamJson(
   problems: readonly Problem[],
 ): z.output<typeof stream> {
   const { readThroughAt, settledThroughAt: _, firstReadThroughAt: __, deletionsKnownAt, ...more } = overview
-  const { lagMs, lookbackMs, related, rescued, unexplained, lastRun: last, paused, ...rest } = more
+  const { lagMs, lookbackMs, related, rescued, unexplained, lastRun: last, paused, ...kept } = more
+  const { blockedDeletions: blocked, ...rest } = kept
   return {
     ...{ ...snakeCased(rest), state: state.words, rows_per_minute: rowsPerMinute },
     ...{ read_through: readThroughAt, settled_through: settledAt, deletions_known_through: deletionsKnownAt },
@@ -236,6 +238,7 @@ function streamJson(
       started_at: new Date(last.startedAt),
       finished_at: dated(last.finishedAt),
     },
+    blocked_deletions: blocked && { ...snakeCased(blocked), is_least: blocked.isLeast ?? false },
     paused: paused && { ...paused, at: new Date(paused.at) },
     related: related && snakeCased(related),
     targets: Object.fromEntries(

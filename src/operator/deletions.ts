@@ -18,6 +18,10 @@ export function shareMissing({
   return `${least}${count(missing)} of ${count(living)} rows (${((100 * missing) / living).toFixed(1).replace(/\.0$/, '')} %)`
 }
 
+/** The number that an approval names. Null: nothing has counted all of them yet. */
+export const toApprove = ({ missing, isLeast = false }: Pick<BlockedDeletions, 'missing' | 'isLeast'>) =>
+  isLeast ? null : missing
+
 /** What is known of blocked deletions, for whoever decides: a sentence, and what it speaks for. */
 export type EvidenceFact = {
   readonly speaks: 'for' | 'against'
@@ -71,10 +75,10 @@ export function evidenceFacts(
 export async function expectApproved(pool: Pool, stream: string, rows: string | null): Promise<number> {
   const [blocked] = await readBlockedDeletions(pool, [stream])
   if (!blocked) throw new UsageError(`No deletions of ${stream} are blocked.`)
-  const { missing } = blocked
+  const missing = toApprove(blocked)
   if (missing === null)
     throw new UsageError(
-      `Deletions of ${stream} are blocked, but their number is not known. Run \`tidemark reconcile ${stream}\` first: it counts them.`,
+      `Deletions of ${stream} are blocked (${shareMissing(blocked)}), but their number is not known. Run \`tidemark reconcile ${stream}\` first: it counts them.`,
     )
   if (rows === null || asTyped(rows) !== String(missing))
     throw new UsageError(
@@ -86,12 +90,11 @@ export async function expectApproved(pool: Pool, stream: string, rows: string | 
 /** People copy the number as the list and the pages write it: 3,598. */
 const asTyped = (number: string): string => number.replaceAll(/[,\s]/g, '')
 
-export const blockedJson = ({ stream, missing, living, seen, at, rejected }: BlockedStream) => ({
-  stream,
-  missing,
-  living,
-  listed: seen,
-  since: at,
-  rejected,
-  approve: missing === null ? null : `tidemark deletions approve ${stream} --rows ${missing}`,
-})
+export function blockedJson(blocked: BlockedStream) {
+  const { stream, missing, isLeast = false, living, seen, at, rejected } = blocked
+  const rows = toApprove(blocked)
+  return {
+    ...{ stream, missing, is_least: isLeast, living, listed: seen, since: at, rejected },
+    approve: rows === null ? null : `tidemark deletions approve ${stream} --rows ${rows}`,
+  }
+}

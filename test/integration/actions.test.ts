@@ -257,6 +257,23 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     },
   )
 
+  it('approves no number that a search has counted, because more may be missing (P7, P18)', async () => {
+    const counted = { missing: 10, living: 60, isLeast: true }
+    const approved = async () => {
+      await rows(`update tidemark.stream set blocked_deletions = $1 where name = 'assignment_note'`, [
+        JSON.stringify(counted),
+      ])
+      return await told('/streams/assignment_note/approve', { rows: '10', reason: 'a test' })
+    }
+    await expect.poll(approved, { timeout: 10_000 }).toContain('at least 10 of 60 rows (16.7 %)')
+    const asked = async () => {
+      await approved()
+      return await (await page.get('/approve?stream=assignment_note')).text()
+    }
+    await expect.poll(asked, { timeout: 10_000 }).toContain('at least 10 of 60 rows (16.7 %)')
+    await rows(`update tidemark.stream set blocked_deletions = null where name = 'assignment_note'`)
+  })
+
   it('retries and drops what is in quarantine', async () => {
     const raw = (text: (id: number) => string) =>
       simulator.source.appendRaw('assignment', ({ id }) => text(id)).id

@@ -175,7 +175,8 @@ describe.skipIf(!hasPostgres)('the API', () => {
     type Blocked = { readonly blocked: readonly { readonly missing: number }[] }
     const blocked = async () => ((await get('/deletions')) as Blocked).blocked
     await vi.waitFor(async () => expect(await blocked()).toHaveLength(1), { timeout: 30_000, interval: 200 })
-    expect(await mistakes('get', '/deletions', '/deletions?stream=assignment')).toBe('')
+    for (const path of ['/deletions', '/status', '/streams'])
+      expect(await mistakes('get', path, `${path}?stream=assignment`)).toBe('')
     expect(await stream('reject', { reason })).toBe('')
     expect(await stream('look-again')).toBe('')
     const [problem]: { key: string }[] = await get('/problems')

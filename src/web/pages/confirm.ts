@@ -1,6 +1,6 @@
 // Pages that ask before something big is done. `/backfills` shows current and past backfills, and what a new one would take.
 
-import { type EvidenceFact, evidenceFacts, shareMissing } from '../../operator/deletions.ts'
+import { type EvidenceFact, evidenceFacts, shareMissing, toApprove } from '../../operator/deletions.ts'
 import type { DeletionEvidence } from '../../store/book/deletions.ts'
 import type { BlockedDeletions, Rejection } from '../../store/book/symptoms.ts'
 import { isLookedUpByKey } from '../../streams/catalog.ts'
@@ -100,9 +100,9 @@ export const approvePage: Page = {
     const blocked = streams.find((one) => one.stream === stream)?.blockedDeletions ?? null
     if (stream === null || blocked === null)
       return html`<p class="note">No deletions are blocked here. <a href="/">All streams</a></p>`
-    const { missing } = blocked
+    const missing = toApprove(blocked)
     if (missing === null)
-      return html`<p class="note">Deletions of ${stream} are blocked, but their number is not known. Run a reconcile first: it counts them. <a href="/streams/${stream}/read">Read again…</a></p>`
+      return html`<p class="note">Deletions of ${stream} are blocked (${shareMissing(blocked)}), but their number is not known. Run a reconcile first: it counts them. <a href="/streams/${stream}/read">Read again…</a></p>`
     const evidence = await statusQueries.deletionEvidence(stream)
     const isLookedUp = statusQueries.catalogue.some((one) => one.name === stream && isLookedUpByKey(one))
     return {
