@@ -13,6 +13,8 @@ export type Parsed = {
   readonly wantsHelp: boolean
   /** Whose streams are meant; null: those of the source that the environment describes, or of the one before a stream's name. */
   readonly source: string | null
+  /** By --source. */
+  readonly isSourceSaid: boolean
 }
 
 export function findVerb<Found>(verbs: Readonly<Record<string, Found>>, name: string): Found {
@@ -74,6 +76,7 @@ export function parseCall(command: Command, words: readonly string[]): Parsed {
   return {
     ...{ positionals, values: rest as Values, wantsHelp: help === true },
     source: typeof source === 'string' ? source : sourceNamed(positionals),
+    isSourceSaid: typeof source === 'string',
   }
 }
 

@@ -47,13 +47,14 @@ export function commands(): Promise<readonly Command[]> {
 
 async function call(command: Command, words: readonly string[], around: Surroundings): Promise<ExitCode> {
   const { stdout, stderr, signal } = around
-  const { wantsHelp, source, ...parsed } = parseCall(command, words)
+  const { wantsHelp, source, isSourceSaid, ...parsed } = parseCall(command, words)
   if (wantsHelp) return say(stdout, commandHelp(command, stdout.columns()).trimEnd())
   const own = around.environmentOf(command)
-  const isOfSource = source !== null && command.name !== 'sources' && (own.SOURCES_FILE ?? '').trim() !== ''
-  const environment = isOfSource
-    ? (await import('../config/sources-file.ts')).environmentNamed(own, source)
-    : own
+  const hasSources = command.name !== 'sources' && (isSourceSaid || (own.SOURCES_FILE ?? '').trim() !== '')
+  const environment =
+    source !== null && hasSources
+      ? (await import('../config/sources-file.ts')).environmentNamed(own, source)
+      : own
   if (command.name !== 'config')
     for (const warning of misspeltWarnings(environment)) stderr.say(fitted(warning, stderr))
   const log = around.openLog(loadLogLevel(environment) ?? 'info')

@@ -81,8 +81,8 @@ const about = ({ is_gone: isGone, problem, reasons, tags }: Source): string =>
   [
     isGone ? 'gone from the file' : null,
     problem,
-    ...reasons.slice(0, 1),
-    reasons.length > 1 ? `and ${reasons.length - 1} more` : null,
+    ...(problem === null ? reasons.slice(0, 1) : []),
+    problem === null && reasons.length > 1 ? `and ${reasons.length - 1} more` : null,
     tags.length > 0 ? `[${tags.join(', ')}]` : null,
   ]
     .filter((part) => part !== null)

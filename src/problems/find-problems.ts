@@ -6,7 +6,8 @@ import { isStale } from '../config/parsers.ts'
 import { readDescriptionChanges, readUnusableDescriptions } from '../openapi/stored.ts'
 import { type Notice, readNotices } from '../store/book/problems.ts'
 import { readSymptoms, type StreamSymptoms } from '../store/book/symptoms.ts'
-import type { ServiceName, Stream } from '../streams/catalog.ts'
+import type { Stream } from '../streams/catalog.ts'
+import { besideIn, sourceIn } from '../streams/names.ts'
 import { capitalized, sentence } from '../util/text.ts'
 import { type DescriptionSymptoms, descriptionProblems, recordsDiffer } from './openapi-problems.ts'
 import { type Part, titleOf } from './parts.ts'
@@ -33,7 +34,8 @@ import { beliefsChanged, locallyDamaged, schemaDrift, volatileFields, wentBack }
 /** What a worker sees of the parts that its work depends on. */
 export type WorkerView = { readonly parts: readonly Part[] }
 export type ProblemRules = {
-  readonly serviceOf: (stream: string) => ServiceName
+  /** Each source has services of its own. */
+  readonly serviceOf: (stream: string) => string
   readonly isStale: IsStale
   /** DELETIONS_FROZEN_AFTER. */
   readonly frozenAfterMs: number
@@ -197,9 +199,11 @@ const tokenRefused = ([service, { since, error }]: readonly [string, LastFailure
     since,
     what: `The sign-in to the ${service} service is refused, so none of its streams is read. The last error: ${sentence(error ?? 'it was not recorded')}`,
     whatToDo:
-      service === 'tracking'
-        ? 'Check TRACKING_SUBJECT_ID and TRACKING_API_KEY (SUBJECT_ID and API_KEY when they are not set). Then `tidemark probe`.'
-        : 'Check SUBJECT_ID, API_KEY and CLIENT_GUID. Then `tidemark probe`.',
+      sourceIn(service) !== ''
+        ? `Check subject_id, api_key and client_guid of this source in the file that SOURCES_FILE names, and the secret itself. Then \`tidemark sources check ${sourceIn(service)}\`.`
+        : service === 'tracking'
+          ? 'Check TRACKING_SUBJECT_ID and TRACKING_API_KEY (SUBJECT_ID and API_KEY when they are not set). Then `tidemark probe`.'
+          : 'Check SUBJECT_ID, API_KEY and CLIENT_GUID. Then `tidemark probe`.',
   })
 
 // Brings together what Postgres knows, what the worker sees and what the configuration calls too long.
@@ -231,7 +235,8 @@ export async function readProblems({
     },
     view,
     rules: {
-      serviceOf: (name) => streams.find((stream) => stream.name === name)?.service ?? 'assignment',
+      serviceOf: (name) =>
+        besideIn(name, streams.find((stream) => stream.name === name)?.service ?? 'assignment'),
       isStale(name, readThroughAt, at) {
         const stream = streams.find((one) => one.name === name)
         return (

@@ -3,6 +3,7 @@
 import type { Unexplained } from '../store/book/symptoms.ts'
 import type { NotedState, StreamStanding } from '../store/book/watch.ts'
 import type { ServiceName } from '../streams/catalog.ts'
+import { besideIn } from '../streams/names.ts'
 import { capitalized, count } from '../util/text.ts'
 import { isNews, type Problem, type ProblemKind } from './stream-problems.ts'
 
@@ -50,7 +51,9 @@ export function stateOfStream(
   for (const [kind, standing] of byProblem) {
     // A service may have the name of a stream, whose problems are not those of its other streams.
     const cause = problems.find(
-      (one) => one.key === `${kind}:${stream}` || (one.stream === null && one.key === `${kind}:${service}`),
+      (one) =>
+        one.key === `${kind}:${stream}` ||
+        (one.stream === null && one.key === `${kind}:${besideIn(stream, service)}`),
     )
     if (!cause) continue
     const state = isLoaded || standing.state === 'stopped' ? standing.state : 'loading'

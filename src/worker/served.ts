@@ -52,10 +52,12 @@ export function serveSources(
   const { database } = fleet.context
   return keepSources({
     ...{ fleet, environment, file, onOpened, signal, log, by: `worker ${hostname()}` },
-    async open(config, until) {
+    async open(config, until, onTables) {
       const context = await openContext({
-        ...{ config, log, database, observer: observerOf(config.source, observer), descriptionAgeMs: 0 },
+        ...{ config, log, database, observer: observerOf(config.source, observer) },
+        ...{ descriptionAgeMs: 0, onDatabase: onTables },
       })
+      if (until.aborted) return context
       const looks = lookRegularly({ log, signal: until })
       looks.add('secrets in files', () => config.secretFiles.look(log))
       keepRound({ config, log, looks, signal: until }, context)

@@ -1,6 +1,7 @@
 // The sources of a worker beside the one that the environment describes: applies a changed file of sources, opens what is new, closes what
 // is gone, and opens anew what changed, while all others are read on. What is wrong with a source stops that source alone (P19).
 
+import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { ConfigError } from '../config/environment.ts'
 import { type Config, type Environment, loadConfig } from '../config/load.ts'
@@ -13,6 +14,7 @@ import { forgetProblem, noteProblem } from '../store/book/problems.ts'
 import {
   type AppliedSource,
   applySources,
+  noteStopped,
   OlderSourcesFile,
   readAppliedSources,
   stoppedKey,
@@ -28,8 +30,8 @@ type Options = {
   readonly by: string
   /** One was opened, so its streams are due. */
   readonly onOpened: () => void
-  /** Opens one; goes on with what belongs to it until the signal. */
-  readonly open: (config: Config, signal: AbortSignal) => Promise<SyncContext>
+  /** Opens one; goes on with what belongs to it until the signal. `onTables`: only its upstream is waited for from now on. */
+  readonly open: (config: Config, signal: AbortSignal, onTables: () => void) => Promise<SyncContext>
   readonly signal: AbortSignal
   readonly log: Logger
 }
@@ -44,7 +46,9 @@ const lookEveryMs = 2_000
 const rareLookMs = 30_000
 const tryAgainMs = 30_000
 const fileKey = 'sources_file'
+const notNoted = 'it could not be noted that a source is not read'
 
+type Resting = { readonly revision: string; readonly since: Date; readonly untilMs: number }
 type Member = { readonly revision: string; readonly config: Config; readonly closing: AbortController }
 
 /** Goes on by itself until the signal. */
@@ -57,12 +61,13 @@ export function keepSources(options: Options): Sources {
   async function look(): Promise<void> {
     await applyFile()
     const wanted = (await readAppliedSources(pool)).filter(({ goneAt }) => goneAt === null)
-    for (const source of members.open.keys())
+    for (const source of members.known())
       if (wanted.every(({ name }) => name !== source)) {
         await members.close(source)
         log.info({ source }, 'A source is read no more.')
       }
-    for (const one of wanted) if (!signal.aborted && members.isToOpen(one)) await members.openOne(one)
+    // One after the other, so that they take no more than one connection from the runs. No upstream is waited for: it may hang.
+    for (const one of wanted) if (!signal.aborted && members.isToOpen(one)) await members.beginToOpen(one)
   }
 
   void (async () => {
@@ -84,9 +89,7 @@ export function keepSources(options: Options): Sources {
       void members
         .close(source)
         .then(() => members.stopped(source, member.revision, error))
-        .catch((cause) =>
-          log.debug({ err: cause, source }, 'it could not be noted that a source is not read'),
-        )
+        .catch((cause) => log.debug({ err: cause, source }, notNoted))
     },
   }
 }
@@ -97,30 +100,35 @@ function openMembers(options: Options) {
   const { pool } = fleet.context.database
   const open = new Map<string, Member>()
   /** Not to be tried before. */
-  const resting = new Map<string, { readonly revision: string; readonly untilMs: number }>()
+  const resting = new Map<string, Resting>()
+  const opening = new Map<string, Pick<Member, 'revision' | 'closing'>>()
 
   async function close(source: string): Promise<void> {
-    open.get(source)?.closing.abort()
-    open.delete(source)
+    for (const members of [open, opening]) {
+      members.get(source)?.closing.abort()
+      members.delete(source)
+    }
     await fleet.remove(source)
   }
 
   async function stopped(source: string, revision: string, error: unknown): Promise<void> {
-    resting.set(source, { revision, untilMs: performance.now() + tryAgainMs })
+    const since = resting.get(source)?.since ?? new Date()
+    resting.set(source, { revision, since, untilMs: performance.now() + tryAgainMs })
     const why = error instanceof ConfigError ? error.problems.join('; ') : messageOf(error)
     log.warn({ source, why }, 'A source is not read.')
-    await noteProblem(pool, {
-      key: stoppedKey(source),
-      what: `The source ${source} is not read: ${sentence(why)}`,
-    })
+    await noteStopped(pool, source, { host: hostname(), why: sentence(why), since })
   }
 
-  async function openOne({ name, revision, settings }: AppliedSource): Promise<void> {
-    const closing = new AbortController()
+  async function openOne(
+    { name, revision, settings }: AppliedSource,
+    closing: AbortController,
+    onTables: () => void,
+  ): Promise<void> {
+    const until = AbortSignal.any([signal, closing.signal])
     try {
       const config = loadConfig(environmentOfSource(options.environment, name, settings))
-      const context = await options.open(config, AbortSignal.any([signal, closing.signal]))
-      if (signal.aborted) return await context[Symbol.asyncDispose]()
+      const context = await options.open(config, until, onTables)
+      if (until.aborted) return await context[Symbol.asyncDispose]()
       open.get(name)?.closing.abort()
       open.set(name, { revision, config, closing })
       await fleet.add(name, context)
@@ -129,19 +137,34 @@ function openMembers(options: Options) {
       log.info({ source: name, streams: context.streams.length }, 'A source is read from now on.')
       options.onOpened()
     } catch (error) {
+      if (until.aborted) return
       closing.abort()
-      if (signal.aborted) return
       await close(name)
       await stopped(name, revision, error)
+    } finally {
+      if (opening.get(name)?.closing === closing) opening.delete(name)
     }
   }
 
+  /** Returns once its tables are there; it is read once its upstream has answered, or has not for a while. */
+  function beginToOpen(one: AppliedSource): Promise<void> {
+    opening.get(one.name)?.closing.abort()
+    const closing = new AbortController()
+    opening.set(one.name, { revision: one.revision, closing })
+    return new Promise((resolve) => {
+      openOne(one, closing, resolve)
+        .catch((cause) => log.debug({ err: cause, source: one.name }, notNoted))
+        .finally(resolve)
+    })
+  }
+
   return {
-    ...{ open, close, stopped, openOne },
+    ...{ open, close, stopped, beginToOpen },
+    known: () => new Set([...open.keys(), ...opening.keys()]),
     isToOpen({ name, revision }: AppliedSource): boolean {
       const rest = resting.get(name)
       const isResting = rest?.revision === revision && rest.untilMs > performance.now()
-      return open.get(name)?.revision !== revision && !isResting
+      return (opening.get(name) ?? open.get(name))?.revision !== revision && !isResting
     },
   }
 }

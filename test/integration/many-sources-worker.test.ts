@@ -1,7 +1,9 @@
 // A worker that reads several sources: each into tables of its own, by the file of sources as it is at the moment. What is wrong with one
 // stops that one alone (P19).
 
+import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -11,6 +13,20 @@ import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
 import { startTestWorker } from '../support/worker.ts'
+
+async function startSilentServer() {
+  const server = createServer()
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => sockets.add(socket))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
 
 const guid = (digit: number) => `00000000-0000-4000-8000-00000000000${digit}`
 
@@ -146,6 +162,59 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       expect(await query(`select name from tidemark.stream where name like 'acme.%'`)).toEqual([])
       expect(await countIn('other')).toBe(40)
       expect(await countIn('bi')).toBe(21)
+    } finally {
+      await worker.stop()
+    }
+  })
+
+  it('lets a source that hangs, is refused or lacks a secret change nothing of what is said of others (P18, P19)', async () => {
+    await using simulator = await startSimulator({ assignments: 20 })
+    await using well = await startSimulator({
+      seed: 2,
+      assignments: 30,
+      credentials: { clientGuid: guid(5) },
+    })
+    await using hanging = await startSilentServer()
+    const file = join(mkdtempSync(join(tmpdir(), 'tidemark-sources-')), 'sources.yaml')
+    const write = (sources: object) => writeFileSync(file, JSON.stringify({ sources }))
+    const settings = { ...clientOf(well), api_key: 'env:WELL_KEY', schedule_assignment: '1s' }
+    const { contract: _, ...described } = settings
+    const hang = {
+      ...described,
+      assignment_base_url: `${hanging.url}/assignment`,
+      auth_url: `${hanging.url}/auth`,
+      client_guid: guid(6),
+    }
+    const refused = { ...settings, api_key: 'env:WRONG_KEY', client_guid: guid(7) }
+    write({ a_hang: hang, a_second: { ...hang, client_guid: guid(8) }, refused, well: settings })
+    const worker = await startTestWorker(simulator, database, {
+      SOURCES_FILE: file,
+      STREAMS: 'assignment',
+      SCHEDULE_ASSIGNMENT: '1h',
+      WELL_KEY: well.credentials.apiKey,
+      WRONG_KEY: 'a key that nobody has, of some length',
+    })
+    const soon = { timeout: 60_000, interval: 200 }
+    const freshness = async (of: string) =>
+      (await query(`select state, reason from tidemark.freshness where stream = '${of}.assignment'`))[0]
+    try {
+      // Each hanging upstream is waited for some fifteen seconds.
+      await expect.poll(() => countIn('well'), { ...soon, timeout: 12_000 }).toBe(30)
+      const problems = async () =>
+        (await query('select key from tidemark.problem_history where ended_at is null')).map(({ key }) => key)
+      await expect.poll(problems, soon).toContain('token_refused:refused.assignment')
+      expect(await problems()).not.toContain('token_refused:assignment')
+      expect(await freshness('well')).toEqual({ state: 'live', reason: null })
+      expect(await query(`select state from tidemark.freshness where stream = 'assignment'`)).toEqual([
+        { state: 'live' },
+      ])
+
+      write({ well: { ...settings, api_key: 'env:NOT_HERE' } })
+      await expect
+        .poll(() => freshness('well'), soon)
+        .toEqual({ state: 'stopped', reason: expect.stringContaining('API_KEY is not set') })
+      write({ well: settings })
+      await expect.poll(() => freshness('well'), soon).toEqual({ state: 'live', reason: null })
     } finally {
       await worker.stop()
     }

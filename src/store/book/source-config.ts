@@ -1,10 +1,11 @@
 // The sources as the file of sources was last applied: compared with a file, written as it says, and read by the workers.
 
 import type { Pool } from 'pg'
+import { holdableText } from '../../util/text.ts'
 import { sourceSql } from '../schema/places.ts'
 import { inTransaction, type Queryable, takeTurn, withConnection } from '../server/session.ts'
 import type { sourceConfigTable } from '../tables/state.ts'
-import { forgetProblem } from './problems.ts'
+import { forgetProblem, noteProblem } from './problems.ts'
 
 export type AppliedSource = Readonly<
   Pick<typeof sourceConfigTable.$inferSelect, 'name' | 'settings' | 'tags' | 'goneAt'>
@@ -60,6 +61,34 @@ function differing(before: AppliedSource, now: Said): readonly string[] {
 
 /** Of the problem that a source is not read. */
 export const stoppedKey = (source: string): string => `source_stopped:${source}`
+
+/** Notes that this worker cannot read a source since then. Unless other workers may be reading it, its streams are stopped (P18). */
+export async function noteStopped(
+  client: Queryable,
+  source: string,
+  { host, why, since }: { readonly host: string; readonly why: string; readonly since: Date },
+): Promise<void> {
+  const what = `The source ${source} is not read: ${why}`
+  const { rowCount } = await client.query(
+    `with own as (
+       select name, read_through_at, last_success_at from tidemark.stream where ${sourceSql('name')} = $1
+     ), alone as (
+       select where (select count(*) from tidemark.worker where seen_at > now() - interval '1 minute') <= 1
+         or greatest($3, (select max(last_success_at) from own)) < now() - interval '5 minutes'
+     ), noted as (
+       insert into tidemark.standing as known (stream, state, reason, seen_at)
+       select name, 'stopped', $2, now() from own, alone
+       where read_through_at is not null or exists (select from tidemark.standing where stream = name)
+       order by name
+       on conflict (stream) do update set state = excluded.state, reason = excluded.reason, seen_at = excluded.seen_at
+     )
+     select from alone`,
+    [source, holdableText(what), since],
+  )
+  const said =
+    rowCount === 1 ? what : `The worker on ${host} cannot read the source ${source}, and others may: ${why}`
+  await noteProblem(client, { key: stoppedKey(source), what: said })
+}
 
 const pausedAsGone = 'The file of sources does not name it any more.'
 
@@ -172,7 +201,7 @@ export async function readSourceLines(client: Queryable): Promise<readonly Sourc
        group by source
      )
      select coalesce(known.name, source) as name, coalesce(streams, 0) as streams, "readThroughAt", "deletionsKnownAt",
-       case when notice.what is not null then 'stopped' when place is null then 'new'
+       case when place is null then case when notice.what is null then 'new' else 'stopped' end
          else (array['stopped', 'behind', 'loading', 'paused', 'live'])[place] end as state,
        coalesce(reasons, '{}') as reasons, coalesce(tags, '{}') as tags, gone_at is not null as "isGone", notice.what as problem
      from ofStreams full join tidemark.source_config as known on known.name = source
