@@ -1,7 +1,7 @@
 // `tidemark contract streams`: the lists that the upstream describes, which of them are mirrored, and the line of settings for the others.
 // How many records each has is counted as during a first load.
 
-import { ConfigError } from '../config/environment.ts'
+import { ConfigError, sourceOfEnvironment } from '../config/environment.ts'
 import { type Config, loadConfig } from '../config/load.ts'
 import { openConfiguredUpstream } from '../configured.ts'
 import { type ListOffered, listsOffered } from '../openapi/lists.ts'
@@ -20,7 +20,7 @@ export async function showLists(call: Call, format: Format): Promise<ExitCode> {
   const { signal, environment, log } = call
   const config = configOrNull(environment)
   return await readMirror(call, async (pool) => {
-    const [stored] = await storedDescriptions(pool)
+    const [stored] = await storedDescriptions(pool, { source: sourceOfEnvironment(environment) })
     const lists = stored ? listsOffered(stored.description, call.catalogue, config?.related ?? []) : []
     const upstream = config && openConfiguredUpstream({ config, log }, 'assignment')
     try {

@@ -1,5 +1,6 @@
 // `tidemark contract`: what the upstream says about itself, what of it the records contradict, and what of it changed.
 
+import { sourceOfEnvironment } from '../config/environment.ts'
 import { typesIn } from '../openapi/descriptions.ts'
 import { differencesOf, isContradiction, readFieldsBeside } from '../openapi/differences.ts'
 import { readDescriptionChanges, readUnusableDescriptions, storedDescriptions } from '../openapi/stored.ts'
@@ -53,7 +54,7 @@ async function run(call: Call): Promise<ExitCode> {
   )
   let code: ExitCode = exitCodes.done
   const read = await readMirror(call, async (pool) => {
-    const descriptions = await storedDescriptions(pool)
+    const descriptions = await storedDescriptions(pool, { source: sourceOfEnvironment(call.environment) })
     const types = typesIn(descriptions, call.catalogue)
     if (values.diff) {
       const differences = differencesOf(await readFieldsBeside(pool, wanted), types)

@@ -1,6 +1,7 @@
 // What the upstream says about itself, for verbs that send something: operations that no table of ours has, and whether a request is one
 // that it describes. Read from the mirror; without one nothing is known, and everything is sent.
 
+import { sourceOfEnvironment } from '../config/environment.ts'
 import { loadDescriptionConfig, loadMirrorConfig } from '../config/load.ts'
 import { ownValue } from '../json/json.ts'
 import { checkRequest } from '../openapi/check-request.ts'
@@ -27,7 +28,10 @@ export async function readDescriptions({
     if (url === null) return []
     const quiet = log.child({}, { level: 'error' })
     await using database = await openDatabase({ url, log: quiet, isReadOnly: true })
-    return await storedDescriptions(database.pool, { isWhole: true })
+    return await storedDescriptions(database.pool, {
+      source: sourceOfEnvironment(environment),
+      isWhole: true,
+    })
   } catch (error) {
     log.debug({ err: error }, 'could not look up what the upstream says about itself')
     return []

@@ -256,7 +256,7 @@ async function sessionsCheck(database: Database, { redisUrl }: Config): Promise<
 async function sourceChecks(pool: Pool, config: Config): Promise<readonly Check[]> {
   const others = await otherSources(pool, sourcesOf(config))
   return others.map((other) =>
-    wrong(`source ${other.wanted.service}`, `${otherSourceText(other)} ${waysOut}`),
+    wrong(`source ${other.wanted.service}`, `${otherSourceText(other)} ${waysOut(other.wanted.name)}`),
   )
 }
 

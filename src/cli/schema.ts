@@ -2,12 +2,14 @@
 
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { sourceOfEnvironment } from '../config/environment.ts'
 import { loadMirrorConfig } from '../config/load.ts'
 import type { Pool } from '../context.ts'
 import { readSchemaMap, type ViewMap } from '../store/book/dictionary.ts'
 import { readOverrides } from '../store/book/overrides.ts'
 import { confirmedReferences, type Reference } from '../store/book/references.ts'
 import { type MirroredStream, pickStreams, relatedBeside } from '../streams/catalog.ts'
+import { viewName } from '../streams/names.ts'
 import { UsageError } from '../util/errors.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { plural, snakeCased } from '../util/text.ts'
@@ -70,6 +72,11 @@ async function run(call: Call): Promise<ExitCode> {
     throw new UsageError('--out belongs to a --format that writes files, such as dbt.')
   if (!isPrinted && folder === null && !values.json)
     throw new UsageError(`--format ${format} writes files: name a folder for them with --out DIR.`)
+  const source = sourceOfEnvironment(call.environment)
+  if (!isPrinted && source !== '')
+    throw new UsageError(
+      `--format ${format} knows the views in bi only, which are those of the first source. Connect to schema ${source} by hand; --format markdown describes it.`,
+    )
   const known: readonly MirroredStream[] = [...call.catalogue, ...relatedBeside(call.catalogue)]
   const wanted = pickStreams(positionals, known)
   return await readMirror(call, async (pool) => {
@@ -110,7 +117,7 @@ async function readAddress({ environment }: Call, pool: Pool): Promise<URL> {
 
 const asJson = (views: readonly ViewMap[], references: readonly Reference[]) =>
   views.map(({ name, columns, unplaced }) => ({
-    view: `bi.${name}`,
+    view: viewName(name),
     columns: columns.map((column) => ({
       ...snakeCased({ description: null, ...column }),
       ...referenceOf(references.find((one) => one.from === name && one.column === column.name)),

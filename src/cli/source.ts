@@ -6,6 +6,7 @@ import { sourcesOf } from '../configured.ts'
 import { openContext } from '../context.ts'
 import { type Agreement, compareSource, isSameSource } from '../operator/sources.ts'
 import { adoptSource, otherSources, otherSourceText, readSources } from '../store/book/sources.ts'
+import { keyIn } from '../streams/names.ts'
 import { UsageError } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
 import { type Call, type Command, json, operator, option, textOf } from './command.ts'
@@ -47,7 +48,8 @@ async function show(call: Call, words: readonly string[]): Promise<ExitCode> {
     if (values.json) stdout.json({ sources: sources.map(snakeCased) })
     else if (sources.length === 0) stdout.say('There is no data yet.')
     else
-      for (const { service, baseUrl, account } of sources) stdout.say(`${service}: ${baseUrl} (${account})`)
+      for (const { name, service, baseUrl, account } of sources)
+        stdout.say(`${keyIn(name, service)}: ${baseUrl} (${account})`)
   })
 }
 

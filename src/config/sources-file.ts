@@ -67,8 +67,8 @@ export const fileSettings = z.strictObject(
       .default({})
       .describe('what holds where a source says nothing'),
     sources: z
-      .record(z.string(), oneSource, 'must be a list of sources, each with its settings')
-      .default({})
+      // An editor may have emptied the file to write it anew: that does not mean that all sources are gone.
+      .record(z.string(), oneSource, 'must be a list of sources, each with its settings, or {}')
       .describe('the sources by their names'),
   },
   'must have sources',
@@ -121,7 +121,7 @@ export function parseSourcesFile(file: string, bytes: Uint8Array, environment: E
   )
   parsed.finish()
   for (const [name, { settings }] of read) expectSource(parsed, environment, name, settings)
-  expectDifferent(parsed, read)
+  expectDifferent(parsed, environment, read)
   parsed.finish()
   return { file, generation, sources: read }
 }
@@ -135,7 +135,7 @@ function withFrom(
   const chain: string[] = []
   let settings: Record<string, unknown> = {}
   for (let at: string | undefined = name; at !== undefined; ) {
-    const one: Given['sources'][string] | undefined = sources[at]
+    const one: Given['sources'][string] | undefined = Object.hasOwn(sources, at) ? sources[at] : undefined
     if (!one || chain.includes(at)) {
       const known = Object.keys(sources).filter((other) => other !== name)
       const problem = one ? 'leads back to itself' : `is ${notKnown('source', at, known)}`
@@ -215,10 +215,16 @@ function expectSource(parsed: File, environment: Environment, name: string, sett
 /** Stands for a secret while the file is read. */
 const placeholder = createHash('sha256').update('a secret of a source').digest('hex')
 
-function expectDifferent(parsed: File, sources: ReadonlyMap<string, NamedSource>): void {
-  const seen = new Map<string, string>()
+function expectDifferent(
+  parsed: File,
+  environment: Environment,
+  sources: ReadonlyMap<string, NamedSource>,
+): void {
+  const identityOf = ({ ASSIGNMENT_BASE_URL: url = '', CLIENT_GUID: client = '' }: Environment) =>
+    `${url.trim().replace(/\/+$/, '')} ${client.trim()}`.toLowerCase()
+  const seen = new Map([[identityOf(environment), 'the source that the environment describes']])
   for (const [name, { settings }] of sources) {
-    const identity = [settings.ASSIGNMENT_BASE_URL, settings.CLIENT_GUID].join(' ').toLowerCase()
+    const identity = identityOf(settings)
     const other = seen.get(identity)
     if (other !== undefined)
       parsed.complain(

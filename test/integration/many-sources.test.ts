@@ -6,6 +6,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { environmentOf } from '../../src/config/of-source.ts'
 import { openContext, type SyncContext } from '../../src/context.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { dropSource } from '../../src/store/schema/drop-source.ts'
 import { withConnection } from '../../src/store/server/session.ts'
 import type { Stream } from '../../src/streams/catalog.ts'
 import { baseOf } from '../../src/streams/names.ts'
@@ -195,6 +196,17 @@ describe.skipIf(!hasPostgres)('two sources in one database', () => {
       await using again = await open(simulator, '', { BI_ROLE: roles.acme })
       expect(await readable(roles.acme)).toEqual(['acme', 'acme_mirror', 'bi', 'mirror', 'tidemark'])
       expect(again.streams.length).toBeGreaterThan(0)
+      // After a drop, a source of that name is a new one: also for its readers. One with a name that is like it stays.
+      await query(
+        `insert into tidemark.notice (key, what) values ('related_off:acmes.x', ''), ('related_off:acme_.x', '')`,
+      )
+      await query(`insert into tidemark.source_config (name, settings, tags, generation, changed_by, gone_at)
+        values ('acme', '{}', '{}', 0, '', now())`)
+      await dropSource(database.pool, 'acme')
+      expect(await query(`select key from tidemark.notice order by 1`)).toHaveLength(2)
+      await using anew = await open(otherSimulator, 'acme', { BI_ROLE: roles.acme })
+      expect(anew.streams.length).toBeGreaterThan(0)
+      expect(await readable(roles.acme)).toContain('acme')
     } finally {
       for (const role of Object.values(roles)) await query(`drop owned by ${role}; drop role ${role}`)
     }

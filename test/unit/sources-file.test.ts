@@ -107,6 +107,17 @@ ${defaults}sources:
       /^sources\.yaml:8: sources\.other has the client_guid and the address of acme/,
     ],
     [
+      'the GUID of the environment',
+      `${defaults}sources:\n  acme: { client_guid: ${complete.CLIENT_GUID}, assignment_base_url: "https://assignments.example/base" }`,
+      /^sources\.yaml:7: sources\.acme has the client_guid and the address of the source that the environment describes/,
+    ],
+    ['nothing at all', '', /^sources\.yaml:1: sources must be a list of sources/],
+    [
+      'one that is made from what every object has',
+      `${defaults}sources:\n  acme: { from: constructor }`,
+      /^sources\.yaml:7: sources\.acme\.from is no source/,
+    ],
+    [
       'one that is made from nobody',
       `${defaults}sources:\n  acme: { from: acmee }`,
       /^sources\.yaml:7: sources\.acme\.from is no source/,

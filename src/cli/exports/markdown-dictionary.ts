@@ -2,6 +2,7 @@
 
 import type { ColumnMap, ViewMap } from '../../store/book/dictionary.ts'
 import type { Reference } from '../../store/book/references.ts'
+import { viewName } from '../../streams/names.ts'
 import { count } from '../../util/text.ts'
 import { markdownTable, oneLine } from '../markdown.ts'
 import { describeColumn } from './facts.ts'
@@ -38,7 +39,7 @@ export function asMarkdown(views: readonly ViewMap[], references: readonly Refer
         return [cell(column.name), column.type, role, cell(tellColumn(column))]
       })
       const table = markdownTable(['column', 'type', 'role', 'what it holds'], rows)
-      const lines = [`## bi.${name}`, '', ...table, '']
+      const lines = [`## ${viewName(name)}`, '', ...table, '']
       const others = unplaced.map(
         ({ field, note }) => `- ${cell(oneLine(field))}: ${cell(oneLine(note ?? 'only ever empty'))}`,
       )

@@ -60,8 +60,10 @@ function isSame(one: SourceIdentity, other: SourceIdentity): boolean {
 export const otherSourceText = ({ here, wanted }: OtherSource): string =>
   `The ${here.service} data${here.name === '' ? '' : ` of source ${here.name}`} in this database came from ${here.baseUrl} (${here.account}), but the settings name ${wanted.baseUrl} (${wanted.account}).`
 
-export const waysOut =
-  'If these are two sources, use another database (DATABASE_URL). If it is the same one under a new name: tidemark source adopt --reason TEXT'
+export const waysOut = (source: string): string =>
+  source === ''
+    ? 'If these are two sources, use another database (DATABASE_URL). If it is the same one under a new name: tidemark source adopt --reason TEXT'
+    : `If these are two sources, give the other one a name of its own in the file of sources. If it is the same one under a new name: tidemark source adopt --source ${source} --reason TEXT`
 
 /** Declares that the rows here are those of this source. Runs in progress still read the one before, so none of them can write any more. */
 export const adoptSource = (

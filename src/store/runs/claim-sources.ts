@@ -20,7 +20,7 @@ import { hasRows } from './positions.ts'
 export type WantedSource = SourceIdentity & { readonly streams: readonly Stream[] }
 
 export function expectSources(known: readonly SourceIdentity[], wanted: readonly WantedSource[]): void {
-  expectNone(othersAmong(known, wanted).map(otherSourceText))
+  expectNone(othersAmong(known, wanted))
 }
 
 /** Notes it, as long as there are no rows of that service; refuses when those that are here came from another source. */
@@ -30,16 +30,20 @@ export async function claimSources(pool: Pool, wanted: readonly WantedSource[]):
       'insert into tidemark.source (name, service, base_url, account) values ($4, $1, $2, $3) on conflict do nothing',
       [service, baseUrl, account, name],
     )
-  const refused: string[] = []
+  const refused: OtherSource[] = []
   for (const other of await otherSources(pool, wanted))
-    if (await hasAnyRows(pool, other.wanted)) refused.push(otherSourceText(other))
+    if (await hasAnyRows(pool, other.wanted)) refused.push(other)
     else await takeOver(pool, other)
   expectNone(refused)
 }
 
-function expectNone(others: readonly string[]): void {
-  if (others.length > 0)
-    throw new SourceDiffers(`${others.join(' ')} Nothing was read or written. ${waysOut}`)
+/** All are services of one source. */
+function expectNone(others: readonly OtherSource[]): void {
+  const [first] = others
+  if (first)
+    throw new SourceDiffers(
+      `${others.map(otherSourceText).join(' ')} Nothing was read or written. ${waysOut(first.wanted.name)}`,
+    )
 }
 
 /** No run of the other source can write after this (P2): it may be about to bring the first rows. */
@@ -57,7 +61,7 @@ const takeOver = (pool: Pool, other: OtherSource<WantedSource>): Promise<void> =
         client,
         every.map(({ name }) => name),
       )
-      if (await hasAnyRows(client, other.wanted)) expectNone([otherSourceText(other)])
+      if (await hasAnyRows(client, other.wanted)) expectNone([other])
     }),
   )
 

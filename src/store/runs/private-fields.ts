@@ -381,7 +381,9 @@ async function clear(
   await client.query('delete from tidemark.quarantine where stream = $1', [stream.name])
   await client.query('update tidemark.field set steady_sample = null where stream = $1', [stream.name])
   await client.query(
-    `update tidemark.related_fetch set problem = ${withoutQuote('problem')} where problem ~ ${quoteSql}`,
+    `update tidemark.related_fetch set problem = ${withoutQuote('problem')}
+     where source = ${sourceSql('$1')} and problem ~ ${quoteSql}`,
+    [stream.name],
   )
   for (const { table, column, by } of quoting)
     await client.query(

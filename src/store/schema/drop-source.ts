@@ -68,8 +68,13 @@ const forgetSource = (pool: Pool, name: string): Promise<number> =>
       for (const [table, column] of byStream) await remove(table, sourceSql(pg.escapeIdentifier(column)))
       for (const [table, column] of bySource) await remove(table, column)
       await client.query(
-        `delete from tidemark.notice where key = 'source_stopped:' || $1 or split_part(key, ':', 2) like $1 || '.%'`,
+        `delete from tidemark.notice where key = 'source_stopped:' || $1 or starts_with(split_part(key, ':', 2), $1 || '.')`,
         [name],
+      )
+      // Its readers get their rights anew with the next source of that name: nobody took them from them (P20).
+      await client.query(
+        `delete from tidemark.granted where trim('"' from split_part(object, '.', 1)) = any ($1)`,
+        [Object.values(schemasOf(name))],
       )
       return lines
     }),
