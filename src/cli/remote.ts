@@ -4,11 +4,14 @@ import { loadMirrorConfig } from '../config/load.ts'
 import type { Document } from '../documents/document.ts'
 import type { MirrorActionName } from '../operator/mirror-actions.ts'
 import { DatabaseError, messageOf, UsageError } from '../util/errors.ts'
+import { onlyTargets } from '../web/actions.ts'
 import { apiActionPaths, apiActions, isInApi } from '../web/api/actions.ts'
 import { apiBase } from '../web/api/scope.ts'
 import type { Call } from './command.ts'
 
 type Answer = { readonly status: number; readonly body: unknown; readonly next: string | null }
+/** What a worker works at for longer goes on after its answer. */
+const longestMs = 60_000
 type Send = (method: 'GET' | 'POST', path: string, body?: object) => Promise<Answer>
 
 /** Null: the terminal asks Postgres. */
@@ -20,8 +23,12 @@ export function openRemote({ environment, signal }: Pick<Call, 'environment' | '
       ...(token !== null && { authorization: `Bearer ${token}` }),
       ...(body && { 'content-type': 'application/json' }),
     }
-    const asked = { method, headers, signal, ...(body && { body: JSON.stringify(body) }) }
-    const answer = await fetch(`${url}${apiBase}${path}`, asked).catch((cause) => {
+    const asked = { method, headers, ...(body && { body: JSON.stringify(body) }) }
+    const until = AbortSignal.any([signal, AbortSignal.timeout(longestMs)])
+    // No redirect is followed: what is sent is for this worker.
+    const way = { signal: until, redirect: 'manual' } as const
+    const answer = await fetch(`${url}${apiBase}${path}`, { ...asked, ...way }).catch((cause) => {
+      signal.throwIfAborted()
       const why = messageOf(cause instanceof Error ? (cause.cause ?? cause) : cause)
       throw new DatabaseError(`The worker at ${url} (TIDEMARK_URL) does not answer: ${why}`, { cause })
     })
@@ -69,7 +76,11 @@ async function read<Asked, Found>(
     body = [...body, ...(more.body as unknown[])]
     next = more.next
   }
-  return answer.parse(Array.isArray(body) && wanted > 0 ? body.slice(0, wanted) : body)
+  const { data, success } = answer.safeParse(Array.isArray(body) && wanted > 0 ? body.slice(0, wanted) : body)
+  if (success) return data
+  throw new DatabaseError(
+    'The worker at TIDEMARK_URL answers otherwise than this version of Tidemark expects: use the version of the worker.',
+  )
 }
 
 type Done = { readonly told: string }
@@ -85,7 +96,9 @@ async function act(
     throw new UsageError(
       'Nothing was made: tokens are made with DATABASE_URL, where the worker has its mirror. Leave TIDEMARK_URL out.',
     )
-  const path = apiActionPaths.find(([one]) => one === name)?.[1] ?? ''
+  const paths = apiActionPaths.flatMap(([one, path]) => (one === name ? [path] : []))
+  // Of what can be done to all or to one, the path says which.
+  const path = paths.find((one) => one.includes('{') === (target !== onlyTargets[name])) ?? paths[0] ?? ''
   const known = apiActions[name].fields.shape
   // Whoever writes the verb has typed the name that a form asks for once more.
   const given: Readonly<Record<string, string | null>> = { ...fields, target, confirm: target }

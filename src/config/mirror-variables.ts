@@ -2,9 +2,9 @@
 
 import { z } from 'zod'
 import {
+  baseUrl,
   biSchemas,
   fieldTimezonesOf,
-  httpUrl,
   optionalText,
   orNull,
   postgresUrl,
@@ -37,12 +37,12 @@ export const mirrorVariables = {
       'address of a worker: the terminal then lists and acts over its API, and needs no password of Postgres; other verbs say that they need Postgres',
     fallback: 'none: the terminal asks Postgres',
     form: '`https://host` or `http://127.0.0.1:8080`',
-    schema: orNull(httpUrl),
+    schema: orNull(baseUrl),
   },
   TIDEMARK_TOKEN: {
     needs: 'TIDEMARK_URL',
     describe:
-      'token that the terminal sends to that worker: its `VIEWER_TOKEN` to look, its `ADMIN_TOKEN` to act, too',
+      'token that the terminal sends to that worker: one that `tidemark token create` made, or its `VIEWER_TOKEN` or `ADMIN_TOKEN`',
     fallback: 'none',
     form: 'text',
     secret: true,

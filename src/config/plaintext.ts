@@ -17,6 +17,7 @@ type Urls = Pick<Config, 'allowPlaintext' | 'databaseUrl'> &
       | 'contract'
       | 'redisUrl'
       | 'publicUrl'
+      | 'tidemarkUrl'
       | 'oidcIssuer'
       | 'proxies'
     >
@@ -43,7 +44,7 @@ export function addressesOf(config: Omit<Urls, 'allowPlaintext' | 'databaseUrl'>
 /** What is not usable has been told already. */
 export function refusePlaintext(config: Urls, complain: (problem: string) => void): void {
   if (config.allowPlaintext) return
-  const { databaseUrl, redisUrl, publicUrl } = config
+  const { databaseUrl, redisUrl, publicUrl, tidemarkUrl } = config
   const refuse: Refuse = (name, host, what, instead) =>
     complain(
       `${name} would ${name === 'PUBLIC_URL' ? `let ${what} be sent` : `send ${what}`} to ${host} without TLS: ${instead}, or set ALLOW_PLAINTEXT=true if nobody else can listen on the way`,
@@ -52,9 +53,13 @@ export function refusePlaintext(config: Urls, complain: (problem: string) => voi
   const redis = redisUrl && URL.canParse(redisUrl) ? new URL(redisUrl) : null
   if (redis?.protocol === 'redis:' && !isPrivateHost(redis.hostname))
     refuse('REDIS_URL', redis.hostname, 'its password and the queue', 'use rediss://')
-  const hooks = publicUrl && URL.canParse(publicUrl) ? new URL(publicUrl) : null
-  if (hooks?.protocol === 'http:' && !isPrivateHost(hooks.hostname))
-    refuse('PUBLIC_URL', hooks.hostname, 'WEBHOOK_SECRET', 'use https://')
+  for (const [name, url, what] of [
+    ['PUBLIC_URL', publicUrl, 'WEBHOOK_SECRET'],
+    ['TIDEMARK_URL', tidemarkUrl, 'TIDEMARK_TOKEN'],
+  ] as const) {
+    const { protocol, hostname } = new URL(url && URL.canParse(url) ? url : 'https://nothing.invalid')
+    if (protocol === 'http:' && !isPrivateHost(hostname)) refuse(name, hostname, what, 'use https://')
+  }
   for (const url of databaseUrl ? readPostgresUrl(databaseUrl).hosts : []) {
     const { hostname, searchParams } = url
     const mode = searchParams.get('sslmode') ?? (searchParams.get('ssl') === 'false' ? 'disable' : '')

@@ -8,8 +8,9 @@ import { pause, resume } from '../../src/cli/pause.ts'
 import { quarantine } from '../../src/cli/quarantine.ts'
 import { runs } from '../../src/cli/runs.ts'
 import { status } from '../../src/cli/status.ts'
-import { token } from '../../src/cli/token.ts'
+import { sessions, token } from '../../src/cli/token.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { type Browsing, openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { viewerToken } from '../support/served-actions.ts'
@@ -217,6 +218,33 @@ describe.skipIf(!hasPostgres)('the API', () => {
     await expect(said(status, [], remotely(adminToken))).rejects.toThrow('needs Postgres itself')
     const nobody = { TIDEMARK_URL: 'http://127.0.0.1:1' }
     await expect(said(checkpoints, [], nobody)).rejects.toThrow('does not answer')
+  })
+
+  it('does to the one that is named what it also does to all', async () => {
+    const [here, remotely, stays] = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const browsing = openBrowsing(worker.url)
+        await browsing.signIn(adminToken)
+        return browsing
+      }),
+    )
+    const isSignedIn = async (browsing: Browsing | undefined) => (await browsing?.get('/people'))?.status
+    const [second, first]: { id: string }[] = await get('/sessions')
+    expect(await call('POST', `/sessions/${first?.id}/end`)).toMatchObject({
+      status: 200,
+      body: { ended: 1 },
+    })
+    const afar = { TIDEMARK_URL: worker.url, TIDEMARK_TOKEN: adminToken }
+    expect((await callCommand(sessions, ['end', second?.id ?? ''], afar)).stdout).toBe(
+      `Session ${second?.id} ended.\n`,
+    )
+    const left = [await isSignedIn(here), await isSignedIn(remotely), await isSignedIn(stays)]
+    expect(left.filter((status) => status === 200)).toHaveLength(1)
+    expect((await callCommand(sessions, ['end', 'all'], afar)).stdout).toContain('1 session ended.')
+    const ids = Object.values(description.paths).flatMap((operations) =>
+      Object.values(operations).map((one: { operationId: string }) => one.operationId),
+    )
+    expect(ids).toEqual([...new Set(ids)])
   })
 
   it('goes on from page to page without a gap', async () => {

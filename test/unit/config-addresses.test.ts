@@ -115,6 +115,10 @@ describe('loadConfig', () => {
       { PUBLIC_URL: 'http://hooks.example', WEBHOOK_SECRET: 'canary-word-0123456789' },
       'PUBLIC_URL would let WEBHOOK_SECRET be sent to hooks.example without TLS: use https://',
     ],
+    [
+      { TIDEMARK_URL: 'http://console.example', TIDEMARK_TOKEN: 'canary-word-0123456789' },
+      'TIDEMARK_URL would send TIDEMARK_TOKEN to console.example without TLS: use https://',
+    ],
   ])(
     'refuses plain text over public networks in one sentence, unless it is allowed (P9): %s',
     (urls, words) => {

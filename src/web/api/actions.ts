@@ -188,8 +188,8 @@ export const apiActionRoutes =
           forRole(neededRole[name]),
           async (request, reply) => {
             const { target: said, ...given } = bodyOf(apiActions[name].fields, request)
-            const target =
-              onlyTargets[name] ?? parsed(heldText, Object.values(request.params)[0] ?? said ?? '')
+            const [inPath] = Object.values(request.params)
+            const target = parsed(heldText, inPath ?? said ?? onlyTargets[name] ?? '')
             if (path.startsWith('/streams/'))
               pickStream(
                 target,

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { heldText } from '../../documents/document.ts'
 import { record, recordStory } from '../../documents/records.ts'
 import { documents } from '../../documents/table.ts'
+import { onlyTargets } from '../actions.ts'
 import { apiActionPaths, apiActions, comparePath } from './actions.ts'
 import { apiBase } from './scope.ts'
 
@@ -22,7 +23,7 @@ type Operation = {
 const refusals = {
   400: 'The request is not as this description says',
   401: 'The token is missing or wrong',
-  403: 'The token may only read, or nobody can sign in here',
+  403: 'The role of the token is not enough',
   404: 'Nothing has this name, or this key',
   409: 'It cannot be done as things stand; `detail` says why',
   413: 'The body is too long',
@@ -59,7 +60,8 @@ export function describeApi(version: string) {
   for (const [name, path] of apiActionPaths) {
     const { title, fields, answer } = apiActions[name]
     const parameters = schemaOf(parametersIn(path))
-    const id = path === '/alerts/{receiver}/test' ? 'test_alert_receiver' : snake(name)
+    // What can be done to all, and to one that is named.
+    const id = [snake(name), ...(onlyTargets[name] === undefined ? [] : namesIn(path))].join('_')
     const acts = { id, title, parameters, body: schemaOf(fields), answer: schemaOf(answer) }
     paths[path] = { post: operation(path, { ...acts, refusals: [404, 409, 413, 415] }) }
   }
@@ -98,7 +100,11 @@ export function describeApi(version: string) {
         ]),
       ),
       securitySchemes: {
-        token: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN, or VIEWER_TOKEN to read' },
+        token: {
+          ...{ type: 'http', scheme: 'bearer' },
+          description:
+            'A token that was made for a person or a program, ADMIN_TOKEN, or VIEWER_TOKEN to read',
+        },
       },
     },
   }
