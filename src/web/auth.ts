@@ -222,10 +222,37 @@ const mostOfClient = { most: 5, withinMs: 60_000 }
 /** Hardly ever reached by clients that the proxy tells apart: it takes 120 who guess as fast as they may. */
 const mostOfProxy = { most: 10, withinMs: 1_000 }
 
+/**
+ * How often something may fail for a client. Behind a proxy that is not in TRUSTED_PROXIES everybody has its address. There clients are told
+ * apart by what the proxy says, so that who fails locks out nobody else. But a client may have made that up, and each time anew. So it may
+ * fail only so often a second for all clients of such an address together.
+ */
+export function openClientLimit(ofClient: Parameters<typeof openLimit>[0]) {
+  const [ofClients, ofProxies] = [openLimit(ofClient), openLimit(mostOfProxy)]
+  const namesOf = (request: FastifyRequest) => {
+    const network = networkOf(clientAddress(request))
+    const forwardedFor = unprovenAddress(request)
+    return forwardedFor === null
+      ? { client: network, proxy: null }
+      : { client: `${network} for ${networkOf(forwardedFor)}`, proxy: network }
+  }
+  return {
+    waitMs(request: FastifyRequest, nowMs: number): number {
+      const { client, proxy } = namesOf(request)
+      return Math.max(ofClients.waitMs(client, nowMs), proxy === null ? 0 : ofProxies.waitMs(proxy, nowMs))
+    },
+    /** Whether this was the last time that it may fail for this client. */
+    count(request: FastifyRequest, nowMs: number): boolean {
+      const { client, proxy } = namesOf(request)
+      ofClients.count(client, nowMs)
+      if (proxy !== null) ofProxies.count(proxy, nowMs)
+      return ofClients.waitMs(client, nowMs) > 0
+    },
+  }
+}
+
 // Checks a token, wherever it is given. After five wrong ones within a minute no token of that client is looked at, not even a right one:
-// otherwise a guesser could go on, and would only miss the answers to the wrong ones. Behind a proxy that is not in TRUSTED_PROXIES
-// everybody has its address. There clients are told apart by what the proxy says, so that who guesses locks out nobody else. But a client
-// may have made that up, and each time anew. So tokens from such an address may be wrong only so often a second, all together.
+// otherwise a guesser could go on, and would only miss the answers to the wrong ones.
 function openTokenCheck({
   tokens,
   lookUp,
@@ -233,27 +260,22 @@ function openTokenCheck({
   onLockedOut,
   now = Date.now,
 }: Options): Authentication['check'] {
-  const [ofClients, ofProxies] = [openLimit(mostOfClient), openLimit(mostOfProxy)]
+  const limit = openClientLimit(mostOfClient)
   const whose = openWhose(tokens, lookUp)
   return async (request, reply, token) => {
-    const address = clientAddress(request)
-    const forwardedFor = unprovenAddress(request)
-    const network = networkOf(address)
-    const client = forwardedFor === null ? network : `${network} for ${networkOf(forwardedFor)}`
-    const clientWaitMs = ofClients.waitMs(client, now())
-    const waitMs = Math.max(clientWaitMs, forwardedFor === null ? 0 : ofProxies.waitMs(network, now()))
+    const waitMs = limit.waitMs(request, now())
     if (waitMs > 0) {
       const waitSeconds = Math.ceil(waitMs / 1000)
       reply.header('retry-after', waitSeconds)
       return { status: 429, problem: tooManyWrong(waitSeconds) }
     }
+    const address = clientAddress(request)
     const found = await whose(token, address).catch(() => 'unknown' as const)
     if (found === 'unknown') return { status: 503, problem: notLookedUp }
     if (found !== null) return found
-    ofClients.count(client, now())
-    if (forwardedFor !== null) ofProxies.count(network, now())
+    const forwardedFor = unprovenAddress(request)
     log.warn({ address, ...(forwardedFor !== null && { forwardedFor }) }, 'somebody gave a wrong token')
-    if (ofClients.waitMs(client, now()) > 0) onLockedOut(request)
+    if (limit.count(request, now())) onLockedOut(request)
     return {
       status: 401,
       problem: 'No token is taken that was sent. Sign in, or send one as `Authorization: Bearer …`.',

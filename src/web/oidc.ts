@@ -41,12 +41,14 @@ export type OidcSettings = {
   readonly nameClaim: string
   readonly groups: RoleGroups
   readonly proxies: Proxies
+  /** How long the provider may take for each answer. */
+  readonly timeoutSeconds?: number
 }
 
 export const callbackPath = '/sign-in/oidc/callback'
 export const newSignInSecret = (): string => randomBytes(32).toString('base64url')
 
-const timeoutSeconds = 10
+const usualTimeoutSeconds = 10
 /** What is known of the provider is asked for again after this. */
 const knownForMs = 600_000
 const mostAnswerBytes = 1_000_000
@@ -111,7 +113,7 @@ const derived = (what: string, secret: string): string =>
   createHash('sha256').update(`${what} ${secret}`).digest('base64url')
 
 function discover(
-  { clientId, clientSecret, proxies }: OidcSettings,
+  { clientId, clientSecret, proxies, timeoutSeconds = usualTimeoutSeconds }: OidcSettings,
   issuer: URL,
 ): Promise<client.Configuration> {
   // Plain HTTP to public hosts was refused when the settings were read.
@@ -137,11 +139,13 @@ const fetchThrough =
     const isSecure = target.protocol === 'https:'
     const agents = openAgents(proxies, { keepAlive: false })
     const { promise, resolve, reject } = Promise.withResolvers<Response>()
+    // `node:http` says that it was stopped, and not that it took too long.
+    const fail = (error: unknown) => reject(signal?.aborted ? signal.reason : error)
     const request = (isSecure ? httpsRequest : httpRequest)(target, {
       ...{ method, headers, agent: isSecure ? agents.of(target).https : agents.of(target).http },
       ...(signal && { signal }),
     })
-    request.on('error', reject)
+    request.on('error', fail)
     request.on('close', agents.close)
     request.on('response', (answer) => {
       const chunks: Buffer[] = []
@@ -151,7 +155,7 @@ const fetchThrough =
         if (bytes > mostAnswerBytes) request.destroy(new Error('the answer is too large'))
         chunks.push(chunk)
       })
-      answer.on('error', reject)
+      answer.on('error', fail)
       answer.on('end', () => {
         const { statusCode = 500, headers: given } = answer
         const kept = { 'content-type': given['content-type'], 'www-authenticate': given['www-authenticate'] }
@@ -179,12 +183,15 @@ function personIn(
   const name = [claims[nameClaim], claims.email, sub].find((one) => typeof one === 'string' && one !== '')
   const printed = printable(String(name))
   const given = claimAt(claims, roleClaim)
-  if (roleClaim === 'email' && claims.email_verified === false)
-    throw new SignInFailed(`${host} has not verified the address of ${printed}, so it gives no rights here.`)
+  // Where people may say any address of themselves, an address that nobody verified could be an admin's.
+  if (roleClaim === 'email' && String(claims.email_verified) !== 'true')
+    throw new SignInFailed(
+      `${host} does not say that it verified the address of ${printed}, so it gives no rights here.`,
+    )
   const values = (Array.isArray(given) ? given : [given]).filter((one) => typeof one === 'string')
   if (values.length === 0)
     throw new SignInFailed(
-      `${host} knows you as ${printed}, but says nothing about your role: its ID token for ${clientId} has no claim ${roleClaim}. Let the provider add it, or set OIDC_ROLE_CLAIM to the claim that has your groups.`,
+      `${host} knows you as ${printed}, but says nothing about your role: in its ID token for ${clientId} the claim ${roleClaim} ${given === undefined ? 'is missing' : 'is neither a text nor a list of texts'}. Let the provider add it, or set OIDC_ROLE_CLAIM to the claim that has your groups.`,
     )
   const role = roleOf(values, groups)
   if (role === null)
@@ -216,7 +223,10 @@ export const printable = (text: string): string =>
   [...text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, ' ').trim()].slice(0, longestName).join('')
 
 // What went wrong, by the errors of the library and of the network.
-function inWords(error: unknown, { issuer, clientId }: OidcSettings): string {
+function inWords(
+  error: unknown,
+  { issuer, clientId, timeoutSeconds = usualTimeoutSeconds }: OidcSettings,
+): string {
   const { host } = new URL(issuer)
   if (error instanceof client.AuthorizationResponseError)
     return `${host} refused the sign-in (${printable(error.error)}). Try again, or ask whoever runs it.`

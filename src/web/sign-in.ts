@@ -10,10 +10,10 @@ import {
   cookieOf,
   isFromHere,
   notLookedUp,
+  openClientLimit,
   removeCookie,
 } from './auth.ts'
 import { foreign, type Html, html } from './html.ts'
-import { networkOf, openLimit } from './limits.ts'
 import type { NoteSignIn } from './noting.ts'
 import { callbackPath, type IdentityProvider, newSignInSecret, SignInFailed } from './oidc.ts'
 import { sendPage } from './page-routes.ts'
@@ -97,7 +97,7 @@ const queryOf = ({ url }: Pick<FastifyRequest, 'url'>): URLSearchParams =>
 const beginCookie = 'tidemark_sign_in'
 const mostMinutes = 10
 /** What comes back makes the worker ask the provider, so it may fail only so often. */
-const mostOfAddress = { most: 20, withinMs: 60_000 }
+const mostOfClient = { most: 20, withinMs: 60_000 }
 
 /** To the provider and back. Neither changes anything here before the provider has said who it is. */
 function addOidc(
@@ -106,7 +106,7 @@ function addOidc(
   show: Show,
   page: (request: FastifyRequest, title: string, body: Html) => Parameters<typeof layout>[0],
 ): void {
-  const limit = openLimit(mostOfAddress)
+  const limit = openClientLimit(mostOfClient)
   const fail = (request: FastifyRequest, reply: FastifyReply, error: unknown) => {
     if (!(error instanceof SignInFailed)) throw error
     log.warn({ address: clientAddress(request) }, `a sign-in failed: ${error.message}`)
@@ -128,8 +128,7 @@ function addOidc(
   scope.get(callbackPath, async (request, reply) => {
     const [secret = '', place = ''] = (cookieOf(request, beginCookie) ?? '').split('.')
     removeCookie(reply, beginCookie)
-    const network = networkOf(clientAddress(request))
-    if (limit.waitMs(network, Date.now()) > 0)
+    if (limit.waitMs(request, Date.now()) > 0)
       return show(request, reply, 429, {
         problem: 'Too many sign-ins from your address failed. Wait a minute.',
       })
@@ -146,7 +145,7 @@ function addOidc(
       const body = html`<section class="card"><p>You are signed in as ${foreign(person.who)}. <a href="${to}">Go on</a></p></section>`
       return sendPage(reply, layout({ ...page(request, 'Signed in', body), isAlone: true, goTo: to }))
     } catch (error) {
-      limit.count(network, Date.now())
+      limit.count(request, Date.now())
       return fail(request, reply, error)
     }
   })

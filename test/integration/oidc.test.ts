@@ -119,7 +119,15 @@ describe.skipIf(!hasPostgres)('an identity provider', () => {
       [{ claims: { nonce: 'of another sign-in' } }, 'belongs to another sign-in'],
       [{ claims: { iss: 'https://elsewhere.example' } }, 'answered what OpenID Connect does not allow'],
       [{ forges: true }, 'answered what OpenID Connect does not allow'],
-      [{ claims: { roles: undefined } }, `has no claim roles`],
+      [{ claims: { roles: undefined } }, `the claim roles is missing`],
+      ...([{ 'tidemark-admin': {} }, [7, ['tidemark-admin']]] as const).map(
+        (roles) => [{ claims: { roles } }, 'the claim roles is neither a text nor a list of texts'] as const,
+      ),
+      [
+        { claims: { roles: Array.from({ length: 20_000 }, (_, index) => `group-${index}`) } },
+        'none of your groups gives a role here',
+      ],
+      [{ alg: 'none' }, 'answered what OpenID Connect does not allow'],
       [{ claims: { roles: ['staff', 'TIDEMARK-ADMIN'] } }, 'none of your groups gives a role here'],
       [{ denies: 'access_denied' }, `${host} refused the sign-in (access_denied)`],
     ]
@@ -169,6 +177,9 @@ describe.skipIf(!hasPostgres)('an identity provider', () => {
     for (let time = 0; time < 25; time++)
       statuses.push((await flooding.get('/sign-in/oidc/callback?code=x')).status)
     expect(statuses.at(-1)).toBe(429)
+    // Whom a proxy tells apart from those who fail, can sign in.
+    const elsewhere = { 'x-forwarded-for': '192.0.2.7' }
+    expect((await flooding.get('/sign-in/oidc/callback?code=x', { headers: elsewhere })).status).toBe(403)
   }
 
   async function goesOnWithoutProvider(worker: TestWorker, provider: OidcProvider) {
@@ -219,5 +230,44 @@ describe.skipIf(!hasPostgres)('an identity provider', () => {
       '127.0.0.1:1 cannot be reached (ECONNREFUSED). Try again; until it answers, sign in with a token.',
     )
     expect(await nowhere.signOutUrl()).toBe(null)
+  })
+
+  it('that takes requests and never answers is waited for only so long, at the beginning and at the end', async () => {
+    const provider = await startOidcProvider()
+    const open = () =>
+      openIdentityProvider({
+        ...{ issuer: provider.url, clientId, clientSecret: () => clientSecret, consoleUrl },
+        ...{ scope: 'openid', roleClaim: 'email', nameClaim: 'email', proxies: noProxies },
+        groups: { admin: ['ola@example.com'], operator: [], viewer: [] },
+        timeoutSeconds: 0.3,
+      })
+    const { host } = new URL(provider.url)
+    const tooLong = `${host} did not answer within 0.3 s. Try again; until it answers, sign in with a token.`
+    const knows = open()
+    const begin = async () => {
+      const there = await knows.begin('a secret')
+      const back = await fetch(there, { redirect: 'manual' })
+      return new URL(back.headers.get('location') ?? '').search.slice(1)
+    }
+    const query = await begin()
+    for (const hangs of ['whole', 'body'] as const) {
+      provider.wrong = { hangs }
+      await expect(open().begin('a secret')).rejects.toThrow(tooLong)
+      await expect(knows.finish(query, 'a secret')).rejects.toThrow(tooLong)
+      expect(await open().signOutUrl()).toBe(null)
+    }
+    // An address gives rights when the provider verified it, and not when it says nothing of that.
+    for (const [verified, isIn] of [
+      [true, true],
+      ['true', true],
+      [false, false],
+      [undefined, false],
+    ] as const) {
+      provider.wrong = {}
+      provider.person = { email: 'ola@example.com', email_verified: verified }
+      const finished = knows.finish(await begin(), 'a secret')
+      if (isIn) await expect(finished).resolves.toMatchObject({ person: { role: 'admin' } })
+      else await expect(finished).rejects.toThrow(`${host} does not say that it verified the address`)
+    }
   })
 })

@@ -1,7 +1,7 @@
 // What a browser does with cookies and forms, as far as tests of the pages need it.
 
 export type Browsing = {
-  get(path: string): Promise<Response>
+  get(path: string, init?: RequestInit): Promise<Response>
   /** As a form of this site sends it, with the session's token. */
   submit(
     path: string,

@@ -15,8 +15,10 @@ type Wrong = {
   behindMs?: number
   /** The browser is sent back without a sign-in. */
   denies?: string
-  /** It takes requests and never answers. */
-  hangs?: boolean
+  /** It takes requests and never answers, or begins to and never ends. */
+  hangs?: 'whole' | 'body'
+  /** What the head of the token says of its signature, which is then left out. */
+  alg?: 'none'
   status?: number
 }
 export type OidcProvider = {
@@ -50,7 +52,11 @@ export async function startOidcProvider(): Promise<OidcProvider> {
   const codes = new Map<string, URLSearchParams>()
   const state = { person: {} as Claims, wrong: {} as Wrong, asked: 0, url: '' }
   const server = createServer((request, response) => {
-    if (state.wrong.hangs) return
+    if (state.wrong.hangs === 'whole') return
+    if (state.wrong.hangs === 'body') {
+      response.writeHead(200, { 'content-type': 'application/json' }).write('{"issuer":')
+      return
+    }
     const now = Date.now() - (state.wrong.behindMs ?? 0)
     response.sendDate = false
     response.setHeader('date', new Date(now).toUTCString())
@@ -115,7 +121,9 @@ export async function startOidcProvider(): Promise<OidcProvider> {
       ...{ nonce: asked.get('nonce'), ...state.person, ...state.wrong.claims },
     }
     const key = state.wrong.forges ? keys.other : keys.own
-    json(response, 200, { access_token: 'x', token_type: 'Bearer', id_token: signed(claims, key) })
+    const unsigned = `${encoded({ alg: state.wrong.alg, typ: 'JWT' })}.${encoded(claims)}.`
+    const token = state.wrong.alg === undefined ? signed(claims, key) : unsigned
+    json(response, 200, { access_token: 'x', token_type: 'Bearer', id_token: token })
   }
 
   const port = await new Promise<number>((resolve) => {
