@@ -141,11 +141,15 @@ function sessionBehindProxy(request: FastifyRequest, reply: FastifyReply, person
 /** Browsers take this only over TLS and only from this very host, so no neighbouring host can set such a cookie. */
 const securePrefix = '__Host-'
 
-export function cookieOf({ headers }: Pick<FastifyRequest, 'headers'>, name: string): string | null {
+export function cookieOf(
+  { headers }: Pick<FastifyRequest, 'headers'>,
+  name: string,
+  wasSetOverTls = false,
+): string | null {
   const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim())
   const named = (one: string) =>
     pairs.find((pair) => pair.startsWith(`${one}=`))?.slice(one.length + 1) ?? null
-  return named(securePrefix + name) ?? named(name)
+  return named(securePrefix + name) ?? (wasSetOverTls ? null : named(name))
 }
 
 type Cookie = {

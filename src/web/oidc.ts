@@ -152,7 +152,12 @@ const fetchThrough =
       let bytes = 0
       answer.on('data', (chunk: Buffer) => {
         bytes += chunk.length
-        if (bytes > mostAnswerBytes) request.destroy(new Error('the answer is too large'))
+        if (bytes > mostAnswerBytes)
+          request.destroy(
+            new SignInFailed(
+              `An answer of ${target.host} is larger than 1 MB. Check OIDC_ISSUER, and what it puts into the ID token.`,
+            ),
+          )
         chunks.push(chunk)
       })
       answer.on('error', fail)
@@ -237,6 +242,7 @@ function inWords(
       : `${host} refused to tell who signed in (${why}). Check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.`
   }
   const { code = '', cause } = error as { readonly code?: string; readonly cause?: unknown }
+  if (cause instanceof SignInFailed) return cause.message
   const { claim, secondsAhead } = claimIn(cause)
   if (code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') {
     const minutes = Math.round(Math.abs(secondsAhead) / 60)

@@ -28,6 +28,9 @@ const nobody: ProxyIdentity = { person: null, problem: null }
 /** Of each address. */
 const toldOnce = { most: 1, withinMs: 60_000 }
 
+/** Node takes each byte of a header for a character. */
+const asUtf8 = (header: string): string => Buffer.from(header, 'latin1').toString()
+
 export function openProxyIdentity({ proxies, userHeader, groupsHeader, groups, log }: Options) {
   const isTrusted = isOneOf(proxies)
   const told = openLimit(toldOnce)
@@ -46,11 +49,12 @@ export function openProxyIdentity({ proxies, userHeader, groupsHeader, groups, l
     }
     const lists = raw.headersDistinct[groupsHeader] ?? []
     // Two of them: the proxy let one through that a client wrote.
-    const [user = ''] = users
+    const [user = ''] = users.map(asUtf8)
     const isClear = users.length === 1 && lists.length <= 1
     const name = printable(user)
+    const [list = ''] = lists.map(asUtf8)
     const role = roleOf(
-      (lists[0] ?? '').split(',').map((one) => one.trim()),
+      list.split(',').map((one) => one.trim()),
       groups,
     )
     if (isClear && name !== '' && role !== null)

@@ -126,7 +126,7 @@ function addOidc(
     }
   })
   scope.get(callbackPath, async (request, reply) => {
-    const [secret = '', place = ''] = (cookieOf(request, beginCookie) ?? '').split('.')
+    const [secret = '', place = ''] = (cookieOf(request, beginCookie, provider.isSecure) ?? '').split('.')
     removeCookie(reply, beginCookie)
     if (limit.waitMs(request, Date.now()) > 0)
       return show(request, reply, 429, {

@@ -13,10 +13,10 @@ describe('a proxy that names people', () => {
   const shown = async (url: string, headers: Record<string, string>) =>
     /Signed in as <bdi>(.*?)<\/bdi> \((\w+)\)/.exec(await (await fetch(url, { headers })).text())?.slice(1)
   /** Headers that come more than once. */
-  const raw = (url: string, headers: readonly string[]) =>
+  const raw = (url: string, headers: readonly string[], path = '/sign-in') =>
     new Promise<string>((resolve, reject) => {
       const asked = request(
-        `${url}/sign-in`,
+        url + path,
         { headers: ['host', new URL(url).host, ...headers] },
         async (answer) => {
           let text = ''
@@ -38,6 +38,12 @@ describe('a proxy that names people', () => {
         `proxy:${name.replace('<b>', '&lt;b&gt;')}`,
         role,
       ])
+    // Names and groups come as UTF-8.
+    const bytes = (text: string) => Buffer.from(text).toString('latin1')
+    for (const name of ['Özlem', 'Ülkü'])
+      expect(await raw(url, [user, bytes(name), groups, bytes('Außendienst')], '/')).toContain(
+        `Signed in as <bdi>proxy:${name}</bdi> (viewer)`,
+      )
     const headers = { [user]: 'ola', [groups]: 'ops' }
     const page = await fetch(url, { headers })
     const cookie = page.headers.getSetCookie()[0] ?? ''

@@ -51,7 +51,7 @@ export async function serveActions(
     ...{ sessionMs, log: quietLog, onLockedOut() {}, now },
     proxied: openProxyIdentity({
       ...{ proxies: identityProxies, userHeader: 'x-forwarded-user', groupsHeader: 'x-forwarded-groups' },
-      groups: { admin: ['bosses'], operator: ['ops'], viewer: ['staff'] },
+      groups: { admin: ['bosses'], operator: ['ops'], viewer: ['staff', 'Außendienst'] },
       log: openLog({ level: 'info', stream: told }),
     }),
   })
