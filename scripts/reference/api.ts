@@ -6,6 +6,7 @@ import { code, generatedBy, table } from './markdown.ts'
 type Parameter = { readonly name: string; readonly in: string }
 type Described = {
   readonly summary: string
+  readonly description: string
   readonly parameters: readonly Parameter[]
   readonly requestBody?: {
     readonly content: Readonly<Record<string, { readonly schema: { readonly properties?: object } }>>
@@ -21,12 +22,21 @@ const given = ({ parameters, requestBody }: Described): string => {
   return [...query, ...body].map(code).join(', ')
 }
 
+const roleIn = ({ description }: Described): string => /role (\w+)/.exec(description)?.[1] ?? ''
+
 export function apiPage(): string {
   const { paths } = describeApi('')
   const rows = (method: 'get' | 'post') =>
     Object.entries(paths as Record<string, Partial<Record<'get' | 'post', Described>>>).flatMap(
       ([path, { [method]: described }]) =>
-        described ? [[code(path), described.summary, given(described)]] : [],
+        described
+          ? [
+              [
+                ...[code(path), described.summary, given(described)],
+                ...(method === 'post' ? [roleIn(described)] : []),
+              ],
+            ]
+          : [],
     )
   return [
     generatedBy('src/documents/ and src/web/api/'),
@@ -40,6 +50,6 @@ All addresses below \`/api/v1\`. The worker serves the whole description, with t
 ${table(['address', 'answers', 'query'], rows('get'))}`,
     `## Actions (POST)
 
-${table(['address', 'does', 'body'], rows('post'))}`,
+${table(['address', 'does', 'body', 'role'], rows('post'))}`,
   ].join('\n')
 }

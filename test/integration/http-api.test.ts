@@ -24,6 +24,8 @@ type Called = {
   readonly link: string | null
 }
 
+type Described = { readonly description: string }
+
 describe.skipIf(!hasPostgres)('the API', () => {
   const database = createTestDatabase()
   let simulator: Simulator
@@ -245,6 +247,31 @@ describe.skipIf(!hasPostgres)('the API', () => {
       Object.values(operations).map((one: { operationId: string }) => one.operationId),
     )
     expect(ids).toEqual([...new Set(ids)])
+  })
+
+  it('lets each role do what the description says, and no more', async () => {
+    const environment = environmentFor(simulator, database)
+    const make = async (role: string) =>
+      (await callCommand(token, ['create', `an-${role}`, '--role', role], environment)).stdout.trim()
+    const tokens = { viewer: await make('viewer'), operator: await make('operator') }
+    const needed: string[] = []
+    for (const [path, { post }] of Object.entries(
+      description.paths as Record<string, { post?: Described }>,
+    )) {
+      if (!post) continue
+      const url = path.replaceAll(/\{\w+\}/g, 'x')
+      expect([path, (await call('POST', url, { token: tokens.viewer })).status]).toEqual([path, 403])
+      const isForAdmins = (await call('POST', url, { token: tokens.operator, body: '{' })).status === 403
+      expect([path, post.description]).toEqual([
+        path,
+        `Needs the role ${isForAdmins ? 'admin' : 'operator'}.`,
+      ])
+      if (isForAdmins) needed.push(path)
+    }
+    expect(needed).toEqual([
+      ...['/quarantine/{target}/drop', '/settings/set', '/settings/unset'],
+      ...['/sessions/end', '/sessions/{id}/end', '/tokens/{name}/revoke'],
+    ])
   })
 
   it('goes on from page to page without a gap', async () => {

@@ -202,7 +202,7 @@ export const apiActionRoutes =
         )
       acting.post<{ Params: { stream: string; key: string } }>(
         asRoute(comparePath),
-        forRole('operator'),
+        forRole(compareRole),
         (request, reply) => compareRecord(options, request, reply),
       )
     })
@@ -210,6 +210,7 @@ export const apiActionRoutes =
       refuseOtherMethods(scope, asRoute(path), 'POST')
   }
 
+export const compareRole: Role = 'operator'
 export const comparePath = '/records/{stream}/{key}/compare'
 const asRoute = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
 

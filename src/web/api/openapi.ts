@@ -4,14 +4,17 @@ import { z } from 'zod'
 import { heldText } from '../../documents/document.ts'
 import { record, recordStory } from '../../documents/records.ts'
 import { documents } from '../../documents/table.ts'
+import { neededRole, type Role } from '../../operator/roles.ts'
 import { onlyTargets } from '../actions.ts'
-import { apiActionPaths, apiActions, comparePath } from './actions.ts'
+import { apiActionPaths, apiActions, comparePath, compareRole } from './actions.ts'
 import { apiBase } from './scope.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 type Operation = {
   readonly id: string
   readonly title: string
+  /** The least role whose token may do it. */
+  readonly role: Role
   readonly parameters: Schema
   readonly body: Schema | null
   readonly answer: Schema
@@ -49,33 +52,7 @@ export function describeApi(version: string) {
     Object.assign(schemas, toComponents($defs))
     return toComponents(own)
   }
-  const paths: Record<string, object> = {}
-  for (const [name, { path, title, asked, answer, cursorOf }] of Object.entries(documents)) {
-    const reads = { id: `get_${snake(name)}`, title, parameters: schemaOf(asked), body: null }
-    const hasMore = cursorOf !== undefined
-    paths[path] = {
-      get: operation(path, { ...reads, answer: schemaOf(answer), hasMore, refusals: [404, 409] }),
-    }
-  }
-  for (const [name, path] of apiActionPaths) {
-    const { title, fields, answer } = apiActions[name]
-    const parameters = schemaOf(parametersIn(path))
-    // What can be done to all, and to one that is named.
-    const id = [snake(name), ...(onlyTargets[name] === undefined ? [] : namesIn(path))].join('_')
-    const acts = { id, title, parameters, body: schemaOf(fields), answer: schemaOf(answer) }
-    paths[path] = { post: operation(path, { ...acts, refusals: [404, 409, 413, 415] }) }
-  }
-  const compares = {
-    id: 'compare_record',
-    title: 'Ask the upstream for one record, and compare it with its row',
-  }
-  const parameters = schemaOf(record.asked)
-  paths[comparePath] = {
-    post: operation(comparePath, {
-      ...{ ...compares, parameters, body: schemaOf(z.strictObject({})), answer: schemaOf(recordStory) },
-      refusals: [404, 409, 413, 415],
-    }),
-  }
+  const paths = describePaths(schemaOf)
   return {
     openapi: '3.1.0',
     info: {
@@ -110,6 +87,37 @@ export function describeApi(version: string) {
   }
 }
 
+function describePaths(schemaOf: (schema: z.ZodType) => Schema): Record<string, object> {
+  const paths: Record<string, object> = {}
+  for (const [name, { path, title, asked, answer, cursorOf }] of Object.entries(documents)) {
+    const reads = { id: `get_${snake(name)}`, title, role: 'viewer', body: null } as const
+    const says = { parameters: schemaOf(asked), answer: schemaOf(answer), hasMore: cursorOf !== undefined }
+    paths[path] = { get: operation(path, { ...reads, ...says, refusals: [404, 409] }) }
+  }
+  for (const [name, path] of apiActionPaths) {
+    const { title, fields, answer } = apiActions[name]
+    const parameters = schemaOf(parametersIn(path))
+    // What can be done to all, and to one that is named.
+    const id = [snake(name), ...(onlyTargets[name] === undefined ? [] : namesIn(path))].join('_')
+    const acts = { id, title, role: neededRole[name], parameters }
+    const says = { body: schemaOf(fields), answer: schemaOf(answer) }
+    paths[path] = { post: operation(path, { ...acts, ...says, refusals: [404, 409, 413, 415] }) }
+  }
+  const compares = {
+    id: 'compare_record',
+    title: 'Ask the upstream for one record, and compare it with its row',
+    role: compareRole,
+  }
+  const parameters = schemaOf(record.asked)
+  paths[comparePath] = {
+    post: operation(comparePath, {
+      ...{ ...compares, parameters, body: schemaOf(z.strictObject({})), answer: schemaOf(recordStory) },
+      refusals: [404, 409, 413, 415],
+    }),
+  }
+  return paths
+}
+
 const problemDetails = {
   type: 'object',
   description: 'RFC 9457',
@@ -134,7 +142,7 @@ const parametersIn = (path: string) =>
 
 function operation(
   path: string,
-  { id, title, parameters, body, answer, hasMore = false, ...more }: Operation,
+  { id, title, role, parameters, body, answer, hasMore = false, ...more }: Operation,
 ) {
   const { properties = {}, required = [] } = parameters as {
     properties?: Record<string, Schema>
@@ -152,6 +160,7 @@ function operation(
   return {
     operationId: id,
     summary: title,
+    description: `Needs the role ${role}.`,
     tags: [path.split('/')[1]],
     parameters: Object.entries(properties).map(([name, { description, ...schema }]) => ({
       ...{ name, in: inPath.includes(name) ? 'path' : 'query', schema },
