@@ -55,6 +55,7 @@ describe.skipIf(!hasPostgres)('what changed', () => {
       next: null,
       isCut: false,
       kept: ['assignment', 'assignment_note'],
+      ended: [],
     })
   })
 
@@ -111,6 +112,17 @@ describe.skipIf(!hasPostgres)('what changed', () => {
       whole.map(({ stream, key, at }) => `${stream} ${key} ${at}`),
     )
     expect(whole.filter(({ runId }) => runId === null).map(({ isDeleted }) => isDeleted)).toEqual([true])
+  })
+
+  it('says of which stream rows were written later than its past tells (P18)', async () => {
+    await using without = await openTestContext(database, upstream, { HISTORY: 'assignment' })
+    upstream.source.change('assignment_note', 5, { Text: 'unseen' })
+    const { changes: before } = await ask()
+    await without.read(note, 'incremental', { signal })
+    const { changes, kept, ended } = await ask()
+    expect([changes, kept]).toEqual([before, ['assignment', 'assignment_note']])
+    expect(ended.map(({ stream }) => stream)).toEqual(['assignment_note'])
+    expect((await ask({ stream: 'assignment' })).ended).toEqual([])
   })
 
   it('takes any place to go on from that an address may name', async () => {

@@ -3,7 +3,8 @@
 import pg from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { changesViewOf } from '../schema/history-views.ts'
-import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { qualified } from '../schema/places.ts'
+import { historyOf, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
 import type { Within } from './ask.ts'
@@ -85,8 +86,10 @@ export type ChangePage = {
   readonly next: ChangeCursor | null
   /** The time was up before the page was full: so far it was looked. */
   readonly isCut: boolean
-  /** The streams of which a past is kept. */
+  /** The streams of which there is a past. */
   readonly kept: readonly string[]
+  /** Of those that were asked for: streams whose past lacks what was written later, and when it ends. */
+  readonly ended: readonly { readonly stream: string; readonly at: Date }[]
 }
 export type ChangesAsked = Within & {
   /** Null: all that are given. */
@@ -107,9 +110,15 @@ export async function readChanges(
   streams: readonly MirroredStream[],
   asked: ChangesAsked,
 ): Promise<ChangePage> {
-  const known = await Promise.all(streams.map((one) => readTableSchema(client, one)))
-  const tables = known.flatMap((one) => (one?.history ? [one] : []))
-  const wanted = tables.filter(({ stream }) => asked.stream === null || stream.name === asked.stream)
+  const { rows: pasts } = await client.query<{ name: string }>(
+    'select name from unnest($1::text[], $2::text[]) as past (name, history) where to_regclass(history) is not null',
+    [streams.map(({ name }) => name), streams.map((one) => qualified(historyOf(one)))],
+  )
+  const kept = streams.filter((one) => pasts.some(({ name }) => name === one.name))
+  const asTold = kept.filter(({ name }) => asked.stream === null || name === asked.stream)
+  const known = await Promise.all(asTold.map((one) => readTableSchema(client, one)))
+  const wanted = known.flatMap((one) => (one?.history ? [one] : []))
+  const ended = await Promise.all(wanted.map((one) => readEnd(client, one)))
   const parts = []
   for (const one of wanted) parts.push(await readPart(client, one, asked, enoughMs / wanted.length))
   // What lies behind the place to which a stream was looked through may not be all.
@@ -122,8 +131,21 @@ export async function readChanges(
     changes: await withRuns(client, wanted, shown),
     next: isFull ? (shown.at(-1) ?? null) : through,
     isCut: !isFull && through !== null,
-    kept: tables.map(({ stream }) => stream.name),
+    kept: kept.map(({ name }) => name),
+    ended: ended.flatMap((one) => one ?? []),
   }
+}
+
+/** Where no past is kept any more, or not yet again, rows are written that it lacks. */
+async function readEnd(
+  client: Queryable,
+  { stream, history }: TableSchema,
+): Promise<ChangePage['ended'][number] | null> {
+  const { rows } = await client.query<{ at: Date }>(
+    `select at from (select max(_observed_at) as at from ${history?.table}) as last
+     where exists (select from ${qualified(stream)} where _synced_at > last.at)`,
+  )
+  return rows[0] ? { stream: stream.name, at: rows[0].at } : null
 }
 
 /** Changes of one stream have the order of Postgres, by its keys, and keep it. */

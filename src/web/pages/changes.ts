@@ -1,7 +1,7 @@
 // `/changes`: what changed in the rows of all streams whose past is kept, with the values before and after, and the run that wrote it.
 
 import type { ChangeCursor, StreamChange } from '../../store/book/changes.ts'
-import { clock, count, foreign, type Html, html } from '../html.ts'
+import { clock, count, foreign, type Html, html, time } from '../html.ts'
 import { rangeIn } from '../time-range.ts'
 import type { Page } from './layout.ts'
 import { recordAddress } from './rows.ts'
@@ -27,6 +27,7 @@ export const changesPage: Page = {
     const { changes, next, isCut } = found
     return html`<p class="lead">Each line is a row that changed, as Tidemark saw it: two changes between two polls are one. New rows are no change.</p>
 ${keptFor(streams, found.kept)}
+${found.ended.map((one) => html`<p class="note">The history of ${one.stream} ends at ${time(one.at)}: rows were written later, and what changed in them is not here.</p>`)}
 ${filterForm('/changes', [select('Stream', 'stream', streams, stream), columnField(column)], { range, kept })}
 ${await listPart({
   ...{ path: '/changes', query, kept: { ...kept, ...range.kept } },
@@ -34,7 +35,7 @@ ${await listPart({
   read: async () => ({ rows: changes, next: next && `${next.micros} ${next.stream} ${next.key}` }),
   ...{ caption: `Changes, ${range.words}, the newest first`, columns: columns(now) },
   empty:
-    next === null ? 'Nothing changed in this time, as far as the past is kept.' : 'Nothing found so far.',
+    next === null ? 'No such change in this time, as far as the past is kept.' : 'Nothing found so far.',
   more: isCut && html`<p class="quiet">The search was stopped after a second. “Older” goes on.</p>`,
 })}`
   },
@@ -52,8 +53,7 @@ function cursorIn(text: string | null): ChangeCursor | null {
 function keptFor(streams: readonly string[], kept: readonly string[]): Html | null {
   const without = streams.filter((name) => !kept.includes(name))
   if (without.length === 0) return null
-  const some = kept.length === 0 ? 'no stream' : kept.join(', ')
-  return html`<p class="note">Changes are kept of ${some}. Of ${without.join(', ')} they are kept once <code>HISTORY</code> names them.</p>`
+  return html`<p class="note">Changes of ${without.join(', ')} are kept once <code>HISTORY</code> names them.</p>`
 }
 
 const columns = (now: Date): readonly Column<StreamChange>[] => [
