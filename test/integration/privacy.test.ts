@@ -15,9 +15,11 @@ import { reconcile } from '../../src/cli/reconcile.ts'
 import { sync } from '../../src/cli/sync.ts'
 import { verify } from '../../src/cli/verify.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { readChanges } from '../../src/store/book/changes.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { everythingIn } from '../support/private-fields.ts'
+import { streamOf } from '../support/streams.ts'
 import { callCommand } from '../support/verbs.ts'
 
 const file = join(mkdtempSync(join(tmpdir(), 'privacy-')), 'dictionary.yml')
@@ -202,8 +204,17 @@ describe.skipIf(!hasPostgres)('private fields', () => {
     const before = environmentOf(upstream)
     const { call } = caller(before)
     expect((await call(sync)).code).toBe(0)
-    upstream.source.change('assignment', 3, { ...canaries, ActualStart: '1985-02-29T11:22:33' })
+    upstream.source.change('assignment', 3, {
+      ...{ ...canaries, ContactPhone: `${secret} later`, ContactEmail: null },
+      ...{ ActualStart: '1985-02-29T11:22:33', Subject: 'changed' },
+    })
     expect((await call(sync)).code).toBe(0)
+    // The page of changes.
+    const changed = async () => {
+      const asked = { stream: null, column: '', after: null, limit: 100 }
+      return JSON.stringify((await readChanges(database.pool, [streamOf('assignment')], asked)).changes)
+    }
+    expect((await changed()).split(secret).length).toBeGreaterThan(3)
     expect((await call(sync, 'assignment', '--kind', 'related')).code).toBe(0)
     expect((await everythingIn(database.pool)).split(secret).length).toBeGreaterThan(10)
 
@@ -220,6 +231,8 @@ describe.skipIf(!hasPostgres)('private fields', () => {
     for (const stream of ['assignment', 'customer', 'tracker_object'])
       expect((await call(privacy, stream, '--apply', '--reason', 'tried')).code).toBe(0)
     expect(await everythingIn(database.pool)).not.toContain(secret)
+    expect(await changed()).toContain('"after":"changed"')
+    expect(await changed()).not.toContain(secret)
     expect(
       await query("select position::int as position from tidemark.stream where name = 'assignment'"),
     ).toEqual([{ position: 0 }])
@@ -227,6 +240,13 @@ describe.skipIf(!hasPostgres)('private fields', () => {
     expect((await call(sync, 'assignment', '--kind', 'related')).code).toBe(0)
     expect((await call(reconcile, 'assignment')).code).toBe(0)
     expect(await everythingIn(database.pool)).not.toContain(secret)
+    upstream.source.change('assignment', 3, {
+      ContactPhone: `${secret} again`,
+      ContactEmail: `${secret}@again`,
+    })
+    expect((await call(sync, 'assignment')).code).toBe(0)
+    expect(await changed()).toContain('"contact_email"')
+    expect(await changed()).not.toContain(secret)
     const [row] = await query('select * from mirror.assignment where assignment_id = 7')
     expect(row).toMatchObject({ description: 'ab', actual_start: '1984', contact_phone: null })
     expect(row.contact_email).toMatch(/^[0-9a-f]{64}$/)
