@@ -89,7 +89,7 @@ const askedKinds = [
   },
   {
     className: 'f-idle',
-    words: 'no run',
+    words: 'no run known',
     amount: ({ kind, requests }: AskedBucket) => (kind === null ? requests : 0),
   },
 ]
@@ -112,9 +112,10 @@ export const daysUntil = (to: Date): ChartSpan => {
   return { from: new Date(end - mostDays * dayMs), to: new Date(end), bucketMs: dayMs, words }
 }
 
-/** `perSecond`: the budget of one worker for each service; null: there is none. */
+/** `perSecond`: the budget of one worker for each service; null: there is none. `services`: the same requests, as budgets count them. */
 export function askedByDay(
   buckets: readonly AskedBucket[],
+  services: readonly Pick<ServiceBucket, 'requests'>[],
   { from }: ChartSpan,
   perSecond: number | null,
 ): Html {
@@ -128,7 +129,7 @@ export function askedByDay(
   const rows = [...Map.groupBy(buckets, ({ stream, kind }) => `${stream} ${kind}`).values()]
     .toSorted((a, b) => sumOf(b, ({ requests }) => requests) - sumOf(a, ({ requests }) => requests))
     .map((own) => ({ name: nameOf(own[0]), own }))
-  const most = Math.max(...days.map((day) => on(buckets, day)))
+  const most = Math.max(0, ...services.map(({ requests }) => requests))
   return html`<h2 id="by-day">Requests a day</h2>${
     rows.length === 0
       ? html`<p class="quiet">No request was counted in these days.</p>`
@@ -150,7 +151,7 @@ export function askedByDay(
 
 const nameOf = (one: AskedBucket | undefined): Html =>
   !one || one.stream === null || one.kind === null
-    ? html`no run`
+    ? html`no run known`
     : html`<a href="/streams/${one.stream}">${one.stream}</a> ${kindInWords(one.kind)}`
 
 function budgetInWords(perSecond: number | null, most: number): string {
@@ -158,5 +159,5 @@ function budgetInWords(perSecond: number | null, most: number): string {
     return 'No budget is set. REQUESTS_PER_SECOND bounds what a worker asks each service.'
   const budget = perSecond * 86_400
   const share = most / budget
-  return `REQUESTS_PER_SECOND=${perSecond} lets each worker ask each service ${count(budget)} times a day. The busiest of these days took ${share > 0 && share < 0.01 ? 'less than 1' : count(100 * share)} % of that.`
+  return `REQUESTS_PER_SECOND=${perSecond} lets each worker ask each service ${count(budget)} times a day. The most that all workers together asked one service in one of these days is ${share > 0 && share < 0.01 ? 'less than 1' : count(100 * share)} % of that.`
 }

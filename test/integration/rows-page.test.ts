@@ -333,6 +333,7 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     expect(await page('/find?q=subject')).toMatch(
       /field <a href="\/streams\/assignment\/fields\?search=Subject">/,
     )
+    expect(await page('/find?q=run+99999999')).toContain('There is no run 99999999.')
     const nothing = await page('/find?q=%3Cnothing%3E')
     expect(nothing).toContain('No record found')
     expect(nothing).not.toContain('<nothing>')

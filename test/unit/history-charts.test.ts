@@ -148,19 +148,23 @@ describe('what was asked for', () => {
     asked('2026-11-16T00:00:00Z', null, null, 2),
   ]
 
+  const services = [{ requests: 900 }, { requests: 30 }, { requests: 10 }, { requests: 2 }]
+
   it('is told for seven days of UTC, by stream and kind of run, the most first, beside the budget', () => {
     expect(days).toMatchObject({
       from: new Date('2026-11-16T00:00:00Z'),
       to: new Date('2026-11-23T00:00:00Z'),
     })
-    const text = markupOf(askedByDay(some, days, 0.1))
+    const text = markupOf(askedByDay(some, services, days, 0.1))
     const plain = text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ')
     expect(plain).toMatch(
-      /For 22 Nov 21 Nov .* 16 Nov tracker_object list 900 0 0 0 0 0 0 assignment look-back 30 10 0 0 0 0 0 no run 0 0 0 0 0 0 2 all 930 10 0 0 0 0 2/,
+      /For 22 Nov 21 Nov .* 16 Nov tracker_object list 900 0 0 0 0 0 0 assignment look-back 30 10 0 0 0 0 0 no run known 0 0 0 0 0 0 2 all 930 10 0 0 0 0 2/,
     )
-    expect(plain).toContain('8,640 times a day. The busiest of these days took 11 % of that')
-    expect(markupOf(askedByDay(some, days, 100))).toContain('took less than 1 % of that')
-    expect(markupOf(askedByDay([], days, null))).toMatch(/No request was counted[\s\S]*No budget is set/)
+    expect(plain).toContain(
+      '8,640 times a day. The most that all workers together asked one service in one of these days is 10 % of that',
+    )
+    expect(markupOf(askedByDay(some, services, days, 100))).toContain('is less than 1 % of that')
+    expect(markupOf(askedByDay([], [], days, null))).toMatch(/No request was counted[\s\S]*No budget is set/)
   })
 
   it('is a chart whose bars add up', () => {
@@ -168,7 +172,7 @@ describe('what was asked for', () => {
       askedChart([...some, asked('2026-11-22T00:00:00Z', 'assignment', 'verify', 5)], days),
     )
     expect(chart).toContain(
-      '947 requests, 7 days: 900 new changes and lists, 40 look-back, 0 search for deletions, 5 comparisons and the rest, 2 no run',
+      '947 requests, 7 days: 900 new changes and lists, 40 look-back, 0 search for deletions, 5 comparisons and the rest, 2 no run known',
     )
   })
 })

@@ -118,7 +118,8 @@ const ownForms = {
   minute: minuteOf,
   moment: (at) => `${dayAndMonth(at)} ${minuteOf(at)}`,
   year: (at) => `${dayAndMonth(at)} ${at.getFullYear()} ${minuteOf(at)}`,
-  day: dayAndMonth,
+  // A day of UTC begins at another time of the reader’s day.
+  day: (at) => (minuteOf(at) === '00:00' ? dayAndMonth(at) : ownForms.moment(at)),
 }
 
 function showTimes(place) {

@@ -34,8 +34,7 @@ ${await listPart({
   names: { list: 'changes', first: 'Newest', next: 'Older' },
   read: async () => ({ rows: changes, next: next && `${next.micros} ${next.stream} ${next.key}` }),
   ...{ caption: `Changes, ${range.words}, the newest first`, columns: columns(now) },
-  empty:
-    next === null ? 'No such change in this time, as far as the past is kept.' : 'Nothing found so far.',
+  empty: next === null ? 'No such change in this time, as far as the past is kept.' : 'Nothing found so far.',
   more: isCut && html`<p class="quiet">The search was stopped after a second. “Older” goes on.</p>`,
 })}`
   },

@@ -71,7 +71,9 @@ async function calledSo(
       .map((name) => link('stream', `/streams/${name}`, name)),
     run
       ? [html`<a href="/runs/${run.id}">run ${run.id}</a> (${kindInWords(run.kind)} of ${run.stream})`]
-      : [],
+      : named?.what === 'run'
+        ? [html`There is no run ${named.id}. Runs are forgotten after 90 days.`]
+        : [],
     named && named.what !== 'record' && named.what !== 'run' ? [link('', ...placeOf(named))] : [],
     [...places, ...morePlaces]
       .filter(([, name]) => has(name))
@@ -97,10 +99,10 @@ async function calledSo(
 
 function placeOf({ what, id }: Extract<Named, { id: string }>): readonly [address: string, words: string] {
   if (what === 'checkpoint')
-    return [addressOf('/checkpoints', { before: String(BigInt(id) + 1n) }), `checkpoint ${id}`]
+    return [addressOf('/checkpoints', { before: String(BigInt(id) + 1n) }), `checkpoints from ${id} back`]
   return what === 'entry'
-    ? [addressOf('/quarantine', { after: String(BigInt(id) - 1n) }), `quarantine, entry ${id}`]
-    : ['/backfills', `backfill ${id}`]
+    ? [addressOf('/quarantine', { after: String(BigInt(id) - 1n) }), `quarantine from entry ${id} on`]
+    : ['/backfills', 'all backfills']
 }
 
 function recordsFound(found: readonly FoundIn[], text: string, now: Date): Html {

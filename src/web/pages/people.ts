@@ -30,7 +30,8 @@ ${adminForm(
 )}
 ${table({
   ...{ caption: 'Tokens of single people and programs', columns: tokenColumns(viewer, now), rows: tokens },
-  empty: 'There are none. On the worker’s machine, `tidemark token create` makes one.',
+  empty:
+    'There are no tokens of single people or programs. On the worker’s machine, `tidemark token create` makes one.',
 })}`,
     }
   },

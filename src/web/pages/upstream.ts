@@ -26,17 +26,19 @@ export const upstreamPage: Page = {
     const range = rangeIn(query, now, 'day')
     const [fine, coarse] = [chartSpan(range, now, 288), chartSpan(range, now, 96)]
     const days = daysUntil(range.to ?? now)
-    const [lines, problems, snapshot, lately, answers, failed, asked, byDay, settings] = await Promise.all([
-      statusQueries.beliefs(),
-      context.problems,
-      statusQueries.snapshot(),
-      statusQueries.requests(chartSpan(rangeIn(new URLSearchParams(), now, 'hour'), now, 60)),
-      statusQueries.requests(fine),
-      statusQueries.requests(coarse),
-      statusQueries.askedFor(coarse),
-      statusQueries.askedFor(days),
-      statusQueries.settings(),
-    ])
+    const [lines, problems, snapshot, lately, answers, failed, asked, byDay, inDays, settings] =
+      await Promise.all([
+        statusQueries.beliefs(),
+        context.problems,
+        statusQueries.snapshot(),
+        statusQueries.requests(chartSpan(rangeIn(new URLSearchParams(), now, 'hour'), now, 60)),
+        statusQueries.requests(fine),
+        statusQueries.requests(coarse),
+        statusQueries.askedFor(coarse),
+        statusQueries.askedFor(days),
+        statusQueries.requests(days),
+        statusQueries.settings(),
+      ])
     const isChanges = (stream: string) => hasPositions(statusQueries, stream)
     const named = [...new Set([...statusQueries.streams, ...lines.map(({ stream }) => stream)])]
     const shown = named.filter((stream) => isChanges(stream) || lines.some((line) => line.stream === stream))
@@ -61,7 +63,7 @@ ${filterForm('/upstream', [], { range, usual: 'day' })}
     )}</div>
 <section class="card">${failuresChart(failed, coarse)}</section>
 <section class="card">${askedChart(asked, coarse)}</section>
-<section class="card" aria-labelledby="by-day">${askedByDay(byDay, days, budgetOf(settings))}</section>
+<section class="card" aria-labelledby="by-day">${askedByDay(byDay, inDays, days, budgetOf(settings))}</section>
 ${shown.filter(isChanges).map((stream) =>
   streamPart(
     stream,
