@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { type ChangesAsked, readChanges, type StreamChange } from '../../src/store/book/changes.ts'
 import { readSchemaMap } from '../../src/store/book/dictionary.ts'
 import { readKeyEvents, readRow, storyTable } from '../../src/store/book/row-story.ts'
 import { readRowPage, rowTable } from '../../src/store/book/rows.ts'
@@ -121,6 +122,18 @@ describe.skipIf(!hasPostgres)('a list whose records have one key', () => {
           mostCharacters: 80,
         }))
       expect(page?.rows.map((row) => row.key)).toEqual([key])
+      const asked = { stream: null, column: '', limit: 5 }
+      const changed: StreamChange[] = []
+      for (let after: ChangesAsked['after'] = null; ; ) {
+        const { changes, next } = await readChanges(database.pool, [tracker], { ...asked, after })
+        changed.push(...changes)
+        after = next
+        if (next === null) break
+      }
+      const back = changed.filter(({ isBack }) => isBack).map((one) => one.key)
+      expect([back.length, new Set(back).size]).toEqual([6, 6])
+      expect(back).toEqual(back.toSorted().toReversed())
+      expect(back.some((one) => JSON.parse(one)[0] === 10)).toBe(true)
       const [view] = await readSchemaMap(database.pool, [tracker])
       expect(view?.columns.filter(({ isKey }) => isKey).map(({ name }) => name)).toEqual(['_key'])
       expect(context.streams.length).toBeGreaterThan(0)
