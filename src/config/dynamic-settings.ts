@@ -117,7 +117,7 @@ export function problemIn(environment: Environment, override: Override): string 
   const variable = ownValue(variables, name) ?? ofStream
   if (variable === undefined) {
     const [near] = everyMisspelt({ [name]: 'x', STREAMS: environment.STREAMS }, {})
-    return `${name.slice(0, 100)} is no setting of Tidemark${near ? `: did you mean ${near.meant}?` : ''}`
+    return `${name.slice(0, 100)} is no setting of Tidemark${near ? `: did you mean ${near.meant}?` : whyNone(name)}`
   }
   if (!isDynamic(name, ofStream?.stream ?? null))
     return `${name} cannot be changed while workers run: set it in the environment or in .env, and start all workers again${name === 'STREAMS' ? '. `tidemark pause` stops reading a stream at once' : ''}`
@@ -128,6 +128,14 @@ export function problemIn(environment: Environment, override: Override): string 
   readOne(layered, name, variable, problems)
   if (problems.length === 0 && histories.includes(name)) problems.push(...newMistakes(environment, layered))
   return problems[0] ?? null
+}
+
+/** It may be one of a stream that there is elsewhere. */
+function whyNone(name: string): string {
+  if (name.includes('.'))
+    return '. Settings of a stream of another source stand in the file that SOURCES_FILE names'
+  const family = families.find((one) => name.startsWith(`${one}_`))
+  return family ? `: no stream ${name.slice(family.length + 1, 100).toLowerCase()} is configured` : ''
 }
 
 /** What the file that DICTIONARY names says otherwise. */

@@ -341,6 +341,10 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     const iso = (await tick.getAttribute('data-at')) ?? ''
     const shifted = new Date(new Date(iso).getTime() + 5.5 * 3_600_000).toISOString()
     expect(await tick.textContent()).toBe(shifted.slice(11, 16))
+    // A day of UTC is not one of the reader's.
+    await page.goto(`${worker.url}/streams/assignment?range=month`)
+    expect(await page.locator('svg [data-form=day]').first().textContent()).toMatch(/^\d+ \w+ 05:30$/)
+    await page.goto(`${worker.url}/streams/assignment`)
     await page.getByRole('button', { name: 'Times: Asia/' }).click()
     expect(await tick.textContent()).toBe(iso.slice(11, 16))
     await page.goto(`${worker.url}/runs/20`)

@@ -89,6 +89,10 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       // Pages and actions know its streams by their names.
       const page = await worker.get('/streams/acme.assignment')
       expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('acme.assignment')])
+      // The settings of the first source are not its own.
+      const settings = await (await worker.get('/streams/acme.assignment/settings')).text()
+      expect(settings).toContain('<code>SOURCES_FILE</code> names says of acme')
+      expect(settings).not.toContain('PAGE_SIZE')
       expect(
         (
           await worker.post('/streams/acme.assignment/pause', {

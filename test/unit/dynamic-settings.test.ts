@@ -91,6 +91,12 @@ describe('settings that are changed while workers run', () => {
     expect(problemWith('PAGE_SIZ')).toBe('PAGE_SIZ is no setting of Tidemark: did you mean PAGE_SIZE?')
     expect(problemWith('SCHEDULE_ASIGNMENT')).toContain('did you mean SCHEDULE_ASSIGNMENT?')
     expect(problemWith('constructor')).toBe('constructor is no setting of Tidemark')
+    expect(problemWith('SCHEDULE_CUSTOMER')).toBe(
+      'SCHEDULE_CUSTOMER is no setting of Tidemark: no stream customer is configured',
+    )
+    expect(problemWith('SCHEDULE_ACME.ASSIGNMENT')).toBe(
+      'SCHEDULE_ACME.ASSIGNMENT is no setting of Tidemark. Settings of a stream of another source stand in the file that SOURCES_FILE names',
+    )
     expect(problemWith('PAGE_SIZE', ' ')).toBe('PAGE_SIZE needs a value')
     expect(problemWith('HISTORY', 'assignment,'.repeat(500))).toBe('HISTORY has more than 2000 characters')
     // No secret may land in Postgres (P9).

@@ -5,6 +5,7 @@ import { claims, keptInWords } from '../../problems/targets.ts'
 import { slots } from '../../store/book/runs.ts'
 import { livingRows, type StreamOverview } from '../../store/book/streams.ts'
 import { kinds } from '../../streams/catalog.ts'
+import { sourceIn } from '../../streams/names.ts'
 import { settingsOfStream } from '../../streams/settings.ts'
 import { settledThrough } from '../../streams/settling.ts'
 import { capitalized, formatDuration, plural } from '../../util/text.ts'
@@ -291,6 +292,9 @@ const checkpointsTab = tab('/checkpoints', 'Checkpoints', async (context, stream
 )
 const settingsTab = tab('/settings', 'Settings', async (context, name) => {
   const { statusQueries } = context
+  const source = sourceIn(name)
+  if (source !== '')
+    return html`<section class="card"><p>The settings of ${name} come from what the file that <code>SOURCES_FILE</code> names says of ${source}. Change them there: workers take up the file within seconds.</p></section>`
   const kind = hasPositions(statusQueries, name) ? 'changes' : 'list'
   return settingsTable(
     'How it is read',
