@@ -27,7 +27,7 @@ export const changesPage: Page = {
     const { changes, next, isCut } = found
     return html`<p class="lead">Each line is a row that changed, as Tidemark saw it: two changes between two polls are one. New rows are no change.</p>
 ${keptFor(streams, found.kept)}
-${found.ended.map((one) => html`<p class="note">The history of ${one.stream} ends at ${time(one.at)}: rows were written later, and what changed in them is not here.</p>`)}
+${found.ended.map((one) => html`<p class="note">The history of ${one.stream} ends at ${time(one.at)}: rows were written later, and what changed in them, if anything, is not here.</p>`)}
 ${filterForm('/changes', [select('Stream', 'stream', streams, stream), columnField(column)], { range, kept })}
 ${await listPart({
   ...{ path: '/changes', query, kept: { ...kept, ...range.kept } },
