@@ -34,7 +34,7 @@ describe.skipIf(!hasPostgres)('what changed', () => {
 
   beforeAll(async () => {
     upstream = await startSimulator({
-      assignments: 30,
+      assignments: 250,
       notes: 30,
       objects: 5,
       behaviour: { deletes: 'hard' },
@@ -123,6 +123,28 @@ describe.skipIf(!hasPostgres)('what changed', () => {
     expect([changes, kept]).toEqual([before, ['assignment', 'assignment_note']])
     expect(ended.map(({ stream }) => stream)).toEqual(['assignment_note'])
     expect((await ask({ stream: 'assignment' })).ended).toEqual([])
+  })
+
+  it('is shown once, also where the time is up before a stream was looked through', async () => {
+    upstream.source.change('assignment_note', 7, { Text: 'before many others' })
+    await read(note)
+    for (let id = 1; id <= 250; id++)
+      if (id !== 9) upstream.source.change('assignment', id, { Subject: `many ${id}` })
+    await read(assignment)
+    const inOne = { column: 'text', limit: 1_000 }
+    const whole = (await ask(inOne)).changes
+    expect(whole.map(({ stream }) => stream)).toContain('assignment_note')
+    const paged: StreamChange[] = []
+    const cut: boolean[] = []
+    for (let after: ChangesAsked['after'] = null; ; ) {
+      const { changes, next, isCut } = await ask({ ...inOne, after, enoughMs: 0 })
+      paged.push(...changes)
+      cut.push(isCut)
+      if (next === null) break
+      after = next
+    }
+    expect(cut.slice(0, 2)).toEqual([true, true])
+    expect(paged.map(shortly)).toEqual(whole.map(shortly))
   })
 
   it('takes any place to go on from that an address may name', async () => {

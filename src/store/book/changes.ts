@@ -98,12 +98,13 @@ export type ChangesAsked = Within & {
   readonly column: string
   readonly after: ChangeCursor | null
   readonly limit: number
+  /** No further lines are looked at after this long, for all streams together. */
+  readonly enoughMs?: number
 }
 
 const firstWindow = 200
 const largestWindow = 10_000
-/** No further lines are looked at after this long, for all streams together. */
-const enoughMs = 1_200
+const usualEnoughMs = 1_200
 
 export async function readChanges(
   client: Queryable,
@@ -120,7 +121,8 @@ export async function readChanges(
   const wanted = known.flatMap((one) => (one?.history ? [one] : []))
   const ended = await Promise.all(wanted.map((one) => readEnd(client, one)))
   const parts = []
-  for (const one of wanted) parts.push(await readPart(client, one, asked, enoughMs / wanted.length))
+  for (const one of wanted)
+    parts.push(await readPart(client, one, asked, (asked.enoughMs ?? usualEnoughMs) / wanted.length))
   // What lies behind the place to which a stream was looked through may not be all.
   const [through = null] = parts.flatMap(({ through }) => through ?? []).toSorted(inOrder)
   const all = parts.flatMap(({ found }) => found).toSorted(inOrder)
