@@ -7,11 +7,10 @@ import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 
 const program = fileURLToPath(new URL('../../bench/page-cpu.ts', import.meta.url))
-// They take 0.65 to 1.05 and 1.3 to 1.5 of them, depending on the processor, also on a machine with ten programs to a processor. Parsing the
-// records takes 3.6 and 4.
+// They take 0.65 to 1.05 and 1.3 to 2.1 of them, depending on the processor and on what else it does. Parsing the records takes 3.6 and 4.
 const most = [
-  { kind: 'recorded', mostTurns: 1.25 },
-  { kind: 'unlike', mostTurns: 2 },
+  { kind: 'recorded', mostTurns: 1.6 },
+  { kind: 'unlike', mostTurns: 2.8 },
 ]
 
 it.each(most)(
