@@ -221,7 +221,7 @@ function expectDifferent(
   sources: ReadonlyMap<string, NamedSource>,
 ): void {
   const identityOf = ({ ASSIGNMENT_BASE_URL: url = '', CLIENT_GUID: client = '' }: Environment) =>
-    `${url.trim().replace(/\/+$/, '')} ${client.trim()}`.toLowerCase()
+    `${url.trim().replace(/\/$/, '')} ${client.trim()}`.toLowerCase()
   const seen = new Map([[identityOf(environment), 'the source that the environment describes']])
   for (const [name, { settings }] of sources) {
     const identity = identityOf(settings)

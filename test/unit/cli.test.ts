@@ -47,6 +47,7 @@ describe('the command line', () => {
       positionals: ['fern'],
       values: { litres: '2', with: ['sun', 'song'], json: true },
       source: null,
+      isSourceSaid: false,
       wantsHelp: false,
     })
   })
