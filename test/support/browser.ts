@@ -13,7 +13,9 @@ import {
 } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 
-const chromiumPath = process.env.CHROMIUM_PATH ?? onPath(['chromium', 'chromium-browser', 'google-chrome'])
+const chromiumPath =
+  process.env.CHROMIUM_PATH ??
+  onPath(['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'])
 
 /** For `describe.skipIf(!hasChromium)`. */
 export const hasChromium = chromiumPath !== null || isMissing()
