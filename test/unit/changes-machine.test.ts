@@ -470,7 +470,7 @@ describe('reading changes', () => {
     )
     const only = (...versions: number[]) => {
       const again = answer(answer(begun, ...versions), ...versions)
-      return answer(again, versions[0] ?? 0)
+      return answer(answer(again, versions[0] ?? 0), versions[0] ?? 0)
     }
     expect(asked(only(11, 12, 13))).toMatchObject({ since: 12n, page: 1 })
     expect(only(13, 12, 11)).toMatchObject({

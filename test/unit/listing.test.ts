@@ -159,8 +159,11 @@ describe('a listing', () => {
   })
 
   it('does not take the first page for the last where it comes whichever is asked for', () => {
-    const { step } = read([['1', '2'], ['1', '2'], ['1']])
+    const { step, asked } = read([['1', '2'], ['1', '2'], ['1'], ['1']])
     expect(step).toMatchObject({ kind: 'only page', page: { received: 2 } })
+    expect(asked[3]).toBe('2/1')
+    // The second page looked like the first because rows had moved, and far behind the end the list begins anew.
+    expect(read([['1', '2'], ['1', '2'], ['1'], ['2']]).step).toMatchObject({ kind: 'page', page: 1 })
   })
 
   it('counts what cannot be a row, so that one seen twice hides no row', () => {

@@ -45,6 +45,8 @@ export type Listing = {
   readonly lastPage: SeenPage | null
   /** A page that came twice, or held more than was asked for. A page far behind any end has been asked for, to know why. */
   readonly doubtful: SeenPage | null
+  /** Perhaps the first page comes whichever is asked for. Then this record of it also comes as the second page of one record. */
+  readonly firstKey: string | null
   /** Behind a last page that was not full, the record that would come next has been asked for. */
   readonly looksBehind: boolean
   /** A page that was not full had a successor, so an empty one need not be the end. */
@@ -95,6 +97,7 @@ export function beginListing(options: {
     highest: null,
     lastPage: null,
     doubtful: null,
+    firstKey: null,
     looksBehind: false,
     hasGaps: false,
     ends: [],
@@ -115,6 +118,8 @@ export function sawPage(listing: Listing, page: SeenPage): ListingMove {
   const { lastPage, doubtful, looksBehind } = listing
   if (!listing.hasPages) return { listing, step: complete(highestOf(null, page, listing.ceiling)) }
   if (doubtful) return sawFarPage({ ...listing, doubtful: null }, doubtful, page)
+  if (listing.firstKey !== null)
+    return sawSecondRecord({ ...listing, firstKey: null }, listing.firstKey, page)
   if (looksBehind) return sawBehind({ ...listing, looksBehind: false }, page)
   if (page.received === 0) return sawEmptyPage(listing)
   return isTooLong(listing, page) || (lastPage && isRepeatOf(page, lastPage))
@@ -129,22 +134,33 @@ const isTooLong = ({ lastPage, pageSize }: Listing, page: SeenPage): boolean =>
 /** From far behind any end. The same again: paging is ignored, or the last page comes for ever. Otherwise rows moved, or pages are long. */
 function sawFarPage(listing: Listing, doubtful: SeenPage, far: SeenPage): ListingMove {
   const { lastPage, ceiling } = listing
-  if (lastPage !== null) return sawFarRecord(listing, lastPage, doubtful, far)
+  if (lastPage !== null) return sawFarRecord(listing, doubtful, far)
   if (!isRepeatOf(far, doubtful)) return countPage(listing, doubtful)
   // Paging is ignored: everything came in one answer, and is as of one moment.
   return { listing, step: complete(highestOf(null, doubtful, ceiling), true) }
 }
 
 /** A page came again, and then a record was asked for far behind any end. */
-function sawFarRecord(listing: Listing, lastPage: SeenPage, again: SeenPage, far: SeenPage): ListingMove {
+function sawFarRecord(listing: Listing, again: SeenPage, far: SeenPage): ListingMove {
   if (far.received === 0) return countPage(listing, again)
   const [first, last, shown] = [again.rows.at(0)?.key, again.rows.at(-1)?.key, far.rows[0]?.key]
-  if (listing.page === 2 && far.received === 1 && shown === first && first !== last)
-    return { listing, step: { kind: 'only page', page: lastPage } }
+  if (listing.page === 2 && far.received === 1 && shown === first && first !== last && shown !== undefined)
+    return {
+      listing: { ...listing, firstKey: shown, pageNumber: listing.pageNumber + 1 },
+      step: { kind: 'page', page: 2, pageSize: 1 },
+    }
   const isLastPage = far.received === 1 ? shown === last : isRepeatOf(far, again)
-  // Otherwise rows had moved, or the last page was cut: nobody knows how much is behind it.
-  return endPass(isLastPage ? listing : { ...listing, total: Number.POSITIVE_INFINITY })
+  return isLastPage ? endPass(listing) : endUnknown(listing)
 }
+
+/** Some services begin anew far behind the end, and rows may have moved so that a page looked like the first. */
+const sawSecondRecord = (listing: Listing, firstKey: string, { rows }: SeenPage): ListingMove =>
+  rows[0]?.key === firstKey && listing.lastPage
+    ? { listing, step: { kind: 'only page', page: listing.lastPage } }
+    : endUnknown(listing)
+
+/** Rows had moved, or the last page was cut: nobody knows how much is behind it. */
+const endUnknown = (listing: Listing): ListingMove => endPass({ ...listing, total: Number.POSITIVE_INFINITY })
 
 function sawEmptyPage(listing: Listing): ListingMove {
   const { lastPage, pageSize } = listing
