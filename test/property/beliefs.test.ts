@@ -279,6 +279,19 @@ const foundEarlier: readonly LyingWorld[] = [
     initialChanges: 13,
     changeChance: 0.5,
   },
+  // While no second page was shown, the list was tested for whether its last page comes again behind the end.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ order: 'descending', cap: 9, paging: 'last page again', dialect: 'dotnet-404', byKey: 'honoured' },
+      ...{ versions: 'number', counters: 2 },
+    },
+    lies: [{ kind: 'pages behind the first are a 404', from: 3, rounds: 2 }],
+    seed: 2147483642,
+    pageSize: 9,
+    initialChanges: 45,
+    changeChance: 0.5,
+  },
 ]
 
 const numRuns = Number(process.env.WORLDS ?? 250)

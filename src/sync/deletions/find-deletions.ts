@@ -137,6 +137,8 @@ async function ranksOf(search: Search): Promise<string> {
 async function testRanks(search: Search): Promise<string> {
   const served = (await askRank(search, farBehind)).records.length
   const { length } = (await askPage(search, 1, mostOfEnd)).records
+  // Where no second page is shown at the moment, nothing says what comes far behind the end at other times.
+  if (length > 1 && (await askRank(search, 2)).records.length === 0) return 'not trusted'
   const isCut = length < mostOfEnd && (await askRank(search, length + 1)).records.length > 0
   const value = served > 0 || isCut ? 'not trusted' : 'trusted'
   const evidence = `asked for record ${farBehind} of the list, it served ${served}; for the first ${mostOfEnd}, ${length}${isCut ? ' although there are more' : ''}`
