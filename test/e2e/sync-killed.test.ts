@@ -14,13 +14,16 @@ import { differences } from '../support/same-as-source.ts'
 
 const words = ['sync', 'assignment']
 
-describe.skipIf(!hasPostgres)('a sync that is killed 25 times', () => {
+/** `KILLS=100 npx vitest run test/e2e/sync-killed.test.ts` does it longer. */
+const kills = Number(process.env.KILLS ?? 12)
+
+describe.skipIf(!hasPostgres)(`a sync that is killed ${kills} times`, () => {
   const database = createTestDatabase()
   it('ends equal to the source, and repeats nothing that was committed (P1, P8)', {
-    timeout: 180_000,
+    timeout: 60_000 + 10_000 * kills,
   }, async () => {
     const random = seededRandom(20_261_120)
-    await using simulator = await startSimulator({ assignments: 50_000 })
+    await using simulator = await startSimulator({ assignments: 2_000 * kills })
     const environment = environmentFor(simulator, database, { PAGE_SIZE: '500', LOAD_CONNECTIONS: '1' })
     const killAtRequest = async () => {
       const asked = untilAsked(simulator, 1 + random.integer(12))
@@ -38,7 +41,7 @@ describe.skipIf(!hasPostgres)('a sync that is killed 25 times', () => {
       return ended
     }
     let position = 0n
-    for (let kill = 0; kill < 25; kill++) {
+    for (let kill = 0; kill < kills; kill++) {
       const ended = await (kill % 2 === 0 ? killAtRequest() : killAtStatement())
       expect(ended.code, ended.stderr).toBe(null)
       const reached = await positionOf(database.pool)

@@ -16,9 +16,13 @@ export const hasPostgres = inject('databaseUrl') !== null
 
 export const quietLog = openLog({ level: 'fatal' })
 
-export type TestDatabase = Omit<Database, 'close' | typeof Symbol.asyncDispose> & { readonly name: string }
+export type TestDatabase = Omit<Database, 'close' | typeof Symbol.asyncDispose> & {
+  readonly name: string
+  /** Mostly by a socket, for whatever does not ask how it is connected. */
+  readonly quickUrl: string
+}
 
-type Opened = Database & { readonly name: string }
+type Opened = Database & Pick<TestDatabase, 'name' | 'quickUrl'>
 
 /** Call it in a file or a `describe`; the database is there once the tests run. `forEach`: each test begins with nothing in it. */
 export function createTestDatabase({ isMigrated = true, forEach = false } = {}): TestDatabase {
@@ -66,6 +70,9 @@ export function createTestDatabase({ isMigrated = true, forEach = false } = {}):
     get url() {
       return there().url
     },
+    get quickUrl() {
+      return there().quickUrl
+    },
     embedded: null,
   }
 }
@@ -84,7 +91,8 @@ async function openOne(isMigrated: boolean): Promise<Opened> {
     // Half the time of writing each page of the template to the log.
     await admin.query(`create database ${name} template ${template} strategy file_copy`)
   })
-  return { ...(await openDatabase({ url: urlOf(name), log: quietLog })), name }
+  const [url, quickUrl] = [urlOf(name), quickUrlOf(name)]
+  return { ...(await openDatabase({ url: quickUrl, log: quietLog })), url, quickUrl, name }
 }
 
 async function dropOne({ name, close }: Opened, isKept: boolean): Promise<void> {
@@ -100,7 +108,7 @@ async function dropOne({ name, close }: Opened, isKept: boolean): Promise<void> 
 }
 
 async function asAdmin<Result>(work: (admin: pg.Client) => Promise<Result>): Promise<Result> {
-  const admin = new pg.Client(adminUrl())
+  const admin = new pg.Client(quickUrlOf('postgres'))
   await admin.connect()
   try {
     // Copying a template and making it exclude each other.
@@ -118,7 +126,7 @@ async function migratedTemplate(admin: pg.Client): Promise<string> {
   const unfinished = `${name}_unfinished`
   await admin.query(`drop database if exists ${unfinished} with (force)`)
   await admin.query(`create database ${unfinished} template template0`)
-  const database = await openDatabase({ url: urlOf(unfinished), log: quietLog })
+  const database = await openDatabase({ url: quickUrlOf(unfinished), log: quietLog })
   try {
     await migrateDatabase({ database, streams, biRole: null, log: quietLog })
   } finally {
@@ -143,8 +151,8 @@ function adminUrl(): string {
   return url
 }
 
-function urlOf(database: string): string {
-  const url = new URL(adminUrl())
-  url.pathname = `/${database}`
-  return url.href
-}
+const urlOf = (database: string): string => renamed(adminUrl(), database)
+const quickUrlOf = (database: string): string => renamed(inject('databaseSocketUrl') ?? adminUrl(), database)
+
+/** Not by a URL object: a socket has no host. */
+const renamed = (url: string, database: string): string => url.replace(/\/postgres(?=\?|$)/, `/${database}`)

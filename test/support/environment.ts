@@ -5,7 +5,7 @@ import type { Simulator } from '../../src/simulator/simulator.ts'
 
 export const environmentFor = (
   simulator: Simulator,
-  database: { readonly url: string } | null,
+  database: { readonly url: string; readonly quickUrl?: string } | null,
   more: Environment = {},
 ): Environment => ({
   ASSIGNMENT_BASE_URL: simulator.assignmentUrl,
@@ -15,7 +15,7 @@ export const environmentFor = (
   SUBJECT_ID: simulator.credentials.subjectId,
   API_KEY: simulator.credentials.apiKey,
   SOURCE_TIMEZONE: simulator.behaviour.timeZone,
-  ...(database && { DATABASE_URL: database.url }),
+  ...(database && { DATABASE_URL: database.quickUrl ?? database.url }),
   // Tests count requests and columns; those of descriptions turn it on.
   CONTRACT: 'off',
   LOG_LEVEL: 'error',
