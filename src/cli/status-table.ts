@@ -3,11 +3,19 @@
 
 import { type Status, type StatusLine, verdictOf } from '../documents/status.ts'
 import type { Problem, ProblemKind } from '../problems/stream-problems.ts'
-import { careOf, type Tone, unexplainedInWords } from '../problems/stream-state.ts'
+import {
+  careOf,
+  hasNamed,
+  isWell,
+  sourceTitle,
+  type Tone,
+  unexplainedInWords,
+} from '../problems/stream-state.ts'
+import type { SourceLine } from '../store/book/source-config.ts'
 import { livingRows } from '../store/book/streams.ts'
 import { estimate, isTold, percent, readingInWords } from '../streams/load-progress.ts'
 import { notSettledBecause } from '../streams/settling.ts'
-import { count, shortSpan } from '../util/text.ts'
+import { count, plural, shortSpan } from '../util/text.ts'
 import { type Mark, type Output, wrapped } from './output.ts'
 
 const markOf: Readonly<Record<Tone, Mark>> = {
@@ -74,7 +82,8 @@ export function statusLines(status: Status, out: Look, before: Status | null = n
   return [
     out.style('bold', out.plain(`${verdictOf(status)} · ${clock}`)),
     ...workerLine(status, out),
-    '',
+    ...sourceLines(status, out, width),
+    ...(hasNamed(status.sources) ? [] : ['']),
     ...tableLines(status, out, width, before),
     ...readingLines(status, out, width),
     ...settlingLines(status, out, width),
@@ -87,6 +96,38 @@ function workerLine({ worker, now }: Status, out: Look): readonly string[] {
   if (worker === null || worker.isThere) return []
   const since = shortSpan(now.getTime() - worker.seenAt.getTime())
   return [out.plain(`No worker has run for ${since}, so nothing is read. Start one: tidemark serve`)]
+}
+
+const mostSources = 10
+const sourceMarks: Readonly<Record<SourceLine['state'], Mark>> = {
+  ...{ stopped: 'needs', behind: 'heals', loading: 'loading', paused: 'idle', new: 'idle', live: 'current' },
+}
+
+/** Those that are not well, the worst first, and how many others are in which state. The streams below are those of the first source. */
+function sourceLines({ sources, now }: Status, out: Look, width: number): readonly string[] {
+  if (!hasNamed(sources)) return []
+  const unwell = sources.filter((one) => !isWell(one))
+  const shown = unwell.slice(0, mostSources)
+  const more = unwell.length - shown.length
+  const left = [...Map.groupBy(sources.filter(isWell), ({ state }) => state)]
+  const ages = ({ readThroughAt }: SourceLine) =>
+    readThroughAt === null ? 'not read yet' : `read ${shortSpan(now.getTime() - readThroughAt.getTime())} ago`
+  return [
+    '',
+    ...shown.flatMap((one) => {
+      const { problem, problems, reasons } = one
+      const why = problem ?? reasons[0] ?? (problems > 0 ? plural(problems, 'problem') : '')
+      const text = `${sourceTitle(one.name)}: ${one.state}, ${ages(one)}. ${why}`
+      const mark = one.state === 'live' ? 'needs' : sourceMarks[one.state]
+      return marked(out, mark, text, width).slice(0, 2)
+    }),
+    ...(more > 0 ? marked(out, 'needs', `${more} more are not well: \`tidemark sources list\``, width) : []),
+    ...left.flatMap(([state, some]) =>
+      marked(out, sourceMarks[state], `${plural(some.length, 'source')} ${state}`, width),
+    ),
+    '',
+    out.style('dim', out.plain('Streams of the first source; of others: tidemark status --source NAME')),
+  ]
 }
 
 function tableLines(
@@ -165,7 +206,11 @@ const unexplainedLines = ({ lines }: Status, out: Look, width: number): readonly
 
 const isOfService: readonly ProblemKind[] = ['service_down', 'told_to_wait']
 
-function problemLines({ problems, waits, now }: Status, out: Look, width: number): readonly string[] {
+function problemLines(
+  { problems, sources, waits, now }: Status,
+  out: Look,
+  width: number,
+): readonly string[] {
   const nextTry = ({ kind, key }: Problem): string => {
     const wait = waits.find(
       ({ what }) => isOfService.includes(kind) && what === `the ${key.split(':')[1]} service`,
@@ -174,15 +219,30 @@ function problemLines({ problems, waits, now }: Status, out: Look, width: number
   }
   const indented = (text: string) => (text === '' ? [] : folded(out.plain(text), width - 1, 4).split('\n'))
   const order = ['needs you', 'heals', 'news']
-  const lines = problems
-    .toSorted((a, b) => order.indexOf(careOf(a)) - order.indexOf(careOf(b)))
+  const known = problems.toSorted((a, b) => order.indexOf(careOf(a)) - order.indexOf(careOf(b)))
+  const most = hasNamed(sources) ? mostProblems : known.length
+  const more = known.length - most
+  const lines = known
+    .slice(0, most)
     .flatMap((problem) => [
       ...marked(out, markOfCare[careOf(problem)], problem.what + nextTry(problem), width),
       ...indented(problem.seen ? `What was seen last: ${problem.seen}` : ''),
       ...indented(problem.whatToDo),
     ])
-  return lines.length === 0 ? [] : ['', ...lines]
+  const others =
+    more > 0
+      ? marked(
+          out,
+          'idle',
+          `${plural(more, 'more problem')}: \`tidemark sources list\`, or the console.`,
+          width,
+        )
+      : []
+  return lines.length === 0 ? [] : ['', ...lines, ...others]
 }
+
+/** Of many sources, so that the first ones stay in sight. */
+const mostProblems = 5
 
 /** The last column stays free: some terminals begin a new line in it. */
 const marked = (out: Look, mark: Mark, text: string, width: number): readonly string[] =>

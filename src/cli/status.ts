@@ -5,10 +5,10 @@ import { lookbackOf } from '../config/dynamic-settings.ts'
 import { loadStatusConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { gatherStatus, type Status, type StatusLine, statusJson } from '../documents/status.ts'
-import { readProblems } from '../problems/find-problems.ts'
+import { readProblems, readProblemsElsewhere } from '../problems/find-problems.ts'
 import { notedPart } from '../problems/parts.ts'
 import { targetsOf } from '../problems/receivers.ts'
-import { careOf } from '../problems/stream-state.ts'
+import { careOf, isWell } from '../problems/stream-state.ts'
 import { keptInWords } from '../problems/targets.ts'
 import { readOverrides } from '../store/book/overrides.ts'
 import { livingRows, type StreamOverview } from '../store/book/streams.ts'
@@ -47,7 +47,9 @@ async function run(call: Call): Promise<ExitCode> {
     const gather = () => gatherFrom(pool)
     if (values.watch) return await watchStatus({ call, gather })
     const found = await gather()
-    needsSomebody = found.problems.some((problem) => careOf(problem) === 'needs you')
+    needsSomebody =
+      found.problems.some((problem) => careOf(problem) === 'needs you') ||
+      found.sources.some((source) => source.name !== '' && !isWell(source))
     if (values.json) return stdout.json(statusJson(found))
     for (const line of statusLines(found, stdout)) stdout.write(`${line}\n`)
     // A person who names a stream wants to know more about it.
@@ -74,8 +76,19 @@ export function openGathering({
       {
         ...{ pool, streams, catalogue, targets: targetsOf(config) },
         lookbackMs: (name) => lookbackOf(settings, { name }),
-        problems: (workers) =>
-          readProblems({ pool, config, streams, now: new Date(), view: { parts: partsSeenBy(workers) } }),
+        async problems(workers) {
+          const now = new Date()
+          const own = await readProblems({
+            pool,
+            config,
+            streams,
+            now,
+            view: { parts: partsSeenBy(workers) },
+          })
+          if (config.source !== '' || positionals.length > 0) return own
+          const others = await readProblemsElsewhere(pool, now)
+          return [...own, ...others.filter(({ key }) => own.every((one) => one.key !== key))]
+        },
       },
       positionals,
     )

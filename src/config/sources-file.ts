@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { environmentSource } from '../streams/names.ts'
 import type { Environment } from './environment.ts'
 import { ConfigError } from './environment.ts'
 import { loadConfig } from './load.ts'
@@ -78,13 +79,16 @@ type File = YamlFile<Given>
 
 const mostSources = 1_000
 const namePattern = /^[a-z][a-z0-9_]{0,23}$/
-const takenNames = ['mirror', 'bi', 'tidemark', 'bullmq', 'public', 'fleet', 'information_schema']
+const takenNames = [
+  ...['mirror', 'bi', 'tidemark', 'bullmq', 'public', 'fleet', 'information_schema', environmentSource],
+]
 
 /** Why a source cannot be called that; null: it can. A name is for ever: it is that of schemas. */
 export function whyNotNamed(name: string): string | null {
   if (!namePattern.test(name))
     return 'is no name for a source: use up to 24 letters in lower case, digits and _, and begin with a letter'
-  if (takenNames.includes(name) || name.startsWith('pg_')) return 'is a name that Postgres or Tidemark uses'
+  if (takenNames.includes(name) || /^(?:pg|fleet)_/.test(name))
+    return 'is a name that Postgres or Tidemark uses'
   return /_(?:mirror|past)$/.test(name) ? 'ends like the schemas of another source' : null
 }
 

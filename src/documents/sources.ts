@@ -5,7 +5,7 @@ import { readSourceLines } from '../store/book/source-config.ts'
 import { snakeCased } from '../util/text.ts'
 import { amount, document, type Facts, list, time } from './document.ts'
 
-const source = z
+export const source = z
   .object({
     name: z.string().describe('empty: the one that the environment describes'),
     state: z
@@ -20,6 +20,7 @@ const source = z
     tags: list(z.string()),
     is_gone: z.boolean().describe('it is gone from the file of sources'),
     problem: z.string().nullable().describe('why it stands still'),
+    problems: amount.describe('how many there are of it, this one among them'),
   })
   .meta({ id: 'Source' })
 

@@ -1,21 +1,23 @@
 // How fresh each stream is, what goes on, and what needs a person.
 
 import { z } from 'zod'
-import type { Problem } from '../problems/stream-problems.ts'
-import { problemKinds } from '../problems/stream-problems.ts'
+import { type Problem, problemKinds, sourceOfProblem } from '../problems/stream-problems.ts'
 import { careOf, type StreamState, stateOfStream, verdictInWords } from '../problems/stream-state.ts'
 import { measured } from '../problems/targets.ts'
 import { readProgress } from '../store/book/progress.ts'
+import { readSourceLines, type SourceLine } from '../store/book/source-config.ts'
 import { livingRows, readOverview, type StreamOverview } from '../store/book/streams.ts'
 import { type KeptTarget, readKeptTargets, type Target } from '../store/book/targets.ts'
 import { readMinutes, readWorkers, type WorkerSeen } from '../store/book/watch.ts'
 import { pickStream, pickStreams, type Stream } from '../streams/catalog.ts'
 import { estimate, type ReadingProgress } from '../streams/load-progress.ts'
+import { sourceIn } from '../streams/names.ts'
 import { type Settling, settledThrough, settlingOf } from '../streams/settling.ts'
 import { NotThere } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
 import { isLeast, rejection } from './deletions.ts'
 import { amount, digits, document, type Facts, id, list, streamName, streamNames, time } from './document.ts'
+import { source } from './sources.ts'
 
 // ── what is looked up ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -42,6 +44,8 @@ export type Status = {
   readonly waits: readonly { readonly what: string; readonly until: Date }[]
   /** Whether a worker lives, and when one last did; null: there never was one. */
   readonly worker: { readonly isThere: boolean; readonly seenAt: Date } | null
+  /** All of them, the worst first; none where only one source or some streams were asked for. */
+  readonly sources: readonly SourceLine[]
 }
 
 type Needed = Pick<Facts, 'pool' | 'streams' | 'catalogue' | 'lookbackMs' | 'targets'> & {
@@ -59,12 +63,15 @@ export async function gatherStatus(facts: Needed, named: readonly string[]): Pro
   const thisMinute = Math.floor(now.getTime() / minuteMs) * minuteMs
   const span = { from: new Date(thisMinute - rateMinutes * minuteMs), to: new Date(thisMinute) }
   const targets = measured(facts.targets, catalogue)
-  const [overview, workers, readings, minutes, kept] = await Promise.all([
+  const own = new Set(catalogue.map(({ name }) => sourceIn(name)))
+  const isOfAll = named.length === 0 && own.has('')
+  const [overview, workers, readings, minutes, kept, sources] = await Promise.all([
     readOverview(pool, names),
     readWorkers(pool),
     readProgress(pool, names),
     readMinutes(pool, names, { ...span, bucketMs: rateMinutes * minuteMs }),
     readKeptTargets(pool, targets),
+    isOfAll ? readSourceLines(pool) : [],
   ])
   const problems = await facts.problems(workers)
   const isShown = ({ stream, readThroughAt }: StreamOverview) =>
@@ -92,8 +99,12 @@ export async function gatherStatus(facts: Needed, named: readonly string[]): Pro
     }
   })
   return {
-    ...{ now, lines },
-    problems: problems.filter(({ stream }) => stream === null || names.includes(stream)),
+    ...{ now, lines, sources },
+    problems: problems.filter((one) => {
+      if (isOfAll || one.stream !== null) return isOfAll || names.includes(one.stream ?? '')
+      const of = sourceOfProblem(one)
+      return of === null || own.has(of)
+    }),
     readings: readings.filter((one) => lines.some(({ overview: { stream } }) => stream === one.stream)),
     waits: workers
       .flatMap(({ isGone, waits }) => (isGone ? [] : waits))
@@ -108,9 +119,9 @@ function lastWorker(workers: readonly WorkerSeen[]): Status['worker'] {
 }
 
 /** Nothing stays up to date without a worker. */
-export function verdictOf({ problems, lines, worker }: Status): string {
+export function verdictOf({ problems, lines, worker, sources }: Status): string {
   const streams = lines.map(({ overview }) => overview)
-  const words = verdictInWords(problems, streams)
+  const words = verdictInWords(problems, streams, sources)
   return worker?.isThere === false && words.endsWith('up to date') ? 'No worker is running' : words
 }
 
@@ -207,9 +218,12 @@ const wholeStatus = z
   .object({
     verdict: z.string().describe('how everything stands, in one line'),
     worker: z.object({ running: z.boolean(), seen_at: time }).nullable(),
-    problems: list(problem).describe('those that are not about one stream'),
+    problems: list(problem).describe('those that are not about one of the streams below'),
     streams: list(stream),
     readings: list(reading),
+    sources: list(source).describe(
+      'all sources, the worst first; empty where only some streams were asked for',
+    ),
   })
   .meta({ id: 'Status' })
 
@@ -266,9 +280,12 @@ function readingJson(progress: ReadingProgress, now: Date): z.output<typeof read
 export const statusJson = (found: Status): z.output<typeof wholeStatus> => ({
   verdict: verdictOf(found),
   worker: found.worker && { running: found.worker.isThere, seen_at: found.worker.seenAt },
-  problems: found.problems.filter((one) => one.stream === null).map(problemJson),
+  problems: found.problems
+    .filter((one) => found.lines.every(({ overview }) => overview.stream !== one.stream))
+    .map(problemJson),
   streams: found.lines.map((line) => streamJson(line, found.problems)),
   readings: found.readings.map((one) => readingJson(one, found.now)),
+  sources: found.sources.map((one) => snakeCased(one)),
 })
 
 export const status = document({

@@ -4,7 +4,7 @@ import { scheduleOf } from '../config/dynamic-settings.ts'
 import type { Config } from '../config/load.ts'
 import { isStale } from '../config/parsers.ts'
 import { readDescriptionChanges, readUnusableDescriptions } from '../openapi/stored.ts'
-import { type Notice, readNotices } from '../store/book/problems.ts'
+import { type Notice, readNotices, readProblemsOfNamed } from '../store/book/problems.ts'
 import { readSymptoms, type StreamSymptoms } from '../store/book/symptoms.ts'
 import type { Stream } from '../streams/catalog.ts'
 import { besideIn, sourceIn } from '../streams/names.ts'
@@ -25,6 +25,7 @@ import {
   type ProblemKind,
   problemOf,
   quarantined,
+  sourceOfProblem,
   stale,
   stuck,
 } from './stream-problems.ts'
@@ -249,6 +250,24 @@ export async function readProblems({
     },
     notices: await readNotices(pool),
     now,
+  })
+}
+
+/** Of the sources that have names, as the workers saw them last: for programs that know the settings of one source only. */
+export async function readProblemsElsewhere(
+  pool: Parameters<typeof readProblemsOfNamed>[0],
+  now: Date,
+): Promise<readonly Problem[]> {
+  return (await readProblemsOfNamed(pool)).map(({ key, kind, stream, what, since }) => {
+    const problem = problemOf(kind as ProblemKind, stream, key.slice(kind.length + 1), {
+      ...{ since, what },
+      isLong: since !== null && now.getTime() - since.getTime() > outageMs,
+      whatToDo: '',
+    })
+    return {
+      ...problem,
+      whatToDo: `\`tidemark status --source ${sourceOfProblem(problem)}\` says what to do.`,
+    }
   })
 }
 

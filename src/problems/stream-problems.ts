@@ -1,6 +1,7 @@
 // The problems of a stream in words, each with the command that helps. Text of the upstream stands in `what` only.
 
 import type { StreamSymptoms } from '../store/book/symptoms.ts'
+import { sourceIn } from '../streams/names.ts'
 import { count, formatDuration, plural, sentence } from '../util/text.ts'
 
 /** Each has a runbook page, docs/operations/<kind-with-dashes>.md. */
@@ -129,6 +130,17 @@ export const problemOf = (
   ...words,
   runbook: runbookOf(kind),
 })
+
+/** The source that it is of; null: what it is about serves all. */
+export function sourceOfProblem({
+  kind,
+  stream,
+  key,
+}: Pick<Problem, 'kind' | 'stream' | 'key'>): string | null {
+  if (kind === 'part_down' || kind === 'sources_file') return null
+  const subject = key.slice(kind.length + 1)
+  return kind === 'source_stopped' || kind === 'dictionary' ? subject : sourceIn(stream ?? subject)
+}
 
 const ofStream = (kind: ProblemKind, stream: string, words: Words): Problem =>
   problemOf(kind, stream, stream, words)

@@ -1,9 +1,10 @@
 // In which state a stream is, in a few words: the same on pages, in the terminal and in the history of minutes. Pure.
 
+import type { SourceLine } from '../store/book/source-config.ts'
 import type { Unexplained } from '../store/book/symptoms.ts'
 import type { NotedState, StreamStanding } from '../store/book/watch.ts'
 import type { ServiceName } from '../streams/catalog.ts'
-import { besideIn } from '../streams/names.ts'
+import { besideIn, environmentSource } from '../streams/names.ts'
 import { capitalized, count } from '../util/text.ts'
 import { isNews, type Problem, type ProblemKind } from './stream-problems.ts'
 
@@ -85,6 +86,7 @@ const inWords = (amount: number): string => numbers[amount] ?? String(amount)
 export function verdictInWords(
   problems: readonly Problem[],
   streams: readonly Pick<StreamStanding, 'stream' | 'paused' | 'readThroughAt'>[],
+  sources: readonly SourceStanding[] = [],
 ): string {
   const [needs, heals, news] = (['needs you', 'heals', 'news'] as const).map(
     (care) => problems.filter((one) => careOf(one) === care).length,
@@ -95,6 +97,7 @@ export function verdictInWords(
     news && `${inWords(news)} ${news === 1 ? 'change' : 'changes'} to know about`,
   ].filter(Boolean)
   if (parts.length > 0) return capitalized(parts.join(', '))
+  if (hasNamed(sources)) return sourcesInWords(sources)
   if (streams.length === 0) return 'Nothing is mirrored yet'
   const paused = streams.filter((one) => one.paused !== null)
   if (paused.length === streams.length) return 'Every stream is paused'
@@ -105,6 +108,36 @@ export function verdictInWords(
   return paused.length === 1
     ? `${paused[0]?.stream} is paused, everything else is up to date`
     : `${capitalized(inWords(paused.length))} streams are paused, everything else is up to date`
+}
+
+export type SourceStanding = Pick<SourceLine, 'name' | 'state' | 'problems' | 'isGone' | 'streams'>
+
+/** The source that the environment describes has no name of its own. */
+export const sourceTitle = (name: string): string => (name === '' ? environmentSource : name)
+
+export const hasNamed = (sources: readonly Pick<SourceStanding, 'name'>[]): boolean =>
+  sources.some(({ name }) => name !== '')
+
+/** Whether nothing of it waits for a person or for its upstream. */
+export const isWell = ({ state, problems }: Pick<SourceStanding, 'state' | 'problems'>): boolean =>
+  state !== 'stopped' && state !== 'behind' && problems === 0
+
+/** The worst first, where no problem is known. Streams are paused by people, some or all of a source. */
+function sourcesInWords(all: readonly SourceStanding[]): string {
+  // One that the file named for a moment has nothing that could be up to date.
+  const sources = all.filter(({ isGone, streams }) => !isGone || streams > 0)
+  const among = (states: readonly SourceStanding['state'][]) =>
+    sources.filter(({ state }) => states.includes(state))
+  const [bad, loading, paused] = [among(['stopped', 'behind']), among(['loading', 'new']), among(['paused'])]
+  const the = (some: readonly SourceStanding[]) =>
+    some.length === 1 ? `the source ${sourceTitle(some[0]?.name ?? '')}` : `${inWords(some.length)} sources`
+  const states = [...new Set(bad.map(({ state }) => state))].join(' or ')
+  if (bad.length === 1) return capitalized(`${the(bad)} is ${states}`)
+  if (bad.length > 1) return capitalized(`${inWords(bad.length)} of ${sources.length} sources are ${states}`)
+  if (loading.length > 0)
+    return `First load: ${sources.length - loading.length} of ${sources.length} sources are complete`
+  if (paused.length === 0) return `All ${sources.length} sources are up to date`
+  return `Streams of ${the(paused)} are paused, all others are up to date`
 }
 
 /** The state as the history of minutes calls it. */

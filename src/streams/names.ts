@@ -18,6 +18,9 @@ export const assignmentsBeside = (key: string): string => besideIn(key, 'assignm
 
 export const isAssignments = (key: string): boolean => baseOf(key) === 'assignment'
 
+/** What people call the source that the environment describes. */
+export const environmentSource = 'environment'
+
 /** The schemas of a source: tables, views, and the months of its histories. */
 export const schemasOf = (source: string) =>
   source === ''

@@ -33,6 +33,7 @@ import { readQuarantine, readQuarantineOf } from '../store/book/quarantine.ts'
 import { readAskedFor, readRequests } from '../store/book/request-history.ts'
 import * as runs from '../store/book/runs.ts'
 import { readSilences, type Silence } from '../store/book/silences.ts'
+import { readSourceLines } from '../store/book/source-config.ts'
 import { readOverview, type StreamOverview } from '../store/book/streams.ts'
 import { readKeptTargets } from '../store/book/targets.ts'
 import * as watch from '../store/book/watch.ts'
@@ -96,6 +97,7 @@ const plain = {
   requests: readRequests,
   askedFor: readAskedFor,
   workers: watch.readWorkers,
+  sources: readSourceLines,
   fields: dictionary.readFields,
   fieldStreams: dictionary.readFieldStreams,
   beliefs: dictionary.readBeliefs,

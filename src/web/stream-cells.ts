@@ -2,6 +2,7 @@
 
 import type { Problem } from '../problems/stream-problems.ts'
 import { stateOfStream } from '../problems/stream-state.ts'
+import type { SourceLine } from '../store/book/source-config.ts'
 import { livingRows } from '../store/book/streams.ts'
 import { notSettledBecause, settledThrough } from '../streams/settling.ts'
 import { capitalized, shortSpan } from '../util/text.ts'
@@ -30,6 +31,15 @@ export function leadOf({ streams: all, at }: Snapshot, problems: readonly Proble
   const changing = all.flatMap(({ kind, readThroughAt }) => (kind === 'changes' && readThroughAt) || [])
   const oldest = changing.toSorted((a, b) => a.getTime() - b.getTime())[0]
   return html`${current === all.length ? `All ${all.length}` : `${current} of ${all.length}`} streams are read on time. ${oldest && html`Every change that could be seen upstream at ${clock(oldest, at)} ${zone} is here.`}`
+}
+
+/** The same over several sources; null while one of them is not read through yet. */
+export function leadOfSources(sources: readonly SourceLine[], at: Date): Html | null {
+  const current = sources.filter(({ state }) => state === 'live').length
+  const moments = sources.map(({ readThroughAt }) => readThroughAt)
+  const oldest = moments.toSorted((a, b) => (a?.getTime() ?? 0) - (b?.getTime() ?? 0))[0]
+  if (!oldest) return null
+  return html`${current === sources.length ? `All ${current}` : `${current} of ${sources.length}`} <a href="/sources">sources</a> are read on time. Every change that could be seen in each of them at ${clock(oldest, at)} ${zone} is here.`
 }
 
 /** Which streams are not settled, why, and when they will be; the first load says so itself. */

@@ -86,6 +86,20 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
         'source_stopped:lacking': expect.stringContaining('API_KEY is not set'),
       })
 
+      // What is said of everything is about all sources, with what is known of those of others (P18).
+      const environment = environmentFor(simulator, database, variables)
+      const cli = async (...words: readonly string[]) => await runTidemark(words, environment as never)
+      const whole = await cli('status', '--json', '--check')
+      const said = JSON.parse(whole.stdout)
+      expect([whole.code, said.error ?? said.verdict]).toEqual([1, expect.stringContaining('need')])
+      expect(said.sources[0]).toMatchObject({
+        name: 'lacking',
+        state: 'stopped',
+        problem: expect.any(String),
+      })
+      const ofOne = await cli('status', '--source', 'acme', '--json', '--check')
+      expect([ofOne.code, JSON.parse(ofOne.stdout).sources]).toEqual([0, []])
+
       // Pages and actions know its streams by their names.
       const page = await worker.get('/streams/acme.assignment')
       expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('acme.assignment')])
@@ -129,6 +143,11 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
         await query(`select distinct pause_reason as why from tidemark.stream where name like 'acme.%'`),
       ).toEqual([{ why: 'The file of sources does not name it any more.' }])
       expect(worker.logged().join('\n')).not.toContain(acme.credentials.apiKey)
+      const paused = 'Streams of the source acme are paused, all others are up to date'
+      const headline = async () =>
+        /<span role="status">(.*?)<\/span>/.exec(await (await worker.get('/')).text())?.[1]
+      await expect.poll(headline, soon).toBe(paused)
+      expect(JSON.parse((await cli('status', '--json')).stdout).verdict).toBe(paused)
 
       const overview = await (await worker.get('/sources?state=live')).text()
       expect(overview).toContain('<a href="/streams/other.assignment">')
@@ -144,8 +163,6 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       write({ other: otherSettings })
       await expect.poll(notices, soon).toEqual({})
 
-      const environment = environmentFor(simulator, database, variables)
-      const cli = async (...words: readonly string[]) => await runTidemark(words, environment as never)
       const listed = await cli('sources', 'list', '--json')
       expect(
         JSON.parse(listed.stdout).map(({ name, is_gone }: { name: string; is_gone: boolean }) => [

@@ -92,6 +92,7 @@ const status: Status = {
   waits: [{ what: 'the tracking service', until: ago(-40) }],
   readings: [],
   worker: { isThere: true, seenAt: ago(2) },
+  sources: [],
   lines: [
     line(overview('assignment'), problems),
     line(
@@ -125,6 +126,38 @@ describe('the status', () => {
       '▲ The tracking service answers 503. Next try in 40 s.',
       '    Look: `tidemark look tracking`.',
     ])
+  })
+
+  it('says of two hundred sources on one screen which are not well, the worst first, and counts the others (P18)', () => {
+    const states = ['stopped', 'behind', 'loading', 'paused'] as const
+    const sources = Array.from({ length: 200 }, (_, index): Status['sources'][number] => ({
+      name: index === 199 ? '' : `client_${index}`,
+      state: index < 20 ? 'behind' : (states[index - 18] ?? 'live'),
+      streams: 3,
+      readThroughAt: ago(7_200),
+      deletionsKnownAt: ago(3),
+      reasons: [`assignment: The upstream of ${index} answers 503, and that has been so since this morning.`],
+      tags: [],
+      isGone: false,
+      problem: null,
+      problems: index < 20 ? 1 : 0,
+    }))
+    const problems = sources
+      .slice(0, 20)
+      .map(({ name }) => problem('service_down', `${name}.x`, `${name} is down.`))
+    const lines = statusLines(
+      { ...status, problems, sources },
+      look(100, { LANG: 'en_GB.UTF-8', NO_COLOR: '1' }),
+    )
+    expect(lines.length).toBeLessThanOrEqual(50)
+    const text = lines.join('\n')
+    expect(text).toContain('▲ client_0: behind, read 2 h ago. assignment: The upstream of 0 answers 503')
+    expect(text).toContain('10 more are not well: `tidemark sources list`')
+    expect(text).toContain('● 178 sources live')
+    expect(text).toContain('15 more problems')
+    expect(text).not.toContain('up to date ·')
+    const calm = { ...status, problems: [], sources: sources.slice(20) }
+    expect(statusLines(calm, look(100)).join('\n')).toContain('First load: 179 of 180 sources are complete')
   })
 
   it.each([60, 70, 80, 100, 200])('fits into %d columns', (columns) => {

@@ -89,3 +89,27 @@ describe('the verdict', () => {
     )
   })
 })
+
+describe('the verdict over several sources (P18)', () => {
+  const of = (
+    ...states: readonly (readonly [string, 'live' | 'behind' | 'stopped' | 'paused' | 'loading'])[]
+  ) =>
+    verdictInWords(
+      [],
+      [loaded],
+      states.map(([name, state]) => ({ name, state, problems: 0, isGone: false, streams: 1 })),
+    )
+
+  it('calls nothing up to date that stands still in one of them', () => {
+    expect(of(['', 'live'])).toBe('Everything is up to date')
+    expect(of(['', 'live'], ['acme', 'live'])).toBe('All 2 sources are up to date')
+    expect(of(['', 'live'], ['acme', 'stopped'])).toBe('The source acme is stopped')
+    expect(of(['acme', 'stopped'], ['beta', 'behind'], ['', 'live'])).toBe(
+      'Two of 3 sources are stopped or behind',
+    )
+    expect(of(['', 'live'], ['acme', 'paused'])).toBe(
+      'Streams of the source acme are paused, all others are up to date',
+    )
+    expect(of(['', 'live'], ['acme', 'loading'])).toBe('First load: 1 of 2 sources are complete')
+  })
+})

@@ -4,6 +4,7 @@
 import { and, eq, getTableColumns, inArray, ne } from 'drizzle-orm'
 import type { Pool } from 'pg'
 import { holdableJson, holdableText } from '../../util/text.ts'
+import { sourceSql } from '../schema/places.ts'
 import { inTurn, type Queryable } from '../server/session.ts'
 import { noticeTable, type problemHistoryTable, problemTable } from '../tables/problems.ts'
 import { ask, overwritten } from './ask.ts'
@@ -92,6 +93,27 @@ export async function noteProblems(
     `update tidemark.problem_history set ended_at = seen_at
      where ended_at is null and seen_at < now() - interval '${goneFor}'`,
   )
+}
+
+/** In SQL: the problems that there are. Without a worker nobody knows. What stands in a notice is over with that. */
+export const openProblemsSql = `(
+  select key, kind, stream, what, since from tidemark.problem_history as seen
+  where ended_at is null and seen_at > now() - interval '5 minutes' and (
+    kind not in ('source_stopped', 'dictionary', 'private_fields', 'related_off')
+    or exists (select from tidemark.notice where notice.key = seen.key)
+  )
+) as problem`
+
+/** In SQL: the source that one of these is of. */
+export const problemSourceSql = `case when kind in ('source_stopped', 'dictionary') then split_part(key, ':', 2)
+  else ${sourceSql(`coalesce(stream, split_part(key, ':', 2))`)} end`
+
+/** Those of sources that have names. */
+export async function readProblemsOfNamed(client: Queryable): Promise<readonly SeenProblem[]> {
+  const { rows } = await client.query<SeenProblem>(
+    `select key, kind, stream, what, since from ${openProblemsSql} where ${problemSourceSql} <> '' order by since, key`,
+  )
+  return rows
 }
 
 /** At once, and not when nobody has seen it for a while; also if nobody could note that it began. */

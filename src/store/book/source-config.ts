@@ -5,7 +5,7 @@ import { holdableText } from '../../util/text.ts'
 import { sourceSql } from '../schema/places.ts'
 import { inTransaction, type Queryable, takeTurn, withConnection } from '../server/session.ts'
 import type { sourceConfigTable } from '../tables/state.ts'
-import { forgetProblem, noteProblem } from './problems.ts'
+import { forgetProblem, noteProblem, openProblemsSql, problemSourceSql } from './problems.ts'
 
 export type AppliedSource = Readonly<
   Pick<typeof sourceConfigTable.$inferSelect, 'name' | 'settings' | 'tags' | 'goneAt'>
@@ -171,10 +171,10 @@ export async function resumeSource(
   return rowCount ?? 0
 }
 
-type SourceLine = {
+export type SourceLine = {
   readonly name: string
   /** The worst state of its streams. */
-  readonly state: string
+  readonly state: 'stopped' | 'behind' | 'loading' | 'paused' | 'new' | 'live'
   readonly streams: number
   readonly readThroughAt: Date | null
   readonly deletionsKnownAt: Date | null
@@ -182,6 +182,8 @@ type SourceLine = {
   readonly tags: readonly string[]
   readonly isGone: boolean
   readonly problem: string | null
+  /** How many problems there are of it, by what the workers noted. */
+  readonly problems: number
 }
 
 /** Worst first. The source that the environment describes has an empty name. */
@@ -199,14 +201,19 @@ export async function readSourceLines(client: Queryable): Promise<readonly Sourc
        -- Of others no run is known: nobody mirrors them.
        where state is not null or read_through_time is not null or last_success_at is not null
        group by source
+     ), problems as (
+       select ${problemSourceSql} as of_source, count(*)::int as problems from ${openProblemsSql} group by 1
      )
      select coalesce(known.name, source) as name, coalesce(streams, 0) as streams, "readThroughAt", "deletionsKnownAt",
-       case when place is null then case when notice.what is null then 'new' else 'stopped' end
+       case when gone_at is not null then 'paused' when place is null then case when notice.what is null then 'new' else 'stopped' end
          else (array['stopped', 'behind', 'loading', 'paused', 'live'])[place] end as state,
-       coalesce(reasons, '{}') as reasons, coalesce(tags, '{}') as tags, gone_at is not null as "isGone", notice.what as problem
+       coalesce(reasons, '{}') as reasons, coalesce(tags, '{}') as tags, gone_at is not null as "isGone", notice.what as problem,
+       coalesce(problems.problems, 0) as problems
      from ofStreams full join tidemark.source_config as known on known.name = source
      left join tidemark.notice on notice.key = 'source_stopped:' || known.name
-     order by case when notice.what is not null then 0 else coalesce(place, 1) end, "readThroughAt" nulls first, 1`,
+     left join problems on of_source = coalesce(known.name, ofStreams.source)
+     order by case when notice.what is not null or place = 1 then 1 when place = 2 then 2 when problems.problems > 0 then 3
+       else 3 + coalesce(place, 2) end, "readThroughAt" nulls first, 1`,
   )
   return rows
 }

@@ -1,13 +1,13 @@
 // `/`: the verdict, what needs somebody, and how far each stream is.
 
 import type { Problem } from '../../problems/stream-problems.ts'
-import { verdictInWords } from '../../problems/stream-state.ts'
+import { hasNamed, verdictInWords } from '../../problems/stream-state.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadCard } from '../first-load.ts'
 import { stateTimeline } from '../history-charts.ts'
 import { clock, type Html, html, time } from '../html.ts'
 import type { Happening, Snapshot, StreamSnapshot } from '../status-queries.ts'
-import { leadOf, settlingOf, shownOf } from '../stream-cells.ts'
+import { leadOf, leadOfSources, settlingOf, shownOf } from '../stream-cells.ts'
 import { chartSpan, rangeIn } from '../time-range.ts'
 import { happened } from './events.ts'
 import { heading, type Page } from './layout.ts'
@@ -22,17 +22,18 @@ export const overviewPage: Page = {
   async body(context) {
     const range = rangeIn(context.query, context.now, 'day')
     const span = chartSpan(range, context.now, 1_440)
-    const [snapshot, problems, states, late] = await Promise.all([
+    const [snapshot, problems, states, late, sources] = await Promise.all([
       context.statusQueries.snapshot(),
       context.problems,
       context.statusQueries.states(span),
       context.statusQueries.happenings(),
+      context.statusQueries.sources(),
     ])
     return {
       title: 'Overview',
       heading: heading({
-        title: html`<span role="status">${verdictInWords(problems, snapshot.streams)}</span>`,
-        lead: leadOf(snapshot, problems),
+        title: html`<span role="status">${verdictInWords(problems, snapshot.streams, sources)}</span>`,
+        lead: hasNamed(sources) ? leadOfSources(sources, snapshot.at) : leadOf(snapshot, problems),
       }),
       body: html`<section class="card problems" aria-labelledby="problems"><h2 id="problems">Problems</h2>${problemCards(problems, snapshot, context.viewer)}</section>
 ${firstLoadCard(snapshot)}

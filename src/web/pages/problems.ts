@@ -21,10 +21,11 @@ export const problemsPage: Page = {
   title: 'Problems',
   isLive: true,
   async body({ statusQueries, viewer, problems: known, now }) {
-    const [problems, snapshot, over] = await Promise.all([
+    const [problems, snapshot, over, sources] = await Promise.all([
       known,
       statusQueries.snapshot(),
       statusQueries.closedProblems(mostClosed),
+      statusQueries.sources(),
     ])
     const section = ([care, title]: (typeof parts)[number]): Html | null => {
       const own = problems.filter((one) => careOf(one) === care)
@@ -36,7 +37,7 @@ export const problemsPage: Page = {
     return {
       title: 'Problems',
       heading: heading({
-        title: verdictInWords(problems, snapshot.streams),
+        title: verdictInWords(problems, snapshot.streams, sources),
         lead: 'A problem closes by itself when its cause is gone. News stays for a day.',
       }),
       body: html`${problems.length === 0 && html`<section class="card"><h2>No problems</h2><p>Nothing needs you. <a href="/">The overview</a> shows how far each stream is, <a href="/actions">Who did what</a> shows earlier decisions.</p></section>`}
