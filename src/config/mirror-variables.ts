@@ -83,6 +83,12 @@ export const mirrorVariables = {
     fallback: 'none',
     ...role,
   },
+  FLEET_BI_ROLE: {
+    describe:
+      'role in Postgres that may read the views over several sources, in schema `fleet` and those of groups, and nothing else; it must exist',
+    fallback: 'none',
+    ...role,
+  },
   BI_SCHEMAS: {
     describe:
       'schemas that `BI_ROLE` may read, besides `tidemark.freshness` and `tidemark.field`; from a schema that is no longer named, Tidemark takes back what it gave',

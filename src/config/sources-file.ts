@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { environmentSource } from '../streams/names.ts'
+import { environmentSource, mostInUnion } from '../streams/names.ts'
 import type { Environment } from './environment.ts'
 import { ConfigError } from './environment.ts'
 import { loadConfig } from './load.ts'
@@ -36,6 +36,8 @@ export type SourcesFile = {
   /** A file with a lower number than one that was applied before is refused. */
   readonly generation: number
   readonly sources: ReadonlyMap<string, NamedSource>
+  /** The sources of each group of views. */
+  readonly unions: ReadonlyMap<string, readonly string[]>
 }
 
 const settingValue = z.union(
@@ -71,6 +73,20 @@ export const fileSettings = z.strictObject(
       // An editor may have emptied the file to write it anew: that does not mean that all sources are gone.
       .record(z.string(), oneSource, 'must be a list of sources, each with its settings, or {}')
       .describe('the sources by their names'),
+    unions: z
+      .record(
+        z.string(),
+        z.strictObject(
+          {
+            tags: tags.optional().describe('sources with one of these tags'),
+            sources: z.array(z.string(), 'must be a list of sources').optional().describe('these sources'),
+          },
+          'must have tags, sources or both',
+        ),
+        'must be a list of groups, such as {production: {tags: [production]}}',
+      )
+      .default({})
+      .describe('groups of sources, each with views over them: fleet_<group>.<stream>'),
   },
   'must have sources',
 )
@@ -100,7 +116,7 @@ export function parseSourcesFile(file: string, bytes: Uint8Array, environment: E
   const outermost = Object.keys(fileSettings.shape)
   const parsed = parseYamlFile(file, bytes, {
     schema: fileSettings,
-    knownAt: (path) => (path.length === 0 ? outermost : ['tags']),
+    knownAt: (path) => (path.length === 0 ? outermost : ['tags', 'sources']),
   })
   parsed.finish()
   const { generation = 0, defaults, sources } = parsed.value as Given
@@ -126,8 +142,41 @@ export function parseSourcesFile(file: string, bytes: Uint8Array, environment: E
   parsed.finish()
   for (const [name, { settings }] of read) expectSource(parsed, environment, name, settings)
   expectDifferent(parsed, environment, read)
+  const unions = new Map(
+    Object.keys((parsed.value as Given).unions).map((name) => [name, unionMembers(parsed, name, read)]),
+  )
   parsed.finish()
-  return { file, generation, sources: read }
+  return { file, generation, sources: read, unions }
+}
+
+const unionPattern = /^[a-z][a-z0-9_]{0,23}$/
+/** By their tags, by their names, or both. */
+function unionMembers(
+  { value, complain }: File,
+  name: string,
+  known: SourcesFile['sources'],
+): readonly string[] {
+  const { tags: wanted = [], sources: named = [] } = (value as Given).unions[name] ?? {}
+  const names = [...known.keys(), environmentSource]
+  if (!unionPattern.test(name))
+    complain(
+      ['unions', name],
+      'is no name for a group: use up to 24 letters in lower case, digits and _, and begin with a letter',
+    )
+  for (const [index, one] of named.entries())
+    if (!names.includes(one))
+      complain(['unions', name, 'sources', index], `is ${notKnown('source', one, names)}`)
+  const tagged = [...known].flatMap(([source, { tags: own }]) =>
+    own.some((one) => wanted.includes(one)) ? [source] : [],
+  )
+  const members = [...new Set([...named, ...tagged])].toSorted()
+  if (members.length === 0) complain(['unions', name], 'has no source: no source has one of its tags')
+  if (members.length > mostInUnion)
+    complain(
+      ['unions', name],
+      `has ${members.length} sources, and a view over sources has at most ${mostInUnion}`,
+    )
+  return members
 }
 
 /** Its own settings over those of the source that `from` names, and so on. */

@@ -21,6 +21,9 @@ export const isAssignments = (key: string): boolean => baseOf(key) === 'assignme
 /** What people call the source that the environment describes. */
 export const environmentSource = 'environment'
 
+/** So many sources can be in a view over sources: a query of it locks several things of each. */
+export const mostInUnion = 250
+
 /** The schemas of a source: tables, views, and the months of its histories. */
 export const schemasOf = (source: string) =>
   source === ''

@@ -44,14 +44,15 @@ export function keepRound(
 
 /** Opens and closes sources from now on. Their requests are counted apart. */
 export function serveSources(
-  { config: { sourcesFile: file }, environment, log, signal }: Serving,
+  { config, environment, log, signal }: Serving,
   fleet: Fleet,
   observer: UpstreamObserver,
   onOpened: () => void,
 ): Sources {
   const { database } = fleet.context
   return keepSources({
-    ...{ fleet, environment, file, onOpened, signal, log, by: `worker ${hostname()}` },
+    ...{ fleet, environment, config, file: config.sourcesFile, onOpened, signal, log },
+    by: `worker ${hostname()}`,
     async open(config, until, onTables) {
       const context = await openContext({
         ...{ config, log, database, observer: observerOf(config.source, observer) },

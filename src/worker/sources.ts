@@ -5,11 +5,12 @@ import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { ConfigError } from '../config/environment.ts'
 import { type Config, type Environment, loadConfig } from '../config/load.ts'
-import { environmentOfSource, readSourcesFile } from '../config/sources-file.ts'
+import { environmentOfSource, readSourcesFile, type SourcesFile } from '../config/sources-file.ts'
 import { FileError, stampOf } from '../config/yaml-file.ts'
 import type { SyncContext } from '../context.ts'
 import type { Fleet } from '../fleet.ts'
 import type { Logger } from '../log.ts'
+import { renewUnions, unionsStamp } from '../store/book/fleet-views.ts'
 import { forgetProblem, noteProblem } from '../store/book/problems.ts'
 import {
   type AppliedSource,
@@ -25,6 +26,8 @@ import { sentence } from '../util/text.ts'
 type Options = {
   readonly fleet: Fleet
   readonly environment: Environment
+  /** Of the deployment. */
+  readonly config: Pick<Config, 'fleetBiRole' | 'sourceTimezone'>
   /** Null: what others apply is read all the same. */
   readonly file: string | null
   readonly by: string
@@ -56,10 +59,11 @@ export function keepSources(options: Options): Sources {
   const { fleet, file, signal, log } = options
   const { pool } = fleet.context.database
   const members = openMembers(options)
-  const applyFile = openFile(options)
+  const sourcesFile = openFile(options)
+  const renewViews = openUnions(options, sourcesFile.unions)
 
   async function look(): Promise<void> {
-    await applyFile()
+    await sourcesFile.apply()
     const wanted = (await readAppliedSources(pool)).filter(({ goneAt }) => goneAt === null)
     for (const source of members.known())
       if (wanted.every(({ name }) => name !== source)) {
@@ -68,6 +72,7 @@ export function keepSources(options: Options): Sources {
       }
     // One after the other, so that they take no more than one connection from the runs. No upstream is waited for: it may hang.
     for (const one of wanted) if (!signal.aborted && members.isToOpen(one)) await members.beginToOpen(one)
+    if (wanted.length > 0 && !signal.aborted) await renewViews()
   }
 
   void (async () => {
@@ -169,16 +174,44 @@ function openMembers(options: Options) {
   }
 }
 
+const unionsEveryMs = 5_000
+
+/** Keeps the views over several sources as the file says, when something has changed. */
+function openUnions(
+  { fleet, config, log }: Options,
+  groups: () => SourcesFile['unions'] | null,
+): () => Promise<void> {
+  const { pool } = fleet.context.database
+  let [done, nextMs, said] = ['', 0, '']
+  return async () => {
+    const wanted = groups()
+    if (wanted === null || performance.now() < nextMs) return
+    nextMs = performance.now() + unionsEveryMs
+    const stampNow = async () => `${await unionsStamp(pool)} ${JSON.stringify([...wanted])}`
+    if ((await stampNow()) === done) return
+    const { remarks, isWhole } = await renewUnions(pool, { ...config, groups: wanted }, log).catch(
+      (error) => ({
+        remarks: [`The views over several sources could not be renewed: ${sentence(messageOf(error))}`],
+        isWhole: false,
+      }),
+    )
+    if (`${remarks}` !== said) for (const one of remarks) log.warn(one)
+    ;[said, done] = [`${remarks}`, isWhole ? await stampNow() : '']
+  }
+}
+
 /** Applies the file if it is another one than at the last call. */
-function openFile(options: Options): () => Promise<void> {
+function openFile(options: Options) {
   const { file, environment, fleet, log } = options
   const { pool } = fleet.context.database
-  let seen: string | null = null
-  return async () => {
+  let [seen, held]: [string | null, SourcesFile | null] = [null, null]
+  const apply = async (): Promise<void> => {
     const stamp = stampOf(file)
     if (file === null || stamp === seen) return
     try {
-      const changes = await applySources(pool, readSourcesFile(file, environment), options)
+      const read = readSourcesFile(file, environment)
+      const changes = await applySources(pool, read, options)
+      held = read
       await forgetProblem(pool, fileKey)
       for (const { name, change, what } of changes)
         log.info({ source: name, change, what }, 'The file of sources changed.')
@@ -193,4 +226,6 @@ function openFile(options: Options): () => Promise<void> {
     // Only now: while Postgres is away, it is tried again.
     seen = stamp
   }
+  /** Null: no file could be used yet. */
+  return { apply, unions: () => held?.unions ?? null }
 }

@@ -131,6 +131,15 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       write({ acme: acmeSettings, other: otherSettings })
       await expect.poll(() => countIn('other'), soon).toBe(40)
       await expect.poll(notices, soon).toEqual({})
+      const inFleet = async () =>
+        (await query('select source, count(*)::int as rows from fleet.assignment group by 1 order by 1')).map(
+          ({ source, rows }) => [source, rows],
+        )
+      await expect.poll(inFleet, soon).toEqual([
+        ['acme', 31],
+        ['environment', 20],
+        ['other', 40],
+      ])
       write({ other: otherSettings })
       await expect
         .poll(
@@ -183,6 +192,7 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       expect(await query(`select name from tidemark.stream where name like 'acme.%'`)).toEqual([])
       expect(await countIn('other')).toBe(40)
       expect(await countIn('bi')).toBe(21)
+      expect((await inFleet()).map(([source]) => source)).toEqual(['environment', 'other'])
     } finally {
       await worker.stop()
     }

@@ -67,6 +67,35 @@ ${defaults}sources:
     expect(config.dictionary.now().get('acme.customers')?.key).toBe('CustomerId')
   })
 
+  it('makes groups of sources by tag and by name, for views over them', () => {
+    const file = (unions: string) => `${defaults}sources:
+  acme: { client_guid: ${guid(1)}, tags: [production] }
+  beta: { client_guid: ${guid(2)}, tags: [production, norway] }
+  gamma: { client_guid: ${guid(3)} }
+unions:
+${unions}`
+    expect([
+      ...parse(
+        file(
+          '  production: { tags: [production] }\n  mine: { sources: [environment, gamma], tags: [norway] }',
+        ),
+      ).unions,
+    ]).toEqual([
+      ['production', ['acme', 'beta']],
+      ['mine', ['beta', 'environment', 'gamma']],
+    ])
+    expect(
+      problems(file('  Wrong: { sources: [gama] }\n  none: { tags: [stage] }\n  other: { tag: [stage] }')),
+    ).toEqual([
+      expect.stringContaining('sources.yaml:13: unions.other.tag is no setting: did you mean tags?'),
+    ])
+    expect(problems(file('  Wrong: { sources: [gama] }\n  none: { tags: [stage] }'))).toEqual([
+      expect.stringMatching(/^sources.yaml:11: unions.Wrong is no name for a group/),
+      expect.stringMatching(/^sources.yaml:11: unions.Wrong.sources\[1\] is .*gamma/),
+      expect.stringMatching(/^sources.yaml:12: unions.none has no source/),
+    ])
+  })
+
   it('takes nothing from the environment that a source says for itself', () => {
     const { sources } = parse(`${defaults}sources:\n  acme: { client_guid: ${guid(1)} }`)
     expect(

@@ -29,12 +29,37 @@ export async function grantReading(
   const { views, tables } = schemasOf(source)
   const schemas = biSchemas.map((schema) => (schema === 'bi' ? views : tables))
   await grantOnce(client, { role, schemas, possible: [views, tables], withState: source === '' })
+  await limitReading(client, 'BI_ROLE', { role, sourceTimezone }, log)
+}
+
+async function limitReading(
+  client: ClientBase,
+  variable: string,
+  { role, sourceTimezone }: { readonly role: string; readonly sourceTimezone: string },
+  log: Logger,
+): Promise<void> {
   const lacking = await limitRole(client, role, sourceTimezone)
   if (lacking.length > 0)
     log.warn(
       { statements: lacking.map(({ statement }) => statement) },
-      `BI_ROLE ${lacking.map(({ risk }) => risk).join(', ')}. Have an administrator of Postgres run the statements.`,
+      `${variable} ${lacking.map(({ risk }) => risk).join(', ')}. Have an administrator of Postgres run the statements.`,
     )
+}
+
+/** The same for the views over several sources: nothing but these. */
+export async function grantUnions(
+  client: ClientBase,
+  {
+    fleetBiRole: role,
+    sourceTimezone,
+  }: { readonly fleetBiRole: string | null; readonly sourceTimezone: string },
+  schemas: readonly string[],
+  log: Logger,
+): Promise<void> {
+  if (role === null) return
+  await expectRole(client, role, 'FLEET_BI_ROLE')
+  await grantOnce(client, { role, schemas, possible: schemas, withState: false })
+  await limitReading(client, 'FLEET_BI_ROLE', { role, sourceTimezone }, log)
 }
 
 export async function expectRole(client: Queryable, role: string, variable = 'BI_ROLE'): Promise<void> {

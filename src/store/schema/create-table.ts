@@ -7,11 +7,12 @@ import type { MirroredStream } from '../../streams/catalog.ts'
 import { baseOf, schemasOf, sourceIn, tableName } from '../../streams/names.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
 import type { ColumnType } from '../types/table.ts'
+import { showColumns } from './change-view.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { foldName, keyColumnName, keyComment, printable } from './column-names.ts'
 import { commentsOn, definitions, ownColumns } from './own-columns.ts'
 import { qualified } from './places.ts'
-import { showColumns, viewOf } from './views.ts'
+import { viewOf } from './views.ts'
 import { adoptTable, toBeAdopted, watchTable } from './watch-table.ts'
 
 export type KeyColumn = { readonly field: string; readonly type: ColumnType }

@@ -2,11 +2,12 @@
 // somebody built on its tables keeps them here.
 
 import pg, { type Pool } from 'pg'
-import { schemasOf } from '../../streams/names.ts'
+import { schemasOf, sourceIn } from '../../streams/names.ts'
 import { UsageError } from '../../util/errors.ts'
 import { inTransaction, withConnection } from '../server/session.ts'
 import { sourceSql } from './places.ts'
 import { markOf } from './source-schemas.ts'
+import { leaveUnions } from './union-views.ts'
 
 /** Only one that the file of sources does not name any more, so that no worker makes it anew. */
 export async function dropSource(pool: Pool, name: string): Promise<{ readonly tables: number }> {
@@ -90,6 +91,7 @@ const dropSchemas = (pool: Pool, source: string): Promise<number> =>
         [schemas, markOf(source)],
       )
       const names = found.map(({ name }) => name)
+      await leaveUnions(client, (key) => sourceIn(key) === source)
       const { rows } = await client.query<{
         functions: string | null
         views: string | null

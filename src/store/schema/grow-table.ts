@@ -8,6 +8,7 @@ import { mostUnplaced } from '../../streams/field-types.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
 import { isInt64Sql } from '../types/numeric.ts'
 import type { ColumnType } from '../types/table.ts'
+import { showColumns, withoutView } from './change-view.ts'
 import { columnName, fieldComment, foldName, printable } from './column-names.ts'
 import { showHistory, withoutHistory } from './history-views.ts'
 import { keepMeaning } from './meaning.ts'
@@ -20,7 +21,7 @@ import {
   type TableSchema,
   versionFields,
 } from './table-schema.ts'
-import { showColumns, viewOf, withoutView } from './views.ts'
+import { viewOf } from './views.ts'
 
 export type Growth = {
   /** New fields and the type that their values ask for. */

@@ -5,17 +5,10 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { asOfName, showAsOf, withoutAsOf } from './as-of.ts'
+import { showColumns, withoutView } from './change-view.ts'
 import { inBi, qualified } from './places.ts'
 import { historyOf, readTableSchema, type TableSchema } from './table-schema.ts'
-import {
-  columnsSql,
-  refreshView,
-  showColumns,
-  unlessOthers,
-  type View,
-  viewColumns,
-  withoutView,
-} from './views.ts'
+import { columnsSql, refreshView, unlessOthers, type View, viewColumns } from './views.ts'
 
 const historyViewOf = (stream: Pick<MirroredStream, 'name'>): View => {
   const table = qualified(historyOf(stream))

@@ -21,10 +21,11 @@ import {
   retryOnLockTimeout,
   withConnection,
 } from '../server/session.ts'
+import { showColumns } from './change-view.ts'
 import { columnName } from './column-names.ts'
 import { describeTable } from './comments.ts'
 import { showHistory } from './history-views.ts'
-import { showColumns, viewOf } from './views.ts'
+import { viewOf } from './views.ts'
 
 type Field = {
   readonly folded: string

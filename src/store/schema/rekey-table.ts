@@ -9,13 +9,14 @@ import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/ses
 import { isInt64Sql } from '../types/numeric.ts'
 import { type ColumnType, columnTypes, keyCheck } from '../types/table.ts'
 import { uuidPattern } from '../types/uuid.ts'
+import { showColumns, withoutView } from './change-view.ts'
 import { foldName, keyColumnName, keyComment, printable } from './column-names.ts'
 import type { KeyColumn } from './create-table.ts'
 import { growTable } from './grow-table.ts'
 import { showHistory, withoutHistory } from './history-views.ts'
 import { inBiBefore, qualified } from './places.ts'
 import { type Column, historyOf, partIndexSql, readTableSchema, type TableSchema } from './table-schema.ts'
-import { hideVehicleDays, showColumns, viewOf, withoutView } from './views.ts'
+import { hideVehicleDays, viewOf } from './views.ts'
 
 /** Whether the first rows can be rows of the table. */
 export const suitsKey = (

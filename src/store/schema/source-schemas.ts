@@ -15,31 +15,31 @@ export const isOfSourceSql = `(nspname in ('mirror', 'bi') or obj_description(pg
 
 /** Makes what is not there yet. A schema of that name that somebody else made is left alone, and the source cannot be. */
 export async function makeSchemas(client: ClientBase, source: string): Promise<void> {
-  const schemas = Object.values(schemasOf(source))
   await inTransaction(client, async () => {
     await takeTurn(client, `schemas ${source}`)
-    const { rows } = await client.query<{ name: string; isOurs: boolean }>(
-      `select nspname as name, obj_description(oid, 'pg_namespace') is not distinct from $2 as "isOurs"
-       from pg_namespace where nspname = any ($1)`,
-      [schemas, markOf(source)],
-    )
-    const foreign = rows.find(({ isOurs }) => !isOurs)
-    if (foreign)
-      throw new DatabaseError(
-        `The source ${source} needs the schema ${foreign.name}, and somebody else has one of that name. Give the source another name, or rename that schema.`,
-      )
-    const missing = schemas.filter((schema) => rows.every(({ name }) => name !== schema))
-    await client.query(
-      missing
-        .map((schema) => pg.escapeIdentifier(schema))
-        .map(
-          (schema) =>
-            `create schema ${schema}; comment on schema ${schema} is ${pg.escapeLiteral(markOf(source))}`,
-        )
-        .join(';\n'),
-    )
+    for (const schema of Object.values(schemasOf(source)))
+      await makeSchema(client, { schema, source, what: `The source ${source}` })
     await showState(client, source)
   })
+}
+
+export async function makeSchema(
+  client: ClientBase,
+  { schema, source, what }: { readonly schema: string; readonly source: string; readonly what: string },
+): Promise<void> {
+  const { rows } = await client.query<{ isOurs: boolean }>(
+    `select obj_description(oid, 'pg_namespace') is not distinct from $2 as "isOurs" from pg_namespace where nspname = $1`,
+    [schema, markOf(source)],
+  )
+  if (rows[0]?.isOurs) return
+  if (rows[0])
+    throw new DatabaseError(
+      `${what} needs the schema ${schema}, and somebody else has one of that name. Use another name, or rename that schema.`,
+    )
+  const quoted = pg.escapeIdentifier(schema)
+  await client.query(
+    `create schema ${quoted}; comment on schema ${quoted} is ${pg.escapeLiteral(markOf(source))}`,
+  )
 }
 
 /** The same as `bi.history_reaches`, which readers of a source may not see. */

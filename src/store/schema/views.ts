@@ -36,34 +36,6 @@ export const viewOf = (stream: Pick<MirroredStream, 'name'>): View => ({
 const isOfOthers = new Set(['42P16', '42703', '42809', '42501', '42P13'])
 const isDependedUpon = '2BP01'
 
-/** Shows these columns besides those it shows already. A view that somebody put in place of ours must not stop the mirror. */
-export async function showColumns(
-  client: ClientBase,
-  view: View,
-  columns: readonly string[],
-  log: Logger,
-): Promise<void> {
-  await unlessOthers(client, { log, what: inBi(view), lack: 'does not show new columns' }, async () => {
-    const isBare = (await viewColumns(client, view)).length === 1 + view.ownColumns.length
-    if (isBare && columns.length > 0) await beginAnew(client, view, columns)
-    else await refreshView(client, view, columns)
-  })
-}
-
-/** A view that shows nothing but the key yet gets the fields first, and Tidemark's own columns behind them. */
-async function beginAnew(client: ClientBase, view: View, columns: readonly string[]): Promise<void> {
-  await client.query('savepoint reordering')
-  try {
-    await withoutView(client, view, async () => {}, columns)
-  } catch (error) {
-    if (!(error instanceof pg.DatabaseError && error.code === '2BP01')) throw error
-    // Somebody built on it.
-    await client.query('rollback to savepoint reordering')
-    await refreshView(client, view, columns)
-  }
-  await client.query('release savepoint reordering')
-}
-
 export async function unlessOthers(
   client: ClientBase,
   { log, what, lack }: { readonly log: Logger; readonly what: string; readonly lack: string },
@@ -156,21 +128,13 @@ async function describeView(client: ClientBase, view: View): Promise<void> {
   await client.query(rows.map(({ statement }) => statement).join(';\n'))
 }
 
-/**
- * Takes the view away for as long as `change` takes, because Postgres changes no type that a view shows. Rights, options and comments stay.
- * `added`: new columns, which Tidemark's own are to stand behind.
- */
-export async function withoutView(
+/** Takes the view away for as long as `change` takes. Rights, options and comments stay. It shows these columns then. */
+export async function remadeView(
   client: ClientBase,
   view: View,
   change: () => Promise<void>,
-  added: readonly string[] = [],
+  columns: readonly string[],
 ): Promise<void> {
-  const shown = await viewColumns(client, view)
-  // Of somebody else: if it shows what changes, Postgres refuses the change.
-  if (!view.ownColumns.every((column) => shown.includes(column))) return await change()
-  const columns =
-    added.length > 0 ? [...shown.filter((name) => !view.ownColumns.includes(name)), ...added] : shown
   const options = await viewOptions(client, view)
   const lost = await statementsFor(
     client,

@@ -6,10 +6,11 @@ import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { baseOf, tableName } from '../../streams/names.ts'
 import { columnTypes } from '../types/table.ts'
+import { showColumns } from './change-view.ts'
 import { definitions, ownColumns } from './own-columns.ts'
 import { baseSql, inBi, qualified, schemaSql } from './places.ts'
 import { columnTypeSql, readTableSchema } from './table-schema.ts'
-import { showColumns, viewOf } from './views.ts'
+import { viewOf } from './views.ts'
 
 const triggers = ['tidemark_local_change', 'tidemark_local_delete']
 
