@@ -301,7 +301,7 @@ export function stateTimeline(
   const troubles = spans.filter(({ state }) => state !== 'up to date')
   const label =
     troubles.length === 0
-      ? `All streams were up to date, ${span.words}`
+      ? `The streams shown were up to date, ${span.words}`
       : `${count(troubles.length)} times a stream was not up to date, ${span.words}`
   return figure({
     ...{ title, small },
@@ -316,7 +316,7 @@ ${timeAxis(span, height + 8)}
 
 const troubleTable = (troubles: readonly StateSpan[], span: ChartSpan): Html =>
   troubles.length === 0
-    ? html`<p>All were up to date.</p>`
+    ? html`<p>The streams shown were up to date.</p>`
     : plainTable({
         caption: html`Times a stream was not up to date, ${span.words}, ${zone}`,
         columns: [

@@ -26,6 +26,7 @@ import { recordPage } from './pages/record.ts'
 import { runPage } from './pages/run.ts'
 import { runsPage } from './pages/runs.ts'
 import { settingsPage } from './pages/settings.ts'
+import { sourcePage } from './pages/source.ts'
 import { sourcesPage } from './pages/sources.ts'
 import { streamPages } from './pages/stream.ts'
 import { upstreamPage } from './pages/upstream.ts'
@@ -108,6 +109,7 @@ const pages: readonly Page[] = [
   actionsPage,
   peoplePage,
   sourcesPage,
+  sourcePage,
   settingsPage,
   notFoundPage,
 ]

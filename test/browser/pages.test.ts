@@ -35,6 +35,7 @@ const parts = [
   '/actions',
   '/people',
   '/sources',
+  '/sources/environment',
   '/events?range=month',
   '/changes?column=subject',
   '/find?q=assignment+7',

@@ -159,8 +159,11 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       expect(JSON.parse((await cli('status', '--json')).stdout).verdict).toBe(paused)
 
       const overview = await (await worker.get('/sources?state=live')).text()
-      expect(overview).toContain('<a href="/streams/other.assignment">')
+      expect(overview).toContain('<a href="/sources/other">')
       expect(overview).not.toContain('acme')
+      const ofOther = await (await worker.get('/sources/other')).text()
+      expect(ofOther).toContain('<a href="/streams/other.assignment">')
+      expect(ofOther).not.toContain('acme')
 
       // The rows of another client do not come into its tables; the others are read on.
       write({ other: { ...otherSettings, client_guid: guid(4) } })

@@ -1,18 +1,20 @@
 // `/`: the verdict, what needs somebody, and how far each stream is.
 
 import type { Problem } from '../../problems/stream-problems.ts'
-import { hasNamed, verdictInWords } from '../../problems/stream-state.ts'
+import { hasNamed, isWell, verdictInWords } from '../../problems/stream-state.ts'
+import type { SourceLine } from '../../store/book/source-config.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadCard } from '../first-load.ts'
 import { stateTimeline } from '../history-charts.ts'
-import { clock, type Html, html, time } from '../html.ts'
+import { clock, count, type Html, html, time } from '../html.ts'
 import type { Happening, Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { leadOf, leadOfSources, settlingOf, shownOf } from '../stream-cells.ts'
 import { chartSpan, rangeIn } from '../time-range.ts'
 import { happened } from './events.ts'
 import { heading, type Page } from './layout.ts'
 import { problemCards } from './problem-cards.ts'
-import { filterForm } from './tables.ts'
+import { snapshotOf, sourceColumns } from './sources.ts'
+import { addressOf, filterForm, plainTable } from './tables.ts'
 
 export const overviewPage: Page = {
   path: '/',
@@ -29,6 +31,8 @@ export const overviewPage: Page = {
       context.statusQueries.happenings(),
       context.statusQueries.sources(),
     ])
+    const few = ofFew(snapshot, sources)
+    const names = few.streams.map(({ stream }) => stream)
     return {
       title: 'Overview',
       heading: heading({
@@ -36,20 +40,51 @@ export const overviewPage: Page = {
         lead: hasNamed(sources) ? leadOfSources(sources, snapshot.at) : leadOf(snapshot, problems),
       }),
       body: html`<section class="card problems" aria-labelledby="problems"><h2 id="problems">Problems</h2>${problemCards(problems, snapshot, context.viewer)}</section>
-${firstLoadCard(snapshot)}
-${streamsCard(snapshot, problems)}
+${hasNamed(sources) && sourcesCard(sources, context.now)}
+${firstLoadCard(few)}
+${streamsCard(few, problems, few === snapshot ? 'Streams' : 'Streams of the first source')}
 ${filterForm('/', [], { range, usual: 'day' })}
-<div class="cols"><section class="card c8">${stateTimeline(context.statusQueries.streams, states, span)}</section>${whatHappened(late, context.now)}</div>
+<div class="cols"><section class="card c8">${stateTimeline(
+        names,
+        states.filter(({ stream }) => names.includes(stream)),
+        span,
+      )}</section>${whatHappened(late, context.now)}</div>
 <p class="as-of small quiet">As of ${time(snapshot.at)}</p>`,
     }
   },
 }
 
-const streamsCard = (
+const mostStreams = 30
+
+/** Of many sources, the streams of the first one: those of others are on the pages of their sources. */
+const ofFew = (snapshot: Snapshot, sources: readonly SourceLine[]): Snapshot =>
+  hasNamed(sources) && snapshot.streams.length > mostStreams ? snapshotOf(snapshot, '') : snapshot
+
+const mostSources = 10
+
+const sourcesCard = (sources: readonly SourceLine[], now: Date): Html => {
+  const unwell = sources.filter((one) => !isWell(one))
+  return html`<section class="card" aria-labelledby="sources"><h2 id="sources">Sources</h2>
+<p>${[...Map.groupBy(sources, ({ state }) => state)].map(
+    ([state, some], index) =>
+      html`${index > 0 && ' · '}<a href="${addressOf('/sources', { state })}">${count(some.length)} ${state}</a>`,
+  )}. <a href="/sources">All of them, the worst first</a>.</p>
+${
+  unwell.length > 0 &&
+  plainTable({
+    caption: `Those that are not well${unwell.length > mostSources ? `, the worst ${mostSources} of ${unwell.length}` : ''}`,
+    columns: sourceColumns(now),
+    rows: unwell.slice(0, mostSources),
+  })
+}</section>`
+}
+
+export const streamsCard = (
   snapshot: Snapshot,
   problems: readonly Problem[],
+  title = 'Streams',
 ): Html => html`<section class="card" aria-labelledby="streams">
-<div class="bar spread"><h2 id="streams">Streams</h2>${tideKey}</div>
+<div class="bar spread"><h2 id="streams">${title}</h2>${tideKey}</div>
 <div class="scroll" tabindex="-1"><table role="table" class="stack"><caption class="hidden">Streams, with how old each kind of knowledge is</caption>
 <thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Stream</th><th role="columnheader" scope="col">State</th><th role="columnheader" scope="col" class="gauge"><span class="hidden">How far</span>${tideAxis}</th><th role="columnheader" scope="col" class="num">Rows</th><th role="columnheader" scope="col">Rows changed per minute, last 30</th><th role="columnheader" scope="col">Next read</th></tr></thead>
 <tbody role="rowgroup">${snapshot.streams.map((stream) => row(stream, shownOf(stream, snapshot, problems)))}</tbody></table></div>

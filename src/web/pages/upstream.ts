@@ -96,7 +96,8 @@ function services(shown: readonly StreamSnapshot[]): readonly Service[] {
   }))
 }
 
-function traffic(answers: readonly ServiceBucket[]): Html | null {
+/** How many requests there were, and how soon they were answered; null: none. */
+export function traffic(answers: readonly ServiceBucket[], when = 'last hour'): Html | null {
   const requests = answers.reduce((sum, one) => sum + one.requests, 0)
   if (requests === 0) return null
   const failed = answers.reduce(
@@ -106,7 +107,7 @@ function traffic(answers: readonly ServiceBucket[]): Html | null {
   const latency = latencyOf(answers)
   const [half, most] = [quantileMs(latency, 0.5), quantileMs(latency, 0.95)]
   return html`${half !== null && html`<div><dt>Answers in</dt><dd>${count(half)} ms<small>half of them; 95 of 100 within ${count(most ?? half)} ms</small></dd></div>`}
-<div><dt>Requests</dt><dd>${count(requests)}<small>last hour; ${failed === 0 ? 'none failed' : `${count(failed)} failed`}</small></dd></div>`
+<div><dt>Requests</dt><dd>${count(requests)}<small>${when}; ${failed === 0 ? 'none failed' : `${count(failed)} failed`}</small></dd></div>`
 }
 
 function serviceCard(

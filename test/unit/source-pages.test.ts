@@ -1,0 +1,99 @@
+// The pages of sources: which are shown, in which parts, and that the page of one says nothing of others.
+
+import { describe, expect, it } from 'vitest'
+import type { Problem } from '../../src/problems/stream-problems.ts'
+import type { SourceLine } from '../../src/store/book/source-config.ts'
+import { markupOf } from '../../src/web/html.ts'
+import type { Page } from '../../src/web/pages/layout.ts'
+import { overviewPage } from '../../src/web/pages/overview.ts'
+import { sourcePage } from '../../src/web/pages/source.ts'
+import { sourcesPage } from '../../src/web/pages/sources.ts'
+import { readOnlyViewer } from '../../src/web/sessions.ts'
+import { emptySnapshot, statusQueriesWith } from '../support/status-queries.ts'
+
+const now = new Date('2026-01-02T03:04:05Z')
+const sources = Array.from({ length: 250 }, (_, index): SourceLine => {
+  const isStopped = index < 2
+  return {
+    ...{
+      name: index === 249 ? '' : `client_${index}`,
+      streams: 3,
+      readThroughAt: now,
+      deletionsKnownAt: now,
+    },
+    ...{ state: isStopped ? 'stopped' : 'live', problems: isStopped ? 1 : 0, isGone: false },
+    ...{ tags: index % 2 === 0 ? ['production'] : [], reasons: isStopped ? ['assignment: <b>no</b>'] : [] },
+    problem: null,
+  }
+})
+const problem: Problem = {
+  ...{ key: 'source_stopped:client_0', kind: 'source_stopped', stream: null, since: now, runbook: '' },
+  ...{ what: 'The source client_0 is not read: its key is refused.', whatToDo: 'Mend it.' },
+}
+const show = async (page: Page, address: string, params: Readonly<Record<string, string>> = {}) => {
+  const shown = await page.body({
+    statusQueries: statusQueriesWith({
+      sources: async () => sources,
+      snapshot: async () => emptySnapshot,
+      requests: async () =>
+        [5, 7].map((requests, index) => ({
+          ...{ service: `client_${index}.assignment`, at: now, requests, bytes: 0, failures: {} },
+          latency: [requests, ...Array.from({ length: 13 }, () => 0)],
+        })),
+    }),
+    ...{ viewer: readOnlyViewer, query: new URLSearchParams(address), params, now },
+    problems: Promise.resolve([
+      problem,
+      { ...problem, key: 'source_stopped:client_1', what: 'Another one.' },
+    ]),
+  } as unknown as Parameters<Page['body']>[0])
+  return 'body' in shown
+    ? {
+        status: shown.status ?? 200,
+        text: `${shown.heading ? markupOf(shown.heading) : ''}${markupOf(shown.body)}`,
+      }
+    : { status: 200, text: markupOf(shown) }
+}
+const named = (text: string) => [...text.matchAll(/href="\/sources\/(\w+)"/g)].map(([, name]) => name)
+
+describe('the page of sources', () => {
+  it('shows a hundred at a time, the worst first, and goes on', async () => {
+    const { text } = await show(sourcesPage, '')
+    expect(named(text).slice(0, 3)).toEqual(['client_0', 'client_1', 'client_2'])
+    expect(named(text)).toHaveLength(100)
+    expect(text).toContain('assignment: &lt;b&gt;no')
+    expect(text).toContain('href="/sources?after=100"')
+    const last = await show(sourcesPage, 'after=200')
+    expect(named(last.text)).toHaveLength(50)
+    expect(last.text).not.toContain('rel="next"')
+    expect(named((await show(sourcesPage, 'after=x')).text)).toHaveLength(100)
+  })
+
+  it('shows those of a name, a tag and a state, also on the next part', async () => {
+    expect(named((await show(sourcesPage, 'name=ENVIRON')).text)).toEqual(['environment'])
+    expect(named((await show(sourcesPage, 'state=stopped&tag=production')).text)).toEqual(['client_0'])
+    expect((await show(sourcesPage, 'tag=production')).text).toContain(
+      'href="/sources?tag=production&amp;after=100"',
+    )
+  })
+})
+
+describe('the page of one source', () => {
+  it('says what is wrong with it and nothing of others, and that there is no other', async () => {
+    const { text } = await show(sourcePage, '', { name: 'client_0' })
+    expect(text).toContain('its key is refused')
+    expect(text).not.toContain('Another one')
+    expect(text).toContain('<dt>Requests</dt><dd>5<small>')
+    expect(text).toContain('This worker does not read it at the moment')
+    expect((await show(sourcePage, '', { name: 'environment' })).text).not.toContain('its key is refused')
+    for (const name of ['nobody', '']) expect((await show(sourcePage, '', { name })).status).toBe(404)
+  })
+})
+
+describe('the overview of many sources', () => {
+  it('shows those that are not well, and counts the others (P18)', async () => {
+    const { text } = await show(overviewPage, '')
+    expect(text).toContain('>248 live</a>')
+    expect(named(text)).toEqual(['client_0', 'client_1'])
+  })
+})
