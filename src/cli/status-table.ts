@@ -2,6 +2,7 @@
 // on: columns that do not fit are left out, the least important first.
 
 import { type Status, type StatusLine, verdictOf } from '../documents/status.ts'
+import { byCause, sharedBy } from '../problems/one-cause.ts'
 import type { Problem, ProblemKind } from '../problems/stream-problems.ts'
 import {
   careOf,
@@ -219,16 +220,25 @@ function problemLines(
   }
   const indented = (text: string) => (text === '' ? [] : folded(out.plain(text), width - 1, 4).split('\n'))
   const order = ['needs you', 'heals', 'news']
-  const known = problems.toSorted((a, b) => order.indexOf(careOf(a)) - order.indexOf(careOf(b)))
+  const known = byCause(problems.toSorted((a, b) => order.indexOf(careOf(a)) - order.indexOf(careOf(b))))
   const most = hasNamed(sources) ? mostProblems : known.length
   const more = known.length - most
   const lines = known
     .slice(0, most)
-    .flatMap((problem) => [
-      ...marked(out, markOfCare[careOf(problem)], problem.what + nextTry(problem), width),
-      ...indented(problem.seen ? `What was seen last: ${problem.seen}` : ''),
-      ...indented(problem.whatToDo),
-    ])
+    .flatMap((group) =>
+      group
+        .slice(0, 1)
+        .flatMap((problem) => [
+          ...marked(
+            out,
+            markOfCare[careOf(problem)],
+            [sharedBy(group), problem.what + nextTry(problem)].filter(Boolean).join(' '),
+            width,
+          ),
+          ...indented(problem.seen ? `What was seen last: ${problem.seen}` : ''),
+          ...indented(problem.whatToDo),
+        ]),
+    )
   const others =
     more > 0
       ? marked(

@@ -6,6 +6,7 @@ import type { NotedState, StreamStanding } from '../store/book/watch.ts'
 import type { ServiceName } from '../streams/catalog.ts'
 import { besideIn, environmentSource } from '../streams/names.ts'
 import { capitalized, count } from '../util/text.ts'
+import { byCause } from './one-cause.ts'
 import { isNews, type Problem, type ProblemKind } from './stream-problems.ts'
 
 /** Who does something about a problem: a person, Tidemark itself, or nobody, because it only has to be known. */
@@ -88,8 +89,9 @@ export function verdictInWords(
   streams: readonly Pick<StreamStanding, 'stream' | 'paused' | 'readThroughAt'>[],
   sources: readonly SourceStanding[] = [],
 ): string {
+  const causes = byCause(problems).flatMap(([first]) => first ?? [])
   const [needs, heals, news] = (['needs you', 'heals', 'news'] as const).map(
-    (care) => problems.filter((one) => careOf(one) === care).length,
+    (care) => causes.filter((one) => careOf(one) === care).length,
   )
   const parts = [
     needs && `${inWords(needs)} ${needs === 1 ? 'thing needs' : 'things need'} you`,

@@ -197,6 +197,7 @@ function openUnions(
     )
     if (`${remarks}` !== said) for (const one of remarks) log.warn(one)
     ;[said, done] = [`${remarks}`, isWhole ? await stampNow() : '']
+    if (!isWhole) nextMs = performance.now() + tryAgainMs
   }
 }
 

@@ -30,7 +30,13 @@ const problem: Problem = {
   ...{ key: 'source_stopped:client_0', kind: 'source_stopped', stream: null, since: now, runbook: '' },
   ...{ what: 'The source client_0 is not read: its key is refused.', whatToDo: 'Mend it.' },
 }
-const show = async (page: Page, address: string, params: Readonly<Record<string, string>> = {}) => {
+const others = [{ ...problem, key: 'source_stopped:client_1', what: 'Another one.' }]
+const show = async (
+  page: Page,
+  address: string,
+  params: Readonly<Record<string, string>> = {},
+  problems = [problem, ...others],
+) => {
   const shown = await page.body({
     statusQueries: statusQueriesWith({
       sources: async () => sources,
@@ -42,10 +48,7 @@ const show = async (page: Page, address: string, params: Readonly<Record<string,
         })),
     }),
     ...{ viewer: readOnlyViewer, query: new URLSearchParams(address), params, now },
-    problems: Promise.resolve([
-      problem,
-      { ...problem, key: 'source_stopped:client_1', what: 'Another one.' },
-    ]),
+    problems: Promise.resolve(problems),
   } as unknown as Parameters<Page['body']>[0])
   return 'body' in shown
     ? {
@@ -95,5 +98,20 @@ describe('the overview of many sources', () => {
     const { text } = await show(overviewPage, '')
     expect(text).toContain('>248 live</a>')
     expect(named(text)).toEqual(['client_0', 'client_1'])
+  })
+
+  it('makes one problem of what many sources have by one cause', async () => {
+    const of = (name: string) => ({
+      ...problem,
+      key: `source_stopped:${name}`,
+      what: `The source ${name} is not read: its key is refused.`,
+    })
+    const { text } = await show(overviewPage, '', {}, [...['client_0', 'client_2', 'd'].map(of), ...others])
+    expect(text).toContain('Two things need you')
+    expect(text).toContain('3 sources have this problem: client_0, client_2, d.')
+    expect(text).toContain('<summary>The same at the others</summary>')
+    const two = await show(overviewPage, '', {}, ['client_0', 'client_1'].map(of))
+    expect(two.text).toContain('Two things need you')
+    expect(two.text).not.toContain('have this problem')
   })
 })

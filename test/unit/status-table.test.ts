@@ -154,7 +154,15 @@ describe('the status', () => {
     expect(text).toContain('▲ client_0: behind, read 2 h ago. assignment: The upstream of 0 answers 503')
     expect(text).toContain('10 more are not well: `tidemark sources list`')
     expect(text).toContain('● 178 sources live')
-    expect(text).toContain('15 more problems')
+    // Twenty with one cause are one.
+    expect(text).toMatch(/20 sources have this problem: client_0, .* and 15 more\.\s+client_0 is down/)
+    expect(text).not.toContain('client_7 is down')
+    const unlike = sources
+      .slice(0, 20)
+      .map(({ name }, index) => problem('service_down', `${name}.x`, `${'y'.repeat(index + 1)} is down.`))
+    const many = statusLines({ ...status, problems: unlike, sources }, look(100, { LANG: 'en_GB.UTF-8' }))
+    expect(many.length).toBeLessThanOrEqual(50)
+    expect(many.join('\n')).toContain('15 more problems')
     expect(text).not.toContain('up to date ·')
     const calm = { ...status, problems: [], sources: sources.slice(20) }
     expect(statusLines(calm, look(100)).join('\n')).toContain('First load: 179 of 180 sources are complete')

@@ -1,6 +1,7 @@
 // Problems as the pages show them: a card for each, with the one thing to press.
 
 import { silencesOf } from '../../problems/alerts.ts'
+import { byCause, sharedBy } from '../../problems/one-cause.ts'
 import type { Problem } from '../../problems/stream-problems.ts'
 import { type Care, careOf } from '../../problems/stream-state.ts'
 import { age, clock, foreign, type Html, html, state, zone } from '../html.ts'
@@ -10,12 +11,21 @@ import { silenceForms, silenceLine } from './silences.ts'
 import { addressOf } from './tables.ts'
 
 export const needsCount = (problems: readonly Problem[]): number =>
-  problems.filter((one) => careOf(one) === 'needs you').length
+  byCause(problems.filter((one) => careOf(one) === 'needs you')).length
 
 export const problemCards = (problems: readonly Problem[], snapshot: Shown, viewer: Viewer): Html | null =>
   problems.length === 0
     ? null
-    : html`<div>${inOrder(problems).map((one) => card(one, snapshot, viewer))}</div>`
+    : html`<div>${byCause(inOrder(problems)).map((group) => cardsOf(group, snapshot, viewer))}</div>`
+
+/** Of many sources with one cause, the first is shown, and the others can be unfolded. */
+function cardsOf(group: readonly Problem[], snapshot: Shown, viewer: Viewer): Html {
+  const [first, ...others] = group.map((one) => card(one, snapshot, viewer))
+  const shared = sharedBy(group)
+  return shared === null
+    ? html`${first}`
+    : html`<p><b>${foreign(shared, 300)}</b></p>${first}<details><summary>The same at the others</summary>${others}</details>`
+}
 
 type Shown = Pick<Snapshot, 'at' | 'runbooksUrl' | 'silences'>
 
