@@ -174,7 +174,7 @@ function openMembers(options: Options) {
   }
 }
 
-const unionsEveryMs = 5_000
+const unionsEveryMs = 10_000
 
 /** Keeps the views over several sources as the file says, when something has changed. */
 function openUnions(
