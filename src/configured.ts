@@ -1,5 +1,6 @@
 // What the settings ask for: the services of the upstream with a source for each stream, which streams have tables, and how they are read.
 
+import { hash } from 'node:crypto'
 import { lookbackOf, pageSizeOf } from './config/dynamic-settings.ts'
 import type { Config, UpstreamConfig } from './config/load.ts'
 import { addressesOf } from './config/plaintext.ts'
@@ -21,6 +22,7 @@ import { asMeant, nothingSaid } from './streams/dictionary.ts'
 import { openPrivateFields, type PrivateFields, type Resource } from './streams/private-fields.ts'
 import type { Source } from './sync/ports/source.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
+import { type Budgets, openBudgets } from './upstream/http/budget.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
 import { operationNamed } from './upstream/operations/table.ts'
 import { maskSource, openSource } from './upstream/stream-source.ts'
@@ -32,6 +34,8 @@ export type UpstreamNeeds = {
   readonly observer?: UpstreamObserver
   /** Left out: as the dictionary says. */
   readonly privateFields?: PrivateFields
+  /** Those that others share; left out: its own. */
+  readonly budgets?: Budgets
   /** As in UpstreamOptions. */
   readonly freeChunks?: () => void
 }
@@ -40,7 +44,7 @@ export type UpstreamNeeds = {
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: 'assignment'): Upstream
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null {
-  const { config, privateFields = privateFieldsIn(config), ...rest } = needs
+  const { config, privateFields = privateFieldsIn(config), budgets = openBudgets(), ...rest } = needs
   const { requestTimeoutMs, proxies, secretFiles } = config
   const requestsPerSecond = () => config.dynamic.now().requestsPerSecond
   const privateAnswers = privateFields.answers
@@ -48,18 +52,18 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
   const common = { ...rest, apiKey, requestsPerSecond, requestTimeoutMs, proxies, privateAnswers }
   if (service === 'assignment') {
     const { assignmentBaseUrl: baseUrl, authUrl, subjectId, clientGuid } = config
-    return openUpstream({ ...common, service, baseUrl, authUrl, subjectId, clientGuid })
+    const budget = budgets.of(bucketOf(baseUrl, authUrl, subjectId))
+    return openUpstream({ ...common, service, baseUrl, authUrl, subjectId, clientGuid, budget })
   }
   if (config.trackingBaseUrl === null) return null
-  return openUpstream({
-    ...common,
-    service,
-    baseUrl: config.trackingBaseUrl,
-    authUrl: config.trackingAuthUrl,
-    subjectId: config.trackingSubjectId,
-    clientGuid: null,
-  })
+  const { trackingBaseUrl: baseUrl, trackingAuthUrl: authUrl, trackingSubjectId: subjectId } = config
+  const budget = budgets.of(bucketOf(baseUrl, authUrl, subjectId))
+  return openUpstream({ ...common, service, baseUrl, authUrl, subjectId, clientGuid: null, budget })
 }
+
+/** What goes to one address with one sign-in has one budget. */
+const bucketOf = (baseUrl: string, authUrl: string, subjectId: string): string =>
+  `${new URL(baseUrl).origin} ${hash('sha256', `${authUrl} ${subjectId}`).slice(0, 12)}`
 
 /** Which fields are left out or masked, and where they may stand (P20). */
 export function privateFieldsIn(config: UpstreamConfig): PrivateFields {

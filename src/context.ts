@@ -3,6 +3,7 @@
 
 import { setFlagsFromString } from 'node:v8'
 import { knowAddedStreams } from './added-streams.ts'
+import { type BudgetOptions, openSharedBudgets } from './budget/open-budgets.ts'
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import {
   asChosen,
@@ -54,6 +55,7 @@ import type { Store } from './sync/ports/store.ts'
 import { type RelatedContext, readRelated } from './sync/related/read-related.ts'
 import type { Upstream } from './upstream/client.ts'
 import { openRelatedSource } from './upstream/extended-read.ts'
+import type { Budgets } from './upstream/http/budget.ts'
 import { UpstreamError } from './upstream/http/errors.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
 import { openWaits } from './upstream/waits.ts'
@@ -94,6 +96,7 @@ export type SyncContext = AsyncDisposable & {
   /** The related records that are wanted. */
   readonly related: readonly RelatedStream[]
   readonly assignmentService: Upstream
+  readonly budgets: Budgets
   sourceOf(stream: Stream): Source
   contextOf<Kind extends Stream>(stream: Kind): Omit<StreamContext<Kind>, 'signal'>
   read(stream: Stream, kind: ScheduledKind, options: ReadOptions): Promise<RunOutcome>
@@ -132,8 +135,8 @@ export type Privacy = Pick<PrivateFields, 'wanted' | 'fingerprint'> & {
   ): Promise<readonly string[]>
 }
 
-export async function openContext(options: {
-  readonly config: MirrorConfig & UpstreamConfig & Pick<Config, 'webhookSecret'>
+export type ContextOptions = Pick<BudgetOptions, 'budgets' | 'workers'> & {
+  readonly config: MirrorConfig & UpstreamConfig & Pick<Config, 'webhookSecret' | 'redisUrl'>
   readonly log: Logger
   readonly observer?: UpstreamObserver
   /** False: the database is taken as it is, and has to have the schema of this program. */
@@ -148,7 +151,9 @@ export async function openContext(options: {
   readonly descriptionAgeMs?: number
   /** Of a worker: how many sessions of Postgres it has beside those of the mirror. */
   readonly sessionsBeside?: number
-}): Promise<SyncContext> {
+}
+
+export async function openContext(options: ContextOptions): Promise<SyncContext> {
   const { config, log } = options
   // If the rest cannot be opened, the database is closed again: it would keep the program from ending.
   await using opened = new AsyncDisposableStack()
@@ -156,7 +161,8 @@ export async function openContext(options: {
   const takeUpOverrides = await openOverrides(options, database)
   const { observer, of: waitsFor } = openWaits(options.observer)
   let memory: Memory | null = null
-  const upstreams = openUpstreams({ ...options, observer, freeChunks: () => memory?.freeChunks() })
+  const budgets = opened.use(openSharedBudgets({ ...options, database }))
+  const upstreams = openUpstreams({ ...options, budgets, observer, freeChunks: () => memory?.freeChunks() })
   opened.defer(upstreams.close)
   const catalogue = await knowAddedStreams({ ...options, database, upstream: upstreams.assignment })
   const descriptions = await descriptionsFor(options, { database, upstreams, catalogue })
@@ -194,11 +200,9 @@ export async function openContext(options: {
     ...{ database, store, descriptions, takeUpOverrides, takeUpDictionary },
     privacy: privacyIn(database, upstreams.privateFields, mirroredStreams(config, catalogue)),
     streams: configuredStreams(config, catalogue),
-    catalogue,
+    ...{ catalogue, budgets, contextOf, related },
     assignmentService: upstreams.assignment,
     sourceOf: upstreams.sourceOf,
-    contextOf,
-    related,
     extendedLookup: () => async (id, signal) => (await relatedSource.lookup?.(id, signal)) ?? 'unclear',
     async read(stream, kind, hooks) {
       const given = { ...contextOf(stream), ...hooks, kind }
@@ -219,7 +223,7 @@ export async function openContext(options: {
 }
 
 async function openOverrides(
-  { config, log }: Parameters<typeof openContext>[0],
+  { config, log }: ContextOptions,
   { pool }: Database,
 ): Promise<SyncContext['takeUpOverrides']> {
   // They are those of the source that the environment describes.
@@ -262,7 +266,7 @@ function privacyIn(
 
 /** What the dictionary says now, in the views and in how related records are read. */
 async function showMeanings(
-  { config, log }: Parameters<typeof openContext>[0],
+  { config, log }: ContextOptions,
   {
     database: { pool },
     catalogue,
@@ -350,7 +354,7 @@ const dayMs = 24 * 3_600_000
 
 /** Reads the descriptions before the first row comes, unless they were looked for within `descriptionAgeMs`. */
 async function descriptionsFor(
-  { config, log, migrates = true, descriptionAgeMs = dayMs }: Parameters<typeof openContext>[0],
+  { config, log, migrates = true, descriptionAgeMs = dayMs }: ContextOptions,
   given: {
     readonly database: Database
     readonly upstreams: Readonly<Record<ServiceName, Upstream | null>>
@@ -366,14 +370,10 @@ async function descriptionsFor(
   return descriptions
 }
 
-const isOfAnySource = ({ migrates = true, anySource = !migrates }: Parameters<typeof openContext>[0]) =>
-  anySource
+const isOfAnySource = ({ migrates = true, anySource = !migrates }: ContextOptions) => anySource
 
 /** Closed with the rest, unless it was open before. */
-async function openMirrorDatabase(
-  options: Parameters<typeof openContext>[0],
-  opened: AsyncDisposableStack,
-): Promise<Database> {
+async function openMirrorDatabase(options: ContextOptions, opened: AsyncDisposableStack): Promise<Database> {
   const { config, log, migrates = true } = options
   const database = options.database ?? (await openDatabase({ ...options, url: config.databaseUrl }))
   if (!options.database) opened.adopt(database, ({ close }) => close())

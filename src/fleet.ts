@@ -53,6 +53,7 @@ export function openFleet(first: SyncContext, { isServed = true } = {}): Fleet {
       return all(({ related }) => related)
     },
     assignmentService: first.assignmentService,
+    budgets: first.budgets,
     sourceOf: (stream) => of(stream.name).sourceOf(stream),
     contextOf: (stream) => of(stream.name).contextOf(stream),
     read: (stream, kind, options) => of(stream.name).read(stream, kind, options),

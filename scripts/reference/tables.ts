@@ -5,6 +5,7 @@ import { is } from 'drizzle-orm'
 import { getTableConfig, getViewConfig, PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { historyColumns, ownColumns } from '../../src/store/schema/own-columns.ts'
 import * as actions from '../../src/store/tables/actions.ts'
+import * as budgets from '../../src/store/tables/budgets.ts'
 import * as contract from '../../src/store/tables/contract.ts'
 import * as findings from '../../src/store/tables/findings.ts'
 import * as overrides from '../../src/store/tables/overrides.ts'
@@ -23,7 +24,19 @@ export function tablesPage(checkout: URL): string {
   const source = readdirSync(folder)
     .map((name) => readFileSync(new URL(name, folder), 'utf8'))
     .join('\n')
-  const described = [state, runs, findings, problems, related, contract, progress, actions, overrides, people]
+  const described = [
+    state,
+    runs,
+    findings,
+    problems,
+    related,
+    contract,
+    progress,
+    actions,
+    overrides,
+    people,
+    budgets,
+  ]
     .flatMap((module) => Object.values(module))
     .filter((value): value is PgTable => is(value, PgTable))
     .map(getTableConfig)

@@ -20,6 +20,7 @@ import {
   recordsReader,
 } from './http/answer.ts'
 import type { AnswerMemory } from './http/answer-memory.ts'
+import { type Budget, openBudgets } from './http/budget.ts'
 import { errorOf, retryDelay, UpstreamError } from './http/errors.ts'
 import { openCrowd, openPacing, type Pacing } from './http/pacing.ts'
 import { challengeText, readProblem } from './http/problem-details.ts'
@@ -45,6 +46,8 @@ export type UpstreamOptions = {
   readonly clientGuid: string | null
   /** As it is when a request is sent: it may change. */
   readonly requestsPerSecond: () => number | null
+  /** Left out: nobody else shares it. */
+  readonly budget?: Budget
   readonly requestTimeoutMs: number
   readonly proxies?: Proxies
   readonly maxResponseBytes?: number
@@ -122,7 +125,9 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     ...{ proxies, requestTimeoutMs, maxResponseBytes, clock, freeChunks },
     ...(memory && { memory }),
   })
-  const pacing = openPacing({ service, requestsPerSecond, longestMs: policy.deadlineMs, clock, observer })
+  const { budget = openBudgets({ clock }).of(baseUrl) } = options
+  const limits = [{ budget, requestsPerSecond }] as const
+  const pacing = openPacing({ service, limits, longestMs: policy.deadlineMs, clock, observer })
   const signIn = openSignIn({
     ...{ service, transport, clock, random, policy, observer, log, closed: closing.signal },
     ...{ authUrl: plainUrl(options.authUrl), subjectId: options.subjectId, apiKey: options.apiKey },

@@ -6,8 +6,8 @@ import { assignmentIn, isObject, toInt64 } from '../streams/record.ts'
 import type { Lookup, Source } from '../sync/ports/source.ts'
 import { systemClock } from '../util/waiting.ts'
 import type { Upstream, UpstreamAnswer } from './client.ts'
+import { openRateLimit } from './http/budget.ts'
 import { UpstreamError } from './http/errors.ts'
-import { openRateLimit } from './http/pacing.ts'
 import { lookupAfter } from './stream-source.ts'
 
 type Flags = Readonly<Record<string, boolean>>
@@ -25,13 +25,7 @@ export function openRelatedSource(
 ): Source {
   const { streams, requestsPerSecond, yieldTo } = options
   const query = flagsFor(streams)
-  const limit = openRateLimit({
-    requestsPerSecond() {
-      const all = requestsPerSecond()
-      return all && all * share
-    },
-    clock: systemClock,
-  })
+  const limit = openRateLimit({ clock: systemClock })
   const notOffered = async () => {
     throw new Error('related records are read by assignment only')
   }
@@ -45,7 +39,8 @@ export function openRelatedSource(
     lookup: explained(upstream, async (assignmentId, signal) => {
       const ask = async (flags: Flags) => {
         await yieldTo(signal)
-        await limit.take(signal)
+        const all = requestsPerSecond()
+        await limit.take(all && all * share, signal)
         const request = { path: { assignmentId }, query: flags }
         const answer = await upstream.call('getExtendedAssignment', request, signal, { largestBytes })
         return extendedRecord(answer, assignmentId)

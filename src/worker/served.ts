@@ -49,13 +49,13 @@ export function serveSources(
   observer: UpstreamObserver,
   onOpened: () => void,
 ): Sources {
-  const { database } = fleet.context
+  const { database, budgets } = fleet.context
   return keepSources({
     ...{ fleet, environment, config, file: config.sourcesFile, onOpened, signal, log },
     by: `worker ${hostname()}`,
     async open(config, until, onTables) {
       const context = await openContext({
-        ...{ config, log, database, observer: observerOf(config.source, observer) },
+        ...{ config, log, database, budgets, observer: observerOf(config.source, observer) },
         ...{ descriptionAgeMs: 0, onDatabase: onTables },
       })
       if (until.aborted) return context

@@ -165,7 +165,7 @@ async function openMirror(
     what: 'Postgres',
     open: () =>
       openContext({
-        ...{ config, log, observer, descriptionAgeMs: 0 },
+        ...{ config, log, observer, descriptionAgeMs: 0, workers: () => noted.living.length },
         sessionsBeside: sessionsOfQueue(config.redisUrl) + readingConnections,
         onDatabase({ pool }) {
           beating = new AbortController()

@@ -12,7 +12,7 @@ import { howToRead } from '../../src/configured.ts'
 import { targetsOf } from '../../src/problems/receivers.ts'
 import { knownStreams } from '../../src/streams/catalog.ts'
 import { remarkOn } from '../../src/streams/settings.ts'
-import { openRateLimit } from '../../src/upstream/http/pacing.ts'
+import { openRateLimit } from '../../src/upstream/http/budget.ts'
 import { complete, dynamicIn, problemsOf } from '../support/settings.ts'
 
 const [assignment, note] = knownStreams
@@ -182,8 +182,8 @@ it('a budget that changes holds from the next request on, also one that begins o
     },
   }
   let perSecond: number | null = null
-  const limit = openRateLimit({ requestsPerSecond: () => perSecond, clock })
-  const waited = async () => await limit.take(new AbortController().signal)
+  const limit = openRateLimit({ clock })
+  const waited = async () => await limit.take(perSecond, new AbortController().signal)
   expect([await waited(), await waited()]).toEqual([0, 0])
   perSecond = 2
   expect([await waited(), await waited()]).toEqual([0, 500])

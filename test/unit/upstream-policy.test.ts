@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { keepSecret } from '../../src/log.ts'
 import { readTokenAnswer } from '../../src/upstream/auth/token-answer.ts'
 import { notBeforeTime } from '../../src/upstream/http/answer.ts'
+import { openRateLimit } from '../../src/upstream/http/budget.ts'
 import {
   excerptOf,
   type RetryQuestion,
@@ -12,7 +13,7 @@ import {
   UpstreamError,
   type UpstreamErrorDetails,
 } from '../../src/upstream/http/errors.ts'
-import { openCrowd, openRateLimit } from '../../src/upstream/http/pacing.ts'
+import { openCrowd } from '../../src/upstream/http/pacing.ts'
 import { likelyLimit } from '../../src/upstream/http/problem-details.ts'
 import { backoff } from '../../src/util/backoff.ts'
 import type { Clock } from '../../src/util/waiting.ts'
@@ -217,10 +218,10 @@ describe('the budget', () => {
 
   it('P10: lets requests pass with the same time between them, however many wait', async () => {
     const clock = handClock()
-    const limit = openRateLimit({ requestsPerSecond: () => 4, clock })
+    const limit = openRateLimit({ clock })
     const passed: number[] = []
     const takes = Array.from({ length: 9 }, () =>
-      limit.take(signal).then(() => passed.push(clock.now() - now)),
+      limit.take(4, signal).then(() => passed.push(clock.now() - now)),
     )
     await Promise.all(takes)
     expect(passed).toEqual([0, 250, 500, 750, 1000, 1250, 1500, 1750, 2000])
@@ -228,27 +229,27 @@ describe('the budget', () => {
 
   it('P10: saves nothing up while nobody asks', async () => {
     const clock = handClock()
-    const limit = openRateLimit({ requestsPerSecond: () => 2, clock })
-    await limit.take(signal)
+    const limit = openRateLimit({ clock })
+    await limit.take(2, signal)
     clock.set(now + 60_000)
-    expect([await limit.take(signal), await limit.take(signal), await limit.take(signal)]).toEqual([
+    expect([await limit.take(2, signal), await limit.take(2, signal), await limit.take(2, signal)]).toEqual([
       0, 500, 500,
     ])
   })
 
   it('does not wait for ever when the clock was put back', async () => {
     const clock = handClock()
-    const limit = openRateLimit({ requestsPerSecond: () => 2, clock })
-    await limit.take(signal)
+    const limit = openRateLimit({ clock })
+    await limit.take(2, signal)
     clock.set(now - 3_600_000)
-    expect(await limit.take(signal)).toBe(500)
+    expect(await limit.take(2, signal)).toBe(500)
   })
 
   it('P10: lets others pass before those that give way, of which one is next at any time', async () => {
-    const limit = openRateLimit({ requestsPerSecond: () => 1, clock: handClock() })
+    const limit = openRateLimit({ clock: handClock() })
     const order: string[] = []
     const take = (name: string, lowPriority: boolean) =>
-      limit.take(signal, lowPriority).then(() => order.push(name))
+      limit.take(1, signal, lowPriority).then(() => order.push(name))
     const load = ['load 1', 'load 2', 'load 3', 'load 4'].map((name) => take(name, true))
     await load[0]
     await Promise.all([...load, take('poll', false)])
@@ -284,10 +285,10 @@ describe('the budget', () => {
 
   it('goes on with the next when one gives up', async () => {
     const clock = handClock()
-    const limit = openRateLimit({ requestsPerSecond: () => 2, clock })
-    await limit.take(signal)
-    const gaveUp = limit.take(AbortSignal.abort(new Error('enough')))
-    const next = limit.take(signal)
+    const limit = openRateLimit({ clock })
+    await limit.take(2, signal)
+    const gaveUp = limit.take(2, AbortSignal.abort(new Error('enough')))
+    const next = limit.take(2, signal)
     await expect(gaveUp).rejects.toThrow('enough')
     expect(await next).toBe(500)
   })

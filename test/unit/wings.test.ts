@@ -101,6 +101,11 @@ const matrix: Readonly<Record<string, Row>> = {
     [...base, 'config', 'store/server', 'store/schema', 'store/book', 'upstream'],
     ['pg'],
   ),
+  budget: row(
+    'keeps the budgets of requests that all programs of a deployment share, in Redis or in Postgres',
+    [...base, 'store/server', 'upstream'],
+    ['pg', 'ioredis'],
+  ),
   configured: row('says what the settings ask for', [
     ...[...base, 'config', 'openapi', 'store/runs', 'sync', 'sync/ports', 'upstream'],
   ]),
@@ -108,6 +113,7 @@ const matrix: Readonly<Record<string, Row>> = {
     ...[
       ...base,
       'added-streams',
+      'budget',
       'config',
       'configured',
       'openapi',

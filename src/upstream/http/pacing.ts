@@ -1,62 +1,13 @@
-// When a service may be asked: within its budget, and not before the end of the latest `Retry-After`, which holds for
-// every request of the service, not only for the one that got it (P10).
+// When a service may be asked: within its budgets, and not before the end of the latest `Retry-After`, which holds for
+// every request of the budget, not only for the one that got it (P10).
 
 import type { ServiceName } from '../../streams/catalog.ts'
 import { leftUntil } from '../../util/backoff.ts'
 import { type Clock, untilAborted } from '../../util/waiting.ts'
 import { errorThatAsksToWait } from './answer.ts'
+import type { Budget, Pause } from './budget.ts'
 import { errorOf, type UpstreamError } from './errors.ts'
 import type { HttpAnswer, HttpRequest, UpstreamObserver } from './transport.ts'
-
-// The budget of requests a second of one service (P10): a token bucket that holds one token, so that there is always the
-// same time at least from one request to the next.
-export type RateLimit = {
-  /** Waits for a token and returns how long that took. Requests that give way wait one at a time: so at most one is ahead of any other. */
-  take(signal: AbortSignal, lowPriority?: boolean): Promise<number>
-}
-
-export function openRateLimit(options: {
-  /** As it is at the moment; null: there is no limit. */
-  readonly requestsPerSecond: () => number | null
-  readonly clock: Clock
-}): RateLimit {
-  const { requestsPerSecond, clock } = options
-  let lastMs = Number.NEGATIVE_INFINITY
-  let queue: Promise<unknown> = Promise.resolve()
-  let givingWay: Promise<unknown> = Promise.resolve()
-
-  async function takeToken(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted()
-    const intervalMs = 1000 / (requestsPerSecond() ?? Number.POSITIVE_INFINITY)
-    const nowMs = clock.now()
-    // Never longer than one interval, even if the clock was set back meanwhile.
-    const waitMs = Math.min(lastMs + intervalMs - nowMs, intervalMs)
-    if (waitMs > 0) await clock.waitUntil(nowMs + waitMs, signal)
-    lastMs = clock.now()
-  }
-
-  // A request that gives up must not hold up those behind it.
-  function takeTurn(signal: AbortSignal): Promise<void> {
-    const mine = queue.then(() => takeToken(signal))
-    queue = mine.catch(() => undefined)
-    return mine
-  }
-
-  function takeLateTurn(signal: AbortSignal): Promise<void> {
-    const mine = givingWay.then(() => takeTurn(signal))
-    givingWay = mine.catch(() => undefined)
-    return mine
-  }
-
-  return {
-    async take(signal, lowPriority = false) {
-      if (requestsPerSecond() === null) return 0
-      const askedMs = clock.now()
-      await (lowPriority ? takeLateTurn(signal) : takeTurn(signal))
-      return clock.now() - askedMs
-    },
-  }
-}
 
 // Limits how many requests that give way are under way at once. The limit falls when the service says that they are too many, and rises
 // by one after as many as that went well.
@@ -104,9 +55,12 @@ export function openCrowd(clock: Clock): Crowd {
   }
 }
 
+/** As the rate is at the moment; null: there is none. */
+export type Limit = { readonly budget: Budget; readonly requestsPerSecond: () => number | null }
 export type PacingOptions = {
   readonly service: ServiceName
-  readonly requestsPerSecond: () => number | null
+  /** Each of them holds. The last one is of most requests, so that its pauses count. */
+  readonly limits: readonly [...Limit[], Limit]
   /** A request that would have to wait longer fails instead. */
   readonly longestMs: number
   readonly clock: Clock
@@ -121,47 +75,49 @@ export type Pacing = {
     send: () => Promise<HttpAnswer>,
   ): Promise<HttpAnswer>
 }
-type Pause = { readonly untilMs: number; readonly isLong: boolean; readonly failure: UpstreamError }
 
 export function openPacing(options: PacingOptions): Pacing {
-  const { service, requestsPerSecond, longestMs, clock, observer } = options
-  const limit = openRateLimit({ requestsPerSecond, clock })
-  let pause: Pause | null = null
-  let first: Promise<void> | null = null
+  const { service, limits, longestMs, clock, observer } = options
+  const { budget: widest } = limits[limits.length - 1] ?? limits[0]
 
-  const leftOfPause = (): number => (pause === null ? 0 : leftUntil(pause.untilMs, clock.now()))
+  async function take(signal: AbortSignal, lowPriority: boolean): Promise<void> {
+    let waitedMs = 0
+    for (const { budget, requestsPerSecond } of limits)
+      waitedMs += await budget.take(requestsPerSecond(), signal, lowPriority)
+    if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
+  }
 
   /** Comes back when the request may be sent, with what to call when its answer is there. */
   async function waitForTurn(request: HttpRequest, signal: AbortSignal, lowPriority: boolean) {
     for (;;) {
-      const waitedMs = await limit.take(signal, lowPriority)
-      if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
-      const leftMs = leftOfPause()
-      if (pause && leftMs > longestMs) throw notSentError(request, pause.failure)
+      await take(signal, lowPriority)
+      const pause = await widest.pauseNow()
+      const leftMs = pause === null ? 0 : leftUntil(pause.untilMs, clock.now())
+      if (pause && leftMs > longestMs) throw notSentError(request, pause)
       if (pause && leftMs > 0) {
         await clock.waitUntil(pause.untilMs, signal)
         observer.waited?.({ service, reason: 'retry-after', waitedMs: leftMs })
-      } else if (first) await untilAborted(first, signal)
-      else return pause?.isLong ? goFirst() : () => {}
+      } else if (widest.first) await untilAborted(widest.first, signal)
+      else return pause && pause.askedMs > longestMs ? goFirst() : () => {}
     }
   }
 
   /** After a long pause the answer may well be the same, so that one request tries it and the others wait for its answer. */
   function goFirst() {
     const { promise, resolve } = Promise.withResolvers<void>()
-    first = promise
-    pause = null
+    widest.first = promise
+    widest.forgetPause()
     return () => {
-      first = null
+      widest.first = null
       resolve()
     }
   }
 
   function heed(failure: UpstreamError | null): void {
-    const untilMs = failure?.notBefore?.getTime() ?? 0
-    // A pause from before the clock was put back is over, though it would end later.
-    if (failure && (leftOfPause() === 0 || untilMs > (pause?.untilMs ?? 0)))
-      pause = { untilMs, isLong: untilMs - clock.now() > longestMs, failure }
+    if (failure?.notBefore == null) return
+    const { code, status, problem, notBefore } = failure
+    const untilMs = notBefore.getTime()
+    widest.heed({ code, status, problem, untilMs, askedMs: untilMs - clock.now() })
   }
 
   return {
@@ -178,8 +134,8 @@ export function openPacing(options: PacingOptions): Pacing {
   }
 }
 
-const notSentError = (request: HttpRequest, { code, status, notBefore, problem }: UpstreamError) =>
+const notSentError = (request: HttpRequest, { code, status, untilMs, problem }: Pause) =>
   errorOf(request, {
-    ...{ code, status, notBefore, retryable: true, mayHaveArrived: false },
+    ...{ code, status, notBefore: new Date(untilMs), retryable: true, mayHaveArrived: false },
     problem: `not sent, because of an earlier answer: ${problem}`,
   })

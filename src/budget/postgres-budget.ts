@@ -1,0 +1,53 @@
+// The budgets of a deployment in Postgres: one row for each, by the clock of Postgres. Each is asked for by a statement that commits by
+// itself: within the transaction of a run, it would make all others wait for that run.
+
+import type { Pool } from 'pg'
+import type { BudgetStore, SharedPause } from '../upstream/http/budget.ts'
+import { tooFarAheadMs } from './redis-budget.ts'
+
+/** The time is taken once the row is locked. */
+const reserveSql = `
+  insert into tidemark.budget as held (bucket, free_at)
+  values ($1, clock_timestamp() + make_interval(secs => $2 / 1000))
+  on conflict (bucket) do update set free_at =
+    case when held.free_at > clock_timestamp() + make_interval(secs => $4 / 1000) then clock_timestamp()
+      else greatest(held.free_at, clock_timestamp()) end + make_interval(secs => $2 / 1000)
+  where coalesce(held.paused_until <= clock_timestamp(), true)
+    and (held.free_at <= clock_timestamp() + make_interval(secs => $3 / 1000)
+      or held.free_at > clock_timestamp() + make_interval(secs => $4 / 1000))
+  returning greatest(0, extract(epoch from free_at - clock_timestamp()) * 1000 - $2)::float8 as "waitMs"`
+const lookSql = `
+  select greatest(0, extract(epoch from free_at - clock_timestamp()) * 1000)::float8 as "waitMs",
+    ceil(extract(epoch from paused_until - clock_timestamp()) * 1000)::float8 as "leftMs",
+    paused_why as why
+  from tidemark.budget where bucket = $1`
+const pauseSql = `
+  insert into tidemark.budget as held (bucket, free_at, paused_until, paused_why)
+  values ($1, clock_timestamp(), clock_timestamp() + make_interval(secs => $2 / 1000), $3)
+  on conflict (bucket) do update set paused_until = excluded.paused_until, paused_why = excluded.paused_why
+  where coalesce(held.paused_until < excluded.paused_until, true)`
+
+type Held = {
+  readonly waitMs: number
+  readonly leftMs: number | null
+  readonly why: Omit<SharedPause, 'leftMs'> | null
+}
+
+export function openPostgresBudget(pool: Pick<Pool, 'query'>): BudgetStore {
+  const ask = async (name: string, text: string, values: readonly unknown[]) =>
+    (await pool.query<Held>({ name: `tidemark_budget_${name}`, text, values: [...values] })).rows[0]
+  return {
+    place: 'Postgres',
+    async reserve(bucket, { count, gapMs, longestMs }) {
+      const asked = [bucket, count * gapMs, longestMs, tooFarAheadMs(gapMs)]
+      const reserved = count === 0 ? undefined : await ask('reserve', reserveSql, asked)
+      if (reserved) return { isReserved: true, waitMs: reserved.waitMs, pause: null }
+      const { waitMs = 0, leftMs = null, why = null } = (await ask('look', lookSql, [bucket])) ?? {}
+      const pause = why !== null && leftMs !== null && leftMs > 0 ? { ...why, leftMs } : null
+      return { isReserved: false, waitMs, pause }
+    },
+    async pause(bucket, { leftMs, ...why }) {
+      await ask('pause', pauseSql, [bucket, leftMs, JSON.stringify(why)])
+    },
+  }
+}

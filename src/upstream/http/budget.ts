@@ -1,0 +1,255 @@
+// How often may be asked, and until when not at all, of all requests that go to one place with one sign-in: those of this process, and with
+// a store those of every program that has the same store (P10, P19). While the store is away, this process takes its share.
+
+import type { Logger } from '../../log.ts'
+import { leftUntil, longestAskedMs } from '../../util/backoff.ts'
+import { messageOf } from '../../util/errors.ts'
+import { type Clock, systemClock, withTimeout } from '../../util/waiting.ts'
+import type { UpstreamError } from './errors.ts'
+
+type Told = Pick<UpstreamError, 'code' | 'status' | 'problem'>
+/** An answer asked for no requests for a while. */
+export type Pause = Told & { readonly untilMs: number; readonly askedMs: number }
+/** The same, by nobody's clock. */
+export type SharedPause = Told & { readonly leftMs: number }
+
+export type Reservation = {
+  /** False: it would be too long until then, or there is a pause. Nothing is reserved. */
+  readonly isReserved: boolean
+  /** Until the first of the requests. */
+  readonly waitMs: number
+  readonly pause: SharedPause | null
+}
+/** Where all programs of a deployment keep their budgets. Its own clock counts. */
+export type BudgetStore = {
+  /** For people. */
+  readonly place: string
+  /** The next requests, `gapMs` apart. Asked for none, it tells only whether there is a pause. */
+  reserve(
+    bucket: string,
+    wanted: { readonly count: number; readonly gapMs: number; readonly longestMs: number },
+  ): Promise<Reservation>
+  /** The later of two pauses holds. */
+  pause(bucket: string, pause: SharedPause): Promise<void>
+}
+
+/** Of one bucket. */
+export type Budget = {
+  /** Waits for its turn and returns how long that took; null: there is no limit. Requests that give way wait one at a time: so at most one is ahead of any other. */
+  take(requestsPerSecond: number | null, signal: AbortSignal, lowPriority?: boolean): Promise<number>
+  /** Null: none is known. */
+  pauseNow(): Promise<Pause | null>
+  heed(pause: Pause): void
+  /** The pause is over, and one request tries: the promise that others wait for. */
+  first: Promise<void> | null
+  forgetPause(): void
+}
+export type Budgets = { of(bucket: string): Budget }
+
+type Options = {
+  readonly clock?: Clock
+  /** Left out: there is nobody else. */
+  readonly store?: BudgetStore | null
+  /** How many workers were there when that was last known; 0: it never was. */
+  readonly workers?: () => number
+  readonly log?: Logger
+}
+
+/** At higher rates several requests are reserved at once, worth so long. */
+const atOnceMs = 200
+const longestReservedMs = 2_000
+/** Without a budget, a pause that others were told is looked up so often at most, and only while requests are sent. */
+const lookEveryMs = 250
+const answerMs = 1_000
+const awayMs = 2_000
+const mostWorkers = 8
+
+/** One for each process. */
+export function openBudgets(options: Options = {}): Budgets {
+  const { clock = systemClock, store = null, workers = () => 0 } = options
+  const known = new Map<string, Budget>()
+  const shared = store && openShared({ ...options, store, workers })
+  return {
+    of(bucket) {
+      const budget = known.get(bucket) ?? openBudget(bucket, clock, shared)
+      known.set(bucket, budget)
+      return budget
+    },
+  }
+}
+
+/** The store, as it is used: what it does not answer in time is done without it. */
+type Shared = ReturnType<typeof openShared>
+
+function openShared({
+  store,
+  workers,
+  log,
+}: Options & { readonly store: BudgetStore; readonly workers: () => number }) {
+  let awayUntilMs = Number.NEGATIVE_INFINITY
+  let isAway = false
+  const sharers = () => Math.min(mostWorkers, workers() || mostWorkers)
+  /** Null: it is away. */
+  async function ask<Answer>(work: () => Promise<Answer>): Promise<Answer | null> {
+    if (performance.now() < awayUntilMs) return null
+    try {
+      const answer = await withTimeout(answerMs, work())
+      if (isAway) log?.info(`The budget of requests is kept in ${store.place} again.`)
+      isAway = false
+      return answer
+    } catch (error) {
+      awayUntilMs = performance.now() + awayMs
+      if (!isAway)
+        log?.warn(
+          `The budget of requests cannot be kept in ${store.place}: ${messageOf(error)}. Until it can, this program asks on its own, with 1/${sharers()} of REQUESTS_PER_SECOND where that is set.`,
+        )
+      isAway = true
+      return null
+    }
+  }
+  return {
+    sharers,
+    /** There is nobody who could be told to wait. */
+    isAlone: () => workers() === 1,
+    reserve: (...asked: Parameters<BudgetStore['reserve']>) => ask(() => store.reserve(...asked)),
+    pause: (...told: Parameters<BudgetStore['pause']>) => void ask(() => store.pause(...told)),
+  }
+}
+
+function openBudget(bucket: string, clock: Clock, shared: Shared | null): Budget {
+  let pause: Pause | null = null
+  let lookedMs = Number.NEGATIVE_INFINITY
+  let looking: Promise<void> | null = null
+  const leftOfPause = () => (pause === null ? 0 : leftUntil(pause.untilMs, clock.now()))
+
+  function keep(found: Pause): void {
+    // A pause from before the clock was put back is over, though it would end later.
+    if (leftOfPause() === 0 || found.untilMs > (pause?.untilMs ?? 0)) pause = found
+  }
+  const reserve = shared && {
+    sharers: shared.sharers,
+    async of(count: number, gapMs: number): Promise<Reservation | null> {
+      const longestMs = Math.max(longestReservedMs, 2 * gapMs)
+      const found = await shared.reserve(bucket, { count, gapMs, longestMs })
+      lookedMs = performance.now()
+      if (found?.pause && found.pause.leftMs <= longestAskedMs) {
+        const { leftMs, ...told } = found.pause
+        keep({ ...told, untilMs: clock.now() + leftMs, askedMs: leftMs })
+      }
+      return found
+    },
+  }
+  async function look(): Promise<void> {
+    await reserve?.of(0, 0)
+    looking = null
+  }
+  const limit = openRateLimit({ clock, reserve, isPaused: () => leftOfPause() > 0 })
+  return {
+    first: null,
+    take: limit.take,
+    async pauseNow() {
+      const isKnown = leftOfPause() > 0 || shared === null || shared.isAlone()
+      if (!isKnown && performance.now() - lookedMs > lookEveryMs) {
+        looking ??= look()
+        await looking
+      }
+      return pause
+    },
+    heed(found) {
+      keep(found)
+      const { untilMs, askedMs, ...told } = found
+      const leftMs = untilMs - clock.now()
+      if (leftMs > 0) shared?.pause(bucket, { ...told, leftMs })
+    },
+    forgetPause() {
+      pause = null
+    },
+  }
+}
+
+type RateLimitOptions = {
+  readonly clock: Clock
+  /** Null: there is nobody else. */
+  readonly reserve?: {
+    sharers(): number
+    /** Null: nobody can say. */
+    of(count: number, gapMs: number): Promise<Reservation | null>
+  } | null
+  /** Nobody may be sent, so nothing is reserved. */
+  readonly isPaused?: () => boolean
+}
+
+/** Keeps a least time from one request to the next. Nothing is saved up while nobody asks. */
+export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
+  const { clock, reserve = null, isPaused = () => false } = options
+  let lastMs = Number.NEGATIVE_INFINITY
+  let queue: Promise<unknown> = Promise.resolve()
+  let givingWay: Promise<unknown> = Promise.resolve()
+  let waiting = 0
+  let reserved = { nextMs: 0, left: 0, endsMs: 0 }
+
+  /** Returns how far apart requests are for now. */
+  async function waitForPlace(gapMs: number, signal: AbortSignal): Promise<number> {
+    while (reserve && !isPaused()) {
+      signal.throwIfAborted()
+      const nowMs = clock.now()
+      if (reserved.left > 0 && nowMs < reserved.endsMs && reserved.endsMs - nowMs < 2 * longestReservedMs) {
+        reserved = { ...reserved, nextMs: reserved.nextMs + gapMs, left: reserved.left - 1 }
+        await clock.waitUntil(reserved.nextMs, signal)
+        return gapMs
+      }
+      const count = Math.max(1, Math.min(waiting, Math.floor(atOnceMs / gapMs)))
+      const found = await reserve.of(count, gapMs)
+      if (found === null) return gapMs * reserve.sharers()
+      const firstMs = clock.now() + found.waitMs
+      if (found.isReserved) {
+        const endsMs = firstMs + count * gapMs + atOnceMs
+        reserved = { nextMs: firstMs, left: count - 1, endsMs }
+        await clock.waitUntil(firstMs, signal)
+        return gapMs
+      }
+      if (found.pause) return gapMs
+      // Others are ahead: asks again when there may be a place.
+      const againMs = Math.min(found.waitMs, longestReservedMs) * (0.5 + Math.random() / 2)
+      await clock.waitUntil(clock.now() + againMs, signal)
+    }
+    return gapMs
+  }
+
+  async function takeToken(requestsPerSecond: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    const intervalMs = await waitForPlace(1000 / requestsPerSecond, signal)
+    const nowMs = clock.now()
+    // Never longer than one interval, even if the clock was set back meanwhile.
+    const waitMs = Math.min(lastMs + intervalMs - nowMs, intervalMs)
+    if (waitMs > 0) await clock.waitUntil(nowMs + waitMs, signal)
+    lastMs = clock.now()
+  }
+
+  // A request that gives up must not hold up those behind it.
+  function takeTurn(requestsPerSecond: number, signal: AbortSignal): Promise<void> {
+    const mine = queue.then(() => takeToken(requestsPerSecond, signal))
+    queue = mine.catch(() => undefined)
+    return mine
+  }
+
+  function takeLateTurn(requestsPerSecond: number, signal: AbortSignal): Promise<void> {
+    const mine = givingWay.then(() => takeTurn(requestsPerSecond, signal))
+    givingWay = mine.catch(() => undefined)
+    return mine
+  }
+
+  return {
+    async take(requestsPerSecond, signal, lowPriority = false) {
+      if (requestsPerSecond === null) return 0
+      const askedMs = clock.now()
+      waiting++
+      try {
+        await (lowPriority ? takeLateTurn : takeTurn)(requestsPerSecond, signal)
+      } finally {
+        waiting--
+      }
+      return clock.now() - askedMs
+    },
+  }
+}
