@@ -8,14 +8,14 @@ import { tooFarAheadMs } from './redis-budget.ts'
 /** The time is taken once the row is locked. */
 const reserveSql = `
   insert into tidemark.budget as held (bucket, free_at)
-  values ($1, clock_timestamp() + make_interval(secs => $2 / 1000))
+  values ($1, clock_timestamp() + $2::float8 * interval '1 ms')
   on conflict (bucket) do update set free_at =
-    case when held.free_at > clock_timestamp() + make_interval(secs => $4 / 1000) then clock_timestamp()
-      else greatest(held.free_at, clock_timestamp()) end + make_interval(secs => $2 / 1000)
+    case when held.free_at > clock_timestamp() + $4::float8 * interval '1 ms' then clock_timestamp()
+      else greatest(held.free_at, clock_timestamp()) end + $2::float8 * interval '1 ms'
   where coalesce(held.paused_until <= clock_timestamp(), true)
-    and (held.free_at <= clock_timestamp() + make_interval(secs => $3 / 1000)
-      or held.free_at > clock_timestamp() + make_interval(secs => $4 / 1000))
-  returning greatest(0, extract(epoch from free_at - clock_timestamp()) * 1000 - $2)::float8 as "waitMs"`
+    and (held.free_at <= clock_timestamp() + $3::float8 * interval '1 ms'
+      or held.free_at > clock_timestamp() + $4::float8 * interval '1 ms')
+  returning greatest(0, extract(epoch from free_at - clock_timestamp()) * 1000 - $2::float8)::float8 as "waitMs"`
 const lookSql = `
   select greatest(0, extract(epoch from free_at - clock_timestamp()) * 1000)::float8 as "waitMs",
     ceil(extract(epoch from paused_until - clock_timestamp()) * 1000)::float8 as "leftMs",
@@ -23,7 +23,7 @@ const lookSql = `
   from tidemark.budget where bucket = $1`
 const pauseSql = `
   insert into tidemark.budget as held (bucket, free_at, paused_until, paused_why)
-  values ($1, clock_timestamp(), clock_timestamp() + make_interval(secs => $2 / 1000), $3)
+  values ($1, clock_timestamp(), clock_timestamp() + $2::float8 * interval '1 ms', $3)
   on conflict (bucket) do update set paused_until = excluded.paused_until, paused_why = excluded.paused_why
   where coalesce(held.paused_until < excluded.paused_until, true)`
 

@@ -1,0 +1,183 @@
+// One budget of requests for all programs of a deployment, in both places it can be kept in: three programs ask as fast as they may, one
+// is told to wait, and the place is taken away meanwhile (P10, P19).
+
+import { PassThrough } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
+import { describe, expect, it } from 'vitest'
+import { openPostgresBudget } from '../../src/budget/postgres-budget.ts'
+import { openRedisBudget } from '../../src/budget/redis-budget.ts'
+import { openLog } from '../../src/log.ts'
+import { type BudgetStore, openBudgets } from '../../src/upstream/http/budget.ts'
+import { type Client, noSignal, openServerClient, startServer } from '../support/client.ts'
+import { createTestDatabase, quietLog } from '../support/database.ts'
+import { startForwarder } from '../support/forwarder.ts'
+import { type Backend, hasBackend, redisUrlOf } from '../support/queues.ts'
+
+const json = { 'content-type': 'application/json' }
+const bucket = 'https://api.example 0123456789ab'
+const perSecond = 20
+
+type Program = {
+  readonly client: Client
+  readonly asked: { count: number }
+  logged(): readonly string[]
+  close(): Promise<void>
+}
+
+describe.for(['redis', 'postgres'] satisfies Backend[])('the budget of three programs, in %s', (backend) => {
+  describe.skipIf(!hasBackend(backend))('that is there', () => {
+    const database = createTestDatabase()
+    const address = () => new URL(redisUrlOf(backend) ?? database.url)
+
+    async function openStore(port: number): Promise<BudgetStore & { close(): Promise<void> }> {
+      const url = address()
+      url.hostname = '127.0.0.1'
+      url.port = String(port)
+      if (backend === 'redis') {
+        const store = openRedisBudget({ redisUrl: url.href, deployment: database.name, log: quietLog })
+        return { ...store, close: async () => store.close() }
+      }
+      url.search = 'sslmode=disable'
+      const pool = new pg.Pool({ connectionString: url.href, max: 2, connectionTimeoutMillis: 500 })
+      pool.on('error', () => {})
+      return { ...openPostgresBudget(pool), close: () => pool.end() }
+    }
+
+    async function openProgram(
+      server: { readonly url: string; readonly port: number },
+      port: number,
+      { rate = perSecond as number | null, workers = 3 } = {},
+    ): Promise<Program> {
+      const lines: string[] = []
+      const stream = new PassThrough()
+      stream.on('data', (line) => lines.push(String(line)))
+      const store = await openStore(port)
+      const asked = { count: 0 }
+      const counted: BudgetStore = {
+        ...store,
+        reserve(...given) {
+          asked.count++
+          return store.reserve(...given)
+        },
+      }
+      const log = openLog({ level: 'info', stream })
+      const budget = openBudgets({ store: counted, workers: () => workers, log }).of(bucket)
+      const given = { budget, requestsPerSecond: () => rate }
+      const client = openServerClient(server as Parameters<typeof openServerClient>[0], given)
+      return {
+        ...{ client, asked, logged: () => lines },
+        close: async () => {
+          client.close()
+          await store.close()
+        },
+      }
+    }
+
+    const list = ({ client }: Program) => client.call('listAssignments', { query: { Page: 1 } }, noSignal)
+
+    /** Asks as fast as it may, so many at once. */
+    async function askFor(ms: number, programs: readonly Program[], atOnce = 1): Promise<void> {
+      const endsMs = performance.now() + ms
+      const ask = async (program: Program) => {
+        while (performance.now() < endsMs) await list(program)
+      }
+      await Promise.all(programs.flatMap((program) => Array.from({ length: atOnce }, () => ask(program))))
+    }
+
+    /** The most that arrived within a window. */
+    const mostWithin = (arrivals: readonly number[], ms: number): number =>
+      Math.max(...arrivals.map((from) => arrivals.filter((at) => at >= from && at < from + ms).length))
+
+    it('P10: holds for all of them together, keeps a Retry-After that one was told, and is bounded without its place', async () => {
+      const arrivals: number[] = []
+      let asksToWait = false
+      await using server = await startServer((_, response) => {
+        arrivals.push(performance.now())
+        if (!asksToWait) return void response.writeHead(200, json).end('[]')
+        asksToWait = false
+        response.writeHead(429, { 'retry-after': '1' }).end()
+      })
+      const forwarder = await startForwarder(Number(address().port || 5432))
+      const programs = await Promise.all([1, 2, 3].map(() => openProgram(server, forwarder.port)))
+      try {
+        await askFor(1_000, programs)
+        // Each has one request under way when the time ends.
+        expect(mostWithin(arrivals, 500)).toBeLessThanOrEqual(perSecond / 2 + 4)
+        expect(arrivals.length).toBeLessThanOrEqual(perSecond + 4)
+        // An eighth for each would be far below.
+        expect(arrivals.length).toBeGreaterThan(perSecond / 2)
+
+        const [first, ...others] = programs as [Program, ...Program[]]
+        asksToWait = true
+        const told = list(first)
+        await expect.poll(() => asksToWait, { interval: 1 }).toBe(false)
+        const toldMs = arrivals.at(-1) ?? 0
+        const before = arrivals.length
+        // The answer has to come, and to be noted.
+        await wait(100)
+        await Promise.all([told, ...others.map(list)])
+        expect(arrivals.slice(before)).toHaveLength(3)
+        expect(Math.min(...arrivals.slice(before))).toBeGreaterThanOrEqual(toldMs + 990)
+        for (const { client } of others)
+          expect(client.told.waits).toContainEqual(expect.objectContaining({ reason: 'retry-after' }))
+
+        await forwarder[Symbol.asyncDispose]()
+        arrivals.length = 0
+        await askFor(1_000, programs)
+        expect(arrivals.length).toBeGreaterThan(3)
+        expect(arrivals.length).toBeLessThanOrEqual(perSecond + 4)
+        expect(mostWithin(arrivals, 500)).toBeLessThanOrEqual(perSecond / 2 + 4)
+        for (const { logged } of programs) {
+          expect(logged()).toHaveLength(1)
+          expect(logged()[0]).toContain(`cannot be kept in ${backend === 'redis' ? 'Redis' : 'Postgres'}`)
+        }
+      } finally {
+        await Promise.all(programs.map(({ close }) => close()))
+      }
+    })
+
+    it('is asked for several requests at once where many are sent, and for none where there is no budget', async () => {
+      const arrivals: number[] = []
+      let asksToWait = false
+      await using server = await startServer((_, response) => {
+        arrivals.push(performance.now())
+        if (!asksToWait) return void response.writeHead(200, json).end('[]')
+        asksToWait = false
+        response.writeHead(503, { 'retry-after': '1' }).end()
+      })
+      await using forwarder = await startForwarder(Number(address().port || 5432))
+      const open = (how: Parameters<typeof openProgram>[2]) => openProgram(server, forwarder.port, how)
+      const rate = 200
+      const quick = await Promise.all([1, 2].map(() => open({ rate })))
+      const [alone, one, other] = await Promise.all([
+        open({ rate: null, workers: 1 }),
+        ...[1, 2].map(() => open({ rate: null })),
+      ])
+      try {
+        await askFor(1_000, quick, 20)
+        expect(arrivals.length).toBeLessThanOrEqual(rate * 1.2 + 40)
+        const asked = quick.reduce((sum, { asked: { count } }) => sum + count, 0)
+        expect(asked).toBeLessThan(arrivals.length / 4)
+
+        if (!alone || !one || !other) throw new Error('three were opened')
+        await Promise.all([list(alone), list(one), list(other)])
+        for (let times = 0; times < 10; times++) await Promise.all([list(alone), list(one)])
+        expect(alone.asked.count).toBe(0)
+        expect(one.asked.count).toBeLessThan(5)
+
+        asksToWait = true
+        const toldMs = performance.now()
+        const told = list(one)
+        await expect.poll(() => asksToWait, { interval: 1 }).toBe(false)
+        const before = arrivals.length
+        await wait(300)
+        await Promise.all([told, list(other)])
+        expect(arrivals.slice(before)).toHaveLength(2)
+        expect(Math.min(...arrivals.slice(before))).toBeGreaterThanOrEqual(toldMs + 990)
+      } finally {
+        await Promise.all([...quick, alone, one, other].map((program) => program?.close()))
+      }
+    })
+  })
+})
