@@ -21,7 +21,7 @@ import {
 import { asMeant, nothingSaid } from './streams/dictionary.ts'
 import { openPrivateFields, type PrivateFields, type Resource } from './streams/private-fields.ts'
 import type { Source } from './sync/ports/source.ts'
-import { openUpstream, type Upstream } from './upstream/client.ts'
+import { openUpstream, type Upstream, type UpstreamOptions } from './upstream/client.ts'
 import { type Budgets, openBudgets } from './upstream/http/budget.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
 import { operationNamed } from './upstream/operations/table.ts'
@@ -52,18 +52,31 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
   const common = { ...rest, apiKey, requestsPerSecond, requestTimeoutMs, proxies, privateAnswers }
   if (service === 'assignment') {
     const { assignmentBaseUrl: baseUrl, authUrl, subjectId, clientGuid } = config
-    const budget = budgets.of(bucketOf(baseUrl, authUrl, subjectId))
-    return openUpstream({ ...common, service, baseUrl, authUrl, subjectId, clientGuid, budget })
+    const limits = limitsOf(needs, { baseUrl, authUrl, subjectId }, budgets)
+    return openUpstream({ ...common, ...limits, service, baseUrl, authUrl, subjectId, clientGuid })
   }
   if (config.trackingBaseUrl === null) return null
   const { trackingBaseUrl: baseUrl, trackingAuthUrl: authUrl, trackingSubjectId: subjectId } = config
-  const budget = budgets.of(bucketOf(baseUrl, authUrl, subjectId))
-  return openUpstream({ ...common, service, baseUrl, authUrl, subjectId, clientGuid: null, budget })
+  const limits = limitsOf(needs, { baseUrl, authUrl, subjectId }, budgets)
+  return openUpstream({ ...common, ...limits, service, baseUrl, authUrl, subjectId, clientGuid: null })
 }
 
-/** What goes to one address with one sign-in has one budget. */
-const bucketOf = (baseUrl: string, authUrl: string, subjectId: string): string =>
-  `${new URL(baseUrl).origin} ${hash('sha256', `${authUrl} ${subjectId}`).slice(0, 12)}`
+/** What goes to one address with one sign-in has one budget, and what goes to a host that the settings name has another one. */
+function limitsOf(
+  { config: { hostRequestsPerSecond: rates } }: UpstreamNeeds,
+  { baseUrl, authUrl, subjectId }: Pick<UpstreamOptions, 'baseUrl' | 'authUrl' | 'subjectId'>,
+  budgets: Budgets,
+): Required<Pick<UpstreamOptions, 'budget' | 'hostLimit'>> {
+  const { origin, host, hostname } = new URL(baseUrl)
+  const named = [host, hostname].find((one) => rates.has(one))
+  return {
+    budget: budgets.of(`${origin} ${hash('sha256', `${authUrl} ${subjectId}`).slice(0, 12)}`),
+    hostLimit:
+      named === undefined
+        ? null
+        : { budget: budgets.of(named), requestsPerSecond: () => rates.get(named) ?? null },
+  }
+}
 
 /** Which fields are left out or masked, and where they may stand (P20). */
 export function privateFieldsIn(config: UpstreamConfig): PrivateFields {

@@ -7,6 +7,7 @@ import {
   duration,
   durationOrOff,
   historiesOf,
+  listed,
   orNull,
   relatedList,
   required,
@@ -18,6 +19,8 @@ import {
 } from './parsers.ts'
 import { proxyVariables } from './proxy-variables.ts'
 import { ofStreams, type Variable } from './variable.ts'
+
+const isRate = (text: string): boolean => Number.isFinite(Number(text)) && Number(text) > 0
 
 export const upstreamVariables = {
   ASSIGNMENT_BASE_URL: {
@@ -117,15 +120,26 @@ export const upstreamVariables = {
   },
   REQUESTS_PER_SECOND: {
     describe:
-      'most requests per second that one worker makes to each service; with several workers, divide it among them',
+      'most requests per second that all workers together make to one host with one sign-in; sign-ins are not counted',
     fallback: 'no limit',
     form: 'number above 0, such as `5` or `0.5`',
     schema: text.optional().transform((value, context) => {
       if (value === undefined) return null
-      const number = Number(value)
-      if (Number.isFinite(number) && number > 0) return number
+      if (isRate(value)) return Number(value)
       context.addIssue('must be a number above 0, such as 5 or 0.5')
       return z.NEVER
+    }),
+  },
+  HOST_REQUESTS_PER_SECOND: {
+    describe:
+      'most requests per second that all workers together make to a host for all sources that name it here, whoever signs in; a host without a port means all of its ports',
+    fallback: 'no limit',
+    form: '`host=number`, comma-separated, such as `api.example=50,other.example:8443=5`',
+    schema: text.default('').transform((value, context): ReadonlyMap<string, number> => {
+      const rates = listed(value.toLowerCase()).map((one) => /^([^=/@\s]+)=(\S+)$/.exec(one) ?? [])
+      if (rates.some(([, , rate = '']) => !isRate(rate)))
+        context.addIssue('must be hosts with a number above 0 each, such as api.example=50')
+      return new Map(rates.map(([, host = '', rate]) => [host, Number(rate)]))
     }),
   },
   REQUEST_TIMEOUT: {

@@ -22,7 +22,7 @@ import {
 import type { AnswerMemory } from './http/answer-memory.ts'
 import { type Budget, openBudgets } from './http/budget.ts'
 import { errorOf, retryDelay, UpstreamError } from './http/errors.ts'
-import { openCrowd, openPacing, type Pacing } from './http/pacing.ts'
+import { type Limit, openCrowd, openPacing, type Pacing } from './http/pacing.ts'
 import { challengeText, readProblem } from './http/problem-details.ts'
 import {
   type HttpAnswer,
@@ -48,6 +48,8 @@ export type UpstreamOptions = {
   readonly requestsPerSecond: () => number | null
   /** Left out: nobody else shares it. */
   readonly budget?: Budget
+  /** Of all who ask the same host; null: there is none. */
+  readonly hostLimit?: Limit | null
   readonly requestTimeoutMs: number
   readonly proxies?: Proxies
   readonly maxResponseBytes?: number
@@ -125,8 +127,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     ...{ proxies, requestTimeoutMs, maxResponseBytes, clock, freeChunks },
     ...(memory && { memory }),
   })
-  const { budget = openBudgets({ clock }).of(baseUrl) } = options
-  const limits = [{ budget, requestsPerSecond }] as const
+  const { budget = openBudgets({ clock }).of(baseUrl), hostLimit = null } = options
+  const limits = [{ budget, requestsPerSecond }, ...(hostLimit ? [hostLimit] : [])] as const
   const pacing = openPacing({ service, limits, longestMs: policy.deadlineMs, clock, observer })
   const signIn = openSignIn({
     ...{ service, transport, clock, random, policy, observer, log, closed: closing.signal },

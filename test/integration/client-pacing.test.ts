@@ -1,6 +1,7 @@
 // When the client may ask: within its budget, and never before an upstream wants to be asked again (P10).
 
 import { describe, expect, it } from 'vitest'
+import { openBudgets } from '../../src/upstream/http/budget.ts'
 import {
   type Client,
   failureOf,
@@ -126,5 +127,28 @@ describe('the budget', () => {
     const seconds = ((arrivals.at(-1) ?? 0) - (arrivals[0] ?? 0)) / 1000
     expect((arrivals.length - 1) / seconds).toBeLessThanOrEqual(50.5)
     expect(client.told.waits.length).toBeGreaterThan(8)
+  })
+
+  it('P10, P19: of a host holds for all who ask it, whoever signs in, and so does a Retry-After of it', async () => {
+    const arrivals: number[] = []
+    await using server = await startServer((_, response) => {
+      arrivals.push(performance.now())
+      if (arrivals.length === 12) response.writeHead(429, { ...json, 'retry-after': '1' }).end()
+      else response.writeHead(200, json).end('[]')
+    })
+    const budgets = openBudgets()
+    const hostLimit = { budget: budgets.of('host'), requestsPerSecond: () => 50 }
+    const [one, other] = ['one', 'other'].map((name) =>
+      openServerClient(server, { budget: budgets.of(name), hostLimit }),
+    ) as [Client, Client]
+    await Promise.all([one, other].flatMap((client) => Array.from({ length: 5 }, () => list(client))))
+    const seconds = ((arrivals.at(-1) ?? 0) - (arrivals[0] ?? 0)) / 1000
+    expect((arrivals.length - 1) / seconds).toBeLessThanOrEqual(50.5)
+    await list(one)
+    const told = list(one)
+    await expect.poll(() => arrivals.length).toBe(12)
+    await expect.poll(() => one.told.retries.length).toBe(1)
+    await Promise.all([told, list(other)])
+    expect(Math.min(...arrivals.slice(12)) - (arrivals[11] ?? 0)).toBeGreaterThanOrEqual(990)
   })
 })

@@ -84,11 +84,12 @@ describe('loadConfig', () => {
       SCHEDULE_ASSIGNMENT: 'every minute',
       SOURCE_TIMEZONE: 'Oslo',
       REQUESTS_PER_SECOND: '-1',
+      HOST_REQUESTS_PER_SECOND: 'api.example=fast',
       HTTP_PORT: '70000',
       // Whatever the tests of this process print is cut of it.
       WEBHOOK_SECRET: 'sh0rt!',
     }).split('\n')
-    expect(problems).toHaveLength(9)
+    expect(problems).toHaveLength(10)
     for (const name of [
       'CLIENT_GUID',
       'PAGE_SIZE',
@@ -96,6 +97,7 @@ describe('loadConfig', () => {
       'STREAMS',
       'SCHEDULE_ASSIGNMENT',
       'SOURCE_TIMEZONE',
+      'HOST_REQUESTS_PER_SECOND',
     ])
       expect(problems.find((line) => line.trim().startsWith(name))).toMatch(/ must be /)
   })

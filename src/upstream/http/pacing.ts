@@ -60,7 +60,7 @@ export type Limit = { readonly budget: Budget; readonly requestsPerSecond: () =>
 export type PacingOptions = {
   readonly service: ServiceName
   /** Each of them holds. The last one is of most requests, so that its pauses count. */
-  readonly limits: readonly [...Limit[], Limit]
+  readonly limits: readonly [Limit, ...Limit[]]
   /** A request that would have to wait longer fails instead. */
   readonly longestMs: number
   readonly clock: Clock
@@ -78,7 +78,7 @@ export type Pacing = {
 
 export function openPacing(options: PacingOptions): Pacing {
   const { service, limits, longestMs, clock, observer } = options
-  const { budget: widest } = limits[limits.length - 1] ?? limits[0]
+  const { budget: widest } = limits.at(-1) ?? limits[0]
 
   async function take(signal: AbortSignal, lowPriority: boolean): Promise<void> {
     let waitedMs = 0
