@@ -5,6 +5,8 @@ import type { Pool } from 'pg'
 import type { BudgetStore, SharedPause } from '../upstream/http/budget.ts'
 import { tooFarAheadMs } from './redis-budget.ts'
 
+/** One of a longer time was noted before the clock of Postgres went back. */
+const pausedSql = `held.paused_until > clock_timestamp() and held.paused_until < clock_timestamp() + interval '1 h 1 s'`
 /** The time is taken once the row is locked. */
 const reserveSql = `
   insert into tidemark.budget as held (bucket, free_at)
@@ -12,20 +14,20 @@ const reserveSql = `
   on conflict (bucket) do update set free_at =
     case when held.free_at > clock_timestamp() + $4::float8 * interval '1 ms' then clock_timestamp()
       else greatest(held.free_at, clock_timestamp()) end + $2::float8 * interval '1 ms'
-  where coalesce(held.paused_until <= clock_timestamp(), true)
+  where (${pausedSql}) is not true
     and (held.free_at <= clock_timestamp() + $3::float8 * interval '1 ms'
       or held.free_at > clock_timestamp() + $4::float8 * interval '1 ms')
   returning greatest(0, extract(epoch from free_at - clock_timestamp()) * 1000 - $2::float8)::float8 as "waitMs"`
 const lookSql = `
   select greatest(0, extract(epoch from free_at - clock_timestamp()) * 1000)::float8 as "waitMs",
     ceil(extract(epoch from paused_until - clock_timestamp()) * 1000)::float8 as "leftMs",
-    paused_why as why
-  from tidemark.budget where bucket = $1`
+    case when ${pausedSql} then paused_why end as why
+  from tidemark.budget as held where bucket = $1`
 const pauseSql = `
   insert into tidemark.budget as held (bucket, free_at, paused_until, paused_why)
   values ($1, clock_timestamp(), clock_timestamp() + $2::float8 * interval '1 ms', $3)
   on conflict (bucket) do update set paused_until = excluded.paused_until, paused_why = excluded.paused_why
-  where coalesce(held.paused_until < excluded.paused_until, true)`
+  where (${pausedSql} and held.paused_until > excluded.paused_until) is not true`
 
 type Held = {
   readonly waitMs: number

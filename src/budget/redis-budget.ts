@@ -16,6 +16,7 @@ const common = `
   local now = time[1] * 1000000 + time[2]
   local held = redis.call('HMGET', KEYS[1], 'next', 'till', 'why')
   local till = tonumber(held[2] or 0)
+  if till > now + 3601000000 then till = 0 end
   local function keep(field, at, why)
     redis.call('HSET', KEYS[1], field, string.format('%.0f', at), 'why', why)
     local last = math.max(at, till, tonumber(held[1] or 0))
@@ -57,7 +58,19 @@ export function openRedisBudget(given: {
     retryStrategy: (attempt) => delayAfter(backoff.redis, attempt),
     reconnectOnError: (error) => /READONLY|MASTERDOWN/.test(error.message),
   })
-  redis.on('error', (error) => log.debug({ err: error }, 'the connection for budgets to Redis has trouble'))
+  // That an attempt failed says less than why.
+  let outage: Error | null = null
+  redis.on('ready', () => {
+    outage = null
+  })
+  redis.on('error', (error) => {
+    outage = error
+    log.debug({ err: error }, 'the connection for budgets to Redis has trouble')
+  })
+  const run = (script: string, bucket: string, ...given: readonly (string | number)[]) =>
+    redis.eval(script, 1, keyOf(bucket), ...given).catch((error) => {
+      throw outage ?? error
+    })
   const keyOf = (bucket: string): string => {
     const digest = createHash('sha256').update(`${deployment} ${bucket}`).digest('hex').slice(0, 16)
     return `{tidemark-budget-${digest}}`
@@ -66,14 +79,14 @@ export function openRedisBudget(given: {
     place: 'Redis',
     async reserve(bucket, { count, gapMs, longestMs }) {
       const asked = [gapMs, longestMs, tooFarAheadMs(gapMs)].map(inMicroseconds)
-      const answer = await redis.eval(reserveScript, 1, keyOf(bucket), count, ...asked)
+      const answer = await run(reserveScript, bucket, count, ...asked)
       const [isReserved, waitUs, pauseUs, why] = answer as [number, number, number, string]
       const pause: SharedPause | null =
         pauseUs > 0 ? { ...JSON.parse(why), leftMs: Math.ceil(pauseUs / 1_000) } : null
       return { isReserved: isReserved === 1, waitMs: waitUs / 1_000, pause }
     },
     async pause(bucket, { leftMs, ...why }) {
-      await redis.eval(pauseScript, 1, keyOf(bucket), inMicroseconds(leftMs), JSON.stringify(why))
+      await run(pauseScript, bucket, inMicroseconds(leftMs), JSON.stringify(why))
     },
     close: () => redis.disconnect(),
   }

@@ -89,11 +89,16 @@ function openShared({
   let awayUntilMs = Number.NEGATIVE_INFINITY
   let isAway = false
   const sharers = () => Math.min(mostWorkers, workers() || mostWorkers)
-  /** Null: it is away. */
+  const hanging = new Set<Promise<unknown>>()
+  /** Null: it is away. One that hangs is asked no more, so that nothing piles up behind it. */
   async function ask<Answer>(work: () => Promise<Answer>): Promise<Answer | null> {
-    if (performance.now() < awayUntilMs) return null
+    if (performance.now() < awayUntilMs || (isAway && hanging.size > 0)) return null
+    const asked = work()
+    hanging.add(asked)
+    const forget = () => void hanging.delete(asked)
+    asked.then(forget, forget)
     try {
-      const answer = await withTimeout(answerMs, work())
+      const answer = await withTimeout(answerMs, asked)
       if (isAway) log?.info(`The budget of requests is kept in ${store.place} again.`)
       isAway = false
       return answer
