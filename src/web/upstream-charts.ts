@@ -156,8 +156,8 @@ const nameOf = (one: AskedBucket | undefined): Html =>
 
 function budgetInWords(perSecond: number | null, most: number): string {
   if (perSecond === null)
-    return 'No budget is set. REQUESTS_PER_SECOND bounds what a worker asks each service.'
+    return 'No budget is set. REQUESTS_PER_SECOND bounds what all workers together ask a host with one sign-in.'
   const budget = perSecond * 86_400
   const share = most / budget
-  return `REQUESTS_PER_SECOND=${perSecond} lets each worker ask each service ${count(budget)} times a day. The most that all workers together asked one service in one of these days is ${share > 0 && share < 0.01 ? 'less than 1' : count(100 * share)} % of that.`
+  return `REQUESTS_PER_SECOND=${perSecond} lets all workers together ask a host with one sign-in ${count(budget)} times a day. The most that they asked one service in one of these days is ${share > 0 && share < 0.01 ? 'less than 1' : count(100 * share)} % of that.`
 }

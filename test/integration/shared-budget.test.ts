@@ -8,8 +8,10 @@ import { describe, expect, it } from 'vitest'
 import { openPostgresBudget } from '../../src/budget/postgres-budget.ts'
 import { openRedisBudget } from '../../src/budget/redis-budget.ts'
 import { openLog } from '../../src/log.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
 import { type BudgetStore, openBudgets } from '../../src/upstream/http/budget.ts'
 import { type Client, noSignal, openServerClient, startServer } from '../support/client.ts'
+import { openTestContext } from '../support/context.ts'
 import { createTestDatabase, quietLog } from '../support/database.ts'
 import { startForwarder } from '../support/forwarder.ts'
 import { type Backend, hasBackend, redisUrlOf } from '../support/queues.ts'
@@ -178,6 +180,26 @@ describe.for(['redis', 'postgres'] satisfies Backend[])('the budget of three pro
       } finally {
         await Promise.all([...quick, alone, one, other].map((program) => program?.close()))
       }
+    })
+
+    it('P10: is the same for all programs that have the same settings', async () => {
+      await using simulator = await startSimulator({ assignments: 10 })
+      const redisUrl = redisUrlOf(backend)
+      const variables = { REQUESTS_PER_SECOND: String(perSecond), ...(redisUrl && { REDIS_URL: redisUrl }) }
+      await using contexts = new AsyncDisposableStack()
+      const open = async () => contexts.use(await openTestContext(database, simulator, variables))
+      const upstreams = [await open(), await open(), await open()].map((one) => one.assignmentService)
+      simulator.requests.start()
+      const endsMs = performance.now() + 1_000
+      await Promise.all(
+        upstreams.map(async (upstream) => {
+          while (performance.now() < endsMs)
+            await upstream.call('listAssignments', { query: { Page: 1 } }, noSignal)
+        }),
+      )
+      const lists = simulator.requests.entries.filter(({ path }) => path.includes('/Assignment'))
+      expect(lists.length).toBeGreaterThan(perSecond / 2)
+      expect(lists.length).toBeLessThanOrEqual(perSecond + 4)
     })
   })
 })

@@ -161,7 +161,7 @@ describe('what was asked for', () => {
       /For 22 Nov 21 Nov .* 16 Nov tracker_object list 900 0 0 0 0 0 0 assignment look-back 30 10 0 0 0 0 0 no run known 0 0 0 0 0 0 2 all 930 10 0 0 0 0 2/,
     )
     expect(plain).toContain(
-      '8,640 times a day. The most that all workers together asked one service in one of these days is 10 % of that',
+      '8,640 times a day. The most that they asked one service in one of these days is 10 % of that',
     )
     expect(markupOf(askedByDay(some, services, days, 100))).toContain('is less than 1 % of that')
     expect(markupOf(askedByDay([], [], days, null))).toMatch(/No request was counted[\s\S]*No budget is set/)

@@ -79,7 +79,7 @@ ${listsPart(
   },
 }
 
-/** Requests per second that one worker makes to each service; null: as many as it wants. */
+/** Requests per second that all workers make to a host with one sign-in; null: as many as it wants. */
 function budgetOf({ settings }: Settings): number | null {
   const set = settings.find(({ name }) => name === 'REQUESTS_PER_SECOND')
   return Number(set?.value) > 0 ? Number(set?.value) : null
