@@ -53,7 +53,7 @@ export function openRedisBudget(given: {
     maxRetriesPerRequest: 0,
     connectTimeout: connectTimeoutMs,
     keepAlive: keepAliveMs,
-    connectionName: 'tidemark budget',
+    connectionName: 'tidemark-budget',
     lazyConnect: true,
     retryStrategy: (attempt) => delayAfter(backoff.redis, attempt),
     reconnectOnError: (error) => /READONLY|MASTERDOWN/.test(error.message),

@@ -94,11 +94,13 @@ describe.for(['redis', 'postgres'] satisfies Backend[])('the budget of three pro
     it('P10: holds for all of them together, keeps a Retry-After that one was told, and is bounded without its place', async () => {
       const arrivals: number[] = []
       let asksToWait = false
+      let saysTooMany = false
       await using server = await startServer((_, response) => {
         arrivals.push(performance.now())
-        if (!asksToWait) return void response.writeHead(200, json).end('[]')
+        if (!asksToWait && !saysTooMany) return void response.writeHead(200, json).end('[]')
+        response.writeHead(429, asksToWait ? { 'retry-after': '1' } : {}).end()
         asksToWait = false
-        response.writeHead(429, { 'retry-after': '1' }).end()
+        saysTooMany = false
       })
       const forwarder = await startForwarder(Number(address().port || 5432))
       const programs = await Promise.all([1, 2, 3].map(() => openProgram(server, forwarder.port)))
@@ -123,6 +125,13 @@ describe.for(['redis', 'postgres'] satisfies Backend[])('the budget of three pro
         expect(Math.min(...arrivals.slice(before))).toBeGreaterThanOrEqual(toldMs + 990)
         for (const { client } of others)
           expect(client.told.waits).toContainEqual(expect.objectContaining({ reason: 'retry-after' }))
+
+        saysTooMany = true
+        arrivals.length = 0
+        await askFor(700, programs)
+        expect(saysTooMany).toBe(false)
+        const gaps = arrivals.map((at, index) => at - (arrivals[index - 1] ?? at))
+        expect(Math.max(...gaps)).toBeGreaterThan(400)
 
         await forwarder[Symbol.asyncDispose]()
         arrivals.length = 0

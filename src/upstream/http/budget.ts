@@ -40,6 +40,8 @@ export type Budget = {
   /** Null: none is known. */
   pauseNow(): Promise<Pause | null>
   heed(pause: Pause): void
+  /** The service says that they are too many, and not until when: what all may send is put off a little. */
+  wereTooMany(): void
   /** The pause is over, and one request tries: the promise that others wait for. */
   first: Promise<void> | null
   forgetPause(): void
@@ -60,6 +62,9 @@ const atOnceMs = 200
 const longestReservedMs = 2_000
 /** Without a budget, a pause that others were told is looked up so often at most, and only while requests are sent. */
 const lookEveryMs = 250
+const putOffMs = 500
+/** Requests that were under way together may all get that answer. */
+const putOffEveryMs = 1_000
 const answerMs = 1_000
 const awayMs = 2_000
 const mostWorkers = 8
@@ -125,6 +130,7 @@ function openBudget(bucket: string, clock: Clock, shared: Shared | null): Budget
   let pause: Pause | null = null
   let lookedMs = Number.NEGATIVE_INFINITY
   let looking: Promise<void> | null = null
+  let toldMs = Number.NEGATIVE_INFINITY
   const leftOfPause = () => (pause === null ? 0 : leftUntil(pause.untilMs, clock.now()))
 
   function keep(found: Pause): void {
@@ -165,6 +171,11 @@ function openBudget(bucket: string, clock: Clock, shared: Shared | null): Budget
       const { untilMs, askedMs, ...told } = found
       const leftMs = untilMs - clock.now()
       if (leftMs > 0) shared?.pause(bucket, { ...told, leftMs })
+    },
+    wereTooMany() {
+      if (shared === null || performance.now() - toldMs < putOffEveryMs) return
+      toldMs = performance.now()
+      void shared.reserve(bucket, { count: 1, gapMs: putOffMs, longestMs: longestReservedMs })
     },
     forgetPause() {
       pause = null

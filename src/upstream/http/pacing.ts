@@ -78,7 +78,7 @@ export type Pacing = {
 
 export function openPacing(options: PacingOptions): Pacing {
   const { service, limits, longestMs, clock, observer } = options
-  const { budget: widest } = limits.at(-1) ?? limits[0]
+  const { budget: widest, requestsPerSecond } = limits.at(-1) ?? limits[0]
 
   async function take(signal: AbortSignal, lowPriority: boolean): Promise<void> {
     let waitedMs = 0
@@ -125,7 +125,9 @@ export function openPacing(options: PacingOptions): Pacing {
       const ended = await waitForTurn(request, signal, lowPriority)
       try {
         const answer = await send()
-        heed(errorThatAsksToWait(request, answer))
+        const failure = errorThatAsksToWait(request, answer)
+        heed(failure)
+        if (failure === null && answer.status === 429 && requestsPerSecond() !== null) widest.wereTooMany()
         return answer
       } finally {
         ended()
