@@ -41,6 +41,7 @@ ${defaults}sources:
     schedule_assignment: 45s
     key_customers: CustomerId
     page_size: 50
+    host_requests_per_second: [api.example=50, other.example=0.5]
   acme_stage:
     from: acme
     assignment_base_url: https://stage.example/assignment
@@ -63,6 +64,10 @@ ${defaults}sources:
       added: [{ name: 'acme.customers', path: '/api/Customer' }],
     })
     expect(config.dynamic.now().pageSize).toBe(50)
+    expect([...config.hostRequestsPerSecond]).toEqual([
+      ['api.example', 50],
+      ['other.example', 0.5],
+    ])
     expect(config.dynamic.now().ofStreams.SCHEDULE['acme.assignment']).toEqual({ everyMs: 45_000 })
     expect(config.dictionary.now().get('acme.customers')?.key).toBe('CustomerId')
   })

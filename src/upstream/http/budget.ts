@@ -65,7 +65,8 @@ const lookEveryMs = 250
 const putOffMs = 500
 /** Requests that were under way together may all get that answer. */
 const putOffEveryMs = 1_000
-const answerMs = 1_000
+const samePauseMs = 1_000
+const answerMs = 2_000
 const awayMs = 2_000
 const mostWorkers = 8
 
@@ -145,7 +146,10 @@ function openBudget(bucket: string, clock: Clock, shared: Shared | null): Budget
       lookedMs = performance.now()
       if (found?.pause && found.pause.leftMs <= longestAskedMs) {
         const { leftMs, ...told } = found.pause
-        keep({ ...told, untilMs: clock.now() + leftMs, askedMs: leftMs })
+        const untilMs = clock.now() + leftMs
+        // A known one comes back a little later than it was told, and is as long as before.
+        const known = pause !== null && Math.abs(untilMs - pause.untilMs) < samePauseMs ? pause : null
+        keep({ ...told, untilMs, askedMs: known?.askedMs ?? leftMs })
       }
       return found
     },
