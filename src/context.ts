@@ -17,7 +17,7 @@ import {
 } from './configured.ts'
 import type { Logger } from './log.ts'
 import { type Descriptions, openDescriptions } from './openapi/descriptions.ts'
-import { readOverrides } from './store/book/overrides.ts'
+import { readOverridesAndAsked } from './store/book/overrides.ts'
 import { forgetProblem, noteProblem } from './store/book/problems.ts'
 import { isRelatedDue } from './store/book/related.ts'
 import { SourceDiffers } from './store/book/sources.ts'
@@ -109,8 +109,11 @@ export type SyncContext = AsyncDisposable & {
   /** How the rows of a stream differ from these records now. */
   compareOnce(stream: Stream, page: Records): Promise<readonly Difference[]>
   readonly descriptions: Descriptions
-  /** Takes up what was changed while workers run. Null: nothing. */
-  takeUpOverrides(): Promise<ReturnType<Config['dynamic']['takeUp']>>
+  /** Takes up what was changed while workers run. `taken` is null: nothing. For `asked` see `readOverridesAndAsked`. */
+  takeUpOverrides(): Promise<{
+    readonly taken: ReturnType<Config['dynamic']['takeUp']>
+    readonly asked: string
+  }>
   /** Shows what the dictionary says by now; what is read by it is read so from now on. */
   takeUpDictionary(): Promise<void>
   readonly privacy: Privacy
@@ -226,9 +229,12 @@ async function openOverrides(
   { config, log }: ContextOptions,
   { pool }: Database,
 ): Promise<SyncContext['takeUpOverrides']> {
-  // They are those of the source that the environment describes.
-  const takeUp = async () => (config.source === '' ? config.dynamic.takeUp(await readOverrides(pool)) : null)
-  tellOverrides(await takeUp(), log)
+  const takeUp = async () => {
+    const { overrides, asked } = await readOverridesAndAsked(pool)
+    // They are those of the source that the environment describes.
+    return { asked, taken: config.source === '' ? config.dynamic.takeUp(overrides) : null }
+  }
+  tellOverrides((await takeUp()).taken, log)
   // How long histories are kept may be among them.
   const { problem = null } = config.dictionary.look() ?? {}
   if (problem !== null) log.warn(`What the dictionary said before holds: ${problem}`)
@@ -236,7 +242,7 @@ async function openOverrides(
 }
 
 /** For the log. One that cannot be used was set by another version. */
-export function tellOverrides(taken: Awaited<ReturnType<SyncContext['takeUpOverrides']>>, log: Logger): void {
+export function tellOverrides(taken: ReturnType<Config['dynamic']['takeUp']>, log: Logger): void {
   if (taken === null) return
   const { used, problems } = taken
   log.info({ settings: used }, 'Settings that were changed while workers run hold from the next run on.')

@@ -1,4 +1,4 @@
-// What may change while the worker runs: secrets in files, settings in Postgres, the dictionary. One timer looks at all of them.
+// What may change while the worker runs: secrets in files, settings in Postgres, what is asked for there, the dictionary. One timer looks at all of them.
 
 import type { Config } from '../config/load.ts'
 import { type SyncContext, tellOverrides } from '../context.ts'
@@ -54,20 +54,25 @@ export function lookRegularly({
 
 const theDictionary = 'the dictionary'
 
-/** A schedule that became shorter may ask for a run at once. */
-export const keepOverrides = (
+/** A schedule that became shorter may ask for a run at once, and so does whoever asks for one at the terminal or resumes a stream. */
+export function keepOverrides(
   looks: Looks,
   { takeUpOverrides }: Pick<SyncContext, 'takeUpOverrides'>,
   { log, planNow }: { readonly log: Logger; readonly planNow: () => Promise<void> },
-): void =>
+): void {
+  let planned = ''
   looks.add('the settings in Postgres', async () => {
-    const taken = await takeUpOverrides()
-    if (taken === null) return
-    tellOverrides(taken, log)
-    // It says how long histories are kept, and HISTORY is a setting.
-    looks.now(theDictionary)
+    const { taken, asked } = await takeUpOverrides()
+    if (taken !== null) {
+      tellOverrides(taken, log)
+      // It says how long histories are kept, and HISTORY is a setting.
+      looks.now(theDictionary)
+    }
+    if (taken === null && asked === planned) return
     await planNow()
+    planned = asked
   })
+}
 
 /** Of many mistakes the first ones are told. */
 const mostTold = 5

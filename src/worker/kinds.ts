@@ -19,7 +19,7 @@ import { currentLookback, lookbackIntervalMs, shortEveryMs } from '../sync/chang
 import { findDeletions } from '../sync/deletions/find-deletions.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { reconcileStream } from '../sync/reconcile/reconcile.ts'
-import { longestPauseMs, type Place, type Scheduled } from './queue/plan.ts'
+import { type Place, type Scheduled } from './queue/plan.ts'
 
 type KindOfRun = {
   /** Null when there is nothing to do. */
@@ -41,6 +41,7 @@ const probeLookMs = 600_000
 /** Less than a day, after which beliefs are doubted. */
 const probeEveryMs = 20 * 3_600_000
 const shortestEveryMs = 1_000
+const relatedEveryMs = 15_000
 
 export function scheduledKinds(context: SyncContext, { dynamic }: Pick<Config, 'dynamic'>) {
   const { pool } = context.database
@@ -91,7 +92,7 @@ export function scheduledKinds(context: SyncContext, { dynamic }: Pick<Config, '
     related: {
       read: ({ name }, options) => context.readRelated(options, name),
       isOf: ({ name }) => isAssignments(name) && context.related.length > 0,
-      schedule: () => ({ everyMs: longestPauseMs }),
+      schedule: () => ({ everyMs: relatedEveryMs }),
       isDue: (stream) => context.isRelatedDue(stream),
     },
   } satisfies ScheduledKinds

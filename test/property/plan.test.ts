@@ -165,7 +165,9 @@ it('goes by the schedule: each interval once, a cron expression in its time zone
   const given = (ms: number) => ({ nowMs: ms, wanted, asked: [] as Asked[], queueOf, room })
   const first = planRuns({ throughMs: nowMs, late: {} }, given(nowMs + 1_000))
   expect(first.released).toEqual([])
-  expect(first.nextMs).toBe(nowMs + 1_000 + longestPauseMs)
+  expect(first.nextMs).toBe(nowMs + 20_000)
+  const nightly = { ...given(nowMs + 1_000), wanted: wanted.slice(1) }
+  expect(planRuns(first.state, nightly).nextMs).toBe(nowMs + 1_000 + longestPauseMs)
   const second = planRuns(first.state, given(nowMs + 20_000))
   expect(second.released.map(keyOf)).toEqual(['a/incremental'])
   expect(planRuns(second.state, given(nowMs + 20_001)).released).toEqual([])

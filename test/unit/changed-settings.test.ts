@@ -13,7 +13,7 @@ it('takes up a changed HISTORY, which the dictionary keeps, with the look that s
   const takeUpOverrides = async () => {
     await Promise.resolve()
     kept += 1
-    return kept === 1 ? { used: {}, problems: [] } : null
+    return { asked: '', taken: kept === 1 ? { used: {}, problems: [] } : null }
   }
   keepOverrides(looks, { takeUpOverrides }, { log: quietLog, planNow: async () => {} })
   looks.add('the dictionary', () => {
@@ -21,6 +21,33 @@ it('takes up a changed HISTORY, which the dictionary keeps, with the look that s
   })
   await vi.advanceTimersByTimeAsync(4_000)
   expect([kept, known]).toEqual([1, 1])
+  ending.abort()
+})
+
+it('plans when other runs are asked for, until that succeeds', async () => {
+  const ending = new AbortController()
+  const looks = lookRegularly({ log: quietLog, signal: ending.signal })
+  const seen = ['', 'one', 'one', 'one', 'another', 'another']
+  const plans: string[] = []
+  let asked = ''
+  keepOverrides(
+    looks,
+    {
+      async takeUpOverrides() {
+        asked = seen.shift() ?? asked
+        return { asked, taken: null }
+      },
+    },
+    {
+      log: quietLog,
+      async planNow() {
+        plans.push(asked)
+        if (plans.length === 1) throw new Error('the queue is away')
+      },
+    },
+  )
+  await vi.advanceTimersByTimeAsync(6 * 4_000)
+  expect(plans).toEqual(['one', 'one', 'another'])
   ending.abort()
 })
 

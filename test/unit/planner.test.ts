@@ -46,7 +46,7 @@ describe('the plan', () => {
   it('releases what is due, and comes again when the next run is', async () => {
     const { planner, calls, job } = openTestPlanner()
     await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
-    expect(calls).toEqual(['assignment/incremental', 'in 15 s'])
+    expect(calls).toEqual(['assignment/incremental', 'in 25 s'])
     vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, 20))
     await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
     expect(calls.slice(2)).toEqual(['in 10 s'])

@@ -1,18 +1,29 @@
 // Settings that somebody changed while workers ran: they hold until they are removed.
 
 import { eq, sql } from 'drizzle-orm'
-import type { StoredOverride } from '../../streams/settings.ts'
+import type { Override, StoredOverride } from '../../streams/settings.ts'
 import type { Queryable } from '../server/session.ts'
 import { overrideTable } from '../tables/overrides.ts'
 import { ask, overwritten } from './ask.ts'
 
-/** Each worker asks this every few seconds. */
 export async function readOverrides(client: Queryable): Promise<readonly StoredOverride[]> {
-  const { rows } = await client.query<StoredOverride>({
-    name: 'tidemark_overrides',
-    text: 'select name, value, by, at from tidemark.setting_override order by name',
-  })
+  const { rows } = await client.query<StoredOverride>(
+    'select name, value, by, at from tidemark.setting_override order by name',
+  )
   return rows
+}
+
+/** Each worker asks this every few seconds. `asked`: another text when other runs are asked for, or other streams are paused. */
+export async function readOverridesAndAsked(
+  client: Queryable,
+): Promise<{ readonly overrides: readonly Override[]; readonly asked: string }> {
+  const { rows } = await client.query({
+    name: 'tidemark_overrides_and_asked',
+    text: `select
+        (select coalesce(json_agg(json_build_object('name', name, 'value', value) order by name), '[]') from tidemark.setting_override) as overrides,
+        concat((select max(asked_at) from tidemark.due), (select string_agg(name, ' ' order by name) from tidemark.stream where paused_at is not null)) as asked`,
+  })
+  return rows[0]
 }
 
 export async function noteOverride(client: Queryable, override: Omit<StoredOverride, 'at'>): Promise<void> {

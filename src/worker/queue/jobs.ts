@@ -64,8 +64,8 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
       plan: planner.plan,
       onOutcome(request, outcome, durationMs) {
         options.onOutcome(request, outcome, durationMs)
-        // What a load has brought makes other runs due.
-        if (name === 'loads') void planner.planNow().catch(() => {})
+        // What a load has brought makes other runs due, and where versions come late, look-backs come more often.
+        if (name === 'loads' || outcome.differences?.late) void planner.planNow().catch(() => {})
       },
     }),
   }))

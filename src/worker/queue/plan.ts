@@ -49,8 +49,8 @@ export type Plan<Ask extends Asked> = {
   readonly nextMs: number
 }
 
-/** At least so often it is looked at what people and other programs ask for. */
-export const longestPauseMs = 15_000
+/** At least so often it is looked at what was missed. What people and other programs ask for is planned at once. */
+export const longestPauseMs = 30_000
 /** While something is due and finds no room. */
 const crowdedPauseMs = 1_000
 

@@ -9,7 +9,6 @@ import type { Cause } from '../../streams/catalog.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import {
   type Asked,
-  longestPauseMs,
   type Place,
   type PlanState,
   planRuns,
@@ -43,6 +42,8 @@ export type PlanData = Partial<PlanState> & {
   readonly database?: string
   /** Which schedules the last plan went by. */
   readonly settings?: string
+  /** How long after that plan the next one comes. */
+  readonly pauseMs?: number
 }
 type PlanJob = {
   readonly id?: string
@@ -88,11 +89,14 @@ export const planName = 'plan'
 const usualLongestPlanMs = 10_000
 /** While Postgres is away. */
 const awayPauseMs = 5_000
-const lateMs = longestPauseMs + 3_000
+/** A plan takes a while, too. */
+const leastRoundMs = 15_000
+const lateMs = 3_000
+const lostMs = 15_000
 /** After a plan of its own a worker looks again: the queue may have been emptied since, and a plan that is overdue may be lost. */
 const keptMs = 6_000
 const overdueMs = 1_000
-const longestRoundMs = 2 * longestPauseMs
+const soonMs = 1_000
 /** When so many plans in a row went by other schedules, a worker of this database has other settings. */
 const contestedPlans = 3
 const contested =
@@ -103,7 +107,7 @@ export function openPlanner(options: PlannerOptions): Planner {
   const settingsNow = () =>
     createHash('sha256').update(JSON.stringify(options.schedules())).digest('hex').slice(0, 12)
   let contestedInARow = 0
-  let seen: { readonly round: number | undefined; readonly atMs: number } | null = null
+  let seen: { readonly round: number | undefined; readonly dueMs: number } | null = null
   /** Until then it need not be looked at: this worker had it a moment ago. */
   let restsUntilMs = Number.NEGATIVE_INFINITY
 
@@ -114,9 +118,12 @@ export function openPlanner(options: PlannerOptions): Planner {
     seen = null
   }
 
+  function note(round: number | undefined, pauseMs = 0): void {
+    seen = { round, dueMs: performance.now() + Math.max(leastRoundMs, pauseMs) }
+  }
   function see(data: PlanData): void {
     if (seen !== null && seen.round === data.round) return
-    seen = { round: data.round, atMs: performance.now() }
+    note(data.round, data.pauseMs)
     const isOther = data.settings !== undefined && data.settings !== settingsNow()
     contestedInARow = isOther ? contestedInARow + 1 : 0
     if (contestedInARow === contestedPlans) log.warn(contested)
@@ -132,9 +139,10 @@ export function openPlanner(options: PlannerOptions): Planner {
         return { data: job.data, pauseMs: awayPauseMs }
       })
       const round = (job.data.round ?? 0) + 1
-      await job.updateData({ ...next.data, round, settings: settingsNow() } as never)
+      const data: PlanData = { ...next.data, round, settings: settingsNow(), pauseMs: next.pauseMs }
+      await job.updateData(data as never)
       await job.moveToDelayed(Date.now() + next.pauseMs, token)
-      seen = { round, atMs: performance.now() }
+      note(round, next.pauseMs)
       restsUntilMs = performance.now() + Math.min(keptMs, next.pauseMs + overdueMs)
       throw new DelayedError()
     },
@@ -146,21 +154,21 @@ export function openPlanner(options: PlannerOptions): Planner {
         return true
       }
       see(job.data)
-      const forMs = performance.now() - (seen?.atMs ?? 0)
-      if (forMs >= longestRoundMs) {
+      const overdueForMs = performance.now() - (seen?.dueMs ?? 0)
+      if (overdueForMs >= lostMs) {
         log.info('the plan of runs did not come round and is taken up again')
         seen = null
         if (await job.isDelayed()) await job.promote()
         // One that a worker holds cannot be removed; when that worker is gone, BullMQ gives it to another one.
         else await job.remove().then(make, () => {})
       }
-      return forMs < lateMs
+      return overdueForMs < lateMs
     },
     async planNow() {
       const job = await planJob()
       if (job === null) return await make()
-      // If it is under way, it comes round within seconds.
-      await job.promote().catch(() => {})
+      // One that is under way may have looked already.
+      await job.promote().catch(() => void setTimeout(() => job.promote().catch(() => {}), soonMs).unref())
     },
   }
 }

@@ -1,4 +1,4 @@
-// The locks of a queue that lives in Postgres. BullMQ takes advisory locks whose keys follow from the names of queues and jobs, and
+// What Tidemark replaces in a queue that lives in Postgres: its locks, and its events, which nobody reads. BullMQ takes advisory locks whose keys follow from the names of queues and jobs, and
 // everybody who can connect can take these too: one of them, held for ever, would freeze all workers. Here its functions get the same
 // locks from lines of a table that nobody else may read.
 
@@ -28,6 +28,8 @@ const locksSql = [
     perform ${lineOf('$1')} for update skip locked;
     return found;
   end $$`,
+  // Otherwise each step of a job inserts a row, deletes one later, and wakes whoever listens.
+  `create or replace function publish_event(p_queue text, p_event text, p_data jsonb) returns bigint language sql as $$ select 0::bigint $$`,
 ].join(';\n')
 
 /** For the sessions of the queue. Postgres looks up its own names first unless the path says otherwise, as here. */
