@@ -19,7 +19,7 @@ import { currentLookback, lookbackIntervalMs, shortEveryMs } from '../sync/chang
 import { findDeletions } from '../sync/deletions/find-deletions.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { reconcileStream } from '../sync/reconcile/reconcile.ts'
-import { type Place, type Scheduled } from './queue/plan.ts'
+import type { Place, Scheduled } from './queue/plan.ts'
 
 type KindOfRun = {
   /** Null when there is nothing to do. */

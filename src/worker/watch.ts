@@ -148,9 +148,10 @@ export type Watch = {
 const everyMs = { look: 15_000, log: 30_000, thin: 3_600_000 }
 /** Time enough for each worker to note what it saw, and for what is over to end. */
 const settledLooks = 5
-const restingMs = 25_000
+/** Then one look a minute. */
+const restingMs = 55_000
 /** Before reports take what a worker noted for old. */
-const standingLastsMs = 200_000
+const standingLastsMs = 170_000
 
 export function startWatch(options: Options): Watch {
   const { worker, context, signal, log } = options

@@ -7,6 +7,7 @@ import { config } from '../../src/cli/config.ts'
 import { sync } from '../../src/cli/sync.ts'
 import { type DynamicValues, pageSizeOf, scheduleOf } from '../../src/config/dynamic-settings.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { makeDue } from '../../src/store/book/due.ts'
 import { knownStreams } from '../../src/streams/catalog.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
@@ -128,6 +129,12 @@ describe.skipIf(!hasPostgres)('a setting that is changed while workers run', () 
 
       await isRefusedInOneLine(first, environment)
       expect(await number(`select count(*) from tidemark.action where result = 'refused'`)).toBe(5)
+
+      // So is what is asked for at the terminal: the next reading by the schedule is far away.
+      await makeDue(pool, { stream: 'assignment', kind: 'incremental' })
+      await expect.poll(() => number('select count(*) from tidemark.due'), takenUp).toBe(0)
+      // Nobody reads what BullMQ would write of each step of a job.
+      expect(await number('select count(*) from bullmq.event')).toBe(0)
 
       // As another version, or another program, may have left them.
       await pool.query(

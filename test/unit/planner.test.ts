@@ -102,6 +102,30 @@ describe('the plan', () => {
     expect(calls.slice(2)).toEqual(['removed', `added ${planName}`])
   })
 
+  it('is late by the pause that its last turn told, not by a plan that waits for less', async () => {
+    const { planner, calls, job } = openTestPlanner()
+    job.data = { round: 1, pauseMs: 30_000 }
+    expect(await planner.keep()).toBe(true)
+    vi.advanceTimersByTime(32_000)
+    expect(await planner.keep()).toBe(true)
+    vi.advanceTimersByTime(1_000)
+    expect(await planner.keep()).toBe(false)
+    expect(calls).toEqual([])
+    vi.advanceTimersByTime(12_000)
+    await planner.keep()
+    expect(calls).toEqual(['promoted'])
+  })
+
+  it('comes again for what is asked for while it is under way', async () => {
+    const { planner, calls, job } = openTestPlanner()
+    const { promote } = job
+    job.promote = () => Promise.reject(new Error('it is active'))
+    await planner.planNow()
+    job.promote = promote
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(calls).toEqual(['promoted'])
+  })
+
   it('that goes by other schedules for three times in a row is told once', async () => {
     const warned: string[] = []
     const log = Object.assign(Object.create(quietLog), { warn: (text: string) => void warned.push(text) })
