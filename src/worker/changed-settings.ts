@@ -1,4 +1,5 @@
-// What may change while the worker runs: secrets in files, settings in Postgres, what is asked for there, the dictionary. One timer looks at all of them.
+// What may change while the worker runs: secrets in files, settings in Postgres and what is asked for there, the dictionary. One timer
+// looks at all of them.
 
 import type { Config } from '../config/load.ts'
 import { type SyncContext, tellOverrides } from '../context.ts'

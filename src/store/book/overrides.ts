@@ -21,7 +21,7 @@ export async function readOverridesAndAsked(
     name: 'tidemark_overrides_and_asked',
     text: `select
         (select coalesce(json_agg(json_build_object('name', name, 'value', value) order by name), '[]') from tidemark.setting_override) as overrides,
-        concat((select max(asked_at) from tidemark.due), (select string_agg(name, ' ' order by name) from tidemark.stream where paused_at is not null)) as asked`,
+        concat((select max(asked_at) from tidemark.due), (select md5(string_agg(name, ' ' order by name)) from tidemark.stream where paused_at is not null)) as asked`,
   })
   return rows[0]
 }

@@ -9,6 +9,7 @@ import type { Cause } from '../../streams/catalog.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import {
   type Asked,
+  longestPauseMs,
   type Place,
   type PlanState,
   planRuns,
@@ -118,8 +119,10 @@ export function openPlanner(options: PlannerOptions): Planner {
     seen = null
   }
 
-  function note(round: number | undefined, pauseMs = 0): void {
-    seen = { round, dueMs: performance.now() + Math.max(leastRoundMs, pauseMs) }
+  /** Other programs may have written the pause. */
+  function note(round: number | undefined, pauseMs: unknown): void {
+    const restMs = Math.min(longestPauseMs, Number(pauseMs) || 0)
+    seen = { round, dueMs: performance.now() + Math.max(leastRoundMs, restMs) }
   }
   function see(data: PlanData): void {
     if (seen !== null && seen.round === data.round) return
