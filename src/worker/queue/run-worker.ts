@@ -18,12 +18,12 @@ import { again, nameInDriver, type QueuedRun, type RunQueue } from './requests.t
 const lockOptions = {
   lockDuration: 15_000,
   stalledInterval: 10_000,
+  // So long a consumer without work waits for the queue to speak, in seconds. A new job wakes it at once.
+  drainDelay: 10,
   // Being killed is nothing a job could be blamed for.
   maxStalledCount: 1_000_000,
   runRetryDelay: 1_000,
 } as const
-/** So long a consumer without work waits for the queue to speak, in seconds. A new job wakes it at once. In Redis no command should wait for longer. */
-const drainDelays = { redis: 10, postgres: 30 } as const
 
 export type RunHooks = { readonly signal: AbortSignal; readonly shouldYield: () => boolean }
 /** Null when there is nothing to do, or not for this worker. */
@@ -66,7 +66,7 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
         if (job.name === planName) return await options.plan(job, token)
         await places.take(() => doRun(options, job.data, stopping.signal, places.shouldYield))
       },
-      { ...placed(driver), ...lockOptions, drainDelay: drainDelays[driver.kind], concurrency: runsAtOnce },
+      { ...placed(driver), ...lockOptions, concurrency: runsAtOnce },
     )
     return worker.on('error', options.onError)
   }
