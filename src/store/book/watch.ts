@@ -27,8 +27,6 @@ const needsRoomSql = `
 const temporaryFileLimit = '53400'
 const readOnly = '25006'
 let isRoomAsked = true
-const roomEveryMs = 60_000
-const roomFoundMs = new WeakMap<Pool, number>()
 
 /**
  * Notes that the worker lives and what it does, which also shows that Postgres takes a write: a standby refuses it, and so does a full
@@ -36,13 +34,10 @@ const roomFoundMs = new WeakMap<Pool, number>()
  * that began first before the others.
  */
 export async function noteWorker(pool: Pool, line: WorkerLine): Promise<readonly string[]> {
-  const asksForRoom =
-    isRoomAsked && performance.now() - (roomFoundMs.get(pool) ?? Number.NEGATIVE_INFINITY) >= roomEveryMs
   try {
-    // In one message, which is one transaction: nothing else is asked of Postgres as often.
-    const text = `${asksForRoom ? needsRoomSql : ''} ${lineSql(line)}; ${livingSql}`
+    // In one message: nothing else is asked of Postgres as often.
+    const text = `begin; ${isRoomAsked ? needsRoomSql : ''} ${lineSql(line)}; ${livingSql}; commit`
     const results = await withConnection(pool, (client) => client.query(text))
-    if (asksForRoom) roomFoundMs.set(pool, performance.now())
     return resultsOf(results).flatMap(({ command, rows }) =>
       command === 'SELECT' ? rows.flatMap(({ id }) => id ?? []) : [],
     )
