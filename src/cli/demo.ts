@@ -6,11 +6,10 @@ import { once } from 'node:events'
 import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { loadConfig, loadHttpPort, loadLogLevel } from '../config/load.ts'
-import type { Status } from '../documents/status.ts'
+import { statusJson, type WholeStatus } from '../documents/status.ts'
 import { freePort } from '../embedded-postgres/cluster.ts'
 import type { Logger } from '../log.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
-import { livingRows } from '../store/book/streams.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { lockKeys } from '../store/server/session.ts'
 import { UsageError } from '../util/errors.ts'
@@ -112,7 +111,7 @@ async function mirror({ database, simulator, port, log, signal, stdout }: Mirror
     play = openDemo({ simulator, context, requestRun: jobs.requestRun, key, signal, log })
     stdout.write(introduceDemo({ databaseUrl: database.url, pageUrl: worker.url, key: key.text }))
     const gatherFrom = openGathering({ environment: settings, positionals: [], catalogue: context.catalogue })
-    await reportStatus({ gather: () => gatherFrom(database.pool), signal, stdout })
+    await reportStatus({ gather: async () => statusJson(await gatherFrom(database.pool)), signal, stdout })
   } finally {
     setTimeout(() => process.exit(exitCodes.done), lastResortMs).unref()
     await worker.stop()
@@ -205,27 +204,27 @@ async function reportStatus({
   signal,
   stdout,
 }: {
-  readonly gather: () => Promise<Status>
+  readonly gather: () => Promise<WholeStatus>
   readonly signal: AbortSignal
   readonly stdout: Output
 }): Promise<void> {
   let drawnLines = 0
   let lastText = ''
-  for (let before: Status | null = null; !signal.aborted; ) {
-    const status: Status | null = await gather().catch(() => before)
+  for (let before: WholeStatus | null = null; !signal.aborted; ) {
+    const status: WholeStatus | null = await gather().catch(() => before)
     if (status && stdout.isTTY) {
       const lines = statusLines(status, stdout, before)
       stdout.write(`${drawnLines > 0 ? `\x1b[${drawnLines}A\x1b[J` : ''}${lines.join('\n')}\n`)
       drawnLines = lines.length
     } else if (status) {
-      const text = status.lines
-        .map(({ overview }) => `${overview.stream} ${count(livingRows(overview) ?? overview.rows ?? 0)}`)
+      const text = status.streams
+        .map(({ stream, living_rows, rows }) => `${stream} ${count(living_rows ?? rows ?? 0)}`)
         .join(', ')
       if (text !== lastText) stdout.say(`mirrored: ${text}`)
       lastText = text
     }
     before = status
-    const isFirst = before?.lines.some(({ overview }) => overview.readThroughAt === null) ?? true
+    const isFirst = before?.streams.some(({ read_through }) => read_through === null) ?? true
     await wait(stdout.isTTY || isFirst ? redrawMs : lineEveryMs, undefined, { signal }).catch(() => {})
   }
 }

@@ -1,20 +1,11 @@
 // `tidemark status` as text: the verdict, a line for each stream, what goes on, and what needs somebody. Fits the terminal from 60 columns
 // on: columns that do not fit are left out, the least important first.
 
-import { type Status, type StatusLine, verdictOf } from '../documents/status.ts'
+import type { StreamStatus, WholeStatus } from '../documents/status.ts'
 import { byCause, sharedBy } from '../problems/one-cause.ts'
-import type { Problem, ProblemKind } from '../problems/stream-problems.ts'
-import {
-  careOf,
-  hasNamed,
-  isWell,
-  sourceTitle,
-  type Tone,
-  unexplainedInWords,
-} from '../problems/stream-state.ts'
-import type { SourceLine } from '../store/book/source-config.ts'
-import { livingRows } from '../store/book/streams.ts'
-import { estimate, isTold, percent, readingInWords } from '../streams/load-progress.ts'
+import type { ProblemKind } from '../problems/stream-problems.ts'
+import { hasNamed, isWell, sourceTitle, type Tone, unexplainedInWords } from '../problems/stream-state.ts'
+import { percent } from '../streams/load-progress.ts'
 import { notSettledBecause } from '../streams/settling.ts'
 import { count, plural, shortSpan } from '../util/text.ts'
 import { type Mark, type Output, wrapped } from './output.ts'
@@ -27,9 +18,11 @@ const markOf: Readonly<Record<Tone, Mark>> = {
   warn: 'heals',
   bad: 'needs',
 }
+/** What services that do not work were seen to answer, by the key of the problem: the API does not tell it. */
+export type ShownStatus = WholeStatus & { readonly seen?: Readonly<Record<string, string>> }
 const markOfCare = { 'needs you': 'needs', heals: 'heals', news: 'idle' } as const
 
-type Cell = (line: StatusLine, now: Date) => string
+type Cell = (line: StreamStatus, status: WholeStatus) => string
 type Column = {
   readonly title: string
   /** The lower, the sooner it is left out; 0: never. */
@@ -40,14 +33,17 @@ type Column = {
   readonly cell: Cell
 }
 
-const age = (momentOf: (line: StatusLine) => Date | null): Pick<Column, 'isAge' | 'cell'> => ({
+const age = (momentOf: (line: StreamStatus) => Date | null): Pick<Column, 'isAge' | 'cell'> => ({
   isAge: true,
-  cell(line, now) {
+  cell(line, { at }) {
     const moment = momentOf(line)
-    return moment === null ? '' : shortSpan(now.getTime() - moment.getTime())
+    return moment === null ? '' : shortSpan(at.getTime() - moment.getTime())
   },
 })
-const amount = (numberOf: (line: StatusLine) => number | null, otherwise: string): Pick<Column, 'cell'> => ({
+const amount = (
+  numberOf: (line: StreamStatus) => number | null,
+  otherwise: string,
+): Pick<Column, 'cell'> => ({
   cell(line) {
     const number = numberOf(line)
     return number === null ? otherwise : count(Math.round(number))
@@ -55,20 +51,20 @@ const amount = (numberOf: (line: StatusLine) => number | null, otherwise: string
 })
 
 const columns: readonly Column[] = [
-  { title: 'STREAM', rank: 0, isText: true, cell: ({ overview }) => overview.stream },
+  { title: 'STREAM', rank: 0, isText: true, cell: ({ stream }) => stream },
   { title: 'STATE', rank: 0, isText: true, cell: stateCell },
-  { title: 'READ', rank: 0, ...age(({ overview }) => overview.readThroughAt) },
-  { title: 'SETTLED', rank: 3, ...age(({ settledAt }) => settledAt) },
-  { title: 'DELETIONS', rank: 2, ...age(({ overview }) => overview.deletionsKnownAt) },
-  { title: 'ROWS', rank: 4, ...amount(({ overview }) => livingRows(overview) ?? overview.rows, '?') },
+  { title: 'READ', rank: 0, ...age(({ read_through }) => read_through) },
+  { title: 'SETTLED', rank: 3, ...age(({ settled_through }) => settled_through) },
+  { title: 'DELETIONS', rank: 2, ...age((line) => line.deletions_known_through) },
+  { title: 'ROWS', rank: 4, ...amount((line) => line.living_rows ?? line.rows, '?') },
   // Where they are not counted, they are in the column before.
-  { title: 'DELETED', rank: 1, ...amount(({ overview }) => overview.deletedRows, 'incl.') },
-  { title: 'ROWS/MIN', rank: 1, ...amount(({ rowsPerMinute }) => rowsPerMinute, '') },
+  { title: 'DELETED', rank: 1, ...amount(({ deleted_rows }) => deleted_rows, 'incl.') },
+  { title: 'ROWS/MIN', rank: 1, ...amount((line) => line.rows_per_minute, '') },
 ]
 
-function stateCell({ state, load }: StatusLine): string {
-  if (state.tone !== 'busy' || load?.share == null) return state.words
-  return `${state.words} ${percent(load.share)} %`
+function stateCell({ stream, state, tone }: StreamStatus, { readings }: WholeStatus): string {
+  const load = readings.find((one) => one.stream === stream && one.reading === 'first load')
+  return tone !== 'busy' || load?.share == null ? state : `${state} ${percent(load.share)} %`
 }
 
 // ── the lines ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,11 +73,15 @@ type Look = Pick<Output, 'mark' | 'plain' | 'style' | 'columns'>
 const narrowest = 60
 
 /** `before`: what was shown last; what is another since then is bold. */
-export function statusLines(status: Status, out: Look, before: Status | null = null): readonly string[] {
+export function statusLines(
+  status: ShownStatus,
+  out: Look,
+  before: WholeStatus | null = null,
+): readonly string[] {
   const width = Math.max(narrowest, out.columns() ?? Number.POSITIVE_INFINITY)
-  const clock = `${status.now.toISOString().slice(11, 19)} UTC`
+  const clock = `${status.at.toISOString().slice(11, 19)} UTC`
   return [
-    out.style('bold', out.plain(`${verdictOf(status)} · ${clock}`)),
+    out.style('bold', out.plain(`${status.verdict} · ${clock}`)),
     ...workerLine(status, out),
     ...sourceLines(status, out, width),
     ...(hasNamed(status.sources) ? [] : ['']),
@@ -93,26 +93,27 @@ export function statusLines(status: Status, out: Look, before: Status | null = n
   ]
 }
 
-function workerLine({ worker, now }: Status, out: Look): readonly string[] {
-  if (worker === null || worker.isThere) return []
-  const since = shortSpan(now.getTime() - worker.seenAt.getTime())
+function workerLine({ worker, at }: WholeStatus, out: Look): readonly string[] {
+  if (worker === null || worker.running) return []
+  const since = shortSpan(at.getTime() - worker.seen_at.getTime())
   return [out.plain(`No worker has run for ${since}, so nothing is read. Start one: tidemark serve`)]
 }
 
 const mostSources = 10
+type SourceLine = WholeStatus['sources'][number]
 const sourceMarks: Readonly<Record<SourceLine['state'], Mark>> = {
   ...{ stopped: 'needs', behind: 'heals', loading: 'loading', paused: 'idle', new: 'idle', live: 'current' },
 }
 
 /** Those that are not well, the worst first, and how many others are in which state. The streams below are those of the first source. */
-function sourceLines({ sources, now }: Status, out: Look, width: number): readonly string[] {
+function sourceLines({ sources, at }: WholeStatus, out: Look, width: number): readonly string[] {
   if (!hasNamed(sources)) return []
   const unwell = sources.filter((one) => !isWell(one))
   const shown = unwell.slice(0, mostSources)
   const more = unwell.length - shown.length
   const left = [...Map.groupBy(sources.filter(isWell), ({ state }) => state)]
-  const ages = ({ readThroughAt }: SourceLine) =>
-    readThroughAt === null ? 'not read yet' : `read ${shortSpan(now.getTime() - readThroughAt.getTime())} ago`
+  const ages = ({ read_through_at: readAt }: SourceLine) =>
+    readAt === null ? 'not read yet' : `read ${shortSpan(at.getTime() - readAt.getTime())} ago`
   return [
     '',
     ...shown.flatMap((one) => {
@@ -132,15 +133,15 @@ function sourceLines({ sources, now }: Status, out: Look, width: number): readon
 }
 
 function tableLines(
-  { lines, now }: Status,
+  status: WholeStatus,
   out: Look,
   width: number,
-  before: Status | null,
+  before: WholeStatus | null,
 ): readonly string[] {
-  const cellsOf = (of: readonly StatusLine[], at: Date) =>
-    new Map(of.map((line) => [line.overview.stream, columns.map(({ cell }) => cell(line, at))]))
-  const cells = cellsOf(lines, now)
-  const known = before && cellsOf(before.lines, before.now)
+  const cellsOf = (of: WholeStatus) =>
+    new Map(of.streams.map((line) => [line.stream, columns.map(({ cell }) => cell(line, of))]))
+  const cells = cellsOf(status)
+  const known = before && cellsOf(before)
   const widths = columns.map(({ title }, index) =>
     Math.max(title.length, ...[...cells.values()].map((row) => row[index]?.length ?? 0)),
   )
@@ -155,12 +156,12 @@ function tableLines(
       .trimEnd()
   return [
     out.style('dim', `  ${row((index) => columns[index]?.title ?? '')}`),
-    ...lines.map((line) => {
-      const mine = cells.get(line.overview.stream) ?? []
-      const last = known?.get(line.overview.stream)
+    ...status.streams.map(({ stream, tone }) => {
+      const mine = cells.get(stream) ?? []
+      const last = known?.get(stream)
       const isNew = (index: number) =>
         last !== undefined && columns[index]?.isAge !== true && last[index] !== mine[index]
-      return `${out.mark(markOf[line.state.tone])} ${row((index) => mine[index] ?? '', isNew)}`
+      return `${out.mark(markOf[tone])} ${row((index) => mine[index] ?? '', isNew)}`
     }),
   ]
 }
@@ -179,28 +180,27 @@ function columnsThatFit(widths: readonly number[], width: number): readonly numb
   return shown
 }
 
-function readingLines({ readings, now }: Status, out: Look, width: number): readonly string[] {
-  const lines = readings.filter(isTold).flatMap((reading) => {
-    const seen = estimate(reading, now)
-    return marked(out, seen.stalled ? 'heals' : 'loading', readingInWords(reading, seen, now), width)
-  })
+function readingLines({ readings }: WholeStatus, out: Look, width: number): readonly string[] {
+  const lines = readings.flatMap(({ stalled, words }) =>
+    words === null ? [] : marked(out, stalled ? 'heals' : 'loading', words, width),
+  )
   return lines.length === 0 ? [] : ['', ...lines]
 }
 
 /** Lines that explain empty cells of SETTLED. A first load has a line of its own. */
-function settlingLines({ lines }: Status, out: Look, width: number): readonly string[] {
-  const waiting = lines.filter(({ settling, overview }) => settling && overview.readThroughAt !== null)
+function settlingLines({ streams }: WholeStatus, out: Look, width: number): readonly string[] {
+  const waiting = streams.filter((one) => one.settling && one.read_through !== null)
   const [first] = waiting
   if (!first?.settling) return []
-  const named = waiting.map(({ overview, settling }) => `${overview.stream} (${settling?.when})`).join(', ')
+  const named = waiting.map(({ stream, settling }) => `${stream} (${settling?.when})`).join(', ')
   const why = waiting.length === 1 ? first.settling.why : notSettledBecause
   return ['', ...marked(out, 'idle', `Not settled yet: ${named}. ${why}`, width)]
 }
 
 /** Lines that explain why an age of DELETIONS grows. */
-const unexplainedLines = ({ lines }: Status, out: Look, width: number): readonly string[] =>
-  lines.flatMap(({ overview: { stream, unexplained, blockedDeletions, paused } }) =>
-    unexplained === null || blockedDeletions !== null || paused !== null
+const unexplainedLines = ({ streams }: WholeStatus, out: Look, width: number): readonly string[] =>
+  streams.flatMap(({ stream, unexplained_differences: unexplained, blocked_deletions, paused }) =>
+    unexplained === null || blocked_deletions !== null || paused !== null
       ? []
       : ['', ...marked(out, 'idle', `${stream}: ${unexplainedInWords(unexplained)}`, width)],
   )
@@ -208,19 +208,20 @@ const unexplainedLines = ({ lines }: Status, out: Look, width: number): readonly
 const isOfService: readonly ProblemKind[] = ['service_down', 'told_to_wait']
 
 function problemLines(
-  { problems, sources, waits, now }: Status,
+  { problems: ofNone, streams, sources, waits, at, seen = {} }: ShownStatus,
   out: Look,
   width: number,
 ): readonly string[] {
-  const nextTry = ({ kind, key }: Problem): string => {
+  const problems = [...ofNone, ...streams.flatMap((one) => one.problems)]
+  const nextTry = ({ kind, key }: (typeof problems)[number]): string => {
     const wait = waits.find(
       ({ what }) => isOfService.includes(kind) && what === `the ${key.split(':')[1]} service`,
     )
-    return wait && wait.until > now ? ` Next try in ${shortSpan(wait.until.getTime() - now.getTime())}.` : ''
+    return wait && wait.until > at ? ` Next try in ${shortSpan(wait.until.getTime() - at.getTime())}.` : ''
   }
   const indented = (text: string) => (text === '' ? [] : folded(out.plain(text), width - 1, 4).split('\n'))
   const order = ['needs you', 'heals', 'news']
-  const known = byCause(problems.toSorted((a, b) => order.indexOf(careOf(a)) - order.indexOf(careOf(b))))
+  const known = byCause(problems.toSorted((a, b) => order.indexOf(a.care) - order.indexOf(b.care)))
   const most = hasNamed(sources) ? mostProblems : known.length
   const more = known.length - most
   const lines = known
@@ -231,12 +232,12 @@ function problemLines(
         .flatMap((problem) => [
           ...marked(
             out,
-            markOfCare[careOf(problem)],
+            markOfCare[problem.care],
             [sharedBy(group), problem.what + nextTry(problem)].filter(Boolean).join(' '),
             width,
           ),
-          ...indented(problem.seen ? `What was seen last: ${problem.seen}` : ''),
-          ...indented(problem.whatToDo),
+          ...indented(seen[problem.key] ? `What was seen last: ${seen[problem.key]}` : ''),
+          ...indented(problem.what_to_do),
         ]),
     )
   const others =

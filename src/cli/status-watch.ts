@@ -1,10 +1,9 @@
 // `tidemark status --watch`: the same, drawn anew every two seconds on a screen of its own, until q or Ctrl-C.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Status } from '../documents/status.ts'
 import { messageOf } from '../util/errors.ts'
 import type { Call } from './command.ts'
-import { statusLines } from './status-table.ts'
+import { type ShownStatus, statusLines } from './status-table.ts'
 
 const everyMs = 2_000
 const enter = '\x1b[?1049h\x1b[?25l'
@@ -12,7 +11,7 @@ const leave = '\x1b[?25h\x1b[?1049l'
 
 export async function watchStatus(options: {
   readonly call: Pick<Call, 'signal' | 'stdout'>
-  readonly gather: () => Promise<Status>
+  readonly gather: () => Promise<ShownStatus>
 }): Promise<void> {
   const { stdout, signal } = options.call
   const ending = new AbortController()
@@ -23,8 +22,8 @@ export async function watchStatus(options: {
   const restore = () => stdout.write(leave)
   process.once('exit', restore)
   try {
-    for (let last: Status | null = null; !ended.aborted; ) {
-      const found: Status | null = await options.gather().catch((error) => {
+    for (let last: ShownStatus | null = null; !ended.aborted; ) {
+      const found: ShownStatus | null = await options.gather().catch((error) => {
         stdout.write(`\x1b[H${stdout.plain(`not live: ${messageOf(error)}`)}\x1b[K`)
         return null
       })
@@ -44,7 +43,7 @@ export async function watchStatus(options: {
  * Writes each line over the old one, so that nothing flickers. A line is cleared before it is written: clearing behind a line that is as
  * wide as the terminal would take its last letter.
  */
-function frameOf(found: Status, last: Status | null, out: Call['stdout']): string {
+function frameOf(found: ShownStatus, last: ShownStatus | null, out: Call['stdout']): string {
   const lines = [
     ...statusLines(found, out, last),
     '',

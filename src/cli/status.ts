@@ -4,14 +4,18 @@ import type { Pool } from 'pg'
 import { lookbackOf } from '../config/dynamic-settings.ts'
 import { loadStatusConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
-import { gatherStatus, type Status, type StatusLine, statusJson } from '../documents/status.ts'
+import {
+  gatherStatus,
+  type Status,
+  type StreamStatus,
+  status as statusDocument,
+  statusJson,
+} from '../documents/status.ts'
 import { readProblems, readProblemsElsewhere } from '../problems/find-problems.ts'
 import { notedPart } from '../problems/parts.ts'
 import { targetsOf } from '../problems/receivers.ts'
-import { careOf, isWell } from '../problems/stream-state.ts'
-import { keptInWords } from '../problems/targets.ts'
+import { isWell } from '../problems/stream-state.ts'
 import { readOverrides } from '../store/book/overrides.ts'
-import { livingRows, type StreamOverview } from '../store/book/streams.ts'
 import type { WorkerSeen } from '../store/book/watch.ts'
 import { pickStreams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
@@ -19,7 +23,8 @@ import { count, formatDuration } from '../util/text.ts'
 import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { readMirror } from './mirror.ts'
-import { statusLines } from './status-table.ts'
+import { openRemote } from './remote.ts'
+import { type ShownStatus, statusLines } from './status-table.ts'
 import { watchStatus } from './status-watch.ts'
 
 export const status: Command = {
@@ -41,21 +46,39 @@ async function run(call: Call): Promise<ExitCode> {
     throw new UsageError('--watch cannot be used with --json or --check.')
   if (values.watch && !stdout.isTTY)
     throw new UsageError('--watch needs a terminal. In a script, call `tidemark status` repeatedly.')
-  const gatherFrom = openGathering(call)
   let needsSomebody = false
-  const code = await readMirror(call, async (pool) => {
-    const gather = () => gatherFrom(pool)
+  const code = await withStatus(call, async (gather) => {
     if (values.watch) return await watchStatus({ call, gather })
-    const found = await gather()
+    const { seen, ...found } = await gather()
     needsSomebody =
-      found.problems.some((problem) => careOf(problem) === 'needs you') ||
+      [found, ...found.streams].some(({ problems }) => problems.some(({ care }) => care === 'needs you')) ||
       found.sources.some((source) => source.name !== '' && !isWell(source))
-    if (values.json) return stdout.json(statusJson(found))
-    for (const line of statusLines(found, stdout)) stdout.write(`${line}\n`)
+    if (values.json) return stdout.json(found)
+    for (const line of statusLines({ ...found, ...(seen && { seen }) }, stdout)) stdout.write(`${line}\n`)
     // A person who names a stream wants to know more about it.
-    if (call.positionals.length > 0) stdout.say(`\n${found.lines.map(paragraph).join('\n\n')}`)
+    if (call.positionals.length > 0) stdout.say(`\n${found.streams.map(paragraph).join('\n\n')}`)
   })
   return values.check && needsSomebody ? worst([code, exitCodes.failed]) : code
+}
+
+/** From Postgres, or over the API. */
+async function withStatus(
+  call: Call,
+  work: (gather: () => Promise<ShownStatus>) => Promise<void>,
+): Promise<ExitCode> {
+  const remote = openRemote(call)
+  if (remote !== null) {
+    await work(() => remote.read(statusDocument, { stream: [...call.positionals] }))
+    return exitCodes.done
+  }
+  const gatherFrom = openGathering(call)
+  return await readMirror(call, (pool) =>
+    work(async () => {
+      const found = await gatherFrom(pool)
+      const seen = found.problems.flatMap((one) => (one.seen ? [[one.key, one.seen]] : []))
+      return { ...statusJson(found), seen: Object.fromEntries(seen) }
+    }),
+  )
 }
 
 // ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────
@@ -103,64 +126,52 @@ function partsSeenBy(workers: readonly WorkerSeen[]) {
 }
 
 /** What the table has no room for. */
-function paragraph({ overview: one, targets }: StatusLine): string {
+function paragraph(one: StreamStatus): string {
   const lines: [string, string | null][] = [
     ['position', one.position === '0' ? null : one.position],
     [
       'read through',
-      one.readThroughAt && `${one.readThroughAt.toISOString()}, ${formatDuration(one.lagMs ?? 0)} ago`,
+      one.read_through &&
+        `${one.read_through.toISOString()}, ${formatDuration(1000 * (one.lag_seconds ?? 0))} ago`,
     ],
     ['rows', one.rows ? rowsLine(one) : null],
     ['running', one.running.join(', ') || null],
-    ['last run', one.lastRun && lastRun(one.lastRun)],
-    ['last reconcile', one.lastReconcileAt?.toISOString() ?? null],
+    ['last run', one.last_run && lastRun(one.last_run)],
+    ['last reconcile', one.last_reconcile_at?.toISOString() ?? null],
     [
       'look-back',
-      one.lookbackMs === null ? null : `${formatDuration(one.lookbackMs)}: ${one.lookbackReason}`,
+      one.lookback_seconds === null
+        ? null
+        : `${formatDuration(1000 * one.lookback_seconds)}: ${one.lookback_reason}`,
     ],
-    ...targets.map(({ time, seconds, kept }): [string, string] => [
-      `target ${time}`,
-      [
-        formatDuration(1000 * seconds),
-        ...kept.map((share) => `over ${share.days} days ${keptInWords(share)}`),
-      ].join(', '),
-    ]),
+    ...Object.entries(one.targets).map(([time, { words }]): [string, string] => [`target ${time}`, words]),
     ['related records', one.related && relatedLine(one.related)],
-    ['late arrivals', some(one.lateArrivals)],
+    ['late arrivals', some(one.late_arrivals)],
     ['quarantined', some(one.quarantined)],
-    ['misfit values', some(one.rescued)],
-    ['backfills', one.unfinishedBackfills === 0 ? null : `${one.unfinishedBackfills} unfinished`],
+    ['misfit values', some(one.misfit_values)],
+    ['backfills', one.unfinished_backfills === 0 ? null : `${one.unfinished_backfills} unfinished`],
     ['paused', one.paused && pausedLine(one.paused)],
   ]
   const told = lines.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(15)}  ${value}`]))
   return [one.stream, ...(told.length > 0 ? told : ['  not read yet'])].join('\n')
 }
 
-function rowsLine(one: StreamOverview): string {
-  const living = livingRows(one)
-  return living === null
-    ? `about ${count(one.rows ?? 0)}, deleted ones included`
-    : `about ${count(living)}, and ${count(one.deletedRows ?? 0)} deleted`
-}
+const rowsLine = ({ rows, living_rows: living, deleted_rows: deleted }: StreamStatus): string =>
+  living === null
+    ? `about ${count(rows ?? 0)}, deleted ones included`
+    : `about ${count(living)}, and ${count(deleted ?? 0)} deleted`
 
-const lastRun = ({
-  kind,
-  status,
-  finishedAt,
-  startedAt,
-  error,
-  note,
-}: NonNullable<StreamOverview['lastRun']>): string =>
-  [`${kind} ${status} at ${new Date(finishedAt ?? startedAt).toISOString()}`, error, note]
+const lastRun = (run: NonNullable<StreamStatus['last_run']>): string =>
+  [`${run.kind} ${run.status} at ${(run.finished_at ?? run.started_at).toISOString()}`, run.error, run.note]
     .filter(Boolean)
     .join(': ')
 
 const relatedLine = ({
   read,
   waiting,
-  setAside,
+  set_aside: setAside,
   quarantined,
-}: NonNullable<StreamOverview['related']>): string =>
+}: NonNullable<StreamStatus['related']>): string =>
   [
     `up to date for ${count(read)} assignments`,
     `${count(waiting)} assignments waiting`,
@@ -168,7 +179,7 @@ const relatedLine = ({
     ...(quarantined > 0 ? [`${count(quarantined)} records in quarantine`] : []),
   ].join(', ')
 
-const pausedLine = ({ at, by, reason }: NonNullable<StreamOverview['paused']>): string =>
-  `since ${new Date(at).toISOString()} by ${by}${reason === null ? '' : `: ${reason}`}`
+const pausedLine = ({ at, by, reason }: NonNullable<StreamStatus['paused']>): string =>
+  `since ${at.toISOString()} by ${by}${reason === null ? '' : `: ${reason}`}`
 
 const some = (amount: number): string | null => (amount === 0 ? null : count(amount))

@@ -3,18 +3,18 @@
 import { z } from 'zod'
 import { type Problem, problemKinds, sourceOfProblem } from '../problems/stream-problems.ts'
 import { careOf, type StreamState, stateOfStream, verdictInWords } from '../problems/stream-state.ts'
-import { measured } from '../problems/targets.ts'
+import { keptInWords, measured } from '../problems/targets.ts'
 import { readProgress } from '../store/book/progress.ts'
 import { readSourceLines, type SourceLine } from '../store/book/source-config.ts'
 import { livingRows, readOverview, type StreamOverview } from '../store/book/streams.ts'
 import { type KeptTarget, readKeptTargets, type Target } from '../store/book/targets.ts'
 import { readMinutes, readWorkers, type WorkerSeen } from '../store/book/watch.ts'
 import { pickStream, pickStreams, type Stream } from '../streams/catalog.ts'
-import { estimate, type ReadingProgress } from '../streams/load-progress.ts'
+import { estimate, isTold, type ReadingProgress, readingInWords } from '../streams/load-progress.ts'
 import { sourceIn } from '../streams/names.ts'
 import { type Settling, settledThrough, settlingOf } from '../streams/settling.ts'
 import { NotThere } from '../util/errors.ts'
-import { snakeCased } from '../util/text.ts'
+import { formatDuration, snakeCased } from '../util/text.ts'
 import { isLeast, rejection } from './deletions.ts'
 import { amount, digits, document, type Facts, id, list, streamName, streamNames, time } from './document.ts'
 import { source } from './sources.ts'
@@ -23,6 +23,7 @@ import { source } from './sources.ts'
 
 export type StatusLine = {
   readonly overview: StreamOverview
+  readonly kind: Stream['kind']
   readonly state: StreamState
   /** A list is settled whenever it is read. */
   readonly settledAt: Date | null
@@ -31,8 +32,6 @@ export type StatusLine = {
   readonly settling: Settling | null
   /** Changed rows of the last five whole minutes; null: nothing was recorded yet. */
   readonly rowsPerMinute: number | null
-  /** The progress of its first load, while that goes on. */
-  readonly load: ReadingProgress | null
 }
 export type Status = {
   readonly now: Date
@@ -79,9 +78,10 @@ export async function gatherStatus(facts: Needed, named: readonly string[]): Pro
   const lines = overview.filter(isShown).map((one): StatusLine => {
     const stream: Stream | undefined = catalogue.find(({ name }) => name === one.stream)
     const rows = minutes.find((minute) => minute.stream === one.stream)
-    const seen = { ...one, kind: stream?.kind ?? 'list', nextReconcileAt: null }
+    const kind = stream?.kind ?? 'list'
+    const seen = { ...one, kind, nextReconcileAt: null }
     return {
-      overview: one,
+      ...{ overview: one, kind },
       state: stateOfStream(one, stream?.service ?? 'assignment', problems),
       settling: settlingOf(
         { ...seen, lookbackMs: Math.max(one.lookbackMs ?? 0, facts.lookbackMs(one.stream)) },
@@ -95,7 +95,6 @@ export async function gatherStatus(facts: Needed, named: readonly string[]): Pro
           kept: kept.filter(({ stream: of, time: which }) => of === one.stream && which === target.time),
         })),
       rowsPerMinute: rows ? (rows.inserted + rows.updated + rows.deleted) / rateMinutes : null,
-      load: readings.find((of) => of.stream === one.stream && of.reading === 'first load') ?? null,
     }
   })
   return {
@@ -154,15 +153,24 @@ const target = z.object({
   seconds: amount,
   kept_7_days: amount.nullable().optional(),
   kept_30_days: amount.nullable().optional(),
+  words: z.string().describe('the same in one line'),
 })
 
 const stream = z
   .object({
     stream: z.string(),
+    kind: z.enum(['changes', 'list']),
     state: z.string().describe('in words, as the console shows it'),
+    tone: z
+      .enum(['ok', 'busy', 'idle', 'todo', 'warn', 'bad'])
+      .describe('warn: it gets better by itself; bad: it needs a person'),
     position: digits,
     read_through: time.nullable(),
     settled_through: time.nullable(),
+    settling: z
+      .object({ when: z.string(), why: z.string() })
+      .nullable()
+      .describe('when it will be settled, and why it is not yet; null: it is'),
     deletions_known_through: time.nullable(),
     lag_seconds: amount.nullable(),
     rows: amount.nullable().describe('deleted ones among them; null: not known yet'),
@@ -211,11 +219,13 @@ const reading = z
     rows_per_second: amount.nullable(),
     seconds_left: z.array(amount.nullable()).length(2).nullable().describe('at least, and at most'),
     stalled: z.object({ seconds: amount, why: z.string().nullable(), until: time.nullable() }).nullable(),
+    words: z.string().nullable().describe('the same in one line; null: there is nothing to tell yet'),
   })
   .meta({ id: 'Reading' })
 
 const wholeStatus = z
   .object({
+    at: time.describe('as of when'),
     verdict: z.string().describe('how everything stands, in one line'),
     worker: z.object({ running: z.boolean(), seen_at: time }).nullable(),
     problems: list(problem).describe('those that are not about one of the streams below'),
@@ -224,8 +234,11 @@ const wholeStatus = z
     sources: list(source).describe(
       'all sources, the worst first; empty where only some streams were asked for',
     ),
+    waits: list(z.object({ what: z.string(), until: time })).describe('what workers wait for'),
   })
   .meta({ id: 'Status' })
+export type WholeStatus = z.output<typeof wholeStatus>
+export type StreamStatus = z.output<typeof stream>
 
 const problemJson = (given: Problem): z.output<typeof problem> => {
   const { key, kind, stream: about, since, what, whatToDo, runbook } = given
@@ -235,14 +248,21 @@ const problemJson = (given: Problem): z.output<typeof problem> => {
 const dated = (text: string | null): Date | null => (text === null ? null : new Date(text))
 
 function streamJson(
-  { overview, state, settledAt, rowsPerMinute, targets }: StatusLine,
+  { overview, kind, state, settling, settledAt, rowsPerMinute, targets }: StatusLine,
   problems: readonly Problem[],
 ): z.output<typeof stream> {
   const { readThroughAt, settledThroughAt: _, firstReadThroughAt: __, deletionsKnownAt, ...more } = overview
   const { lagMs, lookbackMs, related, rescued, unexplained, lastRun: last, paused, ...kept } = more
   const { blockedDeletions: blocked, ...rest } = kept
   return {
-    ...{ ...snakeCased(rest), state: state.words, rows_per_minute: rowsPerMinute },
+    ...{
+      ...snakeCased(rest),
+      kind,
+      state: state.words,
+      tone: state.tone,
+      settling,
+      rows_per_minute: rowsPerMinute,
+    },
     ...{ read_through: readThroughAt, settled_through: settledAt, deletions_known_through: deletionsKnownAt },
     lag_seconds: lagMs === null ? null : lagMs / 1000,
     lookback_seconds: lookbackMs === null ? null : lookbackMs / 1000,
@@ -258,7 +278,13 @@ function streamJson(
     targets: Object.fromEntries(
       targets.map(({ time: which, seconds, kept }) => [
         which,
-        { seconds, ...Object.fromEntries(kept.map(({ days, share }) => [`kept_${days}_days`, share])) },
+        {
+          ...{ seconds, ...Object.fromEntries(kept.map(({ days, share }) => [`kept_${days}_days`, share])) },
+          words: [
+            formatDuration(1000 * seconds),
+            ...kept.map((one) => `over ${one.days} days ${keptInWords(one)}`),
+          ].join(', '),
+        },
       ]),
     ),
     misfit_values: rescued,
@@ -269,15 +295,18 @@ function streamJson(
 
 function readingJson(progress: ReadingProgress, now: Date): z.output<typeof reading> {
   const { stream: of, reading: kind, rows, total } = progress
-  const { share, rowsPerSecond, left, stalled } = estimate(progress, now)
+  const seen = estimate(progress, now)
+  const { share, rowsPerSecond, left, stalled } = seen
   return {
     ...{ stream: of, reading: kind, rows, total, share, rows_per_second: rowsPerSecond },
     seconds_left: left && [left.leastMs / 1000, left.mostMs && left.mostMs / 1000],
     stalled: stalled && { seconds: stalled.forMs / 1000, why: stalled.why, until: stalled.until },
+    words: isTold(progress) ? readingInWords(progress, seen, now) : null,
   }
 }
 
-export const statusJson = (found: Status): z.output<typeof wholeStatus> => ({
+export const statusJson = (found: Status): WholeStatus => ({
+  at: found.now,
   verdict: verdictOf(found),
   worker: found.worker && { running: found.worker.isThere, seen_at: found.worker.seenAt },
   problems: found.problems
@@ -286,6 +315,7 @@ export const statusJson = (found: Status): z.output<typeof wholeStatus> => ({
   streams: found.lines.map((line) => streamJson(line, found.problems)),
   readings: found.readings.map((one) => readingJson(one, found.now)),
   sources: found.sources.map((one) => snakeCased(one)),
+  waits: found.waits,
 })
 
 export const status = document({

@@ -6,16 +6,18 @@ import { type Problem, sourceOfProblem } from './stream-problems.ts'
 /** From so many sources on; what two have may be chance. */
 const manySources = 3
 
+type Told = Pick<Problem, 'key' | 'kind' | 'stream' | 'what' | 'isLong'>
+
 /** In the order of the first of each. */
-export function byCause(problems: readonly Problem[]): readonly (readonly Problem[])[] {
+export function byCause<One extends Told>(problems: readonly One[]): readonly (readonly One[])[] {
   const groups = Map.groupBy(problems, causeOf)
-  const isOne = (group: readonly Problem[]) => new Set(group.map(sourceOfProblem)).size >= manySources
+  const isOne = (group: readonly One[]) => new Set(group.map(sourceOfProblem)).size >= manySources
   return [...groups.values()].flatMap((group) => (isOne(group) ? [group] : group.map((one) => [one])))
 }
 
 const variable = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|\d[\d.,:TZ-]*/gi
 
-function causeOf(problem: Problem): string {
+function causeOf(problem: Told): string {
   const source = sourceOfProblem(problem)
   const words = (text: string) =>
     (source ? text.replaceAll(new RegExp(`\\b${source}\\b`, 'g'), environmentSource) : text).replaceAll(
@@ -28,7 +30,7 @@ function causeOf(problem: Problem): string {
 const mostNamed = 5
 
 /** Which sources have it; null: it is not one of many. */
-export function sharedBy(group: readonly Problem[]): string | null {
+export function sharedBy(group: readonly Told[]): string | null {
   const names = [...new Set(group.map((one) => sourceOfProblem(one) || environmentSource))]
   if (group.length === 1) return null
   const more = names.length - mostNamed

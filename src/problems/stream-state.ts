@@ -74,7 +74,10 @@ export function stateOfStream(
 }
 
 /** Why deletions are not known through a later time, although nothing is wrong with the stream. */
-export function unexplainedInWords({ since, differences }: Unexplained): string {
+export function unexplainedInWords({
+  since,
+  differences,
+}: Pick<Unexplained, 'differences'> & { readonly since: string | Date }): string {
   const [many, are] =
     differences === 1 ? ['One difference', 'is'] : [`${count(differences)} differences`, 'are']
   const until = differences === 1 ? 'it is' : 'they are'

@@ -4,8 +4,8 @@ import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { blockOf, lineOf } from '../../src/cli/live-progress.ts'
 import { openOutput } from '../../src/cli/output.ts'
-import { statusLines } from '../../src/cli/status-table.ts'
-import type { Status, StatusLine } from '../../src/documents/status.ts'
+import { statusLines as linesOf } from '../../src/cli/status-table.ts'
+import { type Status, type StatusLine, statusJson } from '../../src/documents/status.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import { stateOfStream } from '../../src/problems/stream-state.ts'
 import type { StreamOverview } from '../../src/store/book/streams.ts'
@@ -43,12 +43,12 @@ const overview = (stream: string, more: Partial<StreamOverview> = {}): StreamOve
 })
 const line = (one: StreamOverview, problems: readonly Problem[], more: Partial<StatusLine> = {}) => ({
   overview: one,
+  kind: 'changes' as const,
   state: stateOfStream(one, one.stream === 'tracker_object' ? 'tracking' : 'assignment', problems),
   settledAt: one.settledThroughAt,
   settling: null,
   targets: [],
   rowsPerMinute: 38,
-  load: null,
   ...more,
 })
 const problem = (kind: Problem['kind'], subject: string, what: string): Problem => ({
@@ -110,6 +110,9 @@ function look(columns: number | undefined, environment: Record<string, string> =
   })
   return openOutput(stream, environment)
 }
+
+const statusLines = (found: Status, out: ReturnType<typeof look>, before?: Status) =>
+  linesOf(statusJson(found), out, before && statusJson(before))
 
 describe('the status', () => {
   it('says first what needs somebody, then how each stream is, then what to do', () => {
@@ -205,7 +208,7 @@ describe('the status', () => {
         ...status,
         problems: [],
         readings: [load],
-        lines: [line(loading, [], { load })],
+        lines: [line(loading, [])],
         worker: { isThere: false, seenAt: ago(300) },
       },
       look(undefined),
