@@ -3,7 +3,7 @@
 
 import { loadConfig } from '../config/load.ts'
 import { alertsJson } from '../documents/settings.ts'
-import { noReceiver } from '../operator/actions.ts'
+import { allReceivers, noReceiver } from '../operator/actions.ts'
 import { formOf } from '../problems/alert-body.ts'
 import { silencesOf } from '../problems/alerts.ts'
 import { sendTests } from '../problems/deliver.ts'
@@ -20,7 +20,7 @@ import { readMirror } from './mirror.ts'
 import { fitted, fittedTable } from './output.ts'
 import { expectNoWords, findAction, onlyWord } from './parse.ts'
 import { peekAtOverrides } from './peek.ts'
-import { act } from './recorded.ts'
+import { act, actThere } from './recorded.ts'
 import { openGathering } from './status.ts'
 
 export const alerts: Command = {
@@ -76,6 +76,9 @@ function settings({ environment }: Call, overrides: readonly Override[] = []): A
 
 async function test(call: Call): Promise<ExitCode> {
   const { positionals, values, signal, stdout, stderr } = call
+  const there =
+    positionals.length > 1 ? null : await actThere(call, 'testAlert', positionals[0] ?? allReceivers)
+  if (there !== null) return there
   const { receivers } = settings(call)
   if (receivers.length === 0) throw new UsageError(noReceiver)
   const [name, ...more] = positionals

@@ -26,7 +26,7 @@ import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { showReading } from './live-progress.ts'
 import { listFromMirror } from './mirror.ts'
 import { fitted } from './output.ts'
-import { act, actUpstream } from './recorded.ts'
+import { act, actThere, actUpstream } from './recorded.ts'
 
 export const backfill: Command = {
   name: 'backfill',
@@ -71,11 +71,14 @@ async function begin(call: Call): Promise<ExitCode> {
     throw new UsageError(
       '`tidemark backfill` needs a stream, e.g. `tidemark backfill assignment --from-version N`.',
     )
+  const asked = Object.fromEntries(spanOptions.map((option) => [option, textOf(values, option)]))
+  const isDryRun = values['dry-run'] === true
+  const there = await actThere(call, 'backfill', name, { ...asked, 'dry-run': isDryRun ? 'yes' : null })
+  if (there !== null) return there
   const config = loadConfig(environment)
   const known = configuredStreams(config, call.catalogue)
   const stream = asChangesStream(pickStream(name, known), known)
   const { from, to } = readSpanOptions(values)
-  const isDryRun = values['dry-run'] === true
   await using context = await openContext({ config, log, migrates: !isDryRun })
   const { pool } = context.database
   if (from === null) {
@@ -93,7 +96,6 @@ async function begin(call: Call): Promise<ExitCode> {
     else stdout.say(fitted(plan.text, stdout))
     return exitCodes.done
   }
-  const asked = Object.fromEntries(spanOptions.map((option) => [option, textOf(values, option)]))
   const { detail } = await actUpstream(call, context, ['backfill', actions.backfill], stream.name, asked)
   return detail ? await work(call, context, stream, detail) : exitCodes.failed
 }

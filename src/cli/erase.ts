@@ -9,6 +9,7 @@ import { UsageError } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, option, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
+import { expectDatabase } from './mirror.ts'
 import { recordedHere } from './recorded.ts'
 
 export const erase: Command = {
@@ -38,6 +39,7 @@ async function run(call: Call): Promise<ExitCode> {
   const reason = textOf(values, 'reason')
   if (reason === null && !isDryRun)
     throw new UsageError('`tidemark erase` needs --reason TEXT: it is recorded.')
+  expectDatabase(environment)
   const config = loadConfig(environment)
   const stream = pickStream(name, mirroredStreams(config, call.catalogue))
   await using context = await openContext({ config, log, migrates: false })

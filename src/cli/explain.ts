@@ -4,20 +4,12 @@
 import { loadConfig } from '../config/load.ts'
 import { mirroredStreams } from '../configured.ts'
 import { openContext, type SyncContext } from '../context.ts'
-import { meantKey, type Story as RecordStory, recordJson } from '../documents/records.ts'
-import { parseJson } from '../json/parse.ts'
+import { meantKey, type RecordStory, recordJson } from '../documents/records.ts'
+import type { Json, JsonObject } from '../json/json.ts'
 import { askForRelated } from '../operator/related-record.ts'
-import {
-  answerInWords,
-  eventsOf,
-  forgottenInWords,
-  type Part,
-  readKeyStory,
-  type Says,
-  settledInWords,
-} from '../operator/row-story.ts'
+import { readKeyStory, type Says } from '../operator/row-story.ts'
 import { askUpstream } from '../operator/upstream-record.ts'
-import { type RowStory, type StoryTable, storyTable } from '../store/book/row-story.ts'
+import { type StoryTable, storyTable } from '../store/book/row-story.ts'
 import { type MirroredStream, pickStream } from '../streams/catalog.ts'
 import { isObject } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
@@ -25,6 +17,7 @@ import { visible } from '../util/text.ts'
 import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
 import { fitted } from './output.ts'
+import { openRemote } from './remote.ts'
 
 export const explain: Command = {
   name: 'explain',
@@ -36,40 +29,50 @@ export const explain: Command = {
 }
 
 async function run(call: Call): Promise<ExitCode> {
-  const { environment, values, log, signal, stdout } = call
+  const { values, stdout } = call
   const asked = whatIsAsked(call)
+  const remote = openRemote(call)
+  const { story, failure } = remote
+    ? { story: await remote.compare(asked), failure: null }
+    : await explainHere(call, asked)
+  if (values.json) stdout.json(story)
+  else stdout.say(fitted(asText(story, values.values === true), stdout))
+  if (failure !== null) return exitCodeOf(failure)
+  return ['unclear', 'failed'].includes(story.upstream?.says ?? '') ? exitCodes.upstream : exitCodes.done
+}
+
+type Asked = { readonly stream: string; readonly key: string }
+
+/** By Postgres and the upstream themselves. */
+async function explainHere(
+  { environment, log, signal, catalogue }: Call,
+  asked: Asked,
+): Promise<{ readonly story: RecordStory; readonly failure: Error | null }> {
   const config = loadConfig(environment)
-  const stream = pickStream(asked.stream, mirroredStreams(config, call.catalogue))
+  const stream = pickStream(asked.stream, mirroredStreams(config, catalogue))
   await using context = await openContext({ config, log, migrates: false })
   const { pool } = context.database
   const table = await storyTable(pool, stream)
   const key = meantKey(stream, table, asked.key)
   const known = await readKeyStory(pool, stream, table, key)
-  const upstream = await askAbout(context, stream, { table, key, row: known.row }, signal)
+  const upstream = await askAbout(context, stream, { table, key }, signal)
   if (signal.aborted) throw new Interrupted('Interrupted.')
-  const story = { ...known, key, upstream }
-  if (values.json) stdout.json(recordJson(story))
-  else stdout.say(fitted(asText(story, values.values === true), stdout))
-  if (upstream.says === 'failed') return exitCodeOf(upstream.error)
-  return upstream.says === 'unclear' ? exitCodes.upstream : exitCodes.done
+  const failure = upstream.says === 'failed' ? upstream.error : null
+  return { story: recordJson({ ...known, key, upstream }), failure }
 }
 
 async function askAbout(
   context: SyncContext,
   stream: MirroredStream,
-  { table, key, row }: Pick<Story, 'key' | 'row'> & { readonly table: StoryTable | null },
+  { table, key }: { readonly table: StoryTable | null; readonly key: string },
   signal: AbortSignal,
 ): Promise<Says> {
-  if (stream.kind === 'related') {
-    const keyField = table?.tableSchema.key.field ?? ''
-    return await askForRelated(context, stream, { key, keyField }, signal)
-  }
-  const upstream = await askUpstream(context, stream, key, signal)
-  // A record that neither the upstream nor the mirror knows is not gone: it was never there.
-  return upstream.says === 'gone' && row === null ? { says: 'never seen' } : upstream
+  if (stream.kind !== 'related') return await askUpstream(context, stream, key, signal)
+  const keyField = table?.tableSchema.key.field ?? ''
+  return await askForRelated(context, stream, { key, keyField }, signal)
 }
 
-function whatIsAsked({ positionals }: Call): { readonly stream: string; readonly key: string } {
+function whatIsAsked({ positionals }: Call): Asked {
   const [stream, key, ...more] = positionals
   if (stream === undefined || key === undefined || more.length > 0)
     throw new UsageError(
@@ -78,49 +81,34 @@ function whatIsAsked({ positionals }: Call): { readonly stream: string; readonly
   return { stream, key }
 }
 
-type Story = RecordStory & { readonly upstream: Says }
-
 /** What happened to the row, the newest first; above that, what the upstream says now. */
-function asText(story: Story, withValues: boolean): string {
-  const { stream, key, row, settledAt, upstream } = story
+function asText(story: RecordStory, withValues: boolean): string {
+  const { stream, key, mirror, remarks, verdict } = story
   const now = new Date()
-  const events = eventsOf(story).map(({ at, title, parts }) => ({
+  const events = story.events.map(({ at, title, text }) => ({
     time: clockOf(at, now),
     title: `${title[0]?.toLowerCase()}${title.slice(1)}`,
-    text: parts.map(inWords).join(''),
+    text: visible(text),
   }))
   const width = Math.max(0, ...events.map(({ time }) => time.length))
   const titleWidth = Math.max(0, ...events.map(({ title }) => title.length))
-  const answer = answerInWords(upstream, row, stream.name)
-  const isSteady = row === null || row.deletedAt !== null || stream.kind === 'related'
-  const standing = answer.next ?? (isSteady ? null : settledInWords(row, settledAt))
-  const forgotten = forgottenInWords(story)
-  const fields = row === null ? [] : valueLines(row)
+  const fields = mirror && isObject(mirror.row as Json) ? valueLines(mirror.row as JsonObject) : []
   const hint = withValues ? '' : `  --values shows all ${fields.length} values.`
   return [
-    `${stream.name} ${key}: ${answer.says}`,
+    `${stream} ${key}: ${verdict ?? notAsked}`,
     '',
-    ...(row === null ? ['  The mirror holds no such row.'] : []),
+    ...(mirror === null ? ['  The mirror holds no such row.'] : []),
     ...events.map(({ time, title, text }) =>
       `  ${time.padEnd(width)}  ${title.padEnd(titleWidth)}  ${text}`.trimEnd(),
     ),
-    ...(forgotten === null ? [] : [`  ${forgotten}`]),
-    ...(standing === null ? [] : ['', `  ${standing}`]),
+    ...remarks.flatMap((remark) => ['', `  ${remark}`]),
     ...(withValues && fields.length > 0 ? ['', '  values', ...fields] : []),
-    ...(row === null ? [] : ['', `  Times are UTC.${hint}`]),
+    ...(mirror === null ? [] : ['', `  Times are UTC.${hint}`]),
   ].join('\n')
 }
 
-function inWords(part: Part): string {
-  if (typeof part === 'string') return part
-  if ('run' in part) return `run ${part.run}${part.kind === undefined ? '' : ` (${part.kind})`}`
-  if ('columns' in part) return part.columns
-  if ('said' in part) return part.said
-  if ('entry' in part) return `entry ${part.entry}`
-  const shown = (value: string | null) => (value === null ? 'nothing' : value === '' ? '""' : visible(value))
-  const { column, before, after } = part.change
-  return `${column}: ${shown(before)} → ${shown(after)}`
-}
+const notAsked =
+  'the upstream was not asked: the token may only look, or this is a related record, of which only a terminal with DATABASE_URL asks it'
 
 /** To the second of today, else the day and the minute. */
 function clockOf(at: Date, now: Date): string {
@@ -128,9 +116,8 @@ function clockOf(at: Date, now: Date): string {
   return now.toISOString().startsWith(day) ? time.slice(0, 8) : `${day} ${time.slice(0, 5)}`
 }
 
-function valueLines(row: RowStory): readonly string[] {
-  const values = parseJson(Buffer.from(row.text))
-  const fields = Object.entries(isObject(values) ? values : {}).filter(
+function valueLines(values: JsonObject): readonly string[] {
+  const fields = Object.entries(values).filter(
     ([name, value]) => !ownColumns.has(name) && !(name === '_rescued' && value === null),
   )
   const width = Math.max(...fields.map(([name]) => name.length))

@@ -70,16 +70,22 @@ export const listFromMirror = <Asked, Line>(
 /** For what an operator decides. The schema stays as it is here too: workers of another version may be using it. */
 export const changeMirror = (call: Call, work: Work): Promise<ExitCode> => withMirror(call, work, false)
 
-async function withMirror(
-  { environment, log, signal }: Call,
-  work: Work,
-  isReadOnly: boolean,
-): Promise<ExitCode> {
+/** Of verbs that the API does not have. */
+export function expectDatabase(environment: Call['environment']): void {
   const { databaseUrl, tidemarkUrl } = loadMirrorConfig(environment)
   if (databaseUrl === null && tidemarkUrl !== null)
     throw new UsageError(
       'This needs Postgres itself, and cannot be asked over TIDEMARK_URL: set DATABASE_URL, or use the page of the console.',
     )
+}
+
+async function withMirror(
+  { environment, log, signal }: Call,
+  work: Work,
+  isReadOnly: boolean,
+): Promise<ExitCode> {
+  expectDatabase(environment)
+  const { databaseUrl } = loadMirrorConfig(environment)
   if (databaseUrl === null && !(await hasCluster('.tidemark')))
     throw new UsageError(
       'There is no mirror in this directory. `tidemark sync` makes one; to use another, set DATABASE_URL.',

@@ -9,6 +9,7 @@ import { UsageError } from '../util/errors.ts'
 import { plural, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, option, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
+import { expectDatabase } from './mirror.ts'
 import { recordedHere } from './recorded.ts'
 
 export const privacy: Command = {
@@ -33,6 +34,7 @@ async function run(call: Call): Promise<ExitCode> {
   const { positionals, values, stdout, environment, log } = call
   const [name, ...more] = positionals
   if (more.length > 0) throw new UsageError('`tidemark privacy` takes one stream, or none.')
+  expectDatabase(environment)
   const config = loadConfig(environment)
   const streams = mirroredStreams(config, call.catalogue)
   const chosen = name === undefined ? streams : [pickStream(name, streams)]

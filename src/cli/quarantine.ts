@@ -14,7 +14,7 @@ import { type ExitCode, exitCodeOfRun, worst } from './exit.ts'
 import { listFromMirror } from './mirror.ts'
 import { fitted } from './output.ts'
 import { findAction } from './parse.ts'
-import { act, actUpstream } from './recorded.ts'
+import { act, actThere, actUpstream } from './recorded.ts'
 
 export const quarantine: Command = {
   name: 'quarantine',
@@ -91,6 +91,8 @@ async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
 async function retry(call: Call, target = everything): Promise<ExitCode> {
   const { environment, values, log, stdout } = call
   if (target !== everything) selectionOf(target, call.catalogue)
+  const there = await actThere(call, 'retryQuarantine', target)
+  if (there !== null) return there
   const config = loadConfig(environment)
   await using context = await openContext({ config, log })
   const action = ['retryQuarantine', operatorActions.retryQuarantine] as const

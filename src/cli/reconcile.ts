@@ -11,6 +11,8 @@ import { type Call, type Command, json, option } from './command.ts'
 import { readEach, runJson, type Timed } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { act } from './recorded.ts'
+import { openRemote } from './remote.ts'
+import { requestRuns } from './requested-runs.ts'
 
 export const reconcile: Command = {
   name: 'reconcile',
@@ -31,6 +33,8 @@ export const reconcile: Command = {
 async function run(call: Call): Promise<ExitCode> {
   const { environment, positionals, values, log, signal, stdout } = call
   if (values.acknowledge !== undefined) return await acknowledge(call, String(values.acknowledge))
+  const remote = openRemote(call)
+  if (remote !== null) return await requestRuns(call, remote, 'reconcile')
   const config = loadConfig(environment)
   const known = configuredStreams(config, call.catalogue)
   // List streams only when they are named: every poll lists them whole anyway.

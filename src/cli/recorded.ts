@@ -56,21 +56,34 @@ export async function act(
   say: (done: Outcome) => void = ({ text }) => call.stdout.say(fitted(text, call.stdout)),
 ): Promise<ExitCode> {
   const { values, stdout, log } = call
+  const there = await actThere(call, name, target, fields)
+  return (
+    there ??
+    (await changeMirror(call, async (pool) => {
+      const known = { streams: call.catalogue, settings: settingRules(call) }
+      const context = { ...known, pool, log, requestRun: requestRunOf(pool) }
+      const order = orderOf(target, fields)
+      const done = await performRecorded(context, [name, mirrorActions[name]], order)
+      if (values.json) stdout.json(outcomeJson(done))
+      else say(done)
+    }))
+  )
+}
+
+/** Over the API of a worker, which goes on with what takes long; null: there is no TIDEMARK_URL. */
+export async function actThere(
+  call: Call,
+  name: ActionName,
+  target: string,
+  fields: Readonly<Record<string, string | null>> = {},
+): Promise<ExitCode | null> {
+  const { values, stdout } = call
   const remote = openRemote(call)
-  if (remote !== null) {
-    const done = await remote.act(name, target, fields)
-    if (values.json) stdout.json(done)
-    else stdout.say(fitted(done.told, stdout))
-    return exitCodes.done
-  }
-  return await changeMirror(call, async (pool) => {
-    const known = { streams: call.catalogue, settings: settingRules(call) }
-    const context = { ...known, pool, log, requestRun: requestRunOf(pool) }
-    const order = orderOf(target, fields)
-    const done = await performRecorded(context, [name, mirrorActions[name]], order)
-    if (values.json) stdout.json(outcomeJson(done))
-    else say(done)
-  })
+  if (remote === null) return null
+  const done = await remote.act(name, target, fields)
+  if (values.json) stdout.json(done)
+  else stdout.say(fitted(done.told, stdout))
+  return done.outcome === 'failed' ? exitCodes.failed : exitCodes.done
 }
 
 /** The same for what needs the upstream. It is waited for to its end, and what came of it is handed back. */

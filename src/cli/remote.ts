@@ -2,17 +2,31 @@
 
 import { loadMirrorConfig } from '../config/load.ts'
 import type { Document } from '../documents/document.ts'
-import type { MirrorActionName } from '../operator/mirror-actions.ts'
+import { record, recordStory } from '../documents/records.ts'
+import { parseJson } from '../json/parse.ts'
+import type { ActionName } from '../operator/actions.ts'
+import type { outcomeJson } from '../operator/mirror-actions.ts'
 import { DatabaseError, messageOf, UsageError } from '../util/errors.ts'
 import { onlyTargets } from '../web/actions.ts'
-import { apiActionPaths, apiActions, isInApi } from '../web/api/actions.ts'
-import { apiBase } from '../web/api/scope.ts'
+import { apiActionPaths, apiActions, comparePath, isInApi } from '../web/api/actions.ts'
+import { apiBase, kindOf } from '../web/api/scope.ts'
 import type { Call } from './command.ts'
 
 type Answer = { readonly status: number; readonly body: unknown; readonly next: string | null }
 /** What a worker works at for longer goes on after its answer. */
 const longestMs = 60_000
 type Send = (method: 'GET' | 'POST', path: string, body?: object) => Promise<Answer>
+
+/** What the worker says no to, and why. */
+class Refused extends UsageError {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export type Remote = NonNullable<ReturnType<typeof openRemote>>
 
 /** Null: the terminal asks Postgres. */
 export function openRemote({ environment, signal }: Pick<Call, 'environment' | 'signal'>) {
@@ -33,12 +47,19 @@ export function openRemote({ environment, signal }: Pick<Call, 'environment' | '
       throw new DatabaseError(`The worker at ${url} (TIDEMARK_URL) does not answer: ${why}`, { cause })
     })
     const { status } = answer
-    const told: unknown = await answer.json().catch(() => null)
+    // P4
+    const told: unknown = await answer
+      .bytes()
+      .then(parseJson)
+      .catch(() => null)
     if (answer.ok && told !== null) return { status, body: told, next: nextIn(answer.headers.get('link')) }
     const detail = typeof told === 'object' && told !== null && 'detail' in told ? String(told.detail) : null
     if (status === 401 || status === 403)
-      throw new UsageError(`The worker at ${url} refuses the token in TIDEMARK_TOKEN: ${detail ?? status}`)
-    if (detail !== null && status < 500) throw new UsageError(detail)
+      throw new Refused(
+        status,
+        `The worker at ${url} refuses the token in TIDEMARK_TOKEN: ${detail ?? status}`,
+      )
+    if (detail !== null && status < 500) throw new Refused(status, detail)
     throw new DatabaseError(
       `The worker at ${url} (TIDEMARK_URL) answers ${status}. ${detail ?? 'Is it Tidemark?'}`,
     )
@@ -46,12 +67,34 @@ export function openRemote({ environment, signal }: Pick<Call, 'environment' | '
   return {
     read: <Asked, Found>(document: Document<never, Asked, Found>, asked: Asked) =>
       read(send, document, asked),
-    act: (name: MirrorActionName, target: string, fields: Readonly<Record<string, string | null>>) =>
+    act: (name: ActionName, target: string, fields: Readonly<Record<string, string | null>>) =>
       act(send, name, target, fields),
+    /** With what the upstream says, where the token may ask it and there is a way. */
+    async compare(asked: { readonly stream: string; readonly key: string }) {
+      try {
+        const { body } = await send('POST', placeOf(comparePath, asked), {})
+        return expected(recordStory, body)
+      } catch (error) {
+        if (error instanceof Refused && [403, 404].includes(error.status))
+          return await read(send, record, asked)
+        throw error
+      }
+    },
   }
 }
 
 const nextIn = (link: string | null): string | null => /^<([^>]+)>; rel="next"$/.exec(link ?? '')?.[1] ?? null
+
+const placeOf = (path: string, names: Readonly<Record<string, string>>): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(names[name] ?? ''))
+
+function expected<Found>(schema: Document<never, never, Found>['answer'], body: unknown): Found {
+  const { data, success } = schema.safeParse(body)
+  if (success) return data
+  throw new DatabaseError(
+    'The worker at TIDEMARK_URL answers otherwise than this version of Tidemark expects: use the version of the worker.',
+  )
+}
 
 const mostInPage = 1000
 
@@ -76,19 +119,15 @@ async function read<Asked, Found>(
     body = [...body, ...(more.body as unknown[])]
     next = more.next
   }
-  const { data, success } = answer.safeParse(Array.isArray(body) && wanted > 0 ? body.slice(0, wanted) : body)
-  if (success) return data
-  throw new DatabaseError(
-    'The worker at TIDEMARK_URL answers otherwise than this version of Tidemark expects: use the version of the worker.',
-  )
+  return expected(answer, Array.isArray(body) && wanted > 0 ? body.slice(0, wanted) : body)
 }
 
-type Done = { readonly told: string }
+type Done = ReturnType<typeof outcomeJson>
 
 /** What a verb gives as texts, as the API takes it. */
 async function act(
   send: Send,
-  name: MirrorActionName,
+  name: ActionName,
   target: string,
   fields: Readonly<Record<string, string | null>>,
 ): Promise<Done> {
@@ -105,7 +144,7 @@ async function act(
   const body = Object.entries(given).flatMap(([field, value]) => {
     const inBody = field.replaceAll('-', '_')
     const isOwn = field in fields || inBody in known
-    return value === null || !isOwn ? [] : [[inBody, field === 'restore' ? true : value]]
+    return value === null || !isOwn ? [] : [[inBody, asDescribed(known[inBody], value)]]
   })
   const { body: done } = await send(
     'POST',
@@ -113,4 +152,10 @@ async function act(
     Object.fromEntries(body),
   )
   return done as Done
+}
+
+/** Some fields are numbers or yes and no. */
+function asDescribed(schema: unknown, text: string): unknown {
+  const kind = kindOf(schema)
+  return kind === 'boolean' ? true : kind === 'number' ? Number(text) : text
 }

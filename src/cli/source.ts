@@ -11,7 +11,7 @@ import { UsageError } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
 import { type Call, type Command, json, operator, option, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
-import { readMirror } from './mirror.ts'
+import { expectDatabase, readMirror } from './mirror.ts'
 import { expectNoWords, findAction } from './parse.ts'
 import { recordedHere } from './recorded.ts'
 
@@ -61,6 +61,7 @@ async function adopt(call: Call, words: readonly string[]): Promise<ExitCode> {
     throw new UsageError(
       '`tidemark source adopt` needs --reason TEXT: it is kept, for those who wonder later why the address is another one.',
     )
+  expectDatabase(environment)
   const config = loadConfig(environment)
   await using context = await openContext({ config, log, anySource: true })
   const { pool } = context.database

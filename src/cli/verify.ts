@@ -11,6 +11,7 @@ import { count, formatDuration, jsonText, plural, snakeCased } from '../util/tex
 import { type Call, type Command, flag, json, option, wholeNumber } from './command.ts'
 import { readEach, runJson, type Timed } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
+import { expectDatabase } from './mirror.ts'
 import { fitted, type Output } from './output.ts'
 import { recordedHere } from './recorded.ts'
 
@@ -39,6 +40,7 @@ async function run(call: Call): Promise<ExitCode> {
   const repair = values.repair === true
   if (repair && sample !== null)
     throw new UsageError('--sample only reports. To correct rows that differ, use --repair without it.')
+  expectDatabase(environment)
   const config = loadConfig(environment)
   const streams = wantedStreams(positionals, configuredStreams(config, call.catalogue), sample)
   await using context = await openContext({ config, log })

@@ -1,10 +1,15 @@
 // Deletions that are blocked because there are too many at once, and what speaks for and against them.
 
 import { z } from 'zod'
-import { blockedJson } from '../operator/deletions.ts'
-import { type DeletionEvidence, readBlockedDeletions, readDeletionEvidence } from '../store/book/deletions.ts'
-import { pickStreams } from '../streams/catalog.ts'
-import { snakeCased } from '../util/text.ts'
+import { blockedJson, evidenceFacts } from '../operator/deletions.ts'
+import {
+  bucketNames,
+  type DeletionEvidence,
+  readBlockedDeletions,
+  readDeletionEvidence,
+} from '../store/book/deletions.ts'
+import { isLookedUpByKey, pickStreams } from '../streams/catalog.ts'
+import { count, snakeCased } from '../util/text.ts'
 import { amount, document, type Facts, list, streamNames, time } from './document.ts'
 
 export const rejection = z
@@ -29,6 +34,7 @@ const evidence = z.object({
     .nullable(),
   most_in_a_run: amount.describe('the most rows that one run ever marked deleted'),
   marked_by_searches: amount.describe('rows that were marked deleted within the last day'),
+  words: list(z.string()).describe('the same in lines of text'),
 })
 
 export const blockedStream = z.object({
@@ -42,27 +48,20 @@ export const blockedStream = z.object({
   approve: z.string().nullable().describe('the command that approves them'),
 })
 const blocked = blockedStream.extend({ evidence }).meta({ id: 'BlockedDeletions' })
+export type Blocked = z.output<typeof blocked>
 
-/** Of the streams that are named, or of all. */
-export async function readBlocked(pool: Facts['pool'], streams: readonly string[]) {
-  const blocked = await readBlockedDeletions(pool, streams)
-  return await Promise.all(
-    blocked.map(async (one) => ({ one, evidence: await readDeletionEvidence(pool, one.stream) })),
-  )
-}
-
-const evidenceJson = ({ spread, markedWithinDay, runId: _run, ...rest }: DeletionEvidence) => ({
+const evidenceJson = (
+  { spread, markedWithinDay, runId: _run, ...rest }: DeletionEvidence,
+  words: readonly string[],
+) => ({
   ...snakeCased(rest),
+  words,
   spread: spread && {
     column: spread.column,
     unit: spread.unit,
     buckets: spread.buckets.map(([from, missing, rows]) => ({ from, missing, rows })),
   },
   marked_by_searches: markedWithinDay,
-})
-
-export const deletionsJson = (blocked: Awaited<ReturnType<typeof readBlocked>>) => ({
-  blocked: blocked.map((found) => ({ ...blockedJson(found.one), evidence: evidenceJson(found.evidence) })),
 })
 
 export const deletions = document({
@@ -72,6 +71,36 @@ export const deletions = document({
   answer: z.object({ blocked: list(blocked) }),
   async read({ pool, catalogue }: Pick<Facts, 'pool' | 'catalogue'>, { stream }) {
     const wanted = pickStreams(stream, catalogue).map(({ name }) => name)
-    return deletionsJson(await readBlocked(pool, wanted))
+    const found = await readBlockedDeletions(pool, wanted)
+    const blocked = found.map(async (one) => {
+      const canLookUp = catalogue.some((stream) => stream.name === one.stream && isLookedUpByKey(stream))
+      const evidence = await readDeletionEvidence(pool, one.stream)
+      return { ...blockedJson(one), evidence: evidenceJson(evidence, inWords(evidence, canLookUp)) }
+    })
+    return { blocked: await Promise.all(blocked) }
   },
 })
+
+const inWords = (evidence: DeletionEvidence, canLookUp: boolean): readonly string[] => [
+  ...evidenceFacts(evidence, canLookUp).map(
+    ({ text, at }) => `${text}${at ? ` (asked on ${at.toISOString()})` : ''}`,
+  ),
+  ...whichAreMissing(evidence),
+]
+
+const keysTold = 10
+const partsTold = 8
+
+function whichAreMissing({ samples, spread }: DeletionEvidence): readonly string[] {
+  const keys = samples.slice(0, keysTold).map(({ key }) => key)
+  const names = spread ? bucketNames(spread) : []
+  const parts = (spread?.buckets ?? []).flatMap(([, missing, rows], index) =>
+    missing > 0 ? `${names[index]} ${count(missing)} of ${count(rows)}` : [],
+  )
+  return [
+    ...(keys.length > 0 ? [`some of them: ${keys.join(', ')}${samples.length > keysTold ? ', …' : ''}`] : []),
+    ...(spread && parts.length > 0
+      ? [`missing by ${spread.unit} of ${spread.column}: ${parts.slice(-partsTold).join(', ')}`]
+      : []),
+  ]
+}

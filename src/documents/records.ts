@@ -2,7 +2,16 @@
 
 import { z } from 'zod'
 import { parseJson } from '../json/parse.ts'
-import { type KeyStory, readKeyStory, type Says } from '../operator/row-story.ts'
+import {
+  answerInWords,
+  eventsOf,
+  forgottenInWords,
+  type KeyStory,
+  partInWords,
+  readKeyStory,
+  type Says,
+  settledInWords,
+} from '../operator/row-story.ts'
 import { type StoryTable, storyTable } from '../store/book/row-story.ts'
 import { type MirroredStream, pickStream, relatedBeside } from '../streams/catalog.ts'
 import { isComposite, keyParts, typedKey } from '../streams/record.ts'
@@ -53,9 +62,18 @@ export const recordStory = z
     late_arrivals: list(z.object({ version: digits, late_ms: amount, found_at: time, run: id.nullable() })),
     missed_rows: list(z.object({ run: id, found_at: time })),
     changes: list(change).describe('the newest first; empty where no history is kept'),
+    events: list(z.object({ at: time, title: z.string(), text: z.string() })).describe(
+      'all that happened to it, in words, the newest first',
+    ),
+    remarks: list(z.string()).describe('whether it can still change, and what to do'),
     upstream,
+    verdict: z
+      .string()
+      .nullable()
+      .describe('what the upstream says of it, in one line; null: it was not asked'),
   })
   .meta({ id: 'Record' })
+export type RecordStory = z.output<typeof recordStory>
 
 export const record = document({
   path: '/records/{stream}/{key}',
@@ -75,11 +93,12 @@ export const record = document({
 export async function readStory(
   { pool, streams }: Pick<Facts, 'pool' | 'streams'>,
   asked: { readonly stream: string; readonly key: string },
+  upstream: Says | null = null,
 ) {
   const stream = pickStream<MirroredStream>(asked.stream, [...streams, ...relatedBeside(streams)])
   const table = await storyTable(pool, stream)
   const key = meantKey(stream, table, asked.key)
-  return recordJson({ ...(await readKeyStory(pool, stream, table, key)), key, upstream: null })
+  return recordJson({ ...(await readKeyStory(pool, stream, table, key)), key, upstream })
 }
 
 /** The key in the text that rows have it in, however the person typed it. */
@@ -98,32 +117,40 @@ const keyKinds: Readonly<Record<string, string>> = { bigint: 'a whole number', u
 
 export type Story = KeyStory & { readonly key: string; readonly upstream: Says | null }
 
-export const recordJson = ({
-  stream,
-  key,
-  row,
-  notes,
-  changes,
-  upstream: says,
-}: Story): z.output<typeof recordStory> => ({
-  ...{ stream: stream.name, key },
-  mirror: row && {
-    ...snakeCased({ ...row, text: undefined }),
-    runs: row.runs.map(snakeCased),
-    row: parseJson(Buffer.from(row.text)),
-  },
-  absence: notes.missingSince && { since: notes.missingSince, evidence: notes.evidence },
-  late_arrivals: notes.lateArrivals.map((one) => ({ ...snakeCased(one), found_at: new Date(one.foundAt) })),
-  missed_rows: notes.missedRows.map(({ run, foundAt }) => ({ run, found_at: new Date(foundAt) })),
-  changes: changes.map(({ at, fields, fieldCount }) => ({
-    at: new Date(at),
-    fields,
-    field_count: fieldCount,
-  })),
-  upstream: says && answerJson(says),
-})
+export function recordJson(story: Story): RecordStory {
+  const { stream, key, row, notes, changes, upstream, settledAt } = story
+  // A record that neither the upstream nor the mirror knows is not gone: it was never there.
+  const says: Says | null = upstream?.says === 'gone' && row === null ? { says: 'never seen' } : upstream
+  const answer = says && answerInWords(says, row, stream.name)
+  const isSteady = row === null || row.deletedAt !== null || stream.kind === 'related'
+  const standing = answer?.next ?? (isSteady ? null : settledInWords(row, settledAt))
+  return {
+    ...{ stream: stream.name, key },
+    mirror: row && {
+      ...snakeCased({ ...row, text: undefined }),
+      runs: row.runs.map(snakeCased),
+      row: parseJson(Buffer.from(row.text)),
+    },
+    absence: notes.missingSince && { since: notes.missingSince, evidence: notes.evidence },
+    late_arrivals: notes.lateArrivals.map((one) => ({ ...snakeCased(one), found_at: new Date(one.foundAt) })),
+    missed_rows: notes.missedRows.map(({ run, foundAt }) => ({ run, found_at: new Date(foundAt) })),
+    changes: changes.map(({ at, fields, fieldCount }) => ({
+      at: new Date(at),
+      fields,
+      field_count: fieldCount,
+    })),
+    events: eventsOf(story).map(({ at, title, parts }) => ({
+      at,
+      title,
+      text: parts.map(partInWords).join(''),
+    })),
+    remarks: [forgottenInWords(story), standing].filter((one) => one !== null),
+    upstream: says && answerJson(says),
+    verdict: answer?.says ?? null,
+  }
+}
 
-export function answerJson(says: Says) {
+function answerJson(says: Says) {
   if (says.says === 'failed') return { says: 'failed', error: says.error.message }
   if (says.says !== 'found') return says
   const { record: found, difference } = says

@@ -136,6 +136,18 @@ export const deletedBecause = ({ deletedReason }: Pick<RowStory, 'deletedReason'
     ? 'The upstream marks the record as deleted'
     : 'The record no longer exists upstream'
 
+/** As a line of text. */
+export function partInWords(part: Part): string {
+  if (typeof part === 'string') return part
+  if ('run' in part) return `run ${part.run}${part.kind === undefined ? '' : ` (${part.kind})`}`
+  if ('columns' in part) return part.columns
+  if ('said' in part) return part.said
+  if ('entry' in part) return `entry ${part.entry}`
+  const shown = (value: string | null) => (value === null ? 'nothing' : value === '' ? '""' : value)
+  const { column, before, after } = part.change
+  return `${column}: ${shown(before)} → ${shown(after)}`
+}
+
 const changeEvent = (change: RowChange): KeyEvent => ({
   at: new Date(change.at),
   tone: change.isDeleted ? 'bad' : '',

@@ -16,6 +16,7 @@ import {
 } from '../openapi/stored.ts'
 import { readHappeningsInWords } from '../operator/happenings.ts'
 import type { RewindPlan } from '../operator/rewind.ts'
+import type { UpstreamSays } from '../operator/upstream-record.ts'
 import type { Alerting } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { measured } from '../problems/targets.ts'
@@ -167,7 +168,8 @@ function ofStreams(given: Given) {
     /** What the API answers. */
     document: <Asked, Answer>(document: Document<Facts, Asked, Answer>, asked: Asked): Promise<Answer> =>
       document.read({ ...given, targets: given.alerting().targets }, asked),
-    recordStory: (stream: string, key: string) => readStory(given, { stream, key }),
+    recordStory: (stream: string, key: string, upstream: UpstreamSays) =>
+      readStory(given, { stream, key }, upstream),
     /** Searches these streams side by side: a slow search in one does not keep the others waiting. */
     find: (text: string, among: readonly string[]) =>
       findInAll(

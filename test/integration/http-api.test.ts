@@ -4,11 +4,15 @@ import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { checkpoints } from '../../src/cli/checkpoints.ts'
 import { deletions } from '../../src/cli/deletions.ts'
+import { explain } from '../../src/cli/explain.ts'
 import { pause, resume } from '../../src/cli/pause.ts'
 import { quarantine } from '../../src/cli/quarantine.ts'
+import { reconcile } from '../../src/cli/reconcile.ts'
 import { runs } from '../../src/cli/runs.ts'
+import { sql } from '../../src/cli/sql.ts'
 import { status } from '../../src/cli/status.ts'
 import { sessions, token } from '../../src/cli/token.ts'
+import { verify } from '../../src/cli/verify.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type Browsing, openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -197,6 +201,7 @@ describe.skipIf(!hasPostgres)('the API', () => {
 
   it('lets the terminal look and act without a password of Postgres', async () => {
     const environment = environmentFor(simulator, database, { STREAMS: 'assignment,assignment_note' })
+    const locally = environment as Record<string, string>
     const remotely = (token: string) => ({ TIDEMARK_URL: worker.url, TIDEMARK_TOKEN: token })
     const said = async (
       verb: Parameters<typeof callCommand>[0],
@@ -217,7 +222,34 @@ describe.skipIf(!hasPostgres)('the API', () => {
         ...{ stream: 'assignment_note', paused: false, outcome: 'done' },
       },
     )
-    await expect(said(status, [], remotely(adminToken))).rejects.toThrow('needs Postgres itself')
+    for (const words of [['assignment'], ['assignment', '--json']]) {
+      const [here, there] = [
+        await said(status, words, locally),
+        await said(status, words, remotely(viewerToken)),
+      ]
+      expect(shapeOf(there)).toEqual(shapeOf(here))
+    }
+    const checked = async (of: Record<string, string>) => (await callCommand(status, ['--check'], of)).code
+    expect(await checked(remotely(viewerToken))).toBe(await checked(locally))
+    for (const words of [
+      ['assignment', '7'],
+      ['assignment', '7', '--values'],
+      ['assignment', '7', '--json'],
+    ])
+      expect(shapeOf(await said(explain, words, remotely(adminToken)))).toEqual(
+        shapeOf(await said(explain, words, locally)),
+      )
+    const looked = await said(explain, ['assignment', '7'], remotely(viewerToken))
+    expect(looked).toContain('assignment 7: the upstream was not asked: the token may only look')
+    const never = await said(explain, ['assignment', '999999'], remotely(adminToken))
+    expect(never).toContain('the upstream has no such record, and none was ever seen here')
+    const compared = await callCommand(reconcile, ['assignment_note'], remotely(adminToken))
+    expect(compared).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^assignment_note: reconcile done \(run \d+\), 0 new/),
+    })
+    await expect(said(sql, ['select 1'], remotely(adminToken))).rejects.toThrow('needs Postgres itself')
+    await expect(said(verify, [], remotely(adminToken))).rejects.toThrow('needs Postgres itself')
     const nobody = { TIDEMARK_URL: 'http://127.0.0.1:1' }
     await expect(said(checkpoints, [], nobody)).rejects.toThrow('does not answer')
   })
@@ -329,6 +361,12 @@ describe.skipIf(!hasPostgres)('the API', () => {
     expect(JSON.stringify(answer.body)).not.toContain('\\n')
   })
 })
+
+/** Without what is another a second later; of a document, whatever the order of its fields. */
+function shapeOf(text: string): unknown {
+  const shape = text.replaceAll(/\d+(\.\d+)?/g, '1').replaceAll(/ +/g, ' ')
+  return shape.startsWith('{') ? JSON.parse(shape) : shape
+}
 
 /** With nothing in an object that is not described. */
 function closed(schema: unknown): unknown {

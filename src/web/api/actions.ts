@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { blockedStream } from '../../documents/deletions.ts'
 import { amount, digits, heldText, id, time } from '../../documents/document.ts'
 import { backfill } from '../../documents/positions.ts'
-import { answerJson, record } from '../../documents/records.ts'
+import { record } from '../../documents/records.ts'
 import { type ActionName, NotNow } from '../../operator/actions.ts'
 import { outcomeJson } from '../../operator/mirror-actions.ts'
 import { neededRole, type Role } from '../../operator/roles.ts'
@@ -233,7 +233,7 @@ const refusePrograms: typeof refuseStrangers = async (guard, request, reply) =>
     ? refuse(reply, { status: 401, problem: 'Send a token as `Authorization: Bearer …`.' })
     : await refuseStrangers(guard, request, reply)
 
-/** The same document as without the comparison, and what the upstream says. */
+/** The same document as without the comparison, with what the upstream says. */
 async function compareRecord(
   { statusQueries, compare }: Options,
   request: FastifyRequest<{ Params: { stream: string; key: string } }>,
@@ -243,11 +243,8 @@ async function compareRecord(
   const asked = parsed(record.asked, request.params) as { stream: string; key: string }
   const queries = statusQueries(readerOf(request))
   if (queries === null) throw new NotNow('The worker still waits for its database.')
-  const [found, says] = [
-    await queries.recordStory(asked.stream, asked.key),
-    await compare(asked.stream, asked.key),
-  ]
+  const says = await compare(asked.stream, asked.key)
   if (says === null)
     throw new NotThere('The upstream can only be asked for records of a stream that is mirrored.')
-  return sendDocument(reply, { ...found, upstream: answerJson(says) })
+  return sendDocument(reply, await queries.recordStory(asked.stream, asked.key, says))
 }

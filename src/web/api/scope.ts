@@ -125,7 +125,7 @@ export function parametersOf(schema: z.ZodObject, request: FastifyRequest): Reco
 const numberIn = (text = ''): unknown => (/^-?\d{1,15}$/.test(text) ? Number(text) : text)
 
 /** The kind beneath what says that it may be left out. */
-function kindOf(schema: unknown): string {
+export function kindOf(schema: unknown): string {
   const { def } = (schema ?? { def: {} }) as {
     readonly def: { readonly type?: string; readonly innerType?: unknown }
   }
