@@ -7,6 +7,7 @@ import type { Problem } from '../problems/stream-problems.ts'
 import type { readActions } from '../store/book/actions.ts'
 import type { Catalogue, Stream } from '../streams/catalog.ts'
 import type { Settings } from '../streams/settings.ts'
+import { UsageError } from '../util/errors.ts'
 
 /** A connection that only reads. */
 export type Client = Parameters<typeof readActions>[0]
@@ -33,6 +34,10 @@ type Described<Needed, Asked, Answer> = {
   readonly read: (facts: Needed, asked: Asked) => Promise<Answer>
   /** Of a list that goes on: what follows this line comes after its cursor. */
   readonly cursorOf?: (line: never) => string
+  /** The same of an answer that says itself whether it goes on. */
+  readonly nextOf?: (answer: never) => string | null
+  /** It may take a second or two, so fewer at once are answered. */
+  readonly isSearch?: true
 }
 export type Document<Needed = Facts, Asked = never, Answer = unknown> = Described<Needed, Asked, Answer> & {
   /** The parameters of its path and its query. */
@@ -57,6 +62,15 @@ export const amount = z.number()
 
 export const list = <Item extends z.ZodType>(item: Item) =>
   z.array(item) as unknown as z.ZodType<readonly z.output<Item>[]>
+
+export const moment = z.iso.datetime().describe('such as 2026-01-31T14:30:00Z')
+/** Null: it was not given. */
+export function momentIn(text: string | undefined): Date | null {
+  if (text === undefined) return null
+  // Postgres knows no year 0.
+  if (text.startsWith('0000')) throw new UsageError(`There is no year 0 in which ${text} could be.`)
+  return new Date(text)
+}
 
 /** An id, as lists show it. */
 export const id = z.string().regex(/^\d{1,18}$/, 'it has to be an id, as lists show it')

@@ -63,20 +63,6 @@ export function partsTable<Bucket extends { readonly at: Date }>(
 export const sumOf = <Bucket>(buckets: readonly Bucket[], amount: (bucket: Bucket) => number): number =>
   buckets.reduce((sum, one) => sum + amount(one), 0)
 
-const fastestMs = 10
-
-/** The upper edge of the class in which a share of the answers lies; null without answers. */
-export function quantileMs(latency: readonly number[], share: number): number | null {
-  const all = sumOf(latency, (one) => one)
-  if (all === 0) return null
-  let seen = 0
-  const index = latency.findIndex((amount) => {
-    seen += amount
-    return seen >= all * share
-  })
-  return fastestMs * 2 ** Math.max(0, index)
-}
-
 /** Of several buckets together. */
 export const latencyOf = (buckets: readonly ServiceBucket[]): readonly number[] =>
   buckets.reduce<number[]>((sum, { latency }) => latency.map((one, index) => one + (sum[index] ?? 0)), [])

@@ -1,8 +1,8 @@
 // How the upstream answered as charts, what failed, and what was asked for: by stream and kind of run, also day by day beside the budget.
 
-import type { AskedBucket, ServiceBucket } from '../store/book/request-history.ts'
+import { type AskedBucket, quantileMs, type ServiceBucket } from '../store/book/request-history.ts'
 import { shortSpan } from '../util/text.ts'
-import { latencyOf, partsTable, quantileMs, sumOf } from './chart-tables.ts'
+import { latencyOf, partsTable, sumOf } from './chart-tables.ts'
 import { bars, everyBucket, figure, lines, type Scale } from './history-charts.ts'
 import { count, formOf, type Html, html, kindInWords, zone } from './html.ts'
 import { plainTable } from './pages/tables.ts'

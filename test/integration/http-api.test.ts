@@ -123,6 +123,9 @@ describe.skipIf(!hasPostgres)('the API', () => {
     for (const path of [...asked, ...more, ...others])
       expect(await mistakes('get', path.replace(/\?.*/, ''), path)).toBe('')
     expect(await mistakes('get', '/streams/{stream}', '/streams/assignment')).toBe('')
+    const searched = '/streams/assignment/rows?q=a&limit=5&column=subject&deleted=hidden'
+    expect(await mistakes('get', '/streams/{stream}/rows', searched)).toBe('')
+    expect(await mistakes('get', '/history', '/history?per=minute')).toBe('')
     expect(await mistakes('get', '/runs/{id}', `/runs/${run?.id}`)).toBe('')
     expect(await mistakes('get', '/records/{stream}/{key}', '/records/assignment/7')).toBe('')
     expect(await get('/quarantine')).not.toEqual([])
@@ -254,6 +257,59 @@ describe.skipIf(!hasPostgres)('the API', () => {
     await expect(said(checkpoints, [], nobody)).rejects.toThrow('does not answer')
   })
 
+  it('answers rows by what they hold, page by page, and the figures of charts', async () => {
+    type Rows = { rows: { key: string; values: Record<string, unknown> }[]; next: string | null }
+    const rowsOf = async (query: string): Promise<Rows> => await get(`/streams/assignment/rows?${query}`)
+    const found = await rowsOf('field=assignment_id&value=7')
+    expect(found).toMatchObject({
+      key_column: 'assignment_id',
+      rows: [{ key: '7', is_deleted: false }],
+      next: null,
+    })
+    const [{ values } = { values: {} }] = found.rows
+    const { rows: stored } = await database.pool.query(
+      'select to_jsonb(a) - array[$1, $2] as row from mirror.assignment as a where assignment_id = 7',
+      ['assignment_id', '_xid'],
+    )
+    for (const [name, value] of Object.entries(values))
+      expect([name, value]).toEqual([name, stored[0].row[name]])
+    const keys: string[] = []
+    let next: string | null = '/streams/assignment/rows?limit=13&column=subject'
+    while (next !== null) {
+      const { body, link }: Called = await call('GET', next)
+      const { rows, next: cursor } = body as Rows
+      keys.push(...rows.map(({ key }) => key))
+      expect(link === null).toBe(cursor === null)
+      next = link === null ? null : (/^<\/api\/v1(\/[^>]+)>; rel="next"$/.exec(link)?.[1] ?? '')
+    }
+    const { rows: all } = await database.pool.query(
+      'select assignment_id::text as key from mirror.assignment',
+    )
+    expect(keys.toSorted()).toEqual(all.map(({ key }) => key).toSorted())
+    expect((await rowsOf('from=2100-01-01T00:00:00Z')).rows).toEqual([])
+    await database.pool.query(
+      `insert into tidemark.service_minute (service, at, minutes, worker, requests, bytes, failures, asked_for, latency)
+       values ('assignment', '2026-01-05T10:17:00Z', 1, 'a worker', 10, 1000, '{"5xx": 2}', '{"assignment incremental": 7}',
+         array[0, 9, 0, 1] || array_fill(0::bigint, array[10]))`,
+    )
+    const day = '/history?per=day&from=2026-01-05T00:00:00Z&to=2026-01-06T00:00:00Z'
+    const at = '2026-01-05T00:00:00.000Z'
+    expect(await mistakes('get', '/history', day)).toBe('')
+    expect(await get(day)).toEqual({
+      ...{ from: at, to: '2026-01-06T00:00:00.000Z', rows: [] },
+      requests: [
+        { at, stream: 'assignment', kind: 'incremental', requests: 7 },
+        { at, stream: null, kind: null, requests: 3 },
+      ],
+      services: [
+        {
+          ...{ at, service: 'assignment', requests: 10, bytes: 1000, failures: { '5xx': 2 } },
+          ...{ half_within_ms: 20, most_within_ms: 80 },
+        },
+      ],
+    })
+  })
+
   it('does to the one that is named what it also does to all', async () => {
     const [here, remotely, stays] = await Promise.all(
       [1, 2, 3].map(async () => {
@@ -326,6 +382,13 @@ describe.skipIf(!hasPostgres)('the API', () => {
     ['GET', '/runs/999999', {}, 404, 'There is no run 999999.'],
     ['GET', '/streams/asignment', {}, 404, 'did you mean assignment?'],
     ['GET', '/records/assignment/x', {}, 404, 'is a whole number'],
+    ['GET', '/streams/assignment/rows?field=subjct&value=a', {}, 404, 'has no column "subjct". It has '],
+    ['GET', '/streams/assignment/rows?field=subject', {}, 409, 'belong together'],
+    ['GET', '/streams/assignment/rows?cursor=WyJhIiwiYiJd', {}, 409, '`cursor`'],
+    ['GET', '/streams/assignment/rows?from=yesterday', {}, 400, '`from`'],
+    ['GET', '/history?per=minute&from=2026-01-01T00:00:00Z', {}, 409, 'steps of a minute'],
+    ['GET', '/history?from=2100-01-01T00:00:00Z', {}, 409, 'nothing lies between'],
+    ['GET', '/history?to=0000-01-01T00:00:00Z', {}, 409, 'no year 0'],
     ['GET', '/nothing', {}, 404, 'Nothing is at this address.'],
     ['GET', '/status', { token: '' }, 401, 'Authorization: Bearer'],
     ['DELETE', '/runs/1', { token: viewerToken }, 405, 'This address takes GET, HEAD, OPTIONS.'],

@@ -14,6 +14,7 @@ import { quarantine } from '../../src/cli/quarantine.ts'
 import { reconcile } from '../../src/cli/reconcile.ts'
 import { sync } from '../../src/cli/sync.ts'
 import { verify } from '../../src/cli/verify.ts'
+import { rows as rowsDocument } from '../../src/documents/rows.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { readChanges } from '../../src/store/book/changes.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -209,11 +210,17 @@ describe.skipIf(!hasPostgres)('private fields', () => {
       ...{ ActualStart: '1985-02-29T11:22:33', Subject: 'changed' },
     })
     expect((await call(sync)).code).toBe(0)
-    // The page of changes.
+    // The page of changes, and the rows as the API answers them.
     const changed = async () => {
       const asked = { stream: null, column: '', after: null, limit: 100 }
       return JSON.stringify((await readChanges(database.pool, [streamOf('assignment')], asked)).changes)
     }
+    const answered = async (q: string) => {
+      const facts = { pool: database.pool, streams: [streamOf('assignment')] }
+      const asked = rowsDocument.asked.parse({ stream: 'assignment', q }) as never
+      return JSON.stringify(await rowsDocument.read(facts, asked))
+    }
+    expect(await answered(secret)).toContain(secret)
     expect((await changed()).split(secret).length).toBeGreaterThan(3)
     expect((await call(sync, 'assignment', '--kind', 'related')).code).toBe(0)
     expect((await everythingIn(database.pool)).split(secret).length).toBeGreaterThan(10)
@@ -233,6 +240,8 @@ describe.skipIf(!hasPostgres)('private fields', () => {
     expect(await everythingIn(database.pool)).not.toContain(secret)
     expect(await changed()).toContain('"after":"changed"')
     expect(await changed()).not.toContain(secret)
+    expect(await answered('')).not.toContain(secret)
+    expect(JSON.parse(await answered(secret)).rows).toEqual([])
     expect(
       await query("select position::int as position from tidemark.stream where name = 'assignment'"),
     ).toEqual([{ position: 0 }])

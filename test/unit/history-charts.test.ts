@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import type { ServiceBucket } from '../../src/store/book/request-history.ts'
+import { quantileMs } from '../../src/store/book/request-history.ts'
 import type { MinuteBucket } from '../../src/store/book/watch.ts'
-import { quantileMs } from '../../src/web/chart-tables.ts'
 import { lagChart, rowsChart, stateTimeline } from '../../src/web/history-charts.ts'
 import { markupOf } from '../../src/web/html.ts'
 import { chartSpan, rangeIn } from '../../src/web/time-range.ts'

@@ -20,6 +20,20 @@ const latencySums = Array.from(
   (_, index) => `coalesce(sum(latency[${index + 1}]), 0)::float8`,
 ).join(', ')
 
+const fastestMs = 10
+
+/** The upper edge of the class in which a share of the answers lies; null without answers. */
+export function quantileMs(latency: readonly number[], share: number): number | null {
+  const all = latency.reduce((sum, one) => sum + one, 0)
+  if (all === 0) return null
+  let seen = 0
+  const index = latency.findIndex((amount) => {
+    seen += amount
+    return seen >= all * share
+  })
+  return fastestMs * 2 ** Math.max(0, index)
+}
+
 /** All workers together. */
 export async function readRequests(
   client: Queryable,

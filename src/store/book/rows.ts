@@ -21,6 +21,17 @@ export type RowSearch = {
 }
 /** Where a page ends; what comes after it has changed earlier, or has a lower key. */
 export type RowCursor = { readonly at: string; readonly key: string }
+
+/** What an address says may be anything. */
+export function isRowCursor({ at, key }: { readonly at: unknown; readonly key: unknown }): boolean {
+  if (typeof at !== 'string' || typeof key !== 'string' || key.length > 1_000 || key.includes('\0'))
+    return false
+  const [, day, time] =
+    /^([1-9]\d{3}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d{1,6})?[+-]\d\d(?::\d\d)?$/.exec(at) ?? []
+  const moment = new Date(`${day}T${time}Z`)
+  // There is no 30 February.
+  return !Number.isNaN(moment.getTime()) && moment.toISOString().startsWith(day ?? '')
+}
 export type RowLine = {
   readonly key: string
   readonly changedAt: Date

@@ -89,9 +89,13 @@ export function describeApi(version: string) {
 
 function describePaths(schemaOf: (schema: z.ZodType) => Schema): Record<string, object> {
   const paths: Record<string, object> = {}
-  for (const [name, { path, title, asked, answer, cursorOf }] of Object.entries(documents)) {
+  for (const [name, { path, title, asked, answer, ...more }] of Object.entries(documents)) {
     const reads = { id: `get_${snake(name)}`, title, role: 'viewer', body: null } as const
-    const says = { parameters: schemaOf(asked), answer: schemaOf(answer), hasMore: cursorOf !== undefined }
+    const says = {
+      parameters: schemaOf(asked),
+      answer: schemaOf(answer),
+      hasMore: (more.cursorOf ?? more.nextOf) !== undefined,
+    }
     paths[path] = { get: operation(path, { ...reads, ...says, refusals: [404, 409] }) }
   }
   for (const [name, path] of apiActionPaths) {

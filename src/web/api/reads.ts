@@ -31,7 +31,7 @@ export const apiReads =
     refuseOtherMethods(scope, descriptionPath, 'GET')
     for (const document of Object.values(documents)) {
       const url = document.path.replaceAll(/\{(\w+)\}/g, ':$1')
-      scope.get(url, async (request, reply) => {
+      scope.get(url, { config: { place: document.isSearch ? 'search' : 'page' } }, async (request, reply) => {
         const asked = parametersOf(document.asked, request)
         const queries = statusQueries(readerOf(request))
         if (queries === null)
@@ -52,14 +52,19 @@ export const apiReads =
 
 /** The address of the lines after these; null: these are the last. */
 function nextPage(
-  { cursorOf }: Document,
+  { cursorOf, nextOf }: Document,
   asked: Readonly<Record<string, unknown>>,
   found: unknown,
   request: FastifyRequest,
 ): string | null {
-  if (!cursorOf || !Array.isArray(found) || found.length === 0 || found.length !== asked.limit) return null
+  const cursor = nextOf
+    ? nextOf(found as never)
+    : cursorOf && Array.isArray(found) && found.length > 0 && found.length === asked.limit
+      ? cursorOf(found.at(-1) as never)
+      : null
+  if (cursor === null) return null
   const [path = '', query] = request.url.split('?')
   const more = new URLSearchParams(query)
-  more.set('cursor', cursorOf(found.at(-1) as never))
+  more.set('cursor', cursor)
   return `${path}?${more}`
 }

@@ -2,6 +2,7 @@
 
 import {
   deletedChoices,
+  isRowCursor,
   type RowCursor,
   type RowLine,
   type RowPage,
@@ -50,14 +51,7 @@ function fieldIn(query: URLSearchParams): NonNullable<RowSearch['field']> | null
 
 function cursorIn(query: URLSearchParams): RowCursor | null {
   const [at, key] = [query.get('at'), query.get('key')]
-  const [, day, time] =
-    /^([1-9]\d{3}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d{1,6})?[+-]\d\d(?::\d\d)?$/.exec(at ?? '') ?? []
-  const moment = new Date(`${day}T${time}Z`)
-  // There is no 30 February.
-  const isMoment = !Number.isNaN(moment.getTime()) && moment.toISOString().startsWith(day ?? '')
-  return at !== null && isMoment && key !== null && key.length <= 1_000 && !key.includes('\0')
-    ? { at, key }
-    : null
+  return at !== null && key !== null && isRowCursor({ at, key }) ? { at, key } : null
 }
 
 export const rowsTab: Page = {
