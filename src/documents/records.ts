@@ -120,7 +120,8 @@ export type Story = KeyStory & { readonly key: string; readonly upstream: Says |
 export function recordJson(story: Story): RecordStory {
   const { stream, key, row, notes, changes, upstream, settledAt } = story
   // A record that neither the upstream nor the mirror knows is not gone: it was never there.
-  const says: Says | null = upstream?.says === 'gone' && row === null ? { says: 'never seen' } : upstream
+  const isUnknown = row === null && eventsOf(story).length === 0
+  const says: Says | null = upstream?.says === 'gone' && isUnknown ? { says: 'never seen' } : upstream
   const answer = says && answerInWords(says, row, stream.name)
   const isSteady = row === null || row.deletedAt !== null || stream.kind === 'related'
   const standing = answer?.next ?? (isSteady ? null : settledInWords(row, settledAt))

@@ -262,6 +262,12 @@ export function answerInWords(
     }
     case 'of no assignment':
       return answer('warn', 'the upstream was not asked: no assignment is known to have it')
+    case 'no row':
+      return answer(
+        'warn',
+        `the upstream has it, but it cannot be stored as a row: ${upstream.problem}`,
+        `What was read of it is in the quarantine. After it was corrected upstream: \`tidemark quarantine retry ${stream}\`.`,
+      )
     case 'unclear':
       return answer('warn', 'the upstream gave no clear answer; try again')
     case 'cannot be asked for one record':

@@ -12,6 +12,8 @@ import { errorOf } from '../util/errors.ts'
 export type UpstreamSays =
   | { readonly says: 'found'; readonly record: JsonObject; readonly difference: Difference | null }
   | { readonly says: 'gone' | 'unclear' | 'cannot be asked for one record' }
+  /** It has the record, and that cannot be a row. */
+  | { readonly says: 'no row'; readonly record: JsonObject; readonly problem: string }
   | { readonly says: 'failed'; readonly error: Error }
 
 export async function askUpstream(
@@ -35,6 +37,8 @@ export async function askUpstream(
   const versioned = versionedBy(stream, await readVersionField(context.database.pool, stream.name))
   const versionFields = versioned.kind === 'changes' ? versioned.versionFields : null
   const page = readRecords([answer.found], versioned.keyFields, versionFields)
+  const [rejected] = page.rejected
+  if (rejected) return { says: 'no row', record: answer.found, problem: rejected.reason }
   const [difference = null] = await context.compareOnce(versioned, page)
   return { says: 'found', record: answer.found, difference }
 }

@@ -60,6 +60,23 @@ describe.skipIf(!hasPostgres)('explain', () => {
     expect(text.stdout).toContain(`${rows[0].row_version}`)
   })
 
+  it('says why a record is no row, also where the upstream writes its fields otherwise than its description (P18)', async () => {
+    await using simulator = await startSimulator({ look: 'recorded', assignments: 3 })
+    const environment = environmentFor(simulator, database)
+    await callVerb(['sync', 'assignment'], environment)
+    await database.pool.query(
+      "update tidemark.field set source_name = 'AssignmentId' where stream = 'assignment' and column_name = 'assignment_id'",
+    )
+    const { id } = simulator.source.insertMalformed('no-row-version', 'assignment')
+    await callVerb(['reconcile', 'assignment'], environment)
+    const { stdout } = await callVerb(['explain', 'assignment', `${id}`], environment)
+    expect(stdout).toMatch(
+      /^assignment \d+: the upstream has it, but it cannot be stored as a row: no usable row version/,
+    )
+    expect(stdout).toMatch(/went into quarantine {2}no usable row version .* - entry 1/)
+    expect(stdout).toContain('`tidemark quarantine retry assignment`')
+  })
+
   it('tells each change with its values where the past is kept, and values in the order of the table', async () => {
     await using simulator = await startSimulator({ assignments: 10 })
     const environment = { ...environmentFor(simulator, database), HISTORY: 'assignment' }

@@ -152,16 +152,17 @@ export async function readKeyEvents(
   const { rows: quarantine } = await client.query<KeyQuarantine>(
     `select id::text, reason, first_seen_at as "firstSeenAt", times_seen::float8 as "timesSeen", dropped_at as "droppedAt"
      from tidemark.quarantine as kept
-     where stream = $1 and jsonb_typeof(record) = 'object'
-       and case when $4::jsonb is null then record ->> $3 = $2
-         else $4 = (select jsonb_agg(record -> part order by place) from unnest($5::text[]) with ordinality as parts (part, place)) end
+     -- The upstream may write the names of its fields otherwise than its description does.
+     where stream = $1 and jsonb_typeof(record) = 'object' and coalesce($3::jsonb, to_jsonb(array[$2::text])) = (
+       select jsonb_agg(case when $3::jsonb is null then to_jsonb(value #>> '{}') else value end order by array_position($4, lower(name)))
+       from jsonb_each(record) as own (name, value) where lower(name) = any ($4::text[])
+     )
      order by kept.id desc limit ${mostEvents}`,
     [
       stream.name,
       key,
-      field,
       isComposite(field) && typedKey(field, key) === key ? key : null,
-      keyParts(field),
+      keyParts(field).map((part) => part.toLowerCase()),
     ],
   )
   const { rows: related } = isAssignments(stream.name)
