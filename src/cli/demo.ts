@@ -16,7 +16,7 @@ import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
 import { type Demo, newOneTimeKey } from '../web/demo.ts'
 import { serve } from '../worker/serve.ts'
-import { type Call, type Command, flag, option, wholeNumber } from './command.ts'
+import { type Call, type Command, flag, option, textOf, wholeNumber } from './command.ts'
 import { hiddenMs, openDemo } from './demo-incidents.ts'
 import { chooseState, type DemoState, forgetState, keepState } from './demo-state.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
@@ -29,11 +29,12 @@ import { statusLines } from './status-table.ts'
 export const demo: Command = {
   name: 'demo',
   summary: 'try everything with a simulated upstream and a Postgres of its own',
-  usage: '[--port N] [--assignments N] [--churn N] [--continue|--new]',
+  usage: '[--port N] [--assignments N] [--churn N] [--alerts URL] [--continue|--new]',
   options: {
     port: option('N', 'port of the console (HTTP_PORT, or 8080)'),
     assignments: option('N', 'how many assignments there are (60000)'),
     churn: option('N', 'how many of them change per second (5)'),
+    alerts: option('URL', 'an incoming webhook that is told of problems, to try alerts'),
     continue: flag('continue the demo that ended in this directory'),
     new: flag('start a new demo, without asking'),
   },
@@ -51,6 +52,7 @@ async function run(call: Call): Promise<ExitCode> {
   const size = {
     assignments: wholeNumber(values, 'assignments', { least: 0, most: 1_000_000 }) ?? 60_000,
     churnPerSecond: wholeNumber(values, 'churn', { least: 0, most: 1_000 }) ?? 5,
+    alertsUrl: textOf(values, 'alerts'),
   }
   const wantedPort = wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? loadHttpPort(environment)
   // The worker's log would only get between the lines of the demo.
@@ -67,10 +69,11 @@ type Play = {
   readonly wantedPort: number
   readonly assignments: number
   readonly churnPerSecond: number
+  readonly alertsUrl: string | null
 }
 
 async function playOn({ stdout, signal }: Call, play: Play, log: Logger): Promise<void> {
-  const { before, wantedPort, assignments, churnPerSecond } = play
+  const { before, wantedPort, assignments, churnPerSecond, alertsUrl } = play
   await using database = await openDatabase({ url: null, directory: resolve(demoDirectory), log })
   const lock = await takeOver(database, before)
   const port = await freePort(wantedPort)
@@ -84,7 +87,9 @@ async function playOn({ stdout, signal }: Call, play: Play, log: Logger): Promis
   })
   if (before) simulator.source.restoreBackup(before.backup)
   forgetState()
-  await mirror({ database, simulator, port, log, signal, stdout }).finally(() => lock.release(true))
+  await mirror({ database, simulator, port, alertsUrl, log, signal, stdout }).finally(() =>
+    lock.release(true),
+  )
   keepState(simulator)
 }
 
@@ -92,13 +97,25 @@ type Mirroring = {
   readonly database: Database
   readonly simulator: Simulator
   readonly port: number
+  readonly alertsUrl: string | null
   readonly log: Logger
   readonly signal: AbortSignal
   readonly stdout: Output
 }
 
-async function mirror({ database, simulator, port, log, signal, stdout }: Mirroring): Promise<void> {
-  const settings = demoSettings(simulator, database.url, port)
+async function mirror({
+  database,
+  simulator,
+  port,
+  alertsUrl,
+  log,
+  signal,
+  stdout,
+}: Mirroring): Promise<void> {
+  const settings = {
+    ...demoSettings(simulator, database.url, port),
+    ...(alertsUrl !== null && { ALERT_WEBHOOK_URL: alertsUrl }),
+  }
   const key = newOneTimeKey()
   let play: Demo | null = null
   const worker = await serve({ config: loadConfig(settings), log, demo: () => play })

@@ -34,7 +34,7 @@ export const mirrorVariables = {
   },
   TIDEMARK_URL: {
     describe:
-      'address of a worker: the terminal then lists and acts over its API, and needs no password of Postgres; other verbs say that they need Postgres',
+      'address of a worker: the terminal then looks and acts over its API, and needs no password of Postgres; verbs that the API does not have say so',
     fallback: 'none: the terminal asks Postgres',
     form: '`https://host` or `http://127.0.0.1:8080`',
     schema: orNull(baseUrl),

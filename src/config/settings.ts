@@ -60,10 +60,10 @@ function settingOf(
   const overriding: Layer = { value: override?.value ?? '', source: 'override', file: null }
   const layers = isUsed ? [overriding, ...under] : under
   const [holds = fallbackOf(variable), ...beneath] = layers
-  const { needs, describe, stream = null } = variable
+  const { needs, describe, form, stream = null } = variable
   const isIgnored = needs !== undefined && holds.source !== 'default' && !isSet(environment, needs)
   return {
-    ...{ ...holds, beneath, name, override, stream, meaning: describe },
+    ...{ ...holds, beneath, name, override, stream, meaning: describe, form },
     isSecret: variable.secret === true,
     isDynamic: isDynamic(name, stream),
     problem: problems.length === 0 ? null : redact(problems.join('; ')),

@@ -28,6 +28,7 @@ const setting = z
     problem: z.string().nullable(),
     ignored_without: z.string().nullable().describe('it is ignored, because this variable is not set'),
     meaning: z.string(),
+    form: z.string().describe('how its value is written'),
   })
   .meta({ id: 'Setting' })
 
@@ -40,7 +41,7 @@ function settingJson({ name, value, source: from, file, beneath, override, ...mo
     override: override && { value: override.value, by: override.by, at: override.at },
     can_change_while_running: more.isDynamic,
     ...{ secret: more.isSecret, stream: more.stream, problem: more.problem },
-    ...{ ignored_without: more.lacks, meaning: more.meaning },
+    ...{ ignored_without: more.lacks, meaning: more.meaning, form: more.form },
   }
 }
 

@@ -64,8 +64,8 @@ export function evidenceFacts(
       ...{ speaks: 'against', tone: 'warn' },
       text:
         mostInARun > 0
-          ? `never before did a run mark more than ${count(mostInARun)} rows deleted`
-          : 'no run has ever marked a row of it deleted',
+          ? `never before did a run find that more than ${count(mostInARun)} rows had vanished`
+          : 'no run before has found that a row of it had vanished',
     },
   ]
   return facts.filter((fact) => fact !== false)

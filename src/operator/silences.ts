@@ -15,7 +15,7 @@ async function mute(context: MirrorContext, { target, fields, by }: Order): Prom
   const muted = await targetIn(context, target)
   await noteSilence(context.pool, { target: muted, until, reason, by })
   return {
-    text: `No alerts of ${targetInWords(muted)} are sent until ${utcMinute(until)}. Whoever was told of a problem still hears when it is over.`,
+    text: `No alerts${muted === 'all' ? '' : ` of ${targetInWords(muted)}`} are sent until ${utcMinute(until)}. Whoever was told of a problem still hears when it is over.`,
     json: { target: muted, until, reason },
   }
 }

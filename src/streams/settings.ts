@@ -21,6 +21,8 @@ export type Setting = Layer & {
   readonly isDynamic: boolean
   readonly isSecret: boolean
   readonly meaning: string
+  /** How its value is written. */
+  readonly form: string
   /** The title of the part of the manual that it is in. */
   readonly group: string
   /** Null where it is not for a single stream. */

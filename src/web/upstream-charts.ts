@@ -146,8 +146,10 @@ export function askedByDay(
           rows: [...rows, all],
           scrolls: 'Requests a day',
         })
-  }<p class="small quiet">${budgetInWords(perSecond, most)}</p>`
+  }<p class="small quiet">${budgetInWords(perSecond, most)}</p><p class="small quiet">${costOfSchedule}</p>`
 }
+
+const costOfSchedule = html`What another schedule would cost: a run that finds nothing new takes one request (a list one for each page of it), so SCHEDULE_… = 30s means about ${count(86_400 / 30)} requests a day, and 5m about ${count(86_400 / 300)}. Look-backs, the search for deletions and reconciles have schedules of their own. <a href="/settings">Settings</a>`
 
 const nameOf = (one: AskedBucket | undefined): Html =>
   !one || one.stream === null || one.kind === null

@@ -100,7 +100,7 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
         expect(told).toMatch(/5 of 5 looked up by key are gone \(asked on \d{4}-[-\d]+T[:.\d]+Z\)\n/)
         expect(told).toContain('some of them: 1, 2, 3, 4, 5\n')
         expect(told).toMatch(/missing by (year|month|day) of \w+: \d{4}[-\d]* \d of \d+/)
-        expect(told).toContain('no run has ever marked a row of it deleted')
+        expect(told).toContain('no run before has found that a row of it had vanished')
       }
       const [before] = await blocked()
       expect(before).toMatchObject({ stream, missing: 5, rejected: null })

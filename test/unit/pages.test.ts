@@ -87,7 +87,7 @@ describe('the page of beliefs', () => {
       line('version_field', 'RowVersion', 9_000),
       line('of_a_later_version', 'x', 1),
     ])
-    expect(page).toContain('5 beliefs: 3 hold, 1 do not hold, 1 to be tested again')
+    expect(page).toContain('5 beliefs: 3 hold, 1 does not hold, 1 to be tested again')
     expect(page).toContain('Neworchanged sorts by row version when asked to, ascending and descending')
     expect(page).toContain('Relied on since')
     expect(page).toContain(

@@ -39,7 +39,7 @@ export const findPage: Page = {
       body: html`${form}
 ${others.length > 0 && html`<section class="card"><h2>Not records</h2><ul class="key">${others.map((one) => html`<li>${one}</li>`)}</ul></section>`}
 ${isRecord && html`<p class="quiet">Only ${named.stream} was searched. <a href="${addressOf('/find', { q: `"${text}"` })}">Search all streams for these words</a></p>`}`,
-      rest: async () => recordsFound(await found, wanted, now),
+      rest: async () => recordsFound(await found, wanted, now, isRecord ? named.stream : null),
     }
   },
 }
@@ -105,10 +105,15 @@ function placeOf({ what, id }: Extract<Named, { id: string }>): readonly [addres
     : ['/backfills', 'all backfills']
 }
 
-function recordsFound(found: readonly FoundIn[], text: string, now: Date): Html {
+/** `stream`: that in which a key was looked for. */
+function recordsFound(found: readonly FoundIn[], text: string, now: Date, stream: string | null): Html {
   const withRows = found.filter(({ rows }) => rows.length > 0)
   return html`${withRows.map((one) => records(one, text, now))}
-${withRows.length === 0 && html`<section class="card"><h2>No record found</h2><p>The newest rows of ${plural(found.length, 'stream')} were searched, deleted ones too. Search all of one: ${found.map(({ stream }, index) => html`${index > 0 && ', '}<a href="${addressOf(`/streams/${stream}/rows`, { q: text })}">${stream}</a>`)}.</p></section>`}`
+${
+  withRows.length === 0 &&
+  html`<section class="card"><h2>No record found</h2><p>The newest rows of ${plural(found.length, 'stream')} were searched, deleted ones too. Search all of one: ${found.map(({ stream }, index) => html`${index > 0 && ', '}<a href="${addressOf(`/streams/${stream}/rows`, { q: text })}">${stream}</a>`)}.</p>
+<p>${stream === null ? html`If you know its stream and key, search for both, such as <code>assignment 14</code>: that also finds what was noted of a record that is no row, and asks the upstream for it.` : html`<a href="${recordAddress(stream, text)}">What is known of ${stream} ${foreign(text, 80)}</a>: whether it is in the quarantine, and what the upstream says of it.`}</p></section>`
+}`
 }
 
 const streamLinks = (streams: readonly string[]): Html =>

@@ -31,7 +31,7 @@ ${adminForm(
 ${table({
   ...{ caption: 'Tokens of single people and programs', columns: tokenColumns(viewer, now), rows: tokens },
   empty:
-    'There are no tokens of single people or programs. On the worker’s machine, `tidemark token create` makes one.',
+    'There are no tokens of single people or programs. On the worker’s machine, `tidemark token create NAME --role viewer` makes one for somebody who may only look, and shows it once.',
 })}`,
     }
   },
@@ -58,7 +58,7 @@ const sessionColumns = (viewer: Viewer, now: Date): readonly Column<SessionLine>
 const tokenColumns = (viewer: Viewer, now: Date): readonly Column<AccessToken>[] => [
   { title: 'Name', cell: ({ name }) => html`<b>${foreign(name, 60)}</b>` },
   { title: 'Role', cell: ({ role }) => role },
-  { title: 'Until', cell: ({ endsAt }) => (endsAt === null ? 'revoked' : clock(endsAt, now)) },
+  { title: 'Until', cell: ({ endsAt }) => (endsAt === null ? 'it is revoked' : clock(endsAt, now)) },
   {
     title: 'Last used',
     cell: ({ lastUsedAt }) => (lastUsedAt === null ? 'never' : age(lastUsedAt, now)),

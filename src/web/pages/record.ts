@@ -38,6 +38,7 @@ export async function recordShown(context: PageContext, compared: Compared): Pro
     return notThere(
       `${stream} has no such row`,
       html`The mirror holds no row with the key ${foreign(key, 100)}, and nothing was noted about it. <a href="${addressOf(`/streams/${stream}/rows`, { q: key })}">Search the rows</a>, or ask the upstream: <code>tidemark explain ${stream} ${foreign(inShell(key), 100)}</code>`,
+      compareBar(context, record, stream, key),
     )
   return {
     title: `${stream} ${key}`,
@@ -70,9 +71,9 @@ const isUnknown = ({ notes, events, changes }: RecordShown): boolean =>
     changes.length ===
     0 && notes.missingSince === null
 
-const notThere = (title: string, text: Html): Shown => ({
+const notThere = (title: string, text: Html, bar: Html | null = null): Shown => ({
   title,
-  heading: heading({ title, crumbs: [['/', 'Streams']] }),
+  heading: heading({ title, crumbs: [['/', 'Streams']], ...(bar && { bar }) }),
   body: html`<section class="card"><p>${text}</p></section>`,
   status: 404,
 })

@@ -85,9 +85,10 @@ function when({ startedAt, finishedAt, polls }: RunStory, now: Date): Html {
     : html`${span}, ${formatDuration(finishedAt.getTime() - startedAt.getTime())}`
 }
 
-function said({ error, errorCode, note, status }: RunStory, isBlocked: boolean): Html | null {
+function said({ stream, error, errorCode, note, status }: RunStory, isBlocked: boolean): Html | null {
   if (error !== null)
-    return html`<div class="note bad"><b>It failed${errorCode !== null && html` (${foreign(errorCode, 60)})`}.</b> ${foreign(error, 1_000)}</div>`
+    return html`<div class="note bad"><b>It failed${errorCode !== null && html` (${foreign(errorCode, 60)})`}.</b> ${foreign(error, 1_000)}
+<p class="small">The next run of ${stream} reads the same again. If somebody has to do something, <a href="/problems">the problems</a> say what; <a href="/streams/${stream}/runs">the runs since then</a> show whether it went on.</p></div>`
   if (note === null) return null
   return html`<div class="note${isBlocked ? ' bad' : status === 'inconclusive' && ' warn'}">${foreign(note, 1_000)}</div>`
 }

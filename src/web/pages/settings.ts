@@ -68,13 +68,13 @@ const columns = ({ viewer, now }: Pick<PageContext, 'viewer' | 'now'>): readonly
   },
   {
     title: 'Change',
-    cell({ name, value, source, override, isDynamic }) {
+    cell({ name, value, source, override, isDynamic, form }) {
       if (!isDynamic) return html`<span class="small quiet">with a restart</span>`
       const isSet = source !== 'default'
       const set = formOfAdmin(
         viewer,
         '/settings/set',
-        html`<input type="hidden" name="target" value="${name}"><label>Value <input name="value" value="${isSet && value}" placeholder="${value}" maxlength="2000" required autocomplete="off"></label><label>Reason <input name="reason" maxlength="300" placeholder="may be empty" autocomplete="off"></label><button>Set<span class="hidden"> ${name}</span></button>`,
+        html`<input type="hidden" name="target" value="${name}"><label>Value <input name="value" value="${isSet && value}" placeholder="${value}" maxlength="2000" required autocomplete="off"><small>${form.replaceAll('`', '')}</small></label><label>Reason <input name="reason" maxlength="300" placeholder="may be empty" autocomplete="off"></label><button>Set<span class="hidden"> ${name}</span></button>`,
       )
       const back = override && formOfAdmin(viewer, '/settings/unset', undo(name, 'Undo'))
       if (set === null) return html`<span class="small quiet">without a restart</span>`

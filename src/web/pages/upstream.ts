@@ -162,8 +162,9 @@ ${plainTable({
 function streamPart(stream: string, lines: readonly BeliefLine[], viewer: Viewer, now: Date): Html {
   const counted = (verdict: string) => lines.filter((line) => verdictOf(line, now) === verdict).length
   const parts = [
-    `${counted('holds')} hold`,
-    counted('does not hold') > 0 && `${counted('does not hold')} do not hold`,
+    `${counted('holds')} ${counted('holds') === 1 ? 'holds' : 'hold'}`,
+    counted('does not hold') > 0 &&
+      `${counted('does not hold')} ${counted('does not hold') === 1 ? 'does' : 'do'} not hold`,
     counted('unknown') > 0 && `${counted('unknown')} to be tested again`,
   ].filter(Boolean)
   return html`<section class="card" aria-labelledby="beliefs-${stream}"><div class="bar spread"><h2 id="beliefs-${stream}">How it behaves: ${stream}</h2>
