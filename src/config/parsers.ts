@@ -138,7 +138,7 @@ export const wholeNumber = (usual: number, least: number, most: number) => ({
 
 export const scheduled = (usual: string) => ({
   fallback: `\`${usual}\``,
-  form: 'duration or cron expression',
+  form: 'duration such as `30s`, or cron expression such as `0 3 * * *`',
   schema: schedule(usual),
 })
 

@@ -31,7 +31,7 @@ const target = duration('1h', '10s')
 const targetFor = (time: string, example: string) =>
   ({
     describe: `how old “${time}” of a stream may become before that is a problem`,
-    fallback: 'as the file that `ALERTS` names says',
+    fallback: 'as the file that `ALERTS` names says; without it, none',
     form: target.form,
     streams: (all) => all,
     schemaOf: () => target.schema,
@@ -47,7 +47,7 @@ export const streamVariables = {
   SCHEDULE: {
     describe: 'when a stream is read',
     fallback: 'as its kind usually is',
-    form: 'duration or cron expression',
+    form: 'duration such as `30s`, or cron expression such as `0 3 * * *`',
     streams: (all) => all,
     schemaOf: (stream) => schedule(usualSchedule(stream)),
     fallbackOf: (stream) => `\`${usualSchedule(stream)}\``,

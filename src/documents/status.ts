@@ -118,7 +118,7 @@ function lastWorker(workers: readonly WorkerSeen[]): Status['worker'] {
 }
 
 /** Nothing stays up to date without a worker. */
-export function verdictOf({ problems, lines, worker, sources }: Status): string {
+function verdictOf({ problems, lines, worker, sources }: Status): string {
   const streams = lines.map(({ overview }) => overview)
   const words = verdictInWords(problems, streams, sources)
   return worker?.isThere === false && words.endsWith('up to date') ? 'No worker is running' : words

@@ -337,6 +337,7 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     const nothing = await page('/find?q=%3Cnothing%3E')
     expect(nothing).toContain('No record found')
     expect(nothing).not.toContain('<nothing>')
+    expect(await page('/find?q=assignment+99999')).toContain('href="/records/assignment/99999"')
     expect(await page('/find')).toContain('href="/streams/assignment_note/rows"')
   })
 

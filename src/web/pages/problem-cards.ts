@@ -103,5 +103,5 @@ function placeOf({ key, kind, stream }: Problem): readonly [address: string, wor
 }
 
 /** What stands between backticks is a command. */
-const withCode = (text: string): readonly Html[] =>
+export const withCode = (text: string): readonly Html[] =>
   text.split('`').map((part, index) => (index % 2 === 0 ? html`${part}` : html`<code>${part}</code>`))

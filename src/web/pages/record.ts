@@ -17,6 +17,7 @@ import type { RecordShown } from '../row-queries.ts'
 import { summaryColumns } from '../summary-columns.ts'
 import { fieldChange } from './changes.ts'
 import { heading, type Page, type PageContext, type Shown } from './layout.ts'
+import { withCode } from './problem-cards.ts'
 import { type Compared, recordValues } from './record-values.ts'
 import { recordAddress } from './rows.ts'
 import { noSuchStream } from './stream-frame.ts'
@@ -118,7 +119,7 @@ function verdict(story: RecordShown, compared: Compared, now: Date): Html {
 }
 
 const answer = ({ tone, says, next }: Answer, at: Date, now: Date): Html =>
-  html`<div class="note ${tone}" role="status"><b>${foreign(capitalized(says), 500)}.</b> ${next} Asked at ${clock(at, now)} ${zone}, with one request.</div>`
+  html`<div class="note ${tone}" role="status"><b>${foreign(capitalized(says), 500)}.</b> ${next && withCode(next)} Asked at ${clock(at, now)} ${zone}, with one request.</div>`
 
 // ── why it is as it is ───────────────────────────────────────────────────────────────────────────────────────
 
