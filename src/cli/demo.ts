@@ -103,15 +103,8 @@ type Mirroring = {
   readonly stdout: Output
 }
 
-async function mirror({
-  database,
-  simulator,
-  port,
-  alertsUrl,
-  log,
-  signal,
-  stdout,
-}: Mirroring): Promise<void> {
+async function mirror({ alertsUrl, signal, stdout, ...given }: Mirroring): Promise<void> {
+  const { database, simulator, port, log } = given
   const settings = {
     ...demoSettings(simulator, database.url, port),
     ...(alertsUrl !== null && { ALERT_WEBHOOK_URL: alertsUrl }),

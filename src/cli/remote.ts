@@ -105,11 +105,10 @@ async function read<Asked, Found>(
   asked: Asked,
 ): Promise<Found> {
   const query = new URLSearchParams()
-  let place = path
+  const place = placeOf(path, asked as Readonly<Record<string, string>>)
   for (const [name, value] of Object.entries(asked as object)) {
-    if (value === undefined) continue
-    if (path.includes(`{${name}}`)) place = place.replace(`{${name}}`, encodeURIComponent(String(value)))
-    else for (const one of [value].flat()) query.append(name, String(one))
+    if (value === undefined || path.includes(`{${name}}`)) continue
+    for (const one of [value].flat()) query.append(name, String(one))
   }
   const wanted = Number(query.get('limit') ?? 0)
   if (wanted > mostInPage) query.set('limit', String(mostInPage))

@@ -11,6 +11,7 @@ import { count, formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json, oneOf, option } from './command.ts'
 import { readEach, runJson, type Timed } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun } from './exit.ts'
+import { expectDatabase } from './mirror.ts'
 import { openRemote } from './remote.ts'
 import { requestRuns } from './requested-runs.ts'
 
@@ -44,12 +45,8 @@ async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
   const kind = oneOf(values, 'kind', syncedKinds) ?? 'incremental'
   const remote = openRemote(call)
-  if (remote !== null) {
-    if (kind !== 'related') return await requestRuns(call, remote, kind)
-    throw new UsageError(
-      'Related records cannot be asked for over TIDEMARK_URL: a worker reads them by itself. This needs DATABASE_URL.',
-    )
-  }
+  if (remote !== null && kind !== 'related') return await requestRuns(call, remote, kind)
+  expectDatabase(environment)
   const config = loadConfig(environment)
   const streams = wantedStreams(call, kind, config)
   await using context = await openContext({ config, log })

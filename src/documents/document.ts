@@ -7,7 +7,6 @@ import type { Problem } from '../problems/stream-problems.ts'
 import type { readActions } from '../store/book/actions.ts'
 import type { Catalogue, Stream } from '../streams/catalog.ts'
 import type { Settings } from '../streams/settings.ts'
-import { UsageError } from '../util/errors.ts'
 
 /** A connection that only reads. */
 export type Client = Parameters<typeof readActions>[0]
@@ -64,13 +63,9 @@ export const list = <Item extends z.ZodType>(item: Item) =>
   z.array(item) as unknown as z.ZodType<readonly z.output<Item>[]>
 
 export const moment = z.iso.datetime().describe('such as 2026-01-31T14:30:00Z')
-/** Null: it was not given. */
-export function momentIn(text: string | undefined): Date | null {
-  if (text === undefined) return null
-  // Postgres knows no year 0.
-  if (text.startsWith('0000')) throw new UsageError(`There is no year 0 in which ${text} could be.`)
-  return new Date(text)
-}
+/** Null: it was not given. Nothing happened here before 1970, and Postgres knows no year 0. */
+export const momentIn = (text: string | undefined): Date | null =>
+  text === undefined ? null : new Date(Math.max(0, Date.parse(text)))
 
 /** An id, as lists show it. */
 export const id = z.string().regex(/^\d{1,18}$/, 'it has to be an id, as lists show it')

@@ -17,14 +17,8 @@ const figures = z
     to: time,
     rows: list(
       z.object({
-        ...{
-          at: time,
-          stream: z.string(),
-          inserted: amount,
-          updated: amount,
-          deleted: amount,
-          quarantined: amount,
-        },
+        ...{ at: time, stream: z.string() },
+        ...{ inserted: amount, updated: amount, deleted: amount, quarantined: amount },
         ...{ read_age: age, settled_age: age, deletions_age: age },
       }),
     ).describe('rows written, and how far behind each stream was'),
@@ -79,9 +73,8 @@ export const history = document({
       ...{ from: span.from, to },
       rows: rows.map(snakeCased),
       requests,
-      services: services.map(({ latency, failures, ...one }) => ({
+      services: services.map(({ latency, ...one }) => ({
         ...one,
-        failures: Object.fromEntries(Object.entries(failures).map(([name, many]) => [name, Number(many)])),
         half_within_ms: quantileMs(latency, 0.5),
         most_within_ms: quantileMs(latency, 0.95),
       })),

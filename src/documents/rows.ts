@@ -63,11 +63,7 @@ export const rows = document({
     to: moment.optional().describe('changed here before then'),
     column: z.array(column).max(100).default([]).describe('only these; may be repeated'),
     limit: z.int().min(1).max(1000).default(50).describe('how many rows'),
-    cursor: z
-      .string()
-      .regex(/^[\w-]{1,4000}$/)
-      .optional()
-      .describe('`next` of the page before'),
+    cursor: heldText.max(1100).optional().describe('`next` of the page before'),
   }),
   answer: rowPage,
   async read({ pool, streams }: Pick<Facts, 'pool' | 'streams'>, { q, deleted, limit, ...asked }) {
@@ -120,15 +116,10 @@ function jsonValue({ type }: Column, value: string | null): unknown {
   return type === 'jsonb' && value.length < bounds.mostCharacters ? parseJson(Buffer.from(value)) : value
 }
 
-const cursorOf = ({ at, key }: RowCursor): string =>
-  Buffer.from(JSON.stringify([at, key])).toString('base64url')
+const cursorOf = ({ at, key }: RowCursor): string => `${at} ${key}`
 
 function cursorIn(text: string): RowCursor {
-  try {
-    const [at, key] = JSON.parse(Buffer.from(text, 'base64url').toString())
-    if (isRowCursor({ at, key })) return { at, key }
-  } catch {
-    // Told below.
-  }
+  const [, at, key] = /^(\S+ \S+) (.*)$/s.exec(text) ?? []
+  if (at !== undefined && key !== undefined && isRowCursor({ at, key })) return { at, key }
   throw new UsageError('`cursor` is none that a page of rows named as `next`.')
 }

@@ -255,14 +255,8 @@ function streamJson(
   const { lagMs, lookbackMs, related, rescued, unexplained, lastRun: last, paused, ...kept } = more
   const { blockedDeletions: blocked, ...rest } = kept
   return {
-    ...{
-      ...snakeCased(rest),
-      kind,
-      state: state.words,
-      tone: state.tone,
-      settling,
-      rows_per_minute: rowsPerMinute,
-    },
+    ...{ ...snakeCased(rest), kind, settling, rows_per_minute: rowsPerMinute },
+    ...{ state: state.words, tone: state.tone },
     ...{ read_through: readThroughAt, settled_through: settledAt, deletions_known_through: deletionsKnownAt },
     lag_seconds: lagMs === null ? null : lagMs / 1000,
     lookback_seconds: lookbackMs === null ? null : lookbackMs / 1000,

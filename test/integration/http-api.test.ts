@@ -292,6 +292,7 @@ describe.skipIf(!hasPostgres)('the API', () => {
        values ('assignment', '2026-01-05T10:17:00Z', 1, 'a worker', 10, 1000, '{"5xx": 2}', '{"assignment incremental": 7}',
          array[0, 9, 0, 1] || array_fill(0::bigint, array[10]))`,
     )
+    expect(await get('/history?to=0000-01-01T00:00:00Z')).toMatchObject({ requests: [], services: [] })
     const day = '/history?per=day&from=2026-01-05T00:00:00Z&to=2026-01-06T00:00:00Z'
     const at = '2026-01-05T00:00:00.000Z'
     expect(await mistakes('get', '/history', day)).toBe('')
@@ -384,11 +385,10 @@ describe.skipIf(!hasPostgres)('the API', () => {
     ['GET', '/records/assignment/x', {}, 404, 'is a whole number'],
     ['GET', '/streams/assignment/rows?field=subjct&value=a', {}, 404, 'has no column "subjct". It has '],
     ['GET', '/streams/assignment/rows?field=subject', {}, 409, 'belong together'],
-    ['GET', '/streams/assignment/rows?cursor=WyJhIiwiYiJd', {}, 409, '`cursor`'],
+    ['GET', '/streams/assignment/rows?cursor=2026-02-30+10:00:00%2B00+7', {}, 409, '`cursor`'],
     ['GET', '/streams/assignment/rows?from=yesterday', {}, 400, '`from`'],
     ['GET', '/history?per=minute&from=2026-01-01T00:00:00Z', {}, 409, 'steps of a minute'],
     ['GET', '/history?from=2100-01-01T00:00:00Z', {}, 409, 'nothing lies between'],
-    ['GET', '/history?to=0000-01-01T00:00:00Z', {}, 409, 'no year 0'],
     ['GET', '/nothing', {}, 404, 'Nothing is at this address.'],
     ['GET', '/status', { token: '' }, 401, 'Authorization: Bearer'],
     ['DELETE', '/runs/1', { token: viewerToken }, 405, 'This address takes GET, HEAD, OPTIONS.'],

@@ -23,9 +23,8 @@ export type RowSearch = {
 export type RowCursor = { readonly at: string; readonly key: string }
 
 /** What an address says may be anything. */
-export function isRowCursor({ at, key }: { readonly at: unknown; readonly key: unknown }): boolean {
-  if (typeof at !== 'string' || typeof key !== 'string' || key.length > 1_000 || key.includes('\0'))
-    return false
+export function isRowCursor({ at, key }: RowCursor): boolean {
+  if (key.length > 1_000 || key.includes('\0')) return false
   const [, day, time] =
     /^([1-9]\d{3}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d{1,6})?[+-]\d\d(?::\d\d)?$/.exec(at) ?? []
   const moment = new Date(`${day}T${time}Z`)
