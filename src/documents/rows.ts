@@ -7,10 +7,10 @@ import {
   isRowCursor,
   numberTypes,
   type RowCursor,
+  type RowTable,
   readRowPage,
   rowTable,
 } from '../store/book/rows.ts'
-import type { Column } from '../store/schema/table-schema.ts'
 import { type MirroredStream, pickStream, relatedBeside } from '../streams/catalog.ts'
 import { NotThere, UsageError } from '../util/errors.ts'
 import {
@@ -24,6 +24,8 @@ import {
   streamName,
   time,
 } from './document.ts'
+
+type Column = RowTable['columns'][number]
 
 const row = z.object({
   key: z.string(),
