@@ -1,6 +1,7 @@
 // `tidemark status` as text: the verdict, a line for each stream, what goes on, and what needs somebody. Fits the terminal from 60 columns
 // on: columns that do not fit are left out, the least important first.
 
+import type { Source } from '../documents/sources.ts'
 import type { StreamStatus, WholeStatus } from '../documents/status.ts'
 import { byCause, sharedBy } from '../problems/one-cause.ts'
 import type { ProblemKind } from '../problems/stream-problems.ts'
@@ -100,8 +101,7 @@ function workerLine({ worker, at }: WholeStatus, out: Look): readonly string[] {
 }
 
 const mostSources = 10
-type SourceLine = WholeStatus['sources'][number]
-const sourceMarks: Readonly<Record<SourceLine['state'], Mark>> = {
+const sourceMarks: Readonly<Record<Source['state'], Mark>> = {
   ...{ stopped: 'needs', behind: 'heals', loading: 'loading', paused: 'idle', new: 'idle', live: 'current' },
 }
 
@@ -112,8 +112,8 @@ function sourceLines({ sources, at }: WholeStatus, out: Look, width: number): re
   const shown = unwell.slice(0, mostSources)
   const more = unwell.length - shown.length
   const left = [...Map.groupBy(sources.filter(isWell), ({ state }) => state)]
-  const ages = ({ read_through_at: readAt }: SourceLine) =>
-    readAt === null ? 'not read yet' : `read ${shortSpan(at.getTime() - readAt.getTime())} ago`
+  const ages = ({ read_through_at: through }: Source) =>
+    through === null ? 'not read yet' : `read ${shortSpan(at.getTime() - through.getTime())} ago`
   return [
     '',
     ...shown.flatMap((one) => {
@@ -212,7 +212,8 @@ function problemLines(
   out: Look,
   width: number,
 ): readonly string[] {
-  const problems = [...ofNone, ...streams.flatMap((one) => one.problems)]
+  const all = [...ofNone, ...streams.flatMap((one) => one.problems)]
+  const problems = all.map((one) => ({ ...one, isLong: one.care === 'needs you' }))
   const nextTry = ({ kind, key }: (typeof problems)[number]): string => {
     const wait = waits.find(
       ({ what }) => isOfService.includes(kind) && what === `the ${key.split(':')[1]} service`,

@@ -225,13 +225,18 @@ describe.skipIf(!hasPostgres)('the API', () => {
         ...{ stream: 'assignment_note', paused: false, outcome: 'done' },
       },
     )
-    for (const words of [['assignment'], ['assignment', '--json']]) {
-      const [here, there] = [
-        await said(status, words, locally),
-        await said(status, words, remotely(viewerToken)),
-      ]
-      expect(shapeOf(there)).toEqual(shapeOf(here))
-    }
+    // Between the two a minute may end, and its rows be counted.
+    for (const words of [['assignment'], ['assignment', '--json']])
+      await vi.waitFor(
+        async () => {
+          const [here, there] = [
+            await said(status, words, locally),
+            await said(status, words, remotely(viewerToken)),
+          ]
+          expect(shapeOf(there)).toEqual(shapeOf(here))
+        },
+        { timeout: 20_000, interval: 100 },
+      )
     const checked = async (of: Record<string, string>) => (await callCommand(status, ['--check'], of)).code
     expect(await checked(remotely(viewerToken))).toBe(await checked(locally))
     for (const words of [
