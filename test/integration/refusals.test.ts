@@ -82,7 +82,9 @@ describe('a refusal', () => {
     const { message } = await refused(words)
     expect(message).toContain('A value of a form may have 4 MiB there, that is a file of 3.1 MB.')
     await writeFile(path, Buffer.alloc(3_100_000))
-    expect((await callVerb(['api', ...words], environmentFor(simulator, null, {}))).code).toBe(0)
+    const taken = () => callVerb(['api', ...words], environmentFor(simulator, null, {}))
+    // The refusal may just be closing the connection on which the next request goes out, and no write is sent twice.
+    await expect.poll(taken).toMatchObject({ code: 0, error: null })
   })
 
   it('of an external id with a slash names the filter that finds the record', async () => {

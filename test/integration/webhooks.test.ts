@@ -102,7 +102,7 @@ const backends = [['Postgres', null] as const, ...(redisUrl ? [['Redis', redisUr
 describe.skipIf(!hasPostgres).each(backends)('after a write, in the queue in %s,', (_, redis) => {
   const database = createTestDatabase()
   it('the affected stream is waiting, once', async () => {
-    const variables = { DATABASE_URL: database.url, ...(redis && { REDIS_URL: redis }) }
+    const variables = { DATABASE_URL: database.quickUrl, ...(redis && { REDIS_URL: redis }) }
     const queue = await openDriver({ redisUrl: redis, database, log: quietLog })
     const runs = openRunQueue(queue.driver, () => {})
     try {
