@@ -81,6 +81,8 @@ describe('a refusal', () => {
     const words = ['POST', '/api/Assignment/Id/3/attachment', '--form', `FileData=@${path}`]
     const { message } = await refused(words)
     expect(message).toContain('A value of a form may have 4 MiB there, that is a file of 3.1 MB.')
+    await writeFile(path, Buffer.alloc(3_100_000))
+    expect(await callVerb(['api', ...words], environmentFor(simulator, null, {}))).toMatchObject({ code: 0 })
   })
 
   it('of an external id with a slash names the filter that finds the record', async () => {
