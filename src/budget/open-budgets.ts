@@ -23,7 +23,8 @@ export function openSharedBudgets(options: BudgetOptions): Budgets & Disposable 
   const { pool, address, cluster } = database
   if (config.redisUrl === null)
     return closing(() => {}, openBudgets({ store: openPostgresBudget(pool), workers, log }))
-  const deployment = `${address} ${cluster}`
+  // Programs may reach one Postgres by several addresses.
+  const deployment = cluster === null ? address : `${cluster}${address.slice(address.lastIndexOf('/'))}`
   const store = openRedisBudget({ redisUrl: config.redisUrl, deployment, log })
   return closing(store.close, openBudgets({ store, workers, log }))
 }

@@ -7,6 +7,7 @@ import { isProbeDue } from '../store/book/due.ts'
 import { pausedStreams } from '../store/book/streams.ts'
 import { pickStream, type RunKind, type Stream } from '../streams/catalog.ts'
 import { probeStream } from '../sync/beliefs/probe-run.ts'
+import type { RunOutcome } from '../sync/perform-run.ts'
 import type { RetryOutcome } from '../sync/reconcile/quarantine-retry.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { sentence } from '../util/text.ts'
@@ -89,7 +90,7 @@ async function approve(context: ActionContext, { target, fields }: Order): Promi
     const startedAt = performance.now()
     const outcome = await reconcileOnce(sync, stream, { approved, signal, log })
     const detail = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
-    return { text: reconcileSentence(detail), isFailed: outcome.status === 'failed', detail }
+    return { text: reconcileSentence(detail), isFailed: isUndone(outcome), detail }
   })
 }
 
@@ -125,7 +126,7 @@ async function retryQuarantine(
     const detail: RetryOutcome[] = []
     for await (const outcome of retrySelected(context.sync, selection, signal)) detail.push(outcome)
     const text = detail.map(retrySentence).join(' ') || (await nothingTried(pool, selection))
-    return { text, isFailed: detail.some(({ status }) => status === 'failed'), detail }
+    return { text, isFailed: detail.some(isUndone), detail }
   })
 }
 
@@ -169,6 +170,10 @@ type Worked<Detail> = {
   readonly isFailed?: boolean
   readonly detail?: Detail
 }
+/** Also one that found another run of its kind did nothing of what was asked for. */
+const isUndone = ({ status }: Pick<RunOutcome, 'status'>): boolean =>
+  status === 'failed' || status === 'skipped'
+
 /** `detail`: what came of it, when it was waited for. */
 type Ended<Detail> = Outcome & { readonly detail?: Detail }
 

@@ -6,6 +6,7 @@ import { requestBackfill } from '../../src/store/book/backfills.ts'
 import { type Browsing, openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { writeAsTidemark } from '../support/own-writes.ts'
+import { begin, failed, storeOf } from '../support/runs.ts'
 import { differences } from '../support/same-as-source.ts'
 import { adminToken, startTestWorker, type TestWorker } from '../support/worker.ts'
 
@@ -181,6 +182,18 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     expect(await told('/streams/assignment_note/approve', { rows: '10' })).toMatch(/11 of|has begun/)
     await expect.poll(blocked).toEqual([{ missing: 11 }])
     expect(await deleted()).toHaveLength(0)
+    // Only one compares a list at a time: beside another nothing is approved, and that is no success.
+    const other = await vi.waitFor(() => begin(storeOf(database), 'assignment_note', 'reconcile'), inTime)
+    const skipped = await fetch(`${worker.url}/api/v1/streams/assignment_note/approve`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ rows: 11, reason: 'a test' }),
+    })
+    expect(await skipped.json()).toMatchObject({
+      outcome: 'failed',
+      told: expect.stringMatching(/^assignment_note: skipped, because .* Try again when that is done\.$/),
+    })
+    await other.finish(failed)
     const approve = () => told('/streams/assignment_note/approve', { rows: '11' })
     await expect.poll(approve).toMatch(/11 marked deleted|has begun/)
     await expect

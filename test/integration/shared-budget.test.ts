@@ -222,8 +222,13 @@ describe.for(['redis', 'postgres'] satisfies Backend[])('the budget of three pro
       const redisUrl = redisUrlOf(backend)
       const variables = { REQUESTS_PER_SECOND: String(perSecond), ...(redisUrl && { REDIS_URL: redisUrl }) }
       await using contexts = new AsyncDisposableStack()
-      const open = async () => contexts.use(await openTestContext(database, simulator, variables))
-      const upstreams = [await open(), await open(), await open()].map((one) => one.assignmentService)
+      const open = async (address: { readonly url: string } = database) =>
+        contexts.use(await openTestContext(address, simulator, variables))
+      // One of them reaches the same Postgres by another name.
+      const other = new URL(database.url)
+      other.hostname = other.hostname === '127.0.0.1' ? 'localhost' : '127.0.0.1'
+      const opened = [await open(), await open(), await open({ url: other.href })]
+      const upstreams = opened.map((one) => one.assignmentService)
       simulator.requests.start()
       const startedMs = performance.now()
       await Promise.all(

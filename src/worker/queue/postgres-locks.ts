@@ -1,6 +1,6 @@
-// What Tidemark replaces in a queue that lives in Postgres: its locks, and its events, which nobody reads. BullMQ takes advisory locks whose keys follow from the names of queues and jobs, and
-// everybody who can connect can take these too: one of them, held for ever, would freeze all workers. Here its functions get the same
-// locks from lines of a table that nobody else may read.
+// What Tidemark replaces in a queue that lives in Postgres: its locks, and its events, which nobody reads. BullMQ takes advisory locks
+// whose keys follow from the names of queues and jobs, and everybody who can connect can take these too: one of them, held for ever, would
+// freeze all workers. Here its functions get the same locks from lines of a table that nobody else may read.
 
 import type { ClientBase } from 'pg'
 
