@@ -56,7 +56,8 @@ export function reconcileSentence({
   error,
   durationMs,
 }: ReconcileOnce & { readonly durationMs: number }): string {
-  if (status === 'skipped') return `${stream}: skipped, because ${note} is reconciling it now. Try again when that is done.`
+  if (status === 'skipped')
+    return `${stream}: skipped, because ${note} is reconciling it now. Try again when that is done.`
   if (status === 'failed')
     return `${stream}: the reconcile failed: ${sentence(error?.message ?? 'no reason was recorded')}`
   const found = findings

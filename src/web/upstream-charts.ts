@@ -112,7 +112,7 @@ export const daysUntil = (to: Date): ChartSpan => {
   return { from: new Date(end - mostDays * dayMs), to: new Date(end), bucketMs: dayMs, words }
 }
 
-/** `perSecond`: the budget of one worker for each service; null: there is none. `services`: the same requests, as budgets count them. */
+/** `perSecond`: the budget of all workers for a host with one sign-in; null: there is none. `services`: the same requests by service. */
 export function askedByDay(
   buckets: readonly AskedBucket[],
   services: readonly Pick<ServiceBucket, 'requests'>[],
