@@ -20,7 +20,9 @@ export const source = z
     tags: list(z.string()),
     is_gone: z.boolean().describe('it is gone from the file of sources'),
     problem: z.string().nullable().describe('why it stands still'),
-    problems: amount.describe('how many there are of it, this one among them'),
+    problems: amount.describe(
+      'how many there are of it, this one among them; `/sources`: when workers noted them last, within a minute',
+    ),
   })
   .meta({ id: 'Source' })
 

@@ -2,7 +2,13 @@
 
 import { z } from 'zod'
 import { type Problem, problemKinds, sourceOfProblem } from '../problems/stream-problems.ts'
-import { careOf, type StreamState, stateOfStream, verdictInWords } from '../problems/stream-state.ts'
+import {
+  careOf,
+  type StreamState,
+  stateOfStream,
+  verdictInWords,
+  withProblems,
+} from '../problems/stream-state.ts'
 import { keptInWords, measured } from '../problems/targets.ts'
 import { readProgress } from '../store/book/progress.ts'
 import { readSourceLines, type SourceLine } from '../store/book/source-config.ts'
@@ -98,7 +104,7 @@ export async function gatherStatus(facts: Needed, named: readonly string[]): Pro
     }
   })
   return {
-    ...{ now, lines, sources },
+    ...{ now, lines, sources: withProblems(sources, problems) },
     problems: problems.filter((one) => {
       if (isOfAll || one.stream !== null) return isOfAll || names.includes(one.stream ?? '')
       const of = sourceOfProblem(one)

@@ -7,7 +7,7 @@ import type { ServiceName } from '../streams/catalog.ts'
 import { besideIn, environmentSource } from '../streams/names.ts'
 import { capitalized, count } from '../util/text.ts'
 import { byCause } from './one-cause.ts'
-import { isNews, type Problem, type ProblemKind } from './stream-problems.ts'
+import { isNews, type Problem, type ProblemKind, sourceOfProblem } from './stream-problems.ts'
 
 /** Who does something about a problem: a person, Tidemark itself, or nobody, because it only has to be known. */
 export type Care = 'needs you' | 'heals' | 'news'
@@ -126,6 +126,18 @@ export const hasNamed = (sources: readonly Pick<SourceStanding, 'name'>[]): bool
 /** Whether nothing of it waits for a person or for its upstream. */
 export const isWell = ({ state, problems }: Pick<SourceStanding, 'state' | 'problems'>): boolean =>
   state !== 'stopped' && state !== 'behind' && problems === 0
+
+/** With the problems that there are now, those that are not well first: what workers noted may be a minute old. */
+export const withProblems = <One extends Pick<SourceStanding, 'name' | 'state'>>(
+  sources: readonly One[],
+  problems: readonly Problem[],
+) =>
+  sources
+    .map((one) => ({
+      ...one,
+      problems: problems.filter((problem) => sourceOfProblem(problem) === one.name).length,
+    }))
+    .toSorted((one, other) => Number(isWell(one)) - Number(isWell(other)))
 
 /** The worst first, where no problem is known. Streams are paused by people, some or all of a source. */
 function sourcesInWords(all: readonly SourceStanding[]): string {

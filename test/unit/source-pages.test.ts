@@ -57,6 +57,16 @@ const show = async (
       }
     : { status: 200, text: markupOf(shown) }
 }
+it('P18: counts the problems of a source as they are now, not as they were noted a minute ago', async () => {
+  const stream = 'client_9.assignment'
+  const late: Problem[] = [
+    { ...problem, key: `deletions_blocked:${stream}`, kind: 'deletions_blocked', stream },
+  ]
+  const { text } = await show(sourcesPage, 'name=client_9', {}, late)
+  expect(named(text)[0]).toBe('client_9')
+  expect(/client_9<\/a>.*?<\/tr>/s.exec(text)?.[0]).toMatch(/data-l="Problems"[^>]*>1</)
+})
+
 const named = (text: string) => [...text.matchAll(/href="\/sources\/(\w+)"/g)].map(([, name]) => name)
 
 describe('the page of sources', () => {

@@ -1,7 +1,7 @@
 // `/`: the verdict, what needs somebody, and how far each stream is.
 
 import type { Problem } from '../../problems/stream-problems.ts'
-import { hasNamed, isWell, verdictInWords } from '../../problems/stream-state.ts'
+import { hasNamed, isWell, verdictInWords, withProblems } from '../../problems/stream-state.ts'
 import type { SourceLine } from '../../store/book/source-config.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadCard } from '../first-load.ts'
@@ -24,13 +24,14 @@ export const overviewPage: Page = {
   async body(context) {
     const range = rangeIn(context.query, context.now, 'day')
     const span = chartSpan(range, context.now, 1_440)
-    const [snapshot, problems, states, late, sources] = await Promise.all([
+    const [snapshot, problems, states, late, noted] = await Promise.all([
       context.statusQueries.snapshot(),
       context.problems,
       context.statusQueries.states(span),
       context.statusQueries.happenings(),
       context.statusQueries.sources(),
     ])
+    const sources = withProblems(noted, problems)
     const few = ofFew(snapshot, sources)
     const names = few.streams.map(({ stream }) => stream)
     return {

@@ -1,7 +1,7 @@
 // `/sources/:name`: what needs somebody at one source, its first load, its streams, and what was asked of its upstream.
 
 import { sourceOfProblem } from '../../problems/stream-problems.ts'
-import { sourceTitle } from '../../problems/stream-state.ts'
+import { sourceTitle, withProblems } from '../../problems/stream-state.ts'
 import type { SourceLine } from '../../store/book/source-config.ts'
 import { baseOf, environmentSource, sourceIn } from '../../streams/names.ts'
 import { firstLoadCard } from '../first-load.ts'
@@ -35,7 +35,7 @@ export const sourcePage: Page = {
       statusQueries.states(wide),
       statusQueries.requests(fine),
     ])
-    const source = sources.find((one) => one.name === name)
+    const source = withProblems(sources, problems).find((one) => one.name === name)
     if (!source || params.name === '') return noSuchSource
     const snapshot = snapshotOf(whole, name)
     const own = problems.filter((one) => sourceOfProblem(one) === name)

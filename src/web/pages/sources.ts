@@ -1,6 +1,6 @@
 // `/sources`: how each source stands, the worst first; what it is made of is on a page of its own (source.ts).
 
-import { isWell, sourceTitle } from '../../problems/stream-state.ts'
+import { isWell, sourceTitle, withProblems } from '../../problems/stream-state.ts'
 import type { SourceLine } from '../../store/book/source-config.ts'
 import { sourceIn } from '../../streams/names.ts'
 import { age, count, foreign, type Html, html, state, type Tone } from '../html.ts'
@@ -17,8 +17,8 @@ const mostShown = 100
 export const sourcesPage: Page = {
   path: '/sources',
   title: 'Sources',
-  async body({ statusQueries, query, now }) {
-    const all = await statusQueries.sources()
+  async body({ statusQueries, query, now, ...context }) {
+    const all = withProblems(...(await Promise.all([statusQueries.sources(), context.problems])))
     const tags = [...new Set(all.flatMap((one) => one.tags))].toSorted()
     const [standing, tag] = [chosen(query, 'state', states), chosen(query, 'tag', tags)]
     const name = query.get('name')?.trim().toLowerCase() ?? ''
