@@ -19,7 +19,7 @@ const latencyScale: Scale = {
 }
 
 export function latencyChart(service: string, buckets: readonly ServiceBucket[], span: ChartSpan): Html {
-  const title = `${service} service: time to answer`
+  const title = `${service}: time to answer`
   const small = html`milliseconds per ${shortSpan(span.bucketMs)}, ${span.words}, ${zone}; logarithmic`
   const whole = latencyOf(buckets)
   const [median, slow] = [quantileMs(whole, 0.5), quantileMs(whole, 0.95)]

@@ -8,7 +8,9 @@ import type { Page } from '../../src/web/pages/layout.ts'
 import { overviewPage } from '../../src/web/pages/overview.ts'
 import { sourcePage } from '../../src/web/pages/source.ts'
 import { sourcesPage } from '../../src/web/pages/sources.ts'
+import { upstreamPage } from '../../src/web/pages/upstream.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
+import type { Snapshot } from '../../src/web/status-queries.ts'
 import { emptySnapshot, statusQueriesWith } from '../support/status-queries.ts'
 
 const now = new Date('2026-01-02T03:04:05Z')
@@ -36,11 +38,12 @@ const show = async (
   address: string,
   params: Readonly<Record<string, string>> = {},
   problems = [problem, ...others],
+  snapshot: Snapshot = emptySnapshot,
 ) => {
   const shown = await page.body({
     statusQueries: statusQueriesWith({
       sources: async () => sources,
-      snapshot: async () => emptySnapshot,
+      snapshot: async () => snapshot,
       requests: async () =>
         [5, 7].map((requests, index) => ({
           ...{ service: `client_${index}.assignment`, at: now, requests, bytes: 0, failures: {} },
@@ -65,6 +68,27 @@ it('P18: counts the problems of a source as they are now, not as they were noted
   const { text } = await show(sourcesPage, 'name=client_9', {}, late)
   expect(named(text)[0]).toBe('client_9')
   expect(/client_9<\/a>.*?<\/tr>/s.exec(text)?.[0]).toMatch(/data-l="Problems"[^>]*>1</)
+})
+
+it('P18: says of the services of each source how they stand, and of no other', async () => {
+  const streams = ['assignment', 'acme.assignment', 'late.assignment'].map((stream) => ({
+    ...{ stream, service: 'assignment', lastSuccessAt: now, settling: null },
+  })) as unknown as Snapshot['streams']
+  const refused: Problem[] = [
+    { ...problem, key: 'token_refused:acme.assignment', kind: 'token_refused' },
+    { ...problem, key: 'source_stopped:late' },
+  ]
+  const { text } = await show(upstreamPage, '', {}, refused, { ...emptySnapshot, streams })
+  const standing = [
+    ...text.matchAll(
+      /<h2 id="service-[^>]*>([^<]*)<.*?class="st \w+">([^<]*)<.*?Sign-in<\/dt><dd>([^<]*)</gs,
+    ),
+  ]
+  expect(standing.map((found) => found.slice(1))).toEqual([
+    ['Assignment service', 'Well', 'works'],
+    ['Assignment service of acme', 'Refuses the sign-in', 'refused'],
+    ['Assignment service of late', 'Not asked', 'worked last time'],
+  ])
 })
 
 const named = (text: string) => [...text.matchAll(/href="\/sources\/(\w+)"/g)].map(([, name]) => name)

@@ -89,5 +89,5 @@ type Answers = Parameters<typeof traffic>[0]
 const asked = (answers: Answers, span: ReturnType<typeof chartSpan>): Html =>
   html`${[...Map.groupBy(answers, ({ service }) => service)].map(
     ([service, ofIt]) =>
-      html`<section class="card" aria-label="Requests to the ${baseOf(service)} service"><dl class="facts">${traffic(ofIt, span.words)}</dl>${latencyChart(baseOf(service), ofIt, span)}</section>`,
+      html`<section class="card" aria-label="Requests to the ${baseOf(service)} service"><dl class="facts">${traffic(ofIt, span.words)}</dl>${latencyChart(`${baseOf(service)} service`, ofIt, span)}</section>`,
   )}`

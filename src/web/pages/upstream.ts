@@ -5,7 +5,7 @@ import type { Problem } from '../../problems/stream-problems.ts'
 import type { BeliefLine } from '../../store/book/dictionary.ts'
 import { quantileMs, type ServiceBucket } from '../../store/book/request-history.ts'
 import { beliefKind, beliefs, expiryOf, verdictOf } from '../../streams/beliefs.ts'
-import type { ServiceName } from '../../streams/catalog.ts'
+import { baseOf, besideIn, sourceIn } from '../../streams/names.ts'
 import type { Settings } from '../../streams/settings.ts'
 import { capitalized, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
@@ -56,7 +56,7 @@ ${filterForm('/upstream', [], { range, usual: 'day' })}
 <div class="cols">${services(snapshot.streams).map(
       ({ name }) =>
         html`<section class="card c6">${latencyChart(
-          name,
+          titleOfService(name),
           answers.filter((one) => one.service === name),
           fine,
         )}</section>`,
@@ -87,14 +87,18 @@ function budgetOf({ settings }: Settings): number | null {
 
 // ── services ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-type Service = { readonly name: ServiceName; readonly streams: readonly StreamSnapshot[] }
+/** Each source has services of its own. */
+type Service = { readonly name: string; readonly streams: readonly StreamSnapshot[] }
 
 function services(shown: readonly StreamSnapshot[]): readonly Service[] {
-  return [...Map.groupBy(shown, ({ service }) => service)].map(([name, own]) => ({
+  return [...Map.groupBy(shown, ({ stream, service }) => besideIn(stream, service))].map(([name, own]) => ({
     name,
     streams: own,
   }))
 }
+
+const titleOfService = (name: string): string =>
+  `${baseOf(name)} service${sourceIn(name) === '' ? '' : ` of ${sourceIn(name)}`}`
 
 /** How many requests there were, and how soon they were answered; null: none. */
 export function traffic(answers: readonly ServiceBucket[], when = 'last hour'): Html | null {
@@ -120,6 +124,8 @@ function serviceCard(
   const refused = has('token_refused')
   const toldToWait = has('told_to_wait')
   const down = has('service_down')
+  const stopped = problems.find(({ key }) => key === `source_stopped:${sourceIn(name)}`)
+  const cause = refused ?? toldToWait ?? down ?? stopped
   const latest = own
     .map(({ lastSuccessAt }) => lastSuccessAt)
     .reduce((a, b) => (b !== null && (a === null || b > a) ? b : a), null)
@@ -129,16 +135,18 @@ function serviceCard(
       ? state('bad', 'Asks to be left alone')
       : down
         ? state('warn', 'Does not answer')
-        : latest === null
-          ? state('todo', 'Not asked yet')
-          : state('ok', 'Well')
+        : stopped
+          ? state('bad', 'Not asked')
+          : latest === null
+            ? state('todo', 'Not asked yet')
+            : state('ok', 'Well')
   return html`<section class="card c6" aria-labelledby="service-${name}">
-<div class="bar spread"><h2 id="service-${name}">${name === 'tracking' ? 'Tracking' : 'Assignment'} service</h2>${standing}</div>
-<dl class="facts"><div><dt>Sign-in</dt><dd>${refused ? 'refused' : latest === null ? 'not tried yet' : down ? 'worked last time' : 'works'}</dd></div>
+<div class="bar spread"><h2 id="service-${name}">${capitalized(titleOfService(name))}</h2>${standing}</div>
+<dl class="facts"><div><dt>Sign-in</dt><dd>${refused ? 'refused' : latest === null ? 'not tried yet' : down || stopped ? 'worked last time' : 'works'}</dd></div>
 <div><dt>Last good answer</dt><dd>${latest === null ? 'never' : age(latest > now ? now : latest, now)}</dd></div>
 ${traffic(answers)}
 <div><dt>Streams</dt><dd>${own.length}<small>${own.map(({ stream }) => stream).join(', ')}</small></dd></div></dl>
-${(refused ?? toldToWait ?? down) && html`<p>${foreign((refused ?? toldToWait ?? down)?.what ?? '', 500)}</p>`}
+${cause && html`<p>${foreign(cause.what, 500)}</p>`}
 </section>`
 }
 
