@@ -40,9 +40,10 @@ describe.skipIf(!hasPostgres)('what was done', () => {
     expect(happenings.map(({ text }) => text)).toContain('Verification: no difference')
     await database.pool.query(
       `insert into tidemark.run (stream, kind, status, started_at, finished_at, host, pid, error)
-       select 'assignment', kind, 'failed', now(), now(), 'a', 1, 'no answer'
+       select 'assignment', kind, 'failed', now() + interval '3 s', now() + interval '3 s', 'a', 1, 'no answer'
        from unnest(array['incremental', 'incremental', 'lookback']) as kind`,
     )
+    // Also where the clock of Postgres goes before that of this program.
     const failed = (await readHappeningsInWords(database.pool, ['assignment'])).filter(
       ({ tone }) => tone === 'bad',
     )

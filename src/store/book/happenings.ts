@@ -44,8 +44,9 @@ export async function readHappenings(
   streams: readonly string[],
   { from, to, skip = 0, limit = 8 }: Lately = {},
 ): Promise<readonly Happened[]> {
-  const end = to ?? new Date()
-  const values = [streams, from ?? new Date(end.getTime() - weekMs), end, skip + limit]
+  const begin = from ?? new Date((to ?? new Date()).getTime() - weekMs)
+  // The clock of this program says nothing of what Postgres has noted by its own: without an end, the newest is shown.
+  const values = [streams, begin, to ?? 'infinity', skip + limit]
   const [some, returns] = await Promise.all([
     client.query<Happened>(happeningsSql, values),
     client.query<Happened>(returnsSql, values),
