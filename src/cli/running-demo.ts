@@ -8,8 +8,11 @@ import type { Environment } from './output.ts'
 export const demoDirectory = '.tidemark/demo'
 const file = resolve(demoDirectory, 'settings.json')
 
-/** Variables that say what is mirrored, and where to: if one is set, the demo is not used. */
-const configured = ['ASSIGNMENT_BASE_URL', 'DATABASE_URL'].flatMap((name) => [name, `${name}_FILE`])
+/** Variables that say what is mirrored, where to, or which worker is asked: if one is set, the demo is not used. */
+const configured = ['ASSIGNMENT_BASE_URL', 'DATABASE_URL', 'TIDEMARK_URL'].flatMap((name) => [
+  name,
+  `${name}_FILE`,
+])
 
 /** The settings hold a password: for this user alone (P9). */
 export function announceDemo(settings: Environment): Disposable {

@@ -77,6 +77,10 @@ describe('tidemark demo', () => {
         code: 4,
       })
       expect((await fresh.run(['serve'], {})).stderr).toContain('ASSIGNMENT_BASE_URL is not set')
+      // A worker that is named is asked, not the demo by its Postgres.
+      const named = { TIDEMARK_URL: `http://127.0.0.1:${port}` }
+      expect(await fresh.run(['status', 'assignment'], named)).toMatchObject({ code: 0, stderr: '' })
+      expect(await fresh.run(['explain', 'assignment', '3'], named)).toMatchObject({ code: 0, stderr: '' })
       expect(await fresh.run(['demo'], {})).toMatchObject({
         code: 2,
         stderr: expect.stringMatching(/^A demo is already running in \S+\. Stop it first\.\n$/),

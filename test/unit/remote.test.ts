@@ -2,6 +2,7 @@
 
 import { createServer, type RequestListener } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { explain } from '../../src/cli/explain.ts'
 import { pause } from '../../src/cli/pause.ts'
 import { token } from '../../src/cli/token.ts'
 import { DatabaseError, UsageError } from '../../src/util/errors.ts'
@@ -36,6 +37,22 @@ describe('the terminal at TIDEMARK_URL', () => {
     ])
       await expect(called).rejects.toThrow(`The worker at ${url} (TIDEMARK_URL) answers 307. Is it Tidemark?`)
     expect(asked).toEqual([])
+  })
+
+  it('asks for a token where none was sent, and not before it is needed', async () => {
+    const url = await saying(401, { detail: 'Send a token.' })
+    for (const called of [
+      callCommand(token, ['list'], { TIDEMARK_URL: url }),
+      callCommand(explain, ['assignment', '3'], { TIDEMARK_URL: url }),
+    ])
+      await expect(called).rejects.toThrow(`The worker at ${url} asks who you are: set TIDEMARK_TOKEN.`)
+    const asked: string[] = []
+    const open = await answering(({ method, url: path = '' }, response) => {
+      asked.push(`${method} ${path}`)
+      response.writeHead(method === 'POST' ? 401 : 200).end('{}')
+    })
+    await expect(callCommand(explain, ['assignment', '3'], { TIDEMARK_URL: open })).rejects.toThrow('version')
+    expect(asked).toEqual(['POST /api/v1/records/assignment/3/compare', 'GET /api/v1/records/assignment/3'])
   })
 
   it.each([
