@@ -29,12 +29,12 @@ describe.skipIf(!hasPostgres)('a service that pages like', () => {
       const database = createTestDatabase()
       it('is read whole, by row version and key, and then in passes', async () => {
         await using simulator = await startSimulator({
-          ...{ assignments: 60, objects: 20 },
+          ...{ assignments: 120, objects: 40 },
           behaviour: { dialect },
         })
         await using context = await openTestContext(database, simulator, {
           STREAMS: 'assignment,assignment_object',
-          PAGE_SIZE: '10',
+          PAGE_SIZE: '20',
         })
         const seen: RunOutcome[] = []
         const traffic = startTraffic(simulator)
