@@ -135,15 +135,22 @@ it('loses nothing, starves nothing and floods nothing', () => {
       const beforeAll = (queueName: QueueName) =>
         schedules.filter((other) => queueOf(other) === queueName).length + intervals.length
       const calmMs = trueMs
+      const latestMs = (one: Place, every: number) => {
+        const turns = Math.ceil((2 * beforeAll(queueOf(one))) / slots[queueOf(one)])
+        return calmMs + every + longestPauseMs + (turns + 1) * (runMs + 1_000)
+      }
       const until = new Map(
-        schedules.map((one) => {
-          const every = 'everyMs' in one.schedule ? one.schedule.everyMs : 0
-          const turns = Math.ceil((2 * beforeAll(queueOf(one))) / slots[queueOf(one)])
-          return [keyOf(one), calmMs + every + longestPauseMs + (turns + 1) * (runMs + 1_000)]
-        }),
+        schedules.map((one) => [
+          keyOf(one),
+          latestMs(one, 'everyMs' in one.schedule ? one.schedule.everyMs : 0),
+        ]),
       )
       const askedBefore = new Set(asked.map(keyOf))
-      const endMs = Math.max(...[...until.values()].filter((ms) => ms < calmMs + 150_000), calmMs + 60_000)
+      const endMs = Math.max(
+        ...[...until.values()].filter((ms) => ms < calmMs + 150_000),
+        ...asked.map((one) => latestMs(one, 0)),
+        calmMs + 60_000,
+      )
       while (trueMs < endMs) {
         pass(Math.max(1, plan(false)))
         for (const [key, ms] of until)

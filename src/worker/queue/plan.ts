@@ -70,13 +70,16 @@ export function planRuns<Ask extends Asked>(before: PlanState, given: Given<Ask>
   const asks = new Map(asked.filter(isDue).map((one) => [keyOf(one), one]))
   for (const [key, { dueMs }] of asks) isDueSince(key, dueMs)
 
-  const left = { ...room }
   const released: (Place & { ask: Ask | null })[] = []
   const late: Record<string, number> = {}
-  for (const key of inTurn(since, places)) {
-    const { stream, kind } = places.get(key) as Place
-    if (left[queueOf({ stream, kind })]-- > 0) released.push({ stream, kind, ask: asks.get(key) ?? null })
-    else late[key] = since.get(key) ?? nowMs
+  // Apart, for a short run that waits takes no turn of a long one.
+  for (const name of ['polls', 'loads'] as const) {
+    const own = [...since].filter(([key]) => queueOf(places.get(key) as Place) === name)
+    for (const [nth, key] of inTurn(own, places).entries()) {
+      const { stream, kind } = places.get(key) as Place
+      if (nth < room[name]) released.push({ stream, kind, ask: asks.get(key) ?? null })
+      else late[key] = since.get(key) ?? nowMs
+    }
   }
   const isCrowded = Object.keys(late).length > 0
   const nextMs = Math.min(
@@ -91,8 +94,11 @@ export function planRuns<Ask extends Asked>(before: PlanState, given: Given<Ask>
  * One of each source, then another of each, and the same among the streams of a source; of a stream and of a turn what has waited longest
  * goes first. So none starves, and none waits for all that another source has to do (P19).
  */
-function inTurn(since: ReadonlyMap<string, number>, places: ReadonlyMap<string, Place>): readonly string[] {
-  const oldest = [...since].toSorted(([, one], [, other]) => one - other).map(([key]) => key)
+function inTurn(
+  since: readonly (readonly [key: string, ms: number])[],
+  places: ReadonlyMap<string, Place>,
+): readonly string[] {
+  const oldest = since.toSorted(([, one], [, other]) => one - other).map(([key]) => key)
   const streamOf = (key: string) => places.get(key)?.stream ?? ''
   return dealt(dealt(oldest, streamOf), (key) => sourceIn(streamOf(key)))
 }
