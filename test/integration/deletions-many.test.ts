@@ -141,6 +141,37 @@ describe.skipIf(!hasPostgres)('many vanished records', () => {
     expect(await gone()).toEqual([])
   })
 
+  it('are no question any more once the list shows them again, also where ranks tell nothing (P18)', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '10' })
+    await context.read(assignment, 'incremental', { signal })
+    const isBlocked = async () => {
+      const { rows } = await database.pool.query(
+        `select from tidemark.stream where name = 'assignment' and blocked_deletions is not null`,
+      )
+      return rows.length > 0
+    }
+    await search(context)
+    await database.pool.query(
+      `update tidemark.belief set value = 'not trusted' where name = 'ranks'; update tidemark.stream set swept_key = null`,
+    )
+    // Four searches go around. All that vanish are behind the first of them, and the next ones miss none.
+    await search(context)
+    const backup = upstream.source.takeBackup()
+    for (let id = 1; id <= 240; id++) upstream.source.remove('assignment', id)
+    expect((await reconcile(context, 0)).findings).toMatchObject({ blocked: { missing: 240 } })
+    for (let time = 0; time < 3; time++) {
+      await search(context)
+      expect(await isBlocked()).toBe(true)
+    }
+    upstream.source.restoreBackup(backup, { keepsCounter: true })
+    for (let time = 0; time < 3; time++) await search(context)
+    expect(await isBlocked()).toBe(true)
+    await search(context)
+    expect(await isBlocked()).toBe(false)
+    expect(await gone()).toEqual([])
+  })
+
   it('stay as they are when a person keeps what a search blocked, before a reconcile has named the rows', async () => {
     await using upstream = await startSimulator({ assignments: 900 })
     await using context = await openTestContext(database, upstream, { PAGE_SIZE: '300' })

@@ -34,12 +34,23 @@ export async function sweep(
     const unclear = part.isAtEnd || ranksAgree ? await lookAtSuspects(search) : 0
     if (!part.isAtEnd) return null
     search.isSweptWhole ||= from === null
-    if (unclear === 0 && beganAt !== null) await run.shown.knownThrough(beganAt)
+    if (unclear === 0 && beganAt !== null) {
+      await run.shown.knownThrough(beganAt)
+      await liftBlock(search)
+    }
     await run.shown.moveSweep(null)
     if (from === null) return null
     pagesLeft -= part.pages
   }
   return null
+}
+
+/**
+ * The list shows again what was missing, or each of it has been marked: nobody has to decide any more. A block begins the round anew, so
+ * all of the round is later. While lists hide rows whose records are there, these may be what it is about.
+ */
+async function liftBlock({ run, before }: Search): Promise<void> {
+  if (before.isBlocked && (await run.shown.hiddenKeys(1)).length === 0) await run.shown.block(null)
 }
 
 type Part = { readonly blocked: string | null; readonly isAtEnd: boolean; readonly pages: number }
