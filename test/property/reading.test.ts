@@ -207,6 +207,21 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     crashChance: 0.05,
     load: { readers: 1, leastPages: 0 },
   },
+  // Numbers were sorted as text, and passes were shown that. The proof of the next run met versions of one length at both ends.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ sorts: 'as text', cap: 26, dialect: 'dotnet-404', hides: 'some', byKey: 'ignored', versions: 'number' },
+      ...{ deletes: 'hard', lateChance: 0.1 },
+    },
+    seed: 1929061809,
+    pageSize: 1,
+    initialChanges: 75,
+    rounds: 1,
+    changeChance: 0.9,
+    crashChance: 0,
+    load: { readers: 1, leastPages: 0 },
+  },
 ]
 
 class Crash extends Error {}

@@ -1,7 +1,7 @@
 // Where nothing sorts, or one version fills a page: page after page, in passes, until a count proves that all was seen. listing.ts knows
 // whether the passes have shown everything, this says up to which version.
 
-import { detected } from '../../capabilities.ts'
+import { type Detected, detected } from '../../capabilities.ts'
 import {
   type Listing,
   type ListingStep,
@@ -11,7 +11,7 @@ import {
   sawPage,
   wantedKeys,
 } from '../../lists/listing.ts'
-import { highest, isAscending } from '../../versions.ts'
+import { highest, isAscending, outOfOrder } from '../../versions.ts'
 import { otherwise, type Rule, row, rule } from '../rules.ts'
 import { type Action, advance, type Effects, type Event, type Reading, versionsOf } from '../state.ts'
 import { ask, finish, giveUp, lookAtAnchor, neverShown, nextPage, sortsOf } from './moves.ts'
@@ -42,9 +42,24 @@ function see(reading: Reading<'passes' | 'one-version'>, event: Event): SeenList
     upTo: readUpTo(reading, listing, step),
     effects: {
       seen: page && { pageNumber: before.pageNumber, keys: wantedKeys(page, before.ceiling) },
-      detected: step.kind === 'complete' && step.ignoresPaging ? [pagingIgnored(before)] : [],
+      detected: [
+        ...(step.kind === 'complete' && step.ignoresPaging ? [pagingIgnored(before)] : []),
+        ...(page ? sortingIgnored(reading, versionsOf(page)) : []),
+      ],
     },
   }
+}
+
+/**
+ * The proof decided nothing, and this page, which was to be sorted, is not: what the next proof is shown may look as if it were, where
+ * numbers are sorted as text. If earlier runs relied on the order, only a proof says so, for what they read is taken back with it.
+ */
+function sortingIgnored(reading: Reading, versions: readonly bigint[]): readonly Detected[] {
+  const { from, restsFrom = from, sorting: known } = reading.options
+  const isDoubted = known === 'unknown' && reading.sorting === 'ignored' && restsFrom >= from
+  return isDoubted && !isAscending(versions)
+    ? [detected('sorting', 'ignored', `asked to sort ascending, it served ${outOfOrder(versions)}`)]
+    : []
 }
 
 function readUpTo({ cursor, largestAnswer }: Reading, listing: Listing, step: ListingStep): bigint | false {
