@@ -9,7 +9,15 @@ import { toRecord } from './capabilities.ts'
 import { withPageEnds } from './lists/page-ends.ts'
 import type { DifferenceCounts } from './ports/audits.ts'
 import type { Answer, Refusal, Source } from './ports/source.ts'
-import type { Run, RunEnd, RunProgress, Store, WriteCounts, Written } from './ports/store.ts'
+import {
+  type Run,
+  type RunEnd,
+  type RunProgress,
+  type Store,
+  stoppedNote,
+  type WriteCounts,
+  type Written,
+} from './ports/store.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 
@@ -99,9 +107,8 @@ async function perform<Kind extends RunKind>(
   } catch (cause) {
     // Only the abort itself counts as stopped. Any other error is a failure, even while the run is told to stop.
     if (signal.aborted && cause === signal.reason) {
-      const note = 'stopped between two pages'
-      await run.finish({ ...endOf(tally), note, isCutShort: true })
-      return { ...ended, status: 'stopped', note }
+      await run.finish({ ...endOf(tally), note: stoppedNote, isCutShort: true })
+      return { ...ended, status: 'stopped', note: stoppedNote }
     }
     const error = errorOf(cause)
     await run.finish({ ...endOf(tally), status: 'failed', error: error.message, errorCode: codeOf(error) })

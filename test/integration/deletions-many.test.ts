@@ -73,6 +73,24 @@ describe.skipIf(!hasPostgres)('many vanished records', () => {
     expect(rows[0].left).toBeLessThan(1_260 - 35)
   })
 
+  it('are left to another reconcile when the first was stopped with its worker', async () => {
+    await using upstream = await startSimulator({ assignments: 300 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '100' })
+    await context.read(assignment, 'incremental', { signal })
+    expect(await lacking()).toEqual(['assignment'])
+    await reconcile(context, 0)
+    for (let id = 20; id < 280; id += 20) upstream.source.remove('assignment', id)
+    await search(context)
+    expect(await lacking()).toEqual(['assignment'])
+    const ending = new AbortController()
+    upstream.onRequest(() => ending.abort(new Error('the worker is stopping')))
+    const stopped = await reconcileStream({ ...contextOf(context), approved: 0, signal: ending.signal })
+    expect(stopped.status).toBe('stopped')
+    expect(await lacking()).toEqual(['assignment'])
+    expect((await reconcile(context, 0)).findings).toMatchObject({ marked: 13 })
+    expect(await lacking()).toEqual([])
+  })
+
   it('are left to a reconcile by the sweep, too, where ranks tell nothing (P7)', async () => {
     await using upstream = await startSimulator({ assignments: 300 })
     await using context = await openTestContext(database, upstream, { PAGE_SIZE: '100' })

@@ -2,6 +2,7 @@
 // is remembered in the program, so that the answer is right for any number of workers and after a kill (P8).
 
 import type { RunKind } from '../../streams/catalog.ts'
+import { stoppedNote } from '../../sync/ports/store.ts'
 import { sourceSql } from '../schema/places.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
@@ -245,13 +246,14 @@ export async function streamsLackingReconcile(
                 -- One that ended well before anything could be settled is no attempt at that.
                 or (finished_at > now() - $3::float8 * interval '1 millisecond'
                     and not (is_unsettled is true and status = 'done' and started_at < may_settle_at))
-                or (status = 'done' and is_unsettled is not true and finished_at >= greatest($2, now() - interval '2 hours')
+                -- Nor is one that was stopped because its worker ended, or its stream was paused.
+                or (status = 'done' and note is distinct from $6 and is_unsettled is not true and finished_at >= greatest($2, now() - interval '2 hours')
                     and not (is_standing is true and started_at < inconclusive_since)
                     -- One that ended after the block has lifted it, found as much missing, or blocked itself.
                     and not (is_blocked is true and finished_at < blocked_at)
                     and not (is_wanted is true and started_at < reconcile_wanted_at))))
      order by name`,
-    values: [streams, slot, restMs, streams.map(lookbackMs), replicaLagMs],
+    values: [streams, slot, restMs, streams.map(lookbackMs), replicaLagMs, stoppedNote],
   })
   return rows.map(({ name }) => name)
 }

@@ -135,6 +135,9 @@ export type StreamState = {
   readonly beliefs: readonly Belief[]
 }
 
+/** Of a run whose worker ended, or whose stream was paused, before it was through. */
+export const stoppedNote = 'stopped between two pages'
+
 export type RunEnd = {
   readonly requests: number
   readonly bytes: number
