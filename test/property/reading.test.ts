@@ -211,7 +211,14 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
   {
     world: {
       ...ordinaryWorld,
-      ...{ sorts: 'as text', cap: 26, dialect: 'dotnet-404', hides: 'some', byKey: 'ignored', versions: 'number' },
+      ...{
+        sorts: 'as text',
+        cap: 26,
+        dialect: 'dotnet-404',
+        hides: 'some',
+        byKey: 'ignored',
+        versions: 'number',
+      },
       ...{ deletes: 'hard', lateChance: 0.1 },
     },
     seed: 1929061809,
