@@ -43,7 +43,9 @@ export function keepToken(token: string): void {
 function passwordsIn({ username, password, searchParams }: URL): readonly string[] {
   try {
     const [user, plain] = [decodeURIComponent(username), decodeURIComponent(password)]
-    const inQuery = ['password', 'sslpassword'].map((name) => searchParams.get(name) ?? '')
+    const inQuery = ['password', 'sslpassword', 'sentinelPassword'].map(
+      (name) => searchParams.get(name) ?? '',
+    )
     return [plain, ...inQuery].filter((one) => one.length >= shortestPassword && one !== user)
   } catch {
     return []

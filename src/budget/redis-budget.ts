@@ -2,13 +2,9 @@
 // is a pause, in microseconds by the clock of Redis. They live in slots of their own, away from the queue.
 
 import { createHash } from 'node:crypto'
-import { Redis } from 'ioredis'
 import type { Logger } from '../log.ts'
+import { openRedis } from '../redis.ts'
 import type { BudgetStore, SharedPause } from '../upstream/http/budget.ts'
-import { backoff, delayAfter } from '../util/backoff.ts'
-
-const connectTimeoutMs = 5_000
-const keepAliveMs = 10_000
 
 /** Numbers are written with all their digits: Lua would keep 14. What is too far ahead was written before the clock went back. */
 const common = `
@@ -48,28 +44,12 @@ export function openRedisBudget(given: {
   readonly log: Logger
 }): BudgetStore & { close(): void } {
   const { redisUrl, deployment, log } = given
-  const redis = new Redis(redisUrl, {
-    // Whoever asks for a place does without it rather than wait for Redis.
-    maxRetriesPerRequest: 0,
-    connectTimeout: connectTimeoutMs,
-    keepAlive: keepAliveMs,
-    connectionName: 'tidemark-budget',
-    lazyConnect: true,
-    retryStrategy: (attempt) => delayAfter(backoff.redis, attempt),
-    reconnectOnError: (error) => /READONLY|MASTERDOWN/.test(error.message),
-  })
-  // That an attempt failed says less than why.
-  let outage: Error | null = null
-  redis.on('ready', () => {
-    outage = null
-  })
-  redis.on('error', (error) => {
-    outage = error
-    log.debug({ err: error }, 'the connection for budgets to Redis has trouble')
-  })
+  // Whoever asks for a place does without it rather than wait for Redis.
+  const { redis, trouble } = openRedis({ redisUrl, name: 'tidemark-budget', retries: 0, log })
   const run = (script: string, bucket: string, ...given: readonly (string | number)[]) =>
     redis.eval(script, 1, keyOf(bucket), ...given).catch((error) => {
-      throw outage ?? error
+      // That an attempt failed says less than why.
+      throw trouble() ?? error
     })
   const keyOf = (bucket: string): string => {
     const digest = createHash('sha256').update(`${deployment} ${bucket}`).digest('hex').slice(0, 16)

@@ -1,13 +1,13 @@
 // The checks of `tidemark probe`: whether Postgres and the queue can be used, whether each service of the upstream signs us in
 // and shows us each stream, and how it behaves. Reads only.
 
-import { Redis } from 'ioredis'
 import type { Config } from '../config/load.ts'
 import { openConfiguredUpstream, sourcesOf } from '../configured.ts'
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { descriptionPlaceOf } from '../openapi/descriptions.ts'
 import { type Finding, findDescription } from '../openapi/find-description.ts'
+import { openRedis } from '../redis.ts'
 import { otherSources, otherSourceText, waysOut } from '../store/book/sources.ts'
 import { lackingLimits } from '../store/schema/bi-role.ts'
 import { type Database, openDatabase, sessionsForWorker } from '../store/server/connect.ts'
@@ -21,7 +21,7 @@ import { UpstreamError } from '../upstream/http/errors.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
 import { openSource } from '../upstream/stream-source.ts'
 import { messageOf } from '../util/errors.ts'
-import { redisInfoProblem } from '../util/redis-url.ts'
+import { describeRedis, redisInfoProblem } from '../util/redis-url.ts'
 import { formatDuration, plural, sentence } from '../util/text.ts'
 import { sessionsOfQueue } from '../worker/queue/driver.ts'
 import { type Check, doubtful, good, wrong } from './check.ts'
@@ -262,32 +262,21 @@ async function sourceChecks(pool: Pool, config: Config): Promise<readonly Check[
 
 const storageTimeoutMs = 5_000
 
-export async function probeQueue(redisUrl: string | null): Promise<Check> {
+export async function probeQueue(redisUrl: string | null, log: Logger): Promise<Check> {
   if (redisUrl === null) return good('queue', 'in Postgres')
-  const redis = new Redis(redisUrl, {
-    lazyConnect: true,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-    connectTimeout: storageTimeoutMs,
-  })
-  let outage: unknown = null
-  redis.on('error', (error) => {
-    outage = error
-  })
+  const { redis, url, open } = openRedis({ redisUrl, name: 'tidemark-probe', retries: 0, log })
   try {
-    await redis.connect()
-    const info = await redis.info()
-    const version = /redis_version:(\S+)/.exec(info)?.[1] ?? 'unknown'
+    const info = await open(() => redis.info(), storageTimeoutMs)
+    const [, kind = 'redis', version = 'unknown'] =
+      /(valkey)_version:(\S+)/.exec(info) ?? /(redis)_version:(\S+)/.exec(info) ?? []
     const policy = /maxmemory_policy:(\S+)/.exec(info)?.[1] ?? 'unknown'
-    const problem = redisInfoProblem(info)
+    const problem = redisInfoProblem(url, info)
     if (problem) return wrong('queue', `REDIS_URL ${problem}`)
-    const says = `Redis ${version}, maxmemory-policy ${policy}`
+    const says = `${kind === 'valkey' ? 'Valkey' : 'Redis'} ${version} at ${describeRedis(url)}, maxmemory-policy ${policy}`
     if (policy === 'noeviction' || policy === 'unknown') return good('queue', says)
     return wrong('queue', `${says}: Redis may discard jobs; set maxmemory-policy noeviction`)
   } catch (error) {
-    // The error of the connection itself tells more.
-    const cause = outage ?? error
-    return wrong('queue', `Redis cannot be reached (${messageOf(cause)}): check REDIS_URL`)
+    return wrong('queue', error)
   } finally {
     redis.disconnect()
   }

@@ -86,7 +86,7 @@ export async function* everyCheck({
     return
   }
   yield* await probePostgres(config, log)
-  yield await probeQueue(config.redisUrl)
+  yield await probeQueue(config.redisUrl, log)
   const streams = configuredStreams(config, catalogue)
   await using mirror = await openStoredMirror(config, log)
   const urls = {

@@ -62,26 +62,36 @@ export function originsOf(environment: Environment, dotEnv: Environment): (name:
 }
 
 /** An address may have its password in a variable of its own, where it is written as it is, without percent signs. */
-const passwords: Readonly<Record<string, string>> = {
-  DATABASE_URL: 'DATABASE_PASSWORD',
-  REDIS_URL: 'REDIS_PASSWORD',
+const passwords: Readonly<
+  Record<string, Readonly<Record<string, (url: string, password: string) => string>>>
+> = {
+  DATABASE_URL: { DATABASE_PASSWORD: withPassword },
+  REDIS_URL: { REDIS_PASSWORD: withPassword, REDIS_SENTINEL_PASSWORD: withSentinelPassword },
 }
 
 /** A variable's text. Empty means not set. */
 export function readVariable(environment: Environment, name: string, problems: string[]): string | undefined {
-  const text = readText(environment, name, problems)
-  const apart = passwords[name]
-  // What is wrong with it is told of its own variable.
-  const password = text && apart && readText(environment, apart, [])
-  return password ? withPassword(text, password) : text
+  let text = readText(environment, name, problems)
+  for (const [apart, added] of Object.entries(passwords[name] ?? {})) {
+    // What is wrong with it is told of its own variable.
+    const password = text && readText(environment, apart, [])
+    if (text && password) text = added(text, password)
+  }
+  return text
 }
 
 /** An address that has a password keeps it. */
-const withPassword = (url: string, password: string): string =>
-  url.replace(
-    /^(\w+:\/\/)(?:([^/?#@:]*)@)?(?![^/?#]*@)/,
+function withPassword(url: string, password: string): string {
+  return url.replace(
+    /^([\w+-]+:\/\/)(?:([^/?#@:]*)@)?(?![^/?#]*@)/,
     (_, scheme, user = '') => `${scheme}${user}:${encodeURIComponent(password)}@`,
   )
+}
+
+function withSentinelPassword(url: string, password: string): string {
+  if (/[?&]sentinelPassword=/.test(url)) return url
+  return `${url}${url.includes('?') ? '&' : '?'}sentinelPassword=${encodeURIComponent(password)}`
+}
 
 /** From the file that NAME_FILE names when NAME itself is not set. */
 function readText(environment: Environment, name: string, problems: string[]): string | undefined {

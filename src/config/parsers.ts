@@ -8,7 +8,7 @@ import { type AddedStream, knownStreams, relatedStreams } from '../streams/catal
 import { cronTimes } from '../util/cron.ts'
 import { messageOf } from '../util/errors.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
-import { redisUrlProblem } from '../util/redis-url.ts'
+import { readRedisUrl } from '../util/redis-url.ts'
 import { formatDuration, parseDuration } from '../util/text.ts'
 
 export type Schedule = { readonly everyMs: number } | { readonly cron: string }
@@ -38,28 +38,19 @@ export const url = (protocols: RegExp, example: string) =>
   text.refine((value) => URL.canParse(value) && protocols.test(new URL(value).protocol), {
     error: `must be a URL such as ${example}`,
   })
-export const postgresUrl = text.transform((value, context) => {
-  try {
-    readPostgresUrl(value)
-    return value
-  } catch (error) {
-    context.addIssue(messageOf(error))
-    return z.NEVER
-  }
-})
-
-export const redisUrl = text
-  .superRefine((value, context) => {
-    const problem = redisUrlProblem(value)
-    if (problem) context.addIssue({ code: 'custom', message: problem, continue: false })
+/** What reads a URL throws an Error with what is wrong with it. */
+const readBy = (read: (url: string) => unknown) =>
+  text.transform((value, context) => {
+    try {
+      read(value)
+      return value
+    } catch (error) {
+      context.addIssue(messageOf(error))
+      return z.NEVER
+    }
   })
-  .pipe(url(/^rediss?:$/, 'redis://host:6379'))
-
-/** Whether all options after the `?` of a URL are known: unknown ones would be ignored in silence. */
-export const hasOnlyOptions =
-  (...known: readonly string[]) =>
-  (value: string): boolean =>
-    !URL.canParse(value) || [...new URL(value).searchParams.keys()].every((name) => known.includes(name))
+export const postgresUrl = readBy(readPostgresUrl)
+export const redisUrl = readBy(readRedisUrl)
 
 export const namesNobody = (value: string): boolean =>
   !URL.canParse(value) || `${new URL(value).username}${new URL(value).password}` === ''

@@ -3,6 +3,7 @@
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { isPrivateHost } from '../util/private-hosts.ts'
 import { noProxies, proxyOf } from '../util/proxies.ts'
+import { readRedisUrl } from '../util/redis-url.ts'
 import type { Config } from './load.ts'
 
 type Urls = Pick<Config, 'allowPlaintext' | 'databaseUrl'> &
@@ -50,9 +51,15 @@ export function refusePlaintext(config: Urls, complain: (problem: string) => voi
       `${name} would ${name === 'PUBLIC_URL' ? `let ${what} be sent` : `send ${what}`} to ${host} without TLS: ${instead}, or set ALLOW_PLAINTEXT=true if nobody else can listen on the way`,
     )
   refuseOnTheWay(config, refuse)
-  const redis = redisUrl && URL.canParse(redisUrl) ? new URL(redisUrl) : null
-  if (redis?.protocol === 'redis:' && !isPrivateHost(redis.hostname))
-    refuse('REDIS_URL', redis.hostname, 'its password and the queue', 'use rediss://')
+  const redis = redisUrl ? readRedisUrl(redisUrl) : null
+  for (const { host } of redis?.isTls === false ? redis.hosts : [])
+    if (!isPrivateHost(host))
+      refuse(
+        'REDIS_URL',
+        host,
+        'its password and the queue',
+        `use rediss${redis?.kind === 'single' ? '' : `+${redis?.kind}`}://`,
+      )
   for (const [name, url, what] of [
     ['PUBLIC_URL', publicUrl, 'WEBHOOK_SECRET'],
     ['TIDEMARK_URL', tidemarkUrl, 'TIDEMARK_TOKEN'],

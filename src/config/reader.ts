@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import { keepSecret } from '../log.ts'
 import { catalogueOf } from '../streams/catalog.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
+import { withOneHost } from '../util/redis-url.ts'
 import { ConfigError, type Environment, readVariable } from './environment.ts'
 import { misspeltIn } from './misspelt.ts'
 import { byName, namesNobody } from './parsers.ts'
@@ -76,6 +77,7 @@ export function readOne(
   if (isSecret && raw) keepSecret(raw)
   // With one host it is a URL like all others, in which the password is found.
   if (name === 'DATABASE_URL' && result.success && raw) keepSecret(readPostgresUrl(raw).hosts[0].href)
+  if (name === 'REDIS_URL' && raw) keepSecret(withOneHost(raw))
   // What was added to it, such as a scheme, shows the password to what masks URLs.
   if (result.success && isSecret && typeof result.data === 'string') keepSecret(result.data)
   if (result.success) return result.data

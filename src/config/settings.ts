@@ -3,6 +3,7 @@
 import { redact } from '../log.ts'
 import type { Catalogue } from '../streams/catalog.ts'
 import type { Layer, Setting, Settings, StoredOverride, UnknownSetting } from '../streams/settings.ts'
+import { withOneHost } from '../util/redis-url.ts'
 import { isDynamic, problemIn } from './dynamic-settings.ts'
 import { type Environment, type Origin, originsOf, readDotEnv, readVariable } from './environment.ts'
 import { everyMisspelt, isKnown, knownNames } from './misspelt.ts'
@@ -103,12 +104,15 @@ const dots = '••••••••'
 /** Of a secret nothing but the place that its URL names. */
 function shown(name: string, text: string, isSecret: boolean): string {
   if (!isSecret) return redact(text.replace(/(:\/\/[^\s?]*\?)\S*/, '$1…'))
-  if (!/^(DATABASE_URL|REDIS_URL|\w+_PROXY)$/.test(name) || !URL.canParse(text)) return dots
-  const { protocol, username, password, host, pathname } = new URL(text)
+  if (!/^(DATABASE_URL|REDIS_URL|\w+_PROXY)$/.test(name)) return dots
+  const url = withOneHost(text)
+  if (!URL.canParse(url)) return dots
+  const { protocol, username, password, host, pathname } = new URL(url)
   const isNobody = username === '' && password === ''
   // An @ beside those is of a password with a sign that ends the name of a host.
   if (host === '' || (isNobody && text.includes('@')) || pathname.includes('@')) return dots
-  return `${protocol}//${isNobody ? '' : `${dots}@`}${host}${pathname}`
+  const places = url === text ? host : /\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(text)?.[1]
+  return `${protocol}//${isNobody ? '' : `${dots}@`}${places}${pathname}`
 }
 
 function unknownIn({ environment, dotEnv, originOf }: Given): readonly UnknownSetting[] {

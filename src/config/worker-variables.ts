@@ -4,7 +4,6 @@ import { z } from 'zod'
 import {
   duration,
   durationOrOff,
-  hasOnlyOptions,
   httpUrl,
   nameList,
   namesNobody,
@@ -26,19 +25,23 @@ export const workerVariables = {
   REDIS_URL: {
     describe: 'address of the Redis that holds the queue',
     fallback: 'the queue is in Postgres too',
-    form: '`redis://host:6379`, or `rediss://…` with TLS',
+    form: '`redis://host:6379`; `redis+sentinel://one:26379,two:26379/NAME` for the primary that sentinels call NAME; `redis+cluster://one:6379,two:6379` for a Redis Cluster; `rediss…://` with TLS',
     secret: true,
-    schema: orNull(
-      redisUrl.refine(hasOnlyOptions('family', 'db'), {
-        error:
-          'has options that Tidemark does not know. TLS is what rediss:// means, and its certificate is always verified (EXTRA_CA_FILE adds an authority)',
-      }),
-    ),
+    schema: orNull(redisUrl),
   },
   REDIS_PASSWORD: {
     needs: 'REDIS_URL',
     describe: 'password for `REDIS_URL`, when that has none; any characters, as they are',
     fallback: 'that in `REDIS_URL`',
+    form: 'text',
+    secret: true,
+    schema: optionalText,
+  },
+  REDIS_SENTINEL_PASSWORD: {
+    needs: 'REDIS_URL',
+    describe:
+      'password that the sentinels of `REDIS_URL` ask for; `?sentinelUsername=…` behind that address names a user of theirs',
+    fallback: 'they ask for none, or `?sentinelPassword=…` behind `REDIS_URL` says it',
     form: 'text',
     secret: true,
     schema: optionalText,

@@ -1,6 +1,7 @@
 // What becomes of runs when something fails or ends: the queue that refuses, a service that is down, a worker that stops.
 
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
 import { it } from 'vitest'
 import type { RunRequest } from '../../src/streams/catalog.ts'
 import type { Driver } from '../../src/worker/queue/driver.ts'
@@ -18,7 +19,7 @@ function refusing(driver: Driver): (isRefusing: boolean) => void {
       query: (...given: Parameters<typeof query>) => (isRefusing ? refuse() : query.apply(pool, given)),
     })
   } else {
-    const { redis } = driver
+    const { redis } = driver as { readonly redis: Redis }
     // BullMQ's scripts are commands of a connection of its own.
     const duplicate = redis.duplicate
     const refuseFor = (one: typeof redis) => {

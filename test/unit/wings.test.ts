@@ -101,10 +101,11 @@ const matrix: Readonly<Record<string, Row>> = {
     [...base, 'config', 'store/server', 'store/schema', 'store/book', 'upstream'],
     ['pg'],
   ),
+  redis: row('opens connections to Redis, and knows nothing of what is kept there', base, ['ioredis']),
   budget: row(
     'keeps the budgets of requests that all programs of a deployment share, in Redis or in Postgres',
-    [...base, 'store/server', 'upstream'],
-    ['pg', 'ioredis'],
+    [...base, 'redis', 'store/server', 'upstream'],
+    ['pg'],
   ),
   configured: row('says what the settings ask for', [
     ...[...base, 'config', 'openapi', 'store/runs', 'sync', 'sync/ports', 'upstream'],
@@ -143,7 +144,7 @@ const matrix: Readonly<Record<string, Row>> = {
   ),
   'worker/queue': row(
     'knows what is due and who works, and is handed the function that does the work',
-    [...base, 'sync', 'sync/ports'],
+    [...base, 'redis', 'sync', 'sync/ports'],
     ['bullmq', 'ioredis', 'pg'],
   ),
   worker: row('puts together what runs for long; queues are behind worker/queue, and HTTP is in web', [
@@ -165,10 +166,10 @@ const matrix: Readonly<Record<string, Row>> = {
         'openapi',
         'operator',
       ],
-      ...['problems', 'web', 'worker', 'worker/queue', 'store/book', 'store/server'],
+      ...['problems', 'redis', 'web', 'worker', 'worker/queue', 'store/book', 'store/server'],
       ...['store/schema', 'sync', 'sync/ports', 'upstream', 'simulator'],
     ],
-    ['pg', 'ioredis', 'yaml'],
+    ['pg', 'yaml'],
   ),
 }
 

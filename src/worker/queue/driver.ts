@@ -13,20 +13,19 @@ import {
   runMigrations,
   withBackend,
 } from 'bullmq'
-import { Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
 import pg, { type ClientBase, type Pool, type PoolConfig } from 'pg'
 import type { Logger } from '../../log.ts'
-import { backoff, delayAfter } from '../../util/backoff.ts'
+import { openRedis } from '../../redis.ts'
 import { messageOf, UsageError } from '../../util/errors.ts'
-import { redisInfoProblem } from '../../util/redis-url.ts'
-import { sentence } from '../../util/text.ts'
+import { describeRedis, redisInfoProblem } from '../../util/redis-url.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import { guardLocks, searchPath } from './postgres-locks.ts'
 
 // BullMQ's classes for both places a queue can live in, Redis and Postgres, with one type for both.
 export type Driver =
   | { readonly kind: 'postgres'; readonly pool: Pool }
-  | { readonly kind: 'redis'; readonly redis: Redis; readonly prefix: string }
+  | { readonly kind: 'redis'; readonly redis: Redis | Cluster; readonly prefix: string }
 
 // The driver's overloads of on() are wider than what BullMQ describes.
 const asPgPool = (pool: Pool): PgPool => pool as Pool & PgPool
@@ -114,7 +113,9 @@ const writtenSeconds = 60
 export const sessionsOfQueue = (redisUrl: string | null): number => (redisUrl === null ? poolSize : 0)
 
 export async function openDriver({ redisUrl, database, log }: Options): Promise<OpenDriver> {
-  return redisUrl === null ? await openPostgres(database, log) : await openRedis(redisUrl, database, log)
+  return redisUrl === null
+    ? await openPostgres(database, log)
+    : await openQueueInRedis(redisUrl, database, log)
 }
 
 /** To make a schema `if not exists` Postgres asks for the right to make one, even where it exists. */
@@ -161,59 +162,32 @@ async function openPostgres({ connection, address }: Options['database'], log: L
   return { driver: { kind: 'postgres', pool }, address, ping, prepare, close: () => pool.end() }
 }
 
-async function openRedis(redisUrl: string, database: Options['database'], log: Logger): Promise<OpenDriver> {
-  // Only noted here: whoever asks whether the queue answers tells people once.
-  let outage: unknown = null
-  const redis = new Redis(redisUrl, {
-    // Workers wait for a Redis that is away; a limit would make them fail.
-    maxRetriesPerRequest: null,
-    connectTimeout: connectTimeoutMs,
-    keepAlive: keepAliveMs,
-    // For the answer to a command. BullMQ has commands that wait in Redis, for ten seconds at most.
-    socketTimeout: silenceMs,
-    connectionName: 'tidemark',
-    lazyConnect: true,
-    retryStrategy: (attempt) => delayAfter(backoff.redis, attempt),
-    // A primary that becomes a replica keeps its connections. The address may lead to the new primary by now. BullMQ's own connections
-    // are copies of this one, and do the same.
-    reconnectOnError(error) {
-      const isReplica = /READONLY|MASTERDOWN/.test(error.message)
-      if (isReplica) outage = error
-      return isReplica
-    },
-  })
+async function openQueueInRedis(
+  redisUrl: string,
+  database: Options['database'],
+  log: Logger,
+): Promise<OpenDriver> {
+  // Workers wait for a Redis that is away; a limit would make them fail.
+  const { redis, url, trouble, open } = openRedis({ redisUrl, name: 'tidemark', retries: null, log })
   const prefix = prefixOf(database)
-  redis.on('error', (error) => {
-    outage = error
-    log.debug({ err: error }, 'the connection to Redis has trouble')
-  })
   const ping = async () => {
+    const cause = trouble()
     if (redis.status !== 'ready')
-      throw new Error(`there is no connection to Redis: ${outage ? messageOf(outage) : redis.status}`, {
-        cause: outage,
+      throw new Error(`there is no connection to Redis: ${cause ? messageOf(cause) : redis.status}`, {
+        cause,
       })
     // A write and no PING: a Redis that is full, or a replica by now, answers to a PING and takes nothing.
     await redis.set(`${prefix}:written`, '1', 'EX', writtenSeconds)
-    outage = null
   }
-  try {
-    await redis.connect()
+  await open(async () => {
     // A user of Redis may lack the right to ask.
-    const problem = redisInfoProblem(await redis.info('server').catch(() => ''))
+    const problem = redisInfoProblem(url, await redis.info('server').catch(() => ''))
     if (problem) throw new UsageError(`REDIS_URL ${problem}.`)
     await ping()
-  } catch (error) {
-    redis.disconnect()
-    if (error instanceof UsageError) throw error
-    const cause = outage ?? error
-    throw new Error(
-      `Redis at ${describe(redisUrl)} cannot be used: ${sentence(messageOf(cause))} Check REDIS_URL.`,
-      { cause },
-    )
-  }
+  })
   return {
     driver: { kind: 'redis', redis, prefix },
-    address: describe(redisUrl),
+    address: describeRedis(url),
     ping,
     prepare: async () => {},
     close: async () => redis.disconnect(),
@@ -224,9 +198,4 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
 function prefixOf({ address, cluster }: Options['database']): string {
   const store = cluster === null ? address : `${address} ${cluster}`
   return `{tidemark-${createHash('sha256').update(store).digest('hex').slice(0, 12)}}`
-}
-
-function describe(redisUrl: string): string {
-  const { hostname, port, pathname } = new URL(redisUrl)
-  return `${hostname}:${port || '6379'}${pathname === '/' ? '' : pathname}`
 }
