@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto'
 import type { Logger } from '../log.ts'
-import { openRedis } from '../redis.ts'
+import { openRedis } from '../redis/connection.ts'
 import type { BudgetStore, SharedPause } from '../upstream/http/budget.ts'
 
 /** Numbers are written with all their digits: Lua would keep 14. What is too far ahead was written before the clock went back. */
@@ -45,7 +45,7 @@ export function openRedisBudget(given: {
 }): BudgetStore & { close(): void } {
   const { redisUrl, deployment, log } = given
   // Whoever asks for a place does without it rather than wait for Redis.
-  const { redis, trouble } = openRedis({ redisUrl, name: 'tidemark-budget', retries: 0, log })
+  const { redis, trouble, close } = openRedis({ redisUrl, name: 'tidemark-budget', retries: 0, log })
   const run = (script: string, bucket: string, ...given: readonly (string | number)[]) =>
     redis.eval(script, 1, keyOf(bucket), ...given).catch((error) => {
       // That an attempt failed says less than why.
@@ -68,6 +68,6 @@ export function openRedisBudget(given: {
     async pause(bucket, { leftMs, ...why }) {
       await run(pauseScript, bucket, inMicroseconds(leftMs), JSON.stringify(why))
     },
-    close: () => redis.disconnect(),
+    close,
   }
 }

@@ -7,7 +7,7 @@ import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { descriptionPlaceOf } from '../openapi/descriptions.ts'
 import { type Finding, findDescription } from '../openapi/find-description.ts'
-import { openRedis } from '../redis.ts'
+import { openRedis } from '../redis/connection.ts'
 import { otherSources, otherSourceText, waysOut } from '../store/book/sources.ts'
 import { lackingLimits } from '../store/schema/bi-role.ts'
 import { type Database, openDatabase, sessionsForWorker } from '../store/server/connect.ts'
@@ -264,7 +264,7 @@ const storageTimeoutMs = 5_000
 
 export async function probeQueue(redisUrl: string | null, log: Logger): Promise<Check> {
   if (redisUrl === null) return good('queue', 'in Postgres')
-  const { redis, url, open } = openRedis({ redisUrl, name: 'tidemark-probe', retries: 0, log })
+  const { redis, url, open, close } = openRedis({ redisUrl, name: 'tidemark-probe', retries: 0, log })
   try {
     const info = await open(() => redis.info(), storageTimeoutMs)
     const [, kind = 'redis', version = 'unknown'] =
@@ -278,6 +278,6 @@ export async function probeQueue(redisUrl: string | null, log: Logger): Promise<
   } catch (error) {
     return wrong('queue', error)
   } finally {
-    redis.disconnect()
+    close()
   }
 }

@@ -16,7 +16,7 @@ import {
 import type { Cluster, Redis } from 'ioredis'
 import pg, { type ClientBase, type Pool, type PoolConfig } from 'pg'
 import type { Logger } from '../../log.ts'
-import { openRedis } from '../../redis.ts'
+import { openRedis } from '../../redis/connection.ts'
 import { messageOf, UsageError } from '../../util/errors.ts'
 import { describeRedis, redisInfoProblem } from '../../util/redis-url.ts'
 import { withTimeout } from '../../util/waiting.ts'
@@ -168,7 +168,7 @@ async function openQueueInRedis(
   log: Logger,
 ): Promise<OpenDriver> {
   // Workers wait for a Redis that is away; a limit would make them fail.
-  const { redis, url, trouble, open } = openRedis({ redisUrl, name: 'tidemark', retries: null, log })
+  const { redis, url, trouble, open, close } = openRedis({ redisUrl, name: 'tidemark', retries: null, log })
   const prefix = prefixOf(database)
   const ping = async () => {
     const cause = trouble()
@@ -190,7 +190,7 @@ async function openQueueInRedis(
     address: describeRedis(url),
     ping,
     prepare: async () => {},
-    close: async () => redis.disconnect(),
+    close: async () => close(),
   }
 }
 
