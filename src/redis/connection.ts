@@ -74,8 +74,9 @@ export function openRedis({ redisUrl, name, retries, log }: Options): RedisConne
         await withTimeout(longestMs, redis.connect())
         return await withTimeout(longestMs, first())
       } catch (error) {
-        const cause = redis.status === 'ready' ? error : (trouble ?? error)
+        const seen = redis.status === 'ready' ? error : (trouble ?? error)
         close()
+        const cause = redis instanceof Cluster && isClosed(seen) ? await reasonOf(url, common) : seen
         if (cause instanceof UsageError) throw cause
         const why = sentence(messageOf(cause))
         throw new Error(`Redis at ${describeRedis(url)} cannot be used: ${why} Check REDIS_URL.`, { cause })
@@ -92,6 +93,22 @@ const commonOptions = ({ kind, user, password, db, family, isTls }: RedisUrl) =>
   connectTimeout: kind === 'single' ? connectTimeoutMs : oneOfManyTimeoutMs,
   ...(isTls && { tls: {} }),
 })
+
+const isClosed = (error: unknown): boolean => messageOf(error) === 'Connection is closed.'
+
+/** Of nodes that cannot be reached, a cluster says no more than that: so one of them is asked. */
+async function reasonOf({ hosts }: RedisUrl, common: Common): Promise<unknown> {
+  const redis = new Redis({ ...common, ...hosts[0], retryStrategy: () => null })
+  let seen: unknown = null
+  redis.on('error', (error) => {
+    seen = error
+  })
+  await redis.connect().catch((error) => {
+    seen ??= error
+  })
+  redis.disconnect()
+  return seen
+}
 
 const delay = (attempt: number): number => delayAfter(backoff.redis, attempt)
 

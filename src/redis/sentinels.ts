@@ -18,6 +18,7 @@ export function followSentinels({ url, timeoutMs, askAgainMs, listenAgainMs }: O
   const { hosts, isTls, primary: name } = url
   const streams = new Set<Stream>()
   const [username, password] = [url.sentinelUser, url.sentinelPassword]
+  const troubles = new Map<string, Error>()
   let last = ''
   const listen = (host: RedisHost): Redis => {
     const redis = new Redis({
@@ -26,8 +27,9 @@ export function followSentinels({ url, timeoutMs, askAgainMs, listenAgainMs }: O
       enableReadyCheck: false,
       ...(isTls && { tls: {} }),
     })
-    // Whoever connects to the primary asks the sentinels, too, and tells what they answer.
-    redis.on('error', () => {})
+    const place = `${host.host}:${host.port}`
+    redis.on('error', (error) => void troubles.set(place, error))
+    redis.on('ready', () => void troubles.delete(place))
     redis.subscribe('+switch-master').catch(() => {})
     redis.on('message', (_, text: string) => {
       // All of them say so, one after the other.
@@ -38,14 +40,19 @@ export function followSentinels({ url, timeoutMs, askAgainMs, listenAgainMs }: O
     return redis
   }
   let listening: readonly Redis[] = []
-  const onConnect = (stream: Stream) => {
-    streams.add(stream)
-    stream.once('close', () => streams.delete(stream))
-    if (listening.length === 0) listening = hosts.map(listen)
+  const connecting: Connecting = {
+    begin() {
+      if (listening.length === 0) listening = hosts.map(listen)
+    },
+    inWords: (error) => inWords(error, name, troubles),
+    done(stream) {
+      streams.add(stream)
+      stream.once('close', () => streams.delete(stream))
+    },
   }
   return {
     options: {
-      ...{ Connector: connectorIn(name, onConnect), sentinels: [...hosts], name },
+      ...{ Connector: connectorBy(connecting), sentinels: [...hosts], name },
       ...{ sentinelUsername: username, sentinelPassword: password },
       ...{ sentinelCommandTimeout: timeoutMs, sentinelRetryStrategy: askAgainMs },
       // Those that are named are asked, and no others that they know: these may have addresses that only they can reach.
@@ -60,32 +67,41 @@ export function followSentinels({ url, timeoutMs, askAgainMs, listenAgainMs }: O
 
 type Stream = Awaited<ReturnType<SentinelConnector['connect']>>
 
-function connectorIn(name: string, onConnect: (stream: Stream) => void) {
-  return class extends SentinelConnector {
+type Connecting = {
+  begin(): void
+  inWords(error: Error): Error
+  done(stream: Stream): void
+}
+
+const connectorBy = ({ begin, inWords, done }: Connecting) =>
+  class extends SentinelConnector {
     constructor(options: unknown) {
       super(options as SentinelConnectionOptions)
     }
 
     override async connect(tell: (type: string, error: Error) => void): Promise<Stream> {
+      begin()
       // That all were asked says less than what the last one said; that all named a primary that does not answer is no error of theirs.
       let said: Error | null = null
       const note = (type: string, error: Error) => {
-        if (type === 'sentinelError') said = inWords(error, name)
+        if (type === 'sentinelError') said = inWords(error)
         else if (said) tell(type, said)
       }
       const stream = await super.connect(note).catch((error) => {
         throw said ?? error
       })
-      onConnect(stream)
+      done(stream)
       return stream
     }
   }
-}
 
-function inWords({ message }: Error, name: string): Error {
+/** `troubles`: what kept this program from listening to each. Of a connection that failed while it asked, ioredis says only that it is closed. */
+function inWords({ message }: Error, name: string, troubles: ReadonlyMap<string, Error>): Error {
   const [, unknowing] =
     /^connected to sentinel (\S+) successfully, but got an invalid reply: null$/.exec(message) ?? []
   if (unknowing !== undefined) return new Error(`the sentinel ${unknowing} knows no primary "${name}"`)
-  const [, silent, why] = /^failed to connect to sentinel (\S+) because (.*)$/s.exec(message) ?? []
-  return new Error(silent === undefined ? message : `the sentinel ${silent} cannot be asked: ${why}`)
+  const [, silent = '', why] = /^failed to connect to sentinel (\S+) because (.*)$/s.exec(message) ?? []
+  if (why === undefined) return new Error(message)
+  const cause = why === 'Connection is closed.' ? troubles.get(silent) : undefined
+  return new Error(`the sentinel ${silent} cannot be asked: ${cause?.message ?? why}`, { cause })
 }

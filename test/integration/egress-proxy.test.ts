@@ -1,17 +1,13 @@
 // Requests that leave through a proxy: of the upstream, its sign-in and alerts, over http and https, and what is said when it refuses.
 
-import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { probeHost } from '../../src/cli/probe-hosts.ts'
 import { sendTest } from '../../src/problems/deliver.ts'
 import { noProxies } from '../../src/util/proxies.ts'
+import { makeCertificate } from '../support/certificate.ts'
 import { type ClientChanges, failureOf, noSignal, openClient, startServer } from '../support/client.ts'
 import { startProxy } from '../support/proxy.ts'
 
@@ -22,32 +18,12 @@ const usual = getCACertificates('default')
 
 describe('an upstream behind a proxy', () => {
   let server: Server
-  let directory: string
   let port = 0
   const bodies: string[] = []
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'tidemark-proxy-'))
-    const [key, cert] = ['key', 'cert'].map((name) => join(directory, name))
-    if (!key || !cert) return
-    const names = 'subjectAltName=DNS:api.example,DNS:hooks.example'
-    execFileSync(
-      'openssl',
-      ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'].concat([
-        '-days',
-        '2',
-        '-subj',
-        '/CN=api.example',
-        '-addext',
-        names,
-        '-keyout',
-        key,
-        '-out',
-        cert,
-      ]),
-      { stdio: 'ignore' },
-    )
-    setDefaultCACertificates([...usual, readFileSync(cert, 'utf8')])
-    server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, async (request, response) => {
+    const { key, cert } = makeCertificate(inject('scratch'), 'DNS:api.example,DNS:hooks.example')
+    setDefaultCACertificates([...usual, cert])
+    server = createServer({ key, cert }, async (request, response) => {
       const chunks: Buffer[] = []
       for await (const chunk of request) chunks.push(chunk)
       bodies.push(`${request.method} ${request.headers.host}${request.url} ${Buffer.concat(chunks)}`)
@@ -60,7 +36,6 @@ describe('an upstream behind a proxy', () => {
     setDefaultCACertificates(usual)
     server.closeAllConnections()
     server.close()
-    await rm(directory, { recursive: true, force: true })
   })
   const open = (proxy: string, changes: ClientChanges = {}) =>
     openClient({

@@ -1,15 +1,12 @@
 // Alerts by mail, to a real server over real sockets: in the plain, by STARTTLS, by TLS, with and without a password.
 
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { Mailbox } from '../../src/config/alert-file.ts'
 import { deliver, sendTest } from '../../src/problems/deliver.ts'
 import { mailText, sendMail } from '../../src/problems/smtp.ts'
+import { makeCertificate } from '../support/certificate.ts'
 import { neverAborted } from '../support/context.ts'
 import { startMailServer } from '../support/mail-server.ts'
 
@@ -25,36 +22,7 @@ describe('a mail', () => {
   const authorities = getCACertificates('default')
   let certificate = { key: '', cert: '' }
   beforeAll(() => {
-    const path = (name: string) => join(directory, name)
-    const directory = mkdtempSync(join(tmpdir(), 'tidemark-mail-'))
-    execFileSync(
-      'openssl',
-      [
-        ...[
-          'req',
-          '-x509',
-          '-newkey',
-          'ec',
-          '-pkeyopt',
-          'ec_paramgen_curve:prime256v1',
-          '-nodes',
-          '-days',
-          '2',
-        ],
-        ...[
-          '-keyout',
-          path('key'),
-          '-out',
-          path('cert'),
-          '-subj',
-          '/CN=mail',
-          '-addext',
-          'subjectAltName=IP:127.0.0.1',
-        ],
-      ],
-      { stdio: 'ignore' },
-    )
-    certificate = { key: readFileSync(path('key'), 'utf8'), cert: readFileSync(path('cert'), 'utf8') }
+    certificate = makeCertificate(inject('scratch'), 'IP:127.0.0.1')
   })
   afterAll(() => setDefaultCACertificates(authorities))
 

@@ -1,18 +1,11 @@
 // What is said of a queue that cannot be opened, and what keeps the queues of two mirrors apart.
 
-import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it } from 'vitest'
-import { probeQueue } from '../../src/cli/probe-checks.ts'
-import { freePort } from '../../src/embedded-postgres/cluster.ts'
 import { openLog } from '../../src/log.ts'
-import { UsageError } from '../../src/util/errors.ts'
 import { openDriver, placed, Queue, Worker } from '../../src/worker/queue/driver.ts'
 import { startRedis } from '../soak/worlds.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
@@ -62,53 +55,6 @@ describe.skipIf(!hasBackend('redis'))('a Redis that answers and takes nothing', 
       await admin.call('ACL', 'DELUSER', name)
       admin.disconnect()
     }
-  })
-})
-
-/** Redis Sentinel, or a node of Redis Cluster. */
-async function startKindOfRedis(kind: 'sentinel' | 'cluster') {
-  const directory = await mkdtemp(join(tmpdir(), 'tidemark-test-redis-'))
-  const port = await freePort()
-  const settings = join(directory, 'redis.conf')
-  const cluster = kind === 'cluster' ? 'cluster-enabled yes\n' : ''
-  await writeFile(settings, `port ${port}\nbind 127.0.0.1\ndir ${directory}\n${cluster}`)
-  const flags = kind === 'sentinel' ? [settings, '--sentinel'] : [settings]
-  const server = spawn('redis-server', flags, { stdio: 'ignore' })
-  const ended = once(server, 'exit')
-  const url = `redis://127.0.0.1:${port}`
-  const redis = new Redis(url, { maxRetriesPerRequest: null, retryStrategy: () => 50 })
-  redis.on('error', () => {})
-  await redis.info()
-  redis.disconnect()
-  return {
-    url,
-    async [Symbol.asyncDispose]() {
-      server.kill('SIGKILL')
-      await ended
-      await rm(directory, { recursive: true, force: true })
-    },
-  }
-}
-
-describe.skipIf(!hasAll(['redis-server']))('an address of Redis that is none of a single Redis', () => {
-  it.each([
-    [
-      'sentinel',
-      /^REDIS_URL is that of Redis Sentinel, which is not supported yet: give the address of one Redis/,
-    ],
-    [
-      'cluster',
-      /^REDIS_URL is that of a Redis Cluster, which is not supported yet: give the address of one Redis/,
-    ],
-  ] as const)('is refused by name: %s', async (kind, words) => {
-    await using server = await startKindOfRedis(kind)
-    const database = { connection: {}, address: 'here', cluster: null }
-    const failure = await openDriver({ redisUrl: server.url, database, log: quietLog }).catch(
-      (error) => error,
-    )
-    expect(failure).toBeInstanceOf(UsageError)
-    expect(failure.message).toMatch(words)
-    expect(await probeQueue(server.url)).toMatchObject({ isFine: false, says: expect.stringMatching(words) })
   })
 })
 

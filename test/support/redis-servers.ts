@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -85,6 +85,21 @@ async function untilTrue(what: string, isTrue: () => Promise<boolean>, longestMs
     if (performance.now() > endsMs) throw new Error(`${what}: not within ${longestMs} ms`)
     await wait(50)
   }
+}
+
+/** The rules that the manual gives to users of Redis. */
+export function rulesOf(user: string): string {
+  const manual = readFileSync(new URL('../../docs/guides/redis.md', import.meta.url), 'utf8')
+  const [, rules] = new RegExp(`^ACL SETUSER ${user} (.+)$`, 'm').exec(manual) ?? []
+  if (rules === undefined) throw new Error(`the manual has no rules for ${user}`)
+  return rules.replace(/>\S+/, `>word-of-${user}`)
+}
+
+/** What a user was refused since this was asked for last. */
+export async function deniedBy({ tell }: RedisServer): Promise<readonly string[]> {
+  const denied = ((await tell('ACL', 'LOG')) as unknown[]).map(String)
+  await tell('ACL', 'LOG', 'RESET')
+  return denied
 }
 
 export const primaryName = 'tidemark-primary'
@@ -224,8 +239,32 @@ export async function startRedisCluster(given: {
   )
   await untilTrue('the cluster is whole', async () => {
     const told = await Promise.all(nodes.map((node) => node.tell('CLUSTER', 'INFO')))
-    return told.every((info) => /cluster_state:ok[^]*cluster_slots_ok:16384/.test(String(info)))
+    return told.every((info) => /cluster_state:ok.*cluster_slots_ok:16384/s.test(String(info)))
   })
   const ended = started.move()
   return { nodes, [Symbol.asyncDispose]: () => ended.disposeAsync() }
+}
+
+/** As `redis-cli --cluster reshard` does it; `half` when half of its keys are there. */
+export async function moveSlot(
+  { nodes }: RedisCluster,
+  key: string,
+  half: () => Promise<void>,
+): Promise<void> {
+  const slot = String(await nodes[0]?.tell('CLUSTER', 'KEYSLOT', key))
+  const counts = await Promise.all(nodes.map((node) => node.tell('CLUSTER', 'COUNTKEYSINSLOT', slot)))
+  const from = nodes[counts.findIndex((count) => Number(count) > 0)]
+  const to = nodes.find((node) => node !== from)
+  if (!from || !to) throw new Error(`no node has keys in the slot of ${key}`)
+  const keysOf = async () => (await from.tell('CLUSTER', 'GETKEYSINSLOT', slot, '1000')) as string[]
+  const move = (keys: readonly string[]) =>
+    from.tell('MIGRATE', '127.0.0.1', String(to.port), '', '0', '5000', 'KEYS', ...keys)
+  await to.tell('CLUSTER', 'SETSLOT', slot, 'IMPORTING', from.id)
+  await from.tell('CLUSTER', 'SETSLOT', slot, 'MIGRATING', to.id)
+  const keys = await keysOf()
+  await move(keys.slice(0, Math.ceil(keys.length / 2)))
+  const going = half()
+  for (let left = await keysOf(); left.length > 0; left = await keysOf()) await move(left)
+  for (const node of [to, from, ...nodes]) await node.tell('CLUSTER', 'SETSLOT', slot, 'NODE', to.id)
+  await going
 }

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { loadConfig, loadMirrorConfig } from '../../src/config/load.ts'
 import { proxyNotice } from '../../src/configured.ts'
 import { redact } from '../../src/log.ts'
+import { readRedisUrl } from '../../src/util/redis-url.ts'
 import { complete, problemsOf } from '../support/settings.ts'
 
 describe('loadConfig', () => {
@@ -18,17 +19,106 @@ describe('loadConfig', () => {
       )
   })
 
+  const usual = {
+    user: '',
+    password: '',
+    db: 0,
+    family: 0,
+    primary: '',
+    sentinelUser: '',
+    sentinelPassword: '',
+  }
+  const one = { ...usual, kind: 'single', hosts: [{ host: 'one', port: 6379 }], isTls: false }
+  const sentinels = {
+    ...{ ...one, kind: 'sentinel', primary: 'mymaster' },
+    hosts: [
+      { host: 'one', port: 26379 },
+      { host: 'two', port: 26380 },
+    ],
+  }
   it.each([
-    ['redis+sentinel://host:26379/mymaster', 'REDIS_URL is that of Redis Sentinel'],
-    ['redis-sentinel://host:26379/mymaster', 'REDIS_URL is that of Redis Sentinel'],
-    ['rediss+sentinel://user:canary@one,two/mymaster', 'REDIS_URL is that of Redis Sentinel'],
-    ['redis+cluster://host:6379', 'REDIS_URL is that of a Redis Cluster'],
-    ['redis-cluster://one:6379,two:6379', 'REDIS_URL is that of a Redis Cluster'],
-    ['redis://user:canary@one:6379,two:6379', 'REDIS_URL names several hosts'],
-    ['redis://one,two', 'REDIS_URL names several hosts'],
-  ])('refuses by name what it does not support yet, with the way out: %s', (REDIS_URL, words) => {
-    expect(problemsOf({ ...complete, REDIS_URL })).toBe(
-      `  ${words}, which is not supported yet: give the address of one Redis that takes writes, such as redis://host:6379, or unset REDIS_URL to keep the queue in Postgres`,
+    ['redis://one', one],
+    ['REDIS://one:6379/', one],
+    ['redis://', { ...one, hosts: [{ host: 'localhost', port: 6379 }] }],
+    [
+      'rediss://[::1]:7000/2?family=6',
+      { ...one, hosts: [{ host: '::1', port: 7000 }], isTls: true, db: 2, family: 6 },
+    ],
+    ['redis://:a%40b:c@one?db=3', { ...one, password: 'a@b:c', db: 3 }],
+    ['redis://app:word@one', { ...one, user: 'app', password: 'word' }],
+    ['redis+sentinel://one,two:26380/mymaster', sentinels],
+    ['redis-sentinel://one:26379,two:26380/mymaster/0', sentinels],
+    [
+      'rediss+sentinel://app:a,b@one,two:26380/mymaster/4?sentinelUsername=w&sentinelPassword=p%26q',
+      {
+        ...sentinels,
+        isTls: true,
+        user: 'app',
+        password: 'a,b',
+        db: 4,
+        sentinelUser: 'w',
+        sentinelPassword: 'p&q',
+      },
+    ],
+    ['redis+cluster://one', { ...one, kind: 'cluster' }],
+    [
+      'rediss-cluster://app@one,two:7000',
+      {
+        ...one,
+        kind: 'cluster',
+        isTls: true,
+        user: 'app',
+        hosts: [...one.hosts, { host: 'two', port: 7000 }],
+      },
+    ],
+  ])('reads where Redis is: %s', (url, read) => {
+    expect(readRedisUrl(url)).toEqual(read)
+  })
+
+  it.each([
+    ['http://one', 'must be a URL such as redis://host:6379'],
+    [
+      'redis://user:canary@one:6379,two',
+      'names several hosts, but not what they are: write redis+sentinel://host:26379,other:26379/NAME',
+    ],
+    ['redis+sentinel://u:canary@one,two', 'names no primary: write its name after the hosts'],
+    ['redis+sentinel://one/mymaster/first', 'names a database that is none: write its number as the last'],
+    ['redis://one/0/canary', 'has a path that is too long'],
+    ['redis://one/mymaster', 'names a database that is none'],
+    ['redis+cluster://one/1', 'names a database, but a Redis Cluster has only database 0'],
+    ['redis://one:canary', 'names a port that is none'],
+    ['redis://one?family=canary', 'names a family of addresses that is none: write 4 or 6'],
+    ['redis://u:can%ary@one', 'has a percent sign that stands for no other character: write %25 for it'],
+    [
+      'redis+cluster://one?sentinelPassword=canary',
+      'names no sentinels, but a user or password of sentinels is set',
+    ],
+    ['redis+sentinel://one/mymaster?role=canary', 'has options that Tidemark does not know'],
+  ])(
+    'says in one line what is wrong with an address of Redis, without what may be its password (P9): %s',
+    (REDIS_URL, words) => {
+      const problems = problemsOf({ ...complete, REDIS_URL })
+      expect(problems).toContain(`  REDIS_URL ${words}`)
+      expect(problems.split('\n')).toHaveLength(1)
+      expect(problems).not.toContain('canary')
+    },
+  )
+
+  it('adds the passwords beside an address of Redis to it, and cuts both from what is printed (P9)', () => {
+    const passwords = { REDIS_PASSWORD: 'can@ry,of:redis', REDIS_SENTINEL_PASSWORD: 'canary&of-sentinels' }
+    const REDIS_URL = 'redis+sentinel://app@one,two/mymaster?sentinelUsername=w'
+    const { redisUrl } = loadConfig({ ...complete, ...passwords, REDIS_URL })
+    expect(readRedisUrl(redisUrl ?? '')).toMatchObject({
+      ...{ user: 'app', password: passwords.REDIS_PASSWORD, primary: 'mymaster' },
+      ...{ sentinelUser: 'w', sentinelPassword: passwords.REDIS_SENTINEL_PASSWORD },
+    })
+    expect(redact(`${Object.values(passwords)}`)).toBe('[secret],[secret]')
+    const own = 'redis+sentinel://one,two/mymaster?sentinelPassword=own'
+    expect(loadConfig({ ...complete, ...passwords, REDIS_URL: own }).redisUrl).toContain(
+      '?sentinelPassword=own',
+    )
+    expect(problemsOf({ ...complete, REDIS_URL: 'redis://one', REDIS_SENTINEL_PASSWORD: 'canary' })).toMatch(
+      /REDIS_URL names no sentinels, but .+ REDIS_SENTINEL_PASSWORD/,
     )
   })
 
@@ -90,6 +180,10 @@ describe('loadConfig', () => {
       'REDIS_URL would send its password and the queue to queue.example without TLS: use rediss://',
     ],
     [{ REDIS_URL: 'redis://134744072' }, 'REDIS_URL would'],
+    [
+      { REDIS_URL: 'redis+sentinel://:canary-word@queue,queue.example/mymaster' },
+      'REDIS_URL would send its password and the queue to queue.example without TLS: use rediss+sentinel://',
+    ],
     [
       { DATABASE_URL: 'postgres://u:canary-word@db.example/x?sslmode=disable' },
       'DATABASE_URL would send its password and all rows to db.example without TLS: leave out sslmode=disable',

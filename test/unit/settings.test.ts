@@ -52,6 +52,11 @@ describe('settings', () => {
     ['DATABASE_URL', 'postgres://u:1?canary-of-settings@db/x', '••••••••'],
     ['DATABASE_URL', 'canary-of-settings', '••••••••'],
     ['REDIS_URL', 'redis://queue:6379/2', 'redis://queue:6379/2'],
+    [
+      'REDIS_URL',
+      'rediss+sentinel://u:canary-of-settings@one,two:26379/mymaster/2?sentinelPassword=canary-of-settings',
+      'rediss+sentinel://••••••••@one,two:26379/mymaster/2',
+    ],
     ['HTTPS_PROXY', 'canary:canary-of-settings@proxy:3128', '••••••••'],
     ['ALERT_WEBHOOK_URL', 'https://hooks.example/canary-of-settings', '••••••••'],
     ['CONTRACT', 'https://docs.example/v1.json?key=canary-of-settings', 'https://docs.example/v1.json?…'],
