@@ -8,9 +8,10 @@ import { manyWorkers } from './many-workers.ts'
 import { newDatabase } from './new-database.ts'
 import { poolerAway } from './pooler.ts'
 import { queuePaused } from './queue-paused.ts'
+import { redisCluster } from './redis-cluster.ts'
 import { redisReplica } from './redis-replica.ts'
 import { redisRights } from './redis-rights.ts'
-import { redisSentinel } from './redis-sentinel.ts'
+import { redisFrozen, redisSentinel } from './redis-sentinel.ts'
 import { schemaDropped } from './schema-dropped.ts'
 import { smallPool } from './small-pool.ts'
 import type { Fault } from './stage.ts'
@@ -23,6 +24,8 @@ export const known: readonly Fault[] = [
   poolerAway,
   redisReplica,
   redisSentinel,
+  redisFrozen,
+  redisCluster,
   redisRights,
   queuePaused,
   schemaDropped,

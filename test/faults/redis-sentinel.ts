@@ -1,88 +1,122 @@
-// Sentinel makes another Redis the primary, and the address follows: a name or a load balancer that leads to the primary.
+// The sentinels make another Redis the primary: because somebody asks them to, because it was killed, and because it is frozen and keeps its
+// connections. The worker has the rights in Redis that the manual names, and no others.
 
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Redis } from 'ioredis'
-import { freePort } from '../../src/embedded-postgres/cluster.ts'
-import { startForwarder } from '../support/forwarder.ts'
-import { begunWell, expectNoSurprise, type Fault, type Stage, seconds, untilWell } from './stage.ts'
+import { deniedBy, primaryName, rulesOf, type Sentinels, startSentinels } from '../support/redis-servers.ts'
+import { expectInTime, expectNothingStuck } from './redis-after.ts'
+import {
+  begunWell,
+  expectNoSurprise,
+  type Fault,
+  type Stage,
+  seconds,
+  type Trial,
+  untilWell,
+} from './stage.ts'
 
-const portOf = ({ url }: { readonly url: string }): number => Number(new URL(url).port)
+type Round = Parameters<Sentinels['untilMoved']>[0]
+type Way = {
+  readonly what: string
+  begin(primary: Round, all: Sentinels): unknown
+  end(primary: Round): unknown
+}
+const ways: readonly Way[] = [
+  {
+    what: 'asked to',
+    begin: (_, { sentinels }) => sentinels[0]?.tell('SENTINEL', 'failover', primaryName),
+    end: () => {},
+  },
+  { what: 'killed', begin: (primary) => primary.kill(), end: (primary) => primary.start() },
+  { what: 'frozen', begin: (primary) => primary.freeze(), end: (primary) => primary.thaw() },
+]
+const rounds = 3
 
 export const redisSentinel: Fault = {
-  name: 'redis behind an address that follows sentinel',
-  needs: ['redis-server', 'redis-sentinel'],
+  name: 'redis sentinel names another primary',
+  needs: ['redis-server'],
   async try(stage) {
-    const postgres = await stage.startPostgres()
-    const [first, second] = [await stage.startRedis(), await stage.startRedis()]
-    await second.tell('REPLICAOF', '127.0.0.1', String(portOf(first)))
-    const sentinel = await startSentinel(stage, portOf(first))
-    const forwarder = await startForwarder(portOf(first))
-    stage.defer(() => forwarder[Symbol.asyncDispose]())
-    const following = setInterval(() => void sentinel.primary().then(forwarder.lead, () => {}), 500)
-    stage.defer(async () => clearInterval(following))
-    const databaseUrl = postgres.url
-    const worker = await stage.startWorker({
-      DATABASE_URL: databaseUrl,
-      REDIS_URL: `redis://127.0.0.1:${forwarder.port}`,
-    })
-    const trial = { worker, databaseUrl }
-    await begunWell(stage, trial)
-
-    const askedMs = performance.now()
-    await sentinel.failover()
-    const promotedMs = await untilMoved(sentinel, portOf(second), askedMs)
-    const wellMs = await untilWell(stage, trial, askedMs + promotedMs)
-    await first.stop()
-    await first.start()
-    const killedMs = performance.now()
-    await second.stop()
-    const againMs = await untilMoved(sentinel, portOf(first), killedMs)
-    const wellAgainMs = await untilWell(stage, trial, killedMs + againMs)
-    expectNoSurprise(worker)
-    return `asked to fail over: well ${seconds(wellMs)} after the promotion (${seconds(promotedMs)}); primary killed: well ${seconds(wellAgainMs)} after it (${seconds(againMs)}), 0 differences`
+    const { all, trial } = await startWithSentinels(stage)
+    const seen: string[] = []
+    for (const way of Array.from({ length: rounds }, () => ways).flat()) {
+      const primary = await all.primary()
+      await way.begin(primary, all)
+      await all.untilMoved(primary)
+      const movedMs = performance.now()
+      const wellMs = await untilWell(stage, trial, movedMs)
+      if (wellMs > longestMs)
+        throw new Error(`${way.what}: well only ${seconds(wellMs)} after the new primary was there`)
+      await expectInTime(trial)
+      await expectNothingStuck(await all.primary())
+      await way.end(primary)
+      await all.untilWhole()
+      seen.push(`${way.what} ${seconds(wellMs)}`)
+    }
+    expectNoSurprise(trial.worker)
+    const denied = await Promise.all([...all.servers, ...all.sentinels].map(deniedBy))
+    if (denied.flat().length > 0) throw new Error(`refused by Redis: ${denied.flat().join('; ')}`)
+    return `well after another one was the primary: ${seen.join(', ')}; all streams in time, 0 differences`
   },
 }
 
-type Sentinel = { primary(): Promise<number>; failover(): Promise<unknown> }
+/** A worker takes jobs again within this. */
+const longestMs = 15_000
+const frozenForMs = [3_000, 8_000, 30_000]
 
-async function untilMoved({ primary }: Sentinel, port: number, sinceMs: number): Promise<number> {
-  while ((await primary()) !== port) {
-    if (performance.now() - sinceMs > 60_000) throw new Error('Sentinel promotes nobody')
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  return performance.now() - sinceMs
+export const redisFrozen: Fault = {
+  name: 'redis is frozen, with all of its replicas',
+  needs: ['redis-server'],
+  async try(stage) {
+    const { all, trial } = await startWithSentinels(stage)
+    const seen: string[] = []
+    for (const ms of frozenForMs) {
+      for (const server of all.servers) server.freeze()
+      await new Promise((resolve) => setTimeout(resolve, ms))
+      for (const server of all.servers) server.thaw()
+      const thawedMs = performance.now()
+      const wellMs = await untilWell(stage, trial, thawedMs)
+      await expectInTime(trial)
+      await all.untilWhole()
+      await expectNothingStuck(await all.primary())
+      seen.push(`for ${seconds(ms)}: ${seconds(wellMs)}`)
+    }
+    expectNoSurprise(trial.worker)
+    return `well after it was frozen ${seen.join(', ')}; all streams in time, 0 differences`
+  },
 }
 
-async function startSentinel({ directory, defer }: Stage, primaryPort: number): Promise<Sentinel> {
-  const port = await freePort()
-  const place = join(directory, 'sentinel')
-  mkdirSync(place)
-  const file = join(place, 'sentinel.conf')
-  writeFileSync(
-    file,
-    `port ${port}\nbind 127.0.0.1\ndir ${place}\nsentinel monitor it 127.0.0.1 ${primaryPort} 1
-sentinel down-after-milliseconds it 1000\nsentinel failover-timeout it 3000\n`,
-  )
-  const server = spawn('redis-sentinel', [file], { stdio: 'ignore' })
-  const redis = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: null, retryStrategy: () => 50 })
-  redis.on('error', () => {})
-  defer(async () => {
-    redis.disconnect()
-    const ended = once(server, 'exit')
-    if (server.kill()) await ended
+async function startWithSentinels(
+  stage: Stage,
+): Promise<{ readonly all: Sentinels; readonly trial: Pick<Trial, 'worker' | 'databaseUrl'> }> {
+  const operator = { username: 'default', password: 'of-operators' }
+  const users = 'user default on >of-operators ~* &* +@all'
+  const all = await startSentinels({
+    ...{ directory: join(stage.directory, 'sentinels'), servers: 3, sentinels: 3, downAfterMs: 2_000 },
+    secured: {
+      server: [
+        users,
+        'masteruser default',
+        'masterauth of-operators',
+        `user tidemark ${rulesOf('tidemark')}`,
+      ],
+      sentinel: [
+        ...[users, `user tidemark-sentinel ${rulesOf('tidemark-sentinel')}`],
+        ...['sentinel sentinel-user default', 'sentinel sentinel-pass of-operators'],
+      ],
+      monitor: [`auth-user ${primaryName} default`, `auth-pass ${primaryName} of-operators`],
+      ...{ operator, sentinelOperator: operator },
+    },
   })
-  const primary = async () => {
-    const answer = (await redis.call('SENTINEL', 'get-master-addr-by-name', 'it')) as [string, string]
-    return Number(answer[1])
-  }
-  // It has to know the replica first.
-  for (;;) {
-    const replicas = (await redis.call('SENTINEL', 'replicas', 'it').catch(() => [])) as unknown[]
-    if (replicas.length > 0) break
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  return { primary, failover: () => redis.call('SENTINEL', 'failover', 'it') }
+  stage.defer(() => all[Symbol.asyncDispose]())
+  const { url: databaseUrl } = await stage.startPostgres()
+  const places = all.sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')
+  const worker = await stage.startWorker({
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: `redis+sentinel://tidemark@${places}/${primaryName}?sentinelUsername=tidemark-sentinel`,
+    REDIS_PASSWORD: 'word-of-tidemark',
+    REDIS_SENTINEL_PASSWORD: 'word-of-tidemark-sentinel',
+    REQUESTS_PER_SECOND: '50',
+  })
+  const trial = { worker, databaseUrl }
+  await begunWell(stage, trial)
+  return { all, trial }
 }

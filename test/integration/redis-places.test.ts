@@ -18,7 +18,6 @@ import { incremental, outcomeOf } from '../support/jobs.ts'
 import { plannedBy } from '../support/planned.ts'
 import {
   deniedBy,
-  moveSlot,
   primaryName,
   type RedisCluster,
   rulesOf,
@@ -182,7 +181,7 @@ describe.skipIf(!hasAll(['redis-server']))('a Redis Cluster', { timeout: 60_000 
     await using worker = await work(redisUrl)
     await worker.isWell()
     const key = worker.driver.kind === 'redis' ? worker.driver.prefix : ''
-    await moveSlot(cluster, key, () => worker.isWell())
+    await cluster.moveSlot(key, () => worker.isWell())
     await worker.isWell()
     expect(worker.log()).not.toMatch(/CROSSSLOT|NOPERM/)
   })

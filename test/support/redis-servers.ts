@@ -111,6 +111,8 @@ export type Sentinels = AsyncDisposable & {
   primary(): Promise<RedisServer>
   /** Once they all call another one the primary than before; the milliseconds since then, at the latest. */
   untilMoved(from: RedisServer): Promise<void>
+  /** All servers follow the primary, and all sentinels know that. */
+  untilWhole(): Promise<void>
 }
 
 /** `secured`: the lines that each of them has, and how whoever tells them something connects. */
@@ -162,17 +164,24 @@ export async function startSentinels(given: {
     started.defer(sentinel.kill)
     sentinels.push(sentinel)
   }
-  // They have to know each other, and the replicas.
-  await untilTrue('the sentinels know each other', async () => {
-    const known = await Promise.all(sentinels.map((one) => one.tell('SENTINEL', 'ckquorum', primaryName)))
-    const replicas = await Promise.all(sentinels.map((one) => one.tell('SENTINEL', 'replicas', primaryName)))
-    const others = await Promise.all(sentinels.map((one) => one.tell('SENTINEL', 'sentinels', primaryName)))
-    return (
-      known.every((text) => String(text).startsWith('OK')) &&
-      others.every((one) => (one as unknown[]).length === given.sentinels - 1) &&
-      replicas.every((one) => (one as unknown[]).length === given.servers - 1)
-    )
-  })
+  // They have to know each other, and the replicas, before one of them can be made the primary.
+  const untilWhole = () =>
+    untilTrue('the sentinels know each other, and replicas that follow', async () => {
+      const asked = (word: string) =>
+        Promise.all(sentinels.map((one) => one.tell('SENTINEL', word, primaryName)))
+      const [quorums, replicas, others] = [
+        await asked('ckquorum'),
+        await asked('replicas'),
+        await asked('sentinels'),
+      ]
+      const isReplica = (one: unknown) => /flags,slave,.*master-link-status,ok/.test(String(one))
+      return (
+        quorums.every((text) => String(text).startsWith('OK')) &&
+        others.every((found) => (found as unknown[]).length === given.sentinels - 1) &&
+        replicas.every((found) => (found as unknown[]).filter(isReplica).length === given.servers - 1)
+      )
+    })
+  await untilWhole()
   const named = async (): Promise<readonly number[]> => {
     const told = await Promise.all(
       sentinels.map((one) => one.tell('SENTINEL', 'get-master-addr-by-name', primaryName)),
@@ -181,7 +190,7 @@ export async function startSentinels(given: {
   }
   const ended = started.move()
   return {
-    ...{ servers, sentinels },
+    ...{ servers, sentinels, untilWhole },
     async primary() {
       const [port] = await named()
       const found = servers.find((server) => server.port === port)
@@ -198,8 +207,14 @@ export async function startSentinels(given: {
   }
 }
 
+type Node = RedisServer & { readonly id: string }
 export type RedisCluster = AsyncDisposable & {
-  readonly nodes: readonly (RedisServer & { readonly id: string })[]
+  readonly nodes: readonly Node[]
+  /** The node that has the keys of this slot. */
+  nodeOf(key: string): Promise<Node>
+  /** To the next node, as `redis-cli --cluster reshard` does it; `half` when half of its keys are there. */
+  moveSlot(key: string, half: () => Promise<void>): Promise<void>
+  untilWhole(): Promise<void>
 }
 
 const slots = 16_384
@@ -208,8 +223,9 @@ const slots = 16_384
 export async function startRedisCluster(given: {
   readonly directory: string
   readonly nodes: number
+  readonly secured?: { readonly settings: readonly string[]; readonly operator: Operator }
 }): Promise<RedisCluster> {
-  const { directory } = given
+  const { directory, secured } = given
   await using started = new AsyncDisposableStack()
   const members = await Promise.all(
     Array.from({ length: given.nodes }, async (_, nth) => {
@@ -231,40 +247,44 @@ export async function startRedisCluster(given: {
       const server = await startRedisServer({
         directory,
         port: member.port,
-        settings: [...settings, 'cluster-node-timeout 3000'],
+        settings: [...settings, 'cluster-node-timeout 3000', ...(secured?.settings ?? [])],
+        operator: secured?.operator ?? {},
       })
       started.defer(server.kill)
       return { ...server, id: member.id }
     }),
   )
-  await untilTrue('the cluster is whole', async () => {
-    const told = await Promise.all(nodes.map((node) => node.tell('CLUSTER', 'INFO')))
-    return told.every((info) => /cluster_state:ok.*cluster_slots_ok:16384/s.test(String(info)))
-  })
+  const untilWhole = () =>
+    untilTrue('the cluster is whole', async () => {
+      const told = await Promise.all(nodes.map((node) => node.tell('CLUSTER', 'INFO')))
+      return told.every((info) => /cluster_state:ok.*cluster_slots_ok:16384/s.test(String(info)))
+    })
+  await untilWhole()
   const ended = started.move()
-  return { nodes, [Symbol.asyncDispose]: () => ended.disposeAsync() }
-}
-
-/** As `redis-cli --cluster reshard` does it; `half` when half of its keys are there. */
-export async function moveSlot(
-  { nodes }: RedisCluster,
-  key: string,
-  half: () => Promise<void>,
-): Promise<void> {
-  const slot = String(await nodes[0]?.tell('CLUSTER', 'KEYSLOT', key))
-  const counts = await Promise.all(nodes.map((node) => node.tell('CLUSTER', 'COUNTKEYSINSLOT', slot)))
-  const from = nodes[counts.findIndex((count) => Number(count) > 0)]
-  const to = nodes.find((node) => node !== from)
-  if (!from || !to) throw new Error(`no node has keys in the slot of ${key}`)
-  const keysOf = async () => (await from.tell('CLUSTER', 'GETKEYSINSLOT', slot, '1000')) as string[]
-  const move = (keys: readonly string[]) =>
-    from.tell('MIGRATE', '127.0.0.1', String(to.port), '', '0', '5000', 'KEYS', ...keys)
-  await to.tell('CLUSTER', 'SETSLOT', slot, 'IMPORTING', from.id)
-  await from.tell('CLUSTER', 'SETSLOT', slot, 'MIGRATING', to.id)
-  const keys = await keysOf()
-  await move(keys.slice(0, Math.ceil(keys.length / 2)))
-  const going = half()
-  for (let left = await keysOf(); left.length > 0; left = await keysOf()) await move(left)
-  for (const node of [to, from, ...nodes]) await node.tell('CLUSTER', 'SETSLOT', slot, 'NODE', to.id)
-  await going
+  const nodeOf = async (key: string) => {
+    const slot = String(await nodes[0]?.tell('CLUSTER', 'KEYSLOT', key))
+    const counts = await Promise.all(nodes.map((node) => node.tell('CLUSTER', 'COUNTKEYSINSLOT', slot)))
+    const node = nodes[counts.findIndex((count) => Number(count) > 0)]
+    if (!node) throw new Error(`no node has keys in the slot of ${key}`)
+    return node
+  }
+  async function moveSlot(key: string, half: () => Promise<void>): Promise<void> {
+    const slot = String(await nodes[0]?.tell('CLUSTER', 'KEYSLOT', key))
+    const from = await nodeOf(key)
+    const to = nodes[(nodes.indexOf(from) + 1) % nodes.length] ?? from
+    const keysOf = async () => (await from.tell('CLUSTER', 'GETKEYSINSLOT', slot, '1000')) as string[]
+    const { username, password } = secured?.operator ?? {}
+    const auth = username && password ? ['AUTH2', username, password] : []
+    const move = (keys: readonly string[]) =>
+      from.tell('MIGRATE', '127.0.0.1', String(to.port), '', '0', '5000', ...auth, 'KEYS', ...keys)
+    await to.tell('CLUSTER', 'SETSLOT', slot, 'IMPORTING', from.id)
+    await from.tell('CLUSTER', 'SETSLOT', slot, 'MIGRATING', to.id)
+    const keys = await keysOf()
+    await move(keys.slice(0, Math.ceil(keys.length / 2)))
+    const going = half()
+    for (let left = await keysOf(); left.length > 0; left = await keysOf()) await move(left)
+    for (const node of [to, from, ...nodes]) await node.tell('CLUSTER', 'SETSLOT', slot, 'NODE', to.id)
+    await going
+  }
+  return { nodes, nodeOf, moveSlot, untilWhole, [Symbol.asyncDispose]: () => ended.disposeAsync() }
 }
