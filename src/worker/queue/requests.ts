@@ -6,6 +6,7 @@ import type { Logger } from '../../log.ts'
 import type { RunKind, RunRequest } from '../../streams/catalog.ts'
 import type { CanaryQueue } from './canary.ts'
 import { type Driver, placed, Queue } from './driver.ts'
+import type { HeldQueue } from './lost-jobs.ts'
 import { keyOf, type QueueName } from './plan.ts'
 import type { PlanQueue } from './planner.ts'
 
@@ -23,7 +24,7 @@ export type RunQueue = {
   counts(): Promise<QueueCounts>
   countsOf(name: QueueName): Promise<Omit<QueueCounts, 'delayed'>>
   readonly forPlan: PlanQueue
-  readonly forCanaries: Readonly<Record<QueueName, CanaryQueue>>
+  readonly forCanaries: Readonly<Record<QueueName, CanaryQueue & HeldQueue>>
   close(): Promise<void>
 }
 

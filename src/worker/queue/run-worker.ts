@@ -9,6 +9,7 @@ import { withTimeout } from '../../util/waiting.ts'
 import { type Consumer, canaryName, takeCanary } from './canary.ts'
 import type { CircuitBreaker, FailureScope } from './circuit-breaker.ts'
 import { type Driver, placed, Worker } from './driver.ts'
+import { openHeldJobs } from './lost-jobs.ts'
 import type { QueueName } from './plan.ts'
 import { type Planner, planName } from './planner.ts'
 import { again, nameInDriver, type QueuedRun, type RunQueue } from './requests.ts'
@@ -32,7 +33,7 @@ export type DoRun = (request: QueuedRun, hooks: RunHooks) => Promise<RunOutcome 
 export type RunWorkerOptions = {
   readonly name: QueueName
   readonly driver: Driver
-  readonly queue: Pick<RunQueue, 'requestRun' | 'countsOf'>
+  readonly queue: Pick<RunQueue, 'requestRun' | 'countsOf' | 'forCanaries'>
   readonly plan: Planner['plan']
   readonly run: DoRun
   /** What a failed run means for the others; null when nothing is wrong. `isRecorded`: its failure is in the table of runs. */
@@ -56,18 +57,22 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
   const { driver, runsAtOnce } = options
   const stopping = new AbortController()
   const places = watchPlaces(options)
+  const held = openHeldJobs({ ...options, queue: options.queue.forCanaries[options.name] })
   let tookMs: number | null = null
   const open = () => {
     const worker = new Worker<QueuedRun>(
       nameInDriver(options.name),
-      async (job, token) => {
+      (job, token) => {
         tookMs = performance.now()
-        if (job.name === canaryName) return await takeCanary()
-        if (job.name === planName) return await options.plan(job, token)
-        await places.take(() => doRun(options, job.data, stopping.signal, places.shouldYield))
+        return held.while(token, async () => {
+          if (job.name === canaryName) return await takeCanary()
+          if (job.name === planName) return await options.plan(job, token)
+          await places.take(() => doRun(options, job.data, stopping.signal, places.shouldYield))
+        })
       },
       { ...placed(driver), ...lockOptions, concurrency: runsAtOnce },
     )
+    held.began(worker.id)
     return worker.on('error', options.onError)
   }
   let worker = open()
@@ -81,6 +86,7 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
     async close() {
       // Also of consumers that were left: their runs go on.
       const closed = Promise.all([worker.close(), places.ended()])
+      held.close()
       await withTimeout(graceMs, closed).catch(() => {})
       stopping.abort(new Error('the worker is stopping'))
       await closed
