@@ -48,7 +48,11 @@ export async function startRedisServer(given: Given): Promise<RedisServer> {
 
   async function begin(): Promise<ChildProcess> {
     const child = spawn('redis-server', isSentinel ? [file, '--sentinel'] : [file], { stdio: 'ignore' })
-    await tell('PING')
+    const ended = once(child, 'exit').then(([code]) => {
+      throw new Error(`redis-server with ${file} ended with code ${code}`)
+    })
+    ended.catch(() => {})
+    await Promise.race([tell('PING'), ended])
     return child
   }
   async function tell(command: string, ...words: string[]): Promise<unknown> {

@@ -1,6 +1,6 @@
 // A Redis that becomes the primary may not know what was written last. Then jobs that this worker has ended are at work there, and nobody would
 // take up the streams that they are of until their locks have run out. So whenever the connection was lost and is there again, each worker
-// looks for jobs that it holds and does not work on, and ends them once more. What a run has done is in Postgres.
+// looks for jobs that it holds and does not work on, and ends them once more (P8). What a run has done is in Postgres.
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Cluster, Redis } from 'ioredis'
