@@ -26,7 +26,6 @@ const forms = {
     'redis+sentinel://host:26379,other:26379/NAME, with the name that the sentinels have for the primary',
   cluster: 'redis+cluster://host:6379,other:6379',
 } as const
-export const redisForms = `${forms.single}, ${forms.sentinel}, or ${forms.cluster}`
 const called = { sentinel: 'Redis Sentinel', cluster: 'a Redis Cluster' } as const
 
 /** Throws an Error whose message goes on after `REDIS_URL `. The URL itself stays out of it: it may hold a password (P9). */

@@ -5,7 +5,6 @@ import { spawnSync } from 'node:child_process'
 /** The package of Debian and Ubuntu that has it. */
 const packages = {
   'redis-server': 'redis-server',
-  'redis-sentinel': 'redis-sentinel',
   pgbouncer: 'pgbouncer',
   mount: 'mount',
   pg_basebackup: 'postgresql',

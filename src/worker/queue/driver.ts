@@ -194,7 +194,10 @@ async function openQueueInRedis(
   }
 }
 
-/** Two mirrors may share one Redis, and both may live at "localhost". The braces keep a mirror's keys together in a cluster of Redis. */
+/**
+ * Two mirrors may share one Redis, and both may live at "localhost". A copy of the files of a Postgres has the same cluster and another address: its
+ * worker must not take the jobs of the first one. The braces keep a mirror's keys together in a cluster of Redis.
+ */
 function prefixOf({ address, cluster }: Options['database']): string {
   const store = cluster === null ? address : `${address} ${cluster}`
   return `{tidemark-${createHash('sha256').update(store).digest('hex').slice(0, 12)}}`
