@@ -49,24 +49,15 @@ export function readRedisUrl(text: string): RedisUrl {
   const primary = kind === 'sentinel' ? (names.shift() ?? '') : ''
   if (kind === 'sentinel' && primary === '')
     throw new Error(`names no primary: write its name after the hosts, as in ${forms.sentinel}`)
-  const db = readNumber(
-    [names[0], options.get('db')],
-    'a database that is none: write its number as the last',
-  )
+  const db = readDatabase(names[0] || options.get('db') || '0')
   if (names.length > 1) throw new Error(`has a path that is too long: write ${forms[kind]}`)
   if (kind === 'cluster' && db !== 0)
     throw new Error('names a database, but a Redis Cluster has only database 0: leave it out')
-  const family = readNumber([options.get('family')], 'a family of addresses that is none: write 4 or 6')
+  const family = Number(options.get('family') ?? 0)
+  if (![0, 4, 6].includes(family)) throw new Error('names a family of addresses that is none: write 4 or 6')
   return {
-    ...{
-      kind,
-      hosts: [first, ...others],
-      isTls: scheme.toLowerCase() === 'rediss',
-      user,
-      db,
-      family,
-      primary,
-    },
+    ...{ kind, user, db, family, primary, hosts: [first, ...others] },
+    isTls: scheme.toLowerCase() === 'rediss',
     password: password.join(':'),
     sentinelUser: options.get('sentinelUsername') ?? '',
     sentinelPassword: options.get('sentinelPassword') ?? '',
@@ -113,9 +104,8 @@ function readOptions(query: string, kind: RedisUrl['kind']): URLSearchParams {
   return options
 }
 
-function readNumber(given: readonly (string | null | undefined)[], problem: string): number {
-  const text = given.find((one) => one !== null && one !== undefined && one !== '') ?? '0'
-  if (!/^\d{1,4}$/.test(text)) throw new Error(`names ${problem}`)
+function readDatabase(text: string): number {
+  if (!/^\d{1,4}$/.test(text)) throw new Error('names a database that is none: write its number as the last')
   return Number(text)
 }
 
