@@ -43,6 +43,7 @@ import type { Catalogue, MirroredStream, RelatedStream, ServiceName, Stream } fr
 import { keyIn, sourceIn } from './streams/names.ts'
 import type { PrivateFields, RuleChange } from './streams/private-fields.ts'
 import type { Records } from './streams/record.ts'
+import { type Override, overridesOf } from './streams/settings.ts'
 import { readIncremental } from './sync/changes/incremental.ts'
 import { type LookbackContext, readLookback } from './sync/changes/lookback.ts'
 import { countWhileLoading } from './sync/lists/count-records.ts'
@@ -109,14 +110,18 @@ export type SyncContext = AsyncDisposable & {
   /** How the rows of a stream differ from these records now. */
   compareOnce(stream: Stream, page: Records): Promise<readonly Difference[]>
   readonly descriptions: Descriptions
-  /** Takes up what was changed while workers run. `taken` is null: nothing. For `asked` see `readOverridesAndAsked`. */
-  takeUpOverrides(): Promise<{
-    readonly taken: ReturnType<Config['dynamic']['takeUp']>
-    readonly asked: string
-  }>
+  readonly overrides: Overrides
   /** Shows what the dictionary says by now; what is read by it is read so from now on. */
   takeUpDictionary(): Promise<void>
   readonly privacy: Privacy
+}
+
+/** What was changed while workers run. */
+export type Overrides = {
+  /** Of all sources, with what else is asked for. */
+  read(): ReturnType<typeof readOverridesAndAsked>
+  /** Says in the log what holds from now on, and returns the sources in which that is something new. */
+  takeUp(stored: readonly Override[]): readonly string[]
 }
 
 /** What the owner wants to have nowhere here (P20). */
@@ -161,7 +166,7 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
   // If the rest cannot be opened, the database is closed again: it would keep the program from ending.
   await using opened = new AsyncDisposableStack()
   const database = await openMirrorDatabase(options, opened)
-  const takeUpOverrides = await openOverrides(options, database)
+  const overrides = await openOverrides(options, database)
   const { observer, of: waitsFor } = openWaits(options.observer)
   let memory: Memory | null = null
   const budgets = opened.use(openSharedBudgets({ ...options, database }))
@@ -200,7 +205,7 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
   })
   const everything = opened.move()
   return {
-    ...{ database, store, descriptions, takeUpOverrides, takeUpDictionary },
+    ...{ database, store, descriptions, overrides, takeUpDictionary },
     privacy: privacyIn(database, upstreams.privateFields, mirroredStreams(config, catalogue)),
     streams: configuredStreams(config, catalogue),
     ...{ catalogue, budgets, contextOf, related },
@@ -226,27 +231,29 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
 }
 
 async function openOverrides(
-  { config, log }: ContextOptions,
+  { config: { source, dynamic, dictionary }, log }: ContextOptions,
   { pool }: Database,
-): Promise<SyncContext['takeUpOverrides']> {
-  const takeUp = async () => {
-    const { overrides, asked } = await readOverridesAndAsked(pool)
-    // They are those of the source that the environment describes.
-    return { asked, taken: config.source === '' ? config.dynamic.takeUp(overrides) : null }
+): Promise<Overrides> {
+  const overrides: Overrides = {
+    read: () => readOverridesAndAsked(pool),
+    takeUp(stored) {
+      const taken = dynamic.takeUp(overridesOf(stored, source))
+      if (taken === null) return []
+      const { used, problems } = taken
+      const whose = source === '' ? {} : { source }
+      const text = 'Settings that were changed while workers run hold from the next run on.'
+      log.info({ ...whose, settings: used }, text)
+      // One that cannot be used was set by another version.
+      for (const problem of problems)
+        log.warn(whose, `A setting is not used as it was changed: ${sentence(problem)}`)
+      return [source]
+    },
   }
-  tellOverrides((await takeUp()).taken, log)
+  overrides.takeUp((await overrides.read()).overrides)
   // How long histories are kept may be among them.
-  const { problem = null } = config.dictionary.look() ?? {}
+  const { problem = null } = dictionary.look() ?? {}
   if (problem !== null) log.warn(`What the dictionary said before holds: ${problem}`)
-  return takeUp
-}
-
-/** For the log. One that cannot be used was set by another version. */
-export function tellOverrides(taken: ReturnType<Config['dynamic']['takeUp']>, log: Logger): void {
-  if (taken === null) return
-  const { used, problems } = taken
-  log.info({ settings: used }, 'Settings that were changed while workers run hold from the next run on.')
-  for (const problem of problems) log.warn(`A setting is not used as it was changed: ${sentence(problem)}`)
+  return overrides
 }
 
 function privacyIn(

@@ -63,17 +63,11 @@ export function openFleet(first: SyncContext, { isServed = true } = {}): Fleet {
     compareOnce: (stream, page) => of(stream.name).compareOnce(stream, page),
     descriptions: first.descriptions,
     takeUpDictionary: first.takeUpDictionary,
-    takeUpOverrides: first.takeUpOverrides,
-    privacy: {
-      wanted: (stream) => of(stream).privacy.wanted(stream),
-      fingerprint: (value) => first.privacy.fingerprint(value),
-      expect: (stream) => of(stream).privacy.expect(stream),
-      waiting: (stream) => of(stream.name).privacy.waiting(stream),
-      apply: (stream, reason) => of(stream.name).privacy.apply(stream, reason),
-      erase: (erasing, ...rest) => of(erasing[0]?.stream.name ?? '').privacy.erase(erasing, ...rest),
-      relativesOf: (key, stream) => of(stream).privacy.relativesOf(key, stream),
-      longDeleted: (stream, ...rest) => of(stream.name).privacy.longDeleted(stream, ...rest),
+    overrides: {
+      read: first.overrides.read,
+      takeUp: (stored) => all(({ overrides }) => overrides.takeUp(stored)),
     },
+    privacy: privacyOf(first, of),
     async [Symbol.asyncDispose]() {
       for (const source of [...members.keys()]) await remove(source)
       await first[Symbol.asyncDispose]()
@@ -91,3 +85,17 @@ export function openFleet(first: SyncContext, { isServed = true } = {}): Fleet {
     of: (source) => members.get(source) ?? null,
   }
 }
+
+const privacyOf = (
+  first: SyncContext,
+  of: (stream: string) => Pick<SyncContext, 'privacy'>,
+): SyncContext['privacy'] => ({
+  wanted: (stream) => of(stream).privacy.wanted(stream),
+  fingerprint: (value) => first.privacy.fingerprint(value),
+  expect: (stream) => of(stream).privacy.expect(stream),
+  waiting: (stream) => of(stream.name).privacy.waiting(stream),
+  apply: (stream, reason) => of(stream.name).privacy.apply(stream, reason),
+  erase: (erasing, ...rest) => of(erasing[0]?.stream.name ?? '').privacy.erase(erasing, ...rest),
+  relativesOf: (key, stream) => of(stream).privacy.relativesOf(key, stream),
+  longDeleted: (stream, ...rest) => of(stream.name).privacy.longDeleted(stream, ...rest),
+})

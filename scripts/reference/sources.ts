@@ -1,7 +1,8 @@
 // What the file of sources can say: the JSON Schema for editors.
 
 import { z } from 'zod'
-import { fileSettings, sourceVariables } from '../../src/config/sources-file.ts'
+import { sourceVariables } from '../../src/config/source-variables.ts'
+import { fileSettings } from '../../src/config/sources-file.ts'
 import { streamVariables } from '../../src/config/stream-variables.ts'
 
 const value = { type: ['string', 'number', 'boolean', 'array'] }

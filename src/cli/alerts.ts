@@ -1,6 +1,7 @@
 // `tidemark alerts`: who is told of which problems, a message to see that it arrives, what is muted or acknowledged, and the rules for
 // Prometheus that follow from the targets.
 
+import { sourceOfEnvironment } from '../config/environment.ts'
 import { loadConfig } from '../config/load.ts'
 import { alertsJson } from '../documents/settings.ts'
 import { allReceivers, noReceiver } from '../operator/actions.ts'
@@ -105,7 +106,7 @@ async function list(call: Call): Promise<ExitCode> {
   const gather = openGathering({ ...call, positionals: [] })
   return await readMirror(call, async (pool) => {
     const [{ problems }, silences] = [await gather(pool), await readSilences(pool)]
-    const alerting = settings(call, await readOverrides(pool))
+    const alerting = settings(call, await readOverrides(pool, sourceOfEnvironment(call.environment)))
     const { receivers, rules: all, remarks } = alerting
     if (values.json) return stdout.json(alertsJson(alerting, problems, silences))
     const told = receivers.flatMap((receiver) =>

@@ -1,11 +1,12 @@
 // `tidemark config`: every setting with its value and where it comes from, what is wrong, and what is ignored; and changing one while
 // workers run.
 
-import { ConfigError } from '../config/environment.ts'
+import { ConfigError, sourceOfEnvironment } from '../config/environment.ts'
 import { loadConfig } from '../config/load.ts'
 import { readSettings } from '../config/settings.ts'
 import { settingsJson } from '../documents/settings.ts'
 import { redact } from '../log.ts'
+import { baseOf, keyIn, sourceIn } from '../streams/names.ts'
 import {
   layerInWords,
   type Override,
@@ -37,6 +38,8 @@ export const config: Command = {
     'tidemark config set PAGE_SIZE=500',
     'tidemark config set SCHEDULE assignment=10s --reason "the month ends"',
     'tidemark config unset SCHEDULE assignment',
+    'tidemark config set SCHEDULE acme.assignment=10s',
+    'tidemark config --source acme',
   ],
   run,
 }
@@ -44,31 +47,38 @@ export const config: Command = {
 async function run(call: Call): Promise<ExitCode> {
   const [word, ...positionals] = call.positionals
   const reason = textOf(call.values, 'reason')
+  const source = sourceOfEnvironment(call.environment)
   if (word === 'set') {
-    const { name, value } = assignmentIn(positionals)
+    const { name, value } = assignmentIn(positionals, source)
     return await act(call, 'setSetting', name, { value, reason })
   }
-  if (word === 'unset') return await act(call, 'unsetSetting', nameIn(positionals), { reason })
+  if (word === 'unset') return await act(call, 'unsetSetting', nameIn(positionals, source), { reason })
   return await show(call)
 }
 
-function assignmentIn(words: readonly string[]): Override {
+function assignmentIn(words: readonly string[], source: string): Override {
   const text = words.join(' ')
   const at = text.indexOf('=')
   if (at < 1 || words.length > 2)
     throw new UsageError(
       '`tidemark config set` takes a name and a value, e.g. `tidemark config set PAGE_SIZE=500`, or `tidemark config set PAGE_SIZE assignment=500` for one stream.',
     )
-  return { name: nameIn(text.slice(0, at).split(' ')), value: text.slice(at + 1) }
+  return { name: nameIn(text.slice(0, at).split(' '), source), value: text.slice(at + 1) }
 }
 
-/** `SCHEDULE assignment` is `SCHEDULE_ASSIGNMENT`. */
-function nameIn([name, stream, ...more]: readonly string[]): string {
+/** `SCHEDULE assignment` is `SCHEDULE_ASSIGNMENT`, and `SCHEDULE acme.assignment` is `acme.SCHEDULE_ASSIGNMENT`. */
+function nameIn([name, stream, ...more]: readonly string[], source: string): string {
   if (name === undefined || more.length > 0)
     throw new UsageError(
       '`tidemark config unset` takes the name of a setting, e.g. `tidemark config unset PAGE_SIZE`; `tidemark config --set` shows what is set.',
     )
-  return stream === undefined ? name : `${name}_${stream.toUpperCase()}`
+  const named = [name, stream ?? ''].map(sourceIn).find((one) => one !== '') ?? source
+  if (source !== '' && named !== source)
+    throw new UsageError(
+      `--source says ${source}, and ${stream ?? name} is of ${named}: leave out one of them.`,
+    )
+  const own = sourceIn(name) === '' ? name : baseOf(name)
+  return keyIn(named, stream === undefined ? own : `${own}_${baseOf(stream).toUpperCase()}`)
 }
 
 /** Exit 2 when the settings cannot be used. */
@@ -78,13 +88,14 @@ async function show(call: Call): Promise<ExitCode> {
   const problems = problemsOf(environment)
   // Without an address of Postgres nothing can be asked.
   const { overrides, unknownBecause } = await peekAtOverrides(environment, log)
-  const { settings: all, unknown } = readSettings(environment)(call.catalogue, overrides)
+  const shown = readSettings(environment)(call.catalogue, overrides)
+  const { settings: all, unknown } = shown
   const settings = values.set
     ? all.filter(({ source, override }) => source !== 'default' || override !== null)
     : all
   if (values.json)
     stdout.json({
-      ...settingsJson({ settings, unknown }),
+      ...settingsJson({ ...shown, settings }),
       ...{ problems, overrides_unknown_because: unknownBecause },
     })
   else {

@@ -47,7 +47,9 @@ export async function peekAtOverrides(
   log: Logger,
 ): Promise<{ readonly overrides: readonly StoredOverride[]; readonly unknownBecause: string | null }> {
   try {
-    return { overrides: (await peek(environment, log, readOverrides)) ?? [], unknownBecause: null }
+    const source = sourceOfEnvironment(environment)
+    const overrides = await peek(environment, log, (pool) => readOverrides(pool, source))
+    return { overrides: overrides ?? [], unknownBecause: null }
   } catch (error) {
     return { overrides: [], unknownBecause: redact(messageOf(error)) }
   }

@@ -2,8 +2,8 @@
 
 import { hostname } from 'node:os'
 import type { Pool } from 'pg'
-import { problemIn } from '../config/dynamic-settings.ts'
-import { readSettings } from '../config/settings.ts'
+import { settingRules } from '../config/settings.ts'
+import { environmentOfSource } from '../config/sources-file.ts'
 import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import type { ActionContext, ActionName } from '../operator/actions.ts'
@@ -15,10 +15,11 @@ import {
   outcomeJson,
 } from '../operator/mirror-actions.ts'
 import { noteEvent, performRecorded, recorded } from '../operator/record-action.ts'
+import type { RulesOf } from '../operator/settings.ts'
 import { makeDue } from '../store/book/due.ts'
 import { withConnection } from '../store/server/session.ts'
 import type { RunRequest } from '../streams/catalog.ts'
-import type { SettingRules } from '../streams/settings.ts'
+import { sourceIn } from '../streams/names.ts'
 import { messageOf } from '../util/errors.ts'
 import { type Call, operator, osUser } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
@@ -60,7 +61,7 @@ export async function act(
   return (
     there ??
     (await changeMirror(call, async (pool) => {
-      const known = { streams: call.catalogue, settings: settingRules(call) }
+      const known = { streams: call.catalogue, settings: rulesOf(call) }
       const context = { ...known, pool, log, requestRun: requestRunOf(pool) }
       const order = orderOf(target, fields)
       const done = await performRecorded(context, [name, mirrorActions[name]], order)
@@ -96,7 +97,7 @@ export async function actUpstream<Done extends Outcome>(
 ): Promise<Done> {
   const { log, signal } = call
   const context: ActionContext = {
-    ...{ pool: sync.database.pool, streams: sync.streams, sync, settings: settingRules(call), log },
+    ...{ pool: sync.database.pool, streams: sync.streams, sync, settings: rulesOf(call), log },
     requestRun: requestRunOf(sync.database.pool),
     tasks: { run: (_name, work) => work(signal), stop: async () => {} },
     sendTestAlert: null,
@@ -104,10 +105,13 @@ export async function actUpstream<Done extends Outcome>(
   return await performRecorded(context, [name, action], orderOf(target, fields))
 }
 
-const settingRules = ({ environment, catalogue }: Call): SettingRules => ({
-  problemOf: (override) => problemIn(environment, override),
-  shown: (overrides) => readSettings(environment)(catalogue, overrides),
-})
+const rulesOf =
+  ({ environment, catalogue }: Call): RulesOf =>
+  (source, said) => {
+    const own = catalogue.filter(({ name }) => sourceIn(name) === source)
+    const ofSource = source === '' ? environment : environmentOfSource(environment, source, said)
+    return settingRules(ofSource, own.length === 0 ? undefined : own)
+  }
 
 /** The queue belongs to the workers: they see in Postgres within seconds what is wanted. */
 const requestRunOf =

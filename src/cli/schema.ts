@@ -89,7 +89,7 @@ async function run(call: Call): Promise<ExitCode> {
     if (views.length === 0) return stdout.say('Nothing is mirrored yet: `tidemark sync` reads the upstream.')
     if (isPrinted) return stdout.write(await printers[format](pool, { views, references }))
     if (folder === null) return
-    const overrides = await readOverrides(pool)
+    const overrides = await readOverrides(pool, source)
     const facts = factsOf(call, { views, references, overrides, address: await readAddress(call, pool) })
     const written = await writeFiles(folder, exporters[format](facts))
     stdout.say(`Wrote ${plural(written, 'file')} to ${folder}.`)

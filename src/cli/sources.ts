@@ -6,6 +6,7 @@ import { loadConfig } from '../config/load.ts'
 import { environmentOfSource, readSourcesFile, type SourcesFile } from '../config/sources-file.ts'
 import { FileError } from '../config/yaml-file.ts'
 import { type Source, sources as sourceList } from '../documents/sources.ts'
+import { readAllOverrides } from '../store/book/overrides.ts'
 import {
   applySources,
   OlderSourcesFile,
@@ -15,6 +16,7 @@ import {
   type SourceChange,
 } from '../store/book/source-config.ts'
 import { dropSource } from '../store/schema/drop-source.ts'
+import { overridesOf } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, operator, option, textOf } from './command.ts'
@@ -77,12 +79,13 @@ const one = (verb: string, words: readonly string[]): string =>
 const ago = (at: Date | null): string =>
   at === null ? '' : `${formatDuration(Math.max(0, Date.now() - at.getTime()))} ago`
 
-const about = ({ is_gone: isGone, problem, reasons, tags }: Source): string =>
+const about = ({ is_gone: isGone, problem, reasons, tags, changed_settings: changed }: Source): string =>
   [
     isGone ? 'gone from the file' : null,
     problem,
     ...(problem === null ? reasons.slice(0, 1) : []),
     problem === null && reasons.length > 1 ? `and ${reasons.length - 1} more` : null,
+    changed > 0 ? `${plural(changed, 'setting')} changed while workers run` : null,
     tags.length > 0 ? `[${tags.join(', ')}]` : null,
   ]
     .filter((part) => part !== null)
@@ -163,7 +166,7 @@ const saidOf = (changes: readonly SourceChange[]): readonly string[] =>
           `${name} ${words[change]}${what.length > 0 ? `: ${what.join('; ')}` : ''}.`,
       )
 
-/** As a file that says the same again. */
+/** As a file that says the same again. What was changed while workers run is a remark: it holds over any file. */
 async function exportFile(call: Call, given: readonly string[]): Promise<ExitCode> {
   expectNoWords('sources export', { positionals: given })
   return await readMirror(call, async (pool) => {
@@ -175,7 +178,14 @@ async function exportFile(call: Call, given: readonly string[]): Promise<ExitCod
     })
     // YAML holds JSON: a text is quoted as it is there.
     const lines = applied.map((source) => `  ${source.name}: ${JSON.stringify(lower(source))}`)
-    call.stdout.say([`generation: ${generation}`, 'sources:', ...lines].join('\n'))
+    const overrides = await readAllOverrides(pool)
+    const changed = applied.flatMap(({ name }) => {
+      const own = overridesOf(overrides, name).map((one) => `${one.name}=${one.value}`)
+      return own.length === 0 ? [] : [`# ${name}: ${own.join(', ')}`.replaceAll(/\s+/g, ' ')]
+    })
+    const remark =
+      changed.length === 0 ? [] : ['# Changed while workers run, which wins over this file:', ...changed]
+    call.stdout.say([...remark, `generation: ${generation}`, 'sources:', ...lines].join('\n'))
   })
 }
 

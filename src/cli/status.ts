@@ -93,7 +93,7 @@ export function openGathering({
   pickStreams(positionals, catalogue)
   const streams = configuredStreams(config, catalogue)
   return async (pool) => {
-    config.dynamic.takeUp(await readOverrides(pool))
+    config.dynamic.takeUp(await readOverrides(pool, config.source))
     const settings = config.dynamic.now()
     return await gatherStatus(
       {

@@ -5,10 +5,11 @@ import { ownValue } from '../json/json.ts'
 import type { Stream } from '../streams/catalog.ts'
 import type { Override } from '../streams/settings.ts'
 import { openDictionary } from './dictionary-in-use.ts'
-import { type Environment, readVariable } from './environment.ts'
+import { type Environment, readVariable, sourceOfEnvironment } from './environment.ts'
 import { everyMisspelt } from './misspelt.ts'
 import { byName, type Schedule, schedule } from './parsers.ts'
 import { openReader, type PerStream, type Reader, readOne } from './reader.ts'
+import { isOfSource } from './source-variables.ts'
 import { catalogueIn, type StreamVariable, variableOf, variablesOfStreams } from './stream-variables.ts'
 import { upstreamVariables } from './upstream-variables.ts'
 import type { Values, Variable } from './variable.ts'
@@ -119,8 +120,11 @@ export function problemIn(environment: Environment, override: Override): string 
     const [near] = everyMisspelt({ [name]: 'x', STREAMS: environment.STREAMS }, {})
     return `${name.slice(0, 100)} is no setting of Tidemark${near ? `: did you mean ${near.meant}?` : whyNone(name)}`
   }
+  const source = sourceOfEnvironment(environment)
+  if (source !== '' && !isOfSource(name))
+    return `${name} is the same for all sources: change it without ${source}`
   if (!isDynamic(name, ofStream?.stream ?? null))
-    return `${name} cannot be changed while workers run: set it in the environment or in .env, and start all workers again${name === 'STREAMS' ? '. `tidemark pause` stops reading a stream at once' : ''}`
+    return `${name} cannot be changed while workers run: ${source === '' ? 'set it in the environment or in .env, and start all workers again' : `set it for ${source} in the file that SOURCES_FILE names`}${name === 'STREAMS' ? '. `tidemark pause` stops reading a stream at once' : ''}`
   if (value.trim() === '') return `${name} needs a value`
   if (value.length > longestValue) return `${name} has more than ${longestValue} characters`
   const layered = laidOver(environment, [override])
@@ -130,10 +134,7 @@ export function problemIn(environment: Environment, override: Override): string 
   return problems[0] ?? null
 }
 
-/** It may be one of a stream that there is elsewhere. */
 function whyNone(name: string): string {
-  if (name.includes('.'))
-    return '. Settings of a stream of another source stand in the file that SOURCES_FILE names'
   const family = families.find((one) => name.startsWith(`${one}_`))
   return family ? `: no stream ${name.slice(family.length + 1, 100).toLowerCase()} is configured` : ''
 }

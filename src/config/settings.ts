@@ -1,14 +1,30 @@
 // What is set, for people: every variable with its value, where that comes from, and what is ignored. Secrets are masked (P9).
 
 import { redact } from '../log.ts'
-import type { Catalogue } from '../streams/catalog.ts'
-import type { Layer, Setting, Settings, StoredOverride, UnknownSetting } from '../streams/settings.ts'
+import { type Catalogue, catalogueOf } from '../streams/catalog.ts'
+import { sourceIn } from '../streams/names.ts'
+import type {
+  Layer,
+  Setting,
+  SettingRules,
+  Settings,
+  StoredOverride,
+  UnknownSetting,
+} from '../streams/settings.ts'
 import { withOneHost } from '../util/redis-url.ts'
 import { isDynamic, problemIn } from './dynamic-settings.ts'
-import { type Environment, type Origin, originsOf, readDotEnv, readVariable } from './environment.ts'
+import {
+  type Environment,
+  type Origin,
+  originsOf,
+  readDotEnv,
+  readVariable,
+  sourceOfEnvironment,
+} from './environment.ts'
 import { everyMisspelt, isKnown, knownNames } from './misspelt.ts'
 import { readOne } from './reader.ts'
-import { catalogueIn, variablesOfStreams } from './stream-variables.ts'
+import { isOfSource } from './source-variables.ts'
+import { readAddedStreams, variablesOfStreams } from './stream-variables.ts'
 import type { Variable } from './variable.ts'
 import { variableGroups } from './variables.ts'
 
@@ -18,25 +34,44 @@ export type SettingsOf = (catalogue?: Catalogue, overrides?: readonly StoredOver
 
 /** The places are looked at once. Usual schedules are those of the streams that are given. */
 export function readSettings(environment: Environment, dotEnv: Environment = readDotEnv()): SettingsOf {
-  const originOf = originsOf(environment, dotEnv)
-  const given = { environment, dotEnv, originOf }
-  return (catalogue = catalogueIn(environment), overrides = []) => {
-    const groups = [...variableGroups, [groupOfStreams, variablesOfStreams(catalogue)]] as const
+  const source = sourceOfEnvironment(environment)
+  const given = { environment, dotEnv, originOf: originIn(environment, dotEnv) }
+  return (catalogue = catalogueOf(readAddedStreams(environment), undefined, source), overrides = []) => {
+    // Variables of the streams of other sources have the same names.
+    const streams = catalogue.filter(({ name }) => sourceIn(name) === source)
+    const groups = [...variableGroups, [groupOfStreams, variablesOfStreams(streams)]] as const
     const settings = groups.flatMap(([group, table]) =>
-      Object.entries(table).map(([name, variable]) => ({
-        ...settingOf(given, name, variable, overrides.find((one) => one.name === name) ?? null),
-        group,
-      })),
+      Object.entries(table).flatMap(([name, variable]) =>
+        source !== '' && !isOfSource(name)
+          ? []
+          : {
+              ...settingOf(given, name, variable, overrides.find((one) => one.name === name) ?? null),
+              group,
+            },
+      ),
     )
     const unknown = overrides.filter(({ name }) => !settings.some((one) => one.name === name))
     return {
-      settings,
+      ...{ source, settings },
       unknown: [
         ...unknown.map(({ name }) => ({ name, source: 'override' as const, meant: null })),
-        ...unknownIn(given),
+        ...(source === '' ? unknownIn(given) : []),
       ],
     }
   }
+}
+
+/** By which settings may be changed while workers run. */
+export const settingRules = (environment: Environment, catalogue?: Catalogue): SettingRules => ({
+  problemOf: (override) => problemIn(environment, override),
+  shown: (overrides) => readSettings(environment)(catalogue, overrides),
+})
+
+/** Of a named source, what each source has of its own comes from the file of sources alone. */
+function originIn(environment: Environment, dotEnv: Environment): Given['originOf'] {
+  const originOf = originsOf(environment, dotEnv)
+  if (sourceOfEnvironment(environment) === '') return originOf
+  return (name) => (isOfSource(name) && environment[name]?.trim() ? 'SOURCES_FILE' : originOf(name))
 }
 
 type Given = {

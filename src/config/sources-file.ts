@@ -7,26 +7,13 @@ import { environmentSource, mostInUnion } from '../streams/names.ts'
 import type { Environment } from './environment.ts'
 import { ConfigError } from './environment.ts'
 import { loadConfig } from './load.ts'
-import { mirrorVariables } from './mirror-variables.ts'
 import { environmentOf } from './of-source.ts'
-import { proxyVariables } from './proxy-variables.ts'
-import { catalogueIn, streamVariables, variablesOfStreams } from './stream-variables.ts'
-import { upstreamVariables } from './upstream-variables.ts'
+import { isOfSource, sourceVariables } from './source-variables.ts'
+import { catalogueIn, variablesOfStreams } from './stream-variables.ts'
 import type { Variable } from './variable.ts'
-import { workerVariables } from './worker-variables.ts'
 import { FileError, notKnown, parseYamlFile, readYamlFile, type YamlFile } from './yaml-file.ts'
 
-const { SOURCE_TIMEZONE, DICTIONARY, FIELD_TIMEZONES, BI_ROLE, BI_SCHEMAS, INDEXES } = mirrorVariables
-const { SCHEDULE_RECONCILE, SCHEDULE_DELETIONS } = workerVariables
-
-/** What a source can say for itself, besides what there is of each stream. All else is said once, by the environment. */
-export const sourceVariables: Readonly<Record<string, Variable>> = {
-  ...Object.fromEntries(Object.entries(upstreamVariables).filter(([name]) => !(name in proxyVariables))),
-  ...{ SOURCE_TIMEZONE, DICTIONARY, FIELD_TIMEZONES, BI_ROLE, BI_SCHEMAS, INDEXES },
-  ...{ SCHEDULE_RECONCILE, SCHEDULE_DELETIONS },
-}
 const secretNames = ['API_KEY', 'TRACKING_API_KEY', 'MASK_KEY']
-const families = Object.keys(streamVariables).map((family) => `${family}_`)
 
 /** The variables of a source by their names; a secret says only where it is. */
 export type SourceSettings = Readonly<Record<string, string>>
@@ -298,18 +285,14 @@ const ofEnvironmentOnly = [
   'WEBHOOK_REQUIRE_SIGNATURE',
 ]
 
-const isOfSource = (name: string): boolean => {
+const isOfOneSource = (name: string): boolean => {
   const bare = name === 'SOURCES_FILE' ? name : name.replace(/_FILE$/, '')
-  return (
-    bare in sourceVariables ||
-    ofEnvironmentOnly.includes(bare) ||
-    families.some((one) => name.startsWith(one))
-  )
+  return [bare, name].some(isOfSource) || ofEnvironmentOnly.includes(bare)
 }
 
 /** What the environment says for all sources: where Postgres is, and the way to the upstream. */
 const processVariables = (environment: Environment): Environment =>
-  Object.fromEntries(Object.entries(environment).filter(([name]) => !isOfSource(name)))
+  Object.fromEntries(Object.entries(environment).filter(([name]) => !isOfOneSource(name)))
 
 /** With the secrets that this process can read; those that it cannot are not set. */
 export function environmentOfSource(

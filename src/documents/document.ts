@@ -22,7 +22,8 @@ export type Facts = {
   readonly targets: Alerting['targets']
   readonly alerting: () => Alerting
   readonly problems: () => Promise<readonly Problem[]>
-  readonly settings: () => Promise<Settings>
+  /** Left out: those of the source that the environment describes. */
+  readonly settings: (source?: string) => Promise<Settings>
 }
 
 type Described<Needed, Asked, Answer> = {

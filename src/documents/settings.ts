@@ -7,6 +7,7 @@ import type { Problem } from '../problems/stream-problems.ts'
 import { readFields } from '../store/book/dictionary.ts'
 import { readSilences, type Silence } from '../store/book/silences.ts'
 import { pickStream, relatedBeside } from '../streams/catalog.ts'
+import { environmentSource } from '../streams/names.ts'
 import type { Setting, Settings } from '../streams/settings.ts'
 import { snakeCased } from '../util/text.ts'
 import { amount, document, type Facts, heldText, list, streamName, time } from './document.ts'
@@ -45,7 +46,8 @@ function settingJson({ name, value, source: from, file, beneath, override, ...mo
   }
 }
 
-export const settingsJson = ({ settings: all, unknown }: Settings) => ({
+export const settingsJson = ({ source: whose, settings: all, unknown }: Settings) => ({
+  of_source: whose || environmentSource,
   settings: all.map(settingJson),
   unknown: unknown.map(({ meant, ...rest }) => ({ ...rest, did_you_mean: meant })),
 })
@@ -53,14 +55,20 @@ export const settingsJson = ({ settings: all, unknown }: Settings) => ({
 export const settings = document({
   path: '/settings',
   title: 'The settings of the worker that answers, and where each comes from; secrets are hidden',
-  asked: z.strictObject({}),
+  asked: z.strictObject({
+    source: heldText
+      .max(63)
+      .default(environmentSource)
+      .describe('those of one source; left out: of the one that the environment describes'),
+  }),
   answer: z.object({
+    of_source: z.string(),
     settings: list(setting),
     unknown: list(
       z.object({ name: z.string(), source: z.string(), did_you_mean: z.string().nullable() }),
     ).describe('variables that are no settings'),
   }),
-  read: async (facts: Pick<Facts, 'settings'>) => settingsJson(await facts.settings()),
+  read: async (facts: Pick<Facts, 'settings'>, asked) => settingsJson(await facts.settings(asked.source)),
 })
 
 const rule = z.object({

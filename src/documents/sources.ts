@@ -23,6 +23,7 @@ export const source = z
     problems: amount.describe(
       'how many there are of it, this one among them; `/sources`: when workers noted them last, within a minute',
     ),
+    changed_settings: amount.describe('how many of its settings were changed while workers run'),
   })
   .meta({ id: 'Source' })
 

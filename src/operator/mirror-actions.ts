@@ -14,7 +14,6 @@ import { countQuarantine, dropFromQuarantine } from '../store/book/quarantine.ts
 import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from '../store/book/streams.ts'
 import { pickStream, type RunRequest, type Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
-import type { SettingRules } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'
 import { backfillJson, backfillSentence } from './backfill.ts'
@@ -23,13 +22,13 @@ import { peopleActions } from './people.ts'
 import { asChangesStream, rowVersionIn } from './positions.ts'
 import { entryIn, expectEntry, selectionOf } from './quarantine.ts'
 import { moveBack, rewindTargetIn } from './rewind.ts'
-import { settingActions } from './settings.ts'
+import { type RulesOf, settingActions } from './settings.ts'
 import { silenceActions } from './silences.ts'
 
 export type MirrorContext = {
   readonly pool: Pool
   readonly streams: readonly Stream[]
-  readonly settings: SettingRules
+  readonly settings: RulesOf
   /** Asks a worker to read at once. It may fail: the next scheduled run does the same. */
   readonly requestRun: (request: RunRequest) => Promise<void>
   readonly log: Logger

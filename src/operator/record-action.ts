@@ -91,7 +91,7 @@ export async function performRecorded<Context extends MirrorContext, Done extend
     stream: await streamOf(pool, streams, name, target),
     reason: fields.reason ?? null,
     confirmed: fields.rows ?? fields.records ?? null,
-    ...(name in settingActions && aboutSetting(context, target)),
+    ...(name in settingActions && (await aboutSetting(context, target))),
   }
   return await recorded(
     { pool, log },

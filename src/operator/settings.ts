@@ -1,20 +1,35 @@
-// Changing a setting while workers run, and undoing that.
+// Changing a setting while workers run, and undoing that. A setting of a source that has a name is called `acme.PAGE_SIZE`.
 
-import { noteOverride, readOverrides, removeOverride } from '../store/book/overrides.ts'
-import { layerInWords, type Setting } from '../streams/settings.ts'
-import { UsageError } from '../util/errors.ts'
+import { noteOverride, readAllOverrides, readOverrides, removeOverride } from '../store/book/overrides.ts'
+import { type AppliedSource, readAppliedSources } from '../store/book/source-config.ts'
+import { environmentSource, keyIn, sourceIn } from '../streams/names.ts'
+import { layerInWords, type Setting, type SettingRules, type Settings } from '../streams/settings.ts'
+import { NotThere, UsageError } from '../util/errors.ts'
 import { nearest, sentence } from '../util/text.ts'
 import type { MirrorContext, Order, Outcome } from './mirror-actions.ts'
 import type { Deed } from './record-action.ts'
 
+/** The rules of a source, of which the file of sources says this. */
+export type RulesOf = (source: string, said: AppliedSource['settings']) => SettingRules
+type Given = {
+  readonly pool: Parameters<typeof readAllOverrides>[0]
+  readonly settings: RulesOf
+}
+
 const takenUp = 'Every worker takes it up within five seconds; runs that are under way end as they began.'
 
 async function setSetting(context: MirrorContext, { target: name, fields, by }: Order): Promise<Outcome> {
-  const override = { name, value: fields.value?.trim() ?? '' }
-  const problem = context.settings.problemOf(override)
+  const [source, own] = parted(name)
+  const override = { name: own, value: fields.value?.trim() ?? '' }
+  const { rules, isGone } = await rulesIn(context, source)
+  if (isGone)
+    throw new UsageError(
+      `The file of sources does not name ${source} any more, so nobody reads it. Nothing was changed.`,
+    )
+  const problem = rules.problemOf(override)
   if (problem !== null) throw new UsageError(`${sentence(problem)} Nothing was changed.`)
   const before = await settingNamed(context, name)
-  await noteOverride(context.pool, { ...override, by })
+  await noteOverride(context.pool, { ...override, name, by })
   return outcomeOf(name, await settingNamed(context, name), before)
 }
 
@@ -25,7 +40,7 @@ async function unsetSetting(context: MirrorContext, { target: name }: Order): Pr
     return outcomeOf(name, await settingNamed(context, name), before)
   const [near] = nearest(
     name,
-    (await readOverrides(context.pool)).map((one) => one.name),
+    (await readAllOverrides(context.pool)).map((one) => one.name),
   )
   throw new UsageError(
     `${name.slice(0, 100)} was not changed while workers run: there is nothing to undo.${near ? ` Did you mean ${near}?` : ''}`,
@@ -35,16 +50,56 @@ async function unsetSetting(context: MirrorContext, { target: name }: Order): Pr
 export const settingActions = { setSetting, unsetSetting }
 
 /** What is recorded of an action besides. */
-export const aboutSetting = (context: MirrorContext, name: string): Pick<Deed, 'stream' | 'standing'> => ({
-  stream: context.settings.shown([]).settings.find((one) => one.name === name)?.stream ?? null,
+export const aboutSetting = async (
+  context: MirrorContext,
+  name: string,
+): Promise<Pick<Deed, 'stream' | 'standing'>> => ({
+  stream: (await settingNamed(context, name))?.stream ?? null,
   async standing() {
     const setting = await settingNamed(context, name)
     return { [name.slice(0, 100)]: setting ? layerInWords(setting) : 'unknown' }
   },
 })
 
-const settingNamed = async ({ pool, settings }: MirrorContext, name: string): Promise<Setting | undefined> =>
-  settings.shown(await readOverrides(pool)).settings.find((one) => one.name === name)
+/** All settings of a source, with what was changed while workers run. Rejects when there is none of that name. */
+export async function readSettingsOf(given: Given, source = ''): Promise<Settings> {
+  const { rules } = await rulesIn(given, source === environmentSource ? '' : source)
+  return rules.shown(await readOverrides(given.pool, source === environmentSource ? '' : source))
+}
+
+const parted = (name: string): readonly [source: string, own: string] => {
+  const source = sourceIn(name)
+  return [source, name.slice(keyIn(source, '').length)]
+}
+
+async function rulesIn(
+  { pool, settings }: Given,
+  source: string,
+): Promise<{ readonly rules: SettingRules; readonly isGone: boolean }> {
+  if (source === '') return { rules: settings('', {}), isGone: false }
+  const known = await readAppliedSources(pool)
+  const found = known.find(({ name }) => name === source)
+  if (found) return { rules: settings(source, found.settings), isGone: found.goneAt !== null }
+  const [near] = nearest(
+    source,
+    known.map(({ name }) => name),
+  )
+  throw new NotThere(
+    `There is no source ${source.slice(0, 100)}.${near ? ` Did you mean ${near}?` : ' `tidemark sources list` shows which there are.'}`,
+  )
+}
+
+/** Undefined: there is none of that name, or no such source. */
+async function settingNamed(context: MirrorContext, name: string): Promise<Setting | undefined> {
+  const [source, own] = parted(name)
+  try {
+    const { settings } = await readSettingsOf(context, source)
+    return settings.find((one) => one.name === own)
+  } catch (error) {
+    if (error instanceof NotThere) return undefined
+    throw error
+  }
+}
 
 function outcomeOf(name: string, now: Setting | undefined, before: Setting | undefined): Outcome {
   if (now === undefined)

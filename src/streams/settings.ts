@@ -1,5 +1,7 @@
 // Settings as people see them, in the terminal and on pages: facts, which others put into words. No secret is among them (P9).
 
+import { keyIn, sourceIn } from './names.ts'
+
 /** What somebody set while workers ran. */
 export type Override = { readonly name: string; readonly value: string }
 export type StoredOverride = Override & { readonly by: string; readonly at: Date }
@@ -39,6 +41,8 @@ export type UnknownSetting = {
   readonly meant: string | null
 }
 export type Settings = {
+  /** Whose they are; empty: of the source that the environment describes, and of the whole deployment. */
+  readonly source: string
   readonly settings: readonly Setting[]
   /** Variables that no setting has the name of: all of `.env`, and those of the environment that are near to one. */
   readonly unknown: readonly UnknownSetting[]
@@ -50,6 +54,12 @@ export type SettingRules = {
   problemOf(override: Override): string | null
   shown(overrides: readonly StoredOverride[]): Settings
 }
+
+/** Those of one source, by the names that they have there: what Postgres has as `acme.PAGE_SIZE` is its `PAGE_SIZE`. */
+export const overridesOf = <One extends Override>(all: readonly One[], source: string): readonly One[] =>
+  all
+    .filter(({ name }) => sourceIn(name) === source)
+    .map((one) => ({ ...one, name: one.name.slice(keyIn(source, '').length) }))
 
 export const sourceInWords = ({ source, file }: Pick<Layer, 'source' | 'file'>): string =>
   source === 'demo' ? 'the demo' : source === 'file' ? `file ${file}` : source

@@ -6,6 +6,7 @@ import type { Logger } from '../log.ts'
 import { type ActionName, allReceivers, NotNow, type Order, type Outcome } from '../operator/actions.ts'
 import { allSessions } from '../operator/people.ts'
 import { mayAs, neededRole, type Role } from '../operator/roles.ts'
+import { sourceIn } from '../streams/names.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { type Authentication, clientAddress, isFromHere } from './auth.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
@@ -109,7 +110,11 @@ export function orderBy(
 const inWords = ({ who, door, address }: Pick<Order, 'who' | 'door' | 'address'>): string =>
   who === '' ? `${door}, ${address}` : `${who} (${door}, ${address})`
 
-const pageOf = (page: string, target: string): string => page.replace(':target', encodeURIComponent(target))
+/** Settings of a source that has a name are on a page of their own. */
+function pageOf(page: string, target: string): string {
+  const source = page === '/settings' ? sourceIn(target) : ''
+  return `${page.replace(':target', encodeURIComponent(target))}${source === '' ? '' : `?source=${encodeURIComponent(source)}`}`
+}
 
 type Answer = { readonly status: number; readonly text: string; readonly json: object }
 

@@ -131,7 +131,8 @@ type Given = {
   readonly problems: () => Promise<readonly Problem[]>
   /** How many jobs the queue has in each state; null while it does not answer. */
   readonly queueCounts: () => Promise<Readonly<Record<string, number>> | null>
-  readonly settings: () => Promise<Settings>
+  /** Rejects when there is no such source. Left out: those of the one that the environment describes. */
+  readonly settings: (source?: string) => Promise<Settings>
   /** What a backfill would take, by the names of the verb's options. Rejects with a UsageError when it cannot be right. */
   readonly planBackfill: (
     stream: string,

@@ -2,7 +2,7 @@
 // looks at all of them.
 
 import type { Config } from '../config/load.ts'
-import { type SyncContext, tellOverrides } from '../context.ts'
+import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { forgetProblem, noteProblem } from '../store/book/problems.ts'
 
@@ -55,21 +55,24 @@ export function lookRegularly({
 
 const theDictionary = 'the dictionary'
 
-/** A schedule that became shorter may ask for a run at once, and so does whoever asks for one at the terminal or resumes a stream. */
+/** It says how long histories are kept, and HISTORY is a setting. */
+export const lookAtDictionary = (looks: Looks): void => looks.now(theDictionary)
+
+/**
+ * Of all sources. A schedule that became shorter may ask for a run at once, and so does whoever asks for one at the terminal or resumes a
+ * stream.
+ */
 export function keepOverrides(
   looks: Looks,
-  { takeUpOverrides }: Pick<SyncContext, 'takeUpOverrides'>,
-  { log, planNow }: { readonly log: Logger; readonly planNow: () => Promise<void> },
+  { overrides }: Pick<SyncContext, 'overrides'>,
+  { planNow, onTaken }: { readonly planNow: () => Promise<void>; readonly onTaken: (source: string) => void },
 ): void {
   let planned = ''
   looks.add('the settings in Postgres', async () => {
-    const { taken, asked } = await takeUpOverrides()
-    if (taken !== null) {
-      tellOverrides(taken, log)
-      // It says how long histories are kept, and HISTORY is a setting.
-      looks.now(theDictionary)
-    }
-    if (taken === null && asked === planned) return
+    const { overrides: stored, asked } = await overrides.read()
+    const changed = overrides.takeUp(stored)
+    for (const source of changed) onTaken(source)
+    if (changed.length === 0 && asked === planned) return
     await planNow()
     planned = asked
   })

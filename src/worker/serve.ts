@@ -3,6 +3,8 @@
 
 import { lookbackOf } from '../config/dynamic-settings.ts'
 import { type Config, type Environment, signingSecretOf } from '../config/load.ts'
+import { settingRules } from '../config/settings.ts'
+import { environmentOfSource } from '../config/sources-file.ts'
 import { proxyNotice, streamsIn } from '../configured.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
@@ -11,17 +13,16 @@ import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
 import { noteEvent, performRecorded } from '../operator/record-action.ts'
 import { planAskedRewind } from '../operator/rewind.ts'
+import { type RulesOf, readSettingsOf } from '../operator/settings.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import type { Part, Parts } from '../problems/parts.ts'
 import { alertingOf } from '../problems/receivers.ts'
 import { readBeliefs } from '../store/book/dictionary.ts'
-import { readOverrides } from '../store/book/overrides.ts'
 import { readProgress } from '../store/book/progress.ts'
 import { pausedStreams, readOverview } from '../store/book/streams.ts'
 import { openReadingPool, openReadings, type Readings } from '../store/server/reading-pool.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
 import { sourceIn } from '../streams/names.ts'
-import type { SettingRules } from '../streams/settings.ts'
 import { withTimeout } from '../util/waiting.ts'
 import { actionRoutes, type Perform } from '../web/actions.ts'
 import { apiRoutes } from '../web/api/routes.ts'
@@ -83,7 +84,7 @@ export async function serve(options: {
     pool: () => state.context?.database.pool ?? null,
   })
   const state: WorkerState = {
-    ...{ config, log, metrics, signal: stopping.signal },
+    ...{ config, environment, log, metrics, signal: stopping.signal },
     streams: () => state.context?.streams ?? streamsIn(config),
     parts: ownParts,
     receivers: openReceivers(ownParts),
@@ -110,7 +111,8 @@ export async function serve(options: {
     state.mirror = mirror
   }
   alertPeople({ ...{ config, parts, receivers, now, signal, log }, mirror: () => state.mirror })
-  const onContext = (context: SyncContext) => showMirror(state, context)
+  const onContext = (context: SyncContext, configOf: (stream: string) => Config) =>
+    showMirror(state, context, configOf)
   const begun = start({
     ...{ config, environment, log, metrics, parts, pauses, looks, signal, onMirror, onContext, onHopeless },
   }).then((live) => {
@@ -141,13 +143,14 @@ export async function serve(options: {
 }
 
 /** From now on people can look at the mirror. */
-function showMirror(state: WorkerState, context: SyncContext): void {
+function showMirror(state: WorkerState, context: SyncContext, configOf: (stream: string) => Config): void {
   const { database } = context
   const pool = openReadingPool({ database, longestQueryMs: longestLookMs, log: state.log })
   const readings = openReadings(pool)
   state.context = context
   state.readingPool = pool
-  state.statusQueries = (reader) => statusQueriesOf(context, state, { pool, reading: readings.for(reader) })
+  state.statusQueries = (reader) =>
+    statusQueriesOf(context, state, { pool, reading: readings.for(reader), configOf })
 }
 
 /** Ends something together with the program, and must not hold that up: a failure is logged and goes no further. */
@@ -158,6 +161,7 @@ async function ended(what: string, ms: number, work: PromiseLike<void>, log: Log
 /** What may be null is there only once Postgres answers, and `live` once the queue does as well. */
 type WorkerState = {
   readonly config: Config
+  readonly environment: Environment
   readonly log: Logger
   readonly metrics: Metrics
   readonly signal: AbortSignal
@@ -312,6 +316,20 @@ const withoutQueue: readonly ActionName[] = [
   ...(['setSetting', 'unsetSetting'] as const),
 ]
 
+/** A source may be one that this worker cannot read at the moment, and its streams are not known then. */
+const rulesOf =
+  ({ config, environment }: WorkerState, { catalogue }: SyncContext): RulesOf =>
+  (source, said) => {
+    if (source === '')
+      return {
+        problemOf: config.dynamic.problemOf,
+        shown: (overrides) => config.settings(catalogue, overrides),
+      }
+    const own = catalogue.filter(({ name }) => sourceIn(name) === source)
+    const known = own.length === 0 ? undefined : own
+    return settingRules(environmentOfSource(environment, source, said), known)
+  }
+
 const performOf =
   (state: WorkerState): Perform =>
   async (name, order) => {
@@ -321,11 +339,8 @@ const performOf =
       throw new NotNow('The worker is starting: it waits for its database or its queue.')
     const sendTestAlert = testAlertOf(config, state.receivers)
     const requestRun = requestRunOf(state)
-    const { database, streams, catalogue } = context
-    const settings: SettingRules = {
-      problemOf: config.dynamic.problemOf,
-      shown: (overrides) => config.settings(catalogue, overrides),
-    }
+    const { database, streams } = context
+    const settings = rulesOf(state, context)
     return await performRecorded(
       {
         ...{ pool: database.pool, streams, settings, requestRun, log },
@@ -365,7 +380,15 @@ const longestLookMs = 2_000
 function statusQueriesOf(
   context: SyncContext,
   state: WorkerState,
-  { pool, reading }: { readonly pool: Pool; readonly reading: ReturnType<Readings['for']> },
+  {
+    pool,
+    reading,
+    configOf,
+  }: {
+    readonly pool: Pool
+    readonly reading: ReturnType<Readings['for']>
+    readonly configOf: (stream: string) => Config
+  },
 ): StatusQueries {
   const looking = { ...context, database: { ...context.database, pool } }
   const askQueue = async <Answer>(ask: (jobs: Jobs) => Promise<Answer>): Promise<Answer | null> =>
@@ -382,9 +405,9 @@ function statusQueriesOf(
     planRewind: (stream, options) => planAskedRewind(looking, stream, options),
     queueCounts: () => askQueue((jobs) => jobs.counts()),
     related: context.related.map(({ name }) => name),
-    settings: async () => state.config.settings(context.catalogue, await readOverrides(reading)),
+    settings: (source) => readSettingsOf({ pool: reading, settings: rulesOf(state, context) }, source),
     catalogue: context.catalogue,
-    lookbackMs: (name) => lookbackOf(state.config.dynamic.now(), { name }),
+    lookbackMs: (name) => lookbackOf(configOf(name).dynamic.now(), { name }),
     staleAfterMs: () => state.config.dynamic.now().staleAfterMs,
     runbooksUrl: state.config.runbooksUrl,
     alerting: () => alertingOf(state.config),

@@ -10,7 +10,7 @@ import type { Logger } from '../log.ts'
 import type { ServiceName } from '../streams/catalog.ts'
 import { keyIn, sourceIn } from '../streams/names.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
-import { keepDictionary, type Looks, lookRegularly } from './changed-settings.ts'
+import { keepDictionary, type Looks, lookAtDictionary, lookRegularly } from './changed-settings.ts'
 import { keepIndexes } from './indexes.ts'
 import { kindsOfFleet, type ScheduledKinds, scheduledKinds } from './kinds.ts'
 import { keepSources, type Sources } from './sources.ts'
@@ -27,9 +27,12 @@ type Serving = {
 /** What this worker reads, and by which settings. */
 export type Served = {
   readonly fleet: Fleet
-  /** Null: there is one source. */
-  readonly sources: Sources | null
+  readonly sources: ServedSources
   configOf(stream: string): Config
+}
+type ServedSources = Sources & {
+  /** How long histories are kept may be another setting now. */
+  lookAtDictionary(source: string): void
 }
 
 /** What goes on beside the runs of a source. */
@@ -44,13 +47,14 @@ export function keepRound(
 
 /** Opens and closes sources from now on. Their requests are counted apart. */
 export function serveSources(
-  { config, environment, log, signal }: Serving,
+  { config, environment, looks: ofFirst, log, signal }: Serving,
   fleet: Fleet,
   observer: UpstreamObserver,
   onOpened: () => void,
-): Sources {
+): ServedSources {
   const { database, budgets } = fleet.context
-  return keepSources({
+  const looksOf = new Map([['', ofFirst]])
+  const sources = keepSources({
     ...{ fleet, environment, config, file: config.sourcesFile, onOpened, signal, log },
     by: `worker ${hostname()}`,
     async open(config, until, onTables) {
@@ -62,9 +66,17 @@ export function serveSources(
       const looks = lookRegularly({ log, signal: until })
       looks.add('secrets in files', () => config.secretFiles.look(log))
       keepRound({ config, log, looks, signal: until }, context)
+      looksOf.set(config.source, looks)
       return context
     },
   })
+  return {
+    ...sources,
+    lookAtDictionary(source) {
+      const looks = looksOf.get(source)
+      if (looks) lookAtDictionary(looks)
+    },
+  }
 }
 
 /** Its services are called `acme.assignment`. */

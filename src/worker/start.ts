@@ -64,7 +64,7 @@ type Beginning = {
   readonly signal: AbortSignal
   readonly onMirror: (mirror: Mirror) => void
   /** The mirror can be looked at, also while the queue is away. */
-  readonly onContext: (context: SyncContext) => void
+  readonly onContext: (context: SyncContext, configOf: Served['configOf']) => void
   /** No run can be done any more. */
   readonly onHopeless: (error: Error) => void
 }
@@ -93,13 +93,11 @@ export async function start(beginning: Beginning): Promise<Live> {
   const first = await openMirror(beginning, observer, noted)
   const fleet = openFleet(first)
   const context = opened.use(fleet.context)
-  beginning.onContext(context)
   let onOpened = () => {}
-  const served: Served = {
-    fleet,
-    sources: serveSources(beginning, fleet, observer, () => onOpened()),
-    configOf: (stream) => served.sources?.configOf(sourceIn(stream)) ?? config,
-  }
+  const sources = serveSources(beginning, fleet, observer, () => onOpened())
+  const configOf = (stream: string) => sources.configOf(sourceIn(stream)) ?? config
+  const served: Served = { fleet, sources, configOf }
+  beginning.onContext(context, configOf)
   const whereQueued = config.redisUrl === null ? 'the queue in Postgres' : 'Redis'
   const queue = await waitUntilAvailable({
     what: whereQueued,
@@ -119,10 +117,10 @@ export async function start(beginning: Beginning): Promise<Live> {
   })
   noted.waits = jobs.breaker.waits
   onOpened = () => void jobs.planNow().catch(() => {})
-  keepOverrides(beginning.looks, first, { log, planNow: jobs.planNow })
+  keepOverrides(beginning.looks, context, { planNow: jobs.planNow, onTaken: sources.lookAtDictionary })
   keepRound(beginning, first)
   subscribe(beginning, first)
-  const mirror = mirrorOf(beginning, context.database.pool, () => context.streams, served.configOf)
+  const mirror = mirrorOf(beginning, context.database.pool, () => context.streams, configOf)
   beginning.onMirror(mirror)
   const watch = startWatch({
     ...mirror,
@@ -223,7 +221,7 @@ async function startRuns(
       if (!(error instanceof SourceDiffers)) return
       const source = sourceIn(stream.name)
       if (source === '') onHopeless(error)
-      else sources?.stop(source, error)
+      else sources.stop(source, error)
     })
     return await reading.finally(() => running.delete(line))
   }

@@ -103,10 +103,43 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       // Pages and actions know its streams by their names.
       const page = await worker.get('/streams/acme.assignment')
       expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('acme.assignment')])
-      // The settings of the first source are not its own.
-      const settings = await (await worker.get('/streams/acme.assignment/settings')).text()
-      expect(settings).toContain('<code>SOURCES_FILE</code> names says of acme')
-      expect(settings).not.toContain('PAGE_SIZE')
+      // Its settings are its own: changed for it alone, over what the file says, also after the file changed.
+      const settingsOf = async (source: string, name: string) => {
+        const answer = await worker.get(`/api/v1/settings?source=${source}`)
+        const { settings, detail } = JSON.parse(await answer.text())
+        return detail ?? settings.find((one: { name: string }) => one.name === name)
+      }
+      const shownIn = async (path: string) => await (await worker.get(path)).text()
+      const sizes = { first: new Set<number>(), acme: new Set<number>() }
+      for (const [name, { onRequest }] of [['first', simulator] as const, ['acme', acme] as const])
+        onRequest(({ path, query: { PageSize: size } }) => {
+          if (path.includes('Assignment/neworchanged')) sizes[name].add(Number(size))
+        })
+      const changed = await cli('config', 'set', 'PAGE_SIZE', 'acme.assignment=7', '--reason', 'a test')
+      expect([changed.code, changed.stdout]).toEqual([
+        0,
+        expect.stringContaining(
+          'acme.PAGE_SIZE_ASSIGNMENT is now 7 (override); before: as PAGE_SIZE says (default).',
+        ),
+      ])
+      acme.source.change('assignment', 5)
+      await expect.poll(() => [...sizes.acme], { ...soon, timeout: 15_000 }).toContain(7)
+      expect([...sizes.first]).not.toContain(7)
+      expect(await settingsOf('acme', 'PAGE_SIZE_ASSIGNMENT')).toMatchObject({
+        ...{ value: '7', source: 'override', stream: 'acme.assignment', default: 'as PAGE_SIZE says' },
+      })
+      expect(await settingsOf('environment', 'PAGE_SIZE_ASSIGNMENT')).toMatchObject({ source: 'default' })
+      expect(await settingsOf('nobody', 'PAGE_SIZE_ASSIGNMENT')).toContain('There is no source nobody.')
+      expect(await shownIn('/streams/acme.assignment/settings')).toContain('<b><bdi>7</bdi></b>')
+      expect(await shownIn('/streams/assignment/settings')).not.toContain('<bdi>7</bdi>')
+      expect(await shownIn('/settings?source=acme')).toContain('Changed while workers run')
+      expect(await shownIn('/settings')).not.toContain('Changed while workers run')
+      const { rows: noted } = await database.pool.query(
+        `select concat_ws(' ', door, action, target, stream, result, reason) as what from tidemark.action where action = 'setSetting'`,
+      )
+      expect(noted.map(({ what }) => what)).toEqual([
+        'terminal setSetting acme.PAGE_SIZE_ASSIGNMENT acme.assignment done a test',
+      ])
       expect(
         (
           await worker.post('/streams/acme.assignment/pause', {
@@ -128,9 +161,13 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
         .toMatchObject({ sources_file: expect.stringContaining('client_guid?') })
       acme.source.insert('assignment')
       await expect.poll(() => countIn('acme'), soon).toBe(31)
-      write({ acme: acmeSettings, other: otherSettings })
+      write({ acme: { ...acmeSettings, page_size_assignment: '11' }, other: otherSettings })
       await expect.poll(() => countIn('other'), soon).toBe(40)
       await expect.poll(notices, soon).toEqual({})
+      expect(await settingsOf('acme', 'PAGE_SIZE_ASSIGNMENT')).toMatchObject({
+        ...{ value: '7', instead_of: [{ value: '11', source: 'SOURCES_FILE' }, { source: 'default' }] },
+      })
+      expect((await cli('sources', 'export')).stdout).toContain('# acme: PAGE_SIZE_ASSIGNMENT=7\n')
       const inFleet = async () =>
         (await query('select source, count(*)::int as rows from fleet.assignment group by 1 order by 1')).map(
           ({ source, rows }) => [source, rows],
@@ -193,6 +230,7 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       expect([dropped.code, dropped.stderr]).toEqual([0, ''])
       expect(await query(`select nspname from pg_namespace where nspname like 'acme%'`)).toEqual([])
       expect(await query(`select name from tidemark.stream where name like 'acme.%'`)).toEqual([])
+      expect(await query('select name from tidemark.setting_override')).toEqual([])
       expect(await countIn('other')).toBe(40)
       expect(await countIn('bi')).toBe(21)
       expect((await inFleet()).map(([source]) => source)).toEqual(['environment', 'other'])

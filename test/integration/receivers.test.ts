@@ -63,7 +63,10 @@ describe.skipIf(!hasPostgres)('receivers of alerts', () => {
   const order = (target: string, fields: Readonly<Record<string, string>>) => ({
     ...{ target, fields, by: 'ada@desk', who: 'ada', door: 'terminal' as const, address: 'desk' },
   })
-  const settings = { problemOf: () => null, shown: () => ({ settings: [], unknown: [] }) }
+  const settings = () => ({
+    problemOf: () => null,
+    shown: () => ({ source: '', settings: [], unknown: [] }),
+  })
   const act = (
     name: keyof typeof silenceActions,
     target: string,

@@ -31,7 +31,7 @@ const answers: Partial<StatusQueries> = {
     ...{ descriptions: [], unusable: [], changes: [], types: new Map(), differences: [], lists: [] },
   }),
   rows: async () => null,
-  settings: async () => ({ settings: [], unknown: [] }),
+  settings: async () => ({ source: '', settings: [], unknown: [] }),
   record: async () => null,
   planRewind: async () => ({ from: '2', to: '1', reachedAt: null, rows: 0, expectedMs: null }),
   planBackfill: async () => ({ text: 'nothing', from: '0', to: '0' }),

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { openLog } from '../../src/log.ts'
-import { keepOverrides, lookRegularly } from '../../src/worker/changed-settings.ts'
+import { keepOverrides, lookAtDictionary, lookRegularly } from '../../src/worker/changed-settings.ts'
 
 const quietLog = openLog({ level: 'fatal' })
 beforeEach(() => void vi.useFakeTimers())
@@ -10,12 +10,14 @@ it('takes up a changed HISTORY, which the dictionary keeps, with the look that s
   const ending = new AbortController()
   const looks = lookRegularly({ log: quietLog, signal: ending.signal })
   let [kept, known] = [0, 0]
-  const takeUpOverrides = async () => {
-    await Promise.resolve()
-    kept += 1
-    return { asked: '', taken: kept === 1 ? { used: {}, problems: [] } : null }
+  const overrides = {
+    async read() {
+      kept += 1
+      return { asked: '', overrides: [] }
+    },
+    takeUp: () => (kept === 1 ? [''] : []),
   }
-  keepOverrides(looks, { takeUpOverrides }, { log: quietLog, planNow: async () => {} })
+  keepOverrides(looks, { overrides }, { planNow: async () => {}, onTaken: () => lookAtDictionary(looks) })
   looks.add('the dictionary', () => {
     known = kept
   })
@@ -30,16 +32,18 @@ it('plans when other runs are asked for, until that succeeds', async () => {
   const seen = ['', 'one', 'one', 'one', 'another', 'another']
   const plans: string[] = []
   let asked = ''
+  const overrides = {
+    async read() {
+      asked = seen.shift() ?? asked
+      return { asked, overrides: [] }
+    },
+    takeUp: () => [],
+  }
   keepOverrides(
     looks,
+    { overrides },
     {
-      async takeUpOverrides() {
-        asked = seen.shift() ?? asked
-        return { asked, taken: null }
-      },
-    },
-    {
-      log: quietLog,
+      onTaken() {},
       async planNow() {
         plans.push(asked)
         if (plans.length === 1) throw new Error('the queue is away')

@@ -4,14 +4,15 @@ import { mkdtempDisposableSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { lookbackOf, pageSizeOf, scheduleOf } from '../../src/config/dynamic-settings.ts'
+import { lookbackOf, pageSizeOf, problemIn, scheduleOf } from '../../src/config/dynamic-settings.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { readSettings } from '../../src/config/settings.ts'
+import { environmentOfSource } from '../../src/config/sources-file.ts'
 import { variables } from '../../src/config/variables.ts'
 import { howToRead } from '../../src/configured.ts'
 import { targetsOf } from '../../src/problems/receivers.ts'
 import { knownStreams } from '../../src/streams/catalog.ts'
-import { remarkOn } from '../../src/streams/settings.ts'
+import { overridesOf, remarkOn } from '../../src/streams/settings.ts'
 import { openRateLimit } from '../../src/upstream/http/budget.ts'
 import { complete, dynamicIn, problemsOf } from '../support/settings.ts'
 
@@ -94,14 +95,32 @@ describe('settings that are changed while workers run', () => {
     expect(problemWith('SCHEDULE_CUSTOMER')).toBe(
       'SCHEDULE_CUSTOMER is no setting of Tidemark: no stream customer is configured',
     )
-    expect(problemWith('SCHEDULE_ACME.ASSIGNMENT')).toBe(
-      'SCHEDULE_ACME.ASSIGNMENT is no setting of Tidemark. Settings of a stream of another source stand in the file that SOURCES_FILE names',
-    )
+    expect(problemWith('SCHEDULE_ACME.ASSIGNMENT')).toMatch(/^SCHEDULE_ACME.ASSIGNMENT is no setting/)
     expect(problemWith('PAGE_SIZE', ' ')).toBe('PAGE_SIZE needs a value')
     expect(problemWith('HISTORY', 'assignment,'.repeat(500))).toBe('HISTORY has more than 2000 characters')
     // No secret may land in Postgres (P9).
     for (const [name, { secret }] of Object.entries(variables))
       if (secret) expect(problemWith(name)).toContain('cannot be changed while workers run')
+  })
+
+  it('of a source that has a name are those of its own, and not those of the deployment', () => {
+    const environment = environmentOfSource({}, 'acme', { PAGE_SIZE: '5' })
+    const problemWith = (name: string, value: string) => problemIn(environment, { name, value })
+    expect(problemWith('PAGE_SIZE', '7')).toBeNull()
+    expect(problemWith('SCHEDULE_ASSIGNMENT', '7s')).toBeNull()
+    expect(problemWith('PAGE_SIZE', '0')).toBe('PAGE_SIZE must be a whole number from 1 to 100000')
+    expect(problemWith('HTTP_PORT', '9')).toBe(
+      'HTTP_PORT is the same for all sources: change it without acme',
+    )
+    expect(problemWith('API_KEY', 'x')).toBe(
+      'API_KEY cannot be changed while workers run: set it for acme in the file that SOURCES_FILE names',
+    )
+    const stored = over({ PAGE_SIZE: '9', 'acme.PAGE_SIZE': '8', 'acme_too.PAGE_SIZE': '7' })
+    expect(['', 'acme', 'acme_too'].map((source) => overridesOf(stored, source))).toEqual([
+      over({ PAGE_SIZE: '9' }),
+      over({ PAGE_SIZE: '8' }),
+      over({ PAGE_SIZE: '7' }),
+    ])
   })
 
   it('that this version cannot use are told, and the others hold', () => {

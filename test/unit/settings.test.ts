@@ -8,10 +8,19 @@ import { config } from '../../src/cli/config.ts'
 import type { Environment } from '../../src/config/environment.ts'
 import { misspeltWarnings } from '../../src/config/misspelt.ts'
 import { readSettings } from '../../src/config/settings.ts'
-import { remarkOn, settingsOfStream, sourceInWords, unknownInWords } from '../../src/streams/settings.ts'
+import { environmentOfSource } from '../../src/config/sources-file.ts'
+import { catalogueOf } from '../../src/streams/catalog.ts'
+import {
+  layerInWords,
+  remarkOn,
+  settingsOfStream,
+  sourceInWords,
+  unknownInWords,
+} from '../../src/streams/settings.ts'
 import { markupOf } from '../../src/web/html.ts'
 import { settingsPage } from '../../src/web/pages/settings.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
+import type { StatusQueries } from '../../src/web/status-queries.ts'
 import { statusQueriesWith } from '../support/status-queries.ts'
 import { callCommand } from '../support/verbs.ts'
 
@@ -20,6 +29,17 @@ const settingOf = (name: string, dotEnv: Environment, more: Environment = {}) =>
   const found = read(dotEnv, more).settings.find((one) => one.name === name)
   if (!found) throw new Error(`there is no ${name}`)
   return found
+}
+
+const pageWith = async (
+  statusQueries: StatusQueries,
+  more: Partial<Parameters<typeof settingsPage.body>[0]> = {},
+): Promise<string> => {
+  const shown = await settingsPage.body({
+    ...{ statusQueries, viewer: readOnlyViewer, query: new URLSearchParams(), now: new Date() },
+    ...more,
+  } as Parameters<typeof settingsPage.body>[0])
+  return markupOf('body' in shown ? shown.body : shown)
 }
 
 describe('settings', () => {
@@ -41,6 +61,66 @@ describe('settings', () => {
     expect(shown('HTTP_PORT')).toBe('the demo: 9')
     expect(shown('LOG_LEVEL')).toBe('default: info')
     expect(shown('SCHEDULE_ASSIGNMENT')).toBe('default: 30s')
+  })
+
+  it('of a source that has a name come from the file of sources, whatever the environment says of the first one', () => {
+    vi.stubEnv('PAGE_SIZE', '500')
+    vi.stubEnv('STALE_AFTER', '7m')
+    const given = environmentOfSource({ ...process.env, ACME_KEY: 'canary-of-settings' }, 'acme', {
+      ...{ PAGE_SIZE: '500', SCHEDULE_ASSIGNMENT: '5s', API_KEY: 'env:ACME_KEY' },
+    })
+    const by = { by: 'ada', at: new Date() }
+    const { source, settings, unknown } = readSettings(given, { PAGE_SIZ: '3' })(undefined, [
+      { name: 'SCHEDULE_ASSIGNMENT', value: '2s', ...by },
+      { name: 'STALE_AFTER', value: '2m', ...by },
+    ])
+    const shown = (name: string) => {
+      const found = settings.find((one) => one.name === name)
+      return found && [found, ...found.beneath].map(layerInWords)
+    }
+    expect(source).toBe('acme')
+    expect(shown('PAGE_SIZE')).toEqual(['500 (SOURCES_FILE)', '1000 (default)'])
+    expect(shown('SCHEDULE_ASSIGNMENT')).toEqual(['2s (override)', '5s (SOURCES_FILE)', '30s (default)'])
+    expect(shown('API_KEY')).toEqual(['•••••••• (SOURCES_FILE)'])
+    expect(shown('STALE_AFTER')).toBeUndefined()
+    // Those of the environment are not its own; an override that it cannot have can be removed.
+    expect(unknown).toEqual([{ name: 'STALE_AFTER', source: 'override', meant: null }])
+  })
+
+  it('are those of the first source where others have streams of the same names', () => {
+    const all = [...catalogueOf([]), ...catalogueOf([], undefined, 'acme')]
+    const { settings } = readSettings({ SCHEDULE_ASSIGNMENT: '7s' }, {})(all)
+    const of = (name: string) => settings.filter((one) => one.name === name).map(({ stream }) => stream)
+    expect(of('SCHEDULE_ASSIGNMENT')).toEqual(['assignment'])
+  })
+
+  it('of a source are changed by forms that name it', async () => {
+    const { acme, first } = Object.fromEntries(
+      [
+        ['acme', environmentOfSource({}, 'acme', { PAGE_SIZE: '5' })] as const,
+        ['first', { PAGE_SIZE: '9' }] as const,
+      ].map(([name, environment]) => [
+        name,
+        readSettings(environment, {})(undefined, [
+          { name: 'PAGE_SIZE', value: '7', by: 'ada', at: new Date() },
+        ]),
+      ]),
+    )
+    const statusQueries = statusQueriesWith({
+      sources: async () => ['', 'acme'].map((name) => ({ name })) as never,
+      settings: async (source) =>
+        (source === 'acme' ? acme : first) ?? { source: '', settings: [], unknown: [] },
+    })
+    const viewer = { ...readOnlyViewer, canAct: true, canAdminister: true, csrfToken: 'x' }
+    const targetsIn = (page: string) =>
+      new Set([...page.matchAll(/name="target" value="([^"]*PAGE_SIZE)"/g)].map(([, target]) => target))
+    const page = await pageWith(statusQueries, { viewer, query: new URLSearchParams('source=acme') })
+    expect(targetsIn(page)).toEqual(new Set(['acme.PAGE_SIZE']))
+    expect(page).toContain('<bdi>5 (SOURCES_FILE)</bdi>')
+    expect(targetsIn(await pageWith(statusQueries, { viewer }))).toEqual(new Set(['PAGE_SIZE']))
+    const none = await pageWith(statusQueries, { viewer, query: new URLSearchParams('source=acm') })
+    expect(none).toContain('These are the sources')
+    expect(targetsIn(none)).toEqual(new Set())
   })
 
   it.each([
@@ -141,12 +221,7 @@ describe('settings', () => {
     expect(names).toEqual(expect.arrayContaining(['SCHEDULE_ASSIGNMENT', 'VERSION_ASSIGNMENT', 'LOOKBACK']))
     expect(names).not.toContain('SCHEDULE_ASSIGNMENT_NOTE')
     const statusQueries = statusQueriesWith({ settings: async () => settings })
-    const shown = await settingsPage.body({
-      statusQueries,
-      viewer: readOnlyViewer,
-      now: new Date(),
-    } as Parameters<typeof settingsPage.body>[0])
-    const page = 'body' in shown ? '' : markupOf(shown)
+    const page = await pageWith(statusQueries)
     expect(page).toContain('NONE_OF_THEM (.env) is no setting of Tidemark')
     expect(page).toContain('&lt;b&gt;5s')
     expect(page).toContain('DATABASE_URL')

@@ -26,6 +26,7 @@ const sources = Array.from({ length: 250 }, (_, index): SourceLine => {
     ...{ state: isStopped ? 'stopped' : 'live', problems: isStopped ? 1 : 0, isGone: false },
     ...{ tags: index % 2 === 0 ? ['production'] : [], reasons: isStopped ? ['assignment: <b>no</b>'] : [] },
     problem: null,
+    changedSettings: 0,
   }
 })
 const problem: Problem = {

@@ -143,6 +143,7 @@ describe('the status', () => {
       tags: [],
       isGone: false,
       problem: null,
+      changedSettings: 0,
       problems: index < 20 ? 1 : 0,
     }))
     const problems = sources

@@ -1,19 +1,24 @@
 // Settings that somebody changed while workers ran: they hold until they are removed.
 
 import { eq, sql } from 'drizzle-orm'
-import type { Override, StoredOverride } from '../../streams/settings.ts'
+import { type Override, overridesOf, type StoredOverride } from '../../streams/settings.ts'
 import type { Queryable } from '../server/session.ts'
 import { overrideTable } from '../tables/overrides.ts'
 import { ask, overwritten } from './ask.ts'
 
-export async function readOverrides(client: Queryable): Promise<readonly StoredOverride[]> {
+/** Of one source, by the names that they have there. */
+export const readOverrides = async (client: Queryable, source: string): Promise<readonly StoredOverride[]> =>
+  overridesOf(await readAllOverrides(client), source)
+
+/** Those of other sources than the one that the environment describes are called `acme.PAGE_SIZE`. */
+export async function readAllOverrides(client: Queryable): Promise<readonly StoredOverride[]> {
   const { rows } = await client.query<StoredOverride>(
     'select name, value, by, at from tidemark.setting_override order by name',
   )
   return rows
 }
 
-/** Each worker asks this every few seconds. `asked`: another text when other runs are asked for, or other streams are paused. */
+/** Of all sources. Each worker asks this every few seconds. `asked`: another text when other runs are asked for, or other streams are paused. */
 export async function readOverridesAndAsked(
   client: Queryable,
 ): Promise<{ readonly overrides: readonly Override[]; readonly asked: string }> {

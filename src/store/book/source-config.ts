@@ -184,6 +184,8 @@ export type SourceLine = {
   readonly problem: string | null
   /** How many problems there are of it, by what the workers noted. */
   readonly problems: number
+  /** How many of its settings were changed while workers run. */
+  readonly changedSettings: number
 }
 
 /** Worst first. The source that the environment describes has an empty name. */
@@ -203,15 +205,18 @@ export async function readSourceLines(client: Queryable): Promise<readonly Sourc
        group by source
      ), problems as (
        select ${problemSourceSql} as of_source, count(*)::int as problems from ${openProblemsSql} group by 1
+     ), settings as (
+       select ${sourceSql('name')} as of_source, count(*)::int as changed from tidemark.setting_override group by 1
      )
      select coalesce(known.name, source) as name, coalesce(streams, 0) as streams, "readThroughAt", "deletionsKnownAt",
        case when gone_at is not null then 'paused' when place is null then case when notice.what is null then 'new' else 'stopped' end
          else (array['stopped', 'behind', 'loading', 'paused', 'live'])[place] end as state,
        coalesce(reasons, '{}') as reasons, coalesce(tags, '{}') as tags, gone_at is not null as "isGone", notice.what as problem,
-       coalesce(problems.problems, 0) as problems
+       coalesce(problems.problems, 0) as problems, coalesce(settings.changed, 0) as "changedSettings"
      from ofStreams full join tidemark.source_config as known on known.name = source
      left join tidemark.notice on notice.key = 'source_stopped:' || known.name
-     left join problems on of_source = coalesce(known.name, ofStreams.source)
+     left join problems on problems.of_source = coalesce(known.name, ofStreams.source)
+     left join settings on settings.of_source = coalesce(known.name, ofStreams.source)
      order by case when notice.what is not null or place = 1 then 1 when place = 2 then 2 when problems.problems > 0 then 3
        else 3 + coalesce(place, 2) end, "readThroughAt" nulls first, 1`,
   )

@@ -30,10 +30,11 @@ const bySource = [
   ['source_config', 'name'],
   ['related_fetch', 'source'],
 ] as const
-/** By stream, in another column than `stream`. */
+/** By stream, or by what else stands after the source and a dot, in another column than `stream`. */
 const byStream = [
   ['stream', 'name'],
   ['page', 'table'],
+  ['setting_override', 'name'],
   ['contract', 'service'],
   ['contract_check', 'service'],
   ['contract_change', 'service'],

@@ -37,7 +37,9 @@ const moment = heldText.max(40).describe('such as 2025-01-31T14:30:00Z')
 const stream = z.string()
 /** What may take longer than the answer waits. */
 const worked = z.object({ done: z.boolean().describe('false: it goes on'), result: z.string().optional() })
-const settingName = text.describe('the name of the setting, such as PAGE_SIZE')
+const settingName = text.describe(
+  'the name of the setting, such as PAGE_SIZE; of a named source, acme.PAGE_SIZE',
+)
 const value = { value: z.string(), source: z.string() }
 const settingNow = z.object({ name: z.string(), ...value, before: z.object(value).optional() }).partial()
 const silence = { target: z.string(), reason: z.string() }

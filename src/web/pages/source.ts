@@ -4,6 +4,7 @@ import { sourceOfProblem } from '../../problems/stream-problems.ts'
 import { sourceTitle, withProblems } from '../../problems/stream-state.ts'
 import type { SourceLine } from '../../store/book/source-config.ts'
 import { baseOf, environmentSource, sourceIn } from '../../streams/names.ts'
+import { plural } from '../../util/text.ts'
 import { firstLoadCard } from '../first-load.ts'
 import { stateTimeline } from '../history-charts.ts'
 import { age, type Html, html, time } from '../html.ts'
@@ -13,7 +14,7 @@ import { heading, type Page, type Shown } from './layout.ts'
 import { streamsCard } from './overview.ts'
 import { problemCards } from './problem-cards.ts'
 import { snapshotOf, standingOf, whyOf } from './sources.ts'
-import { filterForm } from './tables.ts'
+import { addressOf, filterForm } from './tables.ts'
 import { traffic } from './upstream.ts'
 
 const crumbs = [['/sources', 'Sources']] as const
@@ -63,7 +64,7 @@ ${asked(answers, fine)}
   },
 }
 
-const noSuchSource: Shown = {
+export const noSuchSource: Shown = {
   title: 'No such source',
   heading: heading({ title: 'There is no such source', crumbs }),
   body: html`<section class="card"><p><a href="/sources">These are the sources</a>. The file that <code>SOURCES_FILE</code> names says which there are.</p></section>`,
@@ -77,7 +78,7 @@ const facts = (one: SourceLine, now: Date): Html => {
 <div><dt>Read through</dt><dd>${ago(read)}<small>the earliest of its streams</small></dd></div>
 <div><dt>Deletions known</dt><dd>${ago(deletions)}<small>the earliest of its streams</small></dd></div>
 ${tags.length > 0 && html`<div><dt>Tags</dt><dd>${tags.join(', ')}</dd></div>`}</dl>
-${whyOf(one)}</section>`
+${whyOf(one)}<p><a href="${addressOf('/settings', { source: sourceTitle(one.name) })}">Settings of this source</a>${one.changedSettings > 0 && `: ${plural(one.changedSettings, 'change')} while workers run`}</p></section>`
 }
 
 const notRead = ({ isGone }: SourceLine): Html =>

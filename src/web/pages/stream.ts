@@ -292,15 +292,12 @@ const checkpointsTab = tab('/checkpoints', 'Checkpoints', async (context, stream
 )
 const settingsTab = tab('/settings', 'Settings', async (context, name) => {
   const { statusQueries } = context
-  const source = sourceIn(name)
-  if (source !== '')
-    return html`<section class="card"><p>The settings of ${name} come from what the file that <code>SOURCES_FILE</code> names says of ${source}. Change them there: workers take up the file within seconds.</p></section>`
   const kind = hasPositions(statusQueries, name) ? 'changes' : 'list'
-  return settingsTable(
-    'How it is read',
-    settingsOfStream(await statusQueries.settings(), { name, kind }),
-    context,
-  )
+  const settings = await statusQueries.settings(sourceIn(name))
+  return settingsTable('How it is read', settingsOfStream(settings, { name, kind }), {
+    ...context,
+    source: settings.source,
+  })
 })
 
 export const streamPages: readonly Page[] = [
