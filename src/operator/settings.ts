@@ -1,6 +1,6 @@
 // Changing a setting while workers run, and undoing that. A setting of a source that has a name is called `acme.PAGE_SIZE`.
 
-import { noteOverride, readAllOverrides, readOverrides, removeOverride } from '../store/book/overrides.ts'
+import { noteOverride, readOverrides, removeOverride } from '../store/book/overrides.ts'
 import { type AppliedSource, readAppliedSources } from '../store/book/source-config.ts'
 import { environmentSource, keyIn, sourceIn } from '../streams/names.ts'
 import { layerInWords, type Setting, type SettingRules, type Settings } from '../streams/settings.ts'
@@ -12,7 +12,7 @@ import type { Deed } from './record-action.ts'
 /** The rules of a source, of which the file of sources says this. */
 export type RulesOf = (source: string, said: AppliedSource['settings']) => SettingRules
 type Given = {
-  readonly pool: Parameters<typeof readAllOverrides>[0]
+  readonly pool: Parameters<typeof readOverrides>[0]
   readonly settings: RulesOf
 }
 
@@ -38,9 +38,11 @@ async function unsetSetting(context: MirrorContext, { target: name }: Order): Pr
   const before = await settingNamed(context, name)
   if (await removeOverride(context.pool, name))
     return outcomeOf(name, await settingNamed(context, name), before)
+  const [source] = parted(name)
+  const own = await readOverrides(context.pool, source)
   const [near] = nearest(
     name,
-    (await readAllOverrides(context.pool)).map((one) => one.name),
+    own.map((one) => keyIn(source, one.name)),
   )
   throw new UsageError(
     `${name.slice(0, 100)} was not changed while workers run: there is nothing to undo.${near ? ` Did you mean ${near}?` : ''}`,
