@@ -6,6 +6,8 @@ import type { AlertFormat, Way, Webhook } from '../config/alert-file.ts'
 import { redact } from '../log.ts'
 import type { Alert } from '../store/book/problems.ts'
 import { count, formatDuration } from '../util/text.ts'
+import { byMessage } from './alerts.ts'
+import { byCause, keyOfCause, sharedBy, sourcesOf } from './one-cause.ts'
 import { isNews, runbookOf } from './stream-problems.ts'
 
 /** Who is told, and where what is told can be looked at. */
@@ -55,8 +57,8 @@ export function bodiesOf(receiver: Receiver & Webhook, news: News): readonly str
 /** As plain text; the subject is one line. */
 export function mailOf(receiver: Receiver, news: News): { readonly subject: string; readonly text: string } {
   const sections = sectionsOf(receiver, news)
-  const all = [...news.begun, ...news.over]
-  const what = all.length === 1 ? `: ${clean(all[0]?.what ?? '')}` : ''
+  const [group, ...others] = [...byCause(news.begun), ...byCause(news.over)]
+  const what = group && others.length === 0 ? `: ${clean(sharedWhat(group, 'have'))}` : ''
   const subject = `${sections.map(({ title }) => title).join(', ')}${what}`
   return {
     subject: [...subject].slice(0, 150).join(''),
@@ -90,42 +92,70 @@ function sectionsOf(receiver: Receiver, { begun, over, now, isTest }: News): rea
   const news = begun.filter(({ kind }) => isNews(kind))
   const many = (amount: number, one: string, several: string) =>
     amount === 1 ? `Tidemark: a problem ${one}` : `Tidemark: ${count(amount)} problems ${several}`
-  const section = (title: string, alerts: readonly Alert[], lineOf: (alert: Alert) => Line): Section => ({
-    title,
-    lines: alerts.slice(0, mostAlerts).map(lineOf),
-    more:
-      alerts.length <= mostAlerts
-        ? null
-        : `and ${count(alerts.length - mostAlerts)} more: \`tidemark status\``,
-  })
+  const section = (
+    titleOf: (amount: number) => string,
+    alerts: readonly Alert[],
+    lineOf: (group: readonly Alert[]) => Line,
+  ): Section => {
+    const groups = byCause(alerts)
+    const left = groups.length - mostAlerts
+    return {
+      title: titleOf(groups.length),
+      lines: groups.slice(0, mostAlerts).map(lineOf),
+      more: left <= 0 ? null : `and ${count(left)} more: \`tidemark status\``,
+    }
+  }
+  const begunIn = (group: readonly Alert[]) => begunLine(receiver, group, now)
   return [
-    section(many(needs.length, 'needs you', 'need you'), needs, (alert) => begunLine(receiver, alert, now)),
-    section('Tidemark: good to know', news, (alert) => begunLine(receiver, alert, now)),
-    section(many(over.length, 'is over', 'are over'), over, (alert) => ({
-      text: `Over after ${formatDuration(lastedMs(alert, now))}: ${harmless(alert.what)}`,
-      links: [],
-    })),
+    section((amount) => many(amount, 'needs you', 'need you'), needs, begunIn),
+    section(() => 'Tidemark: good to know', news, begunIn),
+    section(
+      (amount) => many(amount, 'is over', 'are over'),
+      over,
+      (group) => ({
+        text: `Over after ${formatDuration(lastedMs(group, now))}: ${harmless(sharedWhat(group, 'had'))}`,
+        links: [],
+      }),
+    ),
   ].filter(({ lines }) => lines.length > 0)
 }
 
-const lastedMs = ({ since, goneSince }: Alert, now: Date): number =>
-  (goneSince ?? now).getTime() - since.getTime()
+const mostNamed = 10
 
-function begunLine(receiver: Receiver, alert: Alert, now: Date): Line {
-  const { kind, what, whatToDo, since } = alert
-  const links = linksOf(receiver, alert)
+/** What is wrong, and with which sources if they are many; of those it is said as of the first. */
+const sharedWhat = (group: readonly Alert[], have: 'have' | 'had'): string =>
+  [sharedBy(group, { most: mostNamed, have }), group[0]?.what].filter(Boolean).join(' ')
+
+/** Since the first of them. */
+const sinceOf = (group: readonly Alert[]): Date =>
+  new Date(Math.min(...group.map(({ since }) => since.getTime())))
+
+/** Of the one that lasted longest. */
+const lastedMs = (group: readonly Alert[], now: Date): number =>
+  Math.max(...group.map(({ since, goneSince }) => (goneSince ?? now).getTime() - since.getTime()))
+
+function begunLine(receiver: Receiver, group: readonly Alert[], now: Date): Line {
+  const [{ kind = '', whatToDo = '' } = {}] = group
+  const since = sinceOf(group)
+  const links = linksOf(receiver, group)
   const clock = `${since.toISOString().slice(0, 16).replace('T', ' ')} UTC`
   const path = links.some(({ title }) => title === 'Runbook') ? '' : ` More: ${runbookOf(kind)}`
   const lasted = formatDuration(now.getTime() - since.getTime())
-  return { text: `${harmless(what)} Since ${clock}, ${lasted} ago. → ${harmless(whatToDo)}${path}`, links }
+  return {
+    text: `${harmless(sharedWhat(group, 'have'))} Since ${clock}, ${lasted} ago. → ${harmless(whatToDo)}${path}`,
+    links,
+  }
 }
 
 function linksOf(
   { consoleUrl = null, runbooksUrl = null }: Receiver,
-  alert: Pick<Alert, 'kind' | 'stream'>,
+  [alert, ...others]: readonly Alert[],
 ): readonly Link[] {
-  const page = consoleUrl === null ? [] : [{ title: 'Console', url: pageOf(consoleUrl, alert) }]
-  const file = runbookOf(alert.kind).replace(/^.*\//, '')
+  const { kind = '', stream = null } = alert ?? {}
+  const address =
+    others.length > 0 ? `${plain(consoleUrl ?? '')}/problems` : pageOf(consoleUrl ?? '', { kind, stream })
+  const page = consoleUrl === null ? [] : [{ title: 'Console', url: address }]
+  const file = runbookOf(kind).replace(/^.*\//, '')
   const runbook = runbooksUrl === null ? [] : [{ title: 'Runbook', url: `${plain(runbooksUrl)}/${file}` }]
   return [...page, ...runbook]
 }
@@ -221,33 +251,43 @@ const actionsOf = (links: readonly Link[]) =>
 
 /** Described by deploy/alerts/alert.schema.json. */
 function forPrograms(receiver: Receiver, { begun, over, now, isTest = false }: News) {
-  const entry = (event: 'began' | 'over') => (alert: Alert) => {
-    const links = linksOf(receiver, alert)
+  const entry = (event: 'began' | 'over') => (group: readonly Alert[]) => {
+    const [first, ...others] = group
+    const links = linksOf(receiver, group)
     const urlOf = (wanted: string) => links.find(({ title }) => title === wanted)?.url ?? null
+    const isOver = group.every(({ goneSince }) => goneSince !== null)
+    const overMs = Math.max(...group.map(({ goneSince }) => goneSince?.getTime() ?? 0))
     return {
       event,
-      key: alert.key,
-      kind: alert.kind,
-      stream: alert.stream,
-      needs_you: !isNews(alert.kind),
-      what: clean(alert.what),
-      what_to_do: clean(alert.whatToDo),
-      since: alert.since.toISOString(),
-      over_since: alert.goneSince?.toISOString() ?? null,
+      key: keyOf(group),
+      kind: first?.kind,
+      stream: others.length > 0 ? null : first?.stream,
+      ...(others.length > 0 && { sources: sourcesOf(group) }),
+      needs_you: !isNews(first?.kind ?? ''),
+      what: clean(sharedWhat(group, event === 'began' ? 'have' : 'had')),
+      what_to_do: clean(first?.whatToDo ?? ''),
+      since: sinceOf(group).toISOString(),
+      over_since: isOver ? new Date(overMs).toISOString() : null,
       page_url: urlOf('Console'),
-      runbook: runbookOf(alert.kind),
+      runbook: runbookOf(first?.kind ?? ''),
       runbook_url: urlOf('Runbook'),
     }
   }
-  const left = (alerts: readonly Alert[]) => Math.max(0, alerts.length - mostAlerts)
+  const [began, ended] = [byCause(begun), byCause(over)]
+  const left = ({ length }: readonly unknown[]) => Math.max(0, length - mostAlerts)
   return {
     ...{ version: 1, source: 'tidemark', sent_at: now.toISOString(), test: isTest },
     problems: [
-      ...begun.slice(0, mostAlerts).map(entry('began')),
-      ...over.slice(0, mostAlerts).map(entry('over')),
+      ...began.slice(0, mostAlerts).map(entry('began')),
+      ...ended.slice(0, mostAlerts).map(entry('over')),
     ],
-    left_out: left(begun) + left(over),
+    left_out: left(began) + left(ended),
   }
+}
+
+const keyOf = (group: readonly Alert[]): string => {
+  const [first, ...others] = group
+  return first === undefined || others.length === 0 ? (first?.key ?? '') : keyOfCause(first)
 }
 
 /** Events of its API, version 2. The same problem is the same incident, however often it is sent. */
@@ -266,22 +306,38 @@ function forPagerDuty(receiver: Receiver & Webhook, { begun, over, now, isTest }
   if (isTest)
     return [trigger('test', testText, { timestamp: now.toISOString() }, 'info'), event('resolve', 'test')]
   return [
-    ...begun.map((alert) => ({
-      ...trigger(
-        alert.key,
-        clean(alert.what),
-        {
-          ...{
-            timestamp: alert.since.toISOString(),
-            class: alert.kind,
-            component: alert.stream ?? undefined,
+    ...byCause(begun).flatMap((group) => [
+      {
+        ...trigger(
+          keyOf(group),
+          clean(sharedWhat(group, 'have')),
+          {
+            ...{
+              timestamp: sinceOf(group).toISOString(),
+              class: group[0]?.kind,
+              component: (group.length === 1 && group[0]?.stream) || undefined,
+            },
+            custom_details: {
+              what_to_do: clean(group[0]?.whatToDo ?? ''),
+              runbook: runbookOf(group[0]?.kind ?? ''),
+            },
           },
-          custom_details: { what_to_do: clean(alert.whatToDo), runbook: runbookOf(alert.kind) },
-        },
-        isNews(alert.kind) ? 'info' : 'error',
-      ),
-      links: linksOf(receiver, alert).map(({ title, url }) => ({ text: title, href: url })),
-    })),
-    ...over.map(({ key }) => event('resolve', key)),
+          isNews(group[0]?.kind ?? '') ? 'info' : 'error',
+        ),
+        links: linksOf(receiver, group).map(({ title, url }) => ({ text: title, href: url })),
+      },
+      ...ownIncidents(group).map((key) => event('resolve', key)),
+    ]),
+    ...byCause(over).flatMap((group) =>
+      [keyOf(group), ...ownIncidents(group)].map((key) => event('resolve', key)),
+    ),
   ]
 }
+
+/** Incidents of single sources, told before others had the same problem: the one of them all takes their place. */
+const ownIncidents = (group: readonly Alert[]): readonly string[] =>
+  group.length === 1
+    ? []
+    : byMessage(group.filter(({ toldAt }) => toldAt !== null)).flatMap(([alert, ...others]) =>
+        alert === undefined || others.length > 0 ? [] : alert.key,
+      )

@@ -1,9 +1,10 @@
 // Decides for which problems an alert is sent, and when: once when a problem has lasted for a while, once when it has been over for a
-// while. Pure.
+// while. What many sources have with one cause is one problem here, too. Pure.
 
 import type { Alert } from '../store/book/problems.ts'
 import type { Silence } from '../store/book/silences.ts'
 import { backoff, delayAfter } from '../util/backoff.ts'
+import { areMany, byCause, sourcesOf } from './one-cause.ts'
 import { eventsLastMs, isNews, type Problem } from './stream-problems.ts'
 
 export type AlertPlan = {
@@ -24,7 +25,7 @@ export type Timing = {
 }
 type Options = {
   /** Null: this receiver is not told of it. What it was told before goes on until it is over. */
-  readonly timingOf?: (problem: Pick<Alert, 'kind' | 'stream'>) => Timing | null
+  readonly timingOf?: (problem: Pick<Alert, 'key' | 'kind' | 'stream'>) => Timing | null
   /** Nobody is told that it began. That it is over is told all the same. */
   readonly isSilenced?: (problem: Pick<Alert, 'key' | 'kind' | 'stream'>) => boolean
 }
@@ -54,20 +55,60 @@ export function planAlerts(
   const isForgotten = ({ kind, toldAt, goneSince }: (typeof gone)[number]) =>
     toldAt === null ? agoMs(goneSince) >= forgetUntoldMs : isNews(kind) && agoMs(goneSince) >= eventsLastMs
   const kept = gone.filter((alert) => !isForgotten(alert))
+  const isOver = ({ kind, toldAt, goneSince, ...alert }: Alert) =>
+    toldAt !== null &&
+    !isNews(kind) &&
+    goneSince !== null &&
+    agoMs(goneSince) >= goneMs &&
+    !timingOf({ ...alert, kind })?.isHeld
+  const mayBeTold = standing.flatMap((alert) => {
+    const timing = timingOf(alert)
+    const isTold = timing !== null && !timing.isHeld && !quiet.has(alert.key) && !isSilenced(alert)
+    return isTold ? [{ alert, lackedMs: timing.afterMs - agoMs(alert.since) }] : []
+  })
+  const lackedMs = new Map(mayBeTold.map((one) => [one.alert.key, one.lackedMs]))
+  const told = [...standing, ...kept].filter(({ kind, toldAt }) => toldAt !== null && !isNews(kind))
   return {
     known: [...standing, ...kept],
-    begun: standing.filter((alert) => {
-      const { key, toldAt, isWorse, since } = alert
-      const timing = timingOf(alert)
-      const isDue = timing !== null && !timing.isHeld && agoMs(since) >= timing.afterMs
-      return isDue && (toldAt === null || isWorse) && !quiet.has(key) && !isSilenced(alert)
-    }),
-    over: kept.filter((alert) => {
-      const { kind, toldAt, goneSince } = alert
-      return toldAt !== null && !isNews(kind) && agoMs(goneSince) >= goneMs && !timingOf(alert)?.isHeld
-    }),
+    begun: byCause(mayBeTold.map(({ alert }) => alert)).flatMap((group) =>
+      begunOf(group, now, ({ key }) => lackedMs.get(key) ?? 0),
+    ),
+    over: byMessage(told).flatMap((group) => (group.every(isOver) ? group : [])),
     forgotten: gone.filter(isForgotten).map(({ key }) => key),
   }
+}
+
+/** Sources that join what was told of many are told together, not each by itself: after so long, or when twice as many have it. */
+const joinMs = 3_600_000
+/** So long the first of many sources waits for others that have what it has. */
+const gatherMs = 60_000
+
+/** Of one problem, or of many sources with one cause: what is told now. `lackedMs`: how much longer it has to last before. */
+function begunOf(group: readonly Alert[], now: Date, lackedMs: (alert: Alert) => number): readonly Alert[] {
+  const isNew = ({ toldAt, isWorse }: Alert) => toldAt === null || isWorse
+  const due = group.filter((alert) => isNew(alert) && lackedMs(alert) <= 0)
+  if (due.length === 0 || group.length === 1) return due
+  // Those that nobody was told of come first.
+  const all = [...due, ...group.filter((alert) => !isNew(alert))]
+  const [together = []] = byMessage(group.filter(({ toldAt }) => toldAt !== null)).filter(isOfMany)
+  const agoMs = now.getTime() - (together[0]?.toldAt?.getTime() ?? 0)
+  const isToWait =
+    together.length > 0
+      ? agoMs < joinMs && sourcesOf(all).length < 2 * sourcesOf(together).length
+      : !isOfMany(all) && due.every((alert) => lackedMs(alert) > -gatherMs)
+  return isToWait ? [] : all
+}
+
+const isOfMany = (group: readonly Alert[]): boolean => areMany(sourcesOf(group))
+
+/** What was told of many sources in one message, the last one first, and all else by itself. What was sent together was told at the same moment. */
+export function byMessage(told: readonly Alert[]): readonly (readonly Alert[])[] {
+  const messages = byCause(told).flatMap((group) => [
+    ...Map.groupBy(group, ({ toldAt }) => toldAt?.getTime() ?? 0),
+  ])
+  return messages
+    .toSorted(([one], [other]) => other - one)
+    .flatMap(([, alerts]) => (isOfMany(alerts) ? [alerts] : alerts.map((alert) => [alert])))
 }
 
 /** The rest of an event that went on for a while. When its beginning is forgotten, the rest gets another key; people know of it already. */
