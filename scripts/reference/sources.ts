@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { sourceVariables } from '../../src/config/source-variables.ts'
-import { fileSettings } from '../../src/config/sources-file.ts'
+import { fileSettings } from '../../src/config/sources-yaml.ts'
 import { streamVariables } from '../../src/config/stream-variables.ts'
 
 const value = { type: ['string', 'number', 'boolean', 'array'] }

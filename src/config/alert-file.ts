@@ -3,12 +3,14 @@
 
 import { z } from 'zod'
 import { keepSecret } from '../log.ts'
+import { environmentSource, keyIn, sourceIn } from '../streams/names.ts'
 import { messageOf } from '../util/errors.ts'
 import { isPrivateHost } from '../util/private-hosts.ts'
 import { type Proxies, proxyOf } from '../util/proxies.ts'
 import { parseDuration } from '../util/text.ts'
 import { type Environment, readSecretFile } from './environment.ts'
 import { quietHours } from './parsers.ts'
+import { type KnownSource, readKnownSources } from './sources-yaml.ts'
 import { type Time, times } from './stream-variables.ts'
 import { FileError, notKnown, parseYamlFile, readYamlFile, stampOf, type YamlFile } from './yaml-file.ts'
 
@@ -45,6 +47,8 @@ export type Rule = {
   readonly kinds: readonly string[] | null
   /** Null: all, and what is about no stream. */
   readonly streams: readonly string[] | null
+  /** Null: all, and what is about the whole deployment. */
+  readonly sources: readonly string[] | null
   /** How long a problem lasts before it is told. */
   readonly afterMs: number
   /** Null: it is told at any hour. */
@@ -108,6 +112,8 @@ const rule = z.strictObject(
     to: names,
     kinds: names.optional(),
     streams: names.optional(),
+    sources: names.optional(),
+    tags: names.optional(),
     after: duration(shortestAfterMs, 'a time from 1m to 7d').optional(),
     quiet: quietHours,
   },
@@ -138,8 +144,10 @@ const knownAt = ([first, second]: readonly (string | number)[]): readonly string
 /** By the word for it: one kind, or a group of them. */
 export type Kinds = Readonly<Record<string, readonly string[]>>
 type Surroundings = {
-  /** Their names. */
+  /** Their names; those of the source that the environment describes. */
   readonly streams: readonly string[]
+  /** The file of the other sources; null: there is none. */
+  readonly sourcesFile: string | null
   /** Null: nobody is told anything here, and no secret is looked for. */
   readonly environment: Environment | null
   readonly proxies: Proxies
@@ -169,24 +177,83 @@ export function parseAlertFile(
     const way = wayOf(one, { ...given, streams: knownStreams, complain })
     if (way) ways.set(name, way)
   }
-  for (const [index, { to, kinds = [], streams = [] }] of rules.entries())
+  const sources = given.sourcesFile === null ? new Map() : readKnownSources(given.sourcesFile)
+  const placed = rules.map((one) => placedIn(one, knownStreams, sources))
+  for (const [index, { to, kinds = [] }] of rules.entries())
     for (const [setting, words, allowed, what] of [
       ['to', to, ['default', ...Object.keys(receivers)], 'receiver'],
       ['kinds', kinds, Object.keys(known), 'kind of problem'],
-      ['streams', streams, knownStreams, 'stream'],
+      ...(placed[index]?.words ?? []),
     ] as const)
       for (const word of words)
         if (!allowed.includes(word))
           read.complain(['rules', index, setting], `names ${word}, which is ${notKnown(what, word, allowed)}`)
   for (const stream of Object.keys(targets))
-    if (!knownStreams.includes(stream))
+    if (sourceIn(stream) !== '')
+      read.complain(
+        ['targets', stream],
+        'is a stream of another source: its targets stand in the file of sources, such as target_read_assignment: 5m',
+      )
+    else if (!knownStreams.includes(stream))
       read.complain(['targets', stream], `is ${notKnown('stream', stream, knownStreams)}`)
   read.finish()
-  const meant = rules.map(({ to, kinds, streams = null, after = shortestAfterMs, quiet }) => ({
-    ...{ to, streams, quiet, afterMs: after },
+  const meant = rules.map(({ to, kinds, after = shortestAfterMs, quiet }, index) => ({
+    ...{ to, quiet, afterMs: after },
     kinds: kinds?.flatMap((word) => known[word] ?? []) ?? null,
+    streams: placed[index]?.streams ?? null,
+    sources: placed[index]?.sources ?? null,
   }))
   return { receivers: ways, rules: meant, targets: targets as Targets, remarks: remarksOn(file, read, meant) }
+}
+
+type Sources = ReadonlyMap<string, KnownSource>
+type Placed = Pick<Rule, 'streams' | 'sources'> & {
+  /** What it names, and what there is. */
+  readonly words: readonly (readonly [
+    setting: string,
+    words: readonly string[],
+    allowed: readonly string[],
+    what: string,
+  ])[]
+}
+
+/** Which streams and sources a rule is about. `known` is null: the file of sources cannot be read, and then rather too much is told. */
+function placedIn(
+  { streams, sources, tags }: FileSettings['rules'][number],
+  streamsOfFirst: readonly string[],
+  known: Sources | null,
+): Placed {
+  if (known === null)
+    return {
+      streams: sources || tags ? null : (streams ?? null),
+      sources: tags ? null : (sources ?? null),
+      words: [],
+    }
+  const streamsOf = (source: string) =>
+    source === environmentSource ? streamsOfFirst : (known.get(source)?.streams ?? [])
+  const names = [environmentSource, ...known.keys()]
+  const tagged = [...known].flatMap(([name, one]) =>
+    one.tags.some((tag) => tags?.includes(tag)) ? name : [],
+  )
+  const meant = sources || tags ? [...new Set([...(sources ?? []), ...tagged])] : null
+  const keys = (source: string) =>
+    streamsOf(source).map((name) => keyIn(source === environmentSource ? '' : source, name))
+  const all = names.flatMap(keys)
+  // With sources, a name without one is that of a stream in each of them.
+  const inEach = meant === null ? [] : [...new Set(meant.flatMap(streamsOf))]
+  const place = (name: string) =>
+    meant === null || sourceIn(name) !== ''
+      ? [name]
+      : meant.map((source) => keyIn(source === environmentSource ? '' : source, name))
+  return {
+    streams: streams?.flatMap(place) ?? null,
+    sources: meant,
+    words: [
+      ['streams', streams ?? [], meant === null ? all : [...inEach, ...meant.flatMap(keys)], 'stream'],
+      ['sources', sources ?? [], names, 'source'],
+      ['tags', tags ?? [], [...known.values()].flatMap((one) => one.tags), 'tag'],
+    ],
+  }
 }
 
 type Given = Surroundings & {
@@ -285,7 +352,8 @@ function remarksOn(
     one.quiet === null &&
     one.afterMs <= other.afterMs &&
     (one.kinds === null || other.kinds?.every((kind) => one.kinds?.includes(kind)) === true) &&
-    (one.streams === null || other.streams?.every((stream) => one.streams?.includes(stream)) === true)
+    (one.streams === null || other.streams?.every((stream) => one.streams?.includes(stream)) === true) &&
+    (one.sources === null || other.sources?.every((source) => one.sources?.includes(source)) === true)
   return [
     ...untold.map(
       (name) => `${file}:${lineAt(['receivers', name])}: ${name} is told nothing: no rule names it`,
@@ -321,9 +389,10 @@ export function openAlertFile(file: string | null, around: Surroundings): AlertF
   let [stamps, secretFiles]: [string | null, string[]] = [null, []]
   let last = noAlertFile.read({})
   if (file === null) return noAlertFile
+  const stampsOf = () => [file, around.sourcesFile, ...secretFiles].map(stampOf).join()
   return {
     read(kinds) {
-      const now = [file, ...secretFiles].map(stampOf).join()
+      const now = stampsOf()
       if (now === stamps) return last
       secretFiles = []
       const onSecretFile = (path: string) => secretFiles.push(path)
@@ -334,7 +403,7 @@ export function openAlertFile(file: string | null, around: Surroundings): AlertF
         if (!(error instanceof FileError)) throw error
         last = { settings: last.settings, problem: error.message }
       }
-      stamps = [file, ...secretFiles].map(stampOf).join()
+      stamps = stampsOf()
       return last
     },
   }

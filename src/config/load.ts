@@ -92,7 +92,12 @@ export function loadStatusConfig(
   const { catalogue, values, complain, finish } = reader
   const { STREAMS, TRACKING_BASE_URL } = upstreamVariables
   // Who is told, and with which secrets, is the business of the workers.
-  const around = { ...namesIn(catalogue), environment: null, proxies: noProxies, allowPlaintext: true }
+  const around = {
+    ...namesIn(catalogue, environment),
+    environment: null,
+    proxies: noProxies,
+    allowPlaintext: true,
+  }
   const config = {
     ...values(mirrorVariables),
     ...values({ STREAMS, TRACKING_BASE_URL }),
@@ -201,7 +206,10 @@ export function loadConfig(environment: Environment): Config {
     ...worker,
     dynamic,
     dictionary: openDictionary(dynamic.environment, reader),
-    alertFile: openAlertFile(worker.alerts, { ...namesIn(catalogue), environment, proxies, allowPlaintext }),
+    alertFile: openAlertFile(worker.alerts, {
+      ...namesIn(catalogue, environment),
+      ...{ environment, proxies, allowPlaintext },
+    }),
     settings: readSettings(environment),
     secretFiles: openSecretFiles(environment),
   }
@@ -226,7 +234,10 @@ function expectMaskKey(
         )
 }
 
-const namesIn = (catalogue: Catalogue) => ({ streams: catalogue.map(({ name }) => name) })
+const namesIn = (catalogue: Catalogue, environment: Environment) => ({
+  streams: catalogue.map(({ name }) => name),
+  sourcesFile: readVariable(environment, 'SOURCES_FILE', []) ?? null,
+})
 
 /** What deliveries of webhooks are signed with: chosen by the operator, or following from WEBHOOK_SECRET. */
 export const signingSecretOf = ({

@@ -1,23 +1,28 @@
-// The file of sources: each source is an environment of its own, whose keys are the variables in lower case. YAML in, the variables of each
-// source out. A file with mistakes says nothing. The tables here are also the JSON Schema for editors.
+// The file of sources, judged: each source is an environment of its own, whose keys are the variables in lower case. A file with mistakes says
+// nothing.
 
 import { createHash } from 'node:crypto'
-import { z } from 'zod'
 import { environmentSource, mostInUnion } from '../streams/names.ts'
 import type { Environment } from './environment.ts'
 import { ConfigError } from './environment.ts'
 import { loadConfig } from './load.ts'
 import { environmentOf } from './of-source.ts'
 import { isOfSource, sourceVariables } from './source-variables.ts'
+import {
+  asVariables,
+  type File,
+  type Given,
+  type NamedSource,
+  parseSourcesYaml,
+  type SourceSettings,
+  withFrom,
+} from './sources-yaml.ts'
 import { catalogueIn, variablesOfStreams } from './stream-variables.ts'
 import type { Variable } from './variable.ts'
-import { FileError, notKnown, parseYamlFile, readYamlFile, type YamlFile } from './yaml-file.ts'
+import { FileError, notKnown, readYamlFile } from './yaml-file.ts'
 
 const secretNames = ['API_KEY', 'TRACKING_API_KEY', 'MASK_KEY']
 
-/** The variables of a source by their names; a secret says only where it is. */
-export type SourceSettings = Readonly<Record<string, string>>
-export type NamedSource = { readonly settings: SourceSettings; readonly tags: readonly string[] }
 export type SourcesFile = {
   readonly file: string
   /** A file with a lower number than one that was applied before is refused. */
@@ -26,59 +31,6 @@ export type SourcesFile = {
   /** The sources of each group of views. */
   readonly unions: ReadonlyMap<string, readonly string[]>
 }
-
-const settingValue = z.union(
-  [z.string(), z.array(z.string()).transform((many) => many.join(','))],
-  'must be a text, or a list of texts',
-)
-const tag = z.string().regex(/^[a-z][\w-]{0,39}$/, 'must be names in lower case, such as [production]')
-const tags = z.array(tag, 'must be a list such as [production]')
-const oneSource = z
-  .object(
-    {
-      from: z.string().optional().describe('the source whose settings hold where this one says nothing'),
-      tags: tags.optional().describe('groups that it belongs to'),
-    },
-    'must be a list of settings',
-  )
-  .catchall(settingValue)
-
-export const fileSettings = z.strictObject(
-  {
-    generation: z
-      .string()
-      .regex(/^\d{1,15}$/, 'must be a whole number')
-      .transform(Number)
-      .optional()
-      .meta({ type: 'integer' })
-      .describe('rises with each change: a file with a lower number is refused'),
-    defaults: z
-      .record(z.string(), settingValue, 'must be a list of settings')
-      .default({})
-      .describe('what holds where a source says nothing'),
-    sources: z
-      // An editor may have emptied the file to write it anew: that does not mean that all sources are gone.
-      .record(z.string(), oneSource, 'must be a list of sources, each with its settings, or {}')
-      .describe('the sources by their names'),
-    unions: z
-      .record(
-        z.string(),
-        z.strictObject(
-          {
-            tags: tags.optional().describe('sources with one of these tags'),
-            sources: z.array(z.string(), 'must be a list of sources').optional().describe('these sources'),
-          },
-          'must have tags, sources or both',
-        ),
-        'must be a list of groups, such as {production: {tags: [production]}}',
-      )
-      .default({})
-      .describe('groups of sources, each with views over them: fleet_<group>.<stream>'),
-  },
-  'must have sources',
-)
-type Given = z.output<typeof fileSettings>
-type File = YamlFile<Given>
 
 const mostSources = 1_000
 const namePattern = /^[a-z][a-z0-9_]{0,23}$/
@@ -100,12 +52,7 @@ export const readSourcesFile = (file: string, environment: Environment): Sources
 
 /** `environment`: that of the process, whose settings for all sources count. */
 export function parseSourcesFile(file: string, bytes: Uint8Array, environment: Environment): SourcesFile {
-  const outermost = Object.keys(fileSettings.shape)
-  const parsed = parseYamlFile(file, bytes, {
-    schema: fileSettings,
-    knownAt: (path) => (path.length === 0 ? outermost : ['tags', 'sources']),
-  })
-  parsed.finish()
+  const parsed = parseSourcesYaml(file, bytes)
   const { generation = 0, defaults, sources } = parsed.value as Given
   const names = Object.keys(sources)
   if (names.length > mostSources)
@@ -165,34 +112,6 @@ function unionMembers(
     )
   return members
 }
-
-/** Its own settings over those of the source that `from` names, and so on. */
-function withFrom(
-  parsed: File,
-  sources: Given['sources'],
-  name: string,
-): { readonly settings: Readonly<Record<string, unknown>>; readonly tags: readonly string[] } {
-  const chain: string[] = []
-  let settings: Record<string, unknown> = {}
-  for (let at: string | undefined = name; at !== undefined; ) {
-    const one: Given['sources'][string] | undefined = Object.hasOwn(sources, at) ? sources[at] : undefined
-    if (!one || chain.includes(at)) {
-      const known = Object.keys(sources).filter((other) => other !== name)
-      const problem = one ? 'leads back to itself' : `is ${notKnown('source', at, known)}`
-      parsed.complain(['sources', chain.at(-1) ?? name, 'from'], problem)
-      break
-    }
-    chain.push(at)
-    const { tags: _, ...own } = one
-    settings = { ...own, ...settings }
-    at = one.from
-  }
-  const { from: _, ...all } = settings
-  return { settings: all, tags: sources[name]?.tags ?? [] }
-}
-
-const asVariables = (settings: Readonly<Record<string, unknown>>): SourceSettings =>
-  Object.fromEntries(Object.entries(settings).map(([key, value]) => [key.toUpperCase(), String(value)]))
 
 /** By the key in the file. */
 const keysOf = (environment: Environment): Readonly<Record<string, Variable>> =>

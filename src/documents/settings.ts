@@ -75,6 +75,7 @@ const rule = z.object({
   to: list(z.string()),
   kinds: list(z.string()).nullable().describe('null: all'),
   streams: list(z.string()).nullable().describe('null: all'),
+  sources: list(z.string()).nullable().describe('null: all'),
   after_ms: amount,
   quiet: z
     .object({ from: amount, to: amount, timeZone: z.string() })

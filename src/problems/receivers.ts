@@ -9,10 +9,11 @@ import {
   type Targets,
 } from '../config/alert-file.ts'
 import type { Config } from '../config/load.ts'
+import { environmentSource } from '../streams/names.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import type { Receiver } from './alert-body.ts'
 import { isQuiet, type Timing } from './alerts.ts'
-import { isNews, type Problem, problemKinds } from './stream-problems.ts'
+import { isNews, type Problem, problemKinds, sourceOfProblem } from './stream-problems.ts'
 
 export type NamedReceiver = Receiver & { readonly name: string; readonly setting: string }
 export type Alerting = Pick<AlertSettings, 'rules' | 'targets' | 'remarks'> & {
@@ -62,7 +63,7 @@ export function alertingOf(config: Config): Alerting {
     ...{ ...way, ...links, name, setting: `receiver ${name} of ${file}` },
   }))
   const everything: Rule = {
-    ...{ to: [defaultReceiver], kinds: null, streams: null, quiet, afterMs: shortestAfterMs },
+    ...{ to: [defaultReceiver], kinds: null, streams: null, sources: null, quiet, afterMs: shortestAfterMs },
   }
   return {
     ...{ targets: targetsOf(config), remarks: settings.remarks, problem },
@@ -74,12 +75,15 @@ export function alertingOf(config: Config): Alerting {
 /** When a receiver is told of a problem: as soon as one of its rules says; null: never. */
 export const timingOf =
   ({ rules }: Pick<Alerting, 'rules'>, receiver: string, now: Date) =>
-  ({ kind, stream }: Pick<Problem, 'stream'> & { readonly kind: string }): Timing | null => {
+  (problem: Pick<Problem, 'key' | 'stream'> & { readonly kind: string }): Timing | null => {
+    const { kind, stream } = problem
+    const source = sourceOfProblem(problem)
     const own = rules.filter(
       (rule) =>
         rule.to.includes(receiver) &&
         (rule.kinds?.includes(kind) ?? true) &&
-        (rule.streams === null || (stream !== null && rule.streams.includes(stream))),
+        (rule.streams === null || (stream !== null && rule.streams.includes(stream))) &&
+        (rule.sources === null || (source !== null && rule.sources.includes(source || environmentSource))),
     )
     if (own.length === 0) return null
     const loud = own.filter(({ quiet }) => quiet === null || !isQuiet(quiet, now))
@@ -97,8 +101,10 @@ function quietInWords({ from, to, timeZone }: NonNullable<Rule['quiet']>): strin
 }
 
 /** `stale, failing of assignment after 15 m, not 22:00-06:30 UTC`. */
-export function ruleInWords({ kinds: some, streams, afterMs, quiet }: Rule): string {
+export function ruleInWords({ kinds: some, streams, sources, afterMs, quiet }: Rule): string {
   const what = some === null ? 'everything' : some.length > 4 ? plural(some.length, 'kind') : some.join(', ')
-  const of = streams === null ? '' : ` of ${streams.join(', ')}`
+  const named = (all: readonly string[]) =>
+    all.length > 10 ? `${all.slice(0, 10).join(', ')} and ${all.length - 10} more` : all.join(', ')
+  const of = streams === null ? (sources === null ? '' : ` of ${named(sources)}`) : ` of ${named(streams)}`
   return `${what}${of} after ${formatDuration(afterMs)}${quiet === null ? '' : `, not ${quietInWords(quiet)}`}`
 }

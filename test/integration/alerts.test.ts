@@ -122,7 +122,14 @@ describe.skipIf(!hasPostgres)('alerts', () => {
   it('holds in quiet hours what lasts, and forgets what does not', async () => {
     const { url, told } = await startReceiver()
     const quietHours = { from: 12 * 60, to: 12 * 60 + 10, timeZone: 'UTC' }
-    const rule = { to: ['default'], kinds: null, streams: null, afterMs: 60_000, quiet: quietHours }
+    const rule = {
+      to: ['default'],
+      kinds: null,
+      streams: null,
+      sources: null,
+      afterMs: 60_000,
+      quiet: quietHours,
+    }
     const passing = { ...problem, key: 'passes', what: 'it passes' }
     const quietly = (seconds: number, problems: readonly Problem[]) =>
       sendAlerts({

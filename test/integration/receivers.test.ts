@@ -33,7 +33,7 @@ const problem = (kind: ProblemKind, size: number | null = null): Problem =>
   })
 const all = tenKinds.map((kind) => problem(kind, 3))
 const rule = (to: string, more: Partial<Rule> = {}): Rule => ({
-  ...{ to: [to], kinds: null, streams: null, afterMs: 60_000, quiet: null },
+  ...{ to: [to], kinds: null, streams: null, sources: null, afterMs: 60_000, quiet: null },
   ...more,
 })
 

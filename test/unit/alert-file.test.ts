@@ -2,7 +2,7 @@
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openAlertFile, parseAlertFile } from '../../src/config/alert-file.ts'
 import { FileError } from '../../src/config/yaml-file.ts'
@@ -12,6 +12,7 @@ import { noProxies } from '../../src/util/proxies.ts'
 const kinds = { stale: ['stale'], failing: ['failing'], news: ['schema_drift', 'local_damage'] }
 const around = {
   streams: ['assignment', 'tracker_object'],
+  sourcesFile: null,
   environment: {
     HOOK: 'https://hooks.example/T0/x',
     PAGER: 'a-key-of-the-tests',
@@ -81,7 +82,11 @@ describe('a file of alerts', () => {
   it('tells a receiver as soon as one of its rules says, and nothing else', () => {
     const { rules } = parsed(whole)
     const at = (time: string, receiver: string, kind: string, stream: string | null = 'assignment') =>
-      timingOf({ rules }, receiver, new Date(`2026-03-02T${time}:00Z`))({ kind, stream })
+      timingOf(
+        { rules },
+        receiver,
+        new Date(`2026-03-02T${time}:00Z`),
+      )({ key: `${kind}:${stream}`, kind, stream })
     expect(at('12:00', 'chat', 'failing')).toEqual({ afterMs: 60_000, isHeld: false })
     // Oslo is an hour ahead in March.
     expect(at('21:30', 'chat', 'failing')).toEqual({ afterMs: 60_000, isHeld: true })
@@ -90,6 +95,101 @@ describe('a file of alerts', () => {
     expect(at('12:00', 'pager', 'stale', null)).toBeNull()
     expect(at('12:00', 'pager', 'failing')).toBeNull()
     expect(at('12:00', 'post', 'local_damage')).toEqual({ afterMs: 60_000, isHeld: false })
+  })
+
+  describe('with a file of sources', () => {
+    const sourcesFile = join(mkdtempSync(join(tmpdir(), 'tidemark-alerts-')), 'sources.yaml')
+    const write = (text: string) => writeFileSync(sourcesFile, text)
+    const rulesIn = (rule: string) =>
+      parseAlertFile(
+        'alerts.yml',
+        Buffer.from(`receivers: { chat: { webhook: env:HOOK } }\nrules: [${rule}]`),
+        {
+          ...{ ...around, kinds, sourcesFile },
+        },
+      ).rules
+    const told = (rule: string) => {
+      const timing = timingOf({ rules: rulesIn(rule) }, 'chat', new Date())
+      return [
+        ...['assignment', 'acme.assignment', 'acme.assignment_note', 'beta.assignment'].map((stream) => ({
+          ...{ key: `stale:${stream}`, kind: 'stale', stream },
+        })),
+        ...['assignment', 'acme.assignment'].map((service) => ({
+          ...{ key: `token_refused:${service}`, kind: 'token_refused', stream: null },
+        })),
+        { key: 'source_stopped:acme', kind: 'source_stopped', stream: null },
+        { key: 'part_down:queue', kind: 'part_down', stream: null },
+      ].flatMap((one) => (timing(one) === null ? [] : one.key))
+    }
+    const mistake = (rule: string) => {
+      try {
+        return rulesIn(rule).map(ruleInWords)
+      } catch (error) {
+        return error instanceof FileError ? error.message : error
+      }
+    }
+    const file = `
+defaults: { streams: 'assignment,assignment_note' }
+sources:
+  acme: { tags: [production] }
+  beta: { tags: [production, norway], streams: 'assignment,customers=/api/Customer' }
+`
+
+    it('names streams of other sources, sources, or what is tagged', () => {
+      write(file)
+      expect(told('{ to: chat, streams: acme.assignment }')).toEqual(['stale:acme.assignment'])
+      expect(told('{ to: chat, streams: assignment }')).toEqual(['stale:assignment'])
+      expect(told('{ to: chat, sources: acme }')).toEqual([
+        ...['stale:acme.assignment', 'stale:acme.assignment_note'],
+        ...['token_refused:acme.assignment', 'source_stopped:acme'],
+      ])
+      expect(told('{ to: chat, sources: environment }')).toEqual([
+        'stale:assignment',
+        'token_refused:assignment',
+      ])
+      expect(told('{ to: chat, tags: production, streams: assignment }')).toEqual([
+        ...['stale:acme.assignment', 'stale:beta.assignment'],
+      ])
+      expect(told('{ to: chat, tags: norway, sources: [environment] }')).toEqual([
+        ...['stale:assignment', 'stale:beta.assignment', 'token_refused:assignment'],
+      ])
+    })
+
+    it('is told where it names what is not there', () => {
+      write(file)
+      expect(mistake('{ to: chat, sources: acne }')).toContain(
+        'names acne, which is no source: did you mean acme?',
+      )
+      expect(mistake('{ to: chat, streams: acme.asignment }')).toContain('did you mean acme.assignment?')
+      expect(mistake('{ to: chat, streams: beta.customers }')).toEqual([
+        'everything of beta.customers after 1 m',
+      ])
+      expect(mistake('{ to: chat, streams: acme.customers }')).toContain('which is no stream')
+      expect(mistake('{ to: chat, tags: norwy }')).toContain('did you mean norway?')
+      expect(mistakes('targets: { acme.assignment: { read: 5m } }')[0]).toContain('target_read_assignment')
+    })
+
+    it('rather tells too much while the file of sources cannot be read', () => {
+      write('sources: [')
+      expect(told('{ to: chat, sources: acme }')).toContain('stale:acme.assignment')
+      expect(told('{ to: chat, sources: acme }')).not.toContain('stale:beta.assignment')
+      expect(told('{ to: chat, tags: norway }')).toContain('stale:acme.assignment')
+    })
+
+    it('is read again when the file of sources changed', () => {
+      write(file)
+      const alerts = join(dirname(sourcesFile), 'alerts.yml')
+      writeFileSync(alerts, 'receivers: { chat: { webhook: env:HOOK } }\nrules: [{ to: chat, tags: norway }]')
+      const opened = openAlertFile(alerts, { ...around, sourcesFile })
+      expect(opened.read(kinds).settings.rules).toMatchObject([{ sources: ['beta'] }])
+      write(file.replace('[production]', '[production, norway]'))
+      expect(opened.read(kinds).settings.rules).toMatchObject([{ sources: ['acme', 'beta'] }])
+      write(file.replace('norway', 'sweden'))
+      expect(opened.read(kinds)).toMatchObject({
+        problem: expect.stringContaining('names norway, which is no tag'),
+        settings: { rules: [{ sources: ['acme', 'beta'] }] },
+      })
+    })
   })
 
   it.each(['', '# nothing yet', '{}'])('says nothing in %j', (text) => {

@@ -110,7 +110,7 @@ describe('the page of problems', () => {
   it('says whether anybody is told, and lets operators try it out', async () => {
     expect(await show(problemsPage)).toContain('No alerts are sent')
     const url = 'https://acme.webhook.office.com/webhookb2/x'
-    const rule = { to: ['chat'], kinds: null, streams: null, afterMs: 60_000, quiet: null }
+    const rule = { to: ['chat'], kinds: null, streams: null, sources: null, afterMs: 60_000, quiet: null }
     const alerting = (): Alerting => ({
       ...{
         rules: [rule],
