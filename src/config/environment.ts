@@ -45,6 +45,9 @@ export function ambiguousIn(text: string): readonly string[] {
 /** Where an environment says which source it is of. No program can be given a variable of this name. */
 export const sourceVariable = ' source'
 
+/** Where the environment of a source has WEBHOOK_SECRET of the deployment, from which its own one follows. */
+export const webhookMasterVariable = ' webhook master'
+
 /** Empty: of the one that the environment itself describes. */
 export const sourceOfEnvironment = (environment: Environment): string => environment[sourceVariable] ?? ''
 

@@ -3,12 +3,13 @@
 import { hkdfSync, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { keepSecret } from '../log.ts'
 import type { AddedStream, Catalogue } from '../streams/catalog.ts'
 import { noProxies, type Proxies, proxyOf } from '../util/proxies.ts'
 import { type AlertFile, openAlertFile } from './alert-file.ts'
 import { type DictionaryInUse, openDictionary } from './dictionary-in-use.ts'
 import { type DynamicSettings, openDynamicSettings, withoutDynamic } from './dynamic-settings.ts'
-import { type Environment, readVariable, sourceOfEnvironment } from './environment.ts'
+import { type Environment, readVariable, sourceOfEnvironment, webhookMasterVariable } from './environment.ts'
 import { mirrorVariables } from './mirror-variables.ts'
 import { ofSource } from './of-source.ts'
 import { wantsHttpProxy } from './parsers.ts'
@@ -178,6 +179,7 @@ export function loadConfig(environment: Environment): Config {
   if (upstream.attachmentData && !upstream.related.includes('attachment'))
     complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
   const worker = { ...values(fixedWorker), ...values(peopleVariables) }
+  const webhookSecret = worker.webhookSecret ?? derivedWebhookSecret(environment)
   if (worker.publicUrl && !worker.webhookSecret)
     complain('PUBLIC_URL is set to receive webhooks: set WEBHOOK_SECRET, too')
   if (worker.oidcIssuer && !worker.oidcClientId)
@@ -204,6 +206,7 @@ export function loadConfig(environment: Environment): Config {
     trackingAuthUrl,
     trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
     ...worker,
+    webhookSecret,
     dynamic,
     dictionary: openDictionary(dynamic.environment, reader),
     alertFile: openAlertFile(worker.alerts, {
@@ -245,11 +248,23 @@ export const signingSecretOf = ({
   webhookSigningSecret,
 }: Pick<Config, 'webhookSecret' | 'webhookSigningSecret'>): string | null =>
   webhookSigningSecret ??
-  (webhookSecret === null
-    ? null
-    : Buffer.from(hkdfSync('sha256', webhookSecret, '', 'tidemark webhook signatures', 24)).toString(
-        'base64url',
-      ))
+  (webhookSecret === null ? null : derived(webhookSecret, 'tidemark webhook signatures'))
+
+/** Of a source whose settings name none: no source can be told from another one's secret. Null: the deployment has none. */
+function derivedWebhookSecret(environment: Environment): string | null {
+  const [source, master] = [sourceOfEnvironment(environment), environment[webhookMasterVariable]]
+  if (source === '' || !master) return null
+  return webhookSecretOf(master, source)
+}
+
+export function webhookSecretOf(master: string, source: string): string {
+  const secret = derived(master, `tidemark webhooks of the source ${source}`)
+  keepSecret(secret)
+  return secret
+}
+
+const derived = (secret: string, purpose: string): string =>
+  Buffer.from(hkdfSync('sha256', secret, '', purpose, 24)).toString('base64url')
 
 /** From now on, by every connection of this program that names no authorities of its own. */
 function trustAuthorities({ extraCaFile }: MirrorConfig, complain: (problem: string) => void): void {

@@ -20,6 +20,7 @@ import {
   readDotEnv,
   readVariable,
   sourceOfEnvironment,
+  webhookMasterVariable,
 } from './environment.ts'
 import { everyMisspelt, isKnown, knownNames } from './misspelt.ts'
 import { readOne } from './reader.ts'
@@ -132,7 +133,9 @@ function layersOf(
 }
 
 const isSet = (environment: Environment, name: string): boolean =>
-  [name, `${name}_FILE`].some((one) => environment[one]?.trim())
+  [name, `${name}_FILE`, ...(name === 'WEBHOOK_SECRET' ? [webhookMasterVariable] : [])].some((one) =>
+    environment[one]?.trim(),
+  )
 
 const dots = '••••••••'
 

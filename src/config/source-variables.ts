@@ -8,13 +8,13 @@ import type { Variable } from './variable.ts'
 import { workerVariables } from './worker-variables.ts'
 
 const { SOURCE_TIMEZONE, DICTIONARY, FIELD_TIMEZONES, BI_ROLE, BI_SCHEMAS, INDEXES } = mirrorVariables
-const { SCHEDULE_RECONCILE, SCHEDULE_DELETIONS } = workerVariables
+const { SCHEDULE_RECONCILE, SCHEDULE_DELETIONS, WEBHOOK_SECRET, WEBHOOK_SIGNING_SECRET } = workerVariables
 
 /** What a source can say for itself, besides what there is of each stream. All else is said once, by the environment. */
 export const sourceVariables: Readonly<Record<string, Variable>> = {
   ...Object.fromEntries(Object.entries(upstreamVariables).filter(([name]) => !(name in proxyVariables))),
   ...{ SOURCE_TIMEZONE, DICTIONARY, FIELD_TIMEZONES, BI_ROLE, BI_SCHEMAS, INDEXES },
-  ...{ SCHEDULE_RECONCILE, SCHEDULE_DELETIONS },
+  ...{ SCHEDULE_RECONCILE, SCHEDULE_DELETIONS, WEBHOOK_SECRET, WEBHOOK_SIGNING_SECRET },
 }
 const families = Object.keys(streamVariables).map((family) => `${family}_`)
 

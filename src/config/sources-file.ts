@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import { environmentSource, mostInUnion } from '../streams/names.ts'
 import type { Environment } from './environment.ts'
-import { ConfigError } from './environment.ts'
+import { ConfigError, readVariable, webhookMasterVariable } from './environment.ts'
 import { loadConfig } from './load.ts'
 import { environmentOf } from './of-source.ts'
 import { isOfSource, sourceVariables } from './source-variables.ts'
@@ -21,7 +21,9 @@ import { catalogueIn, variablesOfStreams } from './stream-variables.ts'
 import type { Variable } from './variable.ts'
 import { FileError, notKnown, readYamlFile } from './yaml-file.ts'
 
-const secretNames = ['API_KEY', 'TRACKING_API_KEY', 'MASK_KEY']
+const secretNames = [
+  ...['API_KEY', 'TRACKING_API_KEY', 'MASK_KEY', 'WEBHOOK_SECRET', 'WEBHOOK_SIGNING_SECRET'],
+]
 
 export type SourcesFile = {
   readonly file: string
@@ -194,15 +196,8 @@ function expectDifferent(
   }
 }
 
-/** Said for one source alone: nothing tells of which source a webhook is, and rules of alerts name streams. */
-const ofEnvironmentOnly = [
-  'SOURCES_FILE',
-  'PUBLIC_URL',
-  'ALERTS',
-  'WEBHOOK_SECRET',
-  'WEBHOOK_SIGNING_SECRET',
-  'WEBHOOK_REQUIRE_SIGNATURE',
-]
+/** Said once, for the whole deployment. */
+const ofEnvironmentOnly = ['SOURCES_FILE', 'PUBLIC_URL', 'ALERTS', 'WEBHOOK_REQUIRE_SIGNATURE']
 
 const isOfOneSource = (name: string): boolean => {
   const bare = name === 'SOURCES_FILE' ? name : name.replace(/_FILE$/, '')
@@ -225,7 +220,12 @@ export function environmentOfSource(
       ? [`${variable}_FILE`, value.slice('file:'.length)]
       : [variable, environment[value.slice('env:'.length)]]
   })
-  return environmentOf(name, { ...processVariables(environment), ...Object.fromEntries(own) })
+  const master = environment[webhookMasterVariable] ?? readVariable(environment, 'WEBHOOK_SECRET', [])
+  return environmentOf(name, {
+    ...processVariables(environment),
+    [webhookMasterVariable]: master,
+    ...Object.fromEntries(own),
+  })
 }
 
 /** The environment that `--source` names. */

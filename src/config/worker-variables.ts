@@ -94,7 +94,8 @@ export const workerVariables = {
   },
   WEBHOOK_SECRET: {
     describe: 'last part of the path that receives webhooks',
-    fallback: 'webhooks are not received',
+    fallback:
+      'webhooks are not received; that of a source that has a name follows from the one of the environment',
     form: '16 or more out of A–Z, a–z, 0–9, `-` and `_`',
     secret: true,
     schema: optionalText.refine(

@@ -40,16 +40,25 @@ export const healthRoutes =
     })
   }
 
-// `POST /hooks/<WEBHOOK_SECRET>`: the upstream says that something changed. The body is read for its signature only; the streams are
-// read for what changed.
+// `POST /hooks/<WEBHOOK_SECRET>`, and for another source `POST /hooks/<its name>/<its own secret>`: the upstream says that something changed.
+// The body is read for its signature only; the streams of that source are read for what changed.
+export type Hook = {
+  readonly secret: string
+  /** What deliveries are signed with; null: nobody knows. */
+  readonly signingSecret: string | null
+  /** This worker cannot read the source at the moment, and would have nothing to ask for. */
+  readonly isLater?: boolean
+}
 type Options = {
   /** Null switches the route off. */
   readonly secret: string | null
-  /** What deliveries are signed with; null: nobody knows. */
   readonly signingSecret?: string | null
+  /** Of a source that has a name; null: there is none of that name. The same one as long as nothing changes. */
+  readonly hookOf?: (source: string) => Hook | null
   /** Deliveries without a signature are refused. */
   readonly requiresSignature?: boolean
-  readonly onDelivery: () => void
+  /** For a source; empty: the one that the environment describes. */
+  readonly onDelivery: (source: string) => void
   readonly log?: Logger
   readonly now?: () => number
 }
@@ -57,45 +66,67 @@ type Options = {
 export const hookRoute =
   (options: Options): Routes =>
   (server) => {
-    const { secret, signingSecret = null, requiresSignature = false, onDelivery, log } = options
-    if (secret === null) return
-    const { now = Date.now } = options
-    const isOurs = isSecret(secret)
-    const check = signingSecret === null ? () => 'none' as const : openSignatureCheck(signingSecret)
+    const { secret, signingSecret = null, hookOf = () => null, requiresSignature = false } = options
+    const { onDelivery, log, now = Date.now } = options
+    const first = secret === null ? null : { secret, signingSecret }
+    // With what was delivered before: a source that is opened anew begins anew.
+    const opened = new WeakMap<Hook, ReturnType<typeof openHook>>()
+    const hookIn = ({ source = '' }: Params) => {
+      const hook: Hook | null = source === '' ? first : hookOf(source)
+      if (hook === null) return null
+      const known = opened.get(hook) ?? openHook(hook)
+      opened.set(hook, known)
+      return known
+    }
     const warned = new Set<string>()
-    const warnOnce = (text: string | undefined) => {
-      if (text === undefined || warned.has(text)) return
-      log?.warn(text)
-      warned.add(text)
+    const warnOnce = (source: string, text: string | undefined) => {
+      if (text === undefined || warned.has(`${source} ${text}`)) return
+      log?.warn(source === '' ? {} : { source }, text)
+      warned.add(`${source} ${text}`)
     }
     const refused: readonly Signature[] = requiresSignature
       ? ['old', 'wrong', 'none', 'unknown']
       : ['old', 'wrong']
-    withBytes(server, (scope) =>
-      scope.post<{ Params: { secret: string } }>(
-        '/hooks/:secret',
-        {
-          bodyLimit: mostDeliveryBytes,
-          // Before the body: a wrong secret is answered like any unknown path, and its body is not read.
-          onRequest: async (request, reply) => {
-            if (!isOurs(request.params.secret)) return reply.callNotFound()
+    withBytes(server, (scope) => {
+      for (const path of ['/hooks/:secret', '/hooks/:source/:secret'])
+        scope.post<{ Params: Params }>(
+          path,
+          {
+            bodyLimit: mostDeliveryBytes,
+            // Before the body: a wrong secret is answered like any unknown path, and its body is not read.
+            onRequest: async ({ params }, reply) => {
+              const hook = hookIn(params)
+              if (!hook?.isOurs(params.secret)) return reply.callNotFound()
+              if (hook.isLater)
+                return reply.code(503).header('retry-after', laterSeconds).send({ error: 'try again later' })
+            },
           },
-        },
-        async ({ headers, body }, reply) => {
-          const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0)
-          const signature = check(headers, bytes, now())
-          if (refused.includes(signature)) {
-            warnOnce(whyRefused[signature])
-            return reply.code(401).send({ error: 'the signature does not fit' })
-          }
-          if (signature === 'unknown') warnOnce(believed)
-          // The sender may not have got the first answer, so this is no error.
-          if (signature !== 'seen') onDelivery()
-          return reply.code(202).send()
-        },
-      ),
-    )
+          async ({ params, headers, body }, reply) => {
+            const { source = '' } = params
+            const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0)
+            const signature = hookIn(params)?.check(headers, bytes, now()) ?? 'wrong'
+            if (refused.includes(signature)) {
+              warnOnce(source, whyRefused[signature])
+              return reply.code(401).send({ error: 'the signature does not fit' })
+            }
+            if (signature === 'unknown') warnOnce(source, believed)
+            // The sender may not have got the first answer, so this is no error.
+            if (signature !== 'seen') onDelivery(source)
+            return reply.code(202).send()
+          },
+        )
+    })
   }
+
+type Params = { readonly source?: string; readonly secret: string }
+
+const laterSeconds = 30
+
+const openHook = ({ secret, signingSecret, isLater = false }: Hook) => ({
+  isLater,
+  isOurs: isSecret(secret),
+  check: signingSecret === null ? () => 'none' as const : openSignatureCheck(signingSecret),
+})
 
 /** Larger than any delivery. */
 const mostDeliveryBytes = 65_536

@@ -3,8 +3,6 @@
 
 import { lookbackOf } from '../config/dynamic-settings.ts'
 import { type Config, type Environment, signingSecretOf } from '../config/load.ts'
-import { settingRules } from '../config/settings.ts'
-import { environmentOfSource } from '../config/sources-file.ts'
 import { proxyNotice, streamsIn } from '../configured.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
@@ -13,7 +11,7 @@ import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
 import { noteEvent, performRecorded } from '../operator/record-action.ts'
 import { planAskedRewind } from '../operator/rewind.ts'
-import { type RulesOf, readSettingsOf } from '../operator/settings.ts'
+import { readSettingsOf } from '../operator/settings.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import type { Part, Parts } from '../problems/parts.ts'
 import { alertingOf } from '../problems/receivers.ts'
@@ -22,7 +20,6 @@ import { readProgress } from '../store/book/progress.ts'
 import { pausedStreams, readOverview } from '../store/book/streams.ts'
 import { openReadingPool, openReadings, type Readings } from '../store/server/reading-pool.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
-import { sourceIn } from '../streams/names.ts'
 import { withTimeout } from '../util/waiting.ts'
 import { actionRoutes, type Perform } from '../web/actions.ts'
 import { apiRoutes } from '../web/api/routes.ts'
@@ -41,10 +38,11 @@ import { byKnownNames, type OwnNames, type Routes, startHttpServer } from '../we
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
 import { lookRegularly } from './changed-settings.ts'
+import { type Deliveries, openDeliveries } from './deliveries.ts'
 import { alertPeople, openPauses, openReceivers, openWorkerParts, testAlertOf } from './health.ts'
 import { openPeople } from './people.ts'
 import type { Jobs } from './queue/jobs.ts'
-import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
+import { rulesOf, type Served } from './served.ts'
 import { type Live, type Mirror, start } from './start.ts'
 import { ownVersion } from './watch.ts'
 
@@ -91,11 +89,12 @@ export async function serve(options: {
     tasks: openBackgroundTasks({ log }),
     mirror: null,
     context: null,
+    served: null,
     live: null,
     readingPool: null,
     statusQueries: null,
   }
-  const deliveries = openDeliveries(state)
+  const deliveries = deliveriesFor(state)
   const http = await startHttpServer({
     host: config.httpHost,
     port: config.httpPort,
@@ -111,8 +110,7 @@ export async function serve(options: {
     state.mirror = mirror
   }
   alertPeople({ ...{ config, parts, receivers, now, signal, log }, mirror: () => state.mirror })
-  const onContext = (context: SyncContext, configOf: (stream: string) => Config) =>
-    showMirror(state, context, configOf)
+  const onContext = (context: SyncContext, served: Served) => showMirror(state, context, served)
   const begun = start({
     ...{ config, environment, log, metrics, parts, pauses, looks, signal, onMirror, onContext, onHopeless },
   }).then((live) => {
@@ -143,14 +141,15 @@ export async function serve(options: {
 }
 
 /** From now on people can look at the mirror. */
-function showMirror(state: WorkerState, context: SyncContext, configOf: (stream: string) => Config): void {
+function showMirror(state: WorkerState, context: SyncContext, served: Served): void {
   const { database } = context
   const pool = openReadingPool({ database, longestQueryMs: longestLookMs, log: state.log })
   const readings = openReadings(pool)
   state.context = context
+  state.served = served
   state.readingPool = pool
   state.statusQueries = (reader) =>
-    statusQueriesOf(context, state, { pool, reading: readings.for(reader), configOf })
+    statusQueriesOf(context, state, { pool, reading: readings.for(reader), configOf: served.configOf })
 }
 
 /** Ends something together with the program, and must not hold that up: a failure is logged and goes no further. */
@@ -172,13 +171,13 @@ type WorkerState = {
   readonly tasks: BackgroundTasks
   mirror: Mirror | null
   context: SyncContext | null
+  served: Served | null
   live: Live | null
   /** For those who only look. */
   readingPool: Pool | null
   statusQueries: ((reader: Pick<Reader, 'who' | 'gone'>) => StatusQueries) | null
 }
 
-const webhookWindowMs = 700
 const askMs = 5_000
 
 const requestRunOf =
@@ -188,31 +187,18 @@ const requestRunOf =
     await withTimeout(askMs, state.live.jobs.requestRun(request))
   }
 
-const changesStreamsOf = ({ streams }: WorkerState): readonly string[] =>
-  streams()
-    // Other sources are read on their schedules: nothing tells of which one a webhook is.
-    .filter(({ name, kind }) => kind === 'changes' && sourceIn(name) === '')
-    .map(({ name }) => name)
-
-function openDeliveries(state: WorkerState): RunDebounce {
-  const requestRun = requestRunOf(state)
-  return openRunDebounce({
-    windowMs: webhookWindowMs,
-    log: state.log,
-    async requestRun() {
-      const paused = state.live ? await pausedStreams(state.live.context.database.pool) : new Set()
-      for (const stream of changesStreamsOf(state))
-        if (!paused.has(stream)) await requestRun({ stream, kind: 'incremental', cause: 'webhook' })
-    },
+const deliveriesFor = (state: WorkerState): Deliveries =>
+  openDeliveries({
+    ...{ streams: state.streams, requestRun: requestRunOf(state), log: state.log },
+    paused: async () => (state.live ? await pausedStreams(state.live.context.database.pool) : new Set()),
   })
-}
 
 const partOf = ({ parts }: Pick<WorkerState, 'parts'>, name: string): Part | undefined =>
   parts.list().find((part) => part.name === name)
 const isQueueUp = (state: Pick<WorkerState, 'parts'>): boolean => partOf(state, 'queue')?.isUp === true
 
 /** For other programs: health, metrics, webhooks. */
-function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly Routes[] {
+function monitoringRoutes(state: WorkerState, deliveries: Deliveries): readonly Routes[] {
   const { config, metrics, parts, signal } = state
   const { registry } = metrics
   const ofMirror = <Found>(read: (pool: Pool, streams: readonly string[]) => Promise<Found>) =>
@@ -244,9 +230,10 @@ function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly
       signingSecret: signingSecretOf(config),
       requiresSignature: config.webhookRequireSignature,
       log: state.log,
-      onDelivery() {
+      hookOf: (source) => state.served?.sources.hookOf(source) ?? null,
+      onDelivery(source) {
         metrics.delivered()
-        deliveries.announce()
+        deliveries.announce(source)
       },
     }),
   ]
@@ -316,20 +303,6 @@ const withoutQueue: readonly ActionName[] = [
   ...(['setSetting', 'unsetSetting'] as const),
 ]
 
-/** A source may be one that this worker cannot read at the moment, and its streams are not known then. */
-const rulesOf =
-  ({ config, environment }: WorkerState, { catalogue }: SyncContext): RulesOf =>
-  (source, said) => {
-    if (source === '')
-      return {
-        problemOf: config.dynamic.problemOf,
-        shown: (overrides) => config.settings(catalogue, overrides),
-      }
-    const own = catalogue.filter(({ name }) => sourceIn(name) === source)
-    const known = own.length === 0 ? undefined : own
-    return settingRules(environmentOfSource(environment, source, said), known)
-  }
-
 const performOf =
   (state: WorkerState): Perform =>
   async (name, order) => {
@@ -340,7 +313,7 @@ const performOf =
     const sendTestAlert = testAlertOf(config, state.receivers)
     const requestRun = requestRunOf(state)
     const { database, streams } = context
-    const settings = rulesOf(state, context)
+    const settings = rulesOf(state, context.catalogue)
     return await performRecorded(
       {
         ...{ pool: database.pool, streams, settings, requestRun, log },
@@ -387,7 +360,7 @@ function statusQueriesOf(
   }: {
     readonly pool: Pool
     readonly reading: ReturnType<Readings['for']>
-    readonly configOf: (stream: string) => Config
+    readonly configOf: Served['configOf']
   },
 ): StatusQueries {
   const looking = { ...context, database: { ...context.database, pool } }
@@ -405,7 +378,8 @@ function statusQueriesOf(
     planRewind: (stream, options) => planAskedRewind(looking, stream, options),
     queueCounts: () => askQueue((jobs) => jobs.counts()),
     related: context.related.map(({ name }) => name),
-    settings: (source) => readSettingsOf({ pool: reading, settings: rulesOf(state, context) }, source),
+    settings: (source) =>
+      readSettingsOf({ pool: reading, settings: rulesOf(state, context.catalogue) }, source),
     catalogue: context.catalogue,
     lookbackMs: (name) => lookbackOf(configOf(name).dynamic.now(), { name }),
     staleAfterMs: () => state.config.dynamic.now().staleAfterMs,

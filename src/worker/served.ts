@@ -2,18 +2,25 @@
 
 import { hostname } from 'node:os'
 import type { DynamicValues } from '../config/dynamic-settings.ts'
-import type { Config, Environment } from '../config/load.ts'
+import { type Config, type Environment, signingSecretOf, webhookSecretOf } from '../config/load.ts'
 import { byName } from '../config/parsers.ts'
+import { settingRules } from '../config/settings.ts'
+import { environmentOfSource } from '../config/sources-file.ts'
+import { openConfiguredUpstream } from '../configured.ts'
 import { openContext, type SyncContext } from '../context.ts'
 import type { Fleet } from '../fleet.ts'
 import type { Logger } from '../log.ts'
-import type { ServiceName } from '../streams/catalog.ts'
+import type { RulesOf } from '../operator/settings.ts'
+import type { Catalogue, ServiceName } from '../streams/catalog.ts'
 import { keyIn, sourceIn } from '../streams/names.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
+import { openTurns } from '../util/turns.ts'
+import type { Hook } from '../web/monitoring.ts'
 import { keepDictionary, type Looks, lookAtDictionary, lookRegularly } from './changed-settings.ts'
 import { keepIndexes } from './indexes.ts'
 import { kindsOfFleet, type ScheduledKinds, scheduledKinds } from './kinds.ts'
 import { keepSources, type Sources } from './sources.ts'
+import { beSubscribed, unsubscribe } from './subscription.ts'
 
 type Serving = {
   readonly config: Config
@@ -33,6 +40,8 @@ export type Served = {
 type ServedSources = Sources & {
   /** How long histories are kept may be another setting now. */
   lookAtDictionary(source: string): void
+  /** Where its webhooks arrive; null: nowhere. */
+  hookOf(source: string): Hook | null
 }
 
 /** What goes on beside the runs of a source. */
@@ -47,16 +56,19 @@ export function keepRound(
 
 /** Opens and closes sources from now on. Their requests are counted apart. */
 export function serveSources(
-  { config, environment, looks: ofFirst, log, signal }: Serving,
+  first: Serving,
   fleet: Fleet,
   observer: UpstreamObserver,
   onOpened: () => void,
 ): ServedSources {
+  const { config, environment, log, signal } = first
   const { database, budgets } = fleet.context
-  const looksOf = new Map([['', ofFirst]])
+  const looksOf = new Map([['', first.looks]])
+  const alone = openTurns()
   const sources = keepSources({
     ...{ fleet, environment, config, file: config.sourcesFile, onOpened, signal, log },
     by: `worker ${hostname()}`,
+    onGone: (config) => void endSubscription(config, first),
     async open(config, until, onTables) {
       const context = await openContext({
         ...{ config, log, database, budgets, observer: observerOf(config.source, observer) },
@@ -66,6 +78,7 @@ export function serveSources(
       const looks = lookRegularly({ log, signal: until })
       looks.add('secrets in files', () => config.secretFiles.look(log))
       keepRound({ config, log, looks, signal: until }, context)
+      beSubscribed({ config, publicUrl: first.config.publicUrl, alone, log, signal: until }, context)
       looksOf.set(config.source, looks)
       return context
     },
@@ -76,6 +89,51 @@ export function serveSources(
       const looks = looksOf.get(source)
       if (looks) lookAtDictionary(looks)
     },
+    hookOf: openHooks(first.config, sources),
+  }
+}
+
+/** The same one for a source as long as its settings are the same. */
+function openHooks(
+  { webhookSecret: master }: Config,
+  { configOf, isNamed }: Sources,
+): ServedSources['hookOf'] {
+  const hooks = new WeakMap<Config, Hook>()
+  return (source) => {
+    const config = configOf(source)
+    // Who knows the secret that follows from ours is told to come again.
+    if (config === null)
+      return master !== null && isNamed(source)
+        ? { secret: webhookSecretOf(master, source), signingSecret: null, isLater: true }
+        : null
+    if (config.webhookSecret === null) return null
+    const known = hooks.get(config) ?? {
+      secret: config.webhookSecret,
+      signingSecret: signingSecretOf(config),
+    }
+    hooks.set(config, known)
+    return known
+  }
+}
+
+const longestGoodbyeMs = 30_000
+
+/** Of a source that is gone from the file. Nobody waits for it: its upstream may be gone as well. */
+async function endSubscription(
+  config: Config,
+  { config: { publicUrl }, log, signal }: Pick<Serving, 'config' | 'log' | 'signal'>,
+): Promise<void> {
+  const { source, webhookSecret: secret } = config
+  if (publicUrl === null || secret === null) return
+  const upstream = openConfiguredUpstream({ config, log }, 'assignment')
+  try {
+    const until = AbortSignal.any([signal, AbortSignal.timeout(longestGoodbyeMs)])
+    const count = await unsubscribe({ source, upstream, publicUrl, secret, signal: until })
+    if (count > 0) log.info({ source, count }, 'Webhooks of a source that is gone from the file are ended.')
+  } catch (error) {
+    log.warn({ source, err: error }, 'Webhooks of a source that is gone from the file could not be ended.')
+  } finally {
+    upstream.close()
   }
 }
 
@@ -107,6 +165,20 @@ export function withStreamsOf(config: Config, others: ReadonlySet<Config>): Conf
   }
   return { ...config, dynamic: { ...config.dynamic, now } }
 }
+
+/** By which settings are changed. A source may be one that this worker cannot read at the moment, and its streams are not known then. */
+export const rulesOf =
+  ({ config, environment }: Pick<Serving, 'config' | 'environment'>, catalogue: Catalogue): RulesOf =>
+  (source, said) => {
+    if (source === '')
+      return {
+        problemOf: config.dynamic.problemOf,
+        shown: (overrides) => config.settings(catalogue, overrides),
+      }
+    const own = catalogue.filter(({ name }) => sourceIn(name) === source)
+    const known = own.length === 0 ? undefined : own
+    return settingRules(environmentOfSource(environment, source, said), known)
+  }
 
 /** Of each source by its own settings, for as long as it is open. */
 export function kindsServed(fleet: Fleet, configOf: Served['configOf']): ScheduledKinds {

@@ -33,6 +33,8 @@ type Options = {
   readonly by: string
   /** One was opened, so its streams are due. */
   readonly onOpened: () => void
+  /** The file does not name it any more. */
+  readonly onGone: (config: Config) => void
   /** Opens one; goes on with what belongs to it until the signal. `onTables`: only its upstream is waited for from now on. */
   readonly open: (config: Config, signal: AbortSignal, onTables: () => void) => Promise<SyncContext>
   readonly signal: AbortSignal
@@ -41,6 +43,8 @@ type Options = {
 export type Sources = {
   /** The settings of a source that is open. */
   configOf(source: string): Config | null
+  /** Whether it is one that is to be read, be it open or not. */
+  isNamed(source: string): boolean
   /** Its rows are of another upstream, or the like: it is read no more, until it is tried again. */
   stop(source: string, error: unknown): void
 }
@@ -61,14 +65,18 @@ export function keepSources(options: Options): Sources {
   const members = openMembers(options)
   const sourcesFile = openFile(options)
   const renewViews = openUnions(options, sourcesFile.unions)
+  let named: ReadonlySet<string> = new Set()
 
   async function look(): Promise<void> {
     await sourcesFile.apply()
     const wanted = (await readAppliedSources(pool)).filter(({ goneAt }) => goneAt === null)
+    named = new Set(wanted.map(({ name }) => name))
     for (const source of members.known())
       if (wanted.every(({ name }) => name !== source)) {
+        const config = members.open.get(source)?.config
         await members.close(source)
         log.info({ source }, 'A source is read no more.')
+        if (config) options.onGone(config)
       }
     // One after the other, so that they take no more than one connection from the runs. No upstream is waited for: it may hang.
     for (const one of wanted) if (!signal.aborted && members.isToOpen(one)) await members.beginToOpen(one)
@@ -88,6 +96,7 @@ export function keepSources(options: Options): Sources {
 
   return {
     configOf: (source) => members.open.get(source)?.config ?? null,
+    isNamed: (source) => named.has(source),
     stop(source, error) {
       const member = members.open.get(source)
       if (!member) return

@@ -1,4 +1,4 @@
-import { type Config, type Environment, signingSecretOf } from '../config/load.ts'
+import type { Config, Environment } from '../config/load.ts'
 import { streamsIn } from '../configured.ts'
 import { openContext, type Pool, relatedNotice, type SyncContext } from '../context.ts'
 import { openFleet } from '../fleet.ts'
@@ -36,7 +36,7 @@ import type { QueuedRun } from './queue/requests.ts'
 import type { DoRun } from './queue/run-worker.ts'
 import { openRequestMinutes } from './request-minutes.ts'
 import { keepRound, kindsServed, type Served, serveSources, withStreamsOf } from './served.ts'
-import { keepSubscribed, webhookNotice } from './subscription.ts'
+import { beSubscribed } from './subscription.ts'
 import { keepBeating, newWorkerId, startWatch, type Watch, type WorkerId } from './watch.ts'
 
 /** What there is once Postgres is open. */
@@ -64,7 +64,7 @@ type Beginning = {
   readonly signal: AbortSignal
   readonly onMirror: (mirror: Mirror) => void
   /** The mirror can be looked at, also while the queue is away. */
-  readonly onContext: (context: SyncContext, configOf: Served['configOf']) => void
+  readonly onContext: (context: SyncContext, served: Served) => void
   /** No run can be done any more. */
   readonly onHopeless: (error: Error) => void
 }
@@ -97,7 +97,7 @@ export async function start(beginning: Beginning): Promise<Live> {
   const sources = serveSources(beginning, fleet, observer, () => onOpened())
   const configOf = (stream: string) => sources.configOf(sourceIn(stream)) ?? config
   const served: Served = { fleet, sources, configOf }
-  beginning.onContext(context, configOf)
+  beginning.onContext(context, served)
   const whereQueued = config.redisUrl === null ? 'the queue in Postgres' : 'Redis'
   const queue = await waitUntilAvailable({
     what: whereQueued,
@@ -119,7 +119,9 @@ export async function start(beginning: Beginning): Promise<Live> {
   onOpened = () => void jobs.planNow().catch(() => {})
   keepOverrides(beginning.looks, context, { planNow: jobs.planNow, onTaken: sources.lookAtDictionary })
   keepRound(beginning, first)
-  subscribe(beginning, first)
+  beSubscribed(beginning, first)
+  // Related records are not read any more, so no run would ever find that this problem is over.
+  if (first.related.length === 0) void forgetProblem(first.database.pool, relatedNotice('')).catch(() => {})
   const mirror = mirrorOf(beginning, context.database.pool, () => context.streams, configOf)
   beginning.onMirror(mirror)
   const watch = startWatch({
@@ -289,18 +291,4 @@ function logOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void 
     { stream, kind, status, inserted, updated, unchanged, quarantined, rescued, note },
     `the ${kind} run of ${stream} took ${formatDuration(durationMs)}`,
   )
-}
-
-/** Goes on by itself until the signal. */
-function subscribe(
-  { config, log, signal }: Beginning,
-  { assignmentService: upstream, related, database: { pool } }: SyncContext,
-): void {
-  const { publicUrl, webhookSecret: secret, contract } = config
-  const signingSecret = signingSecretOf(config)
-  if (publicUrl !== null && secret !== null && signingSecret !== null)
-    void keepSubscribed({ upstream, pool, publicUrl, secret, signingSecret, contract, signal, log })
-  else void forgetProblem(pool, webhookNotice).catch(() => {})
-  // Related records are not read any more, so no run would ever find that this problem is over.
-  if (related.length === 0) void forgetProblem(pool, relatedNotice(config.source)).catch(() => {})
 }

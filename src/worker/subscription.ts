@@ -2,8 +2,9 @@
 // definitions and subscriptions beforehand, so they are found by their names and values. Pure.
 
 import { setTimeout as wait } from 'node:timers/promises'
+import { type Config, signingSecretOf } from '../config/load.ts'
 import type { DescriptionPlace } from '../config/parsers.ts'
-import type { Pool } from '../context.ts'
+import type { Pool, SyncContext } from '../context.ts'
 import type { Json, JsonObject } from '../json/json.ts'
 import type { Logger } from '../log.ts'
 import type { Description } from '../openapi/description.ts'
@@ -11,6 +12,7 @@ import { findDescription } from '../openapi/find-description.ts'
 import { forgetProblem, noteProblem } from '../store/book/problems.ts'
 import { takeTurn } from '../store/server/session.ts'
 import { knownStreams } from '../streams/catalog.ts'
+import { keyIn } from '../streams/names.ts'
 import { isObject } from '../streams/record.ts'
 import { chooseKeyField } from '../streams/twins.ts'
 import type { Source } from '../sync/ports/source.ts'
@@ -19,10 +21,12 @@ import { UpstreamError } from '../upstream/http/errors.ts'
 import { openSource } from '../upstream/stream-source.ts'
 import { messageOf } from '../util/errors.ts'
 import { plural, sentence } from '../util/text.ts'
+import type { Alone } from '../util/turns.ts'
 import { parsedRecords } from '../wire/record-page.ts'
 import { correctedNames, describedNames, type FieldNames, seenNames } from './subscription-fields.ts'
 
 export type Served = { readonly definitions: readonly Json[]; readonly subscriptions: readonly Json[] }
+type Addresses = { readonly hookUrl: string; readonly hooksUrl: string }
 export type SubscriptionPlan = {
   /** Keys of subscriptions that are ours and not wanted: earlier addresses, duplicates, switched off. */
   readonly remove: readonly string[]
@@ -41,7 +45,7 @@ const aboutBeingOn = /^is_?(?:active|enabled)$|^(?:active|enabled)$/i
 /** One subscription for each definition that is about assignments, and never two. */
 export function planSubscriptions(
   { definitions, subscriptions }: Served,
-  { hookUrl, hooksUrl }: { readonly hookUrl: string; readonly hooksUrl: string },
+  { hookUrl, hooksUrl }: Addresses,
 ): SubscriptionPlan | Unusable {
   const events = definitions.filter(isObject)
   const keyField = chooseKeyField(events, definitionKeys)
@@ -50,7 +54,7 @@ export function planSubscriptions(
   const keys = (about.length > 0 ? about : events).map((event) => event[keyField] ?? null)
 
   const known = subscriptions.filter(isObject)
-  const ours = known.filter((one) => Object.values(one).some((value) => isTextWith(value, hooksUrl)))
+  const ours = known.filter((one) => isOwn(one, hooksUrl))
   const idField = chooseKeyField(known, subscriptionKeys)
   if (ours.length > 0 && idField === null)
     return { unusable: whatIsThere('webhook subscriptions', subscriptions, subscriptionKeys) }
@@ -85,8 +89,12 @@ export function subscriptionKeyOf(record: Json): string | null {
 /** A number beyond 2^53 is kept as its text (P4). */
 const textOf = (value: Json): string => (JSON.isRawJSON(value) ? value.rawJSON : String(value))
 
-const isTextWith = (value: Json, beginning: string): boolean =>
-  typeof value === 'string' && value.startsWith(beginning)
+/** At an address of this source, whatever its secret is. Other sources have theirs below: they may see the same subscriptions. */
+const isOwn = (record: JsonObject, hooksUrl: string): boolean =>
+  Object.values(record).some(
+    (value) =>
+      typeof value === 'string' && value.startsWith(hooksUrl) && !value.slice(hooksUrl.length).includes('/'),
+  )
 
 const isAboutAssignments = (value: Json): boolean => typeof value === 'string' && /assignment/i.test(value)
 
@@ -107,6 +115,8 @@ function fieldsOf(record: Json): string {
 // Keeps the worker subscribed to the upstream's webhooks: checked at the start and every hour, by one worker at a time. If it cannot
 // subscribe, a problem says why, and the schedules go on without webhooks.
 type Options = {
+  /** Its name; left out: the source that the environment describes. */
+  readonly source?: string
   readonly upstream: Upstream
   readonly pool: Pool
   /** PUBLIC_URL. */
@@ -116,31 +126,66 @@ type Options = {
   readonly signingSecret: string
   /** Where the upstream describes itself; null: that is not looked for. */
   readonly contract: DescriptionPlace | null
+  /** One after the other, so that they take no more than one connection; left out: at once. */
+  readonly alone?: Alone
   readonly signal: AbortSignal
   readonly log: Logger
 }
 
 const everyMs = 3_600_000
 const afterFailureMs = 60_000
-export const webhookNotice = 'webhooks:subscription'
+/** A source that hangs does not keep others from being subscribed for longer. */
+const longestMs = 60_000
+const webhookNotice = (source: string): string => `webhooks:${keyIn(source, 'subscription')}`
+
+/** Where deliveries for a source arrive. */
+const addressesOf = ({
+  source = '',
+  publicUrl,
+  secret,
+}: Pick<Options, 'source' | 'publicUrl' | 'secret'>): Addresses => {
+  const hooksUrl = `${publicUrl}/hooks/${source === '' ? '' : `${source}/`}`
+  return { hooksUrl, hookUrl: `${hooksUrl}${secret}` }
+}
+
+/** Goes on by itself until the signal. `publicUrl`: of the deployment. */
+export function beSubscribed(
+  {
+    config,
+    publicUrl = config.publicUrl,
+    alone,
+    signal,
+    log,
+  }: Pick<Options, 'alone' | 'signal' | 'log'> & {
+    readonly config: Config
+    readonly publicUrl?: string | null
+  },
+  { assignmentService: upstream, database: { pool } }: Pick<SyncContext, 'assignmentService' | 'database'>,
+): void {
+  const { source, webhookSecret: secret, contract } = config
+  const signingSecret = signingSecretOf(config)
+  const given = { source, upstream, pool, contract, signal, log, ...(alone && { alone }) }
+  if (publicUrl !== null && secret !== null && signingSecret !== null)
+    void keepSubscribed({ ...given, publicUrl, secret, signingSecret })
+  else void forgetProblem(pool, webhookNotice(source)).catch(() => {})
+}
 
 /** Ends with the signal. */
 export async function keepSubscribed(options: Options): Promise<void> {
-  const { pool, signal, log } = options
+  const { source = '', pool, signal, log } = options
+  const [notice, whose] = [webhookNotice(source), source === '' ? {} : { source }]
   let lastSaid = ''
   while (!signal.aborted) {
-    const outcome = await subscribeOnce(options).catch((error: unknown) => ({
+    const outcome = await inTurnOf(options).catch((error: unknown) => ({
       isFine: false,
-      said: `The worker could not subscribe to webhooks: ${sentence(messageOf(error))} It tries again in a minute; until then streams are read on their schedules.`,
+      said: `The worker could not subscribe to webhooks${ofIt(source)}: ${sentence(messageOf(error))} It tries again in a minute; until then streams are read on their schedules.`,
       pauseMs: afterFailureMs,
     }))
     if (signal.aborted) return
     const { said, isFine } = outcome
-    if (said !== lastSaid) log[isFine ? 'info' : 'warn'](said)
+    if (said !== lastSaid) log[isFine ? 'info' : 'warn'](whose, said)
     lastSaid = said
-    const noted = isFine
-      ? forgetProblem(pool, webhookNotice)
-      : noteProblem(pool, { key: webhookNotice, what: said })
+    const noted = isFine ? forgetProblem(pool, notice) : noteProblem(pool, { key: notice, what: said })
     await noted.catch((error) => log.debug({ err: error }, 'could not note how the subscription is'))
     await wait('pauseMs' in outcome ? outcome.pauseMs : everyMs, undefined, { signal, ref: false }).catch(
       () => {},
@@ -150,13 +195,24 @@ export async function keepSubscribed(options: Options): Promise<void> {
 
 type Outcome = { readonly said: string; readonly isFine: boolean }
 
+async function inTurnOf({ alone, ...options }: Options): Promise<Outcome> {
+  if (alone === undefined) return await subscribeOnce(options)
+  let outcome: Outcome | null = null
+  await alone(async () => {
+    options.signal.throwIfAborted()
+    const signal = AbortSignal.any([options.signal, AbortSignal.timeout(longestMs)])
+    outcome = await subscribeOnce({ ...options, signal })
+  })
+  return outcome ?? { said: '', isFine: true }
+}
+
 async function subscribeOnce(options: Options): Promise<Outcome> {
   const client = await options.pool.connect()
   try {
     // The transaction waits for the upstream, but not for ever: other workers want to check the subscription, too.
     await client.query(`begin; set local idle_in_transaction_session_timeout = '15min'`)
     // Two workers that subscribe at once would subscribe twice.
-    await takeTurn(client, 'subscribe to webhooks')
+    await takeTurn(client, `subscribe to webhooks${ofIt(options.source ?? '')}`)
     return await subscribe(options)
   } finally {
     // The lock goes with the transaction, or with the connection.
@@ -168,21 +224,21 @@ async function subscribeOnce(options: Options): Promise<Outcome> {
 }
 
 async function subscribe(options: Options): Promise<Outcome> {
-  const { upstream, publicUrl, secret, signal } = options
-  const hooksUrl = `${publicUrl}/hooks/`
-  const hookUrl = `${hooksUrl}${secret}`
-  const list = async (name: string) =>
-    parsedRecords((await sourceOf(upstream, name).list({ page: 1, pageSize: 1_000 }, signal)).records)
-  const served = {
-    definitions: await list('webhook_definition'),
-    subscriptions: await list('webhook_subscription'),
-  }
-  const first = planSubscriptions(served, { hookUrl, hooksUrl })
-  if ('unusable' in first) return { said: notSubscribed(first.unusable), isFine: false }
+  const { source = '', upstream, signal } = options
+  const addresses = addressesOf(options)
+  const { hookUrl } = addresses
+  const definitions = await listOf(options, 'webhook_definition').catch((error) => {
+    // PUBLIC_URL is for all sources, and one that offers no webhooks needs nobody.
+    if (source === '' || !(error instanceof UpstreamError) || error.status !== 404) throw error
+    return null
+  })
+  if (definitions === null) return { said: `${source} offers no webhooks.`, isFine: true }
+  const served = { definitions, subscriptions: await listOf(options, 'webhook_subscription') }
+  const first = planSubscriptions(served, addresses)
+  if ('unusable' in first) return { said: notSubscribed(source, first.unusable), isFine: false }
   const described = first.create.length > 0 ? describedNames(await descriptionAt(options)) : null
   const plan = described === null ? first : { ...first, names: described }
-  const remove = (webhookSubscriptionId: string) =>
-    upstream.call('deleteWebhookSubscription', { path: { webhookSubscriptionId } }, signal)
+  const remove = remover({ upstream, signal })
   for (const key of plan.remove) await remove(key)
   let { names } = plan
   for (const definition of plan.create) {
@@ -192,10 +248,29 @@ async function subscribe(options: Options): Promise<Outcome> {
     if (!wrong) continue
     const key = subscriptionKeyOf(created.record)
     if (key !== null) await remove(key)
-    return { said: notSubscribed(wrong.unusable), isFine: false }
+    return { said: notSubscribed(source, wrong.unusable), isFine: false }
   }
   const count = plan.kept + plan.create.length
   return { said: `subscribed to ${plural(count, 'kind')} of webhooks`, isFine: true }
+}
+
+type Asking = Pick<Options, 'upstream' | 'signal'>
+
+const listOf = async ({ upstream, signal }: Asking, name: string): Promise<readonly Json[]> =>
+  parsedRecords((await sourceOf(upstream, name).list({ page: 1, pageSize: 1_000 }, signal)).records)
+
+const remover =
+  ({ upstream, signal }: Asking) =>
+  (webhookSubscriptionId: string) =>
+    upstream.call('deleteWebhookSubscription', { path: { webhookSubscriptionId } }, signal)
+
+/** Of a source that is read no more. Returns how many subscriptions of its own there were. */
+export async function unsubscribe(options: Asking & Parameters<typeof addressesOf>[0]): Promise<number> {
+  const { hooksUrl } = addressesOf(options)
+  const known = (await listOf(options, 'webhook_subscription')).filter(isObject)
+  const keys = known.filter((one) => isOwn(one, hooksUrl)).flatMap((one) => subscriptionKeyOf(one) ?? [])
+  for (const key of keys) await remover(options)(key)
+  return keys.length
 }
 
 async function descriptionAt({ contract: place, upstream, signal }: Options): Promise<Description | null> {
@@ -230,8 +305,10 @@ async function create(
   }
 }
 
-const notSubscribed = (why: string): string =>
-  `The worker is not subscribed to webhooks: ${sentence(why)} Streams are read on their schedules.`
+const notSubscribed = (source: string, why: string): string =>
+  `The worker is not subscribed to webhooks${ofIt(source)}: ${sentence(why)} Streams are read on their schedules.`
+
+const ofIt = (source: string): string => (source === '' ? '' : ` of ${source}`)
 
 function sourceOf(upstream: Upstream, name: string): Source {
   const stream = knownStreams.find((one) => one.name === name)

@@ -7,12 +7,13 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { webhookSecretOf } from '../../src/config/load.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { readAppliedSources } from '../../src/store/book/source-config.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
-import { startTestWorker } from '../support/worker.ts'
+import { startTestWorker, webhookSecret } from '../support/worker.ts'
 
 async function startSilentServer() {
   const server = createServer()
@@ -58,10 +59,11 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       assignments: 40,
       credentials: { clientGuid: guid(2) },
     })
+    for (const one of [simulator, acme, other]) one.requests.start()
     const file = join(mkdtempSync(join(tmpdir(), 'tidemark-sources-')), 'sources.yaml')
     const write = (sources: object) => writeFileSync(file, JSON.stringify({ sources }))
     const acmeSettings = { ...clientOf(acme), api_key: 'env:ACME_KEY', schedule_assignment: '1s' }
-    const otherSettings = { ...clientOf(other), api_key: 'env:OTHER_KEY' }
+    const otherSettings = { ...clientOf(other), api_key: 'env:OTHER_KEY', schedule_assignment: '1h' }
     write({
       acme: acmeSettings,
       lacking: { ...otherSettings, client_guid: guid(3), api_key: 'env:NOT_HERE' },
@@ -70,6 +72,7 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       SOURCES_FILE: file,
       STREAMS: 'assignment',
       SCHEDULE_ASSIGNMENT: '1s',
+      PUBLIC_URL: 'http://127.0.0.1:9',
       ACME_KEY: acme.credentials.apiKey,
       OTHER_KEY: other.credentials.apiKey,
     }
@@ -177,7 +180,31 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
         ['environment', 20],
         ['other', 40],
       ])
+      // Each has webhooks at an address of its own, with its own secret, which starts a reading of it alone.
+      const hooksAt = (upstream: Simulator) => [
+        ...new Set(
+          upstream.requests.entries
+            .filter(({ method, path }) => method === 'POST' && path.endsWith('/subscription'))
+            .map(({ body }) => /http[^"]*/.exec(body)?.[0]),
+        ),
+      ]
+      const subscriptions = (upstream: Simulator) => upstream.source.count('webhook_subscription')
+      await expect
+        .poll(() => [simulator, acme, other].map(hooksAt), soon)
+        .toEqual([
+          [`http://127.0.0.1:9/hooks/${webhookSecret}`],
+          [`http://127.0.0.1:9/hooks/acme/${webhookSecretOf(webhookSecret, 'acme')}`],
+          [`http://127.0.0.1:9/hooks/other/${webhookSecretOf(webhookSecret, 'other')}`],
+        ])
+      other.source.insert('assignment')
+      const deliver = async (path: string) => (await worker.post(`/hooks/${path}`)).status
+      expect(await deliver(`other/${webhookSecretOf(webhookSecret, 'acme')}`)).toBe(404)
+      expect(await deliver(`other/${webhookSecretOf(webhookSecret, 'other')}`)).toBe(202)
+      await expect.poll(() => countIn('other'), soon).toBe(41)
+
       write({ other: otherSettings })
+      await expect.poll(() => subscriptions(acme), soon).toBe(0)
+      expect(subscriptions(other)).toBeGreaterThan(0)
       await expect
         .poll(
           async () => (await readAppliedSources(database.pool)).find(({ name }) => name === 'acme')?.goneAt,
@@ -231,7 +258,7 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       expect(await query(`select nspname from pg_namespace where nspname like 'acme%'`)).toEqual([])
       expect(await query(`select name from tidemark.stream where name like 'acme.%'`)).toEqual([])
       expect(await query('select name from tidemark.setting_override')).toEqual([])
-      expect(await countIn('other')).toBe(40)
+      expect(await countIn('other')).toBe(41)
       expect(await countIn('bi')).toBe(21)
       expect((await inFleet()).map(([source]) => source)).toEqual(['environment', 'other'])
     } finally {

@@ -59,6 +59,50 @@ describe('POST /hooks/<secret>', () => {
     expect((await post(`${url}/hooks/null`)).status).toBe(404)
   })
 
+  it('takes those of each source at an address of its own, with its own secret only', async () => {
+    const told: string[] = []
+    const hooks = { acme: 'a-secret-of-acme-alone', beta: 'a-secret-of-beta-alone' }
+    const signingSecret = 'what beta signs with'
+    const ofBeta = { secret: hooks.beta, signingSecret }
+    const url = await serve(
+      hookRoute({
+        secret,
+        hookOf: (source) =>
+          source === 'acme'
+            ? { secret: hooks.acme, signingSecret: null }
+            : source === 'beta'
+              ? ofBeta
+              : source === 'opening'
+                ? { secret, signingSecret: null, isLater: true }
+                : null,
+        onDelivery: (source) => void told.push(source),
+      }),
+    )
+    const status = async (path: string, options: RequestInit = {}) =>
+      (await post(`${url}/hooks/${path}`, options)).status
+    expect(await status(`acme/${hooks.acme}`)).toBe(202)
+    expect(await status(`beta/${hooks.beta}`)).toBe(202)
+    expect(await status(secret)).toBe(202)
+    expect(told).toEqual(['acme', 'beta', ''])
+    for (const wrong of [
+      `acme/${hooks.beta}`,
+      `acme/${secret}`,
+      hooks.acme,
+      `nobody/${secret}`,
+      `acme/${hooks.acme}/x`,
+    ])
+      expect([wrong, await status(wrong)]).toEqual([wrong, 404])
+    // What is signed is remembered for its source.
+    const signed = { 'x-signature': createHmac('sha256', signingSecret).update('{}').digest('hex') }
+    const forged = { 'x-signature': createHmac('sha256', secret).update('{}').digest('hex') }
+    const beta = (headers: Record<string, string>) => status(`beta/${hooks.beta}`, { body: '{}', headers })
+    expect([await beta(signed), await beta(signed), await beta(forged)]).toEqual([202, 202, 401])
+    expect(told).toEqual(['acme', 'beta', '', 'beta'])
+    const later = await post(`${url}/hooks/opening/${secret}`)
+    expect([later.status, later.headers.get('retry-after')]).toEqual([503, '30'])
+    expect(told).toHaveLength(4)
+  })
+
   it('refuses a body that is larger than any delivery', async () => {
     const { url } = await serveHooks()
     for (const size of [65_537, 3_000_000]) {

@@ -1,7 +1,7 @@
 // The file of sources: what it says of each, and what is told of mistakes: one line each, with file, line and the nearest name.
 
 import { describe, expect, it } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadConfig, signingSecretOf } from '../../src/config/load.ts'
 import { environmentOfSource, parseSourcesFile, whyNotNamed } from '../../src/config/sources-file.ts'
 import { complete } from '../support/settings.ts'
 
@@ -31,6 +31,36 @@ const defaults = `defaults:
 `
 
 describe('the file of sources', () => {
+  it('gives each source a secret for webhooks that no other can be told from, unless it names one', () => {
+    const { sources } = parse(`${defaults}sources:
+  acme: { client_guid: ${guid(1)} }
+  beta: { client_guid: ${guid(2)} }
+  own: { client_guid: ${guid(3)}, webhook_secret: env:OWN_HOOK, webhook_signing_secret: env:OWN_SIGN }
+`)
+    const secretsOf = (source: string, WEBHOOK_SECRET?: string) => {
+      const config = loadConfig(
+        environmentOfSource(
+          { ...environment, WEBHOOK_SECRET, OWN_HOOK: 'a-hook-of-its-own', OWN_SIGN: 'a sign of its own' },
+          source,
+          sources.get(source)?.settings ?? {},
+        ),
+      )
+      return [config.webhookSecret, signingSecretOf(config)]
+    }
+    const [master, another] = ['a-webhook-secret-of-the-tests', 'another-webhook-secret-here']
+    const all = [secretsOf('acme', master), secretsOf('beta', master), secretsOf('acme', another)].flat()
+    expect(new Set([...all, master]).size).toBe(7)
+    for (const secret of all) expect(secret).toMatch(/^[\w-]{32}$/)
+    expect(secretsOf('acme', master)).toEqual(all.slice(0, 2))
+    expect(secretsOf('acme')).toEqual([null, null])
+    expect(secretsOf('own', master)).toEqual(['a-hook-of-its-own', 'a sign of its own'])
+    expect(
+      problems(
+        `${defaults}sources:\n  acme: { client_guid: ${guid(1)}, webhook_secret: a-secret-in-the-file }`,
+      ),
+    ).toEqual([expect.stringContaining('must be env:NAME or file:PATH')])
+  })
+
   it('gives each source its settings: its own, those of the one it is made from, and the defaults', () => {
     const { sources, generation } = parse(`generation: 42
 ${defaults}sources:

@@ -102,6 +102,14 @@ describe('the own subscription', () => {
     expect(found).toMatchObject({ remove: ['b', 'c', 'd'], create: [], kept: 1 })
   })
 
+  it('of one source is left alone by the others, which may see the same subscriptions', () => {
+    const [mine, acmes] = [`${urls.hooksUrl}old`, `${urls.hooksUrl}acme/old`]
+    const both = [mine, acmes].map((Url, index) => ({ Id: `${index}`, WebhookDefinitionId: 1, Url }))
+    expect(plan(both)).toMatchObject({ remove: ['0'] })
+    const ofAcme = { hookUrl: `${urls.hooksUrl}acme/new`, hooksUrl: `${urls.hooksUrl}acme/` }
+    expect(planSubscriptions({ definitions, subscriptions: both }, ofAcme)).toMatchObject({ remove: ['1'] })
+  })
+
   it('is found by ids that no JavaScript number holds (P4)', () => {
     const one = JSON.rawJSON('9007199254740993')
     const other = JSON.rawJSON('9007199254740995')
