@@ -56,6 +56,7 @@ export const schema: Command = {
   examples: [
     'tidemark schema assignment',
     'tidemark schema --format dbt --out models/tidemark',
+    'tidemark schema --format dbt --out models/acme --source acme',
     'tidemark schema --format dictionary > dictionary.yml',
     'tidemark schema --check',
   ],
@@ -73,10 +74,6 @@ async function run(call: Call): Promise<ExitCode> {
   if (!isPrinted && folder === null && !values.json)
     throw new UsageError(`--format ${format} writes files: name a folder for them with --out DIR.`)
   const source = sourceOfEnvironment(call.environment)
-  if (!isPrinted && source !== '')
-    throw new UsageError(
-      `--format ${format} knows the views in bi only, which are those of the first source. Connect to schema ${source} by hand; --format markdown describes it.`,
-    )
   const known: readonly MirroredStream[] = [...call.catalogue, ...relatedBeside(call.catalogue)]
   const wanted = pickStreams(positionals, known)
   return await readMirror(call, async (pool) => {

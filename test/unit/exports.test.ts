@@ -3,11 +3,13 @@
 import { crc32 } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { asDbt } from '../../src/cli/exports/dbt.ts'
 import { type Facts, factsOf } from '../../src/cli/exports/facts.ts'
 import { asPbids, asPowerBi } from '../../src/cli/exports/powerbi.ts'
 import { asSuperset } from '../../src/cli/exports/superset.ts'
+import { environmentOfSource } from '../../src/config/sources-file.ts'
 import type { ColumnMap, ViewMap } from '../../src/store/book/dictionary.ts'
-import { knownStreams } from '../../src/streams/catalog.ts'
+import { catalogueOf, knownStreams } from '../../src/streams/catalog.ts'
 
 const column = (name: string, type = 'bigint', more: Partial<ColumnMap> = {}): ColumnMap => ({
   ...{ name, type, field: name, isKey: false, nullShare: null, firstSeenAt: null, rescued: 0, note: null },
@@ -80,6 +82,62 @@ describe('every export', () => {
       expect(as(shuffled)).toEqual(as(facts()))
       expect(JSON.stringify(Object.values(as(facts())).map(String))).not.toContain('s3cret')
     }
+  })
+})
+
+describe('exports of a source that has a name', () => {
+  const keyed = (name: string) => `order.${name}`
+  const own = views.map((one) => ({ ...one, name: keyed(one.name), stream: keyed(one.stream) }))
+  const ofOrder = factsOf(
+    {
+      environment: environmentOfSource({ BI_ROLE: 'reporting' }, 'order', {
+        ...{ BI_ROLE: 'order_bi', SOURCE_TIMEZONE: 'Europe/Oslo', SCHEDULE_ASSIGNMENT: '2h' },
+      }),
+      catalogue: catalogueOf([], undefined, 'order'),
+    },
+    {
+      views: own,
+      references: references.map((one) => ({ ...one, from: keyed(one.from), to: keyed(one.to) })),
+      overrides: [{ name: 'SCHEDULE_ASSIGNMENT', value: '3h' }],
+      address: new URL('postgres://owner:s3cret@db/mirror'),
+    },
+  )
+
+  it('name its schemas and its reader, and nothing of the first one', () => {
+    const archive = unzipped(Buffer.from(asSuperset(ofOrder)['tidemark-superset.zip'] ?? ''))
+    const files = [
+      ...Object.values(asDbt(ofOrder)),
+      ...archive.values(),
+      ...Object.values(asPowerBi(ofOrder)),
+    ].map(String)
+    const text = files.join('\n')
+    expect(text).not.toMatch(/\bbi\.|schema: "?(?:bi|mirror|tidemark)"?$|from tidemark\.|reporting/m)
+    expect(text).toContain('order_bi')
+    expect(text).toContain('from \\"order\\".freshness where stream = \'order.assignment\'')
+    expect(text).toContain('from ""order"".')
+    // Two hours and a quarter by the file, three by the override.
+    expect(text).toContain('count: 195')
+  })
+
+  it('stand beside those of the first one: in dbt by other names, in Superset by other ids', () => {
+    const both = [asDbt(facts()), asDbt(ofOrder)].map((files) => Object.keys(files))
+    expect(both[0]).toContain('stg_tidemark__assignment.sql')
+    expect(both[1]).toContain('stg_tidemark_order__assignment.sql')
+    expect(new Set(both.flat()).size).toBe((both[0]?.length ?? 0) * 2)
+    const ids = (of: Facts) =>
+      [...unzipped(Buffer.from(asSuperset(of)['tidemark-superset.zip'] ?? '')).values()].map(
+        (text) => parse(text).uuid,
+      )
+    const all = [facts(), ofOrder].flatMap(ids).filter((id) => id !== undefined)
+    expect(new Set(all).size).toBe(all.length)
+  })
+
+  it('keep what refers to what', () => {
+    const relationships = String(
+      Object.entries(asPowerBi(ofOrder)).find(([path]) => path.endsWith('relationships.tmdl'))?.[1],
+    )
+    expect(relationships).toContain('fromColumn: assignment.employee_id')
+    expect(relationships).toContain('toColumn: employee.employee_id')
   })
 })
 

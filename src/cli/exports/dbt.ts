@@ -3,43 +3,44 @@
 
 import pg from 'pg'
 import type { ColumnMap, ViewMap } from '../../store/book/dictionary.ts'
-import { describeColumn, type Facts, type Files, isTime, localName } from './facts.ts'
+import { keyIn } from '../../streams/names.ts'
+import { describeColumn, type Facts, type Files, isTime, localName, schemaSql } from './facts.ts'
 import { asYaml, type Yaml } from './yaml.ts'
 
 export function asDbt(facts: Facts): Files {
-  const { views } = facts
+  const { views, prefix } = facts
   const header = '# Made by `tidemark schema --format dbt`, which overwrites it.\n'
   return {
-    '_tidemark__sources.yml': `${header}${asYaml({ version: 2, sources: sourcesOf(facts) })}`,
-    '_tidemark__models.yml': `${header}${asYaml({ version: 2, models: modelsOf(facts) })}`,
-    'stg_tidemark__freshness.sql': `${notice}select * from {{ source('tidemark_state', 'freshness') }}\n`,
-    ...Object.fromEntries(views.map((view) => [`${modelName(view)}.sql`, stagingSql(view, facts)])),
+    [`_${prefix}__sources.yml`]: `${header}${asYaml({ version: 2, sources: sourcesOf(facts) })}`,
+    [`_${prefix}__models.yml`]: `${header}${asYaml({ version: 2, models: modelsOf(facts) })}`,
+    [`${modelName(facts, freshnessView)}.sql`]: freshnessSql(facts),
+    ...Object.fromEntries(views.map((view) => [`${modelName(facts, view)}.sql`, stagingSql(view, facts)])),
     ...Object.fromEntries(
       views
         .filter(isStream)
-        .map(({ name }) => [`${modelName(deletedOf(name))}.sql`, deletedSql(name, facts)]),
+        .map(({ name }) => [`${modelName(facts, deletedOf(name))}.sql`, deletedSql(name, facts)]),
     ),
   }
 }
 
 const notice = '-- Made by `tidemark schema --format dbt`, which overwrites it.\n'
-const modelName = ({ name }: Pick<ViewMap, 'name'>): string => `stg_tidemark__${name}`
+const modelName = ({ prefix }: Pick<Facts, 'prefix'>, { name }: Pick<ViewMap, 'name'>): string =>
+  `stg_${prefix}__${name}`
 const isStream = ({ name, stream }: ViewMap): boolean => name === stream
 const deletedOf = (name: string) => ({ name: `${name}_deleted` })
-const sourceOf = (name: string): string => `source('tidemark', '${name}')`
+const sourceOf = ({ prefix }: Pick<Facts, 'prefix'>, name: string): string => `source('${prefix}', '${name}')`
 
-const freshnessModel = {
-  name: modelName({ name: 'freshness' }),
-  description: 'How current and complete each stream is.',
-}
+const freshnessView = { name: 'freshness', description: 'How current and complete each stream is.' }
+const freshnessSql = ({ prefix }: Facts): string =>
+  `${notice}select * from {{ source('${prefix}_state', 'freshness') }}\n`
 
 function sourcesOf(facts: Facts): Yaml {
+  const { prefix, schemas } = facts
   return [
     {
-      name: 'tidemark',
-      schema: 'bi',
-      description:
-        'The rows of the field-service system that exist now. tidemark.freshness says how current they are.',
+      name: prefix,
+      schema: schemas.views,
+      description: `The rows of the field-service system that exist now. ${schemas.state}.freshness says how current they are.`,
       tables: facts.views.map((view) => ({
         name: view.name,
         config: freshnessOf(view, facts),
@@ -47,25 +48,25 @@ function sourcesOf(facts: Facts): Yaml {
       })),
     },
     {
-      name: 'tidemark_mirror',
-      schema: 'mirror',
+      name: `${prefix}_mirror`,
+      schema: schemas.tables,
       description: 'The tables behind those views, with rows that were deleted.',
       tables: facts.views.filter(isStream).map(({ name }) => ({ name })),
     },
     {
-      name: 'tidemark_state',
-      schema: 'tidemark',
-      tables: [{ name: 'freshness', description: freshnessModel.description }],
+      name: `${prefix}_state`,
+      schema: schemas.state,
+      tables: [freshnessView],
     },
   ]
 }
 
 /** Late after the time at which Tidemark itself calls the stream late; an error after four times that. A stream never read is late. */
-function freshnessOf({ stream }: ViewMap, { lateAfterMinutes }: Facts): Yaml | undefined {
+function freshnessOf({ stream }: ViewMap, { source, schemas, lateAfterMinutes }: Facts): Yaml | undefined {
   const minutes = lateAfterMinutes(stream)
   if (minutes === null) return undefined
   return {
-    loaded_at_query: `select coalesce(max(read_through_time), 'epoch') from tidemark.freshness where stream = '${stream}'`,
+    loaded_at_query: `select coalesce(max(read_through_time), 'epoch') from ${schemaSql(schemas.state)}.freshness where stream = '${keyIn(source, stream)}'`,
     freshness: {
       warn_after: { count: minutes, period: 'minute' },
       error_after: { count: 4 * minutes, period: 'minute' },
@@ -88,7 +89,7 @@ function columnOf(column: ColumnMap, facts: Facts): Yaml {
 }
 
 /** What the dictionary says may turn out to be incomplete: that is a warning. What only the rows say is no test, for it changes with them. */
-function testsOf(column: ColumnMap, { views }: Facts): readonly Yaml[] {
+function testsOf(column: ColumnMap, { prefix, views }: Facts): readonly Yaml[] {
   const { isKey, isText, texts, type, meantReference } = column
   const key = views.find(({ name }) => name === meantReference)?.columns.find((one) => one.isKey)
   const config = { severity: 'warn' }
@@ -97,7 +98,14 @@ function testsOf(column: ColumnMap, { views }: Facts): readonly Yaml[] {
     ...(isKey ? ['unique', 'not_null'] : []),
     ...(texts && !isText ? [{ accepted_values: { arguments: codes, config } }] : []),
     ...(meantReference && key
-      ? [{ relationships: { arguments: { to: sourceOf(meantReference), field: key.name }, config } }]
+      ? [
+          {
+            relationships: {
+              arguments: { to: sourceOf({ prefix }, meantReference), field: key.name },
+              config,
+            },
+          },
+        ]
       : []),
   ]
 }
@@ -105,16 +113,16 @@ function testsOf(column: ColumnMap, { views }: Facts): readonly Yaml[] {
 const modelsOf = (facts: Facts): Yaml => [
   ...facts.views.map(modelOf(facts)),
   ...facts.views.filter(isStream).map(({ name }) => ({
-    name: modelName(deletedOf(name)),
+    name: modelName(facts, deletedOf(name)),
     description: `Rows of ${name} that were deleted, with when that was noticed and why they are known to be.`,
   })),
-  freshnessModel,
+  { ...freshnessView, name: modelName(facts, freshnessView) },
 ]
 
 const modelOf =
-  ({ timeZone }: Facts) =>
+  ({ prefix, timeZone }: Facts) =>
   (view: ViewMap): Yaml => ({
-    name: modelName(view),
+    name: modelName({ prefix }, view),
     columns: view.columns.flatMap((column) => {
       const description = describeColumn(column)
       const said = { name: column.name, description: description || undefined }
@@ -124,20 +132,20 @@ const modelOf =
     }),
   })
 
-function stagingSql(view: ViewMap, { timeZone }: Facts): string {
+function stagingSql(view: ViewMap, { prefix, timeZone }: Facts): string {
   const columns = view.columns.flatMap((column) => {
     const name = pg.escapeIdentifier(column.name)
     if (!isTime(column)) return [name]
     const local = pg.escapeIdentifier(localName(view, column))
     return [name, `${name} at time zone ${pg.escapeLiteral(timeZone)} as ${local}`]
   })
-  return `${notice}select\n${columns.map((column) => `    ${column}`).join(',\n')}\nfrom {{ ${sourceOf(view.name)} }}\n`
+  return `${notice}select\n${columns.map((column) => `    ${column}`).join(',\n')}\nfrom {{ ${sourceOf({ prefix }, view.name)} }}\n`
 }
 
-const deletedSql = (name: string, { timeZone }: Facts): string =>
+const deletedSql = (name: string, { prefix, timeZone }: Facts): string =>
   `${notice}select
     *,
     _deleted_at at time zone ${pg.escapeLiteral(timeZone)} as _deleted_at_local
-from {{ source('tidemark_mirror', '${name}') }}
+from {{ source('${prefix}_mirror', '${name}') }}
 where _deleted_at is not null
 `

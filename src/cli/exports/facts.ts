@@ -1,18 +1,25 @@
 // What every export is made from: the views with what their columns mean, what refers to what, the time zone, and when a stream is late.
 // Nothing of it changes while the schema stays: no counts, no shares, no times.
 
+import pg from 'pg'
 import { scheduleOf } from '../../config/dynamic-settings.ts'
 import { loadStatusConfig } from '../../config/load.ts'
 import type { Schedule } from '../../config/parsers.ts'
 import type { ColumnMap, ViewMap } from '../../store/book/dictionary.ts'
 import type { Reference } from '../../store/book/references.ts'
 import { historyColumns, ownColumns } from '../../store/schema/own-columns.ts'
+import { baseOf, keyIn, schemasOf } from '../../streams/names.ts'
 import type { Override } from '../../streams/settings.ts'
 import { cronTimes } from '../../util/cron.ts'
 import type { Call } from '../command.ts'
 import { oneLine } from '../markdown.ts'
 
 export type Facts = {
+  /** Whose views they are; empty: of the source that the environment describes. Views and streams have the names that they have there. */
+  readonly source: string
+  /** `tidemark`, or `tidemark_acme`: tools keep what is of several sources in one place. */
+  readonly prefix: string
+  readonly schemas: { readonly views: string; readonly tables: string; readonly state: string }
   /** By name. */
   readonly views: readonly ViewMap[]
   /** By view and column. */
@@ -47,18 +54,39 @@ export function factsOf(
   reader.password = ''
   if (config.biRole !== null) reader.username = encodeURIComponent(config.biRole)
   const place = ({ from, column }: ExportedReference) => `${from}.${column}`
+  const { source } = config
+  const { views: viewSchema, tables } = schemasOf(source)
   return {
-    views: views.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-    references: references.toSorted((a, b) => (place(a) < place(b) ? -1 : 1)),
+    source,
+    prefix: source === '' ? 'tidemark' : `tidemark_${source}`,
+    // A source that has a name shows its readers what is said of it among its views.
+    schemas: { tables, views: viewSchema, state: source === '' ? 'tidemark' : viewSchema },
+    views: views.map(withinSource).toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    references: references
+      .map((one) => ({ ...one, from: baseOf(one.from), to: baseOf(one.to) }))
+      .toSorted((a, b) => (place(a) < place(b) ? -1 : 1)),
     timeZone: config.sourceTimezone,
     lateAfterMinutes(name) {
-      const stream = catalogue.find((one) => one.name === name)
+      const stream = catalogue.find((one) => one.name === keyIn(source, name))
       if (!stream) return null
       return Math.ceil((longestGapMs(scheduleOf(settings, stream)) + settings.staleAfterMs) / 60_000)
     },
     address: reader,
   }
 }
+
+/** In SQL. A source may be called like a word of it. */
+export const schemaSql = (schema: string): string =>
+  ['bi', 'tidemark'].includes(schema) ? schema : pg.escapeIdentifier(schema)
+
+const withinSource = (view: ViewMap): ViewMap => ({
+  ...view,
+  name: baseOf(view.name),
+  stream: baseOf(view.stream),
+  columns: view.columns.map((column) =>
+    column.meantReference ? { ...column, meantReference: baseOf(column.meantReference) } : column,
+  ),
+})
 
 /** Between two times of a schedule, counted from a fixed moment, so that it is the same every day. */
 function longestGapMs(schedule: Schedule): number {

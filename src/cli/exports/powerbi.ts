@@ -3,7 +3,7 @@
 
 import pg from 'pg'
 import type { ViewMap } from '../../store/book/dictionary.ts'
-import { describeColumn, type Facts, type Files, isAmount, isTime, titleOf } from './facts.ts'
+import { describeColumn, type Facts, type Files, isAmount, isTime, schemaSql, titleOf } from './facts.ts'
 
 const serverOf = ({ host, port, hostname }: URL): string => (port === '' ? `${hostname}:5432` : host)
 const databaseOf = ({ pathname }: URL): string => decodeURIComponent(pathname.slice(1))
@@ -127,13 +127,13 @@ function tableOf(view: ViewMap, facts: Facts): string {
 const daxName = (table: string): string => `'${table.replaceAll("'", "''")}'`
 
 /** Times in local time; what Power BI has no type for, as text. */
-function querySql({ name, columns }: ViewMap, { timeZone }: Facts): string {
+function querySql({ name, columns }: ViewMap, { schemas, timeZone }: Facts): string {
   const shown = columns.map((column) => {
     const as = pg.escapeIdentifier(column.name)
     if (isTime(column)) return `${as} at time zone ${pg.escapeLiteral(timeZone)} as ${as}`
     return column.type in types || column.type === 'text' ? as : `${as}::text as ${as}`
   })
-  return `select ${shown.join(', ')} from bi.${pg.escapeIdentifier(name)}`
+  return `select ${shown.join(', ')} from ${schemaSql(schemas.views)}.${pg.escapeIdentifier(name)}`
 }
 
 type Edge = Facts['references'][number]

@@ -3,19 +3,20 @@
 
 import { createHash } from 'node:crypto'
 import type { ColumnMap, ViewMap } from '../../store/book/dictionary.ts'
+import { keyIn } from '../../streams/names.ts'
 import { describeColumn, type Facts, type Files, isAmount, isTime, localName, titleOf } from './facts.ts'
 import { asYaml, type Yaml } from './yaml.ts'
 import { zipOf } from './zip.ts'
 
 export function asSuperset(facts: Facts): Files {
-  const datasets = [...facts.views.map(datasetOf(facts)), freshness]
+  const datasets = [...facts.views.map(datasetOf(facts)), freshnessOf(facts)]
   const charts = chartsOf(facts)
   const parts = [
     ['metadata', { type: 'Dashboard', timestamp: '1980-01-01T00:00:00+00:00' }],
     ['databases/tidemark', databaseOf(facts)],
     ...datasets.map((dataset) => [`datasets/tidemark/${dataset.table_name}`, dataset] as const),
     ...charts.map((chart, index) => [`charts/${index}`, chart] as const),
-    ['dashboards/tidemark', dashboardOf(charts)],
+    ['dashboards/tidemark', dashboardOf(facts, charts)],
   ] as const
   const files = parts.map(([path, content]) => [
     `tidemark/${path}.yaml`,
@@ -23,6 +24,11 @@ export function asSuperset(facts: Facts): Files {
   ])
   return { 'tidemark-superset.zip': zipOf(Object.fromEntries(files)) }
 }
+
+const titleIn = (source: string): string => ['Tidemark', ...named(source)].join(' ')
+
+/** Of several sources all have ids of their own, and those of the first one stay what they were. */
+const named = (source: string): readonly string[] => (source === '' ? [] : [source])
 
 function uuidOf(...names: readonly string[]): string {
   const hex = createHash('sha256')
@@ -38,13 +44,13 @@ function uuidOf(...names: readonly string[]): string {
 }
 
 /** Superset asks for the password when somebody edits the database; with one masked, its command would refuse the archive. */
-function databaseOf({ address }: Facts) {
+function databaseOf({ source, address }: Facts) {
   const sslMode = address.searchParams.get('sslmode')
   const user = address.username === '' ? '' : `${address.username}@`
   const options = sslMode === null ? '' : `?sslmode=${encodeURIComponent(sslMode)}`
   return {
-    database_name: 'Tidemark',
-    uuid: uuidOf('database'),
+    database_name: titleIn(source),
+    uuid: uuidOf('database', ...named(source)),
     sqlalchemy_uri: `postgresql+psycopg2://${user}${address.host}${address.pathname}${options}`,
     expose_in_sqllab: true,
     extra: { allows_virtual_table_explore: true },
@@ -60,26 +66,33 @@ const countMetric = {
   expression: 'count(*)',
 }
 
-const dataset = (name: string, schema: string, more: Readonly<Record<string, Yaml>>): Dataset => ({
+const dataset = (
+  { source, name, schema }: { readonly source: string; readonly name: string; readonly schema: string },
+  more: Readonly<Record<string, Yaml>>,
+): Dataset => ({
   table_name: name,
   schema,
   uuid: uuidOf('dataset', schema, name),
-  database_uuid: uuidOf('database'),
+  database_uuid: uuidOf('database', ...named(source)),
   metrics: [countMetric],
   ...more,
 })
 
-const freshness = dataset('freshness', 'tidemark', {
-  description: 'How current and complete each stream is.',
-  main_dttm_col: 'read_through_time',
-  columns: [
-    ...['stream', 'state', 'reason'].map((name) => plainColumn(name, 'TEXT')),
-    ...['read_through_time', 'settled_through_time', 'deletions_known_through'].map((name) => ({
-      ...plainColumn(name, 'TIMESTAMP WITH TIME ZONE'),
-      is_dttm: true,
-    })),
-  ],
-})
+const freshnessOf = ({ source, schemas }: Facts): Dataset =>
+  dataset(
+    { source, name: 'freshness', schema: schemas.state },
+    {
+      description: 'How current and complete each stream is.',
+      main_dttm_col: 'read_through_time',
+      columns: [
+        ...['stream', 'state', 'reason'].map((name) => plainColumn(name, 'TEXT')),
+        ...['read_through_time', 'settled_through_time', 'deletions_known_through'].map((name) => ({
+          ...plainColumn(name, 'TIMESTAMP WITH TIME ZONE'),
+          is_dttm: true,
+        })),
+      ],
+    },
+  )
 
 function plainColumn(name: string, type: string) {
   return {
@@ -95,12 +108,15 @@ function plainColumn(name: string, type: string) {
 const datasetOf =
   (facts: Facts) =>
   (view: ViewMap): Dataset =>
-    dataset(view.name, 'bi', {
-      description: `bi.${view.name}, from the stream ${view.stream}`,
-      main_dttm_col: mainTime(view),
-      columns: view.columns.flatMap((column) => columnsOf(view, column, facts)),
-      metrics: [countMetric, ...view.columns.filter(isAmount).map(sumOf)],
-    })
+    dataset(
+      { source: facts.source, name: view.name, schema: facts.schemas.views },
+      {
+        description: `${facts.schemas.views}.${view.name}, from the stream ${keyIn(facts.source, view.stream)}`,
+        main_dttm_col: mainTime(view),
+        columns: view.columns.flatMap((column) => columnsOf(view, column, facts)),
+        metrics: [countMetric, ...view.columns.filter(isAmount).map(sumOf)],
+      },
+    )
 
 /** Times stand there as they are, and in the time that people think in: charts count the days and months of that. */
 function columnsOf(view: ViewMap, column: ColumnMap, { timeZone }: Facts): readonly Yaml[] {
@@ -141,13 +157,15 @@ const sumOf = (column: ColumnMap) => ({
 
 type Chart = { readonly uuid: string; readonly slice_name: string } & Readonly<Record<string, Yaml>>
 
-const chart = (name: string, of: Dataset, kind: string, params: Readonly<Record<string, Yaml>>): Chart => ({
-  slice_name: name,
-  uuid: uuidOf('chart', name),
-  viz_type: kind,
-  dataset_uuid: of.uuid,
-  params: { viz_type: kind, adhoc_filters: [], row_limit: 1000, ...params },
-})
+const chartIn =
+  (source: string) =>
+  (name: string, of: Dataset, kind: string, params: Readonly<Record<string, Yaml>>): Chart => ({
+    slice_name: name,
+    uuid: uuidOf('chart', name, ...named(source)),
+    viz_type: kind,
+    dataset_uuid: of.uuid,
+    params: { viz_type: kind, adhoc_filters: [], row_limit: 1000, ...params },
+  })
 
 const mostStreams = 4
 /** By the names that codes usually have, where the dictionary names none. */
@@ -156,9 +174,10 @@ const isCategory = ({ name, type }: ColumnMap): boolean =>
 
 /** How current it all is; then of each stream how many rows there are, how they spread over time, and by their first code. */
 function chartsOf(facts: Facts): readonly Chart[] {
+  const chart = chartIn(facts.source)
   const streams = facts.views.filter(({ name, stream }) => name === stream).slice(0, mostStreams)
   return [
-    chart('How current the data is', freshness, 'table', {
+    chart('How current the data is', freshnessOf(facts), 'table', {
       query_mode: 'raw',
       all_columns: ['stream', 'state', 'reason', 'read_through_time', 'deletions_known_through'],
       order_by_cols: ['["stream", true]'],
@@ -196,7 +215,7 @@ const perRow = 3
 const fullWidth = 12
 
 /** The first chart over the whole width, the others three in a row. */
-function dashboardOf([first, ...others]: readonly Chart[]) {
+function dashboardOf({ source }: Facts, [first, ...others]: readonly Chart[]) {
   const rows = [
     first ? [first] : [],
     ...Array.from({ length: Math.ceil(others.length / perRow) }, (_, row) =>
@@ -223,9 +242,9 @@ function dashboardOf([first, ...others]: readonly Chart[]) {
     return [{ type: 'ROW', id, parents, children, meta: { background: 'BACKGROUND_TRANSPARENT' } }, ...inRow]
   })
   return {
-    dashboard_title: 'Tidemark',
-    uuid: uuidOf('dashboard'),
-    slug: 'tidemark',
+    dashboard_title: titleIn(source),
+    uuid: uuidOf('dashboard', ...named(source)),
+    slug: ['tidemark', ...named(source)].join('-'),
     published: true,
     metadata: {},
     position: {
