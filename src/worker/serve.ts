@@ -42,7 +42,7 @@ import { type Deliveries, openDeliveries } from './deliveries.ts'
 import { alertPeople, openPauses, openReceivers, openWorkerParts, testAlertOf } from './health.ts'
 import { openPeople } from './people.ts'
 import type { Jobs } from './queue/jobs.ts'
-import { rulesOf, type Served } from './served.ts'
+import { openHooks, rulesOf, type Served } from './served.ts'
 import { type Live, type Mirror, start } from './start.ts'
 import { ownVersion } from './watch.ts'
 
@@ -201,6 +201,7 @@ const isQueueUp = (state: Pick<WorkerState, 'parts'>): boolean => partOf(state, 
 function monitoringRoutes(state: WorkerState, deliveries: Deliveries): readonly Routes[] {
   const { config, metrics, parts, signal } = state
   const { registry } = metrics
+  const later = openHooks(config)
   const ofMirror = <Found>(read: (pool: Pool, streams: readonly string[]) => Promise<Found>) =>
     kept(() => {
       const { context, readingPool } = state
@@ -230,7 +231,7 @@ function monitoringRoutes(state: WorkerState, deliveries: Deliveries): readonly 
       signingSecret: signingSecretOf(config),
       requiresSignature: config.webhookRequireSignature,
       log: state.log,
-      hookOf: (source) => state.served?.sources.hookOf(source) ?? null,
+      hookOf: (source) => (state.served?.sources.hookOf ?? later)(source),
       onDelivery(source) {
         metrics.delivered()
         deliveries.announce(source)

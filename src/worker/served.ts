@@ -93,10 +93,13 @@ export function serveSources(
   }
 }
 
-/** The same one for a source as long as its settings are the same. */
-function openHooks(
-  { webhookSecret: master }: Config,
-  { configOf, isNamed }: Sources,
+/** The same one for a source as long as its settings are the same. Left out: which sources there are is not known yet. */
+export function openHooks(
+  { webhookSecret: master }: Pick<Config, 'webhookSecret'>,
+  { configOf, isNamed }: Pick<Sources, 'configOf' | 'isNamed'> = {
+    configOf: () => null,
+    isNamed: () => true,
+  },
 ): ServedSources['hookOf'] {
   const hooks = new WeakMap<Config, Hook>()
   return (source) => {

@@ -43,7 +43,7 @@ type Options = {
 export type Sources = {
   /** The settings of a source that is open. */
   configOf(source: string): Config | null
-  /** Whether it is one that is to be read, be it open or not. */
+  /** Whether it is one that is to be read, be it open or not; before the first look any may be. */
   isNamed(source: string): boolean
   /** Its rows are of another upstream, or the like: it is read no more, until it is tried again. */
   stop(source: string, error: unknown): void
@@ -65,7 +65,7 @@ export function keepSources(options: Options): Sources {
   const members = openMembers(options)
   const sourcesFile = openFile(options)
   const renewViews = openUnions(options, sourcesFile.unions)
-  let named: ReadonlySet<string> = new Set()
+  let named: ReadonlySet<string> | null = null
 
   async function look(): Promise<void> {
     await sourcesFile.apply()
@@ -96,7 +96,7 @@ export function keepSources(options: Options): Sources {
 
   return {
     configOf: (source) => members.open.get(source)?.config ?? null,
-    isNamed: (source) => named.has(source),
+    isNamed: (source) => named?.has(source) ?? true,
     stop(source, error) {
       const member = members.open.get(source)
       if (!member) return

@@ -1,15 +1,19 @@
 // The decisions of the worker that need neither a queue nor a clock: how long to leave alone, how to be subscribed.
 
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { loadConfig, webhookSecretOf } from '../../src/config/load.ts'
+import { environmentOfSource } from '../../src/config/sources-file.ts'
 import type { SyncContext } from '../../src/context.ts'
 import type { JsonObject } from '../../src/json/json.ts'
 import { afterFailure, backoff, type Outage } from '../../src/util/backoff.ts'
 import { isSecret } from '../../src/web/sessions.ts'
 import { failureScopeOf } from '../../src/worker/failure-scope.ts'
 import { lookbackReader } from '../../src/worker/kinds.ts'
+import { openHooks } from '../../src/worker/served.ts'
 import { checkCreated, planSubscriptions, subscriptionKeyOf } from '../../src/worker/subscription.ts'
 import { neverAborted } from '../support/context.ts'
 import { outcomeOf } from '../support/jobs.ts'
+import { complete } from '../support/settings.ts'
 import { streamOf } from '../support/streams.ts'
 
 describe('what fails', () => {
@@ -68,6 +72,40 @@ describe('look-backs that come often', () => {
     vi.advanceTimersByTime(90_000)
     await look(streamOf('assignment'), { signal: neverAborted })
     expect(reached.at(-1)).toBe('whole')
+  })
+})
+
+describe('where webhooks of a source arrive', () => {
+  const webhookSecret = 'a-webhook-secret-of-the-tests'
+  const derived = webhookSecretOf(webhookSecret, 'acme')
+
+  it('is told to come again while the source cannot be read, and is nowhere once it is gone', () => {
+    const later = { secret: derived, signingSecret: null, isLater: true }
+    expect(openHooks({ webhookSecret })('acme')).toEqual(later)
+    const hookOf = openHooks(
+      { webhookSecret },
+      { configOf: () => null, isNamed: (source) => source === 'acme' },
+    )
+    expect(hookOf('acme')).toEqual(later)
+    expect(hookOf('beta')).toBeNull()
+    expect(openHooks({ webhookSecret: null })('acme')).toBeNull()
+  })
+
+  it('is the same as long as its settings are, so that what came before is known', () => {
+    const open = (WEBHOOK_SECRET: string) =>
+      loadConfig(
+        environmentOfSource({ WEBHOOK_SECRET, ACME_KEY: complete.API_KEY }, 'acme', {
+          ...complete,
+          API_KEY: 'env:ACME_KEY',
+        }),
+      )
+    const configs = [open(webhookSecret), open('another-secret-of-the-tests')]
+    const hookOf = openHooks({ webhookSecret }, { configOf: () => configs[0] ?? null, isNamed: () => true })
+    const first = hookOf('acme')
+    expect(first?.secret).toBe(derived)
+    expect(hookOf('acme')).toBe(first)
+    configs.shift()
+    expect(hookOf('acme')).not.toEqual(first)
   })
 })
 
