@@ -166,7 +166,7 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
   // If the rest cannot be opened, the database is closed again: it would keep the program from ending.
   await using opened = new AsyncDisposableStack()
   const database = await openMirrorDatabase(options, opened)
-  const overrides = await openOverrides(options, database)
+  const overrides = await openOverrides(options, database.pool)
   const { observer, of: waitsFor } = openWaits(options.observer)
   let memory: Memory | null = null
   const budgets = opened.use(openSharedBudgets({ ...options, database }))
@@ -230,21 +230,18 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
   }
 }
 
-async function openOverrides(
-  { config: { source, dynamic, dictionary }, log }: ContextOptions,
-  { pool }: Database,
-): Promise<Overrides> {
+async function openOverrides({ config, log }: ContextOptions, pool: Pool): Promise<Overrides> {
+  const { source, dynamic, dictionary } = config
   const overrides: Overrides = {
     read: () => readOverridesAndAsked(pool),
     takeUp(stored) {
       const taken = dynamic.takeUp(overridesOf(stored, source))
       if (taken === null) return []
-      const { used, problems } = taken
       const whose = source === '' ? {} : { source }
       const text = 'Settings that were changed while workers run hold from the next run on.'
-      log.info({ ...whose, settings: used }, text)
+      log.info({ ...whose, settings: taken.used }, text)
       // One that cannot be used was set by another version.
-      for (const problem of problems)
+      for (const problem of taken.problems)
         log.warn(whose, `A setting is not used as it was changed: ${sentence(problem)}`)
       return [source]
     },

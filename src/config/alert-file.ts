@@ -3,14 +3,15 @@
 
 import { z } from 'zod'
 import { keepSecret } from '../log.ts'
-import { environmentSource, keyIn, sourceIn } from '../streams/names.ts'
+import { sourceIn } from '../streams/names.ts'
 import { messageOf } from '../util/errors.ts'
 import { isPrivateHost } from '../util/private-hosts.ts'
 import { type Proxies, proxyOf } from '../util/proxies.ts'
 import { parseDuration } from '../util/text.ts'
+import { placedIn } from './alert-places.ts'
 import { type Environment, readSecretFile } from './environment.ts'
 import { quietHours } from './parsers.ts'
-import { type KnownSource, readKnownSources } from './sources-yaml.ts'
+import { readKnownSources } from './sources-yaml.ts'
 import { type Time, times } from './stream-variables.ts'
 import { FileError, notKnown, parseYamlFile, readYamlFile, stampOf, type YamlFile } from './yaml-file.ts'
 
@@ -204,56 +205,6 @@ export function parseAlertFile(
     sources: placed[index]?.sources ?? null,
   }))
   return { receivers: ways, rules: meant, targets: targets as Targets, remarks: remarksOn(file, read, meant) }
-}
-
-type Sources = ReadonlyMap<string, KnownSource>
-type Placed = Pick<Rule, 'streams' | 'sources'> & {
-  /** What it names, and what there is. */
-  readonly words: readonly (readonly [
-    setting: string,
-    words: readonly string[],
-    allowed: readonly string[],
-    what: string,
-  ])[]
-}
-
-/** Which streams and sources a rule is about. `known` is null: the file of sources cannot be read, and then rather too much is told. */
-function placedIn(
-  { streams, sources, tags }: FileSettings['rules'][number],
-  streamsOfFirst: readonly string[],
-  known: Sources | null,
-): Placed {
-  if (known === null)
-    return {
-      streams: sources || tags ? null : (streams ?? null),
-      sources: tags ? null : (sources ?? null),
-      words: [],
-    }
-  const streamsOf = (source: string) =>
-    source === environmentSource ? streamsOfFirst : (known.get(source)?.streams ?? [])
-  const names = [environmentSource, ...known.keys()]
-  const tagged = [...known].flatMap(([name, one]) =>
-    one.tags.some((tag) => tags?.includes(tag)) ? name : [],
-  )
-  const meant = sources || tags ? [...new Set([...(sources ?? []), ...tagged])] : null
-  const keys = (source: string) =>
-    streamsOf(source).map((name) => keyIn(source === environmentSource ? '' : source, name))
-  const all = names.flatMap(keys)
-  // With sources, a name without one is that of a stream in each of them.
-  const inEach = meant === null ? [] : [...new Set(meant.flatMap(streamsOf))]
-  const place = (name: string) =>
-    meant === null || sourceIn(name) !== ''
-      ? [name]
-      : meant.map((source) => keyIn(source === environmentSource ? '' : source, name))
-  return {
-    streams: streams?.flatMap(place) ?? null,
-    sources: meant,
-    words: [
-      ['streams', streams ?? [], meant === null ? all : [...inEach, ...meant.flatMap(keys)], 'stream'],
-      ['sources', sources ?? [], names, 'source'],
-      ['tags', tags ?? [], [...known.values()].flatMap((one) => one.tags), 'tag'],
-    ],
-  }
 }
 
 type Given = Surroundings & {
