@@ -9,6 +9,7 @@ import { type AlertFile, openAlertFile } from './alert-file.ts'
 import { type DictionaryInUse, openDictionary } from './dictionary-in-use.ts'
 import { type DynamicSettings, openDynamicSettings, withoutDynamic } from './dynamic-settings.ts'
 import { type Environment, readVariable, sourceOfEnvironment } from './environment.ts'
+import { type KeptAlerts, openKeptAlerts } from './kept-alerts.ts'
 import { mirrorVariables } from './mirror-variables.ts'
 import { ofSource } from './of-source.ts'
 import { wantsHttpProxy } from './parsers.ts'
@@ -54,6 +55,8 @@ export type Config = MirrorConfig &
   Values<typeof peopleVariables> & {
     /** What the file says that ALERTS names. */
     readonly alertFile: AlertFile
+    /** What was set up in the console. */
+    readonly keptAlerts: KeptAlerts
     /** What is set, for people. */
     readonly settings: SettingsOf
   }
@@ -202,6 +205,7 @@ export function loadConfig(environment: Environment): Config {
     dynamic,
     dictionary: openDictionary(dynamic.environment, reader),
     alertFile: openAlertFile(worker.alerts, { ...namesIn(catalogue), environment, proxies, allowPlaintext }),
+    keptAlerts: openKeptAlerts({ secretsKey: worker.alertSecretsKey, proxies, allowPlaintext }),
     settings: readSettings(environment),
     secretFiles: openSecretFiles(environment),
   }
