@@ -139,7 +139,10 @@ export type Privacy = Pick<PrivateFields, 'wanted' | 'fingerprint'> & {
 }
 
 export type ContextOptions = Pick<BudgetOptions, 'budgets' | 'workers'> & {
-  readonly config: MirrorConfig & UpstreamConfig & Pick<Config, 'webhookSecret' | 'redisUrl'>
+  readonly config: MirrorConfig &
+    UpstreamConfig &
+    Pick<Config, 'webhookSecret' | 'redisUrl'> &
+    Partial<Pick<Config, 'keptAlerts'>>
   readonly log: Logger
   readonly observer?: UpstreamObserver
   /** False: the database is taken as it is, and has to have the schema of this program. */
@@ -230,7 +233,8 @@ async function openOverrides(
   { pool }: Database,
 ): Promise<SyncContext['takeUpOverrides']> {
   const takeUp = async () => {
-    const { overrides, asked } = await readOverridesAndAsked(pool)
+    const { overrides, alerts, asked } = await readOverridesAndAsked(pool)
+    config.keptAlerts?.takeUp(alerts)
     // They are those of the source that the environment describes.
     return { asked, taken: config.source === '' ? config.dynamic.takeUp(overrides) : null }
   }

@@ -3,6 +3,7 @@
 import { hostname } from 'node:os'
 import type { Pool } from 'pg'
 import { problemIn } from '../config/dynamic-settings.ts'
+import { loadConfig } from '../config/load.ts'
 import { readSettings } from '../config/settings.ts'
 import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
@@ -15,6 +16,7 @@ import {
   outcomeJson,
 } from '../operator/mirror-actions.ts'
 import { noteEvent, performRecorded, recorded } from '../operator/record-action.ts'
+import { type AlertKeeping, alertKeepingOf } from '../problems/receivers.ts'
 import { makeDue } from '../store/book/due.ts'
 import { withConnection } from '../store/server/session.ts'
 import type { RunRequest } from '../streams/catalog.ts'
@@ -56,11 +58,11 @@ export async function act(
   say: (done: Outcome) => void = ({ text }) => call.stdout.say(fitted(text, call.stdout)),
 ): Promise<ExitCode> {
   const { values, stdout, log } = call
-  const there = await actThere(call, name, target, fields)
+  const there = await actThere(call, name, target, fields, say)
   return (
     there ??
     (await changeMirror(call, async (pool) => {
-      const known = { streams: call.catalogue, settings: settingRules(call) }
+      const known = { streams: call.catalogue, settings: settingRules(call), alerting: alertingIn(call) }
       const context = { ...known, pool, log, requestRun: requestRunOf(pool) }
       const order = orderOf(target, fields)
       const done = await performRecorded(context, [name, mirrorActions[name]], order)
@@ -76,13 +78,14 @@ export async function actThere(
   name: ActionName,
   target: string,
   fields: Readonly<Record<string, string | null>> = {},
+  say: (done: Outcome) => void = ({ text }) => call.stdout.say(fitted(text, call.stdout)),
 ): Promise<ExitCode | null> {
   const { values, stdout } = call
   const remote = openRemote(call)
   if (remote === null) return null
   const done = await remote.act(name, target, fields)
   if (values.json) stdout.json(done)
-  else stdout.say(fitted(done.told, stdout))
+  else say({ text: done.told, json: done })
   return done.outcome === 'failed' ? exitCodes.failed : exitCodes.done
 }
 
@@ -100,6 +103,7 @@ export async function actUpstream<Done extends Outcome>(
     requestRun: requestRunOf(sync.database.pool),
     tasks: { run: (_name, work) => work(signal), stop: async () => {} },
     sendTestAlert: null,
+    alerting: alertingIn(call),
   }
   return await performRecorded(context, [name, action], orderOf(target, fields))
 }
@@ -108,6 +112,11 @@ const settingRules = ({ environment, catalogue }: Call): SettingRules => ({
   problemOf: (override) => problemIn(environment, override),
   shown: (overrides) => readSettings(environment)(catalogue, overrides),
 })
+
+const alertingIn =
+  ({ environment }: Call) =>
+  (): AlertKeeping =>
+    alertKeepingOf(loadConfig(environment))
 
 /** The queue belongs to the workers: they see in Postgres within seconds what is wanted. */
 const requestRunOf =

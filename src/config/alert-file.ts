@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { keepSecret } from '../log.ts'
 import { sourceIn } from '../streams/names.ts'
-import { messageOf } from '../util/errors.ts'
+import { messageOf, UsageError } from '../util/errors.ts'
 import type { Proxies } from '../util/proxies.ts'
 import { parseDuration } from '../util/text.ts'
 import { receiverSchema, type Way, wayOf } from './alert-receivers.ts'
@@ -133,8 +133,8 @@ export function parseAlertFile(
     const way = wayOf(one, { ...given, complain, secretOf })
     if (way) ways.set(name, way)
   }
+  // Which sources there are stands elsewhere.
   for (const [index, { to, kinds = [], streams = [] }] of rules.entries())
-    // Which sources there are stands elsewhere.
     for (const [setting, words, allowed, what] of [
       ['to', to, ['default', ...Object.keys(receivers)], 'receiver'],
       ['kinds', kinds, Object.keys(known), 'kind of problem'],
@@ -190,6 +190,17 @@ const openSecrets =
       return null
     }
   }
+
+/** For the terminal: what `env:NAME` or `file:PATH` stands for. */
+export function readSecretPlace(environment: Environment, option: string, place: string): string {
+  const problems: string[] = []
+  const complain = (_setting: string, problem: string) => problems.push(problem)
+  if (!secret.safeParse(place).success)
+    throw new UsageError(`${option} takes env:NAME or file:PATH: a secret does not stand in a command.`)
+  const value = openSecrets({ environment, complain, onSecretFile: undefined })(option, place)
+  if (value === null) throw new UsageError(`${option} ${problems.join(' ')}.`)
+  return value
+}
 
 /** A receiver that nobody tells anything, and rules that add nothing to one before them. */
 function remarksOn(

@@ -55,7 +55,7 @@ export function openKeptAlerts({ secretsKey, ...around }: Around): KeptAlerts {
       if (now !== seen) [entries, seen, read] = [given, now, null]
     },
     now: (kinds) => (read ??= settingsOf(entries, wayFrom, kinds)),
-    receiver(name, { webhook, key, password, ...said }, before) {
+    receiver(name, { webhook, key, password, sealed: _, ...said }, before) {
       if (seal === null) return { problem: noKey }
       const id = `receiver:${name}`
       const secrets = Object.entries({ webhook, key, password }).filter(([, secret]) => secret !== undefined)

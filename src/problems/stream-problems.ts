@@ -136,7 +136,7 @@ export function sourceOfProblem({
   kind,
   stream,
   key,
-}: Pick<Problem, 'kind' | 'stream' | 'key'>): string | null {
+}: Pick<Problem, 'stream' | 'key'> & { readonly kind: string }): string | null {
   if (kind === 'part_down' || kind === 'sources_file') return null
   const subject = key.slice(kind.length + 1)
   return kind === 'source_stopped' || kind === 'dictionary' ? subject : sourceIn(stream ?? subject)

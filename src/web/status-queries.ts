@@ -21,6 +21,7 @@ import type { Alerting } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { measured } from '../problems/targets.ts'
 import { readActions } from '../store/book/actions.ts'
+import type { AlertSetting } from '../store/book/alert-settings.ts'
 import { listBackfills } from '../store/book/backfills.ts'
 import { type ChangesAsked, readChanges } from '../store/book/changes.ts'
 import { readCheckpoints } from '../store/book/checkpoints.ts'
@@ -116,6 +117,8 @@ type Bound<Queries> = {
 type Given = {
   /** Who is told of problems, and when. */
   readonly alerting: () => Alerting
+  /** Of these what was set up in the console; it is taken up at once. */
+  readonly alertSettings: () => Promise<readonly AlertSetting[]>
   /** STALE_AFTER: a stream that is behind for longer is a problem. */
   readonly staleAfterMs: () => number
   readonly runbooksUrl: string | null

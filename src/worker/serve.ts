@@ -13,7 +13,8 @@ import { noteEvent, performRecorded } from '../operator/record-action.ts'
 import { planAskedRewind } from '../operator/rewind.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import type { Part, Parts } from '../problems/parts.ts'
-import { alertingOf } from '../problems/receivers.ts'
+import { alertingOf, alertKeepingOf } from '../problems/receivers.ts'
+import { type AlertSetting, readAlertSettings } from '../store/book/alert-settings.ts'
 import { readBeliefs } from '../store/book/dictionary.ts'
 import { readOverrides } from '../store/book/overrides.ts'
 import { readProgress } from '../store/book/progress.ts'
@@ -265,7 +266,7 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
   })
   const reading = { authentication, isOpen, assets, places: openReadingPlaces() }
   const acting = {
-    ...{ authentication, log, perform: performOf(state) },
+    ...{ authentication, assets, log, perform: performOf(state) },
     streams: () => state.streams().map(({ name }) => name),
   }
   const compare = compareOf(state)
@@ -310,6 +311,7 @@ const withoutQueue: readonly ActionName[] = [
   ...(['createToken', 'revokeToken', 'endSessions'] as const),
   ...(['testAlert', 'muteAlerts', 'unmuteAlerts', 'acknowledgeProblem'] as const),
   ...(['setSetting', 'unsetSetting'] as const),
+  ...(['setReceiver', 'setRule', 'removeAlerting', 'undoAlerting'] as const),
 ]
 
 const performOf =
@@ -319,9 +321,10 @@ const performOf =
     const isWithoutQueue = withoutQueue.includes(name)
     if (context === null || (live === null && !isWithoutQueue))
       throw new NotNow('The worker is starting: it waits for its database or its queue.')
+    const { database, streams, catalogue } = context
+    if (name === 'testAlert') await takeUpAlerts(config, database.pool)
     const sendTestAlert = testAlertOf(config, state.receivers)
     const requestRun = requestRunOf(state)
-    const { database, streams, catalogue } = context
     const settings: SettingRules = {
       problemOf: config.dynamic.problemOf,
       shown: (overrides) => config.settings(catalogue, overrides),
@@ -329,12 +332,22 @@ const performOf =
     return await performRecorded(
       {
         ...{ pool: database.pool, streams, settings, requestRun, log },
-        ...{ sync: context, tasks, sendTestAlert },
+        ...{ sync: context, tasks, sendTestAlert, alerting: () => alertKeepingOf(config) },
       },
       [name, actions[name]],
       order,
     )
   }
+
+/** What was set up in the console holds here from now on. */
+async function takeUpAlerts(
+  { keptAlerts }: Config,
+  pool: Parameters<typeof readAlertSettings>[0],
+): Promise<readonly AlertSetting[]> {
+  const settings = await readAlertSettings(pool)
+  keptAlerts.takeUp(settings.flatMap(({ key, value }) => (value === null ? [] : { key, value })))
+  return settings
+}
 
 const noteOf =
   (state: WorkerState): Note =>
@@ -388,5 +401,6 @@ function statusQueriesOf(
     staleAfterMs: () => state.config.dynamic.now().staleAfterMs,
     runbooksUrl: state.config.runbooksUrl,
     alerting: () => alertingOf(state.config),
+    alertSettings: () => takeUpAlerts(state.config, reading),
   })
 }

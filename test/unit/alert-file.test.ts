@@ -81,7 +81,13 @@ describe('a file of alerts', () => {
   it('tells a receiver as soon as one of its rules says, and nothing else', () => {
     const { rules } = parsed(whole)
     const at = (time: string, receiver: string, kind: string, stream: string | null = 'assignment') =>
-      timingOf({ rules }, receiver, new Date(`2026-03-02T${time}:00Z`))({ kind, stream })
+      timingOf(
+        { rules },
+        receiver,
+        new Date(`2026-03-02T${time}:00Z`),
+      )({
+        ...{ kind, stream, key: `${kind}:${stream ?? 'assignment'}` },
+      })
     expect(at('12:00', 'chat', 'failing')).toEqual({ afterMs: 60_000, isHeld: false })
     // Oslo is an hour ahead in March.
     expect(at('21:30', 'chat', 'failing')).toEqual({ afterMs: 60_000, isHeld: true })
