@@ -36,7 +36,7 @@ async function setReceiver(context: MirrorContext, { target: name, fields, by }:
   const isTold = all.some((one) => one.key.startsWith('rule:') && wordsIn(one.value?.to).includes(name))
   const next = isTold
     ? 'Send it a test message to see that it arrives.'
-    : 'No rule names it yet, so it is told nothing: add a rule. Send it a test message to see that it arrives.'
+    : 'Send it a test message to see that it arrives, and add a rule that names it: until then it is told nothing.'
   return {
     text: `The receiver ${name} was ${before === null ? 'added' : 'changed'}. ${takenUp} ${next}`,
     json: { key, removed: false },

@@ -9,6 +9,7 @@ import {
   type NamedRule,
   ruleInWords,
 } from '../../problems/receivers.ts'
+import { problemMeanings } from '../../problems/stream-problems.ts'
 import type { AlertSetting } from '../../store/book/alert-settings.ts'
 import { environmentSource, sourceIn } from '../../streams/names.ts'
 import { actionForm, adminForm, formOfAdmin } from '../action-forms.ts'
@@ -145,17 +146,17 @@ function receiverFields(kind: ReceiverKind, name: string | null, said: Texts | n
     html`<label>${title} <input type="password" name="${field}" autocomplete="off" maxlength="2000"${isKept ? html` placeholder="kept, not shown"` : isNeeded && html` required`}>${isKept && html`<small>leave it empty to keep it</small>`}</label>`
   const line = (title: string, field: string, more: Html) =>
     html`<label>${title} <input name="${field}" value="${said?.[field]}" autocomplete="off" ${more}></label>`
-  return html`${nameField(name, 'chat')}
+  return html`<div class="dialogue">${nameField(name, kind === 'webhook' ? 'chat' : kind === 'pagerduty' ? 'pager' : 'team')}
 ${
   kind === 'webhook'
-    ? html`${keep('Address of the webhook', 'webhook')}<label>Form <select name="format"><option value="">as the address says</option>${['slack', 'teams', 'json'].map((one) => html`<option${one === said?.format && html` selected`}>${one}</option>`)}</select></label>`
+    ? html`${keep('Address of the webhook', 'webhook')}<label>Form of the messages <select name="format"><option value="">as the address says</option>${['slack', 'teams', 'json'].map((one) => html`<option${one === said?.format && html` selected`}>${one}</option>`)}</select></label>`
     : kind === 'pagerduty'
       ? html`${hidden('format', 'pagerduty')}${keep('Integration key', 'key')}`
       : html`<label>Mail server <input name="smtp" value="${said?.smtp}" required autocomplete="off" placeholder="smtp://tidemark@mail.example"><small>smtp:// or smtps://, with the user before @ if it wants a password</small></label>
 ${keep('Password', 'password', false)}
 ${line('From', 'from', html`type="email" required`)}
 ${line('To', 'to', html`required placeholder="ada@example.com, bob@example.com"`)}`
-}<button>${name === null ? 'Add' : 'Save'}</button>`
+}<button>${name === null ? 'Add' : 'Save'}</button></div>`
 }
 
 const nameField = (name: string | null, example: string): Html =>
@@ -206,19 +207,25 @@ const changeRule = (given: Given, name: string, said: Texts): Html | null =>
     ruleFields(given, name, said),
   )
 
+const meanings: Readonly<Record<string, string>> = problemMeanings
+const groups: Readonly<Record<string, string>> = {
+  needs_you: 'all that need somebody',
+  news: 'all that are worth knowing',
+}
+
 /** A new rule gets a name that is free; the owner may take another one in the terminal. */
 function ruleFields({ alerting, streams }: Given, name: string, said: Texts | null): Html {
   const chosen = (field: string) => (said?.[field] ?? '').split(',').map((one) => one.trim())
   const checks = (field: string, words: readonly string[]) =>
     words.map(
       (one) =>
-        html`<label class="check"><input type="checkbox" name="${field}" value="${one}"${chosen(field).includes(one) && html` checked`}> ${one}</label>`,
+        html`<label class="check"><input type="checkbox" name="${field}" value="${one}"${(chosen(field).includes(one) || (field === 'to' && words.length === 1)) && html` checked`}> <span title="${meanings[one]}">${groups[one] ?? one}</span></label>`,
     )
   const sources = [...new Set(streams.map((one) => sourceIn(one) || environmentSource))]
   const narrowed = (title: string, field: string, words: readonly string[]) =>
     html`<details${said?.[field] !== undefined && html` open`}><summary>${title}</summary><fieldset class="checks"><legend class="hidden">${title}</legend>${checks(field, words)}</fieldset></details>`
   const many = 30
-  return html`${hidden('target', name)}<fieldset class="checks"><legend>Tell</legend>${checks(
+  return html`<div class="dialogue">${hidden('target', name)}<fieldset class="checks"><legend>Tell</legend>${checks(
     'to',
     alerting.receivers.map((one) => one.name),
   )}</fieldset>
@@ -229,9 +236,9 @@ ${
     : narrowed('Only of some streams…', 'streams', streams)
 }
 ${sources.length > 1 && narrowed('Only of some sources…', 'sources', sources)}
-<label>When it has lasted for <input name="after" value="${said?.after}" placeholder="1m" pattern="[0-9]+ ?[smhd]" title="such as 15m, from 1m to 7d" autocomplete="off"></label>
-<label>Not between <input name="quiet" value="${said?.quiet}" placeholder="22:00-06:30 Europe/Oslo" autocomplete="off"><small>empty: at any hour</small></label>
-<button>${said === null ? 'Add' : 'Save'}</button>`
+<label>After it has lasted for <input name="after" value="${said?.after}" placeholder="1m" pattern="[0-9]+ ?[smhd]" title="such as 15m" autocomplete="off"><small>from 1m to 7d</small></label>
+<label>Quiet hours <input name="quiet" value="${said?.quiet}" placeholder="22:00-06:30 Europe/Oslo" autocomplete="off"><small>empty: at any hour</small></label>
+<button>${said === null ? 'Add' : 'Save'}</button></div>`
 }
 
 /** What was removed here can be brought back. */

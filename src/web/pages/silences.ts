@@ -56,7 +56,7 @@ export function silenceForms(viewer: Viewer, { key, kind, stream }: Problem): Ht
   const acknowledging = actionForm(
     viewer,
     '/alerts/acknowledge',
-    html`<input type="hidden" name="target" value="${key}"><label>Comment <input name="reason" maxlength="300" required autocomplete="off"></label><button>Acknowledge</button>`,
+    html`<input type="hidden" name="target" value="${key}"><label>Comment <input name="reason" maxlength="300" required autocomplete="off"><small>somebody looks after it: rules that would tell of it later do not, until it is over or gets worse</small></label><button>Acknowledge</button>`,
   )
   return (
     acknowledging &&
@@ -73,13 +73,13 @@ export function alertsCard(
   { silences, at: now }: Pick<Snapshot, 'silences' | 'at'>,
   viewer: Viewer,
 ): Html {
-  const { receivers } = alerting
+  const told = alerting.receivers.filter(({ name }) => alerting.rules.some(({ to }) => to.includes(name)))
   return html`<section class="card" aria-labelledby="alerts"><h2 id="alerts">Alerts</h2>
 ${alertNotes(alerting)}
 ${
-  receivers.length === 0
-    ? html`<p>No alerts are sent: nobody hears of problems who does not look here. <a href="/alerts">Receivers and rules</a> sends them to Slack, Teams, PagerDuty, your own program or by mail.</p>`
-    : html`<p>Problems are sent to ${receivers.map(({ name }, index) => html`${index > 0 && ', '}<b>${name}</b>`)}. <a href="/alerts">Receivers and rules</a> says who is told of what, and sends test messages.</p>`
+  told.length === 0
+    ? html`<p>No alerts are sent, so nobody hears of a problem without looking here. The page <a href="/alerts">Alerts</a> is where an admin sets up who is told: by Slack, Teams, PagerDuty, mail or a program of your own.</p>`
+    : html`<p>Problems are sent to ${told.map(({ name }, index) => html`${index > 0 && ', '}<b>${name}</b>`)}. Who is told of what, with a test for each: <a href="/alerts">Alerts</a>.</p>`
 }
 ${silences.length > 0 && html`<h3>Muted or acknowledged</h3>${silences.map((one) => html`<div class="bar spread"><p>${foreign(targetInWords(one.target), 200)}: ${said(one, now)}</p>${undo(one, viewer)}</div>`)}`}
 ${viewer.canAct && html`<details><summary>Mute everything…</summary>${muteForm(viewer, [everything])}</details>`}
