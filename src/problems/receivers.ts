@@ -105,10 +105,10 @@ export function alertingOf(config: Config): Alerting {
 
 /** What is hardly meant in what was set up in the console; of the file its own remarks say it. */
 const remarksOn = (receivers: readonly NamedReceiver[], rules: readonly NamedRule[]): readonly string[] => [
-  ...receivers.flatMap(({ name, from }) =>
-    from !== 'console' || rules.some(({ to }) => to.includes(name))
-      ? []
-      : [`${name} is told nothing: no rule names it.`],
+  ...untoldInWords(
+    receivers.flatMap(({ name, from }) =>
+      from !== 'console' || rules.some(({ to }) => to.includes(name)) ? [] : [name],
+    ),
   ),
   ...rules.flatMap(({ name: rule, from, to }) =>
     from !== 'console'
@@ -118,6 +118,13 @@ const remarksOn = (receivers: readonly NamedReceiver[], rules: readonly NamedRul
           .map((one) => `The rule ${rule} names ${one}, which is no receiver now.`),
   ),
 ]
+
+const untoldInWords = (names: readonly string[]): readonly string[] =>
+  names.length === 0
+    ? []
+    : [
+        `${names.join(', ')} ${names.length === 1 ? 'is told nothing: no rule names it' : 'are told nothing: no rule names them'}.`,
+      ]
 
 /** What is allowed to be set up in the console, and what is kept of it. */
 export type AlertKeeping = {

@@ -7,6 +7,7 @@ import { proxyNotice, streamsIn } from '../configured.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { type ActionName, actions, NotNow } from '../operator/actions.ts'
+import { alertSettingActions } from '../operator/alert-settings.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
 import { noteEvent, performRecorded } from '../operator/record-action.ts'
@@ -311,7 +312,7 @@ const withoutQueue: readonly ActionName[] = [
   ...(['createToken', 'revokeToken', 'endSessions'] as const),
   ...(['testAlert', 'muteAlerts', 'unmuteAlerts', 'acknowledgeProblem'] as const),
   ...(['setSetting', 'unsetSetting'] as const),
-  ...(['setReceiver', 'setRule', 'removeAlerting', 'undoAlerting'] as const),
+  ...(Object.keys(alertSettingActions) as readonly (keyof typeof alertSettingActions)[]),
 ]
 
 const performOf =
@@ -329,7 +330,7 @@ const performOf =
       problemOf: config.dynamic.problemOf,
       shown: (overrides) => config.settings(catalogue, overrides),
     }
-    return await performRecorded(
+    const outcome = await performRecorded(
       {
         ...{ pool: database.pool, streams, settings, requestRun, log },
         ...{ sync: context, tasks, sendTestAlert, alerting: () => alertKeepingOf(config) },
@@ -337,6 +338,8 @@ const performOf =
       [name, actions[name]],
       order,
     )
+    if (name in alertSettingActions) await takeUpAlerts(config, database.pool)
+    return outcome
   }
 
 /** What was set up in the console holds here from now on. */

@@ -41,11 +41,11 @@ const usualMs = 90 * 86_400_000
 
 const tokenFields = (
   now: Date,
-): Html => html`<p>A token lets one person or program in, until it ends or is revoked. It is shown once: Tidemark keeps only its hash.</p>
+): Html => html`<div class="dialogue"><p>A token lets one person or program in, until it ends or is revoked. It is shown once: Tidemark keeps only its hash.</p>
 <label>Name <input name="target" required maxlength="60" pattern="[a-z0-9]([a-z0-9._@\\-]*[a-z0-9])?" placeholder="nightly-report" autocomplete="off" title="small letters, digits, and . _ @ - between them"><small>of the person or program: the record of actions shows it</small></label>
 <label>May <select name="role"><option value="viewer">look (viewer)</option><option value="operator">look and act (operator)</option><option value="admin">do everything (admin)</option></select></label>
 <label>Ends on <input type="date" name="until" value="${new Date(now.getTime() + usualMs).toISOString().slice(0, 10)}"><small>at midnight UTC; empty: when it is revoked</small></label>
-<button>Make the token</button>`
+<button>Make the token</button></div>`
 
 /** The only page that shows a token, once: it is the answer to the form, and nobody keeps it. */
 export const tokenPage = (
