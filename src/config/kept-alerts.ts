@@ -56,6 +56,7 @@ export function openKeptAlerts({ secretsKey, ...around }: Around): KeptAlerts {
     },
     now: (kinds) => (read ??= settingsOf(entries, wayFrom, kinds)),
     receiver(name, { webhook, key, password, sealed: _, ...said }, before) {
+      if (!isNameOfReceiver(name)) return { problem: noName }
       if (seal === null) return { problem: noKey }
       const id = `receiver:${name}`
       const secrets = Object.entries({ webhook, key, password }).filter(([, secret]) => secret !== undefined)
@@ -70,12 +71,16 @@ export function openKeptAlerts({ secretsKey, ...around }: Around): KeptAlerts {
       return problems.length === 0 ? { value } : { problem: problems.join(' ') }
     },
     rule(name, said, known) {
+      if (!isNameOfReceiver(name)) return { problem: noName }
       const { problems } = readRule(`rule:${name}`, said, known)
       return problems.length === 0 ? { value: said } : { problem: problems.join(' ') }
     },
   }
 }
 
+/** Without what was given: somebody may have typed a secret there (P9). */
+const noName =
+  'A name has up to 40 letters, digits, _ and -, with a letter first, and is none of alerts, all and default.'
 const noKey =
   'No receiver can be set up here, because the worker has no key to keep its secrets with. Set ALERT_SECRETS_KEY on all workers to a random text (`openssl rand -hex 32` makes one), and start them again.'
 
@@ -142,9 +147,6 @@ function readReceiver(
   { seal, ...around }: Omit<Around, 'secretsKey'> & { readonly seal: Seal | null },
 ): { readonly way: Way | undefined; readonly problems: readonly string[] } {
   const { problems, complain } = openComplaints(key)
-  const name = key.slice(key.indexOf(':') + 1)
-  if (!isNameOfReceiver(name))
-    complain(null, 'needs a name of letters and digits, and none of alerts, all and default')
   const opened = sealed === undefined ? '{}' : (seal?.open(sealed, purposeOf(key, said)) ?? null)
   if (opened === null) {
     const why = seal === null ? 'is not set here' : 'is another one than it was set up with'
@@ -183,8 +185,6 @@ function readRule(
   known: KnownIfAny,
 ): { readonly rule: Rule | undefined; readonly problems: readonly string[] } {
   const { problems, complain } = openComplaints(key)
-  if (!isNameOfReceiver(key.slice(key.indexOf(':') + 1)))
-    complain(null, 'needs a name of letters and digits, and none of alerts, all and default')
   const settings = checked(ruleSchema, said, complain, Object.keys(ruleSchema.shape))
   if (settings === undefined) return { rule: undefined, problems }
   const { to, kinds = [], streams = [], sources = [] } = settings

@@ -120,7 +120,7 @@ const inWords = (key: string): string => key.replace(':', ' ')
 async function noSuch({ pool }: MirrorContext, key: string): Promise<string> {
   const known = (await readAlertSettings(pool)).map((one) => one.key)
   const [near] = nearest(key, known)
-  return `Nothing was changed: in the console no ${key.slice(0, 60)} was set up.${near ? ` Did you mean ${near}?` : ''} Write receiver:NAME or rule:NAME.`
+  return `Nothing was changed: no such receiver or rule was set up in the console.${near ? ` Did you mean ${near}?` : ''} Write receiver:NAME or rule:NAME.`
 }
 
 /** Of the record. A secret that somebody typed for a name stays out of it (P9). */

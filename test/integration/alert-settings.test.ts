@@ -98,11 +98,11 @@ describe.skipIf(!hasPostgres)('receivers that are set up while workers run', () 
       DESK: hook.url,
     })
     expect(made.stdout).toContain('The receiver desk was added.')
-    expect((await terminal(['rule', 'all', '--to', 'desk'])).stdout).toContain('The rule all was added.')
-    expect((await terminal(['list'])).stdout).toMatch(/desk +json +everything after 1 m +all/)
+    expect((await terminal(['rule', 'every', '--to', 'desk'])).stdout).toContain('The rule every was added.')
+    expect((await terminal(['list'])).stdout).toMatch(/desk +json +everything after 1 m +every/)
     expect((await terminal(['test', 'desk'])).stdout).toContain('A test message was sent to desk')
-    expect((await terminal(['remove', 'rule:all'])).stdout).toContain('The rule all was removed.')
-    expect((await terminal(['undo', 'rule:all'])).stdout).toContain('The rule all is as it was')
+    expect((await terminal(['remove', 'rule:every'])).stdout).toContain('The rule every was removed.')
+    expect((await terminal(['undo', 'rule:every'])).stdout).toContain('The rule every is as it was')
   })
 
   it('are refused where the file or the environment has one of that name, and to who is no admin', async () => {

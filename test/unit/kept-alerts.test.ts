@@ -86,7 +86,7 @@ describe('what was set up in the console', () => {
     ['receiver', 'chat', { format: 'pagerduty' }, /it needs key, the integration key of PagerDuty\.$/],
     ['receiver', 'chat', { webhook, format: 'sms' }, /format must be slack, teams, pagerduty or json\.$/],
     ['receiver', 'chat', { webhook, formt: 'json' }, /formt is no setting: did you mean format\?\.$/],
-    ['receiver', 'all', { webhook }, /needs a name of letters and digits/],
+    ['receiver', 'all', { webhook }, /^A name has up to 40 letters, digits/],
     [
       'receiver',
       'team',
@@ -105,6 +105,7 @@ describe('what was set up in the console', () => {
     ['rule', 'night', { to: 'chat', sources: 'acm' }, /which is no source: did you mean acme\?/],
     ['rule', 'night', { to: 'chat', after: '10s' }, /after must be a time from 1m to 7d, not "10s"/],
     ['rule', 'night', { to: 'chat', quiet: '25:00-1' }, /quiet must be two times and a time zone/],
+    ['rule', 'to a friend', { to: 'chat' }, /^A name has up to 40 letters, digits/],
     ['rule', 'night', {}, /to must be a name, or a list of names/],
   ] as const)('tells of the %s %s in one line what is wrong in %j', (kind, name, said, expected) => {
     const kept = open()
