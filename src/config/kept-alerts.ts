@@ -149,7 +149,10 @@ function readReceiver(
   const { problems, complain } = openComplaints(key)
   const opened = sealed === undefined ? '{}' : (seal?.open(sealed, purposeOf(key, said)) ?? null)
   if (opened === null) {
-    const why = seal === null ? 'is not set here' : 'is another one than it was set up with'
+    const why =
+      seal === null
+        ? 'is not set here'
+        : 'is another one than it was set up with, or somebody changed what Postgres keeps of it'
     complain(
       null,
       `cannot be used by this worker, because ALERT_SECRETS_KEY ${why}. Give all workers the same key, or set the receiver up again`,

@@ -123,6 +123,9 @@ async function noSuch({ pool }: MirrorContext, key: string): Promise<string> {
   return `Nothing was changed: no such receiver or rule was set up in the console.${near ? ` Did you mean ${near}?` : ''} Write receiver:NAME or rule:NAME.`
 }
 
+const receiverFields = ['format', 'smtp', 'from', 'to']
+const ruleFields = ['to', 'kinds', 'streams', 'sources', 'after', 'quiet']
+
 /** Of the record. A secret that somebody typed for a name stays out of it (P9). */
 export function aboutAlerting(
   context: MirrorContext,
@@ -136,8 +139,13 @@ export function aboutAlerting(
     async standing() {
       const setting = await own(context, key)
       if (!setting) return null
-      const { sealed, ...said } = setting.value ?? {}
-      return { ...said, ...(sealed !== undefined && { secrets: 'set' }), removed: setting.value === null }
+      const { value } = setting
+      const names = key.startsWith('rule:') ? ruleFields : receiverFields
+      return {
+        ...Object.fromEntries(names.map((name) => [name, value?.[name] ?? null])),
+        ...(value?.sealed !== undefined && { secrets: 'set' }),
+        removed: value === null,
+      }
     },
   }
 }

@@ -63,7 +63,10 @@ describe('what was set up in the console', () => {
     const value = keptOf(open().receiver('chat', { webhook }, null))
     for (const [key, why] of [
       [null, 'ALERT_SECRETS_KEY is not set here'],
-      ['another key of many characters', 'ALERT_SECRETS_KEY is another one than it was set up with'],
+      [
+        'another key of many characters',
+        'ALERT_SECRETS_KEY is another one than it was set up with, or somebody changed what Postgres keeps of it',
+      ],
     ] as const) {
       const kept = open(key)
       kept.takeUp([{ key: 'receiver:chat', value }])

@@ -80,7 +80,7 @@ const ownForms = (viewer: Viewer, { key, previous }: AlertSetting, change: Html 
   const name = html`<span class="hidden"> ${key.replace(':', ' ')}</span>`
   return (
     change &&
-    html`${previous !== null && formOfAdmin(viewer, '/alerts/undo', html`${hidden('target', key)}<button>Undo the change of${name}</button>`)}
+    html`${previous !== null && formOfAdmin(viewer, '/alerts/undo', html`${hidden('target', key)}<button>Undo<span class="hidden"> the last change of ${key.replace(':', ' ')}</span></button>`)}
 ${change}${adminForm(viewer, '/alerts/remove', html`Remove…${name}`, html`${hidden('target', key)}<button class="harm">Remove${name}</button>`)}`
   )
 }
@@ -241,9 +241,12 @@ ${sources.length > 1 && narrowed('Only of some sources…', 'sources', sources)}
 <button>${said === null ? 'Add' : 'Save'}</button></div>`
 }
 
+const removedLastsMs = 7 * 86_400_000
+
 /** What was removed here can be brought back. */
 function removedCard({ viewer, now, kept }: Given): Html | null {
-  const removed = kept.filter(({ value, previous }) => value === null && previous !== null)
+  const isLately = ({ at }: AlertSetting) => now.getTime() - at.getTime() < removedLastsMs
+  const removed = kept.filter((one) => one.value === null && one.previous !== null && isLately(one))
   return removed.length === 0 || !viewer.canAdminister
     ? null
     : html`<section class="card" aria-labelledby="removed"><h2 id="removed">Removed in the last 7 days</h2>${removed.map(
