@@ -28,7 +28,7 @@ import { readCheckpoints } from '../store/book/checkpoints.ts'
 import { readDeletionEvidence } from '../store/book/deletions.ts'
 import * as dictionary from '../store/book/dictionary.ts'
 import type { Lately } from '../store/book/happenings.ts'
-import { readSessions, readTokens } from '../store/book/people.ts'
+import { readSessionId, readSessions, readTokens } from '../store/book/people.ts'
 import { readClosedProblems } from '../store/book/problems.ts'
 import { readFirstLoads, readProgress } from '../store/book/progress.ts'
 import { readQuarantine, readQuarantineOf } from '../store/book/quarantine.ts'
@@ -94,6 +94,7 @@ const plain = {
   actions: readActions,
   tokens: readTokens,
   sessions: readSessions,
+  sessionId: readSessionId,
   closedProblems: readClosedProblems,
   minutes: watch.readMinutes,
   requests: readRequests,

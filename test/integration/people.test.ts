@@ -166,7 +166,9 @@ describe.skipIf(!hasPostgres)('people', () => {
     const headers = { authorization: `Bearer ${report}` }
     const reads = async () => (await fetch(`${worker.url}/api/v1/status`, { headers })).status
     expect([made.status, await reads()]).toEqual([200, 200])
-    expect(await (await admin.get('/people')).text()).not.toContain(report)
+    const page = await (await admin.get('/people')).text()
+    expect(page).not.toContain(report)
+    expect(page.split('(this is you, here)')).toHaveLength(2)
     await admin.submit('/tokens/report/revoke')
     expect(await reads()).toBe(401)
     // The name of one that ended can be given again; one that has not ended keeps it.

@@ -11,7 +11,11 @@ export const peoplePage: Page = {
   path: '/people',
   title: 'People',
   async body({ statusQueries, viewer, now }) {
-    const [sessions, tokens] = await Promise.all([statusQueries.sessions(), statusQueries.tokens()])
+    const [sessions, tokens, own] = await Promise.all([
+      statusQueries.sessions(),
+      statusQueries.tokens(),
+      viewer.sessionKey === undefined ? null : statusQueries.sessionId(viewer.sessionKey),
+    ])
     return {
       title: 'People',
       heading: heading({
@@ -19,7 +23,7 @@ export const peoplePage: Page = {
         lead: html`Viewers look. Operators also act. Admins also change settings and alerts, drop records, make and revoke tokens, and end sessions. Who did what is in <a href="/actions">the record</a>.`,
       }),
       body: html`${table({
-        ...{ caption: 'Signed in', columns: sessionColumns(viewer, now), rows: sessions },
+        ...{ caption: 'Signed in', columns: sessionColumns(viewer, now, own), rows: sessions },
         empty: 'Nobody is signed in.',
       })}
 ${adminForm(
@@ -62,8 +66,12 @@ export const tokenPage = (
 <p>People paste it at <i>Sign in</i>. A program sends it with each request:</p><pre class="term" tabindex="0">Authorization: Bearer ${token.slice(0, 12)}…</pre></section>`,
   })
 
-const sessionColumns = (viewer: Viewer, now: Date): readonly Column<SessionLine>[] => [
-  { title: 'Who', cell: ({ who }) => html`<b>${foreign(who, 80)}</b>` },
+/** `own`: the session of whoever looks. */
+const sessionColumns = (viewer: Viewer, now: Date, own: string | null): readonly Column<SessionLine>[] => [
+  {
+    title: 'Who',
+    cell: ({ who, id }) => html`<b>${foreign(who, 80)}</b>${id === own && ' (this is you, here)'}`,
+  },
   { title: 'Role', cell: ({ role }) => role },
   { title: 'From', cell: ({ address }) => address },
   { title: 'Signed in', cell: ({ begunAt }) => clock(begunAt, now) },
