@@ -1,7 +1,6 @@
 // Opens what every command needs that reads the upstream into Postgres: the migrated database, the store, and one source for each
 // stream that is configured.
 
-import { setFlagsFromString } from 'node:v8'
 import { knowAddedStreams } from './added-streams.ts'
 import { type BudgetOptions, openSharedBudgets } from './budget/open-budgets.ts'
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
@@ -60,7 +59,7 @@ import type { Budgets } from './upstream/http/budget.ts'
 import { UpstreamError } from './upstream/http/errors.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
 import { openWaits } from './upstream/waits.ts'
-import { openCollector } from './util/memory.ts'
+import { growLittle, type Memory } from './util/memory.ts'
 import { openRoom } from './util/room.ts'
 import { sentence } from './util/text.ts'
 import { openPriorityGate } from './util/waiting.ts'
@@ -144,7 +143,10 @@ export type Privacy = Pick<PrivateFields, 'wanted' | 'fingerprint'> & {
 }
 
 export type ContextOptions = Pick<BudgetOptions, 'budgets' | 'workers'> & {
-  readonly config: MirrorConfig & UpstreamConfig & Pick<Config, 'webhookSecret' | 'redisUrl'>
+  readonly config: MirrorConfig &
+    UpstreamConfig &
+    Pick<Config, 'webhookSecret' | 'redisUrl'> &
+    Partial<Pick<Config, 'keptAlerts'>>
   readonly log: Logger
   readonly observer?: UpstreamObserver
   /** False: the database is taken as it is, and has to have the schema of this program. */
@@ -233,7 +235,11 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
 async function openOverrides({ config, log }: ContextOptions, pool: Pool): Promise<Overrides> {
   const { source, dynamic, dictionary } = config
   const overrides: Overrides = {
-    read: () => readOverridesAndAsked(pool),
+    async read() {
+      const found = await readOverridesAndAsked(pool)
+      config.keptAlerts?.takeUp(found.alerts)
+      return found
+    },
     takeUp(stored) {
       const taken = dynamic.takeUp(overridesOf(stored, source))
       if (taken === null) return []
@@ -287,24 +293,6 @@ async function showMeanings(
   const meant = catalogue.map((stream) => asChosen(stream, config, descriptions))
   await keepMeanings(pool, [...meant, ...related], log)
   await readAgainByKey(pool, related)
-}
-
-type Memory = { readonly freeMemory: () => void; readonly freeChunks: () => void }
-
-/**
- * Makes the engine collect old garbage more often, whenever the heap has grown by 40 %: assignments with all of their related records are
- * long, and those with files take megabytes (P10). Not for loads without related records: those would take 40 % more processor time, for
- * hardly less memory.
- */
-function growLittle(): Memory {
-  const collect = openCollector()
-  setFlagsFromString('--heap-growing-percent=40')
-  // Twice: memory outside the heap is given back by the second collection.
-  const freeMemory = () => {
-    collect()
-    collect()
-  }
-  return { freeMemory, freeChunks: () => collect({ type: 'minor' }) }
 }
 
 export const relatedNotice = (source: string): string => `related_off:${keyIn(source, 'assignment')}`

@@ -1,7 +1,7 @@
 // `tidemark alerts`: who is told of which problems, a message to see that it arrives, what is muted or acknowledged, and the rules for
 // Prometheus that follow from the targets.
 
-import { sourceOfEnvironment } from '../config/environment.ts'
+import { readSecretPlace } from '../config/alert-file.ts'
 import { loadConfig } from '../config/load.ts'
 import { alertsJson } from '../documents/settings.ts'
 import { allReceivers, noReceiver } from '../operator/actions.ts'
@@ -10,9 +10,9 @@ import { silencesOf } from '../problems/alerts.ts'
 import { sendTests } from '../problems/deliver.ts'
 import { type Alerting, alertingOf, ruleInWords } from '../problems/receivers.ts'
 import { measured, targetRules } from '../problems/targets.ts'
-import { readOverrides } from '../store/book/overrides.ts'
+import { readOverridesAndAsked } from '../store/book/overrides.ts'
 import { readSilences, type Silence } from '../store/book/silences.ts'
-import type { Override } from '../streams/settings.ts'
+import { overridesOf } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { utcMinute } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf } from './command.ts'
@@ -20,24 +20,43 @@ import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { fitted, fittedTable } from './output.ts'
 import { expectNoWords, findAction, onlyWord } from './parse.ts'
-import { peekAtOverrides } from './peek.ts'
+import { peekAtKept } from './peek.ts'
 import { act, actThere } from './recorded.ts'
 import { openGathering } from './status.ts'
 
 export const alerts: Command = {
   name: 'alerts',
-  summary: 'show who is told of problems, send a test message, mute alerts, acknowledge a problem',
+  summary:
+    'show who is told of problems, set up receivers and rules, send a test message, mute alerts, acknowledge a problem',
   usage:
-    'list | test [receiver] | mute <problem|kind|stream|all> (--for TIME | --until TIME) --reason TEXT | unmute <what> | ack <problem> --reason TEXT | rules [--json]',
+    'list | test [receiver] | receiver <name> [--webhook PLACE] [--format FORM] [--key PLACE] [--smtp SERVER] [--password PLACE] [--from ADDRESS] [--to ADDRESSES] | rule <name> --to RECEIVERS [--kinds KINDS] [--streams STREAMS] [--sources SOURCES] [--after TIME] [--quiet HOURS] | remove <receiver:name|rule:name> | undo <receiver:name|rule:name> | mute <problem|kind|stream|all> (--for TIME | --until TIME) --reason TEXT | unmute <what> | ack <problem> --reason TEXT | rules [--json]',
   options: {
     for: option('TIME', 'mute: for how long, such as 2h; at most 30d'),
     until: option('TIME', 'mute: when it ends, such as 2026-03-02T18:00Z'),
-    reason: option('TEXT', 'mute, ack: why; it is shown with the problem'),
+    reason: option('TEXT', 'why; of mute and ack it is shown with the problem'),
+    webhook: option('PLACE', 'receiver: where its address stands, env:NAME or file:PATH'),
+    format: option('FORM', 'receiver: slack, teams, pagerduty or json; left out: the address decides'),
+    key: option('PLACE', 'receiver, for pagerduty: where the integration key stands'),
+    smtp: option('SERVER', 'receiver: the mail server, such as smtp://tidemark@mail.example'),
+    password: option(
+      'PLACE',
+      'receiver: where the password of the mail server stands; left out: the one that is kept',
+    ),
+    from: option('ADDRESS', 'receiver: the address of mail that sends'),
+    to: option('NAMES', 'receiver: addresses of mail; rule: receivers; comma-separated'),
+    kinds: option('KINDS', 'rule: kinds of problems, needs_you or news; left out: all'),
+    streams: option('STREAMS', 'rule: only problems of these'),
+    sources: option('SOURCES', 'rule: only problems of these'),
+    after: option('TIME', 'rule: how long a problem lasts before it is told, such as 15m'),
+    quiet: option('HOURS', 'rule: when nothing is told, such as "22:00-06:30 Europe/Oslo"'),
     json,
   },
   examples: [
     'tidemark alerts list',
     'tidemark alerts test',
+    'tidemark alerts receiver chat --webhook file:chat-address',
+    'tidemark alerts rule night --to chat --kinds needs_you --after 15m',
+    'tidemark alerts undo rule:night',
     'tidemark alerts mute assignment --for 2h --reason "the upstream is being upgraded"',
     'tidemark alerts ack stale:assignment --reason "ticket 4711"',
   ],
@@ -56,20 +75,54 @@ const actions: Readonly<Record<string, (call: Call) => Promise<ExitCode>>> = {
       ...{ for: textOf(call.values, 'for'), until: textOf(call.values, 'until'), ...reasonIn(call) },
     }),
   unmute: (call) => act(call, 'unmuteAlerts', target('unmute', call)),
+  receiver: setReceiver,
+  rule: (call) => act(call, 'setRule', target('rule', call), textsOf(call, ruleOptions)),
+  remove: (call) => act(call, 'removeAlerting', target('remove', call), reasonIn(call)),
+  undo: (call) => act(call, 'undoAlerting', target('undo', call), reasonIn(call)),
   ack: (call) => act(call, 'acknowledgeProblem', target('ack', call), reasonIn(call)),
   rules,
 }
 
+const ruleOptions = ['to', 'kinds', 'streams', 'sources', 'after', 'quiet', 'reason'] as const
+const receiverOptions = ['format', 'smtp', 'from', 'to', 'reason'] as const
+const secretOptions = ['webhook', 'key', 'password'] as const
+
+const textsOf = ({ values }: Call, names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [name, textOf(values, name)]))
+
+/** A secret stands in no command, which others of this machine could see. */
+async function setReceiver(call: Call): Promise<ExitCode> {
+  const name = target('receiver', call)
+  const secrets = Object.entries(textsOf(call, secretOptions)).map(([option, place]) => [
+    option,
+    place === null ? null : readSecretPlace(call.environment, `--${option}`, place),
+  ])
+  return await act(call, 'setReceiver', name, {
+    ...textsOf(call, receiverOptions),
+    ...Object.fromEntries(secrets),
+  })
+}
+
+const words: Readonly<Record<string, string>> = {
+  mute: 'what `tidemark alerts list` shows, a kind of problem, a stream, or all',
+  receiver: 'the name of the receiver',
+  rule: 'the name of the rule',
+  remove: 'receiver:NAME or rule:NAME',
+  undo: 'receiver:NAME or rule:NAME',
+}
 const target = (verb: string, { positionals }: Call): string =>
   onlyWord(
     positionals,
-    `\`tidemark alerts ${verb}\` takes one word: what \`tidemark alerts list\` shows${verb === 'mute' ? ', a kind of problem, a stream, or all' : ''}.`,
+    `\`tidemark alerts ${verb}\` takes one word: ${words[verb] ?? 'what `tidemark alerts list` shows'}.`,
   )
 
+type Kept = Pick<Awaited<ReturnType<typeof readOverridesAndAsked>>, 'overrides' | 'alerts'>
+
 /** A file with mistakes is told here at once. */
-function settings({ environment }: Call, overrides: readonly Override[] = []): Alerting {
+function settings({ environment }: Call, { overrides, alerts: kept }: Kept): Alerting {
   const config = loadConfig(environment)
-  config.dynamic.takeUp(overrides)
+  config.dynamic.takeUp(overridesOf(overrides, config.source))
+  config.keptAlerts.takeUp(kept)
   const alerting = alertingOf(config)
   if (alerting.problem !== null) throw new UsageError(alerting.problem)
   return alerting
@@ -80,7 +133,7 @@ async function test(call: Call): Promise<ExitCode> {
   const there =
     positionals.length > 1 ? null : await actThere(call, 'testAlert', positionals[0] ?? allReceivers)
   if (there !== null) return there
-  const { receivers } = settings(call)
+  const { receivers } = settings(call, await peekAtKept(call.environment, call.log))
   if (receivers.length === 0) throw new UsageError(noReceiver)
   const [name, ...more] = positionals
   const wanted = receivers.filter((one) => name === undefined || one.name === name)
@@ -106,19 +159,22 @@ async function list(call: Call): Promise<ExitCode> {
   const gather = openGathering({ ...call, positionals: [] })
   return await readMirror(call, async (pool) => {
     const [{ problems }, silences] = [await gather(pool), await readSilences(pool)]
-    const alerting = settings(call, await readOverrides(pool, sourceOfEnvironment(call.environment)))
-    const { receivers, rules: all, remarks } = alerting
+    const alerting = settings(call, await readOverridesAndAsked(pool))
+    const { receivers, rules: all, remarks, unusable } = alerting
     if (values.json) return stdout.json(alertsJson(alerting, problems, silences))
     const told = receivers.flatMap((receiver) =>
       all
         .filter(({ to }) => to.includes(receiver.name))
-        .map((rule) => [receiver.name, formOf(receiver), ruleInWords(rule)]),
+        .map((rule) => [receiver.name, formOf(receiver), ruleInWords(rule), placeOf(rule)]),
     )
     const lines = (title: string, header: readonly string[], rows: readonly (readonly string[])[]) =>
       rows.length === 0 ? [] : [`${title}\n${fittedTable(header, rows, stdout)}`]
     stdout.say(
       [
-        ...(told.length === 0 ? [noReceiver] : lines('Who is told', ['RECEIVER', 'FORM', 'OF WHAT'], told)),
+        ...(told.length === 0
+          ? [noReceiver]
+          : lines('Who is told', ['RECEIVER', 'FORM', 'OF WHAT', 'RULE'], told)),
+        ...unusable,
         ...remarks,
         ...lines('Muted or acknowledged', ['WHAT', 'UNTIL', 'BY', 'WHY'], silences.map(silenceRow)),
         ...lines(
@@ -131,6 +187,9 @@ async function list(call: Call): Promise<ExitCode> {
   })
 }
 
+const placeOf = ({ name, from }: Alerting['rules'][number]): string =>
+  from === 'console' ? (name ?? '') : from === 'file' ? 'in the file' : from
+
 const silenceRow = ({ target: what, until, by, reason }: Silence): readonly string[] => [
   ...[what, until === null ? 'it is over or worse' : utcMinute(until), by, reason],
 ]
@@ -139,8 +198,7 @@ const alertsOf = ([first]: readonly Silence[]): string =>
 
 async function rules(call: Call): Promise<ExitCode> {
   expectNoWords('alerts rules', call)
-  const { overrides } = await peekAtOverrides(call.environment, call.log)
-  const { targets } = settings(call, overrides)
+  const { targets } = settings(call, await peekAtKept(call.environment, call.log))
   if (Object.keys(targets).length === 0)
     throw new UsageError(
       'No targets are set. Set TARGET_READ_ASSIGNMENT and the like, or ALERTS to a file with targets for some streams.',

@@ -1,7 +1,8 @@
 // Keeps the state of the simulated upstream when a demo ends, beside the files of its Postgres, so that the next demo can go on with both.
 // The state is removed while a demo runs: a demo that is killed must not leave an upstream that is older than its mirror.
 
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
 import type { Simulator } from '../simulator/simulator.ts'
@@ -23,6 +24,13 @@ export function keepState({ source }: Pick<Simulator, 'source'>): void {
   // Without the cached bytes of rows, which can be made again.
   const plain = [...rows].map(([name, all]) => [name, all.map((row) => ({ ...row, cached: null }))])
   writeFileSync(file(), serialize({ format, endedAt: new Date(), version, rows: plain }), { mode: 0o600 })
+}
+
+/** With which receivers of alerts are kept that somebody sets up in the console: a demo that goes on can use them still. */
+export function alertKeyFile(): string {
+  const key = resolve(demoDirectory, 'alert-secrets-key')
+  if (!existsSync(key)) writeFileSync(key, randomBytes(32).toString('hex'), { mode: 0o600 })
+  return key
 }
 
 export const forgetState = (): void => rmSync(file(), { force: true })

@@ -18,7 +18,7 @@ import { type Demo, newOneTimeKey } from '../web/demo.ts'
 import { serve } from '../worker/serve.ts'
 import { type Call, type Command, flag, option, textOf, wholeNumber } from './command.ts'
 import { hiddenMs, openDemo } from './demo-incidents.ts'
-import { chooseState, type DemoState, forgetState, keepState } from './demo-state.ts'
+import { alertKeyFile, chooseState, type DemoState, forgetState, keepState } from './demo-state.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import type { Environment, Output } from './output.ts'
 import { expectNoWords } from './parse.ts'
@@ -107,6 +107,7 @@ async function mirror({ alertsUrl, signal, stdout, ...given }: Mirroring): Promi
   const { database, simulator, port, log } = given
   const settings = {
     ...demoSettings(simulator, database.url, port),
+    ALERT_SECRETS_KEY_FILE: alertKeyFile(),
     ...(alertsUrl !== null && { ALERT_WEBHOOK_URL: alertsUrl }),
   }
   const key = newOneTimeKey()

@@ -1,5 +1,6 @@
 // `tidemark init`: asks for what is needed to mirror an upstream, tries each answer out, and writes .env. Keys are never shown.
 
+import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { type Environment, loadConfig } from '../config/load.ts'
 import { keepSecret } from '../log.ts'
@@ -41,6 +42,9 @@ async function run(call: Call): Promise<ExitCode> {
   } finally {
     asking.asked.close()
   }
+  // Nobody is asked for it: without it, nobody could set up receivers of alerts in the console.
+  const hasKey = ['ALERT_SECRETS_KEY', 'ALERT_SECRETS_KEY_FILE'].some((name) => environment[name]?.trim())
+  if (!hasKey) asking.answers.ALERT_SECRETS_KEY = randomBytes(32).toString('hex')
   writeDotEnv(resolve(file), asking.answers)
   return await conclude(call, asking.answers)
 }

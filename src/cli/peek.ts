@@ -7,7 +7,7 @@ import { type Environment, loadMirrorConfig } from '../config/load.ts'
 import { readAddedStreams } from '../config/stream-variables.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
 import { type Logger, redact } from '../log.ts'
-import { readOverrides } from '../store/book/overrides.ts'
+import { readOverrides, readOverridesAndAsked } from '../store/book/overrides.ts'
 import { learnAddedStreams } from '../store/book/streams.ts'
 import { openDatabase } from '../store/server/connect.ts'
 import { type Catalogue, catalogueOf } from '../streams/catalog.ts'
@@ -53,4 +53,16 @@ export async function peekAtOverrides(
   } catch (error) {
     return { overrides: [], unknownBecause: redact(messageOf(error)) }
   }
+}
+
+/** What holds beside the environment. It is as if there were nothing where Postgres cannot be asked: what is left can be used without it. */
+export async function peekAtKept(
+  environment: Environment,
+  log: Logger,
+): Promise<Pick<Awaited<ReturnType<typeof readOverridesAndAsked>>, 'overrides' | 'alerts'>> {
+  const none = { overrides: [], alerts: [] }
+  return await peek(environment, log, readOverridesAndAsked).then(
+    (found) => found ?? none,
+    () => none,
+  )
 }

@@ -2,6 +2,7 @@
 
 import { hostname } from 'node:os'
 import type { Pool } from 'pg'
+import { loadConfig } from '../config/load.ts'
 import { settingRules } from '../config/settings.ts'
 import { environmentOfSource } from '../config/sources-file.ts'
 import type { SyncContext } from '../context.ts'
@@ -16,6 +17,7 @@ import {
 } from '../operator/mirror-actions.ts'
 import { noteEvent, performRecorded, recorded } from '../operator/record-action.ts'
 import type { RulesOf } from '../operator/settings.ts'
+import { type AlertKeeping, alertKeepingOf } from '../problems/receivers.ts'
 import { makeDue } from '../store/book/due.ts'
 import { withConnection } from '../store/server/session.ts'
 import type { RunRequest } from '../streams/catalog.ts'
@@ -57,11 +59,11 @@ export async function act(
   say: (done: Outcome) => void = ({ text }) => call.stdout.say(fitted(text, call.stdout)),
 ): Promise<ExitCode> {
   const { values, stdout, log } = call
-  const there = await actThere(call, name, target, fields)
+  const there = await actThere(call, name, target, fields, say)
   return (
     there ??
     (await changeMirror(call, async (pool) => {
-      const known = { streams: call.catalogue, settings: rulesOf(call) }
+      const known = { streams: call.catalogue, settings: rulesOf(call), alerting: alertingIn(call) }
       const context = { ...known, pool, log, requestRun: requestRunOf(pool) }
       const order = orderOf(target, fields)
       const done = await performRecorded(context, [name, mirrorActions[name]], order)
@@ -77,13 +79,14 @@ export async function actThere(
   name: ActionName,
   target: string,
   fields: Readonly<Record<string, string | null>> = {},
+  say: (done: Outcome) => void = ({ text }) => call.stdout.say(fitted(text, call.stdout)),
 ): Promise<ExitCode | null> {
   const { values, stdout } = call
   const remote = openRemote(call)
   if (remote === null) return null
   const done = await remote.act(name, target, fields)
   if (values.json) stdout.json(done)
-  else stdout.say(fitted(done.told, stdout))
+  else say({ text: done.told, json: done })
   return done.outcome === 'failed' ? exitCodes.failed : exitCodes.done
 }
 
@@ -101,6 +104,7 @@ export async function actUpstream<Done extends Outcome>(
     requestRun: requestRunOf(sync.database.pool),
     tasks: { run: (_name, work) => work(signal), stop: async () => {} },
     sendTestAlert: null,
+    alerting: alertingIn(call),
   }
   return await performRecorded(context, [name, action], orderOf(target, fields))
 }
@@ -112,6 +116,11 @@ const rulesOf =
     const ofSource = source === '' ? environment : environmentOfSource(environment, source, said)
     return settingRules(ofSource, own.length === 0 ? undefined : own)
   }
+
+const alertingIn =
+  ({ environment }: Call) =>
+  (): AlertKeeping =>
+    alertKeepingOf(loadConfig(environment))
 
 /** The queue belongs to the workers: they see in Postgres within seconds what is wanted. */
 const requestRunOf =

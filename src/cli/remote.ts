@@ -8,7 +8,7 @@ import type { ActionName } from '../operator/actions.ts'
 import type { outcomeJson } from '../operator/mirror-actions.ts'
 import { DatabaseError, messageOf, UsageError } from '../util/errors.ts'
 import { onlyTargets } from '../web/actions.ts'
-import { apiActionPaths, apiActions, comparePath, isInApi } from '../web/api/actions.ts'
+import { apiActionPaths, apiActions, comparePath } from '../web/api/actions.ts'
 import { apiBase, kindOf } from '../web/api/scope.ts'
 import type { Call } from './command.ts'
 
@@ -134,10 +134,6 @@ async function act(
   target: string,
   fields: Readonly<Record<string, string | null>>,
 ): Promise<Done> {
-  if (!isInApi(name))
-    throw new UsageError(
-      'Nothing was made: tokens are made with DATABASE_URL, where the worker has its mirror. Leave TIDEMARK_URL out.',
-    )
   const paths = apiActionPaths.flatMap(([one, path]) => (one === name ? [path] : []))
   // Of what can be done to all or to one, the path says which.
   const path = paths.find((one) => one.includes('{') === (target !== onlyTargets[name])) ?? paths[0] ?? ''

@@ -4,42 +4,16 @@
 import { z } from 'zod'
 import { keepSecret } from '../log.ts'
 import { sourceIn } from '../streams/names.ts'
-import { messageOf } from '../util/errors.ts'
-import { isPrivateHost } from '../util/private-hosts.ts'
-import { type Proxies, proxyOf } from '../util/proxies.ts'
+import { messageOf, UsageError } from '../util/errors.ts'
+import type { Proxies } from '../util/proxies.ts'
 import { parseDuration } from '../util/text.ts'
-import { placedIn } from './alert-places.ts'
+import { placedIn, placeIn } from './alert-places.ts'
+import { receiverSchema, type Way, wayOf } from './alert-receivers.ts'
 import { type Environment, readSecretFile } from './environment.ts'
 import { quietHours } from './parsers.ts'
 import { readKnownSources } from './sources-yaml.ts'
 import { type Time, times } from './stream-variables.ts'
 import { FileError, notKnown, parseYamlFile, readYamlFile, stampOf, type YamlFile } from './yaml-file.ts'
-
-export const alertFormats = ['slack', 'teams', 'pagerduty', 'json'] as const
-export type AlertFormat = (typeof alertFormats)[number]
-
-export type Webhook = {
-  readonly url: string
-  /** Left out: it is reached directly. */
-  readonly proxies?: Proxies
-  /** Null or left out: the address tells. */
-  readonly format?: AlertFormat | null
-  /** Of PagerDuty: the integration key. */
-  readonly key?: string
-}
-export type Mailbox = {
-  readonly host: string
-  readonly port: number
-  /** TLS from the first byte; otherwise by STARTTLS. */
-  readonly isTls: boolean
-  /** Nobody else can listen on the way, or the owner says so. */
-  readonly mayBePlain: boolean
-  readonly user: string | null
-  readonly password: string | null
-  readonly from: string
-  readonly to: readonly string[]
-}
-export type Way = Webhook | { readonly mail: Mailbox }
 
 export type Rule = {
   /** Names of receivers. */
@@ -48,8 +22,8 @@ export type Rule = {
   readonly kinds: readonly string[] | null
   /** Null: all, and what is about no stream. */
   readonly streams: readonly string[] | null
-  /** Null: all, and what is about the whole deployment. */
-  readonly sources: readonly string[] | null
+  /** Null or left out: all, and what is about no source. */
+  readonly sources?: readonly string[] | null
   /** How long a problem lasts before it is told. */
   readonly afterMs: number
   /** Null: it is told at any hour. */
@@ -80,46 +54,23 @@ const names = z.preprocess(
   (value) => (typeof value === 'string' ? value.split(',').map((name) => name.trim()) : value),
   z.array(z.string().min(1, 'is empty'), 'must be a name, or a list of names').min(1, 'is empty'),
 )
-const address = z.string().regex(/^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9.-]{1,190}$/, {
-  error: 'must be an address of mail such as ada@example.com, without a name beside it',
-})
 const secret = z.string().regex(/^(?:env:[A-Za-z_]\w*|file:\S.*)$/, {
   error: 'must be env:NAME or file:PATH: a secret does not stand in this file',
 })
-const mailServer = /^(smtps?):\/\/(?:([^\s:/?#]+)@)?(\[[\da-f:.]+\]|[\w.-]+)(?::([1-9]\d{0,4}))?$/i
-
-const receiver = z.strictObject(
-  {
-    webhook: secret.optional(),
-    format: z.enum(alertFormats, `must be ${alertFormats.slice(0, -1).join(', ')} or json`).optional(),
-    key: secret.optional(),
-    smtp: z
-      .string()
-      .regex(
-        mailServer,
-        'must be smtp://host or smtps://host, with user@ before and :port after it where needed',
-      )
-      .optional(),
-    password: secret.optional(),
-    from: address.optional(),
-    to: z
-      .preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(address).min(1).max(50))
-      .optional(),
-  },
-  'must be a list of settings',
-)
-const rule = z.strictObject(
+const receiver = receiverSchema(secret)
+export const ruleSchema = z.strictObject(
   {
     to: names,
     kinds: names.optional(),
     streams: names.optional(),
     sources: names.optional(),
-    tags: names.optional(),
     after: duration(shortestAfterMs, 'a time from 1m to 7d').optional(),
     quiet: quietHours,
   },
   'must be a list of settings',
 )
+/** What tags stand for is said by the file of sources, which a rule of the console has no part in. */
+const ruleOfFile = ruleSchema.extend({ tags: names.optional() })
 const target = z.strictObject(
   Object.fromEntries(
     times.map((time) => [time, duration(10_000, 'a time from 10s to 7d').optional()]),
@@ -129,7 +80,7 @@ const target = z.strictObject(
 const fileSettings = z.strictObject(
   {
     receivers: z.record(z.string(), receiver, 'must be a list of receivers').default({}),
-    rules: z.array(rule, 'must be a list of rules').default([]),
+    rules: z.array(ruleOfFile, 'must be a list of rules').default([]),
     targets: z.record(z.string(), target, 'must be a list of streams').default({}),
   },
   'must have receivers, rules or targets',
@@ -138,8 +89,14 @@ type FileSettings = z.output<typeof fileSettings>
 
 const knownAt = ([first, second]: readonly (string | number)[]): readonly string[] =>
   Object.keys(
-    (second === undefined ? fileSettings : first === 'rules' ? rule : first === 'targets' ? target : receiver)
-      .shape,
+    (second === undefined
+      ? fileSettings
+      : first === 'rules'
+        ? ruleOfFile
+        : first === 'targets'
+          ? target
+          : receiver
+    ).shape,
   )
 
 /** By the word for it: one kind, or a group of them. */
@@ -157,6 +114,8 @@ type Surroundings = {
 
 /** Receivers have names of their own, which mean nothing else. */
 const reservedNames = ['alerts', 'all', 'default']
+export const isNameOfReceiver = (name: string): boolean =>
+  /^[a-z][\w-]{0,39}$/i.test(name) && !reservedNames.includes(name)
 
 export function parseAlertFile(
   file: string,
@@ -173,9 +132,11 @@ export function parseAlertFile(
   for (const [name, one] of Object.entries(receivers)) {
     const complain = (setting: string | null, problem: string) =>
       read.complain(['receivers', name, ...(setting === null ? [] : [setting])], problem)
-    if (!/^[a-z][\w-]{0,39}$/i.test(name) || reservedNames.includes(name))
+    if (!isNameOfReceiver(name))
       complain(null, `must be a name of letters and digits, and none of ${reservedNames.join(', ')}`)
-    const way = wayOf(one, { ...given, streams: knownStreams, complain })
+    const { environment, onSecretFile } = given
+    const secretOf = environment && openSecrets({ environment, complain, onSecretFile })
+    const way = wayOf(one, { ...given, complain, secretOf })
     if (way) ways.set(name, way)
   }
   const sources = given.sourcesFile === null ? new Map() : readKnownSources(given.sourcesFile)
@@ -198,97 +159,64 @@ export function parseAlertFile(
     else if (!knownStreams.includes(stream))
       read.complain(['targets', stream], `is ${notKnown('stream', stream, knownStreams)}`)
   read.finish()
-  const meant = rules.map(({ to, kinds, after = shortestAfterMs, quiet }, index) => ({
-    ...{ to, quiet, afterMs: after },
-    kinds: kinds?.flatMap((word) => known[word] ?? []) ?? null,
+  const meant = rules.map((one, index) => ({
+    ...ruleOf(one, known),
     streams: placed[index]?.streams ?? null,
     sources: placed[index]?.sources ?? null,
   }))
   return { receivers: ways, rules: meant, targets: targets as Targets, remarks: remarksOn(file, read, meant) }
 }
 
-type Given = Surroundings & {
-  readonly complain: (setting: string | null, problem: string) => void
-  readonly onSecretFile?: (path: string) => void
-}
+export const ruleOf = (
+  { to, kinds, streams, sources, after = shortestAfterMs, quiet }: z.output<typeof ruleSchema>,
+  known: Kinds,
+): Rule => ({
+  ...{ to, streams: streams?.flatMap(placeIn(sources)) ?? null, sources: sources ?? null },
+  ...{ quiet, afterMs: after },
+  kinds: kinds?.flatMap((word) => known[word] ?? []) ?? null,
+})
 
-/** Undefined when it has mistakes, which were told. */
-function wayOf(settings: FileSettings['receivers'][string], given: Given): Way | undefined {
-  const { complain } = given
-  const { webhook, format = null, key, smtp, password, from, to } = settings
-  const others = smtp === undefined ? { password, from, to } : { format, key, webhook }
-  for (const [setting, value] of Object.entries(others))
-    if (value !== undefined && value !== null)
-      complain(setting, `is not for a receiver with ${smtp === undefined ? 'a webhook' : 'smtp'}: remove it`)
-  if (smtp !== undefined) return mailOf(smtp, settings, given)
-  if (format === 'pagerduty' && key === undefined)
-    complain(null, 'needs key, the integration key of PagerDuty')
-  if (format !== 'pagerduty' && webhook === undefined)
-    complain(null, 'needs webhook, or smtp with from and to')
-  if (given.environment === null) return undefined
-  const url = webhook === undefined ? pagerDuty : secretOf('webhook', webhook, given)
-  const value = key === undefined ? undefined : secretOf('key', key, given)
-  if (url === null || value === null) return undefined
-  const target = URL.canParse(url) ? new URL(url) : null
-  if (!target || !/^https?:$/.test(target.protocol) || `${target.username}${target.password}` !== '')
-    return void complain(
-      'webhook',
-      'must hold a URL such as https://hooks.example/…, without user and password',
-    )
-  const isOpen = target.protocol === 'http:' && !isPrivateHost(target.hostname)
-  const proxy = proxyOf(target, given.proxies)
-  const isOpenOnTheWay = target.protocol === 'http:' && proxy !== null && !isPrivateHost(proxy.hostname)
-  if ((isOpen || isOpenOnTheWay) && !given.allowPlaintext)
-    complain('webhook', 'would send alerts without TLS: use https://, or set ALLOW_PLAINTEXT=true')
-  return { url, format, proxies: given.proxies, ...(value !== undefined && { key: value }) }
-}
-
-const pagerDuty = 'https://events.pagerduty.com/v2/enqueue'
-
-function mailOf(smtp: string, settings: FileSettings['receivers'][string], given: Given): Way | undefined {
-  const { password, from, to } = settings
-  const [, scheme = '', user = null, bracketed = '', port] = mailServer.exec(smtp) ?? []
-  const [host, isTls] = [bracketed.replaceAll(/[[\]]/g, ''), scheme.toLowerCase() === 'smtps']
-  const { complain } = given
-  if (from === undefined) complain(null, 'needs from, the address that sends')
-  if (to === undefined) complain(null, 'needs to, the addresses that get the mail')
-  if ((user === null) !== (password === undefined))
-    complain(null, user === null ? 'has a password and no user: write smtp://user@host' : 'needs password')
-  if (given.environment === null) return undefined
-  const secretText = password === undefined ? null : secretOf('password', password, given)
-  if (from === undefined || to === undefined || (password !== undefined && secretText === null))
-    return undefined
-  const usual = isTls ? 465 : 587
-  const mayBePlain = given.allowPlaintext || isPrivateHost(host)
-  return {
-    mail: {
-      ...{ host, port: Number(port ?? usual), isTls, mayBePlain, from, to, password: secretText },
-      user: user === null ? null : decodeURIComponent(user),
-    },
+/** What is found is cut from all output from now on (P9). */
+const openSecrets =
+  ({
+    environment,
+    complain,
+    onSecretFile,
+  }: {
+    readonly environment: Environment
+    readonly complain: (setting: string, problem: string) => void
+    readonly onSecretFile: ((path: string) => void) | undefined
+  }) =>
+  (setting: string, place: string): string | null => {
+    const [kind, name] = [place.slice(0, place.indexOf(':')), place.slice(place.indexOf(':') + 1)]
+    if (kind === 'file') onSecretFile?.(name)
+    try {
+      const value = (kind === 'env' ? environment[name]?.trim() : readSecretFile(name)) || null
+      if (value === null)
+        complain(
+          setting,
+          kind === 'env' ? `names ${name}, which is not set` : `names ${name}, which is empty`,
+        )
+      else keepSecret(value)
+      return value
+    } catch (cause) {
+      complain(
+        setting,
+        `names ${name}, which cannot be read (${(cause as NodeJS.ErrnoException).code ?? messageOf(cause)})`,
+      )
+      return null
+    }
   }
-}
 
-/** Null when it cannot be had, which was told. It is cut from all output from now on (P9). */
-function secretOf(
-  setting: string,
-  place: string,
-  { environment, complain, onSecretFile }: Given,
-): string | null {
-  const [kind, name] = [place.slice(0, place.indexOf(':')), place.slice(place.indexOf(':') + 1)]
-  if (kind === 'file') onSecretFile?.(name)
-  try {
-    const value = (kind === 'env' ? environment?.[name]?.trim() : readSecretFile(name)) || null
-    if (value === null)
-      complain(setting, kind === 'env' ? `names ${name}, which is not set` : `names ${name}, which is empty`)
-    else keepSecret(value)
-    return value
-  } catch (cause) {
-    complain(
-      setting,
-      `names ${name}, which cannot be read (${(cause as NodeJS.ErrnoException).code ?? messageOf(cause)})`,
-    )
-    return null
-  }
+/** For the terminal: what `env:NAME` or `file:PATH` stands for. */
+export function readSecretPlace(environment: Environment, option: string, place: string): string {
+  const problems: string[] = []
+  const complain = (_setting: string, problem: string) => problems.push(problem)
+  if (!secret.safeParse(place).success)
+    throw new UsageError(`${option} takes env:NAME or file:PATH: a secret does not stand in a command.`)
+  const value = openSecrets({ environment, complain, onSecretFile: undefined })(option, place)
+  if (value === null) throw new UsageError(`${option} ${problems.join(' ')}.`)
+  return value
 }
 
 /** A receiver that nobody tells anything, and rules that add nothing to one before them. */
@@ -302,9 +230,9 @@ function remarksOn(
   const covers = (one: Rule, other: Rule) =>
     one.quiet === null &&
     one.afterMs <= other.afterMs &&
-    (one.kinds === null || other.kinds?.every((kind) => one.kinds?.includes(kind)) === true) &&
-    (one.streams === null || other.streams?.every((stream) => one.streams?.includes(stream)) === true) &&
-    (one.sources === null || other.sources?.every((source) => one.sources?.includes(source)) === true)
+    holds(one.kinds, other.kinds) &&
+    holds(one.streams, other.streams) &&
+    holds(one.sources, other.sources)
   return [
     ...untold.map(
       (name) => `${file}:${lineAt(['receivers', name])}: ${name} is told nothing: no rule names it`,
@@ -325,6 +253,10 @@ function remarksOn(
     }),
   ]
 }
+
+/** Null: all. */
+const holds = (one: Rule['sources'], other: Rule['sources']): boolean =>
+  !one || other?.every((word) => one.includes(word)) === true
 
 export type AlertFile = {
   /** What it says; a problem as well while it has mistakes, one line each. */

@@ -18,6 +18,14 @@ type Placed = {
   ])[]
 }
 
+/** With sources, a name without one is that of a stream in each of them. */
+export const placeIn =
+  (sources: Names | null) =>
+  (name: string): readonly string[] =>
+    !sources || sourceIn(name) !== ''
+      ? [name]
+      : sources.map((source) => keyIn(source === environmentSource ? '' : source, name))
+
 /** Which streams and sources a rule is about. `known` is null: the file of sources cannot be read, and then rather too much is told. */
 export function placedIn(
   { streams, sources, tags }: { readonly streams?: Names; readonly sources?: Names; readonly tags?: Names },
@@ -40,14 +48,9 @@ export function placedIn(
   const keys = (source: string) =>
     streamsOf(source).map((name) => keyIn(source === environmentSource ? '' : source, name))
   const all = names.flatMap(keys)
-  // With sources, a name without one is that of a stream in each of them.
   const inEach = meant === null ? [] : [...new Set(meant.flatMap(streamsOf))]
-  const place = (name: string) =>
-    meant === null || sourceIn(name) !== ''
-      ? [name]
-      : meant.map((source) => keyIn(source === environmentSource ? '' : source, name))
   return {
-    streams: streams?.flatMap(place) ?? null,
+    streams: streams?.flatMap(placeIn(meant)) ?? null,
     sources: meant,
     words: [
       ['streams', streams ?? [], meant === null ? all : [...inEach, ...meant.flatMap(keys)], 'stream'],

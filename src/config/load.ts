@@ -10,6 +10,7 @@ import { type AlertFile, openAlertFile } from './alert-file.ts'
 import { type DictionaryInUse, openDictionary } from './dictionary-in-use.ts'
 import { type DynamicSettings, openDynamicSettings, withoutDynamic } from './dynamic-settings.ts'
 import { type Environment, readVariable, sourceOfEnvironment, webhookMasterVariable } from './environment.ts'
+import { type KeptAlerts, openKeptAlerts } from './kept-alerts.ts'
 import { mirrorVariables } from './mirror-variables.ts'
 import { ofSource } from './of-source.ts'
 import { wantsHttpProxy } from './parsers.ts'
@@ -55,6 +56,8 @@ export type Config = MirrorConfig &
   Values<typeof peopleVariables> & {
     /** What the file says that ALERTS names. */
     readonly alertFile: AlertFile
+    /** What was set up in the console. */
+    readonly keptAlerts: KeptAlerts
     /** What is set, for people. */
     readonly settings: SettingsOf
   }
@@ -213,6 +216,7 @@ export function loadConfig(environment: Environment): Config {
       ...namesIn(catalogue, environment),
       ...{ environment, proxies, allowPlaintext },
     }),
+    keptAlerts: openKeptAlerts({ secretsKey: worker.alertSecretsKey, proxies, allowPlaintext }),
     settings: readSettings(environment),
     secretFiles: openSecretFiles(environment),
   }

@@ -167,6 +167,12 @@ export const workerVariables = {
     form: 'two times and a time zone, such as `22:00-06:30 Europe/Oslo`',
     schema: quietHours,
   },
+  ALERT_SECRETS_KEY: {
+    describe:
+      'key with which the addresses and passwords of receivers that are set up in the console are encrypted before Postgres keeps them; the same for all workers. With another one they have to be entered again',
+    fallback: 'receivers cannot be set up in the console',
+    ...secretText(16),
+  },
   CONSOLE_URL: {
     describe: 'address of the console, for links in alerts',
     fallback: 'alerts have no links to it',

@@ -71,11 +71,14 @@ export const settings = document({
   read: async (facts: Pick<Facts, 'settings'>, asked) => settingsJson(await facts.settings(asked.source)),
 })
 
+const from = z.enum(['ALERT_WEBHOOK_URL', 'file', 'console']).describe('where it was set up')
 const rule = z.object({
+  name: z.string().nullable().describe('of a rule that was set up in the console'),
+  from,
   to: list(z.string()),
   kinds: list(z.string()).nullable().describe('null: all'),
   streams: list(z.string()).nullable().describe('null: all'),
-  sources: list(z.string()).nullable().describe('null: all'),
+  sources: list(z.string()).nullable().optional().describe('null: all'),
   after_ms: amount,
   quiet: z
     .object({ from: amount, to: amount, timeZone: z.string() })
@@ -91,12 +94,14 @@ const silence = z.object({
 })
 
 export const alertsJson = (
-  { receivers, rules, targets, remarks }: Alerting,
+  { receivers, rules, targets, remarks, unusable }: Alerting,
   problems: readonly Problem[],
   silences: readonly Silence[],
 ) => ({
-  receivers: receivers.map((receiver) => ({ name: receiver.name, format: formOf(receiver) })),
-  ...{ rules: rules.map(snakeCased), targets, remarks, silences: silences.map(snakeCased) },
+  receivers: receivers.map((receiver) => ({
+    ...{ name: receiver.name, format: formOf(receiver), from: receiver.from },
+  })),
+  ...{ rules: rules.map(snakeCased), targets, remarks, unusable, silences: silences.map(snakeCased) },
   problems: problems.map(({ key, kind, stream, since, what }) => ({ key, kind, stream, since, what })),
 })
 
@@ -105,10 +110,11 @@ export const alerts = document({
   title: 'Who is told of which problems, and what is muted or acknowledged',
   asked: z.strictObject({}),
   answer: z.object({
-    receivers: list(z.object({ name: z.string(), format: z.string() })),
+    receivers: list(z.object({ name: z.string(), format: z.string(), from })),
     rules: list(rule),
     targets: z.record(z.string(), z.record(z.string(), amount)).describe('milliseconds, by stream and time'),
     remarks: list(z.string()),
+    unusable: list(z.string()).describe('what was set up in the console and cannot be used'),
     silences: list(silence),
     problems: list(
       z.object({

@@ -54,7 +54,7 @@ async function sync(context: ActionContext, { target, fields }: Order): Promise<
 }
 
 export const noReceiver =
-  'No receiver of alerts is configured. Set ALERT_WEBHOOK_URL to an incoming webhook, or ALERTS to a file with receivers.'
+  'No receiver of alerts is configured. Set ALERT_WEBHOOK_URL to an incoming webhook, or ALERTS to a file with receivers, or set one up on the page Alerts.'
 export const allReceivers = 'alerts'
 
 /** The target of an action that is about all streams. */

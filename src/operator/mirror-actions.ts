@@ -3,6 +3,7 @@
 
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
+import type { AlertKeeping } from '../problems/receivers.ts'
 import { cancelBackfill, readBackfill } from '../store/book/backfills.ts'
 import {
   lookAgain,
@@ -16,6 +17,7 @@ import { pickStream, type RunRequest, type Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'
+import { alertSettingActions } from './alert-settings.ts'
 import { backfillJson, backfillSentence } from './backfill.ts'
 import { blockedJson, shareMissing } from './deletions.ts'
 import { peopleActions } from './people.ts'
@@ -29,6 +31,8 @@ export type MirrorContext = {
   readonly pool: Pool
   readonly streams: readonly Stream[]
   readonly settings: RulesOf
+  /** What may be set up of receivers and rules. A program that is not configured whole throws a ConfigError. */
+  readonly alerting: () => AlertKeeping
   /** Asks a worker to read at once. It may fail: the next scheduled run does the same. */
   readonly requestRun: (request: RunRequest) => Promise<void>
   readonly log: Logger
@@ -178,6 +182,7 @@ export const outcomeJson = ({ json, text, isUnderWay = false, isFailed = false }
 export const mirrorActions = {
   ...silenceActions,
   ...settingActions,
+  ...alertSettingActions,
   ...peopleActions,
   pause,
   resume,

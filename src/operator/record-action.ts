@@ -16,6 +16,7 @@ import type { Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { type ActionName, NotNow } from './actions.ts'
+import { aboutAlerting, alertSettingActions } from './alert-settings.ts'
 import type { MirrorContext, Order, Outcome } from './mirror-actions.ts'
 import { aboutSetting, settingActions } from './settings.ts'
 
@@ -92,6 +93,7 @@ export async function performRecorded<Context extends MirrorContext, Done extend
     reason: fields.reason ?? null,
     confirmed: fields.rows ?? fields.records ?? null,
     ...(name in settingActions && (await aboutSetting(context, target))),
+    ...(name in alertSettingActions && aboutAlerting(context, name, target)),
   }
   return await recorded(
     { pool, log },

@@ -25,7 +25,7 @@ export type KeyStory = {
   readonly notes: KeyNotes
   readonly events: KeyEvents
   /** The newest first; none where no past is kept. */
-  readonly changes: readonly RowChange[]
+  readonly changes: Awaited<ReturnType<typeof readRowChanges>>
   readonly settledAt: Date | null
 }
 
@@ -148,12 +148,16 @@ export function partInWords(part: Part): string {
   return `${column}: ${shown(before)} → ${shown(after)}`
 }
 
-const changeEvent = (change: RowChange): KeyEvent => ({
-  at: new Date(change.at),
-  tone: change.isDeleted ? 'bad' : '',
-  title: change.isDeleted ? 'Gone' : change.isBack ? 'Came back' : 'Changed',
-  parts: changedFields(change),
-})
+function changeEvent(change: KeyStory['changes'][number]): KeyEvent {
+  const { at, isDeleted, isBack, runId } = change
+  const [by, fields] = [runId === null ? [] : ['by ', { run: runId }], changedFields(change)]
+  return {
+    at: new Date(at),
+    tone: isDeleted ? 'bad' : '',
+    title: isDeleted ? 'Gone' : isBack ? 'Came back' : 'Changed',
+    parts: [...by, ...(by.length > 0 && fields.length > 0 ? [': '] : []), ...fields],
+  }
+}
 
 function changedFields({ fields, fieldCount }: RowChange): readonly Part[] {
   const more = fieldCount - fields.length

@@ -2,7 +2,7 @@
 // PagerDuty's, plain JSON, or mail. Text of the upstream is made harmless: no mentions, no links, no secrets, and never more than fits (P9). Links are made of the
 // settings alone.
 
-import type { AlertFormat, Way, Webhook } from '../config/alert-file.ts'
+import type { AlertFormat, Way, Webhook } from '../config/alert-receivers.ts'
 import { redact } from '../log.ts'
 import type { Alert } from '../store/book/problems.ts'
 import { count, formatDuration } from '../util/text.ts'

@@ -15,7 +15,7 @@ type Round = {
   readonly problems: readonly Problem[]
   readonly book: AlertBook
   /** Left out: of everything, at any hour. */
-  readonly timingOf?: (problem: Pick<Alert, 'key' | 'kind' | 'stream'>) => Timing | null
+  readonly timingOf?: (problem: Pick<Alert, 'kind' | 'stream' | 'key'>) => Timing | null
   readonly silences?: readonly Silence[]
   readonly now: Date
   /** Null: the message was accepted. */

@@ -25,7 +25,7 @@ export type Timing = {
 }
 type Options = {
   /** Null: this receiver is not told of it. What it was told before goes on until it is over. */
-  readonly timingOf?: (problem: Pick<Alert, 'key' | 'kind' | 'stream'>) => Timing | null
+  readonly timingOf?: (problem: Pick<Alert, 'kind' | 'stream' | 'key'>) => Timing | null
   /** Nobody is told that it began. That it is over is told all the same. */
   readonly isSilenced?: (problem: Pick<Alert, 'key' | 'kind' | 'stream'>) => boolean
 }

@@ -3,7 +3,7 @@
 
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import type { Webhook } from '../config/alert-file.ts'
+import type { Webhook } from '../config/alert-receivers.ts'
 import { messageOf } from '../util/errors.ts'
 import { noProxies, openAgents, proxyOf } from '../util/proxies.ts'
 import { sentence } from '../util/text.ts'

@@ -33,6 +33,8 @@ export type GivenPart = {
   /** What keeps work from it that others have met; null: nothing known. */
   readonly outage?: () => unknown
   readonly onReturn?: () => void
+  /** Left out: always. */
+  readonly isThere?: () => boolean
 }
 
 export type Parts = {
@@ -114,7 +116,7 @@ export function openParts(
 
   return {
     list() {
-      const parts = [...known.values()]
+      const parts = [...known.values()].filter(({ given: { isThere } }) => isThere?.() ?? true)
       parts.forEach(look)
       return parts.map((part) => shownOf(part, nowMs()))
     },
@@ -207,7 +209,7 @@ const missingTables = /^(?:42P01|3F000)$/
 
 function whatToDo(kind: PartKind, failure: unknown): string {
   if (kind === 'receiver')
-    return 'Check its settings (ALERT_WEBHOOK_URL, or the file that ALERTS names) and the network, then `tidemark alerts test`.'
+    return 'Check its settings (ALERT_WEBHOOK_URL, the file that ALERTS names, or the page Alerts) and the network, then `tidemark alerts test`.'
   if (kind === 'service') return 'If it takes long, see what the service answers: `tidemark probe`.'
   if (failure !== null && isFull(failure))
     return kind === 'database'

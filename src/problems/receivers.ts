@@ -1,5 +1,5 @@
-// Who is told of which problems: the receiver that the variables name, which is told everything, and those of the file, with its rules. Pure,
-// but for the file.
+// Who is told of which problems: the receiver that the variables name, which is told everything, those of the file, with its rules, and
+// those that were set up in the console. Pure, but for the file.
 
 import {
   type AlertSettings,
@@ -8,6 +8,7 @@ import {
   shortestAfterMs,
   type Targets,
 } from '../config/alert-file.ts'
+import type { KeptAlerts, Texts } from '../config/kept-alerts.ts'
 import type { Config } from '../config/load.ts'
 import { environmentSource } from '../streams/names.ts'
 import { formatDuration, plural } from '../util/text.ts'
@@ -15,11 +16,25 @@ import type { Receiver } from './alert-body.ts'
 import { isQuiet, type Timing } from './alerts.ts'
 import { isNews, type Problem, problemKinds, sourceOfProblem } from './stream-problems.ts'
 
-export type NamedReceiver = Receiver & { readonly name: string; readonly setting: string }
-export type Alerting = Pick<AlertSettings, 'rules' | 'targets' | 'remarks'> & {
+/** Where it was said: in the environment, in the file that ALERTS names, in the console. */
+type From = 'ALERT_WEBHOOK_URL' | 'file' | 'console'
+export type NamedReceiver = Receiver & {
+  readonly name: string
+  readonly setting: string
+  readonly from: From
+}
+export type NamedRule = Rule & {
+  readonly from: From
+  /** Those of the console have one. */
+  readonly name: string | null
+}
+export type Alerting = Pick<AlertSettings, 'targets' | 'remarks'> & {
   readonly receivers: readonly NamedReceiver[]
+  readonly rules: readonly NamedRule[]
   /** What is wrong with the file, one line each; null: nothing. */
   readonly problem: string | null
+  /** What was set up in the console and cannot be used, one line each. */
+  readonly unusable: readonly string[]
 }
 
 const kinds: Kinds = {
@@ -50,32 +65,99 @@ export function alertingOf(config: Config): Alerting {
   const { alertWebhookUrl: url, alertFormat: format, alertQuietHours: quiet, alerts: file, proxies } = config
   const { consoleUrl, runbooksUrl } = config
   const { settings, problem } = readAlertFile(config)
+  const kept = config.keptAlerts.now(kinds)
   const links = { consoleUrl, runbooksUrl }
-  const first = {
-    name: defaultReceiver,
-    setting: 'ALERT_WEBHOOK_URL',
-    url: url ?? '',
-    proxies,
-    format,
-    ...links,
+  const variable = 'ALERT_WEBHOOK_URL'
+  const first: NamedReceiver = {
+    ...{ name: defaultReceiver, setting: variable, from: variable },
+    ...{ url: url ?? '', proxies, format, ...links },
   }
-  const named = [...settings.receivers].map(([name, way]) => ({
-    ...{ ...way, ...links, name, setting: `receiver ${name} of ${file}` },
+  const fixed: NamedReceiver[] = [...settings.receivers].map(([name, way]) => ({
+    ...{ ...way, ...links, name, setting: `receiver ${name} of ${file}`, from: 'file' as const },
+  }))
+  const isFixed = (name: string) => settings.receivers.has(name)
+  const own: NamedReceiver[] = [...kept.receivers].map(([name, way]) => ({
+    ...{ ...way, ...links, name, setting: `receiver ${name} of the console`, from: 'console' as const },
   }))
   const everything: Rule = {
     ...{ to: [defaultReceiver], kinds: null, streams: null, sources: null, quiet, afterMs: shortestAfterMs },
   }
+  const receivers = [...(url === null ? [] : [first]), ...fixed, ...own.filter(({ name }) => !isFixed(name))]
+  const rules: NamedRule[] = [
+    ...(url === null ? [] : [{ ...everything, from: variable as From, name: null }]),
+    ...settings.rules.map((rule) => ({ ...rule, from: 'file' as const, name: null })),
+    ...[...kept.rules].map(([name, rule]) => ({ ...rule, from: 'console' as const, name })),
+  ]
   return {
-    ...{ targets: targetsOf(config), remarks: settings.remarks, problem },
-    receivers: url === null ? named : [first, ...named],
-    rules: url === null ? settings.rules : [everything, ...settings.rules],
+    ...{ targets: targetsOf(config), receivers, rules, problem },
+    remarks: [...settings.remarks, ...remarksOn(receivers, rules)],
+    unusable: [
+      ...kept.problems,
+      ...own
+        .filter(({ name }) => isFixed(name))
+        .map(
+          ({ name }) =>
+            `The receiver ${name} of the console is not used, because ${file} has one of that name: remove one of them.`,
+        ),
+    ],
   }
 }
 
+/** What is hardly meant in what was set up in the console; of the file its own remarks say it. */
+const remarksOn = (receivers: readonly NamedReceiver[], rules: readonly NamedRule[]): readonly string[] => [
+  ...untoldInWords(
+    receivers.flatMap(({ name, from }) =>
+      from !== 'console' || rules.some(({ to }) => to.includes(name)) ? [] : [name],
+    ),
+  ),
+  ...rules.flatMap(({ name: rule, from, to }) =>
+    from !== 'console'
+      ? []
+      : to
+          .filter((one) => receivers.every(({ name }) => name !== one))
+          .map((one) => `The rule ${rule} names ${one}, which is no receiver now.`),
+  ),
+]
+
+const untoldInWords = (names: readonly string[]): readonly string[] =>
+  names.length === 0
+    ? []
+    : [
+        `${names.join(', ')} ${names.length === 1 ? 'is told nothing: no rule names it' : 'are told nothing: no rule names them'}.`,
+      ]
+
+/** What is allowed to be set up in the console, and what is kept of it. */
+export type AlertKeeping = {
+  receiver: KeptAlerts['receiver']
+  rule(
+    name: string,
+    said: Texts,
+    known: { readonly receivers: readonly string[]; readonly streams: readonly string[] },
+  ): ReturnType<KeptAlerts['rule']>
+  /** Receivers that the console cannot change, with where they are. */
+  readonly fixed: ReadonlyMap<string, string>
+}
+
+export function alertKeepingOf(config: Config): AlertKeeping {
+  const { keptAlerts, alertWebhookUrl, alerts: file } = config
+  const { receivers } = readAlertFile(config).settings
+  return {
+    receiver: keptAlerts.receiver,
+    rule: (name, said, known) => keptAlerts.rule(name, said, { ...known, kinds }),
+    fixed: new Map([
+      ...(alertWebhookUrl === null ? [] : [[defaultReceiver, 'ALERT_WEBHOOK_URL'] as const]),
+      ...[...receivers.keys()].map((name) => [name, file ?? ''] as const),
+    ]),
+  }
+}
+
+/** The words that a rule may have for kinds of problems, groups of them first. */
+export const kindWords: readonly string[] = ['needs_you', 'news', ...problemKinds]
+
 /** When a receiver is told of a problem: as soon as one of its rules says; null: never. */
 export const timingOf =
-  ({ rules }: Pick<Alerting, 'rules'>, receiver: string, now: Date) =>
-  (problem: Pick<Problem, 'key' | 'stream'> & { readonly kind: string }): Timing | null => {
+  ({ rules }: { readonly rules: readonly Rule[] }, receiver: string, now: Date) =>
+  (problem: Pick<Problem, 'stream' | 'key'> & { readonly kind: string }): Timing | null => {
     const { kind, stream } = problem
     const source = sourceOfProblem(problem)
     const own = rules.filter(
@@ -83,7 +165,7 @@ export const timingOf =
         rule.to.includes(receiver) &&
         (rule.kinds?.includes(kind) ?? true) &&
         (rule.streams === null || (stream !== null && rule.streams.includes(stream))) &&
-        (rule.sources === null || (source !== null && rule.sources.includes(source || environmentSource))),
+        (!rule.sources || (source !== null && rule.sources.includes(source || environmentSource))),
     )
     if (own.length === 0) return null
     const loud = own.filter(({ quiet }) => quiet === null || !isQuiet(quiet, now))
@@ -100,11 +182,16 @@ function quietInWords({ from, to, timeZone }: NonNullable<Rule['quiet']>): strin
   return `${clock(from)}-${clock(to)} ${timeZone}`
 }
 
+const mostNamed = 10
+const named = (all: readonly string[]): string =>
+  all.length > mostNamed
+    ? `${all.slice(0, mostNamed).join(', ')} and ${all.length - mostNamed} more`
+    : all.join(', ')
+
 /** `stale, failing of assignment after 15 m, not 22:00-06:30 UTC`. */
 export function ruleInWords({ kinds: some, streams, sources, afterMs, quiet }: Rule): string {
   const what = some === null ? 'everything' : some.length > 4 ? plural(some.length, 'kind') : some.join(', ')
-  const named = (all: readonly string[]) =>
-    all.length > 10 ? `${all.slice(0, 10).join(', ')} and ${all.length - 10} more` : all.join(', ')
-  const of = streams === null ? (sources === null ? '' : ` of ${named(sources)}`) : ` of ${named(streams)}`
-  return `${what}${of} after ${formatDuration(afterMs)}${quiet === null ? '' : `, not ${quietInWords(quiet)}`}`
+  const of = streams === null ? '' : ` of ${named(streams)}`
+  const from = sources ? ` of ${sources.length > 1 ? 'the sources' : 'the source'} ${named(sources)}` : ''
+  return `${what}${of}${from} after ${formatDuration(afterMs)}${quiet === null ? '' : `, not ${quietInWords(quiet)}`}`
 }

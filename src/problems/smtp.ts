@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
 import { hostname } from 'node:os'
 import { connect as connectTls } from 'node:tls'
-import type { Mailbox } from '../config/alert-file.ts'
+import type { Mailbox } from '../config/alert-receivers.ts'
 import { errorOf } from '../util/errors.ts'
 
 type Letter = { readonly subject: string; readonly text: string }

@@ -2,7 +2,7 @@
 
 import type { StreamSymptoms } from '../store/book/symptoms.ts'
 import { sourceIn } from '../streams/names.ts'
-import { count, formatDuration, plural, sentence } from '../util/text.ts'
+import { count, formatDuration, plural, sentence, utcMinute } from '../util/text.ts'
 
 /** Each has a runbook page, docs/operations/<kind-with-dashes>.md. */
 export const problemKinds = [
@@ -281,13 +281,13 @@ export function deletionsFrozen(
   if (!blockedDeletions || !rejected) return []
   const { at, by, reason } = rejected
   const { missing } = blockedDeletions
-  const since = at === null ? '' : ` since ${at.toISOString()}`
+  const since = at === null ? '' : ` since ${utcMinute(at)}`
   const kept = missing === null ? 'Rows' : plural(missing, 'row')
   const stay = missing === 1 ? 'stays' : 'stay'
   const known =
     deletionsKnownAt === null
       ? 'There is no time up to which all deletions are known.'
-      : `Deletions are known through ${deletionsKnownAt.toISOString()}.`
+      : `Deletions are known through ${utcMinute(deletionsKnownAt)}.`
   return [
     ofStream('deletions_frozen', stream, {
       since: at,

@@ -50,16 +50,20 @@ export function stateOfStream(
 ): StreamState {
   if (pause !== null) return { ...paused, reason: null }
   const isLoaded = readThroughAt !== null
-  for (const [kind, standing] of byProblem) {
+  const met = byProblem.flatMap(([kind, standing]) => {
     // A service may have the name of a stream, whose problems are not those of its other streams.
     const cause = problems.find(
       (one) =>
         one.key === `${kind}:${stream}` ||
         (one.stream === null && one.key === `${kind}:${besideIn(stream, service)}`),
     )
-    if (!cause) continue
-    const state = isLoaded || standing.state === 'stopped' ? standing.state : 'loading'
-    return { ...standing, state, reason: cause.what }
+    return cause ? [{ ...standing, reason: cause.what }] : []
+  })
+  const [worst] = met
+  if (worst) {
+    // Nobody is told that changes come while something else keeps them away.
+    const { state: worse } = met.find((one) => one.state !== 'live') ?? worst
+    return { ...worst, state: isLoaded || worse === 'stopped' ? worse : 'loading' }
   }
   if (isLoaded)
     return {

@@ -8,7 +8,10 @@ import { allSessions } from '../operator/people.ts'
 import { mayAs, neededRole, type Role } from '../operator/roles.ts'
 import { sourceIn } from '../streams/names.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
+import type { Assets } from './assets.ts'
 import { type Authentication, clientAddress, isFromHere } from './auth.ts'
+import { sendPage } from './page-routes.ts'
+import { tokenPage } from './pages/people.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
 import type { Person } from './sessions.ts'
 
@@ -30,8 +33,12 @@ export const actionPaths = [
   ['cancelBackfill', '/backfills/:target/cancel', '/backfills'],
   ['retryQuarantine', '/quarantine/:target/retry', '/quarantine'],
   ['dropQuarantine', '/quarantine/:target/drop', '/quarantine'],
-  ['testAlert', '/alerts/test', '/problems'],
-  ['testAlert', '/alerts/:target/test', '/problems'],
+  ['testAlert', '/alerts/test', '/alerts'],
+  ['testAlert', '/alerts/:target/test', '/alerts'],
+  ['setReceiver', '/alerts/receivers/set', '/alerts'],
+  ['setRule', '/alerts/rules/set', '/alerts'],
+  ['removeAlerting', '/alerts/remove', '/alerts'],
+  ['undoAlerting', '/alerts/undo', '/alerts'],
   ['muteAlerts', '/alerts/mute', '/problems'],
   ['unmuteAlerts', '/alerts/unmute', '/problems'],
   ['acknowledgeProblem', '/alerts/acknowledge', '/problems'],
@@ -39,6 +46,7 @@ export const actionPaths = [
   ['unsetSetting', '/settings/unset', '/settings'],
   ['endSessions', '/sessions/end', '/sign-in?to=/people&ended=all'],
   ['endSessions', '/sessions/:target/end', '/people'],
+  ['createToken', '/tokens/create', '/people'],
   ['revokeToken', '/tokens/:target/revoke', '/people'],
 ] as const satisfies readonly (readonly [ActionName, string, string])[]
 
@@ -52,6 +60,7 @@ export type ActionOptions = {
   readonly authentication: Authentication
   readonly streams: () => readonly string[]
   readonly perform: Perform
+  readonly assets: Assets
   readonly log: Logger
 }
 
@@ -84,6 +93,11 @@ export const actionRoutes =
             const order = orderBy(authentication, request, { target, fields })
             const { status, text, json } = await answer(options, name, order)
             if (!session) return reply.code(status).send(json)
+            if ('token' in json)
+              return sendPage(
+                reply,
+                tokenPage({ ...options, viewer: authentication.viewerOf(request) }, text, String(json.token)),
+              )
             authentication.leaveMessage(session, { isGood: status < 300, text })
             return reply.redirect(pageOf(page, target), 303)
           },

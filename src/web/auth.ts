@@ -91,11 +91,14 @@ export function openAuthentication(options: Options): Authentication {
     viewerOf(request) {
       const session = sessionOf(request)
       if (session === null) return readOnlyViewer
-      const { role, who, csrfToken } = session
+      const { role, who, csrfToken, key: sessionKey } = session
       // What came of an action is for the page that its form leads to, not for one that follows beside it.
       const message = request.headers['x-follows'] === undefined ? sessions.takeMessage(session) : null
       const [canAct, canAdminister] = [mayAs(role, 'operator'), mayAs(role, 'admin')]
-      return { canAct, canAdminister, role, name: who, canSignIn: !canAdminister, csrfToken, message }
+      return {
+        ...{ canAct, canAdminister, role, name: who, canSignIn: !canAdminister },
+        ...{ sessionKey, csrfToken, message },
+      }
     },
     check: openTokenCheck(options),
     async signIn(request, reply, who) {

@@ -10,6 +10,7 @@ import { withTimeout } from '../util/waiting.ts'
 import type { Assets } from './assets.ts'
 import { type Html, html, markupOf, time } from './html.ts'
 import { actionsPage } from './pages/actions.ts'
+import { alertsPage } from './pages/alerts.ts'
 import { changesPage } from './pages/changes.ts'
 import { checkpointsPage } from './pages/checkpoints.ts'
 import { approvePage, backfillPage } from './pages/confirm.ts'
@@ -100,6 +101,7 @@ const pages: readonly Page[] = [
   ...streamPages,
   recordPage,
   problemsPage,
+  alertsPage,
   runPage,
   findPage,
   workersPage,

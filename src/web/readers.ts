@@ -26,7 +26,7 @@ export const forReaders =
     const { places } = options
     server.register(async (scope) => {
       scope.addHook('onRequest', async (request, reply) => {
-        if (!options.isOpen && !(await admits(options, request, reply))) return reply
+        if (!(await admits(options, request, reply))) return reply
         if (!(await places.enter(options, request, reply))) return tooMany(options, request, reply)
       })
       scope.addHook('onSend', async (request, _reply, payload) => {
@@ -46,14 +46,15 @@ function tooMany({ assets }: Options, request: FastifyRequest, reply: FastifyRep
 
 /** False: the request is answered. The reply itself is no answer here: it can be awaited, and is then nothing. */
 async function admits(
-  { authentication }: Options,
+  { authentication, isOpen }: Options,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<boolean> {
   if (authentication.sessionOf(request) !== null) return true
   const bearer = await bearerIn(authentication, request, reply)
-  if (bearer !== null && !('problem' in bearer)) return true
-  if (bearer !== null) refuse(reply, bearer)
+  // A token that is sent and not taken, such as one that was revoked, is refused where nobody needs one, too.
+  if (bearer === null ? isOpen : !('problem' in bearer)) return true
+  if (bearer !== null && 'problem' in bearer) refuse(reply, bearer)
   else if (wantsHtml(request)) reply.redirect(`/sign-in?${new URLSearchParams({ to: request.url })}`, 303)
   else refuse(reply, { status: 401, problem: signInFirst })
   return false

@@ -269,13 +269,14 @@ export function withBytes(server: FastifyInstance, add: (scope: FastifyInstance)
   })
 }
 
-/** Fields that were left empty are not there. Of one that comes twice the first holds. Postgres keeps no text with a NUL in it. */
+/** Fields that were left empty are not there. One that comes more than once, as of boxes that are ticked, is a list with commas. Postgres keeps no text with a NUL in it. */
 export function fieldsOf({ body }: Pick<FastifyRequest, 'body'>): Fields {
   const fields = new Map<string, string>()
   if (!(body instanceof URLSearchParams)) return {}
   for (const [name, given] of body) {
     const value = given.replaceAll('\0', '').trim()
-    if (value !== '' && !fields.has(name)) fields.set(name, value)
+    const before = fields.get(name)
+    if (value !== '') fields.set(name, before === undefined ? value : `${before},${value}`)
   }
   return Object.fromEntries(fields)
 }

@@ -21,6 +21,8 @@ export type Viewer = {
   /** Null for who is not signed in. */
   readonly role: Role | null
   readonly name: string
+  /** Of the session by which they look. */
+  readonly sessionKey?: string
   /** Goes into each form; null for who is not signed in. */
   readonly csrfToken: string | null
   /** Signing in anew could give them more rights. */

@@ -21,13 +21,14 @@ import type { Alerting } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { measured } from '../problems/targets.ts'
 import { readActions } from '../store/book/actions.ts'
+import type { AlertSetting } from '../store/book/alert-settings.ts'
 import { listBackfills } from '../store/book/backfills.ts'
 import { type ChangesAsked, readChanges } from '../store/book/changes.ts'
 import { readCheckpoints } from '../store/book/checkpoints.ts'
 import { readDeletionEvidence } from '../store/book/deletions.ts'
 import * as dictionary from '../store/book/dictionary.ts'
 import type { Lately } from '../store/book/happenings.ts'
-import { readSessions, readTokens } from '../store/book/people.ts'
+import { readSessionId, readSessions, readTokens } from '../store/book/people.ts'
 import { readClosedProblems } from '../store/book/problems.ts'
 import { readFirstLoads, readProgress } from '../store/book/progress.ts'
 import { readQuarantine, readQuarantineOf } from '../store/book/quarantine.ts'
@@ -93,6 +94,7 @@ const plain = {
   actions: readActions,
   tokens: readTokens,
   sessions: readSessions,
+  sessionId: readSessionId,
   closedProblems: readClosedProblems,
   minutes: watch.readMinutes,
   requests: readRequests,
@@ -116,6 +118,8 @@ type Bound<Queries> = {
 type Given = {
   /** Who is told of problems, and when. */
   readonly alerting: () => Alerting
+  /** Of these what was set up in the console; it is taken up at once. */
+  readonly alertSettings: () => Promise<readonly AlertSetting[]>
   /** STALE_AFTER: a stream that is behind for longer is a problem. */
   readonly staleAfterMs: () => number
   readonly runbooksUrl: string | null

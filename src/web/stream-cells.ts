@@ -28,9 +28,13 @@ export function leadOf({ streams: all, at }: Snapshot, problems: readonly Proble
   const isCurrent = (stream: StreamSnapshot) =>
     stateOfStream(stream, stream.service, problems).state === 'live'
   const current = all.filter(isCurrent).length
+  const onTime =
+    current === all.length
+      ? `All ${all.length} streams are`
+      : `${current} of ${all.length} streams ${current === 1 ? 'is' : 'are'}`
   const changing = all.flatMap(({ kind, readThroughAt }) => (kind === 'changes' && readThroughAt) || [])
   const oldest = changing.toSorted((a, b) => a.getTime() - b.getTime())[0]
-  return html`${current === all.length ? `All ${all.length}` : `${current} of ${all.length}`} streams are read on time. ${oldest && html`Every change that could be seen upstream at ${clock(oldest, at)} ${zone} is here.`}`
+  return html`${onTime} read on time. ${oldest && html`Every change that could be seen upstream at ${clock(oldest, at)} ${zone} is here.`}`
 }
 
 /** The same over several sources; null while one of them is not read through yet. */

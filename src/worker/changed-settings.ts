@@ -4,6 +4,7 @@
 import type { Config } from '../config/load.ts'
 import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
+import { type AlertSetting, readAlertSettings } from '../store/book/alert-settings.ts'
 import { forgetProblem, noteProblem } from '../store/book/problems.ts'
 
 /** Changes are promised to be taken up within five seconds. */
@@ -76,6 +77,16 @@ export function keepOverrides(
     await planNow()
     planned = asked
   })
+}
+
+/** What was set up in the console holds here from now on. */
+export async function takeUpAlerts(
+  { keptAlerts }: Config,
+  pool: Parameters<typeof readAlertSettings>[0],
+): Promise<readonly AlertSetting[]> {
+  const settings = await readAlertSettings(pool)
+  keptAlerts.takeUp(settings.flatMap(({ key, value }) => (value === null ? [] : { key, value })))
+  return settings
 }
 
 /** Of many mistakes the first ones are told. */

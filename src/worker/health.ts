@@ -18,7 +18,7 @@ import {
   type Returned,
   titleOf,
 } from '../problems/parts.ts'
-import { alertingOf, timingOf } from '../problems/receivers.ts'
+import { type Alerting, alertingOf, timingOf } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { noteEnd, openAlertBook } from '../store/book/problems.ts'
 import { readSilences } from '../store/book/silences.ts'
@@ -103,12 +103,16 @@ export function openWorkerParts({ config, streams, jobs, pauses, pool, ...option
         },
       }
     }),
-    ...(config.alertWebhookUrl === null && config.alerts === null
-      ? []
-      : [{ name: partName, kind: 'receiver', longestSilenceMs: () => null } as const]),
+    {
+      ...{ name: partName, kind: 'receiver', longestSilenceMs: () => null },
+      isThere: () =>
+        config.alertWebhookUrl !== null || config.alerts !== null || isToldHere(alertingOf(config)),
+    },
   ]
   return openParts(given, { ...options, onReturn: (part) => noteReturn(pool(), part, options.log) })
 }
+
+const isToldHere = ({ receivers, unusable }: Alerting): boolean => receivers.length + unusable.length > 0
 
 const shortestOutageMs = 1_000
 
@@ -132,6 +136,8 @@ const shortestSilenceMs = 180_000
 const longestSilenceOf = (schedule: Schedule, now: Date): number =>
   Math.max(shortestSilenceMs, now.getTime() - lastSlot(schedule, lastSlot(schedule, now)).getTime())
 
+const theSettings = 'the settings'
+
 /** How each receiver took what was sent last; the part works when all do, and the file of their settings has no mistakes. */
 export function openReceivers(parts: Pick<Parts, 'list' | 'worked' | 'failed' | 'forget'>) {
   const failures = new Map<string, { readonly error: unknown; readonly at: Date }>()
@@ -154,20 +160,21 @@ export function openReceivers(parts: Pick<Parts, 'list' | 'worked' | 'failed' | 
       failures.delete(name)
       show('forget')
     },
-    fileSays(problem: string | null) {
-      if (problem !== null) note('the file', new Error(problem))
-      else if (failures.delete('the file')) show('forget')
+    settingsSay(problem: string | null) {
+      if (problem !== null) note(theSettings, new Error(problem))
+      else if (failures.delete(theSettings)) show('forget')
     },
     /** Of receivers that are not there any more nothing is said. */
     keep(names: readonly string[]) {
       for (const name of failures.keys())
-        if (name !== 'the file' && !names.includes(name) && failures.delete(name)) show('forget')
+        if (name !== theSettings && !names.includes(name) && failures.delete(name)) show('forget')
     },
   }
 }
 type Receivers = ReturnType<typeof openReceivers>
 
-const settingsEveryMs = 5_000
+/** What was set up in the console is looked up every four seconds, and promised to be taken up within five. */
+const settingsEveryMs = 1_000
 
 /** Goes on by itself until the signal: a loop for each receiver, as the settings are at the moment. */
 export function alertPeople(options: {
@@ -181,18 +188,18 @@ export function alertPeople(options: {
   readonly log: Logger
 }): void {
   const { config, receivers, signal, log } = options
-  if (config.alertWebhookUrl === null && config.alerts === null) return
   const running = new Set<string>()
   const problems = openFindings(options)
   let told = ''
   const look = () => {
-    const { receivers: all, problem, remarks } = alertingOf(config)
+    const { receivers: all, problem, unusable, remarks } = alertingOf(config)
     const names = all.map(({ name }) => name)
-    const said = [problem ?? [], remarks].flat().join('\n')
-    if (said !== told && said !== '') log.warn(`${config.alerts} is not as it should be: ${said}`)
-    if (said !== told && told !== '' && said === '') log.info(`${config.alerts} is in order again`)
+    const mistakes = [problem ?? [], unusable].flat()
+    const said = [mistakes, remarks].flat().join('\n')
+    if (said !== told && said !== '') log.warn(`Alerts are not set up as they should be: ${said}`)
+    if (said !== told && told !== '' && said === '') log.info('Alerts are set up as they should be again')
     told = said
-    receivers.fileSays(problem)
+    receivers.settingsSay(mistakes.length === 0 ? null : mistakes.join('\n'))
     receivers.keep(names)
     for (const name of names.filter((one) => !running.has(one))) {
       running.add(name)

@@ -7,6 +7,7 @@ import { proxyNotice, streamsIn } from '../configured.ts'
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { type ActionName, actions, NotNow } from '../operator/actions.ts'
+import { alertSettingActions } from '../operator/alert-settings.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
 import { noteEvent, performRecorded } from '../operator/record-action.ts'
@@ -14,7 +15,7 @@ import { planAskedRewind } from '../operator/rewind.ts'
 import { readSettingsOf } from '../operator/settings.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import type { Part, Parts } from '../problems/parts.ts'
-import { alertingOf } from '../problems/receivers.ts'
+import { alertingOf, alertKeepingOf } from '../problems/receivers.ts'
 import { readBeliefs } from '../store/book/dictionary.ts'
 import { readProgress } from '../store/book/progress.ts'
 import { pausedStreams, readOverview } from '../store/book/streams.ts'
@@ -37,7 +38,7 @@ import { recordRoutes } from '../web/records.ts'
 import { byKnownNames, type OwnNames, type Routes, startHttpServer } from '../web/server.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
-import { lookRegularly } from './changed-settings.ts'
+import { lookRegularly, takeUpAlerts } from './changed-settings.ts'
 import { type Deliveries, openDeliveries } from './deliveries.ts'
 import { alertPeople, openPauses, openReceivers, openWorkerParts, testAlertOf } from './health.ts'
 import { openPeople } from './people.ts'
@@ -257,7 +258,7 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
   })
   const reading = { authentication, isOpen, assets, places: openReadingPlaces() }
   const acting = {
-    ...{ authentication, log, perform: performOf(state) },
+    ...{ authentication, assets, log, perform: performOf(state) },
     streams: () => state.streams().map(({ name }) => name),
   }
   const compare = compareOf(state)
@@ -302,6 +303,7 @@ const withoutQueue: readonly ActionName[] = [
   ...(['createToken', 'revokeToken', 'endSessions'] as const),
   ...(['testAlert', 'muteAlerts', 'unmuteAlerts', 'acknowledgeProblem'] as const),
   ...(['setSetting', 'unsetSetting'] as const),
+  ...(Object.keys(alertSettingActions) as readonly (keyof typeof alertSettingActions)[]),
 ]
 
 const performOf =
@@ -311,18 +313,21 @@ const performOf =
     const isWithoutQueue = withoutQueue.includes(name)
     if (context === null || (live === null && !isWithoutQueue))
       throw new NotNow('The worker is starting: it waits for its database or its queue.')
+    const { database, streams } = context
+    if (name === 'testAlert') await takeUpAlerts(config, database.pool)
     const sendTestAlert = testAlertOf(config, state.receivers)
     const requestRun = requestRunOf(state)
-    const { database, streams } = context
     const settings = rulesOf(state, context.catalogue)
-    return await performRecorded(
+    const outcome = await performRecorded(
       {
         ...{ pool: database.pool, streams, settings, requestRun, log },
-        ...{ sync: context, tasks, sendTestAlert },
+        ...{ sync: context, tasks, sendTestAlert, alerting: () => alertKeepingOf(config) },
       },
       [name, actions[name]],
       order,
     )
+    if (name in alertSettingActions) await takeUpAlerts(config, database.pool)
+    return outcome
   }
 
 const noteOf =
@@ -386,5 +391,6 @@ function statusQueriesOf(
     staleAfterMs: () => state.config.dynamic.now().staleAfterMs,
     runbooksUrl: state.config.runbooksUrl,
     alerting: () => alertingOf(state.config),
+    alertSettings: () => takeUpAlerts(state.config, reading),
   })
 }

@@ -34,6 +34,7 @@ const parts = [
   '/backfills',
   '/actions',
   '/people',
+  '/alerts',
   '/sources',
   '/sources/environment',
   '/events?range=month',

@@ -159,9 +159,11 @@ describe.skipIf(!hasTerminal)('tidemark init', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(readFileSync(file, 'utf8')).toMatch(/^# mine\nLOG_LEVEL=warn\n/)
     const written = parseEnv(readFileSync(file, 'utf8'))
+    expect(init.shown()).not.toContain(written.ALERT_SECRETS_KEY)
     expect(init.shown()).not.toContain(written.ADMIN_TOKEN)
     expect(written).toEqual({
       ADMIN_TOKEN: expect.stringMatching(/^[\w-]{32}$/),
+      ALERT_SECRETS_KEY: expect.stringMatching(/^[0-9a-f]{64}$/),
       LOG_LEVEL: 'warn',
       ASSIGNMENT_BASE_URL: simulator.assignmentUrl,
       AUTH_URL: simulator.authUrl,

@@ -3,7 +3,7 @@
 import { createServer } from 'node:net'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import type { Mailbox } from '../../src/config/alert-file.ts'
+import type { Mailbox } from '../../src/config/alert-receivers.ts'
 import { deliver, sendTest } from '../../src/problems/deliver.ts'
 import { mailText, sendMail } from '../../src/problems/smtp.ts'
 import { makeCertificate } from '../support/certificate.ts'

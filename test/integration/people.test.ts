@@ -102,8 +102,8 @@ describe.skipIf(!hasPostgres)('people', () => {
       (await rows(`select xmin::text, last_used_at from tidemark.access_token where name = 'often'`))[0]
     const read = () =>
       fetch(`${worker.url}/actions.ndjson`, { headers: { authorization: `Bearer ${token}` } })
-    // The pages are open to everybody on this machine: a token is looked at where somebody acts.
-    await read()
+    // Also where the pages are open to everybody on this machine.
+    expect((await read()).status).toBe(200)
     for (let time = 0; time < 2; time++) expect((await call('/streams/assignment/pause', token))[0]).toBe(403)
     const before = await used()
     await call('/streams/assignment/pause', token)
@@ -160,6 +160,17 @@ describe.skipIf(!hasPostgres)('people', () => {
     expect(await (await admin.get('/people')).text()).toContain('The token goes is revoked')
     expect((await call('/streams/assignment/resume', revoked))[0]).toBe(401)
     expect(await isSignedIn(other)).toBe(false)
+    // Made in the console, shown once, and refused also where nobody needs a token.
+    const made = await admin.submit('/tokens/create', { target: 'report', role: 'viewer' })
+    const [report = 'none'] = /tidemark_[\w-]{43}/.exec(await made.text()) ?? []
+    const headers = { authorization: `Bearer ${report}` }
+    const reads = async () => (await fetch(`${worker.url}/api/v1/status`, { headers })).status
+    expect([made.status, await reads()]).toEqual([200, 200])
+    const page = await (await admin.get('/people')).text()
+    expect(page).not.toContain(report)
+    expect(page.split('(this is you, here)')).toHaveLength(2)
+    await admin.submit('/tokens/report/revoke')
+    expect(await reads()).toBe(401)
     // The name of one that ended can be given again; one that has not ended keeps it.
     await make('ends', 'viewer')
     await expect(tidemark('token', 'create', 'ends', '--role', 'viewer')).rejects.toThrow(

@@ -75,7 +75,7 @@ describe.skipIf(!hasPostgres)('receivers of alerts', () => {
     silenceActions[name](
       {
         ...{ pool: database.pool, streams: knownStreams, requestRun: async () => {}, log: quietLog },
-        settings,
+        ...{ settings, alerting: () => expect.fail('nothing is set up here') },
       },
       order(target, fields),
     )

@@ -63,6 +63,13 @@ export async function fillStore(pool: Pool, stream: string): Promise<void> {
     [hostileTexts],
   )
   await pool.query(
+    `insert into tidemark.alert_setting (key, value, previous, by)
+     select kind || ':' || n || text, case when n % 3 > 0 then jsonb_build_object('to', text, 'format', text, 'sealed', text) end,
+       jsonb_build_object('to', text), text
+     from unnest($1::text[]) with ordinality as hostile (text, n), unnest(array['receiver', 'rule']) as kind`,
+    [hostileTexts],
+  )
+  await pool.query(
     `insert into tidemark.problem_history (key, kind, stream, what, since, seen_at, ended_at)
      select 'quarantine:' || n, 'quarantine', $1, text, now() - interval '1 hour', now(), now()
      from unnest($2::text[]) with ordinality as hostile (text, n)`,

@@ -63,7 +63,10 @@ export async function serveActions(
     log: quietLog,
     routes: [
       identified(authentication, [
-        actionRoutes({ authentication, streams: () => ['assignment', 'broken'], perform, log: quietLog }),
+        actionRoutes({
+          ...{ authentication, streams: () => ['assignment', 'broken'], perform, assets },
+          log: quietLog,
+        }),
         signInRoutes({
           authentication,
           provider: null,

@@ -17,7 +17,8 @@ export const emptySnapshot: Snapshot = {
 const answers: Partial<StatusQueries> = {
   streams: ['assignment'],
   catalogue: knownStreams,
-  alerting: () => ({ receivers: [], rules: [], targets: {}, remarks: [], problem: null }),
+  alerting: () => ({ receivers: [], rules: [], targets: {}, remarks: [], problem: null, unusable: [] }),
+  alertSettings: async () => [],
   staleAfterMs: () => 900_000,
   snapshot: async () => emptySnapshot,
   quarantineOf: async () => null,

@@ -86,7 +86,9 @@ describe('a file of alerts', () => {
         { rules },
         receiver,
         new Date(`2026-03-02T${time}:00Z`),
-      )({ key: `${kind}:${stream}`, kind, stream })
+      )({
+        ...{ kind, stream, key: `${kind}:${stream ?? 'assignment'}` },
+      })
     expect(at('12:00', 'chat', 'failing')).toEqual({ afterMs: 60_000, isHeld: false })
     // Oslo is an hour ahead in March.
     expect(at('21:30', 'chat', 'failing')).toEqual({ afterMs: 60_000, isHeld: true })

@@ -13,7 +13,7 @@ it('takes up a changed HISTORY, which the dictionary keeps, with the look that s
   const overrides = {
     async read() {
       kept += 1
-      return { asked: '', overrides: [] }
+      return { asked: '', alerts: [], overrides: [] }
     },
     takeUp: () => (kept === 1 ? [''] : []),
   }
@@ -35,7 +35,7 @@ it('plans when other runs are asked for, until that succeeds', async () => {
   const overrides = {
     async read() {
       asked = seen.shift() ?? asked
-      return { asked, overrides: [] }
+      return { asked, alerts: [], overrides: [] }
     },
     takeUp: () => [],
   }

@@ -6,6 +6,7 @@ import type { Alerting } from '../../src/problems/receivers.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import type { Checkpoint } from '../../src/store/book/checkpoints.ts'
 import { type Html, html, markupOf } from '../../src/web/html.ts'
+import { alertsPage } from '../../src/web/pages/alerts.ts'
 import { checkpointsPage } from '../../src/web/pages/checkpoints.ts'
 import { backfillPage } from '../../src/web/pages/confirm.ts'
 import { contractPage } from '../../src/web/pages/contract.ts'
@@ -110,23 +111,28 @@ describe('the page of problems', () => {
   it('says whether anybody is told, and lets operators try it out', async () => {
     expect(await show(problemsPage)).toContain('No alerts are sent')
     const url = 'https://acme.webhook.office.com/webhookb2/x'
-    const rule = { to: ['chat'], kinds: null, streams: null, sources: null, afterMs: 60_000, quiet: null }
+    const rule = { to: ['chat'], kinds: null, streams: null, afterMs: 60_000, quiet: null }
+    const from = 'file' as const
     const alerting = (): Alerting => ({
       ...{
-        rules: [rule],
+        rules: [{ ...rule, from, name: null }],
+        unusable: [],
         targets: {},
         remarks: ['rule 2 adds nothing'],
         problem: 'alerts.yml:3: <b> is wrong',
       },
-      receivers: [{ name: 'chat', setting: 'chat', url }],
+      receivers: [{ name: 'chat', setting: 'chat', url, from }],
     })
-    const shown = await show(problemsPage, { alerting })
+    expect(await show(problemsPage, { alerting })).toMatch(
+      /alerts.yml:3: &lt;b&gt; is wrong[\s\S]*Problems are sent to <b>chat/,
+    )
+    const shown = await show(alertsPage, { alerting })
     expect(shown).toMatch(
       /alerts.yml:3: &lt;b&gt; is wrong[\s\S]*rule 2 adds nothing[\s\S]*teams[\s\S]*everything after 1 m/,
     )
     expect(shown).toContain('action="/alerts/chat/test"')
     expect(shown).not.toContain('webhookb2')
-    const looked = await show(problemsPage, { alerting }, { viewer: readOnlyViewer })
+    const looked = await show(alertsPage, { alerting }, { viewer: readOnlyViewer })
     expect(looked).toContain('tidemark alerts test chat')
     expect(looked).not.toContain('action="/alerts')
   })

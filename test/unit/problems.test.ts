@@ -10,6 +10,7 @@ import { careOf } from '../../src/problems/stream-state.ts'
 import { keptInWords, measured, targetRules } from '../../src/problems/targets.ts'
 import type { Notice } from '../../src/store/book/problems.ts'
 import type { StreamSymptoms } from '../../src/store/book/symptoms.ts'
+import { utcMinute } from '../../src/util/text.ts'
 import { evaluate, samplesOf } from '../support/prometheus.ts'
 
 const now = new Date('2026-03-02T12:00:00Z')
@@ -154,7 +155,7 @@ describe('findProblems', () => {
     expect(rest).toEqual([])
     expect(found).toMatchObject({
       ...{ kind: 'deletions_frozen', since: ago(60), quietUntil: ago(60 - 24 * 60) },
-      what: `Deletions of assignment are frozen since ${ago(60).toISOString()}, by ada@desk: “a lost right”. 5 rows that the list lacks stay. Deletions are known through ${ago(30).toISOString()}.`,
+      what: `Deletions of assignment are frozen since ${utcMinute(ago(60))}, by ada@desk: “a lost right”. 5 rows that the list lacks stay. Deletions are known through ${utcMinute(ago(30))}.`,
       whatToDo: expect.stringContaining('`tidemark deletions undo assignment`'),
     })
     expect(careOf(found ?? { kind: 'schema_drift' })).toBe('needs you')

@@ -47,7 +47,7 @@ async function show(more: Partial<RecordShown>): Promise<string> {
 
 describe('the page of a record', () => {
   it('tells each change with what was there before, where the past of the row is kept', async () => {
-    const change = { isDeleted: false, isBack: false, fields: [], fieldCount: 0 }
+    const change = { isDeleted: false, isBack: false, fields: [], fieldCount: 0, runId: null }
     const page = await show({
       changes: [
         {
@@ -57,13 +57,14 @@ describe('the page of a record', () => {
             { column: 'name', before: null, after: '<b>van</b>' },
           ],
         },
-        { ...change, at: ago(20).toISOString(), isBack: true },
+        { ...change, at: ago(20).toISOString(), isBack: true, runId: '12' },
         { ...change, at: ago(40).toISOString(), isDeleted: true },
       ],
     })
     expect(page).toContain('<del><bdi>60.5</bdi></del> <ins><bdi>61.5</bdi></ins>')
     expect(page).toContain('<del>null</del> <ins><bdi>&lt;b&gt;van&lt;/b&gt;</bdi></ins>')
     expect(page).toContain('and 1 more column')
+    expect(page).toMatch(/Came back<[\s\S]{0,80}by <a href="\/runs\/12">run 12/)
     const told = [
       ...page.matchAll(/<b>(Changed|Last changed here|Came back|Gone|Late commit caught|First came)<\/b>/g),
     ]
@@ -82,7 +83,9 @@ describe('the page of a record', () => {
     const difference = { cause: 'deleted', fields: [], foundAt: at, runId: '7', cure: 'marked as deleted' }
     const page = await show({
       row: record.row && { ...record.row, deletedAt: at, deletedReason: 'absent' },
-      changes: [{ at: at.toISOString(), isDeleted: true, isBack: false, fields: [], fieldCount: 0 }],
+      changes: [
+        { at: at.toISOString(), isDeleted: true, isBack: false, fields: [], fieldCount: 0, runId: '7' },
+      ],
       events: { ...record.events, differences: [difference] },
     })
     expect(page).toMatch(

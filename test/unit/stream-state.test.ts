@@ -43,6 +43,20 @@ describe('stateOfStream', () => {
     expect(found).toMatchObject({ words: 'access lost', state: 'stopped', reason: 'what access_lost means' })
   })
 
+  it('P18: calls no stream live to which nothing comes, also while its deletions wait', () => {
+    for (const [kind, state] of [
+      ['failing', 'behind'],
+      ['stale', 'behind'],
+      ['token_refused', 'stopped'],
+    ] as const) {
+      const other = kind === 'token_refused' ? problem(kind, 'assignment') : problem(kind)
+      expect(stateWith([other, problem('deletions_blocked')])).toMatchObject({
+        words: 'deletions blocked',
+        state,
+      })
+    }
+  })
+
   it('calls a stream live while only deletions wait, and says that they do', () => {
     expect(stateWith([problem('deletions_blocked')])).toMatchObject({
       state: 'live',

@@ -54,14 +54,20 @@ export async function readRowChanges(
   { tableSchema }: { readonly tableSchema: TableSchema },
   key: string,
   limit: number,
-): Promise<readonly RowChange[]> {
+): Promise<readonly (RowChange & Pick<StreamChange, 'runId'>)[]> {
   const { history } = tableSchema
   if (!history) return []
   const lines = `(
     select * from ${history.table} where ${pg.escapeIdentifier(tableSchema.key.name)} = $1
     order by _observed_at desc limit $2::int
   )`
-  return (await client.query<RowChange>(changesSql(tableSchema, lines), [key, limit])).rows
+  const { rows } = await client.query<Found>(changesSql(tableSchema, lines), [key, limit])
+  const { name: stream } = tableSchema.stream
+  return await withRuns(
+    client,
+    [tableSchema],
+    rows.map((one) => ({ ...one, stream })),
+  )
 }
 
 // ── of all rows ──────────────────────────────────────────────────────────────────────────────────────────────

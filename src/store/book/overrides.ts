@@ -18,14 +18,20 @@ export async function readAllOverrides(client: Queryable): Promise<readonly Stor
   return rows
 }
 
+type KeptAlert = { readonly key: string; readonly value: Readonly<Record<string, string>> }
+
 /** Of all sources. Each worker asks this every few seconds. `asked`: another text when other runs are asked for, or other streams are paused. */
-export async function readOverridesAndAsked(
-  client: Queryable,
-): Promise<{ readonly overrides: readonly Override[]; readonly asked: string }> {
+export async function readOverridesAndAsked(client: Queryable): Promise<{
+  readonly overrides: readonly Override[]
+  /** Receivers and rules that were set up while workers run. */
+  readonly alerts: readonly KeptAlert[]
+  readonly asked: string
+}> {
   const { rows } = await client.query({
-    name: 'tidemark_overrides_and_asked',
+    name: 'tidemark_overrides_alerts_and_asked',
     text: `select
         (select coalesce(json_agg(json_build_object('name', name, 'value', value) order by name), '[]') from tidemark.setting_override) as overrides,
+        (select coalesce(json_agg(json_build_object('key', key, 'value', value) order by key), '[]') from tidemark.alert_setting where value is not null) as alerts,
         concat((select max(asked_at) from tidemark.due), (select md5(string_agg(name, ' ' order by name)) from tidemark.stream where paused_at is not null)) as asked`,
   })
   return rows[0]

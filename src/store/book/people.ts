@@ -101,6 +101,17 @@ export const readSessions = (client: Queryable) =>
       .orderBy(desc(sessionTable.id)),
   )
 
+/** Null: there is none with this cookie. */
+export async function readSessionId(client: Queryable, hash: string): Promise<string | null> {
+  const found = await ask(client, (db) =>
+    db
+      .select({ id: asText(sessionTable.id) })
+      .from(sessionTable)
+      .where(eq(sessionTable.hash, hash)),
+  )
+  return found[0]?.id ?? null
+}
+
 /** One, or all of them. Returns how many that were not over. */
 export async function endSessions(client: Queryable, id: string | null): Promise<number> {
   const { rows } = await client.query<{ ended: string }>(

@@ -1,7 +1,7 @@
 // What is wrong and was, and what people were told of it.
 
 import { sql } from 'drizzle-orm'
-import { boolean, index, integer, primaryKey, real, text, uniqueIndex } from 'drizzle-orm/pg-core'
+import { boolean, index, integer, jsonb, primaryKey, real, text, uniqueIndex } from 'drizzle-orm/pg-core'
 import { at, identity, tidemark } from './state.ts'
 
 /** Problems that no other table shows. */
@@ -45,6 +45,20 @@ export const problemTable = tidemark.table(
   },
   (table) => [primaryKey({ columns: [table.receiver, table.key] })],
 )
+
+/** Receivers of alerts and rules that were set up while workers ran, beside those of the file that `ALERTS` names. */
+export const alertSettingTable = tidemark.table('alert_setting', {
+  /** `receiver:chat`, `rule:night`. */
+  key: text('key').primaryKey(),
+  /** What is said of it; its secrets are encrypted in `sealed`. Empty: it was removed. */
+  value: jsonb('value').$type<Readonly<Record<string, string>>>(),
+  /** What was said before the last change; empty: nothing. */
+  previous: jsonb('previous').$type<Readonly<Record<string, string>>>(),
+  /** Who changed it last. */
+  by: text('by').notNull(),
+  /** When. */
+  at: at('at').notNull().defaultNow(),
+})
 
 /** Problems of which no alerts are sent, because somebody said so. */
 export const silenceTable = tidemark.table('silence', {

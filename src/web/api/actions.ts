@@ -8,7 +8,7 @@ import { backfill } from '../../documents/positions.ts'
 import { record } from '../../documents/records.ts'
 import { type ActionName, NotNow } from '../../operator/actions.ts'
 import { outcomeJson } from '../../operator/mirror-actions.ts'
-import { neededRole, type Role } from '../../operator/roles.ts'
+import { neededRole, type Role, roles } from '../../operator/roles.ts'
 import type { UpstreamSays } from '../../operator/upstream-record.ts'
 import { pickStream } from '../../streams/catalog.ts'
 import { NotThere } from '../../util/errors.ts'
@@ -42,6 +42,9 @@ const settingName = text.describe(
 )
 const value = { value: z.string(), source: z.string() }
 const settingNow = z.object({ name: z.string(), ...value, before: z.object(value).optional() }).partial()
+const secretText = heldText.min(1).max(2000)
+const alertingKey = text.describe('`receiver:` or `rule:` and its name')
+const alertingNow = z.object({ key: z.string(), removed: z.boolean() })
 const silence = { target: z.string(), reason: z.string() }
 
 type Described = { readonly title: string; readonly fields: z.ZodObject; readonly answer: z.ZodObject }
@@ -54,12 +57,8 @@ const action = (title: string, fields: z.ZodRawShape, answered: z.ZodObject): De
   }),
 })
 
-/** A token is made at the terminal only: it is shown once. */
-type ApiActionName = Exclude<ActionName, 'createToken'>
-export const isInApi = (name: ActionName): name is ApiActionName => name !== 'createToken'
-
 /** The fields are those of the order, with `_` for `-`. */
-export const apiActions: Readonly<Record<ApiActionName, Described>> = {
+export const apiActions: Readonly<Record<ActionName, Described>> = {
   sync: action(
     'Read a stream now',
     { kind: z.enum(['incremental', 'lookback', 'reconcile']).optional() },
@@ -155,7 +154,59 @@ export const apiActions: Readonly<Record<ApiActionName, Described>> = {
     settingNow,
   ),
   unsetSetting: action('Undo such a change', { target: settingName, reason: reason.optional() }, settingNow),
+  setReceiver: action(
+    'Set up a receiver of alerts',
+    {
+      target: text.describe('its name'),
+      webhook: secretText.optional().describe('the address of an incoming webhook'),
+      format: z.enum(['slack', 'teams', 'pagerduty', 'json']).optional(),
+      key: secretText.optional().describe('of PagerDuty: the integration key'),
+      smtp: text.optional().describe('the mail server, such as smtp://tidemark@mail.example'),
+      password: secretText.optional().describe('of the mail server; left out: the one that is kept'),
+      from: text.optional(),
+      to: heldText.max(4000).optional().describe('addresses of mail, comma-separated'),
+      reason: reason.optional(),
+    },
+    alertingNow,
+  ),
+  setRule: action(
+    'Set up a rule of alerts',
+    {
+      target: text.describe('its name'),
+      to: text.describe('names of receivers, comma-separated, as all lists here'),
+      kinds: text.optional().describe('kinds of problems, `needs_you` or `news`; left out: all'),
+      streams: text.optional(),
+      sources: text.optional().describe('`environment` is the one without a name'),
+      after: heldText.max(20).optional().describe('how long a problem lasts before it is told, such as 15m'),
+      quiet: heldText.max(80).optional().describe('such as 22:00-06:30 Europe/Oslo'),
+      reason: reason.optional(),
+    },
+    alertingNow,
+  ),
+  removeAlerting: action(
+    'Remove a receiver or a rule that was set up while workers run',
+    { target: alertingKey, reason: reason.optional() },
+    alertingNow,
+  ),
+  undoAlerting: action(
+    'Undo the last change of a receiver or a rule',
+    { target: alertingKey, reason: reason.optional() },
+    alertingNow,
+  ),
   endSessions: action('End a session of the console, or all', {}, z.object({ ended: amount })),
+  createToken: action(
+    'Make a token for a person or a program',
+    {
+      target: text.describe('its name'),
+      role: z.enum(roles),
+      for: heldText.max(20).optional().describe('for how long it is taken, such as 90d'),
+      until: moment.optional(),
+    },
+    z.object({
+      ...{ name: z.string(), role: z.enum(roles), until: time.nullable() },
+      token: z.string().describe('it is told only here'),
+    }),
+  ),
   revokeToken: action('Revoke a token', {}, z.object({ name: z.string(), revoked: z.boolean() })),
 }
 

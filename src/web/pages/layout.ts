@@ -57,6 +57,7 @@ export const morePlaces = [
   ['/checkpoints', 'Checkpoints'],
   ['/actions', 'Who did what'],
   ['/sources', 'Sources'],
+  ['/alerts', 'Alerts'],
   ['/people', 'People'],
   ['/settings', 'Settings'],
 ] as const

@@ -1,25 +1,29 @@
-// `/people`: who is signed in, which tokens people and programs have, and what each role may do.
+// `/people`: who is signed in, which tokens people and programs have, and what each role may do. A new token has a page of its own.
 
 import type { AccessToken, SessionLine } from '../../store/book/people.ts'
 import { actionForm, adminForm } from '../action-forms.ts'
-import { age, clock, foreign, html } from '../html.ts'
+import { age, clock, copyButton, foreign, type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
-import { heading, type Page } from './layout.ts'
+import { heading, layout, type Page } from './layout.ts'
 import { type Column, table } from './tables.ts'
 
 export const peoplePage: Page = {
   path: '/people',
   title: 'People',
   async body({ statusQueries, viewer, now }) {
-    const [sessions, tokens] = await Promise.all([statusQueries.sessions(), statusQueries.tokens()])
+    const [sessions, tokens, own] = await Promise.all([
+      statusQueries.sessions(),
+      statusQueries.tokens(),
+      viewer.sessionKey === undefined ? null : statusQueries.sessionId(viewer.sessionKey),
+    ])
     return {
       title: 'People',
       heading: heading({
         title: 'People',
-        lead: html`Viewers look. Operators also act. Admins also change settings, drop records, revoke tokens and end sessions. Who did what is in <a href="/actions">the record</a>.`,
+        lead: html`Viewers look. Operators also act. Admins also change settings and alerts, drop records, make and revoke tokens, and end sessions. Who did what is in <a href="/actions">the record</a>.`,
       }),
       body: html`${table({
-        ...{ caption: 'Signed in', columns: sessionColumns(viewer, now), rows: sessions },
+        ...{ caption: 'Signed in', columns: sessionColumns(viewer, now, own), rows: sessions },
         empty: 'Nobody is signed in.',
       })}
 ${adminForm(
@@ -30,15 +34,44 @@ ${adminForm(
 )}
 ${table({
   ...{ caption: 'Tokens of single people and programs', columns: tokenColumns(viewer, now), rows: tokens },
-  empty:
-    'There are no tokens of single people or programs. On the worker’s machine, `tidemark token create NAME --role viewer` makes one for somebody who may only look, and shows it once.',
-})}`,
+  empty: 'There are no tokens of single people or programs.',
+})}
+${adminForm(viewer, '/tokens/create', 'Make a token…', tokenFields(now))}`,
     }
   },
 }
 
-const sessionColumns = (viewer: Viewer, now: Date): readonly Column<SessionLine>[] => [
-  { title: 'Who', cell: ({ who }) => html`<b>${foreign(who, 80)}</b>` },
+const usualMs = 90 * 86_400_000
+
+const tokenFields = (
+  now: Date,
+): Html => html`<div class="dialogue"><p>A token lets one person or program in, until it ends or is revoked. It is shown once: Tidemark keeps only its hash.</p>
+<label>Name <input name="target" required maxlength="60" pattern="[a-z0-9]([a-z0-9._@\\-]*[a-z0-9])?" placeholder="nightly-report" autocomplete="off" title="small letters, digits, and . _ @ - between them"><small>of the person or program: the record of actions shows it</small></label>
+<label>May <select name="role"><option value="viewer">look (viewer)</option><option value="operator">look and act (operator)</option><option value="admin">do everything (admin)</option></select></label>
+<label>Ends on <input type="date" name="until" value="${new Date(now.getTime() + usualMs).toISOString().slice(0, 10)}"><small>at midnight UTC; empty: when it is revoked</small></label>
+<button>Make the token</button></div>`
+
+/** The only page that shows a token, once: it is the answer to the form, and nobody keeps it. */
+export const tokenPage = (
+  around: Pick<Parameters<typeof layout>[0], 'viewer' | 'assets'>,
+  text: string,
+  token: string,
+): Html =>
+  layout({
+    ...{ ...around, title: 'The new token', path: '/people', problems: null },
+    heading: heading({ crumbs: [['/people', 'People']], title: 'The new token', lead: text }),
+    body: html`<section class="card"><h2>Copy it now</h2><p>It is shown only here. If it is lost, revoke it and make another one.</p>
+<pre class="term" tabindex="0" id="token">${token}</pre>
+<div class="bar">${copyButton('Copy the token', { from: 'token' })}<a class="btn" href="/people">I have it</a></div>
+<p>People paste it at <i>Sign in</i>. A program sends it with each request:</p><pre class="term" tabindex="0">Authorization: Bearer ${token.slice(0, 12)}…</pre></section>`,
+  })
+
+/** `own`: the session of whoever looks. */
+const sessionColumns = (viewer: Viewer, now: Date, own: string | null): readonly Column<SessionLine>[] => [
+  {
+    title: 'Who',
+    cell: ({ who, id }) => html`<b>${foreign(who, 80)}</b>${id === own && ' (this is you, here)'}`,
+  },
   { title: 'Role', cell: ({ role }) => role },
   { title: 'From', cell: ({ address }) => address },
   { title: 'Signed in', cell: ({ begunAt }) => clock(begunAt, now) },

@@ -1,15 +1,13 @@
-// Alerts on the page of problems: who is told of what, with a test for each; what is muted or acknowledged, by whom and why, and how to end it.
+// Alerts on the page of problems: whether anybody is told; what is muted or acknowledged, by whom and why, and how to end it.
 
 import { targetInWords } from '../../operator/silences.ts'
-import { formOf } from '../../problems/alert-body.ts'
-import { type Alerting, type NamedReceiver, ruleInWords } from '../../problems/receivers.ts'
+import type { Alerting } from '../../problems/receivers.ts'
 import type { Problem } from '../../problems/stream-problems.ts'
 import type { Silence } from '../../store/book/silences.ts'
 import { actionForm } from '../action-forms.ts'
 import { clock, foreign, type Html, html, zone } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot } from '../status-queries.ts'
-import { type Column, plainTable } from './tables.ts'
 
 const said = ({ until, by, reason, at }: Silence, now: Date): Html =>
   html`<b>${until === null ? 'Acknowledged' : 'Muted'}</b> ${until === null ? 'until it is over or gets worse' : html`until ${clock(until, now)} ${zone}`}, by ${foreign(by, 80)} on ${clock(at, now)}: “${foreign(reason, 300)}”`
@@ -58,7 +56,7 @@ export function silenceForms(viewer: Viewer, { key, kind, stream }: Problem): Ht
   const acknowledging = actionForm(
     viewer,
     '/alerts/acknowledge',
-    html`<input type="hidden" name="target" value="${key}"><label>Comment <input name="reason" maxlength="300" required autocomplete="off"></label><button>Acknowledge</button>`,
+    html`<input type="hidden" name="target" value="${key}"><label>Comment <input name="reason" maxlength="300" required autocomplete="off"><small>somebody looks after it: rules that would tell of it later do not, until it is over or gets worse</small></label><button>Acknowledge</button>`,
   )
   return (
     acknowledging &&
@@ -66,36 +64,22 @@ export function silenceForms(viewer: Viewer, { key, kind, stream }: Problem): Ht
   )
 }
 
+/** What keeps people from being told, and what is hardly meant. */
+export const alertNotes = ({ problem, unusable, remarks }: Alerting): Html =>
+  html`${[...(problem?.split('\n') ?? []), ...unusable, ...remarks].map((note) => html`<p class="note warn">${foreign(note, 400)}</p>`)}`
+
 export function alertsCard(
-  { receivers, rules, problem, remarks }: Alerting,
+  alerting: Alerting,
   { silences, at: now }: Pick<Snapshot, 'silences' | 'at'>,
   viewer: Viewer,
 ): Html {
-  const columns: readonly Column<NamedReceiver>[] = [
-    { title: 'Receiver', isWord: true, cell: ({ name }) => name },
-    { title: 'Form', cell: formOf },
-    {
-      title: 'Is told of',
-      cell: ({ name }) =>
-        html`${rules.filter(({ to }) => to.includes(name)).map((rule) => html`${ruleInWords(rule)}<br>`)}`,
-    },
-    {
-      title: 'Test',
-      cell: ({ name }) =>
-        actionForm(
-          viewer,
-          `/alerts/${name}/test`,
-          html`<button>Send a test message<span class="hidden"> to ${name}</span></button>`,
-        ) ?? html`<code class="small">tidemark alerts test ${name}</code>`,
-    },
-  ]
-  const notes = [...(problem?.split('\n') ?? []), ...remarks]
+  const told = alerting.receivers.filter(({ name }) => alerting.rules.some(({ to }) => to.includes(name)))
   return html`<section class="card" aria-labelledby="alerts"><h2 id="alerts">Alerts</h2>
-${notes.map((note) => html`<p class="note warn">${foreign(note, 400)}</p>`)}
+${alertNotes(alerting)}
 ${
-  receivers.length === 0
-    ? html`<p>No alerts are sent. To send problems to Slack, Teams, PagerDuty, your own program or by mail, set <code>ALERT_WEBHOOK_URL</code>, or <code>ALERTS</code> to a file with receivers.</p>`
-    : html`<p>Each receiver is told when a problem has lasted for a while, and again when it is over.</p>${plainTable({ caption: html`<span class="hidden">Receivers</span>`, columns, rows: receivers })}`
+  told.length === 0
+    ? html`<p>No alerts are sent, so nobody hears of a problem without looking here. The page <a href="/alerts">Alerts</a> is where an admin sets up who is told: by Slack, Teams, PagerDuty, mail or a program of your own.</p>`
+    : html`<p>Problems are sent to ${told.map(({ name }, index) => html`${index > 0 && ', '}<b>${name}</b>`)}. Who is told of what, with a test for each: <a href="/alerts">Alerts</a>.</p>`
 }
 ${silences.length > 0 && html`<h3>Muted or acknowledged</h3>${silences.map((one) => html`<div class="bar spread"><p>${foreign(targetInWords(one.target), 200)}: ${said(one, now)}</p>${undo(one, viewer)}</div>`)}`}
 ${viewer.canAct && html`<details><summary>Mute everything…</summary>${muteForm(viewer, [everything])}</details>`}
