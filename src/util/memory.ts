@@ -9,7 +9,7 @@ type Collect = (
   how?: { readonly type: 'minor' } | { readonly type: 'major'; readonly flavor: 'last-resort' },
 ) => void
 
-export function openCollector(): Collect {
+function openCollector(): Collect {
   // The cache of compiled code depends on the flags. It is written before they change, so that other programs can use it.
   flushCompileCache()
   setFlagsFromString('--expose-gc')
