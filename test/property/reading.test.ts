@@ -229,6 +229,28 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     crashChance: 0,
     load: { readers: 1, leastPages: 0 },
   },
+  // The last page was cut when it came first, and whole when it came again: what it had lacked was not counted.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{
+        cap: 10,
+        capVaries: true,
+        paging: 'last page again',
+        slips: true,
+        versions: 'number',
+        deletes: 'soft',
+      },
+      ...{ tieChance: 0.7, lateChance: 0.1 },
+    },
+    seed: 1895913769,
+    pageSize: 1,
+    initialChanges: 85,
+    rounds: 3,
+    changeChance: 0,
+    crashChance: 0.05,
+    load: { readers: 1, leastPages: 0 },
+  },
 ]
 
 class Crash extends Error {}

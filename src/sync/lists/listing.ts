@@ -150,7 +150,15 @@ function sawFarRecord(listing: Listing, again: SeenPage, far: SeenPage): Listing
       step: { kind: 'page', page: 2, pageSize: 1 },
     }
   const isLastPage = far.received === 1 ? shown === last : isRepeatOf(far, again)
-  return isLastPage ? endPass(listing) : endUnknown(listing)
+  return isLastPage
+    ? endPass({ ...listing, total: listing.total + cutOff(listing, again) })
+    : endUnknown(listing)
+}
+
+/** What the last page lacked when it came first, and showed when it came again: it may have been cut. */
+function cutOff({ lastPage, ceiling }: Listing, again: SeenPage): number {
+  const before = lastPage ? wantedKeys(lastPage, ceiling).length : 0
+  return Math.max(0, wantedKeys(again, ceiling).length - before)
 }
 
 /** Some services begin anew far behind the end, and rows may have moved so that a page looked like the first. */
