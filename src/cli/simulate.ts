@@ -18,6 +18,7 @@ import {
 } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { expectNoWords } from './parse.ts'
+import { fleetSize, simulateFleet } from './simulate-fleet.ts'
 
 const options: Record<string, Option> = {
   port: option('N', 'port to listen on; 0 picks a free one (8090)'),
@@ -31,6 +32,12 @@ const options: Record<string, Option> = {
   notes: option('N', 'how many assignment notes there are (2000)'),
   trackers: option('N', 'how many vehicles there are (20)'),
   objects: option('N', 'how many assignment objects there are (100)'),
+  fleet: option('N', 'the upstream of N clients of different size, speed, make and fault, on several ports'),
+  hosts: option('N', 'with --fleet: on how many ports (one for ten clients)'),
+  'write-sources': option(
+    'FOLDER',
+    'with --fleet: write sources.yaml and .env there, with which `tidemark serve` mirrors all of them',
+  ),
   churn: option('N', 'how many records change per second; vehicles move too (0: nothing changes)'),
   'client-guid': option('GUID', 'CLIENT_GUID of the client that has data'),
   'other-client': option('GUID', 'another client, with a tenth as many records'),
@@ -59,20 +66,27 @@ const options: Record<string, Option> = {
 export const simulate: Command = {
   name: 'simulate',
   summary: 'run a simulated upstream, with faults on request',
-  usage: '[--assignments N] [--churn N] [--fault FAULT]…',
+  usage: '[--assignments N] [--churn N] [--fault FAULT]… [--fleet N]',
   options,
   examples: [
     'tidemark simulate --churn 20',
     'tidemark simulate --assignments 100000 --churn 50 --order unstable --page-cap 100',
     'tidemark simulate --fault 429:probability=0.05,path=neworchanged,retry-after=1',
     'tidemark simulate --malformed all --faults all --late-fraction 0.1',
+    'tidemark simulate --fleet 50 --churn 20 --write-sources fleet',
   ],
   ignoresDemo: true,
   run,
 }
 
-async function run({ positionals, values, signal, stdout, log }: Call): Promise<ExitCode> {
+async function run(call: Call): Promise<ExitCode> {
+  const { positionals, values, signal, stdout, log } = call
   expectNoWords('simulate', { positionals })
+  const clients = fleetSize(values)
+  if (clients !== null) {
+    const ofEach = { faults: faults(values), behaviour: behaviour(values) }
+    return await simulateFleet(call, { clients, ...ofEach }).catch(asUsageError)
+  }
   const number = (name: string, fallback: number, most: number, least = 0): number =>
     wholeNumber(values, name, { least, most }) ?? fallback
   const restoreAfterSeconds = number('restore-backup-after', 0, 1_000_000, 1)
@@ -96,9 +110,7 @@ async function run({ positionals, values, signal, stdout, log }: Call): Promise<
     malformed: malformedRecords(values),
     faults: faults(values),
     behaviour: behaviour(values),
-  }).catch((cause) => {
-    throw isAboutTheAddress(cause) ? new UsageError(cause.message, { cause }) : cause
-  })
+  }).catch(asUsageError)
   stdout.write(introduction(simulator))
   const backup = simulator.source.takeBackup()
   const timer = restoreAfterSeconds ? setTimeout(restore, restoreAfterSeconds * 1000) : undefined
@@ -112,6 +124,10 @@ async function run({ positionals, values, signal, stdout, log }: Call): Promise<
   if (!signal.aborted) await once(signal, 'abort')
   clearTimeout(timer)
   return exitCodes.done
+}
+
+function asUsageError(cause: unknown): never {
+  throw isAboutTheAddress(cause) ? new UsageError(cause.message, { cause }) : cause
 }
 
 const isAboutTheAddress = (error: unknown): error is Error =>

@@ -88,7 +88,7 @@ export function answering(parts: AnsweringParts): (exchange: Exchange) => Promis
   }
 }
 
-const plainly = (answer: Answer): Outcome => ({
+export const plainly = (answer: Answer): Outcome => ({
   answer,
   delivery: 'whole',
   isCompressed: false,

@@ -1,5 +1,5 @@
-// What was received, for tests that look at the server's side. Nothing is kept until it is switched on, and then only
-// the latest requests.
+// What was received, for tests that look at the server's side. When requests came is always kept; what they were, from when it is switched on
+// and then only of the latest.
 
 import type { Incoming, Service } from './answer.ts'
 
@@ -23,6 +23,8 @@ export type RequestLog = {
   stop(): void
   clear(): void
   readonly entries: readonly ReceivedRequest[]
+  /** When the latest requests came, in milliseconds of `performance.now()`, without sign-ins. */
+  readonly times: readonly number[]
 }
 export type RecordingLog = RequestLog & {
   received(request: Incoming, query: URLSearchParams): { answered(status: number): void }
@@ -30,13 +32,29 @@ export type RecordingLog = RequestLog & {
 
 const keptRequests = 10_000
 const keptBodyBytes = 65_536
+const keptTimes = 100_000
+
+/** How many of these times, which rise, are within any span of that length. */
+export function mostWithin(spanMs: number, times: readonly number[]): number {
+  let most = 0
+  let first = 0
+  for (const [last, time] of times.entries()) {
+    while (time - (times[first] ?? time) >= spanMs) first++
+    most = Math.max(most, last - first + 1)
+  }
+  return most
+}
 
 export function openRequestLog(): RecordingLog {
   let isOn = false
   let entries: ReceivedRequest[] = []
+  let times: number[] = []
   return {
     get entries() {
       return entries
+    },
+    get times() {
+      return times
     },
     start() {
       isOn = true
@@ -47,8 +65,11 @@ export function openRequestLog(): RecordingLog {
     },
     clear() {
       entries = []
+      times = []
     },
     received(request, query) {
+      if (request.service !== 'auth') times.push(performance.now())
+      if (times.length > keptTimes) times.splice(0, keptTimes / 10)
       if (!isOn) return { answered: () => {} }
       const entry = {
         method: request.method,

@@ -13,7 +13,7 @@ import { openRequestLog, type RequestLog } from './request-log.ts'
 import { countVersions } from './row.ts'
 import { type Counts, newIds, type OpenedState, openServiceState } from './service-state.ts'
 import type { Source } from './source.ts'
-import { type Credentials, openTokens } from './tokens.ts'
+import { type Credentials, openTokens, type Tokens } from './tokens.ts'
 import { type Deliveries, startDeliveries } from './webhooks.ts'
 
 export type SimulatorOptions = Partial<Counts> & {
@@ -38,10 +38,8 @@ export type SimulatorOptions = Partial<Counts> & {
   readonly now?: () => number
 }
 
-export type Simulator = AsyncDisposable & {
-  readonly authUrl: string
-  readonly assignmentUrl: string
-  readonly trackingUrl: string
+export type Upstream = {
+  readonly answer: ReturnType<typeof answering>
   readonly look: Look
   readonly credentials: Credentials
   readonly source: Source
@@ -53,12 +51,42 @@ export type Simulator = AsyncDisposable & {
   readonly deliveries: Deliveries
   /** Calls the hook before each request, which waits for it. Returns what takes the hook away again. */
   onRequest(hook: Hook): () => void
+  /** Of its sign-in. */
+  readonly tokens: Tokens
   /** Every token handed out so far is rejected from now on. */
   revokeTokens(): void
+  /** Nothing changes by itself from now on. */
+  stopChanges(): void
   close(): Promise<void>
 }
+export type Simulator = Upstream &
+  AsyncDisposable & { readonly authUrl: string; readonly assignmentUrl: string; readonly trackingUrl: string }
 
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
+  const upstream = openUpstream(options)
+  const at = { host: options.host ?? '127.0.0.1', port: options.port ?? 0 }
+  const server = await listen(at, upstream.answer).catch(async (error) => {
+    await upstream.close()
+    throw error
+  })
+  return simulatorAt(server.origin, upstream, async () => {
+    await upstream.close()
+    await server.close()
+  })
+}
+
+/** `close`: what ends both. */
+export const simulatorAt = (origin: string, upstream: Upstream, close: () => Promise<void>): Simulator => ({
+  ...upstream,
+  authUrl: `${origin}/auth`,
+  assignmentUrl: `${origin}/assignment`,
+  trackingUrl: `${origin}/tracking`,
+  close,
+  [Symbol.asyncDispose]: close,
+})
+
+/** Without a port of its own. `tokens`: of a sign-in that it shares with others. */
+export function openUpstream(options: SimulatorOptions & { readonly tokens?: Tokens }): Upstream {
   const { seed = 1, look = 'plain' } = options
   const behaviour = initialBehaviour(options.behaviour, look)
   const credentials = withDefaults(options.credentials, seed)
@@ -67,28 +95,17 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const faults = scheduleFaults(seed)
   for (const fault of options.faults ?? []) faults.add(fault)
   for (const kind of options.malformed ?? []) first.source.insertMalformed(kind)
-  const tokens = openTokens(credentials, behaviour)
+  const tokens = options.tokens ?? openTokens(credentials, behaviour)
   const log = openRequestLog()
   const hooks = new Set<Hook>()
-  const control = openControl({ look, behaviour, source: first.source })
+  const control = openControl({ look, behaviour, source: first.source, faults, log })
   const answer = answering({ control, clients, first, behaviour, faults, tokens, log, hooks })
-  const server = await listen({ host: options.host ?? '127.0.0.1', port: options.port ?? 0 }, answer)
   const deliveries = startDeliveries({ ...first, clientGuid: credentials.clientGuid })
   const churn = options.churnPerSecond
     ? startChurn({ ...first, random: seededRandom(seed + 2), changesPerSecond: options.churnPerSecond })
     : null
-
-  async function close(): Promise<void> {
-    churn?.stop()
-    for (const { writes } of clients.values()) writes.close()
-    await deliveries.close()
-    await server.close()
-  }
-
   return {
-    authUrl: `${server.origin}/auth`,
-    assignmentUrl: `${server.origin}/assignment`,
-    trackingUrl: `${server.origin}/tracking`,
+    answer,
     look,
     credentials,
     source: first.source,
@@ -101,9 +118,14 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       hooks.add(hook)
       return () => hooks.delete(hook)
     },
+    tokens,
     revokeTokens: tokens.revoke,
-    close,
-    [Symbol.asyncDispose]: close,
+    stopChanges: () => churn?.stop(),
+    async close() {
+      churn?.stop()
+      for (const { writes } of clients.values()) writes.close()
+      await deliveries.close()
+    },
   }
 }
 
