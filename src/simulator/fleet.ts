@@ -21,7 +21,7 @@ export type FleetOptions = {
   /** Of the first host, the others follow; 0, the default, picks free ones. */
   readonly port?: number
   readonly seed?: number
-  /** Of the largest clients. Others have a fifth of it, or less. */
+  /** Of the largest clients. Others have half of it, or less. */
   readonly assignments?: number
   /** In all of them together. */
   readonly churnPerSecond?: number
@@ -47,7 +47,7 @@ export type Fleet = AsyncDisposable & {
   close(): Promise<void>
 }
 
-const shares = [1, 0.2, 0.04, 0.01, 0.2, 0.04]
+const shares = [1, 0.2, 0.05, 0.1, 0.05, 0.5]
 const latenciesMs = [null, 10, null, 40, 150]
 const faultsOfEach = 10
 /** Of the clients of a host, each one whose number is a multiple of this signs in for itself. */

@@ -12,15 +12,15 @@ export type RecoveredRow = {
   readonly rescued: { readonly [name: string]: unknown }
 }
 
-/** By key, every column as text; times as they are in this time zone. */
+/** By key, every column as text; times as they are in this time zone. `source`: a named one. */
 export async function readBack(
   pool: Pool,
   stream: string,
-  timeZone = 'UTC',
+  { timeZone = 'UTC', source = '' }: { readonly timeZone?: string; readonly source?: string } = {},
 ): Promise<ReadonlyMap<string, RecoveredRow>> {
   const fields = await pool.query<{ folded: string; column_name: string; column_type: string }>(
     'select folded, column_name, column_type from tidemark.field where stream = $1 and column_name is not null',
-    [stream],
+    [source === '' ? stream : `${source}.${stream}`],
   )
   const columns = new Map(
     fields.rows.map(({ folded, column_name: name, column_type: type }) => [folded, { name, type }]),
@@ -29,7 +29,7 @@ export async function readBack(
   try {
     await client.query(`select set_config('timezone', $1, false)`, [timeZone])
     const { rows } = await client.query({
-      text: `select * from mirror.${stream}`,
+      text: `select * from ${source === '' ? 'mirror' : `${source}_mirror`}.${stream}`,
       types: { getTypeParser: () => String },
     })
     return new Map(

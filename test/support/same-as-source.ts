@@ -8,17 +8,19 @@ import { readBack, recover } from './recovered.ts'
 
 const keyFields = { assignment: 'assignmentid', assignment_note: 'assignmentnoteid' } as const
 
-/** What differs, in words; empty when the mirror equals the source. Rows that are marked deleted count as gone. */
+/** What differs, in words; empty when the mirror equals the source. Rows that are marked deleted count as gone. `source`: a named one. */
 export async function differences(
   pool: Pool,
-  simulator: Simulator,
+  simulator: Pick<Simulator, 'source' | 'behaviour'>,
   stream: keyof typeof keyFields,
+  source = '',
 ): Promise<string[]> {
-  const mirrored = await readBack(pool, stream, simulator.behaviour.timeZone)
+  const schema = source === '' ? 'mirror' : `${source}_mirror`
+  const mirrored = await readBack(pool, stream, { timeZone: simulator.behaviour.timeZone, source })
   const gone = new Set(
     (
       await pool.query<{ key: string }>(
-        `select ${stream}_id::text as key from mirror.${stream} where _deleted_at is not null and _deleted_reason = 'absent'`,
+        `select ${stream}_id::text as key from ${schema}.${stream} where _deleted_at is not null and _deleted_reason = 'absent'`,
       )
     ).rows.map(({ key }) => key),
   )

@@ -1,0 +1,65 @@
+// While records change everywhere, services answer wrongly, workers are killed and frozen, and Postgres and Redis go away. Then quiet, and each
+// mirror must equal its source, value by value: a row of another source would be one too many.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import { mildMix } from '../../src/simulator/faults.ts'
+import type { FleetClient } from '../../src/simulator/fleet.ts'
+import { makeFailure } from '../soak/chaos.ts'
+import { judgeMemory, overlappingRuns, startSampling } from '../soak/verdict.ts'
+import { equalityFinding, type Trial, untilEqual } from './stage.ts'
+
+const often = {
+  ...{ schedule_assignment: '10s', schedule_assignment_note: '10s', lookback: '20s' },
+  ...{ schedule_deletions: '30s', schedule_reconcile: '3m' },
+}
+const changesPerSecond = 20
+const longestQuietMs = 600_000
+const faultyOfEach = 10
+
+export const equal: Trial = {
+  name: 'equal',
+  what: 'kills, freezes, disconnects and wrong answers, while records change in all sources',
+  async run(stage) {
+    const { fleet, scale, workers, postgres, redis, pool, sources, say } = stage
+    sources.write({ defaults: often })
+    const ending = new AbortController()
+    const { signal } = ending
+    for (const client of fleet.clients.filter((_, index) => index % faultyOfEach === 0))
+      for (const fault of mildMix) client.faults.add(fault)
+    const sampling = startSampling(workers, signal)
+    const changing = changeAll(fleet.clients, signal)
+    const random = Math.random
+    const failing = makeFailure({ workers, postgres, redis, random, signal, say })
+    await wait(scale.minutes * 60_000)
+    ending.abort()
+    const [memory, changes, failures] = await Promise.all([sampling, changing, failing])
+    say(`quiet after ${changes} changes and ${JSON.stringify(failures)}`)
+    for (const { faults } of fleet.clients) faults.clear()
+    const equality = await untilEqual(stage, fleet.clients, longestQuietMs)
+    const overlaps = await overlappingRuns(pool)
+    sources.write()
+    return [
+      equalityFinding('each mirror equals its source', equality),
+      { what: 'no two runs of one lane at once', isFine: overlaps.length === 0, told: `${overlaps.length}` },
+      { what: 'memory is flat', ...judgeMemory(memory) },
+    ]
+  },
+}
+
+/** Returns how many changes were made. */
+async function changeAll(clients: readonly FleetClient[], signal: AbortSignal): Promise<number> {
+  let changes = 0
+  while (!signal.aborted) {
+    const { source } = clients[Math.floor(Math.random() * clients.length)] as FleetClient
+    const resource = Math.random() < 0.7 ? 'assignment' : 'assignment_note'
+    const ids = source.ids(resource)
+    const id = ids[Math.floor(Math.random() * ids.length)]
+    const chance = Math.random()
+    if (id === undefined || chance < 0.1) source.insert(resource)
+    else if (chance < 0.12) source.remove(resource, id)
+    else source.change(resource, id)
+    changes++
+    await wait(1_000 / changesPerSecond)
+  }
+  return changes
+}

@@ -1,0 +1,32 @@
+// At rest: nothing changes upstream, and all is read on the schedules that hold by default.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import { figuresOf, lagsInWords, watchLags } from './lags.ts'
+import type { Trial } from './stage.ts'
+import { measure, sizesInWords, usageInWords } from './usage.ts'
+
+const schedule = 30_000
+/** What is due together finds its slots one after another. */
+const longestLagMs = schedule + 10_000
+
+export const idle: Trial = {
+  name: 'idle',
+  what: 'what a fleet costs at rest, and how old changes get by default',
+  async run(stage) {
+    const { scale, fleet, say } = stage
+    // The lists that follow a first load are over by then.
+    await wait(60_000)
+    const before = await measure(stage)
+    await wait(scale.minutes * 60_000)
+    for (const line of usageInWords(before, await measure(stage), scale.sources)) say(line)
+    say(await sizesInWords(stage))
+    const lags = figuresOf(await watchLags(stage, fleet.clients, AbortSignal.timeout(scale.minutes * 60_000)))
+    return [
+      {
+        what: 'p95 of the age of a change stays below the schedule of 30 s and 10 s',
+        isFine: lags.p95 < longestLagMs,
+        told: lagsInWords(lags),
+      },
+    ]
+  },
+}
