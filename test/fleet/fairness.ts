@@ -10,8 +10,8 @@ const besideMs = 200
 const requestsOfRun = 2
 const settleMs = 30_000
 const streams = 3
-/** As `RUN_SLOTS` has it by default, of each worker. */
-const slots = 8
+/** Of each worker, for short runs. */
+const slots = 6
 
 export const fairness: Trial = {
   name: 'fairness',
@@ -20,9 +20,13 @@ export const fairness: Trial = {
     const { fleet, scale, sources } = stage
     const before = new Map(fleet.clients.map((client) => [client, client.behaviour.latencyMs]))
     for (const { behaviour } of fleet.clients) behaviour.latencyMs = latencyMs
-    const [schedule_assignment, schedule_assignment_note, schedule_assignment_object] = ['1s', '1s', '1s']
+    const each = '1s'
     sources.write({
-      defaults: { schedule_assignment, schedule_assignment_note, schedule_assignment_object },
+      defaults: {
+        schedule_assignment: each,
+        schedule_assignment_note: each,
+        schedule_assignment_object: each,
+      },
     })
     await wait(settleMs)
     for (const { requests } of fleet.clients) requests.clear()

@@ -74,6 +74,7 @@ export async function onStage<Result>(
   const postgres = await startPostgres(join(directory, 'database'))
   ended.defer(() => postgres.stop())
   await countStatements(postgres)
+  say(`Postgres is at ${postgres.url}`)
   const redis = await startRedis(join(directory, 'redis'))
   ended.defer(() => redis.stop())
   const { sources: clients, hosts, rows: assignments, seed } = scale
