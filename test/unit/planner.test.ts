@@ -138,6 +138,30 @@ describe('the plan', () => {
     expect(warned).toEqual([expect.stringContaining('All need the same STREAMS')])
   })
 
+  it('is of no other worker where only named sources are read by other schedules: those come from Postgres', async () => {
+    const warned: string[] = []
+    const log = Object.assign(Object.create(quietLog), { warn: (text: string) => void warned.push(text) })
+    const ofEnvironment = [{ stream: 'assignment', kind: 'incremental', everyMs: 1 }] as const
+    const schedulesWith = (source: string) => () => [
+      ...ofEnvironment,
+      { stream: `${source}.assignment`, kind: 'incremental' as const, everyMs: 2 },
+    ]
+    const other = openTestPlanner({ schedules: schedulesWith('acme') })
+    await expect(other.planner.plan(other.job, 'token')).rejects.toThrow(DelayedError)
+    const { planner, job } = openTestPlanner({ log, schedules: schedulesWith('other') })
+    for (const round of [1, 2, 3]) {
+      job.data = { ...other.job.data, round }
+      await planner.keep()
+    }
+    expect(warned).toEqual([])
+    const { planner: stranger, job: theirs } = openTestPlanner({ log, schedules: () => [] })
+    for (const round of [1, 2, 3]) {
+      theirs.data = { ...other.job.data, round }
+      await stranger.keep()
+    }
+    expect(warned).toHaveLength(1)
+  })
+
   it('is not asked for by whoever had it a moment ago, and within seconds again', async () => {
     const { planner, calls, job, there } = openTestPlanner()
     await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { DelayedError } from 'bullmq'
 import type { Logger } from '../../log.ts'
 import type { Cause } from '../../streams/catalog.ts'
+import { sourceIn } from '../../streams/names.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import {
   type Asked,
@@ -73,8 +74,8 @@ export type PlannerOptions = {
   readonly slots: Readonly<Record<QueueName, number>>
   /** A plan is nobody's for longer: the next worker to take it may have a Postgres that answers. */
   readonly longestPlanMs?: number
-  /** As they are now; of all workers the same. */
-  readonly schedules: () => readonly unknown[]
+  /** As they are now. */
+  readonly schedules: () => readonly Place[]
   readonly log: Logger
 }
 export type Planner = {
@@ -105,8 +106,11 @@ const contested =
 
 export function openPlanner(options: PlannerOptions): Planner {
   const { queue, longestPlanMs = usualLongestPlanMs, log } = options
-  const settingsNow = () =>
-    createHash('sha256').update(JSON.stringify(options.schedules())).digest('hex').slice(0, 12)
+  /** Those of named sources come from Postgres; that workers take them up one after the other is no mistake. */
+  const settingsNow = () => {
+    const ofEnvironment = options.schedules().filter(({ stream }) => sourceIn(stream) === '')
+    return createHash('sha256').update(JSON.stringify(ofEnvironment)).digest('hex').slice(0, 12)
+  }
   let contestedInARow = 0
   let seen: { readonly round: number | undefined; readonly dueMs: number } | null = null
   /** Until then it need not be looked at: this worker had it a moment ago. */
