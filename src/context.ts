@@ -35,7 +35,7 @@ import {
 import { countAgainAfterMs, isLoadToBeCounted, noteLoadCount } from './store/runs/progress.ts'
 import { readAgainByKey } from './store/runs/related-work.ts'
 import { keepMeanings } from './store/schema/meaning.ts'
-import { expectMigrated, migrateDatabase } from './store/schema/migrate.ts'
+import { expectMigrated, migrateDatabase, prepareSource } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
 import { withConnection } from './store/server/session.ts'
 import type { Catalogue, MirroredStream, RelatedStream, ServiceName, Stream } from './streams/catalog.ts'
@@ -377,8 +377,11 @@ async function openMirrorDatabase(options: ContextOptions, opened: AsyncDisposab
   if (!options.database) opened.adopt(database, ({ close }) => close())
   const { source, biRole, biSchemas, sourceTimezone } = config
   const streams = configuredCatalogue(config)
-  if (migrates) await migrateDatabase({ database, source, streams, biRole, biSchemas, sourceTimezone, log })
-  else await expectMigrated(database)
+  const wanted = { database, source, streams, biRole, biSchemas, sourceTimezone, log }
+  if (!migrates) await expectMigrated(database)
+  // Whoever has it open has migrated it.
+  else if (options.database && source !== '') await prepareSource(wanted)
+  else await migrateDatabase(wanted)
   if (migrates)
     await claimSources(database.pool, sourcesOf(config)).catch((error) => {
       if (!(error instanceof SourceDiffers) || !isOfAnySource(options)) throw error

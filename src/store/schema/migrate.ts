@@ -13,7 +13,7 @@ import { relatedIn, type Stream } from '../../streams/catalog.ts'
 import { tableName } from '../../streams/names.ts'
 import { DatabaseError, messageOf } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
-import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
 import { type BiRole, grantReading } from './bi-role.ts'
 import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
@@ -34,32 +34,17 @@ type Options = BiRole & {
 
 const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url))
 const history = { migrationsSchema: 'tidemark', migrationsTable: 'migration' }
+const migrationsTable = `${history.migrationsSchema}.${history.migrationsTable}`
 
 /** Returns how many migrations were new to the database. */
-export async function migrateDatabase({
-  database,
-  source = '',
-  streams,
-  log,
-  ...bi
-}: Options): Promise<number> {
+export async function migrateDatabase(options: Options): Promise<number> {
+  const { database, log } = options
   const [client, guard] = [await database.pool.connect(), await database.pool.connect()]
   try {
     await keepOthersFromMigrating(guard)
     const applied = await applyMigrations(client)
-    if (source !== '') await makeSchemas(client, source)
     await closeToEverybody(client)
-    await client.query(
-      'insert into tidemark.stream (name) select unnest($1::text[]) on conflict do nothing',
-      [streams.map((stream) => stream.name)],
-    )
-    for (const stream of streams)
-      if (stream.kind === 'changes')
-        await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
-    await watchTables(client, source)
-    await renewHistories(client, [...streams, ...relatedIn(source)], log)
-    await showDictionary(client, source, log)
-    await grantReading(client, { ...bi, source }, log)
+    await prepare(client, options)
     await indexDeletedRows(client, log)
     if (applied > 0) log.info({ applied }, 'The database was migrated to the tables of this version.')
     return applied
@@ -68,6 +53,43 @@ export async function migrateDatabase({
     guard.release(true)
     client.release(true)
   }
+}
+
+/**
+ * What a named source needs, in a database that this program has migrated already: only what is its own is looked at, so that a source costs
+ * the same whether there are ten or a thousand. Nobody else prepares it or migrates meanwhile; others may prepare other sources.
+ */
+export async function prepareSource(options: Options & { readonly source: string }): Promise<void> {
+  const { pool } = options.database
+  const [client, guard] = [await pool.connect(), await pool.connect()]
+  let [isWell, isFree] = [false, false]
+  try {
+    await guard.query(
+      `begin; set local idle_in_transaction_session_timeout = 0; lock table ${migrationsTable} in share mode`,
+    )
+    await takeTurn(guard, `schemas ${options.source}`)
+    await prepare(client, options)
+    isWell = true
+    await guard.query('commit')
+    isFree = true
+  } finally {
+    guard.release(!isFree)
+    client.release(!isWell)
+  }
+}
+
+async function prepare(client: ClientBase, { source = '', streams, log, ...bi }: Options): Promise<void> {
+  if (source !== '') await makeSchemas(client, source)
+  await client.query('insert into tidemark.stream (name) select unnest($1::text[]) on conflict do nothing', [
+    streams.map((stream) => stream.name),
+  ])
+  for (const stream of streams)
+    if (stream.kind === 'changes')
+      await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
+  await watchTables(client, source)
+  await renewHistories(client, [...streams, ...relatedIn(source)], log)
+  await showDictionary(client, source, log)
+  await grantReading(client, { ...bi, source }, log)
 }
 
 // What Postgres says when another program makes the same schema or table at the same moment.

@@ -1,10 +1,11 @@
 // The schemas of a source that has a name: its tables, its views, and the months of its histories. What the source that the environment
 // describes has in `bi` and `tidemark` for those who read, a source has among its own views, so that its readers need nothing else.
 
+import { hash } from 'node:crypto'
 import pg, { type ClientBase } from 'pg'
 import { schemasOf } from '../../streams/names.ts'
 import { DatabaseError } from '../../util/errors.ts'
-import { inTransaction, takeTurn } from '../server/session.ts'
+import { inTransaction } from '../server/session.ts'
 import { closeNewSql } from './closed-rights.ts'
 
 /** By such words Tidemark knows its schemas again. */
@@ -13,10 +14,9 @@ export const markOf = (source: string): string => `Tidemark: source ${source}`
 /** In SQL, of a line of pg_namespace: whether it holds the tables, views or past of any source. */
 export const isOfSourceSql = `(nspname in ('mirror', 'bi') or obj_description(pg_namespace.oid, 'pg_namespace') like 'Tidemark: source %')`
 
-/** Makes what is not there yet. A schema of that name that somebody else made is left alone, and the source cannot be. */
+/** Makes what is not there yet. A schema of that name that somebody else made is left alone, and the source cannot be. Nobody else may be at it. */
 export async function makeSchemas(client: ClientBase, source: string): Promise<void> {
   await inTransaction(client, async () => {
-    await takeTurn(client, `schemas ${source}`)
     for (const schema of Object.values(schemasOf(source)))
       await makeSchema(client, { schema, source, what: `The source ${source}` })
     await showState(client, source)
@@ -56,6 +56,7 @@ const historyReaches = (schema: string): string => `
   $$;
   grant execute on function ${schema}.history_reaches(text, timestamptz, timestamptz) to public`
 
+/** Made anew only when they are other ones than before: every worker comes here for every source, and whoever reads a view has it locked. */
 async function showState(client: ClientBase, source: string): Promise<void> {
   const schema = pg.escapeIdentifier(schemasOf(source).views)
   const views = {
@@ -63,15 +64,26 @@ async function showState(client: ClientBase, source: string): Promise<void> {
     in_doubt: `select * from tidemark.in_doubt where starts_with(stream, ${pg.escapeLiteral(`${source}.`)})`,
     label: `select * from tidemark.label where starts_with(stream, ${pg.escapeLiteral(`${source}.`)})`,
   }
+  const names = Object.keys(views)
+  const { rows } = await client.query<{ comment: string | null; columns: string; there: readonly string[] }>(
+    `select obj_description(to_regclass($1 || '.freshness'), 'pg_class') as comment,
+       (select string_agg(format('%s %s %s', attrelid::regclass, attname, atttypid), ',' order by attrelid::regclass::text, attnum)
+        from pg_attribute
+        where attrelid in (select to_regclass('tidemark.' || name) from unnest($2::text[]) as name) and attnum > 0 and not attisdropped) as columns,
+       array(select name from unnest($2::text[]) as name where to_regclass($1 || '.' || name) is not null) as there`,
+    [schema, names],
+  )
+  const { comment = null, columns = '', there = [] } = rows[0] ?? {}
+  const reaches = historyReaches(schema)
+  // Columns that came to the views behind them since are shown, too.
+  const edition = hash('sha256', JSON.stringify([views, reaches, columns])).slice(0, 8)
+  const wanted = `how far each stream of the source is (edition ${edition})`
+  if (comment === wanted && there.length === names.length) return
   for (const [name, query] of Object.entries(views)) {
     const view = `${schema}.${name}`
-    const { rows } = await client.query<{ isThere: boolean }>(
-      'select to_regclass($1) is not null as "isThere"',
-      [view],
-    )
-    // Columns that came to the view behind it since are shown, too.
     await client.query(`create or replace view ${view} as ${query}`)
-    if (!rows[0]?.isThere) await client.query(closeNewSql(view))
+    if (!there.includes(name)) await client.query(closeNewSql(view))
   }
-  await client.query(historyReaches(schema))
+  await client.query(reaches)
+  await client.query(`comment on view ${schema}.freshness is ${pg.escapeLiteral(wanted)}`)
 }
