@@ -228,7 +228,7 @@ async function startRuns(
     return await reading.finally(() => running.delete(line))
   }
   return await startJobs({
-    queue,
+    ...{ queue, log, failureScope: failureScopeOf },
     schedules: () => schedulesOf(kinds, context.streams),
     look: () =>
       lookAtDue({
@@ -249,12 +249,12 @@ async function startRuns(
         )
       return outcome
     },
-    failureScope: failureScopeOf,
     onWork: (agoMs) => parts.worked('queue', agoMs),
     onFailure: (error) => parts.failed('queue', error),
     whatFollows: (request, outcome) =>
       whatFollows((fleet.of(sourceIn(request.stream))?.related.length ?? 0) > 0)(request, outcome),
     serviceOf: (name) => besideIn(name, streamNamed(name)?.service ?? 'assignment'),
+    hostOf: (name) => hostIn(configOf(name), streamNamed(name)),
     onOutcome(request, outcome, durationMs) {
       countOutcome(metrics, request, outcome, {
         durationMs,
@@ -262,8 +262,12 @@ async function startRuns(
       })
       logOutcome(log, outcome, durationMs)
     },
-    log,
   })
+}
+
+function hostIn({ assignmentBaseUrl, trackingBaseUrl }: Config, stream: Stream | undefined): string {
+  const base = stream?.service === 'tracking' ? trackingBaseUrl : assignmentBaseUrl
+  return base === null ? '' : new URL(base).host
 }
 
 function countOutcome(

@@ -221,6 +221,29 @@ describeJobs('the jobs', (openIn) => {
     },
   )
 
+  it('has other places for polls that hang, so that those of others go on (P19)', async (test) => {
+    const { expect } = test
+    const { start } = await openIn(test)
+    const begun: string[] = []
+    let letGo = () => {}
+    const answered = new Promise<void>((resolve) => (letGo = resolve))
+    const jobs = await start(
+      async (request) => {
+        begun.push(request.stream)
+        if (request.stream.startsWith('hanging')) await answered
+        return outcomeOf(request)
+      },
+      { slots: { polls: 2, loads: 1 }, slowAfterMs: 300 },
+    )
+    for (const stream of ['hanging.a', 'hanging.b']) await jobs.requestRun(incremental(stream))
+    await expect.poll(() => begun).toHaveLength(2)
+    for (const stream of ['one', 'two', 'three']) await jobs.requestRun(incremental(stream))
+    await expect.poll(() => begun.slice(2).toSorted(), { timeout: 5_000 }).toEqual(['one', 'three', 'two'])
+    letGo()
+    for (const stream of ['four', 'five', 'six']) await jobs.requestRun(incremental(stream))
+    await expect.poll(() => begun.slice(5).toSorted(), { timeout: 5_000 }).toEqual(['five', 'four', 'six'])
+  })
+
   it('searches for deletions when a look-back has brought rows, which hid as many that vanished (P7)', async (test) => {
     const { expect } = test
     const { start } = await openIn(test)

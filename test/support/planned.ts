@@ -9,5 +9,8 @@ export function plannedBy(schedules: readonly Scheduled[], more: Partial<Look> =
     wanted: schedules.map((one) => ({ ...one, doneMs: null })),
     ...more,
   })
-  return { schedules: () => schedules, look, isDue: async () => true, onReleased: async () => {} }
+  return {
+    ...{ schedules: () => schedules, look, isDue: async () => true, onReleased: async () => {} },
+    hostOf: (stream: string) => stream,
+  }
 }

@@ -27,6 +27,7 @@ function openTestPlanner(more: Partial<PlannerOptions> = {}) {
     queue: {
       requestRun: async ({ stream, kind }) => void calls.push(`${stream}/${kind}`),
       countsOf: async () => ({ waiting: 0, active: 0 }),
+      pollsLongerThan: async () => [],
       forPlan: {
         add: async (name) => void calls.push(`added ${name}`),
         getJob: async () => there.job ?? undefined,
@@ -68,6 +69,7 @@ describe('the plan', () => {
       queue: {
         requestRun: () => Promise.reject(new Error('the queue is full')),
         countsOf: async () => ({ waiting: 0, active: 0 }),
+        pollsLongerThan: async () => [],
         forPlan: { add: async () => {}, getJob: async () => job },
       },
     })
@@ -181,6 +183,7 @@ describe('the plan', () => {
         asked++
         return { waiting: 0, active: 0 }
       },
+      pollsLongerThan: async () => [],
       forPlan: { add: async () => {}, getJob: async () => job },
     }
     const { planner, job } = openTestPlanner({ queue })
@@ -189,6 +192,45 @@ describe('the plan', () => {
     vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, 20))
     await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
     expect(asked).toBe(2)
+  })
+
+  it('gives no more places to a host whose polls hang, and those of others to others (P19)', async () => {
+    const streams = ['slow.a', 'slow.b', 'other.a', 'full.a']
+    const schedules = streams.map((stream) => ({
+      ...{ stream, kind: 'incremental' as const, schedule: { everyMs: 30_000 } },
+    }))
+    const hanging = (host: string, count: number) =>
+      Array.from({ length: count }, () => ({ stream: `${host}.x`, kind: 'deletions' as const }))
+    const released: string[] = []
+    let slow: readonly { readonly stream: string; readonly kind: 'deletions' }[] = []
+    const queue = {
+      requestRun: async ({ stream }: { readonly stream: string }) => void released.push(stream),
+      // All places are taken, by what hangs.
+      countsOf: async () => ({ waiting: 0, active: 1 + slow.length }),
+      pollsLongerThan: async () => slow,
+      forPlan: { add: async () => {}, getJob: async () => job },
+    }
+    const hostOf = (stream: string) => stream.slice(0, stream.indexOf('.'))
+    const { planner, job } = openTestPlanner({
+      queue,
+      ...plannedBy(schedules),
+      hostOf,
+      slots: { polls: 4, loads: 3 },
+    })
+    slow = hanging('slow', 4)
+    await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    expect(released).toEqual(['other.a', 'full.a'])
+    // What rests is late, and comes once the host answers; one that hangs a little is tried.
+    vi.advanceTimersByTime(5_000)
+    slow = hanging('slow', 1)
+    await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    expect(released.slice(2).toSorted()).toEqual(['slow.a', 'slow.b'])
+    // Several hosts together take no more places than there are.
+    released.length = 0
+    vi.advanceTimersByTime(30_000)
+    slow = [...hanging('slow', 2), ...hanging('full', 2)]
+    await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    expect(released).toEqual(['other.a'])
   })
 
   it('that comes round is left alone', async () => {

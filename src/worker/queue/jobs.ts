@@ -24,7 +24,8 @@ export type Jobs = {
 }
 
 export type JobsOptions = Pick<RunWorkerOptions, 'run' | 'failureScope' | 'onOutcome' | 'log'> &
-  Pick<PlannerOptions, 'look' | 'isDue' | 'onReleased'> &
+  Pick<PlannerOptions, 'look' | 'isDue' | 'onReleased' | 'hostOf'> &
+  Pick<RunWorkerOptions, 'slowAfterMs'> &
   Partial<Pick<RunWorkerOptions, 'whatFollows'> & Pick<WatchOptions, 'onWork' | 'onFailure'>> & {
     readonly queue: OpenDriver
     /** As they are now. */

@@ -40,6 +40,8 @@ export type Given<Ask extends Asked> = {
   readonly queueOf: (place: Place) => QueueName
   /** How many runs may be released. */
   readonly room: Room
+  /** What is not released now, whatever room there is. */
+  readonly rests?: (place: Place) => boolean
 }
 export type Plan<Ask extends Asked> = {
   /** In turn. With what somebody asked for beside the schedule. */
@@ -53,9 +55,11 @@ export type Plan<Ask extends Asked> = {
 export const longestPauseMs = 30_000
 /** While something is due and finds no room. */
 const crowdedPauseMs = 1_000
+/** While all that is due rests. */
+const restingPauseMs = 5_000
 
 export function planRuns<Ask extends Asked>(before: PlanState, given: Given<Ask>): Plan<Ask> {
-  const { nowMs, wanted, asked, queueOf, room } = given
+  const { nowMs, wanted, asked, queueOf, room, rests = () => false } = given
   const places = new Map<string, Place>([...wanted, ...asked].map((one) => [keyOf(one), one]))
   const since = new Map<string, number>()
   const isDueSince = (key: string, ms: number) => since.set(key, Math.min(ms, since.get(key) ?? nowMs))
@@ -72,18 +76,24 @@ export function planRuns<Ask extends Asked>(before: PlanState, given: Given<Ask>
 
   const released: (Place & { ask: Ask | null })[] = []
   const late: Record<string, number> = {}
+  let pauseMs = longestPauseMs
   // Apart, for a short run that waits takes no turn of a long one.
   for (const name of ['polls', 'loads'] as const) {
     const own = [...since].filter(([key]) => queueOf(places.get(key) as Place) === name)
-    for (const [nth, key] of inTurn(own, places).entries()) {
+    let left = room[name]
+    for (const key of inTurn(own, places)) {
       const { stream, kind } = places.get(key) as Place
-      if (nth < room[name]) released.push({ stream, kind, ask: asks.get(key) ?? null })
-      else late[key] = since.get(key) ?? nowMs
+      const isResting = rests({ stream, kind })
+      if (!isResting && left-- > 0) {
+        released.push({ stream, kind, ask: asks.get(key) ?? null })
+        continue
+      }
+      late[key] = since.get(key) ?? nowMs
+      pauseMs = Math.min(pauseMs, isResting ? restingPauseMs : crowdedPauseMs)
     }
   }
-  const isCrowded = Object.keys(late).length > 0
   const nextMs = Math.min(
-    nowMs + (isCrowded ? crowdedPauseMs : longestPauseMs),
+    nowMs + pauseMs,
     ...wanted.map(({ schedule }) => nextTimeMs(schedule, nowMs)),
     ...asked.filter((one) => !isDue(one)).map(({ dueMs }) => dueMs),
   )

@@ -19,7 +19,7 @@ import {
   unknownState,
   type Wanted,
 } from './plan.ts'
-import { isLong, type QueuedRun, type RunQueue } from './requests.ts'
+import { isLong, type QueuedRun, type RunQueue, slowAfterMs } from './requests.ts'
 
 /** What Postgres says of the moment. */
 export type Look = {
@@ -63,7 +63,10 @@ export type PlanQueue = {
 }
 
 export type PlannerOptions = {
-  readonly queue: Pick<RunQueue, 'requestRun' | 'countsOf' | 'forPlan'>
+  readonly queue: Pick<RunQueue, 'requestRun' | 'countsOf' | 'pollsLongerThan' | 'forPlan'>
+  /** Where its records are asked for: those of one host mostly hang together. */
+  readonly hostOf: (stream: string) => string
+  readonly slowAfterMs?: number
   readonly look: () => Promise<Look>
   /** Asked of what is due by its schedule: whether there is anything to do. */
   readonly isDue: (place: Place) => Promise<boolean>
@@ -106,11 +109,7 @@ const contested =
 
 export function openPlanner(options: PlannerOptions): Planner {
   const { queue, longestPlanMs = usualLongestPlanMs, log } = options
-  /** Those of named sources come from Postgres; that workers take them up one after the other is no mistake. */
-  const settingsNow = () => {
-    const ofEnvironment = options.schedules().filter(({ stream }) => sourceIn(stream) === '')
-    return createHash('sha256').update(JSON.stringify(ofEnvironment)).digest('hex').slice(0, 12)
-  }
+  const settingsNow = () => fingerprintOf(options.schedules())
   let contestedInARow = 0
   let seen: { readonly round: number | undefined; readonly dueMs: number } | null = null
   /** Until then it need not be looked at: this worker had it a moment ago. */
@@ -180,6 +179,12 @@ export function openPlanner(options: PlannerOptions): Planner {
   }
 }
 
+/** Schedules of named sources come from Postgres; that workers take them up one after the other is no mistake. */
+function fingerprintOf(schedules: readonly Place[]): string {
+  const ofEnvironment = schedules.filter(({ stream }) => sourceIn(stream) === '')
+  return createHash('sha256').update(JSON.stringify(ofEnvironment)).digest('hex').slice(0, 12)
+}
+
 /** Mostly nothing is due, and then the queues need not be asked. */
 const boundless: Room = { polls: Number.POSITIVE_INFINITY, loads: Number.POSITIVE_INFINITY }
 
@@ -201,8 +206,25 @@ function readPlanData(data: PlanData, database: string): (PlanState & Pick<PlanD
   }
 }
 
+/** Hosts whose slow polls take enough places (P19): those of each a few, so that it is seen when it answers again, and those of all no more than there are. */
+function slowHosts(hosts: readonly string[], mostOfEach: number, mostOfAll: number): ReadonlySet<string> {
+  const counts = new Map<string, number>()
+  for (const host of hosts) counts.set(host, (counts.get(host) ?? 0) + 1)
+  const isFull = hosts.length >= mostOfAll
+  return new Set([...counts].flatMap(([host, count]) => (isFull || count >= mostOfEach ? host : [])))
+}
+
 async function planOnce(
-  { queue, look, isDue, onReleased, mustWait, slots }: PlannerOptions,
+  {
+    queue,
+    hostOf,
+    slowAfterMs: slowMs = slowAfterMs,
+    look,
+    isDue,
+    onReleased,
+    mustWait,
+    slots,
+  }: PlannerOptions,
   given: PlanData,
 ): Promise<{ data: PlanData; pauseMs: number }> {
   const { nowMs, wanted, overdue, loading, workers, database, ...seen } = await look()
@@ -216,18 +238,26 @@ async function planOnce(
   ]
   const isLoad = ({ stream, kind }: Place) => kind === 'incremental' && loading.has(stream)
   const queueOf = (place: Place): QueueName => (isLong(place) || isLoad(place) ? 'loads' : 'polls')
-  const roomIn = async (name: QueueName) => {
+  const slotsOf = (name: QueueName) => slots[name] * Math.max(1, workers)
+  const roomIn = async (name: QueueName, takenBeside: number) => {
     const { waiting, active } = await queue.countsOf(name)
-    // Without the plan itself.
-    const runs = name === 'polls' ? active - 1 : active
     // One more where there is no room: long runs give way to what waits.
-    return Math.max(1, 2 * (slots[name] * Math.max(1, workers) - runs)) - waiting
+    return Math.max(1, 2 * (slotsOf(name) - (active - takenBeside))) - waiting
   }
-  const planIn = (room: Room) => planRuns(known ?? unknownState, { nowMs, wanted, asked, queueOf, room })
+  const planIn = (room: Room, rests: (place: Place) => boolean = () => false) =>
+    planRuns(known ?? unknownState, { nowMs, wanted, asked, queueOf, room, rests })
   let plan = planIn(boundless)
   if (plan.released.length > 0) {
-    const [polls, loads] = await Promise.all([roomIn('polls'), roomIn('loads')])
-    plan = planIn({ polls, loads })
+    const slow = await queue.pollsLongerThan(slowMs)
+    // Workers have other places for them, up to as many again. The plan itself takes none.
+    const beside = 1 + Math.min(slow.length, slotsOf('polls'))
+    const [polls, loads] = await Promise.all([roomIn('polls', beside), roomIn('loads', 0)])
+    const slowAt = slowHosts(
+      slow.map(({ stream }) => hostOf(stream)),
+      slots.polls,
+      slotsOf('polls'),
+    )
+    plan = planIn({ polls, loads }, (place) => queueOf(place) === 'polls' && slowAt.has(hostOf(place.stream)))
   }
   for (const { stream, kind, ask } of plan.released) {
     const place = { stream, kind }

@@ -7,7 +7,7 @@ import type { RunKind, RunRequest } from '../../streams/catalog.ts'
 import type { CanaryQueue } from './canary.ts'
 import { type Driver, placed, Queue } from './driver.ts'
 import type { HeldQueue } from './lost-jobs.ts'
-import { keyOf, type QueueName } from './plan.ts'
+import { keyOf, type Place, type QueueName } from './plan.ts'
 import type { PlanQueue } from './planner.ts'
 
 export type QueueCounts = { readonly waiting: number; readonly active: number; readonly delayed: number }
@@ -23,6 +23,8 @@ export type RunQueue = {
   /** Of both queues together. */
   counts(): Promise<QueueCounts>
   countsOf(name: QueueName): Promise<Omit<QueueCounts, 'delayed'>>
+  /** Polls of any worker that have been under way for longer. */
+  pollsLongerThan(ms: number): Promise<readonly Place[]>
   readonly forPlan: PlanQueue
   readonly forCanaries: Readonly<Record<QueueName, CanaryQueue & HeldQueue>>
   close(): Promise<void>
@@ -36,6 +38,10 @@ export const isLong = ({ kind, isLoad }: Pick<QueuedRun, 'kind' | 'isLoad'>): bo
 
 const keepFailedSeconds = 3_600
 const loadLookMs = 200
+const runName = 'run'
+/** When a poll is slow. An upstream that answers at all mostly has by then. */
+export const slowAfterMs = 10_000
+const mostLookedAt = 1_000
 /** Nobody reads the events of jobs. */
 const keptEvents = 100
 
@@ -66,7 +72,7 @@ export function openRunQueue(driver: Driver, onError: (error: Error) => void): R
   }
   return {
     async requestRun(request) {
-      await queues[await queueOf(request)].add('run', request, {
+      await queues[await queueOf(request)].add(runName, request, {
         deduplication: { id: keyOf(request), keepLastIfActive: true },
         // The next plan is the retry: a job that waits to be retried would swallow run requests.
         attempts: 1,
@@ -81,6 +87,12 @@ export function openRunQueue(driver: Driver, onError: (error: Error) => void): R
       return { waiting: sum('waiting'), active: sum('active'), delayed: 0 }
     },
     countsOf,
+    async pollsLongerThan(ms) {
+      const active = await queues.polls.getActive(0, mostLookedAt)
+      return active
+        .filter(({ name, processedOn }) => name === runName && Date.now() - (processedOn ?? Date.now()) > ms)
+        .map(({ data }) => data)
+    },
     forPlan: queues.polls,
     forCanaries: queues,
     async close() {

@@ -1,5 +1,6 @@
 // Takes run requests from a queue and does them, a number at once. A long run gives way between two pages when all places are taken and
-// another stream waits; a poll goes on among the loads then.
+// another stream waits; a poll goes on among the loads then. A poll that takes long mostly waits for an upstream that does not answer: a second
+// consumer takes its place meanwhile, so that some that hang do not keep all others from being read (P19).
 
 import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
@@ -12,7 +13,7 @@ import { type Driver, placed, Worker } from './driver.ts'
 import { openHeldJobs } from './lost-jobs.ts'
 import type { QueueName } from './plan.ts'
 import { type Planner, planName } from './planner.ts'
-import { again, nameInDriver, type QueuedRun, type RunQueue } from './requests.ts'
+import { again, nameInDriver, type QueuedRun, type RunQueue, slowAfterMs } from './requests.ts'
 
 // How workers hold their jobs: long enough for a busy process to renew its lock, short enough that the jobs of a killed one
 // are soon somebody else's.
@@ -40,6 +41,7 @@ export type RunWorkerOptions = {
   readonly failureScope: (error: unknown, isRecorded: boolean) => FailureScope | null
   readonly breaker: CircuitBreaker
   readonly runsAtOnce: number
+  readonly slowAfterMs?: number
   readonly log: Logger
   readonly onOutcome: (request: RunRequest, outcome: RunOutcome, durationMs: number) => void
   /** Other runs that are due at once because of what a run has found. */
@@ -56,10 +58,12 @@ const graceMs = 4_000
 export function startRunWorker(options: RunWorkerOptions): RunWorker {
   const { driver, runsAtOnce } = options
   const stopping = new AbortController()
-  const places = watchPlaces(options)
+  const places = watchPlaces(options, standIn)
   const held = openHeldJobs({ ...options, queue: options.queue.forCanaries[options.name] })
   let tookMs: number | null = null
-  const open = () => {
+  let [spare, isClosed]: [ReturnType<typeof open> | null, boolean] = [null, false]
+  const closing = new Set<Promise<void>>()
+  const open = (concurrency: number) => {
     const worker = new Worker<QueuedRun>(
       nameInDriver(options.name),
       (job, token) => {
@@ -70,22 +74,40 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
           await places.take(() => doRun(options, job.data, stopping.signal, places.shouldYield))
         })
       },
-      { ...placed(driver), ...lockOptions, concurrency: runsAtOnce },
+      { ...placed(driver), ...lockOptions, concurrency },
     )
     held.began(worker.id)
     return worker.on('error', options.onError)
   }
-  let worker = open()
+  let worker = open(runsAtOnce)
+  /** A consumer whose runs are all slow takes nothing more, whatever it is told: so another one does. It ends once its own runs have. */
+  function standIn(count: number): void {
+    if (isClosed || count === (spare?.concurrency ?? 0)) return
+    if (count > 0) {
+      spare ??= open(count)
+      spare.concurrency = count
+      return
+    }
+    const closed = spare?.close().catch(() => {}) ?? Promise.resolve()
+    closing.add(closed)
+    void closed.then(() => closing.delete(closed))
+    spare = null
+  }
   return {
     tookMs: () => tookMs,
     isFull: places.isFull,
-    leave: () => leave(worker),
+    leave: () => {
+      leave(worker)
+      if (spare) leave(spare)
+      spare = null
+    },
     begin() {
-      worker = open()
+      worker = open(runsAtOnce)
     },
     async close() {
+      isClosed = true
       // Also of consumers that were left: their runs go on.
-      const closed = Promise.all([worker.close(), places.ended()])
+      const closed = Promise.all([worker.close(), spare?.close(), ...closing, places.ended()])
       held.close()
       await withTimeout(graceMs, closed).catch(() => {})
       stopping.abort(new Error('the worker is stopping'))
@@ -154,42 +176,56 @@ type Places = {
 const lookEveryMs = 1_000
 const shortestRunMs = 2_000
 
-/** Knows how many runs are under way, and, when all places are taken, how many wait. */
-function watchPlaces({
-  name,
-  queue,
-  runsAtOnce,
-}: Pick<RunWorkerOptions, 'name' | 'queue' | 'runsAtOnce'>): Places {
+/** Knows how many runs are under way, and, when all places are taken, how many wait. `onSlow`: so many of them are slow now. */
+function watchPlaces(
+  {
+    name,
+    queue,
+    runsAtOnce,
+    slowAfterMs: slowMs = slowAfterMs,
+  }: Pick<RunWorkerOptions, 'name' | 'queue' | 'runsAtOnce' | 'slowAfterMs'>,
+  onSlow: (count: number) => void,
+): Places {
   let active = 0
-  let waiting = 0
-  let lookedMs = Number.NEGATIVE_INFINITY
+  let slow = 0
+  const waiting = countWaiting(() => queue.countsOf(name))
   const forPlaces: (() => void)[] = []
   const taken = new Set<Promise<void>>()
+  /** Each slow one has its place taken by another, up to as many again. */
+  const besideSlow = () => Math.min(slow, runsAtOnce)
+  const isFull = () => active >= runsAtOnce + besideSlow()
 
-  /** Long runs ask between two pages, and are told what was so when one of them last asked. */
-  function look(): void {
-    if (performance.now() - lookedMs < lookEveryMs) return
-    lookedMs = performance.now()
-    // While the queue is away nobody waits in it.
-    void queue.countsOf(name).then(
-      (counts) => {
-        waiting = counts.waiting
-      },
-      () => {
-        waiting = 0
-      },
-    )
+  function admit(): void {
+    for (let begin = forPlaces[0]; begin && !isFull(); begin = forPlaces[0]) {
+      forPlaces.shift()
+      active++
+      begin()
+    }
+  }
+  function count(more: number): void {
+    slow += more
+    onSlow(besideSlow())
   }
 
   async function inPlace(work: () => Promise<void>): Promise<void> {
-    if (active < runsAtOnce) active++
-    else await new Promise<void>((begin) => forPlaces.push(begin))
+    const mayBegin = new Promise<void>((begin) => forPlaces.push(begin))
+    admit()
+    await mayBegin
+    let isSlow = false
+    const timer = setTimeout(() => {
+      isSlow = true
+      count(1)
+      admit()
+    }, slowMs).unref()
+    // Loads are long by nature, and give way to what waits.
+    if (name === 'loads') clearTimeout(timer)
     try {
       await work()
     } finally {
-      const begin = forPlaces.shift()
-      if (begin) begin()
-      else active--
+      clearTimeout(timer)
+      active--
+      if (isSlow) count(-1)
+      admit()
     }
   }
 
@@ -200,14 +236,38 @@ function watchPlaces({
       await done.finally(() => taken.delete(done))
     },
     ended: () => Promise.allSettled(taken),
-    isFull: () => active >= runsAtOnce,
+    isFull,
     shouldYield(startedMs) {
-      if (active < runsAtOnce) waiting = 0
-      else look()
-      if (waiting === 0 || Date.now() - startedMs < shortestRunMs) return false
-      waiting--
-      return true
+      if (isFull()) waiting.look()
+      else waiting.clear()
+      return Date.now() - startedMs >= shortestRunMs && waiting.takeOne()
     },
+  }
+}
+
+/** How many wait in a queue, counted down. */
+function countWaiting(ask: () => Promise<{ readonly waiting: number }>) {
+  let waiting = 0
+  let lookedMs = Number.NEGATIVE_INFINITY
+  return {
+    /** Long runs ask between two pages, and are told what was so when one of them last asked. */
+    look(): void {
+      if (performance.now() - lookedMs < lookEveryMs) return
+      lookedMs = performance.now()
+      // While the queue is away nobody waits in it.
+      void ask().then(
+        (counts) => {
+          waiting = counts.waiting
+        },
+        () => {
+          waiting = 0
+        },
+      )
+    },
+    clear(): void {
+      waiting = 0
+    },
+    takeOne: (): boolean => waiting > 0 && waiting-- > 0,
   }
 }
 
