@@ -40,6 +40,23 @@ export type UnreadPart = readonly [from: number, to: number]
 export const isTold = ({ reading, rows }: Pick<ReadingProgress, 'reading' | 'rows'>): boolean =>
   reading === 'first load' || rows > 0
 
+/**
+ * Whether a worker logs how far it is: of its own runs, once they take long; and of first loads that stand still, one worker for all. That a
+ * poll waits for an upstream that does not answer is said of its service.
+ */
+export const isLogged = (
+  progress: Pick<ReadingProgress, 'reading' | 'rows'>,
+  worker: {
+    readonly isOwn: boolean
+    readonly isLong: boolean
+    readonly isStalled: boolean
+    readonly isFirst: boolean
+  },
+): boolean =>
+  isTold(progress) &&
+  ((worker.isOwn && worker.isLong) ||
+    (worker.isFirst && worker.isStalled && progress.reading === 'first load'))
+
 /** These list records and compare them; others store what they read. */
 const listing: readonly string[] = ['reconcile', 'verify', 'deletions']
 export const isListing = ({ reading }: Pick<ReadingProgress, 'reading'>): boolean => listing.includes(reading)

@@ -34,7 +34,7 @@ import {
   thinMinutes,
   type WorkerLine,
 } from '../store/book/watch.ts'
-import { estimate, readingInWords } from '../streams/load-progress.ts'
+import { estimate, isLogged, readingInWords } from '../streams/load-progress.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import { withTimeout } from '../util/waiting.ts'
 import type { Pauses } from './health.ts'
@@ -185,7 +185,7 @@ export function startWatch(options: Options): Watch {
     regularly(everyMs.log, 'how far readings are', async () => {
       const isLong = (since: Date) => Date.now() - since.getTime() >= everyMs.log / 2
       if ((isFirst() && states.isLoading()) || options.running().some(({ since }) => isLong(since)))
-        await logProgress(options)
+        await logProgress(options, isFirst())
     }),
   ]
   return {
@@ -297,7 +297,7 @@ async function statesOf(
 }
 
 /** Logs how far long readings of this worker have come, and which first loads stand still, whichever worker does them. */
-async function logProgress({ context, running, log }: Options): Promise<void> {
+async function logProgress({ context, running, log }: Options, isFirst: boolean): Promise<void> {
   const { database, streams } = context
   const now = new Date()
   const found = await readProgress(
@@ -308,7 +308,7 @@ async function logProgress({ context, running, log }: Options): Promise<void> {
     const isOwn = running().some(({ stream }) => stream === progress.stream)
     const isLong = now.getTime() - progress.beganAt.getTime() >= everyMs.log / 2
     const seen = estimate(progress, now)
-    if ((!isOwn || !isLong) && !seen.stalled) continue
+    if (!isLogged(progress, { isOwn, isLong, isStalled: seen.stalled !== null, isFirst })) continue
     const { stream, reading, rows, total } = progress
     log[seen.stalled ? 'warn' : 'info'](
       { stream, reading, rows, total, share: seen.share, rowsPerSecond: seen.rowsPerSecond, ...leftOf(seen) },

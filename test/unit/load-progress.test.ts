@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import {
   estimate,
+  isLogged,
   leftInWords,
   type Mark,
   outlookInWords,
@@ -162,5 +163,27 @@ describe('a comparison', () => {
     }
     expect(words(59_900)).toEqual(['59,900 of about 60,000', 'nearly all is listed'])
     expect(words(327_227)).toEqual(['327,227 records of about 60,000 rows', 'listing again what may differ'])
+  })
+})
+
+describe('the log', () => {
+  const worker = { isOwn: false, isLong: true, isStalled: true, isFirst: true }
+  const load = { reading: 'first load', rows: 0 }
+  const poll = { reading: 'incremental', rows: 0 }
+
+  it('tells of a first load that stands still once, whoever reads it, and of no poll that waits', () => {
+    expect(isLogged(load, worker)).toBe(true)
+    expect(isLogged(load, { ...worker, isFirst: false })).toBe(false)
+    expect(isLogged(load, { ...worker, isStalled: false })).toBe(false)
+    expect(isLogged(poll, worker)).toBe(false)
+    expect(isLogged(poll, { ...worker, isOwn: true })).toBe(false)
+    expect(isLogged({ ...poll, rows: 5 }, worker)).toBe(false)
+  })
+
+  it('tells of own readings once they are long', () => {
+    const own = { isOwn: true, isLong: true, isStalled: false, isFirst: false }
+    expect(isLogged({ ...poll, rows: 5 }, own)).toBe(true)
+    expect(isLogged(load, own)).toBe(true)
+    expect(isLogged(load, { ...own, isLong: false })).toBe(false)
   })
 })
