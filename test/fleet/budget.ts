@@ -11,13 +11,16 @@ const longSpanMs = 10_000
 export const budget: Trial = {
   name: 'budget',
   what: 'a host with five requests a second for all its sources and workers, kills, and Redis away for a moment',
-  async run({ fleet, scale, sources, workers, redis, say, sourceOf }) {
+  async run({ fleet, scale, change, workers, redis, say, sourceOf }) {
     const [, origin = ''] = fleet.origins
     // The source of the environment has settings of its own.
     const members = fleet.clients.filter((client) => client.origin === origin && sourceOf(client) !== '')
     const hosts = { host_requests_per_second: `${new URL(origin).host}=${perSecond}` }
     const often = { schedule_assignment: '1s', schedule_assignment_note: '1s' }
-    sources.write({ of: Object.fromEntries(members.map(({ name }) => [name, { ...hosts, ...often }])) })
+    await change(
+      { of: Object.fromEntries(members.map(({ name }) => [name, { ...hosts, ...often }])) },
+      members.length,
+    )
     await wait(settleMs)
     for (const { requests } of members) requests.clear()
     const startedMs = performance.now()
@@ -33,7 +36,7 @@ export const budget: Trial = {
     await wait(spanMs / 3)
     const times = fleet.timesOf(members)
     const seconds = (performance.now() - startedMs) / 1000
-    sources.write()
+    await change({}, members.length)
     const [inOne, inTen] = [mostWithin(1_000, times), mostWithin(longSpanMs, times)]
     const counts = members.map(({ requests }) => requests.times.length)
     return [

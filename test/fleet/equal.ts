@@ -20,8 +20,8 @@ export const equal: Trial = {
   name: 'equal',
   what: 'kills, freezes, disconnects and wrong answers, while records change in all sources',
   async run(stage) {
-    const { fleet, scale, workers, postgres, redis, pool, sources, say } = stage
-    sources.write({ defaults: often })
+    const { fleet, scale, workers, postgres, redis, pool, change, say } = stage
+    await change({ defaults: often }, scale.sources - 1)
     const ending = new AbortController()
     const { signal } = ending
     for (const client of fleet.clients.filter((_, index) => index % faultyOfEach === 0))
@@ -37,7 +37,7 @@ export const equal: Trial = {
     for (const { faults } of fleet.clients) faults.clear()
     const equality = await untilEqual(stage, fleet.clients, longestQuietMs)
     const overlaps = await overlappingRuns(pool)
-    sources.write()
+    await change({}, scale.sources - 1)
     return [
       equalityFinding('each mirror equals its source', equality),
       { what: 'no two runs of one lane at once', isFine: overlaps.length === 0, told: `${overlaps.length}` },

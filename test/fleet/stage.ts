@@ -39,8 +39,8 @@ export type Stage = {
   sourceOf(client: FleetClient): string
   /** A command as an operator gives it, and how it ended. */
   cli(...words: readonly string[]): Promise<{ readonly code: number; readonly output: string }>
-  /** What the workers have logged so far. */
-  logged(): string
+  /** Writes the file, and waits until every worker reads so many sources by it. Returns milliseconds. */
+  change(change: Parameters<SourcesFile['write']>[0], sourceCount: number): Promise<number>
 }
 export type Trial = {
   readonly name: string
@@ -59,6 +59,7 @@ export type SourcesFile = {
   writeText(text: string): void
 }
 
+const longestChangeMs = 600_000
 const program = fileURLToPath(new URL('../../bin/tidemark.js', import.meta.url))
 
 export async function onStage<Result>(
@@ -112,7 +113,16 @@ export async function onStage<Result>(
       const [code] = await once(child, 'exit')
       return { code, output }
     },
-    logged: () => workers.map(({ name }) => readFileSync(join(directory, `${name}.log`), 'utf8')).join('\n'),
+    async change(change, sourceCount) {
+      const opened = ({ name }: SoakWorker) =>
+        readFileSync(join(directory, `${name}.log`), 'utf8').split('A source is read from now on').length
+      const before = new Map(workers.map((worker) => [worker, opened(worker)]))
+      const startedMs = performance.now()
+      sources.write(change)
+      const isTaken = () => workers.every((one) => opened(one) >= (before.get(one) ?? 0) + sourceCount)
+      while (!isTaken() && performance.now() - startedMs < longestChangeMs) await wait(500)
+      return performance.now() - startedMs
+    },
   })
 }
 
