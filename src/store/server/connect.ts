@@ -144,8 +144,8 @@ type Options = {
 }
 
 /**
- * The most sessions that are held at once. Each of a worker's eight runs holds one and writes with another; the rest is for what ends by
- * itself. Pages write side by side only while enough are left.
+ * The most sessions that are held at once. Each of a worker's nine runs holds one and writes with another; the rest is for what ends by
+ * itself, and for polls that hang, which hold one and write nothing. Pages write side by side only while enough are left.
  */
 const maxConnections = 20
 /** Of a program that reads one thing after the other. */
