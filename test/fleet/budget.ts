@@ -46,13 +46,14 @@ export const budget: Trial = {
         told: `${inOne} in one second, ${(times.length / seconds).toFixed(2)} a second of ${perSecond} that were allowed, over ${members.length} sources`,
       },
       {
-        what: 'ten seconds have no more than ten times the budget, and one for each worker',
-        isFine: inTen <= 10 * perSecond + scale.workers,
+        // A busy worker sends late what it was allowed to send.
+        what: 'ten seconds have no more than ten times the budget, and two for each worker',
+        isFine: inTen <= 10 * perSecond + 2 * scale.workers,
         told: `${inTen} in ten seconds`,
       },
       {
-        what: 'its sources share it evenly, within a half',
-        isFine: Math.min(...counts) * 2 > Math.max(...counts),
+        what: 'none of its sources gets less than a third of what another gets',
+        isFine: Math.min(...counts) * 3 > Math.max(...counts),
         told: `${Math.min(...counts)} to ${Math.max(...counts)} requests`,
       },
     ]
