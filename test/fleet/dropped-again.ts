@@ -62,11 +62,11 @@ async function leftOf(pool: Pool, source: string): Promise<readonly string[]> {
   )
   const selects = tables.map(
     ({ name, column }) =>
-      `select '${name}' as place, count(*)::int as rows from tidemark.${name} where ${column} = $1 or ${column} like $1 || '.%'`,
+      `select '${name}' as place, count(*)::int as rows from tidemark.${name} where ${column} = $1::text or ${column} like $1::text || '.%'`,
   )
   const found = await pool.query<{ place: string; rows: number }>(selects.join(' union all '), [source])
   const schemas = await pool.query<{ nspname: string }>(
-    `select nspname from pg_namespace where nspname in ($1, $1 || '_mirror', $1 || '_past')`,
+    `select nspname from pg_namespace where nspname::text in ($1, $1 || '_mirror', $1 || '_past')`,
     [source],
   )
   return [

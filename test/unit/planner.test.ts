@@ -213,7 +213,7 @@ describe('the plan', () => {
     const hostOf = (stream: string) => stream.slice(0, stream.indexOf('.'))
     const { planner, job } = openTestPlanner({
       queue,
-      ...plannedBy(schedules),
+      ...plannedBy(schedules, { workers: 2 }),
       hostOf,
       slots: { polls: 4, loads: 3 },
     })
@@ -228,7 +228,7 @@ describe('the plan', () => {
     // Several hosts together take no more places than there are.
     released.length = 0
     vi.advanceTimersByTime(30_000)
-    slow = [...hanging('slow', 2), ...hanging('full', 2)]
+    slow = [...hanging('slow', 3), ...hanging('full', 3), ...hanging('third', 2)]
     await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
     expect(released).toEqual(['other.a'])
   })
