@@ -57,16 +57,16 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const { clients: count, host = '127.0.0.1', port = 0 } = options
   const hostCount = Math.min(count, options.hosts ?? Math.max(2, Math.ceil(count / 10)))
   await using opened = new AsyncDisposableStack()
-  const hosts = await Promise.all(
-    Array.from({ length: hostCount }, async (_, index) => {
-      const members = membersOf(options, hostCount, index)
-      for (const { upstream } of members) opened.defer(upstream.close)
-      const listening = { host, port: port === 0 ? 0 : port + index }
-      const server = await listen(listening, answeringFor(members))
-      opened.defer(server.close)
-      return { origin: server.origin, members }
-    }),
-  )
+  const hosts: { readonly origin: string; readonly members: readonly Member[] }[] = []
+  // One after the other: if a port is taken, what was opened so far is closed.
+  for (let index = 0; index < hostCount; index++) {
+    const members = membersOf(options, hostCount, index)
+    for (const { upstream } of members) opened.defer(upstream.close)
+    const at = { host, port: port === 0 ? 0 : port + index }
+    const server = await listen(at, answeringFor(members))
+    opened.defer(server.close)
+    hosts.push({ origin: server.origin, members })
+  }
   const ending = opened.move()
   const close = () => ending.disposeAsync()
   const clients = hosts

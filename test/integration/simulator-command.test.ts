@@ -1,8 +1,12 @@
 // `tidemark simulate` as its user meets it: what it prints works, and what is written wrongly is told.
 
+import { mkdtempSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { openOutput } from '../../src/cli/output.ts'
 import { parseCall } from '../../src/cli/parse.ts'
 import { simulate } from '../../src/cli/simulate.ts'
@@ -118,6 +122,19 @@ describe('tidemark simulate', () => {
     await plain.stop()
   })
 
+  it('is the upstream of many clients, and writes what a worker needs for them', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-simulated-'))
+    const running = await start('--port=0', '--fleet=5', '--assignments=10', '--write-sources', folder)
+    expect(running.printed).toContain('of 5 clients is up')
+    const settings = readFileSync(join(folder, '.env'), 'utf8')
+    expect(setting(settings, 'SOURCES_FILE')).toBe('sources.yaml')
+    expect((await assignments(settings, 'PageSize=3&Sorts=SysRowVersion')).status).toBe(200)
+    const { sources } = parse(readFileSync(join(folder, 'sources.yaml'), 'utf8'))
+    expect(Object.keys(sources)).toEqual(['c002', 'c003', 'c004', 'c005'])
+    expect(await running.stop()).toBe(0)
+    await expect(assignments(settings, '')).rejects.toThrow()
+  })
+
   it('restores a backup after a while: row versions fall', async () => {
     const running = await start('--port=0', '--assignments=50', '--churn=1000', '--restore-backup-after=1')
     const highest = async () => {
@@ -150,6 +167,12 @@ describe('tidemark simulate', () => {
     [['--malformed', 'badly'], /--malformed knows no "badly"\. It takes all, or some of nul-in-string/],
     [['--first-row-version', '-1'], /--first-row-version/],
     [['--api-key', ''], /--api-key is empty/],
+    [['--fleet', '1'], /--fleet must be a whole number from 2 to 1000, not "1"/],
+    [['--hosts', '2'], /--hosts is about many clients: say how many there are with --fleet/],
+    [
+      ['--fleet', '3', '--look', 'plain'],
+      /--look is about one client, so it cannot be combined with --fleet/,
+    ],
     [['--oder', 'id'], /Did you mean --order/],
     [['now'], /takes options only/],
   ])('%j is refused with what to write', async (words, message) => {
