@@ -292,6 +292,25 @@ const foundEarlier: readonly LyingWorld[] = [
     initialChanges: 45,
     changeChance: 0.5,
   },
+  // Answers were cut to one record, and rights hid it: three more were skipped with the page that was empty.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{
+        sorts: 'refused',
+        cap: 1,
+        byKey: 'honoured',
+        cutBeforeSort: 8,
+        versions: 'number',
+        tieChance: 0.7,
+      },
+    },
+    lies: [{ kind: 'rights hide after paging', from: 0, rounds: 1 }],
+    seed: 1441521820,
+    pageSize: 4,
+    initialChanges: 81,
+    changeChance: 0.1,
+  },
 ]
 
 const numRuns = Number(process.env.WORLDS ?? 250)

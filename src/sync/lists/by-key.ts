@@ -40,25 +40,40 @@ export async function* listByKey<Page extends KeyPage>(
 ): AsyncGenerator<Page, { readonly isWhole: boolean }> {
   let after = from
   let emptyPages = 0
+  let [pageSize, largest] = [listing.pageSize, 0]
   for (;;) {
-    const page = await askTwice(listing, { after, page: 1 + emptyPages, pageSize: listing.pageSize })
+    const page = await askTwice(listing, { after, page: 1 + emptyPages, pageSize })
     expectOrder(page.keys, after)
     const last = page.keys.at(-1)
-    if (last !== undefined) {
+    largest = Math.max(largest, page.received)
+    if (last !== undefined && emptyPages > 0 && largest < pageSize) {
+      // Perhaps its answers are cut. Then an empty page was shorter than those that were skipped for it.
+      emptyPages = 1
+      pageSize = largest
+    } else if (last !== undefined) {
       yield page
       after = last
       emptyPages = 0
+      pageSize = listing.pageSize
     } else {
       const highest = (await listing.askHighest()) ?? (await listing.askHighest())
       // A list that showed records and shows no highest one hides something. One that shows nothing at all is left to the caller to doubt.
       if (highest === null) return { isWhole: after === null }
-      if (after !== null && highest <= after) return { isWhole: true }
+      if (after !== null && highest <= after)
+        return { isWhole: highest === after || (await isHighest(listing, highest, after)) }
       if (to !== null && after !== null && after >= to) return { isWhole: true }
       emptyPages += 1
+      if (largest > 0) pageSize = Math.min(pageSize, largest)
       if (emptyPages > mostEmptyPages) return { isWhole: false }
     }
     if (to !== null && after !== null && after >= to) return { isWhole: true }
   }
+}
+
+/** A list that is cut before it is sorted names one that is not: then it shows others behind it. Or else the one that was shown last is gone. */
+async function isHighest({ ask }: KeyListing<KeyPage>, key: bigint, shown: bigint): Promise<boolean> {
+  const { keys } = await ask({ after: key, page: 1, pageSize: 1 })
+  return keys.every((behind) => behind > shown)
 }
 
 /** An upstream may answer with nothing by mistake, which would look like the end: so that is asked for twice. */
