@@ -69,6 +69,23 @@ describe('listing by key', () => {
     }
   })
 
+  it('skips nothing behind pages that are cut and hidden whole, wherever they stand (P13)', async () => {
+    for (const from of [0n, 31n, 500n]) {
+      const isHidden = (key: bigint) => key > from && key <= from + 25n
+      const { keys, isWhole } = await everything(list(new Set(numbers(950)), { cap: 10, isHidden }))
+      expect(keys).toEqual(numbers(950).filter((key) => !isHidden(key)))
+      expect(isWhole).toBe(true)
+    }
+  })
+
+  it('is not whole when the list says that its highest key is one below others that it showed, and is when those went', async () => {
+    const ofLowest = { ...list(new Set(numbers(300))), askHighest: async () => 120n }
+    expect(await everything(ofLowest)).toEqual({ keys: numbers(300), isWhole: false })
+    const keys = new Set(numbers(300))
+    const last = await everything(list(keys), (page) => page.includes(300n) && keys.delete(300n))
+    expect(last).toEqual({ keys: numbers(300), isWhole: true })
+  })
+
   it('shows every record that stays, while others come and go', async () => {
     const there = new Set(numbers(950))
     const { keys } = await everything(list(there), (shown) => {

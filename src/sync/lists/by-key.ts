@@ -63,7 +63,6 @@ export async function* listByKey<Page extends KeyPage>(
         return { isWhole: highest === after || (await isHighest(listing, highest, after)) }
       if (to !== null && after !== null && after >= to) return { isWhole: true }
       emptyPages += 1
-      if (largest > 0) pageSize = Math.min(pageSize, largest)
       if (emptyPages > mostEmptyPages) return { isWhole: false }
     }
     if (to !== null && after !== null && after >= to) return { isWhole: true }
