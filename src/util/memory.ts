@@ -54,6 +54,8 @@ export type Memory = { readonly freeMemory: () => void; readonly freeChunks: () 
  */
 export function growLittle(): Memory {
   const collect = openCollector()
+  // What the start needed is given back before files come: some thirty megabytes.
+  collect({ type: 'major', flavor: 'last-resort' })
   setFlagsFromString('--heap-growing-percent=40')
   // Twice: memory outside the heap is given back by the second collection.
   const freeMemory = () => {
