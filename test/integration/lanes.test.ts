@@ -150,7 +150,7 @@ describe.skipIf(!hasPostgres)('a list stream', () => {
 
 describe.skipIf(!hasPostgres)('an idle poll', () => {
   const database = createTestDatabase({ forEach: true })
-  it('costs one request and at most five statements, and fills nothing (P10)', async () => {
+  it('costs one request and at most six statements, and fills nothing (P10)', async () => {
     await using simulator = await startSimulator({ assignments: 300 })
     await using context = await openTestContext(database, simulator)
     await context.read(assignment, 'incremental', { signal })
@@ -159,7 +159,8 @@ describe.skipIf(!hasPostgres)('an idle poll', () => {
       context.read(assignment, 'incremental', { signal }),
     )
     expect(statements.result.tally.requests).toBe(1)
-    expect(statements.texts.length, statements.texts.join('\n')).toBeLessThanOrEqual(5)
+    // One of them, at most once in a while, asks whether the upstream told any worker to wait.
+    expect(statements.texts.length, statements.texts.join('\n')).toBeLessThanOrEqual(6)
     const size = async () =>
       Number((await database.pool.query('select pg_database_size(current_database()) as size')).rows[0].size)
     await database.pool.query('vacuum')
