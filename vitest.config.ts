@@ -20,7 +20,7 @@ const shared = {
 export default defineConfig({
   test: {
     // Many wait for time to pass or for another program.
-    maxWorkers: 3,
+    maxWorkers: 4,
     projects: [
       {
         test: {
