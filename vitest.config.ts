@@ -20,7 +20,7 @@ const shared = {
 export default defineConfig({
   test: {
     // Many wait for time to pass or for another program.
-    maxWorkers: 4,
+    maxWorkers: 3,
     projects: [
       {
         test: {
