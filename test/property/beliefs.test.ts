@@ -311,6 +311,23 @@ const foundEarlier: readonly LyingWorld[] = [
     initialChanges: 81,
     changeChance: 0.1,
   },
+  // Lists were empty for a while, and were believed to show no records that are marked as deleted: one of these then hid a vanished one.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ inclusive: true, sorts: 'refused', dialect: 'zoho', byKey: 'honoured', versions: 'number' },
+      ...{ deletes: 'soft', tieChance: 0.7 },
+    },
+    lies: [
+      { kind: 'lists are empty', from: 3, rounds: 2 },
+      { kind: 'one vanishes when a new one is committed late', from: 0, rounds: 1 },
+      { kind: 'a transaction stays open', from: 5, rounds: 1 },
+    ],
+    seed: 237358577,
+    pageSize: 4,
+    initialChanges: 4,
+    changeChance: 0,
+  },
 ]
 
 const numRuns = Number(process.env.WORLDS ?? 150)
