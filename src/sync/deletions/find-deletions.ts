@@ -117,8 +117,6 @@ async function showsDeleted(search: Search): Promise<boolean> {
   const answer = await search.source.lookup?.(String(key), search.signal)
   if (typeof answer !== 'object' || !isFlaggedDeleted(answer.found)) return true
   const { keys } = await keyListing(search).ask({ after: key - 1n, page: 1, pageSize: 1 })
-  // A list that is empty for a while shows no record at all.
-  if (keys.length === 0 && (await askRank(search, 1)).records.length === 0) return true
   const isShown = keys[0] === key
   const evidence = `asked for what is behind key ${key - 1n}, of a record that is marked deleted, it served ${keys[0] ?? 'nothing'}`
   await believe(search, detected('list_shows_deleted', isShown ? 'yes' : 'no', evidence))

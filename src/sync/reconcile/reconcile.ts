@@ -113,7 +113,8 @@ async function reconcile(
       'the list shows no record that can be a row, and the last poll was shown nothing that is known, so nothing was proven',
     )
   }
-  await learnWhetherListShowsDeleted(context, run, source)
+  // A list that is empty for a while shows no record at all.
+  if (shortfall.seen > 0) await learnWhetherListShowsDeleted(context, run, source)
   const blocked = await blockTooMany(context, run, source, shortfall, findings)
   if (blocked !== null) return reading(false, blocked)
   const proven = await proveGone(
