@@ -264,13 +264,23 @@ const remover =
   (webhookSubscriptionId: string) =>
     upstream.call('deleteWebhookSubscription', { path: { webhookSubscriptionId } }, signal)
 
-/** Of a source that is read no more. Returns how many subscriptions of its own there were. */
+/** Of a source that is read no more. Returns how many subscriptions of its own this has ended. */
 export async function unsubscribe(options: Asking & Parameters<typeof addressesOf>[0]): Promise<number> {
   const { hooksUrl } = addressesOf(options)
   const known = (await listOf(options, 'webhook_subscription')).filter(isObject)
   const keys = known.filter((one) => isOwn(one, hooksUrl)).flatMap((one) => subscriptionKeyOf(one) ?? [])
-  for (const key of keys) await remover(options)(key)
-  return keys.length
+  let ended = 0
+  for (const key of keys)
+    await remover(options)(key).then(
+      () => {
+        ended += 1
+      },
+      (error) => {
+        // Each worker ends them: another one was first.
+        if (!(error instanceof UpstreamError) || error.status !== 404) throw error
+      },
+    )
+  return ended
 }
 
 async function descriptionAt({ contract: place, upstream, signal }: Options): Promise<Description | null> {

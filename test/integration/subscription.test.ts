@@ -8,7 +8,7 @@ import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { hookRoute } from '../../src/web/monitoring.ts'
 import { startHttpServer } from '../../src/web/server.ts'
-import { keepSubscribed } from '../../src/worker/subscription.ts'
+import { keepSubscribed, unsubscribe } from '../../src/worker/subscription.ts'
 import { noSignal, openSimulatorClient } from '../support/client.ts'
 import { openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
@@ -62,6 +62,19 @@ describe.skipIf(!hasPostgres)('the own subscription', () => {
       { webhookDefinitionId, url: `http://127.0.0.1:9/hooks/${secret}`, secret: signingSecret },
     ])
     await subscribe(simulator, () => expect.poll(() => posted(simulator)).toEqual(wanted))
+  })
+
+  it('is ended by each worker at once without a fault when its source is gone', async () => {
+    await using simulator = await startSimulator({ look: 'recorded', assignments: 3, notes: 1 })
+    const count = () => simulator.source.count('webhook_subscription')
+    const upstream = openSimulatorClient(simulator)
+    const before = count()
+    await subscribe(simulator, () => expect.poll(count).toBe(before + 6))
+    const given = { upstream, publicUrl: 'http://127.0.0.1:9', secret, signal: noSignal }
+    const ended = await Promise.all([unsubscribe(given), unsubscribe(given)])
+    upstream.close()
+    expect(ended[0] + ended[1]).toBe(6)
+    expect(count()).toBe(before)
   })
 
   it('takes them from what the upstream says it misses, where it says nothing of itself', async () => {
