@@ -1,15 +1,12 @@
 // The Postgres and the Redis of the soak, which can be killed and come back where they were.
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { Redis } from 'ioredis'
 import { findBinaries } from '../../src/embedded-postgres/binaries.ts'
 import { freePort } from '../../src/embedded-postgres/cluster.ts'
 import { serverFlags, startEmbedded } from '../../src/embedded-postgres/server.ts'
 import { openLog } from '../../src/log.ts'
+import { startRedisServer } from '../support/redis-servers.ts'
 
 export type World = {
   readonly url: string
@@ -57,48 +54,17 @@ export type RedisWorld = World & {
 
 export async function startRedis(directory: string): Promise<RedisWorld> {
   const port = await freePort()
-  const url = `redis://127.0.0.1:${port}`
-  mkdirSync(directory, { recursive: true })
-  const flags = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory, '--appendonly', 'yes']
-  // Written down here, it is there again after each start.
-  flags.push('--user', 'app', 'on', '>sesame', '~*', '&*', '+@all')
-  let server = await begin()
-
-  async function begin(): Promise<ChildProcess> {
-    const child = spawn('redis-server', flags, { stdio: 'ignore' })
-    await withRedis((redis) => redis.ping())
-    return child
-  }
-
-  async function withRedis<Result>(work: (redis: Redis) => Promise<Result>): Promise<Result> {
-    const redis = new Redis(url, { maxRetriesPerRequest: null, retryStrategy: () => 50 })
-    redis.on('error', () => {})
-    try {
-      return await work(redis)
-    } finally {
-      redis.disconnect()
-    }
-  }
-
-  async function kill(): Promise<void> {
-    if (server.exitCode !== null || server.signalCode !== null) return
-    const ended = once(server, 'exit')
-    server.kill('SIGKILL')
-    await ended
-  }
-
+  // Users that are written down here are there again after each start.
+  const settings = ['appendonly yes', 'user app on >sesame ~* &* +@all']
+  const { start, kill, tell } = await startRedisServer({ directory, port, settings })
   return {
-    url,
+    url: `redis://127.0.0.1:${port}`,
     async cut(awayMs) {
       await kill()
       await wait(awayMs)
-      server = await begin()
+      await start()
     },
-    async start() {
-      server = await begin()
-    },
-    flush: () => withRedis(async (redis) => void (await redis.flushall())),
-    tell: (command, ...words) => withRedis((redis) => redis.call(command, ...words)),
-    stop: kill,
+    ...{ start, tell, stop: kill },
+    flush: async () => void (await tell('FLUSHALL')),
   }
 }
