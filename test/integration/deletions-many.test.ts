@@ -178,7 +178,7 @@ describe.skipIf(!hasPostgres)('many vanished records', () => {
     const backup = upstream.source.takeBackup()
     for (let id = 1; id <= 240; id++) upstream.source.remove('assignment', id)
     expect((await reconcile(context, 0)).findings).toMatchObject({ blocked: { missing: 240 } })
-    for (let time = 0; time < 3; time++) {
+    for (let time = 0; time < 4; time++) {
       await search(context)
       expect(await isBlocked()).toBe(true)
     }

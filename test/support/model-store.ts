@@ -87,7 +87,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     block: (missing) => {
       const isKept = blocked?.isRejected === true && blocked.missing === missing
       blocked = missing === null ? null : { missing, isRejected: isKept }
-      if (blocked) sweep.after = null
+      if (blocked) sweep.beganAt = null
     },
     knownThrough: (at) => {
       fresh.deletionsKnownThrough = latest(fresh.deletionsKnownThrough, at)

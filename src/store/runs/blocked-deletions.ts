@@ -11,7 +11,8 @@ const keepsThese = (before: string, now: string): string =>
 /**
  * `shortfall` null: nothing is blocked any more. Deletions that are blocked already keep the time of their block, even if the next
  * listing lacks other rows. A rejection holds only while the same rows are missing: if others are, the block begins anew. What looks at
- * some of the rows showed is kept until there are newer looks. The sweep begins anew: what it has compared before tells nothing of them.
+ * some of the rows showed is kept until there are newer looks. What the sweep has compared before
+ * tells nothing of them: its round has no beginning any more, and counts for nothing.
  */
 export async function storeBlockedDeletions(
   client: Queryable,
@@ -31,9 +32,9 @@ export async function storeBlockedDeletions(
          )) as told
        from (select name, blocked_deletions as before from tidemark.stream where name = $1) as stored
      )
-     update tidemark.stream set blocked_deletions = told, swept_key = case when told is null then swept_key end
+     update tidemark.stream set blocked_deletions = told, sweep_began_at = case when told is null then sweep_began_at end
      from known
-     where stream.name = known.name and (blocked_deletions is distinct from told or (swept_key is not null and told is not null))`,
+     where stream.name = known.name and (blocked_deletions is distinct from told or (sweep_began_at is not null and told is not null))`,
     [stream, shortfall && JSON.stringify(shortfall)],
   )
 }

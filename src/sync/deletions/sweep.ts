@@ -46,8 +46,8 @@ export async function sweep(
 }
 
 /**
- * The list shows again what was missing, or each of it has been marked: nobody has to decide any more. A block begins the round anew, so
- * all of the round is later. While lists hide rows whose records are there, these may be what it is about.
+ * The list shows again what was missing, or each of it has been marked: nobody has to decide any more. A block takes
+ * the beginning from a round, so all of this one is later. While lists hide rows whose records are there, these may be what it is about.
  */
 async function liftBlock({ run, before }: Search): Promise<void> {
   if (before.isBlocked && (await run.shown.hiddenKeys(1)).length === 0) await run.shown.block(null)
