@@ -5,7 +5,7 @@ import { stateOfStream } from '../problems/stream-state.ts'
 import type { SourceLine } from '../store/book/source-config.ts'
 import { livingRows } from '../store/book/streams.ts'
 import { notSettledBecause, settledThrough } from '../streams/settling.ts'
-import { capitalized, shortSpan } from '../util/text.ts'
+import { capitalized, plural, shortSpan } from '../util/text.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'
 import {
   clock,
@@ -30,7 +30,9 @@ export function leadOf({ streams: all, at }: Snapshot, problems: readonly Proble
   const current = all.filter(isCurrent).length
   const onTime =
     current === all.length
-      ? `All ${all.length} streams are`
+      ? all.length === 1
+        ? 'The stream is'
+        : `All ${all.length} streams are`
       : `${current} of ${all.length} streams ${current === 1 ? 'is' : 'are'}`
   const changing = all.flatMap(({ kind, readThroughAt }) => (kind === 'changes' && readThroughAt) || [])
   const oldest = changing.toSorted((a, b) => a.getTime() - b.getTime())[0]
@@ -60,7 +62,7 @@ export function shownOf(stream: StreamSnapshot, snapshot: Snapshot, problems: re
   const ages = agesOf(stream, at)
   const rates = snapshot.rates.streams.get(stream.stream) ?? []
   const now = Math.round(rates.at(-1) ?? 0)
-  const words = rates.every((one) => one === 0) ? 'no changes' : `${count(now)} rows in the last minute`
+  const words = rates.every((one) => one === 0) ? 'no changes' : `${plural(now, 'row')} in the last minute`
   return {
     state: stateOf(stream, problems, at),
     gauge: html`${tideGauge(ages)}<span class="small quiet">${tideWords(ages, at, stream.settling?.when)}</span>`,

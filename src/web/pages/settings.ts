@@ -47,7 +47,7 @@ ${[...groups].map(([group, some]) => settingsTable(group, some, whose))}`,
 const sourceSelect = (known: readonly string[], chosen: string): Html =>
   html`<label>Source <select name="source">${known.toSorted().map((one) => html`<option${one === chosen && html` selected`}>${one}</option>`)}</select></label>`
 
-const howToChange = html`Some can be changed here: they hold for all workers within five seconds, and until somebody undoes it.`
+const howToChange = html`Some can be changed here: a change holds for all workers within five seconds, and until somebody undoes it.`
 
 const leadOfAll = html`<p class="lead">Settings come from the environment of the worker that serves this page, as it was started with them.
 ${howToChange}
