@@ -139,6 +139,7 @@ export const beliefs = {
     lifetimeMs: dayMs,
     holdsAs: null,
     takenBack: 'Nothing: Tidemark marks a row as deleted only after it has asked for that record itself.',
+    rule: 2,
   },
   ranks: {
     claim: 'while nothing vanishes, the N-th record of the list is our N-th row',

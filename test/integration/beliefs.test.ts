@@ -99,6 +99,22 @@ describe.skipIf(!hasPostgres)('beliefs', () => {
     })
   })
 
+  describe('of a list of which rights hide a part', () => {
+    const database = createTestDatabase()
+    it('say nothing of what is marked as deleted (P18)', async () => {
+      await using simulator = await startSimulator({ assignments: 300, behaviour: { deletes: 'soft' } })
+      await using context = await openTestContext(database, simulator)
+      await read(context)
+      simulator.source.remove('assignment', 7)
+      await read(context)
+      simulator.behaviour.hideAfterPaging = 7
+      expect(await reconcileStream({ ...given(context), approved: 0 })).toMatchObject({
+        findings: { alive: 41 },
+      })
+      expect(await beliefOf(database.pool, 'list_shows_deleted')).toBeUndefined()
+    })
+  })
+
   describe('of a list that cannot be asked by key', () => {
     const database = createTestDatabase({ forEach: true })
     const open = async () => {

@@ -113,8 +113,7 @@ async function reconcile(
       'the list shows no record that can be a row, and the last poll was shown nothing that is known, so nothing was proven',
     )
   }
-  // A list that is empty for a while shows no record at all.
-  if (shortfall.seen > 0) await learnWhetherListShowsDeleted(context, run, source)
+  await learnWhetherListShowsDeleted(context, run, source, shortfall)
   const blocked = await blockTooMany(context, run, source, shortfall, findings)
   if (blocked !== null) return reading(false, blocked)
   const proven = await proveGone(
@@ -198,6 +197,7 @@ async function learnWhetherListShowsDeleted(
   { signal, now }: ReconcileContext,
   run: Run<'reconcile'>,
   source: Source,
+  { missing, seen }: Shortfall,
 ): Promise<void> {
   const { shown, hidden } = await run.absent.markedBySource(markedLookedAt)
   const learn = (value: string, evidence: string) =>
@@ -207,7 +207,9 @@ async function learnWhetherListShowsDeleted(
       'yes',
       `a reconcile was shown ${plural(shown, 'record')} that the source had marked as deleted`,
     )
-  for (const key of hidden) {
+  // A list that shows nothing for a while, or that rights hide a part of, lacks these for that reason.
+  const isWhole = missing === 0 && seen > 0
+  for (const key of isWhole ? hidden : []) {
     signal.throwIfAborted()
     const answer = await source.lookup?.(key, signal)
     if (typeof answer === 'object' && isFlaggedDeleted(answer.found))
