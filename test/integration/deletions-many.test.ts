@@ -190,6 +190,25 @@ describe.skipIf(!hasPostgres)('many vanished records', () => {
     expect(await gone()).toEqual([])
   })
 
+  it('are no question any more although one that was marked as deleted before has vanished (P18)', async () => {
+    await using upstream = await startSimulator({ assignments: 300, behaviour: { deletes: 'soft' } })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '100' })
+    for (const id of [7, 8]) upstream.source.remove('assignment', id)
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    upstream.behaviour.deletes = 'hard'
+    const backup = upstream.source.takeBackup()
+    for (let id = 100; id < 200; id++) upstream.source.remove('assignment', id)
+    expect(await search(context)).toMatchObject({ note: expect.stringContaining('blocked') })
+    upstream.source.restoreBackup(backup, { keepsCounter: true })
+    upstream.source.remove('assignment', 7)
+    expect(await search(context)).toMatchObject({ note: null })
+    const { rows } = await database.pool.query(
+      `select from tidemark.stream where name = 'assignment' and blocked_deletions is not null`,
+    )
+    expect(rows).toEqual([])
+  })
+
   it('stay as they are when a person keeps what a search blocked, before a reconcile has named the rows', async () => {
     await using upstream = await startSimulator({ assignments: 900 })
     await using context = await openTestContext(database, upstream, { PAGE_SIZE: '300' })

@@ -179,6 +179,7 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
   return {
     counts: async () => ({ living: listed(false).length, withDeleted: listed(true).length }),
     keyAt: async (rank, withDeleted) => listed(withDeleted)[rank - 1] ?? null,
+    countLiving: async (keys) => living(mirror.rows).filter(({ key }) => keys.includes(BigInt(key))).length,
     async countMissing(slice) {
       for (const key of slice.listed) {
         mirror.hidden.delete(String(key))

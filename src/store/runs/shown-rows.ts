@@ -24,7 +24,9 @@ const asking =
     })
 
 /** The reading half of ShownRows. */
-function shownKeysOf(parts: RunParts): Pick<ShownRows, 'counts' | 'keyAt' | 'countMissing' | 'someDeleted'> {
+function shownKeysOf(
+  parts: RunParts,
+): Pick<ShownRows, 'counts' | 'keyAt' | 'countLiving' | 'countMissing' | 'someDeleted'> {
   const { stream } = parts
   const ask = asking(parts)
   const keys = async (sql: (table: Keyed) => string, values: readonly unknown[]) =>
@@ -53,6 +55,14 @@ function shownKeysOf(parts: RunParts): Pick<ShownRows, 'counts' | 'keyAt' | 'cou
         [stream.name, rank - 1],
       )
       return key
+    },
+    async countLiving(some) {
+      const rows = await ask<{ count: number }>(
+        ({ table, key }) =>
+          `select count(*)::int as count from ${table} where ${key} = any ($1::bigint[]) and _deleted_at is null`,
+        [some.map(String)],
+      )
+      return rows?.[0]?.count ?? 0
     },
     async countMissing(slice) {
       await ask(

@@ -227,7 +227,8 @@ async function findByRank(search: Search, withDeleted: boolean, isAgain = false)
   // There are too many differences for this, or they cancel each other: whether they are real, the sweep finds out.
   if (!found.isWhole)
     return { ...nothingSettled, isOverwhelmed: found.vanished.length + found.unknown.length > 0 }
-  const blocked = await decide(search, found.vanished.length)
+  // Rows that the source had marked as deleted before do not count: that they go is no news.
+  const blocked = await decide(search, await run.shown.countLiving(found.vanished))
   if (blocked !== null) return { isSettled: false, blocked }
   const looked = await lookAt(search, found.vanished)
   const unexplained = looked.unclear + (await fetchUnknown(search, found.unknown))

@@ -89,6 +89,8 @@ export type ShownRows = {
   counts(): Promise<ShownCounts | null>
   /** The key with this rank among them, counted from 1. */
   keyAt(rank: number, withDeleted: boolean): Promise<bigint | null>
+  /** How many of these are rows that live. */
+  countLiving(keys: readonly bigint[]): Promise<number>
   /** How many rows of a slice its list lacks, of those that were there when the run began; suspects aside. Forgets of those it shows that they were hidden or suspects. */
   countMissing(slice: Slice): Promise<{ readonly all: number; readonly living: number }>
   /** Remembers these as suspects of the current round of the sweep, until a look tells of each, or the round ends. */
