@@ -158,6 +158,11 @@ describe('a listing', () => {
     expect(step).toMatchObject({ kind: 'page', page: 1 })
   })
 
+  it('believes no count where a page is longer than the first, from which something was left out then', () => {
+    const pass = [['1', '2'], ['3', '4', '5'], ['6'], [], [], []] as const
+    expect(read([...pass, ...pass, ...pass], 3).step).toMatchObject({ kind: 'uncertain' })
+  })
+
   it('does not take the first page for the last where it comes whichever is asked for', () => {
     const { step, asked } = read([['1', '2'], ['1', '2'], ['1'], ['1']])
     expect(step).toMatchObject({ kind: 'only page', page: { received: 2 } })

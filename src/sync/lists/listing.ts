@@ -204,7 +204,10 @@ function countPage(listing: Listing, page: SeenPage): ListingMove {
 function withPage(listing: Listing, page: SeenPage): Listing {
   const { lastPage, pageSize } = listing
   // A page that was not full and yet had a successor: rows came in between and were not seen, or are left out of pages.
-  const missed = lastPage ? Math.max(0, pageSize - lastPage.received) : 0
+  const lackedByLast = lastPage ? Math.max(0, pageSize - lastPage.received) : 0
+  // One that is longer than the first shows that those before it were not full either.
+  const lackedByEach = lastPage ? Math.max(0, page.received - pageSize) : 0
+  const missed = lackedByLast + lackedByEach * (listing.page - 1)
   return {
     ...listing,
     // Where a cap shortens pages, the upstream may still skip by the size that was asked for. So go on by the size received.
