@@ -1,9 +1,11 @@
-// Random days of a planner: plans that are killed at any point, clocks that jump, queues that are emptied, places that are few. No run is
-// lost, none is late by more than its interval and the turns of those before it, and nothing is released that finds no room (P8, P10).
+// Random days of a planner of up to fifty sources: plans that are killed at any point, clocks that jump, queues that are emptied, places that are
+// few. No run is lost, none is late by more than its interval and the turns of those before it, nothing is released that finds no room, and
+// sources take turns (P8, P10, P19).
 
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { RunKind } from '../../src/streams/catalog.ts'
+import { sourceIn } from '../../src/streams/names.ts'
 import {
   type Asked,
   keyOf,
@@ -39,21 +41,40 @@ const event = fc.oneof(
     arbitrary: fc.record({ what: fc.constant('frozen' as const), ms: fc.integer({ min: 0, max: 120_000 }) }),
   },
 )
+const someIntervals = (maxLength: number) =>
+  fc.array(fc.tuple(everyMs, everyMs, everyMs), { minLength: 1, maxLength, size: 'max' })
 const world = fc.record({
-  intervals: fc.array(fc.tuple(everyMs, everyMs, everyMs), { minLength: 1, maxLength: 12 }),
+  /** One for each stream. */
+  intervals: fc.oneof(
+    { weight: 4, arbitrary: someIntervals(12) },
+    { weight: 1, arbitrary: someIntervals(50) },
+  ),
+  sources: fc.integer({ min: 1, max: 50 }),
   slots: fc.record({ polls: fc.integer({ min: 1, max: 4 }), loads: fc.integer({ min: 1, max: 2 }) }),
   runMs: fc.integer({ min: 10, max: 4_000 }),
   events: fc.array(event, { minLength: 5, maxLength: 60 }),
 })
 
-it('loses nothing, starves nothing and floods nothing', () => {
+/** No source gets its third of something while another that waits got one. */
+function expectTurns(name: QueueName, released: readonly Place[], late: readonly Place[]): void {
+  const counts = new Map<string, number>()
+  for (const one of released.filter((place) => queueOf(place) === name))
+    counts.set(sourceIn(one.stream), (counts.get(sourceIn(one.stream)) ?? 0) + 1)
+  const most = Math.max(0, ...counts.values())
+  for (const { stream } of late.filter((place) => queueOf(place) === name))
+    expect(counts.get(sourceIn(stream)) ?? 0, `${stream} waits for others`).toBeGreaterThanOrEqual(most - 1)
+}
+
+it('loses nothing, starves nothing, floods nothing and lets sources take turns', () => {
   fc.assert(
-    fc.property(world, ({ intervals, slots, runMs, events }) => {
+    fc.property(world, ({ intervals, sources, slots, runMs, events }) => {
+      const streamOf = (nth: number) => `source${nth % sources}.s${nth}`
       const schedules = intervals.flatMap(([poll, lookback, reconcile], nth): Omit<Wanted, 'doneMs'>[] => [
-        { stream: `s${nth}`, kind: 'incremental', schedule: { everyMs: poll } },
-        { stream: `s${nth}`, kind: 'lookback', schedule: { everyMs: lookback } },
-        { stream: `s${nth}`, kind: 'reconcile', schedule: { everyMs: reconcile } },
+        { stream: streamOf(nth), kind: 'incremental', schedule: { everyMs: poll } },
+        { stream: streamOf(nth), kind: 'lookback', schedule: { everyMs: lookback } },
+        { stream: streamOf(nth), kind: 'reconcile', schedule: { everyMs: reconcile } },
       ])
+      const placesByKey = new Map<string, Place>(schedules.map((one) => [keyOf(one), one]))
       // True time never jumps; the clock is true time and what it was put forward or back by.
       let [trueMs, offsetMs] = [1_000_000_000_000, 0]
       let state: PlanState = unknownState
@@ -103,6 +124,8 @@ it('loses nothing, starves nothing and floods nothing', () => {
             Math.max(0, room[name]),
           )
         expect(new Set(next.released.map(keyOf)).size).toBe(next.released.length)
+        const late = Object.keys(next.state.late).flatMap((key) => placesByKey.get(key) ?? [])
+        for (const name of ['polls', 'loads'] as const) expectTurns(name, next.released, late)
         for (const one of next.released) {
           const key = keyOf(one)
           // The queue keeps one that runs and one that waits.
@@ -123,7 +146,7 @@ it('loses nothing, starves nothing and floods nothing', () => {
         if (one.what === 'frozen') pass(one.ms)
         if (one.what === 'asked')
           asked.push({
-            stream: `s${one.at % intervals.length}`,
+            stream: streamOf(one.at % intervals.length),
             kind: 'backfill',
             dueMs: trueMs + offsetMs,
             askedMs: trueMs + offsetMs,
