@@ -58,7 +58,10 @@ export const document = <Needed, Asked extends z.ZodObject, Answer extends z.Zod
 export const time = z.coerce.date().meta({ type: 'string', format: 'date-time' })
 /** Numbers that JavaScript may not hold are texts. */
 export const digits = z.string().regex(/^-?\d+$/, 'it has to be a whole number')
-export const amount = z.number()
+/** How many, or how long in whole units: programs of other languages hold it in 64 bits. */
+export const amount = z.number().meta({ type: 'integer', format: 'int64' })
+/** A number that may have a part behind its point. */
+export const measure = z.number()
 
 export const list = <Item extends z.ZodType>(item: Item) =>
   z.array(item) as unknown as z.ZodType<readonly z.output<Item>[]>

@@ -5,12 +5,12 @@ import { quantileMs, readAskedFor, readRequests } from '../store/book/request-hi
 import { readMinutes } from '../store/book/watch.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, snakeCased } from '../util/text.ts'
-import { amount, document, type Facts, list, moment, momentIn, time } from './document.ts'
+import { amount, document, type Facts, list, measure, moment, momentIn, time } from './document.ts'
 
 const stepMs = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
 const mostSteps = 1_500
 
-const age = amount.nullable().describe('in seconds, the worst in this time')
+const age = measure.nullable().describe('in seconds, the worst in this time')
 const figures = z
   .object({
     from: time,
@@ -29,8 +29,8 @@ const figures = z
       z.object({
         ...{ at: time, service: z.string(), requests: amount, bytes: amount },
         failures: z.record(z.string(), amount).describe('by class: 429, 5xx, 4xx, none (no answer)'),
-        half_within_ms: amount.nullable().describe('half of the answers took up to so long'),
-        most_within_ms: amount.nullable().describe('95 of 100 did'),
+        half_within_ms: measure.nullable().describe('half of the answers took up to so long'),
+        most_within_ms: measure.nullable().describe('95 of 100 did'),
       }),
     ).describe('what each service was asked, and how it answered'),
   })

@@ -17,7 +17,18 @@ import { type MirroredStream, pickStream, relatedBeside } from '../streams/catal
 import { isComposite, keyParts, typedKey } from '../streams/record.ts'
 import { NotThere } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
-import { amount, digits, document, type Facts, heldText, id, list, streamName, time } from './document.ts'
+import {
+  amount,
+  digits,
+  document,
+  type Facts,
+  heldText,
+  id,
+  list,
+  measure,
+  streamName,
+  time,
+} from './document.ts'
 
 const upstream = z
   .object({
@@ -59,7 +70,7 @@ export const recordStory = z
       .nullable()
       .describe('null: the mirror has no such row'),
     absence: z.object({ since: time, evidence: z.string().nullable() }).nullable(),
-    late_arrivals: list(z.object({ version: digits, late_ms: amount, found_at: time, run: id.nullable() })),
+    late_arrivals: list(z.object({ version: digits, late_ms: measure, found_at: time, run: id.nullable() })),
     missed_rows: list(z.object({ run: id, found_at: time })),
     changes: list(change).describe('the newest first; empty where no history is kept'),
     events: list(z.object({ at: time, title: z.string(), text: z.string() })).describe(
@@ -72,7 +83,7 @@ export const recordStory = z
       .nullable()
       .describe('what the upstream says of it, in one line; null: it was not asked'),
   })
-  .meta({ id: 'Record' })
+  .meta({ id: 'MirroredRecord' })
 export type RecordStory = z.output<typeof recordStory>
 
 export const record = document({

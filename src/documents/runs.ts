@@ -6,7 +6,20 @@ import { kinds, pickStream, relatedBeside } from '../streams/catalog.ts'
 import { runLog } from '../streams/run-log.ts'
 import { NotThere } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
-import { amount, digits, document, type Facts, id, list, page, streamName, time } from './document.ts'
+import {
+  amount,
+  digits,
+  document,
+  type Facts,
+  id,
+  list,
+  measure,
+  moment,
+  momentIn,
+  page,
+  streamName,
+  time,
+} from './document.ts'
 
 const line = {
   id,
@@ -43,12 +56,15 @@ export const runs = document({
     stream: streamName.optional(),
     kind: z.enum(kinds).optional(),
     outcome: z.enum(runOutcomes).optional().describe('`changed`: whatever wrote a row'),
+    from: moment.optional().describe('that went on at this time or later'),
+    to: moment.optional().describe('that began before then'),
     ...page(20),
   }),
   answer: list(runLine),
   async read({ pool, catalogue }: Pick<Facts, 'pool' | 'catalogue'>, { kind, outcome, limit, ...asked }) {
     const stream = named({ catalogue }, asked.stream)
-    const filter = { stream, kind: kind ?? null, outcome: outcome ?? null }
+    const within = { from: momentIn(asked.from), to: momentIn(asked.to) }
+    const filter = { stream, kind: kind ?? null, outcome: outcome ?? null, ...within }
     const found = await readRuns(pool, filter, { before: asked.cursor ?? null, limit })
     return found.map(snakeCased)
   },
@@ -57,12 +73,12 @@ export const runs = document({
 
 const step = z.object({
   what: z.string(),
-  from: amount.describe('in milliseconds since the run began'),
-  to: amount,
+  from: measure.describe('in milliseconds since the run began'),
+  to: measure,
   requests: amount,
   records: amount,
-  waited_ms: amount,
-  waits: list(z.object({ from: amount, to: amount, what: z.string() })),
+  waited_ms: measure,
+  waits: list(z.object({ from: measure, to: measure, what: z.string() })),
 })
 
 const runStory = z
@@ -82,7 +98,7 @@ const runStory = z
         cure: z.string().nullable(),
       }),
     ),
-    late_arrivals: list(z.object({ key: z.string(), late_ms: amount })),
+    late_arrivals: list(z.object({ key: z.string(), late_ms: measure })),
     checkpoints: list(z.object({ position: digits, at: time })),
     log: list(z.object({ at: time, text: z.string() })),
   })

@@ -10,7 +10,7 @@ import { pickStream, relatedBeside } from '../streams/catalog.ts'
 import { environmentSource } from '../streams/names.ts'
 import type { Setting, Settings } from '../streams/settings.ts'
 import { snakeCased } from '../util/text.ts'
-import { amount, document, type Facts, heldText, list, streamName, time } from './document.ts'
+import { amount, document, type Facts, heldText, list, measure, streamName, time } from './document.ts'
 
 const source = z.enum(['override', 'environment', '.env', 'SOURCES_FILE', 'demo', 'file', 'default'])
 const layer = z.object({ value: z.string(), source, file: z.string().nullable() })
@@ -142,7 +142,7 @@ const field = z
     meaning: z.string().nullable(),
     allowed: z.string().nullable(),
     refers_to: z.string().nullable(),
-    null_share: amount.nullable(),
+    null_share: measure.nullable(),
     rescued: amount.describe('values that did not fit the column'),
     first_seen_at: time,
     last_seen_at: time,

@@ -22,7 +22,18 @@ import { type Settling, settledThrough, settlingOf } from '../streams/settling.t
 import { NotThere } from '../util/errors.ts'
 import { formatDuration, snakeCased } from '../util/text.ts'
 import { isLeast, rejection } from './deletions.ts'
-import { amount, digits, document, type Facts, id, list, streamName, streamNames, time } from './document.ts'
+import {
+  amount,
+  digits,
+  document,
+  type Facts,
+  id,
+  list,
+  measure,
+  streamName,
+  streamNames,
+  time,
+} from './document.ts'
 import { source } from './sources.ts'
 
 // ── what is looked up ────────────────────────────────────────────────────────────────────────────────────────
@@ -156,9 +167,9 @@ const lastRun = z.object({
 })
 
 const target = z.object({
-  seconds: amount,
-  kept_7_days: amount.nullable().optional(),
-  kept_30_days: amount.nullable().optional(),
+  seconds: measure,
+  kept_7_days: measure.nullable().optional(),
+  kept_30_days: measure.nullable().optional(),
   words: z.string().describe('the same in one line'),
 })
 
@@ -178,16 +189,16 @@ const stream = z
       .nullable()
       .describe('when it will be settled, and why it is not yet; null: it is'),
     deletions_known_through: time.nullable(),
-    lag_seconds: amount.nullable(),
+    lag_seconds: measure.nullable(),
     rows: amount.nullable().describe('deleted ones among them; null: not known yet'),
     deleted_rows: amount.nullable(),
     living_rows: amount.nullable(),
-    rows_per_minute: amount.nullable(),
+    rows_per_minute: measure.nullable(),
     last_success_at: time.nullable(),
     last_reconcile_at: time.nullable(),
     last_run: lastRun.nullable(),
     running: list(z.string()).describe('the kinds of run that go on'),
-    lookback_seconds: amount.nullable(),
+    lookback_seconds: measure.nullable(),
     lookback_reason: z.string().nullable(),
     late_arrivals: amount,
     quarantined: amount,
@@ -221,10 +232,10 @@ const reading = z
     reading: z.string(),
     rows: amount,
     total: amount.nullable(),
-    share: amount.nullable(),
-    rows_per_second: amount.nullable(),
-    seconds_left: z.array(amount.nullable()).length(2).nullable().describe('at least, and at most'),
-    stalled: z.object({ seconds: amount, why: z.string().nullable(), until: time.nullable() }).nullable(),
+    share: measure.nullable(),
+    rows_per_second: measure.nullable(),
+    seconds_left: z.array(measure.nullable()).length(2).nullable().describe('at least, and at most'),
+    stalled: z.object({ seconds: measure, why: z.string().nullable(), until: time.nullable() }).nullable(),
     words: z.string().nullable().describe('the same in one line; null: there is nothing to tell yet'),
   })
   .meta({ id: 'Reading' })

@@ -267,8 +267,9 @@ export const compareRole: Role = 'operator'
 export const comparePath = '/records/{stream}/{key}/compare'
 const asRoute = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
 
+/** Programs that leave a body out send none, or `null`. */
 const bodyOf = <Fields>(schema: z.ZodType<Fields>, { body }: FastifyRequest): Fields =>
-  parsed(schema, body === undefined ? {} : body)
+  parsed(schema, body ?? {})
 
 /** As forms send them: `{ "dry_run": true, "rows": 3 }` is `dry-run=yes&rows=3`. */
 const fieldsFrom = (given: Readonly<Record<string, unknown>>): Record<string, string> =>

@@ -16,7 +16,10 @@ type Operation = {
   /** The least role whose token may do it. */
   readonly role: Role
   readonly parameters: Schema
+  /** What can be said in the body; null: nothing. */
   readonly body: Schema | null
+  /** It may have only begun when it is answered. */
+  readonly mayGoOn?: boolean
   readonly answer: Schema
   /** Of a list that goes on. */
   readonly hasMore?: boolean
@@ -104,7 +107,8 @@ function describePaths(schemaOf: (schema: z.ZodType) => Schema): Record<string, 
     // What can be done to all, and to one that is named.
     const id = [snake(name), ...(onlyTargets[name] === undefined ? [] : namesIn(path))].join('_')
     const acts = { id, title, role: neededRole[name], parameters }
-    const says = { body: schemaOf(fields), answer: schemaOf(answer) }
+    const body = Object.keys(fields.shape).length === 0 ? null : schemaOf(fields)
+    const says = { body, answer: schemaOf(answer), mayGoOn: true }
     paths[path] = { post: operation(path, { ...acts, ...says, refusals: [404, 409, 413, 415] }) }
   }
   const compares = {
@@ -115,7 +119,7 @@ function describePaths(schemaOf: (schema: z.ZodType) => Schema): Record<string, 
   const parameters = schemaOf(record.asked)
   paths[comparePath] = {
     post: operation(comparePath, {
-      ...{ ...compares, parameters, body: schemaOf(z.strictObject({})), answer: schemaOf(recordStory) },
+      ...{ ...compares, parameters, body: null, answer: schemaOf(recordStory) },
       refusals: [404, 409, 413, 415],
     }),
   }
@@ -146,7 +150,7 @@ const parametersIn = (path: string) =>
 
 function operation(
   path: string,
-  { id, title, role, parameters, body, answer, hasMore = false, ...more }: Operation,
+  { id, title, role, parameters, body, answer, hasMore = false, mayGoOn = false, ...more }: Operation,
 ) {
   const { properties = {}, required = [] } = parameters as {
     properties?: Record<string, Schema>
@@ -176,7 +180,7 @@ function operation(
     }),
     responses: {
       200: { description: 'Done', ...answered },
-      ...(body && { 202: { description: 'Begun: the work goes on after the answer', ...answered } }),
+      ...(mayGoOn && { 202: { description: 'Begun: the work goes on after the answer', ...answered } }),
       431: { description: 'The address or the headers are too long' },
       ...Object.fromEntries(
         [...always, ...more.refusals].map((status) => [
