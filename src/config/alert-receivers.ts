@@ -62,7 +62,8 @@ export type ReceiverSettings = z.output<ReturnType<typeof receiverSchema>>
 export type Given = {
   readonly proxies: Proxies
   readonly allowPlaintext: boolean
-  readonly complain: (setting: string | null, problem: string) => void
+  /** `field`: the one to mend, where the problem names none; left out: the setting. */
+  readonly complain: (setting: string | null, problem: string, field?: string) => void
   /** The secret that is meant by what stands in its place; null when it cannot be had, which was told. Null: no way is looked for. */
   readonly secretOf: ((setting: string, said: string) => string | null) | null
 }
@@ -77,9 +78,9 @@ export function wayOf(settings: ReceiverSettings, given: Given): Way | undefined
       complain(setting, `is not for a receiver with ${smtp === undefined ? 'a webhook' : 'smtp'}: remove it`)
   if (smtp !== undefined) return mailOf(smtp, settings, given)
   if (format === 'pagerduty' && key === undefined)
-    complain(null, 'needs key, the integration key of PagerDuty')
+    complain(null, 'needs key, the integration key of PagerDuty', 'key')
   if (format !== 'pagerduty' && webhook === undefined)
-    complain(null, 'needs webhook, or smtp with from and to')
+    complain(null, 'needs webhook, or smtp with from and to', 'webhook')
   if (secretOf === null) return undefined
   const url = webhook === undefined ? pagerDuty : secretOf('webhook', webhook)
   const value = key === undefined ? undefined : secretOf('key', key)
@@ -105,10 +106,11 @@ function mailOf(smtp: string, settings: ReceiverSettings, given: Given): Way | u
   const [, scheme = '', user = null, bracketed = '', port] = mailServer.exec(smtp) ?? []
   const [host, isTls] = [bracketed.replaceAll(/[[\]]/g, ''), scheme.toLowerCase() === 'smtps']
   const { complain, secretOf } = given
-  if (from === undefined) complain(null, 'needs from, the address that sends')
-  if (to === undefined) complain(null, 'needs to, the addresses that get the mail')
-  if ((user === null) !== (password === undefined))
-    complain(null, user === null ? 'has a password and no user: write smtp://user@host' : 'needs password')
+  if (from === undefined) complain(null, 'needs from, the address that sends', 'from')
+  if (to === undefined) complain(null, 'needs to, the addresses that get the mail', 'to')
+  if (user === null && password !== undefined)
+    complain(null, 'has a password and no user: write smtp://user@host', 'smtp')
+  if (user !== null && password === undefined) complain(null, 'needs password', 'password')
   if (secretOf === null) return undefined
   const name = user === null ? null : decoded(user)
   if (name === undefined) return void complain('smtp', 'has a user with a % that begins no sign: write %25')

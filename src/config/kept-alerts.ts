@@ -20,7 +20,8 @@ export type KeptSettings = {
   /** What cannot be used, one line each. */
   readonly problems: readonly string[]
 }
-type Judged = { readonly value: Texts } | { readonly problem: string }
+/** `field`: the one that is wrong first; null: none alone. */
+type Judged = { readonly value: Texts } | { readonly problem: string; readonly field: string | null }
 
 export type KeptAlerts = {
   /** As they were taken up last. */
@@ -56,8 +57,8 @@ export function openKeptAlerts({ secretsKey, ...around }: Around): KeptAlerts {
     },
     now: (kinds) => (read ??= settingsOf(entries, wayFrom, kinds)),
     receiver(name, { webhook, key, password, sealed: _, ...said }, before) {
-      if (!isNameOfReceiver(name)) return { problem: noName }
-      if (seal === null) return { problem: noKey }
+      if (!isNameOfReceiver(name)) return { problem: noName, field: 'target' }
+      if (seal === null) return { problem: noKey, field: null }
       const id = `receiver:${name}`
       const secrets = Object.entries({ webhook, key, password }).filter(([, secret]) => secret !== undefined)
       // A secret that is not given again stays, but goes to no other server.
@@ -67,16 +68,17 @@ export function openKeptAlerts({ secretsKey, ...around }: Around): KeptAlerts {
           ? seal.close(JSON.stringify(Object.fromEntries(secrets)), purposeOf(id, said))
           : kept
       const value = { ...said, ...(sealed !== undefined && { sealed }) }
-      const { problems } = wayFrom(id, value)
-      return problems.length === 0 ? { value } : { problem: problems.join(' ') }
+      return judged(value, wayFrom(id, value))
     },
     rule(name, said, known) {
-      if (!isNameOfReceiver(name)) return { problem: noName }
-      const { problems } = readRule(`rule:${name}`, said, known)
-      return problems.length === 0 ? { value: said } : { problem: problems.join(' ') }
+      if (!isNameOfReceiver(name)) return { problem: noName, field: 'target' }
+      return judged(said, readRule(`rule:${name}`, said, known))
     },
   }
 }
+
+const judged = (value: Texts, { problems, fields }: Complaints): Judged =>
+  problems.length === 0 ? { value } : { problem: problems.join(' '), field: fields[0] ?? null }
 
 /** Without what was given: somebody may have typed a secret there (P9). */
 const noName =
@@ -86,10 +88,7 @@ const noKey =
 
 function settingsOf(
   entries: readonly AlertEntry[],
-  wayFrom: (
-    key: string,
-    value: Texts,
-  ) => { readonly way: Way | undefined; readonly problems: readonly string[] },
+  wayFrom: (key: string, value: Texts) => Complaints & { readonly way: Way | undefined },
   kinds: Kinds,
 ): KeptSettings {
   const [receivers, rules, problems] = [new Map<string, Way>(), new Map<string, Rule>(), [] as string[]]
@@ -117,12 +116,16 @@ const secretsInside = z.record(z.string(), z.string())
 
 const inWords = (key: string): string => `The ${key.replace(':', ' ')} of the console:`
 
-/** What is wrong, in sentences. */
+/** What is wrong, in sentences, and in which fields. */
+type Complaints = { readonly problems: readonly string[]; readonly fields: readonly string[] }
+
 function openComplaints(key: string) {
-  const problems: string[] = []
+  const [problems, fields]: [string[], string[]] = [[], []]
   return {
     problems,
-    complain(setting: string | null, problem: string) {
+    fields,
+    complain(setting: string | null, problem: string, field = setting) {
+      if (field !== null) fields.push(field)
       problems.push(`${inWords(key)} ${setting === null ? 'it ' : `${setting} `}${problem}.`)
     },
   }
@@ -145,8 +148,8 @@ function readReceiver(
   key: string,
   { sealed, to, ...said }: Texts,
   { seal, ...around }: Omit<Around, 'secretsKey'> & { readonly seal: Seal | null },
-): { readonly way: Way | undefined; readonly problems: readonly string[] } {
-  const { problems, complain } = openComplaints(key)
+): Complaints & { readonly way: Way | undefined } {
+  const { problems, fields, complain } = openComplaints(key)
   const opened = sealed === undefined ? '{}' : (seal?.open(sealed, purposeOf(key, said)) ?? null)
   if (opened === null) {
     const why =
@@ -157,7 +160,7 @@ function readReceiver(
       null,
       `cannot be used by this worker, because ALERT_SECRETS_KEY ${why}. Give all workers the same key, or set the receiver up again`,
     )
-    return { way: undefined, problems }
+    return { way: undefined, problems, fields }
   }
   const addresses = to === undefined ? {} : { to: to.split(/[\s,;]+/).filter(Boolean) }
   const whole = { ...said, ...addresses, ...secretsInside.parse(JSON.parse(opened)) }
@@ -172,7 +175,7 @@ function readReceiver(
     keepSecret(text)
     return text
   }
-  return { way: settings && wayOf(settings, { ...around, complain, secretOf }), problems }
+  return { way: settings && wayOf(settings, { ...around, complain, secretOf }), problems, fields }
 }
 
 /** Null: any. What is not there any more is no mistake: nothing matches it. */
@@ -186,10 +189,10 @@ function readRule(
   key: string,
   said: Texts,
   known: KnownIfAny,
-): { readonly rule: Rule | undefined; readonly problems: readonly string[] } {
-  const { problems, complain } = openComplaints(key)
+): Complaints & { readonly rule: Rule | undefined } {
+  const { problems, fields, complain } = openComplaints(key)
   const settings = checked(ruleSchema, said, complain, Object.keys(ruleSchema.shape))
-  if (settings === undefined) return { rule: undefined, problems }
+  if (settings === undefined) return { rule: undefined, problems, fields }
   const { to, kinds = [], streams = [], sources = [] } = settings
   const knownSources = known.streams && [
     ...new Set(known.streams.map((one) => sourceIn(one) || environmentSource)),
@@ -203,5 +206,5 @@ function readRule(
     for (const word of words)
       if (allowed !== null && !allowed.includes(word))
         complain(setting, `names ${word.slice(0, 60)}, which is ${notKnown(what, word, allowed)}`)
-  return { rule: ruleOf(settings, known.kinds), problems }
+  return { rule: ruleOf(settings, known.kinds), problems, fields }
 }

@@ -145,6 +145,7 @@ async function rewind(context: ActionContext, order: Order): Promise<Outcome> {
   if (order.fields.confirm !== stream)
     throw new UsageError(
       `Nothing was moved: to confirm it, type the name of the stream, ${stream} (confirm=${stream}).`,
+      { field: 'confirm' },
     )
   return await mirrorActions.rewind(context, order)
 }

@@ -29,7 +29,12 @@ async function setReceiver(context: MirrorContext, { target: name, fields, by }:
   const keeping = alerting()
   const place = keeping.fixed.get(name)
   if (place !== undefined)
-    throw new UsageError(`Nothing was changed: ${name} is set up by ${place}, and can be changed only there.`)
+    throw new UsageError(
+      `Nothing was changed: ${name} is set up by ${place}, and can be changed only there.`,
+      {
+        field: 'target',
+      },
+    )
   const all = await readAlertSettings(pool)
   const before = all.find((one) => one.key === key)?.value ?? null
   await keep(context, all, { key, judged: keeping.receiver(name, withoutReason(fields), before), by })
@@ -100,7 +105,8 @@ async function keep(
   all: readonly AlertSetting[],
   { key, judged, by }: Kept,
 ): Promise<void> {
-  if ('problem' in judged) throw new UsageError(`${judged.problem} Nothing was changed.`)
+  if ('problem' in judged)
+    throw new UsageError(`${judged.problem} Nothing was changed.`, { field: judged.field })
   if (JSON.stringify(judged.value).length > longest)
     throw new UsageError(`That has more than ${longest} characters. Nothing was changed.`)
   if (all.length >= most && all.every((one) => one.key !== key))

@@ -27,7 +27,7 @@ export function readSpanOptions(values: Asked): {
     time: 'at',
   })
   const to = values['to-version']
-  return { from, to: to === undefined ? null : rowVersionIn(String(to)) }
+  return { from, to: to === undefined ? null : rowVersionIn(String(to), 'to-version') }
 }
 
 /** All of it at once, for a stream and options that come as text. */
@@ -56,6 +56,7 @@ export async function findSpan(pool: Pool, stream: ChangesStream, wanted: Wanted
       wanted.to === null
         ? `The position of ${stream.name} is ${live}: there is nothing between ${from} and it to read again.`
         : `Row version ${to} is not above ${from}, where the backfill would begin.`,
+      { field: wanted.to === null ? wanted.from.field : 'to-version' },
     )
   return { from, to }
 }

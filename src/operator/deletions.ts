@@ -83,6 +83,7 @@ export async function expectApproved(pool: Pool, stream: string, rows: string | 
   if (rows === null || asTyped(rows) !== String(missing))
     throw new UsageError(
       `Nothing was marked: ${count(missing)} deletions of ${stream} are blocked now, ${rows === null ? 'and no number was given' : `not ${rows.slice(0, 20)}`}. Look at them again (\`tidemark deletions list ${stream}\`), then confirm ${missing}.`,
+      { field: 'rows' },
     )
   return missing
 }

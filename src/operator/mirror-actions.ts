@@ -129,7 +129,9 @@ async function rewind(context: MirrorContext, { target, fields, by, door }: Orde
   const stream = asChangesStream(pickStream(target, streams), streams)
   const { reason, seen, force } = fields
   if (reason === undefined)
-    throw new UsageError('Say why the position is moved back: the reason is kept with the checkpoint.')
+    throw new UsageError('Say why the position is moved back: the reason is kept with the checkpoint.', {
+      field: 'reason',
+    })
   const moved = await moveBack(pool, {
     ...{ stream, reason, by, target: rewindTargetIn(fields) },
     isForced: door === 'terminal' && force !== undefined,
@@ -164,9 +166,12 @@ async function dropQuarantine(
   if (there !== null && records !== String(there))
     throw new UsageError(
       `Nothing was dropped: ${plural(there, 'record')} would go, and ${records} was typed. Look again, and type that number.`,
+      { field: 'records' },
     )
   if (reason === undefined || reason === '')
-    throw new UsageError('Say why the records are dropped: the reason is kept with them.')
+    throw new UsageError('Say why the records are dropped: the reason is kept with them.', {
+      field: 'reason',
+    })
   await expectEntry(pool, selection)
   const dropped = await dropFromQuarantine(pool, selection, `${reason} (${by})`, through)
   return { text: `${plural(dropped, 'record')} dropped.`, json: { dropped } }

@@ -20,13 +20,15 @@ export const hashOf = (secret: string): string => createHash('sha256').update(se
 async function createToken({ pool }: MirrorContext, { target, fields, by }: Order): Promise<Outcome> {
   const name = nameIn(target)
   const role = roles.find((one) => one === fields.role)
-  if (role === undefined) throw new UsageError(`Nothing was made: the role is one of ${roles.join(', ')}.`)
+  if (role === undefined)
+    throw new UsageError(`Nothing was made: the role is one of ${roles.join(', ')}.`, { field: 'role' })
   const until = endIn(fields, new Date())
   const token = `${prefix}${randomBytes(32).toString('base64url')}`
   const added = { name, hash: hashOf(token), role, createdBy: by, endsAt: until }
   if (!(await addToken(pool, added)))
     throw new UsageError(
       `Nothing was made: there is a token ${name}. Revoke it first (\`tidemark token revoke ${name}\`), or take another name.`,
+      { field: 'target' },
     )
   const end = until === null ? 'until it is revoked' : `until ${utcMinute(until)}`
   return {
@@ -72,6 +74,7 @@ function nameIn(text: string): string {
   if (/^[a-z0-9](?:[a-z0-9._@-]{0,58}[a-z0-9])?$/.test(text)) return text
   throw new UsageError(
     'Nothing was made: the name of a token has up to 60 small letters, digits, and . _ @ - between them, such as ola or nightly-report.',
+    { field: 'target' },
   )
 }
 
@@ -82,11 +85,12 @@ function endIn({ for: span, until }: Order['fields'], now: Date): Date | null {
   const mistake = (what: string) =>
     new UsageError(
       `Nothing was made: ${what} Say when the token ends, such as after 90d (for) or at 2026-12-31 (until), or leave both out.`,
+      { field: until === undefined ? 'for' : 'until' },
     )
   if (span !== undefined && until !== undefined) throw mistake('its end was given twice.')
   const spanMs = span === undefined ? 0 : parseDuration(span)
   if (spanMs === null) throw mistake(`"${span?.slice(0, 40)}" is no time.`)
-  const end = until === undefined ? new Date(now.getTime() + spanMs) : timeIn(until)
+  const end = until === undefined ? new Date(now.getTime() + spanMs) : timeIn(until, 'until')
   if (Number.isNaN(end.getTime()) || end.getUTCFullYear() > 9999) throw mistake('that is too late.')
   if (end.getTime() - now.getTime() < leastMs) throw mistake('that time is over, or nearly.')
   return end

@@ -11,10 +11,14 @@ import { UsageError } from '../util/errors.ts'
 export type PositionOptions = { readonly version: string; readonly checkpoint: string; readonly time: string }
 /** What was asked for, by the names of the verb's options. */
 export type Asked = { readonly [option: string]: unknown }
-type Wanted =
+type Wanted = (
   | { readonly kind: 'version'; readonly position: bigint }
   | { readonly kind: 'checkpoint'; readonly id: bigint }
   | { readonly kind: 'time'; readonly time: Date }
+) & {
+  /** The option that said so. */
+  readonly field: string
+}
 
 const whatItIs = { version: 'a row version', checkpoint: 'a checkpoint', time: 'a time' } as const
 
@@ -23,48 +27,55 @@ export function readPositionOptions(values: Asked, options: PositionOptions): Wa
   const kinds = ['version', 'checkpoint', 'time'] as const
   const [kind, other] = kinds.filter((one) => values[options[one]] !== undefined)
   if (kind === undefined) return null
-  if (other !== undefined) throw new UsageError(`Give ${whatItIs[kind]} or ${whatItIs[other]}, not both.`)
-  const text = String(values[options[kind]])
-  if (kind === 'version') return { kind, position: rowVersionIn(text) }
-  if (kind === 'checkpoint') return { kind, id: checkpointIn(text) }
-  return { kind, time: timeIn(text) }
+  if (other !== undefined)
+    throw new UsageError(`Give ${whatItIs[kind]} or ${whatItIs[other]}, not both.`, { field: options[other] })
+  const field = options[kind]
+  const text = String(values[field])
+  if (kind === 'version') return { kind, field, position: rowVersionIn(text, field) }
+  if (kind === 'checkpoint') return { kind, field, id: checkpointIn(text, field) }
+  return { kind, field, time: timeIn(text, field) }
 }
 
-/** `mistake` says what else the text should have been. */
-export function numberIn(text: string, mistake: string): bigint {
+/** `mistake` says what else the text should have been; `field`: where it was written. */
+export function numberIn(text: string, mistake: string, field: string | null = null): bigint {
   const number = parseInt64(text)
   if (number !== null) return number
-  throw new UsageError(`"${text}" is not ${mistake}`)
+  throw new UsageError(`"${text}" is not ${mistake}`, { field })
 }
 
-export const rowVersionIn = (text: string): bigint =>
+export const rowVersionIn = (text: string, field: string | null = null): bigint =>
   numberIn(
     text,
     'a row version: write a whole number from 0 to 9223372036854775807, without signs or separators.',
+    field,
   )
 
-const checkpointIn = (text: string): bigint =>
-  numberIn(text, 'a checkpoint: write its number, as `tidemark checkpoints` shows it.')
+const checkpointIn = (text: string, field: string): bigint =>
+  numberIn(text, 'a checkpoint: write its number, as `tidemark checkpoints` shows it.', field)
 
 const isoTime = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/
 
-export function timeIn(text: string): Date {
+export function timeIn(text: string, field: string): Date {
   const [, day, timeOfDay = '00:00', offset = 'Z'] = isoTime.exec(text.toUpperCase()) ?? []
   const time = new Date(`${day}T${timeOfDay}${offset}`)
   // JavaScript takes the 31st of February for the 3rd of March, so the day is compared with what was typed.
   if (!day || Number.isNaN(time.getTime()) || new Date(day).toISOString().slice(0, 10) !== day)
     throw new UsageError(
       `"${text}" is not a time: write it as 2025-01-31T14:30:00Z (without an offset it is UTC).`,
+      { field },
     )
   return time
 }
 
 export async function findPosition(pool: Pool, stream: ChangesStream, wanted: Wanted): Promise<bigint> {
   if (wanted.kind === 'version') return wanted.position
-  if (wanted.kind === 'checkpoint') return await checkpointPosition(pool, stream, wanted.id)
+  const { field } = wanted
+  if (wanted.kind === 'checkpoint') return await checkpointPosition(pool, stream, wanted)
   const time = wanted.time.toISOString()
   if (wanted.time.getTime() > Date.now())
-    throw new UsageError(`${time} has not come yet. Write a time in the past; without an offset it is UTC.`)
+    throw new UsageError(`${time} has not come yet. Write a time in the past; without an offset it is UTC.`, {
+      field,
+    })
   const position = await positionAt(pool, stream.name, wanted.time)
   if (position !== null) return position
   const first = await firstCheckpointAt(pool, stream.name)
@@ -72,16 +83,25 @@ export async function findPosition(pool: Pool, stream: ChangesStream, wanted: Wa
     first
       ? `At ${time} ${stream.name} had no position yet: its first checkpoint was at ${first.toISOString()}. To begin at the very first record, give row version 0.`
       : `${stream.name} has no checkpoint yet: \`tidemark sync ${stream.name}\` makes the first.`,
+    { field },
   )
 }
 
-async function checkpointPosition(pool: Pool, stream: ChangesStream, id: bigint): Promise<bigint> {
+async function checkpointPosition(
+  pool: Pool,
+  stream: ChangesStream,
+  { id, field }: Extract<Wanted, { kind: 'checkpoint' }>,
+): Promise<bigint> {
   const checkpoint = await findCheckpoint(pool, id)
   if (!checkpoint)
-    throw new UsageError(`There is no checkpoint ${id}: \`tidemark checkpoints ${stream.name}\` lists them.`)
+    throw new UsageError(
+      `There is no checkpoint ${id}: \`tidemark checkpoints ${stream.name}\` lists them.`,
+      { field },
+    )
   if (checkpoint.stream !== stream.name)
     throw new UsageError(
       `Checkpoint ${id} belongs to ${checkpoint.stream}, not to ${stream.name}: \`tidemark checkpoints ${stream.name}\` lists those of ${stream.name}.`,
+      { field },
     )
   return BigInt(checkpoint.position)
 }

@@ -46,10 +46,13 @@ export async function moveBack(
   const position = await findPosition(pool, stream, target)
   const current = await livePosition(pool, stream.name)
   if (position === current)
-    throw new UsageError(`${stream.name} is at ${current} already, so there is nothing to go back to.`)
+    throw new UsageError(`${stream.name} is at ${current} already, so there is nothing to go back to.`, {
+      field: target.field,
+    })
   if (position > current && !isForced)
     throw new UsageError(
       `${stream.name} is at ${current}. Moving it forward to ${position} would skip everything in between; if you want that: \`tidemark rewind\` with --force.`,
+      { field: target.field },
     )
   // While the rewind waits for commits under way, the position may go below the target: then rewindStream() moves nothing.
   return await rewindStream(pool, { stream: stream.name, position, seen: seen ?? current, ...order })
@@ -73,11 +76,13 @@ export async function planAskedRewind(
   values: Asked,
 ): Promise<RewindPlan> {
   const stream = asChangesStream(pickStream(name, streams), streams)
-  const to = await findPosition(pool, stream, rewindTargetIn(values))
+  const target = rewindTargetIn(values)
+  const to = await findPosition(pool, stream, target)
   const from = await livePosition(pool, stream.name)
   if (to >= from)
     throw new UsageError(
       `${stream.name} is at ${from}: ${to} is not below it, so there is nothing to go back to.`,
+      { field: target.field },
     )
   const [rows, { msPerRow }, [reached = null]] = await Promise.all([
     countBetween(pool, stream, to, from),

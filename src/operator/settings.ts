@@ -27,7 +27,7 @@ async function setSetting(context: MirrorContext, { target: name, fields, by }: 
       `The file of sources does not name ${source} any more, so nobody reads it. Nothing was changed.`,
     )
   const problem = rules.problemOf(override)
-  if (problem !== null) throw new UsageError(`${sentence(problem)} Nothing was changed.`)
+  if (problem !== null) throw new UsageError(`${sentence(problem)} Nothing was changed.`, { field: 'value' })
   const before = await settingNamed(context, name)
   await noteOverride(context.pool, { ...override, name, by })
   return outcomeOf(name, await settingNamed(context, name), before)

@@ -50,7 +50,7 @@ async function unmute(context: MirrorContext, { target }: Order): Promise<Outcom
 export const silenceActions = { muteAlerts: mute, unmuteAlerts: unmute, acknowledgeProblem: acknowledge }
 
 function reasonIn({ reason }: Order['fields'], otherwise: string): string {
-  if (reason === undefined || reason === '') throw new UsageError(otherwise)
+  if (reason === undefined || reason === '') throw new UsageError(otherwise, { field: 'reason' })
   return reason.slice(0, 500)
 }
 
@@ -58,11 +58,12 @@ function endIn({ for: span, until }: Order['fields'], now: Date): Date {
   const mistake = (what: string) =>
     new UsageError(
       `Nothing was muted: ${what} A mute ends within 30 days, such as after 2h (for) or at 2026-03-02T18:00Z (until).`,
+      { field: until === undefined ? 'for' : 'until' },
     )
   if ((span === undefined) === (until === undefined)) throw mistake('say when it ends, in one way.')
   const spanMs = span === undefined ? 0 : parseDuration(span)
   if (spanMs === null) throw mistake(`"${span?.slice(0, 40)}" is no time.`)
-  const end = until === undefined ? new Date(now.getTime() + spanMs) : timeIn(until)
+  const end = until === undefined ? new Date(now.getTime() + spanMs) : timeIn(until, 'until')
   const leftMs = end.getTime() - now.getTime()
   if (leftMs <= 0) throw mistake('that time is over.')
   if (leftMs > longestMs) throw mistake(`${formatDuration(leftMs)} is too long.`)
@@ -79,11 +80,13 @@ async function targetIn({ pool, streams }: MirrorContext, word: string): Promise
   if (word === 'all' || /^(?:kind|stream):/.test(word)) {
     if (word === 'all' || (word.startsWith('kind:') ? isKind : isStream)) return word
   } else if (isKind && isStream)
-    throw new UsageError(`${word} is a kind of problem and a stream: write kind:${word} or stream:${word}.`)
+    throw new UsageError(`${word} is a kind of problem and a stream: write kind:${word} or stream:${word}.`, {
+      field: 'target',
+    })
   else if (isKind || isStream) return `${isKind ? 'kind' : 'stream'}:${word}`
   const open = await readOpenKeys(pool)
   if (open.includes(word)) return word
-  throw new UsageError(noSuch(word, [...open, ...kinds, ...names, 'all']))
+  throw new UsageError(noSuch(word, [...open, ...kinds, ...names, 'all']), { field: 'target' })
 }
 
 function noSuch(word: string, known: readonly string[]): string {

@@ -3,6 +3,12 @@
 /** What was asked for cannot be done as it was written; the message is one line that says what would be right. Exit 2, or status 400. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
+  /** The field of the form, or the option, that is wrong. Null: it is about all that was said. */
+  readonly field: string | null
+  constructor(message: string, { field = null, ...options }: ErrorOptions & { field?: string | null } = {}) {
+    super(message, options)
+    this.field = field
+  }
 }
 
 /** Nothing has the name or the key that was asked for. Exit 2, or status 404. */

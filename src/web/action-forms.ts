@@ -1,25 +1,48 @@
 // The forms by which a person acts from a page. Each carries the session's token; without one there are none.
 
 import type { StreamOverview } from '../store/book/streams.ts'
+import { type FormFields, newForm, openFields } from './form-fields.ts'
 import { type Html, html } from './html.ts'
 import { addressOf } from './pages/tables.ts'
 import type { Viewer } from './sessions.ts'
 import type { StatusQueries } from './status-queries.ts'
 
+/** What stands in a form: buttons alone, or fields, which keep what was typed. */
+type Inside = Html | ((fields: FormFields) => Html)
+
+/** `of` tells a form from others of the page that lead to the same action. */
+export const formName = (action: string, of: string): string => `${action}#${of}`
+
+/** What was wrong when this form was sent, on the page that shows it next. */
+export const mistakeIn = ({ message }: Viewer, action: string, of = '') =>
+  message?.mistake?.form === formName(action, of) ? message.mistake : null
+
 /** Null for a viewer who cannot act. */
-export const actionForm = (viewer: Viewer, action: string, fields: Html): Html | null =>
-  !viewer.canAct || viewer.csrfToken === null
-    ? null
-    : html`<form class="act" method="post" action="${action}"><input type="hidden" name="csrf" value="${viewer.csrfToken}">${fields}</form>`
+export function actionForm(viewer: Viewer, action: string, inside: Inside, of = ''): Html | null {
+  if (!viewer.canAct || viewer.csrfToken === null) return null
+  const mistake = typeof inside === 'function' ? mistakeIn(viewer, action, of) : null
+  const fields = openFields(formName(action, of), mistake ?? newForm)
+  const shown = typeof inside === 'function' ? inside(fields) : inside
+  return html`<form class="act" method="post" action="${action}"${mistake && html` data-mistake`}><input type="hidden" name="csrf" value="${viewer.csrfToken}">${of !== '' && html`<input type="hidden" name="form" value="${of}">`}${fields.rest()}${shown}</form>`
+}
 
 /** Null for who is no admin. */
-export const formOfAdmin = (viewer: Viewer, action: string, fields: Html): Html | null =>
-  viewer.canAdminister ? actionForm(viewer, action, fields) : null
+export const formOfAdmin = (viewer: Viewer, action: string, inside: Inside, of = ''): Html | null =>
+  viewer.canAdminister ? actionForm(viewer, action, inside, of) : null
 
 /** Behind one more click. */
-export function adminForm(viewer: Viewer, action: string, title: Html | string, fields: Html): Html | null {
-  const form = formOfAdmin(viewer, action, fields)
-  return form && html`<details class="actions"><summary>${title}</summary>${form}</details>`
+export function adminForm(
+  viewer: Viewer,
+  action: string,
+  title: Html | string,
+  inside: Inside,
+  of = '',
+): Html | null {
+  const form = formOfAdmin(viewer, action, inside, of)
+  return (
+    form &&
+    html`<details class="actions"${mistakeIn(viewer, action, of) && html` open`}><summary>${title}</summary>${form}</details>`
+  )
 }
 
 export const hasPositions = ({ catalogue }: Pick<StatusQueries, 'catalogue'>, stream: string): boolean =>
@@ -47,10 +70,13 @@ export const rewindLink = (stream: string, checkpoint: string): Html =>
 export const cancelForm = (viewer: Viewer, backfill: string): Html | null =>
   actionForm(viewer, `/backfills/${backfill}/cancel`, html`<button>Cancel backfill ${backfill}</button>`)
 
+export const reasonLine = (fields: FormFields, title = 'Reason', hint?: string): Html =>
+  fields.line({ name: 'reason', title, more: html`maxlength="300" required`, ...(hint && { hint }) })
+
 /** The forms of one entry in quarantine. */
 export const entryForms = (viewer: Viewer, id: string): Html =>
   html`${actionForm(viewer, `/quarantine/${id}/retry`, html`<button>Try again<span class="hidden"> entry ${id}</span></button>`)}
-${adminForm(viewer, `/quarantine/${id}/drop`, html`Drop…<span class="hidden"> entry ${id}</span>`, html`${dropReason}<button class="harm">Drop entry ${id}</button>`)}`
+${adminForm(viewer, `/quarantine/${id}/drop`, html`Drop…<span class="hidden"> entry ${id}</span>`, (fields) => html`${dropReason(fields)}<button class="harm">Drop entry ${id}</button>`)}`
 
 /** Forms for all entries of a stream, up to the newest one that the page shows. To drop them, their number has to be typed. */
 export const quarantineForms = (
@@ -63,7 +89,8 @@ ${adminForm(
   viewer,
   `/quarantine/${stream}/drop`,
   'Drop all of them…',
-  html`<input type="hidden" name="through" value="${through}">${dropReason}<label>Type the number of records <input name="records" inputmode="numeric" required autocomplete="off" placeholder="${records}"></label><button class="harm">Drop all of ${stream}</button>`,
+  (fields) =>
+    html`<input type="hidden" name="through" value="${through}">${dropReason(fields)}${fields.line({ name: 'records', title: 'Type the number of records', more: html`inputmode="numeric" required placeholder="${records}"` })}<button class="harm">Drop all of ${stream}</button>`,
 )}`
 
-const dropReason = html`<label>Reason, kept with the record <input name="reason" required maxlength="300" autocomplete="off"></label>`
+const dropReason = (fields: FormFields): Html => reasonLine(fields, 'Reason, kept with the record')

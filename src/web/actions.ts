@@ -8,8 +8,10 @@ import { allSessions } from '../operator/people.ts'
 import { mayAs, neededRole, type Role } from '../operator/roles.ts'
 import { sourceIn } from '../streams/names.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
+import { formName } from './action-forms.ts'
 import type { Assets } from './assets.ts'
-import { type Authentication, clientAddress, isFromHere } from './auth.ts'
+import { type Authentication, clientAddress, isFromHere, pageOfForm } from './auth.ts'
+import { mistakeOf } from './form-fields.ts'
 import { sendPage } from './page-routes.ts'
 import { tokenPage } from './pages/people.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
@@ -79,7 +81,8 @@ export const actionRoutes =
           async (request, reply) => {
             const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
             const _person = personOf(authentication, request)
-            const { csrf = '', target: said, ...fields } = fieldsOf(request)
+            const { csrf = '', form = '', ...sent } = fieldsOf(request)
+            const { target: said, ...fields } = sent
             const { target = onlyTargets[name] ?? said ?? '' } = request.params
             if (target.includes('\0')) return reply.callNotFound()
             if (!hasOwnForm(authentication, request, csrf)) {
@@ -91,15 +94,20 @@ export const actionRoutes =
             if (url.startsWith('/streams/') && !options.streams().includes(target))
               return reply.code(404).send({ error: 'There is no such stream.', streams: options.streams() })
             const order = orderBy(authentication, request, { target, fields })
-            const { status, text, json } = await answer(options, name, order)
+            const { status, text, field, json } = await answer(options, name, order)
             if (!session) return reply.code(status).send(json)
             if ('token' in json)
               return sendPage(
                 reply,
                 tokenPage({ ...options, viewer: authentication.viewerOf(request) }, text, String(json.token)),
               )
-            authentication.leaveMessage(session, { isGood: status < 300, text })
-            return reply.redirect(pageOf(page, target), 303)
+            if (status < 300) {
+              authentication.leaveMessage(session, { isGood: true, text })
+              return reply.redirect(pageOf(page, target), 303)
+            }
+            const mistake = mistakeOf(formName(request.url, form), sent, { text, field })
+            authentication.leaveMessage(session, { isGood: false, text, mistake })
+            return reply.redirect(pageOfForm(request) ?? pageOf(page, target), 303)
           },
         )
     })
@@ -130,7 +138,13 @@ function pageOf(page: string, target: string): string {
   return `${page.replace(':target', encodeURIComponent(target))}${source === '' ? '' : `?source=${encodeURIComponent(source)}`}`
 }
 
-type Answer = { readonly status: number; readonly text: string; readonly json: object }
+type Answer = {
+  readonly status: number
+  readonly text: string
+  /** The one that is wrong; null: no single one. */
+  readonly field: string | null
+  readonly json: object
+}
 
 export async function performLogged(
   { perform, log }: Pick<ActionOptions, 'perform' | 'log'>,
@@ -146,13 +160,14 @@ async function answer(options: ActionOptions, name: ActionName, order: Order): P
   const { log } = options
   try {
     const { text, json, isUnderWay = false } = await performLogged(options, name, order)
-    return { status: isUnderWay ? 202 : 200, text, json }
+    return { status: isUnderWay ? 202 : 200, text, field: null, json }
   } catch (error) {
     const status = error instanceof UsageError ? 400 : error instanceof NotNow ? 503 : 500
     if (status === 500)
       log.warn({ err: error, action: name, target: order.target, by: order.by }, `the action ${name} failed`)
     const text = status === 500 ? 'It failed. The log of the worker says why.' : messageOf(error)
-    return { status, text, json: { error: text } }
+    const field = error instanceof UsageError ? error.field : null
+    return { status, text, field, json: { error: text } }
   }
 }
 

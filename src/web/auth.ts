@@ -220,6 +220,22 @@ export function isFromHere({ headers }: Pick<FastifyRequest, 'headers'>): boolea
   return URL.canParse(origin) && hosts.includes(new URL(origin).host)
 }
 
+/** Only places of this worker, whatever a browser makes of an address. */
+export function destinationOf(wanted: string | null): string {
+  const here = 'http://here.invalid'
+  if (wanted === null || !URL.canParse(wanted, here)) return '/'
+  const { protocol, origin, pathname, search } = new URL(wanted, here)
+  // `blob:` has the origin of what follows.
+  return protocol === 'http:' && origin === here && !pathname.startsWith('//') ? `${pathname}${search}` : '/'
+}
+
+/** The page whose form sent this. Null: the browser does not say. */
+export function pageOfForm({ headers: { referer } }: Pick<FastifyRequest, 'headers'>): string | null {
+  if (referer === undefined || !URL.canParse(referer)) return null
+  const { pathname, search } = new URL(referer)
+  return destinationOf(`${pathname}${search}`)
+}
+
 /** Whose token it is; or how the answer refuses it. How long to wait is in a header of the answer already. */
 export type Verdict =
   | Omit<Beginning, 'address'>

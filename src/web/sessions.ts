@@ -5,6 +5,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Role } from '../operator/roles.ts'
 import type { KeptSession } from '../store/book/people.ts'
+import type { Mistake } from './form-fields.ts'
 import type { LookUp } from './people-store.ts'
 
 export type Person = {
@@ -30,7 +31,12 @@ export type Viewer = {
   /** What came of the action before this page. */
   readonly message: Message | null
 }
-export type Message = { readonly isGood: boolean; readonly text: string }
+export type Message = {
+  readonly isGood: boolean
+  readonly text: string
+  /** In the form by which it was sent. */
+  readonly mistake?: Mistake
+}
 
 export const readOnlyViewer: Viewer = {
   canAct: false,
@@ -143,8 +149,8 @@ export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Opt
     async end(cookie, address) {
       if (cookie !== null) await endNow(hashOf(cookie), address).catch(() => {})
     },
-    leaveMessage({ key }, { isGood, text }) {
-      messages.set(key, { isGood, text: text.slice(0, longestMessage) })
+    leaveMessage({ key }, { text, ...message }) {
+      messages.set(key, { ...message, text: text.slice(0, longestMessage) })
     },
     takeMessage({ key }) {
       const message = messages.get(key) ?? null

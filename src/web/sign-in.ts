@@ -8,11 +8,13 @@ import {
   addCookie,
   clientAddress,
   cookieOf,
+  destinationOf,
   isFromHere,
   notLookedUp,
   openClientLimit,
   removeCookie,
 } from './auth.ts'
+import { newForm, openFields } from './form-fields.ts'
 import { foreign, type Html, html } from './html.ts'
 import type { NoteSignIn } from './noting.ts'
 import { callbackPath, type IdentityProvider, newSignInSecret, SignInFailed } from './oidc.ts'
@@ -33,6 +35,8 @@ type Options = {
 
 type Told = {
   readonly problem?: string | null
+  /** It is about the token that was typed. */
+  readonly isWrong?: boolean
   readonly isEndOf?: 'all' | 'oidc'
   /** Where to sign out at the provider, too. */
   readonly signOutUrl?: string | null
@@ -69,7 +73,7 @@ export const signInRoutes =
         const verdict = await authentication.check(request, reply, token)
         if ('problem' in verdict) {
           const problem = verdict.status === 401 ? wrongToken : verdict.problem
-          return show(request, reply, verdict.status, { problem })
+          return show(request, reply, verdict.status, { problem, isWrong: verdict.status === 401 })
         }
         await note(request, { action: 'signIn', person: verdict })
         const begun = await authentication.signIn(request, reply, verdict).catch(() => null)
@@ -151,23 +155,25 @@ function addOidc(
   })
 }
 
-/** Only places of this worker, whatever a browser makes of an address. */
-function destinationOf(wanted: string | null): string {
-  const here = 'http://here.invalid'
-  if (wanted === null || !URL.canParse(wanted, here)) return '/'
-  const { protocol, origin, pathname, search } = new URL(wanted, here)
-  // `blob:` has the origin of what follows.
-  return protocol === 'http:' && origin === here && !pathname.startsWith('//') ? `${pathname}${search}` : '/'
-}
-
 const wrongToken =
   'This token is not taken: it is neither the value of ADMIN_TOKEN nor that of VIEWER_TOKEN, and none that was made for a person or a program and still holds.'
+
+const tokenField = (wrong: string | null): Html =>
+  openFields('/sign-in', {
+    ...newForm,
+    wrong: wrong === null ? null : { text: wrong, field: 'token' },
+  }).secret({
+    ...{ name: 'token', title: 'Token' },
+    hint: html`A token that was made for you, or the value of <code>ADMIN_TOKEN</code> or <code>VIEWER_TOKEN</code>. On the worker’s machine, <code>tidemark token create ola --role operator</code> makes one.`,
+    more: html`required autocomplete="current-password"${wrong === null && html` autofocus`}`,
+  })
 
 type Asked = Told & { readonly to: string; readonly provider: IdentityProvider | null }
 
 const signInForm = ({
   to,
   problem,
+  isWrong = false,
   isEndOf,
   signOutUrl,
   provider,
@@ -175,9 +181,8 @@ const signInForm = ({
 <input type="hidden" name="to" value="${to}">
 ${isEndOf === 'all' && html`<p class="note" role="status">All sessions have ended, yours too. Whoever was signed in signs in again.</p>`}
 ${isEndOf === 'oidc' && html`<p class="note" role="status">You are signed out here, and may still be signed in at ${provider?.host}.${signOutUrl && html` <a href="${signOutUrl}">Sign out there, too</a>`}</p>`}
-${problem && html`<p class="note bad" role="alert">${problem}</p>`}
+${problem && !isWrong && html`<p class="note bad" role="alert">${problem}</p>`}
 ${provider && html`<p><a class="btn go" href="/sign-in/oidc?${new URLSearchParams({ to }).toString()}">Sign in at ${provider.host}</a></p>`}
-<label>Token <input name="token" type="password" required autofocus autocomplete="current-password"></label>
-<p class="hint">A token that was made for you, or the value of <code>ADMIN_TOKEN</code> or <code>VIEWER_TOKEN</code>. On the worker’s machine, <code>tidemark token create ola --role operator</code> makes one.</p>
+${tokenField(isWrong ? (problem ?? null) : null)}
 <button class="go">Sign in</button>
 </form>`

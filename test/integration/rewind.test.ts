@@ -66,7 +66,11 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
       const other = await database.pool.connect()
       await other.query('begin')
       await other.query(`update tidemark.stream set position = 0 where name = 'assignment'`)
-      const back = { ...order, stream: assignment, target: { kind: 'version', position: 40n } } as const
+      const back = {
+        ...order,
+        stream: assignment,
+        target: { kind: 'version', field: 'to-version', position: 40n },
+      } as const
       const moved = moveBack(database.pool, back).then(
         () => 'moved',
         (error: Error) => error.message,

@@ -34,6 +34,8 @@ function become(place, { childNodes, children }) {
     while (at && at !== known && !(at.id && ids.has(at.id))) at = removed(at)
     if (at === known) at = known.nextSibling
     else place.insertBefore(known, at)
+    // What somebody typed came back with its mistake once: the page does not know it any more.
+    if (known.nodeType === Node.ELEMENT_NODE && known.matches('[data-mistake]')) continue
     if (node.nodeType !== Node.ELEMENT_NODE) {
       if (known.nodeValue !== node.nodeValue) known.nodeValue = node.nodeValue
       continue

@@ -13,6 +13,7 @@ import { problemMeanings } from '../../problems/stream-problems.ts'
 import type { AlertSetting } from '../../store/book/alert-settings.ts'
 import { environmentSource, sourceIn } from '../../streams/names.ts'
 import { actionForm, adminForm, formOfAdmin } from '../action-forms.ts'
+import type { FormFields } from '../form-fields.ts'
 import { clock, foreign, type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import { heading, type Page } from './layout.ts'
@@ -117,7 +118,7 @@ function receiversCard(given: Given): Html {
   ]
   return html`<section class="card" aria-labelledby="receivers"><h2 id="receivers">Receivers</h2>
 ${lines.length === 0 ? html`<p>No alerts are sent: there is no receiver.${!viewer.canAdminister && ' An admin can add one here.'}</p>` : plainTable({ caption: html`<span class="hidden">Receivers</span>`, columns, rows: lines })}
-${receiverKinds.map(([kind, title]) => adminForm(viewer, '/alerts/receivers/set', title, receiverFields(kind, null, null)))}
+${receiverKinds.map(([kind, title]) => adminForm(viewer, '/alerts/receivers/set', title, (fields) => receiverFields(fields, kind, null, null), kind))}
 </section>`
 }
 
@@ -136,32 +137,52 @@ const receiverForm = (viewer: Viewer, name: string, said: Texts): Html | null =>
     viewer,
     '/alerts/receivers/set',
     html`Change…<span class="hidden"> receiver ${name}</span>`,
-    receiverFields(kindOf(said), name, said),
+    (fields) => receiverFields(fields, kindOf(said), name, said),
+    `receiver ${name}`,
   )
 
 /** Secrets are typed and never shown: an empty line leaves the one that is kept. */
-function receiverFields(kind: ReceiverKind, name: string | null, said: Texts | null): Html {
+function receiverFields(
+  fields: FormFields,
+  kind: ReceiverKind,
+  name: string | null,
+  said: Texts | null,
+): Html {
   const isKept = said?.sealed !== undefined
-  const keep = (title: string, field: string, isNeeded = true) =>
-    html`<label>${title} <input type="password" name="${field}" autocomplete="off" maxlength="2000"${isKept ? html` placeholder="kept, not shown"` : isNeeded && html` required`}>${isKept && html`<small>leave it empty to keep it</small>`}</label>`
-  const line = (title: string, field: string, more: Html) =>
-    html`<label>${title} <input name="${field}" value="${said?.[field]}" autocomplete="off" ${more}></label>`
-  return html`<div class="dialogue">${nameField(name, kind === 'webhook' ? 'chat' : kind === 'pagerduty' ? 'pager' : 'team')}
-${
-  kind === 'webhook'
-    ? html`${keep('Address of the webhook', 'webhook')}<label>Form of the messages <select name="format"><option value="">as the address says</option>${['slack', 'teams', 'json'].map((one) => html`<option${one === said?.format && html` selected`}>${one}</option>`)}</select></label>`
-    : kind === 'pagerduty'
-      ? html`${hidden('format', 'pagerduty')}${keep('Integration key', 'key')}`
-      : html`<label>Mail server <input name="smtp" value="${said?.smtp}" required autocomplete="off" placeholder="smtp://tidemark@mail.example"><small>smtp:// or smtps://, with the user before @ if it wants a password</small></label>
-${keep('Password', 'password', false)}
+  const secret = (title: string, name: 'webhook' | 'key' | 'password', isNeeded = true) =>
+    fields.secret({
+      ...{ name, title, hint: isKept && 'leave it empty to keep it' },
+      more: html`autocomplete="off" maxlength="2000"${isKept ? html` placeholder="kept, not shown"` : isNeeded && html` required`}`,
+    })
+  const line = (title: string, name: string, more: Html, hint = '') =>
+    fields.line({ name, title, hint, value: said?.[name], more })
+  const own = {
+    webhook: () =>
+      html`${secret('Address of the webhook', 'webhook')}${fields.choice({ name: 'format', title: 'Form of the messages', choices: formats, value: said?.format })}`,
+    pagerduty: () => html`${hidden('format', 'pagerduty')}${secret('Integration key', 'key')}`,
+    mail: () =>
+      html`${line('Mail server', 'smtp', html`required placeholder="smtp://tidemark@mail.example"`, 'smtp:// or smtps://, with the user before @ if it wants a password')}
+${secret('Password', 'password', false)}
 ${line('From', 'from', html`type="email" required`)}
-${line('To', 'to', html`required placeholder="ada@example.com, bob@example.com"`)}`
-}<button>${name === null ? 'Add' : 'Save'}</button></div>`
+${line('To', 'to', html`required placeholder="ada@example.com, bob@example.com"`)}`,
+  }
+  return html`<div class="dialogue">${nameField(fields, name, { webhook: 'chat', pagerduty: 'pager', mail: 'team' }[kind])}
+${own[kind]()}<button>${name === null ? 'Add' : 'Save'}</button></div>`
 }
 
-const nameField = (name: string | null, example: string): Html =>
+const formats = [
+  ['', 'as the address says'],
+  ['slack', 'slack'],
+  ['teams', 'teams'],
+  ['json', 'json'],
+] as const
+
+const nameField = (fields: FormFields, name: string | null, example: string): Html =>
   name === null
-    ? html`<label>Name <input name="target" required maxlength="40" pattern="[A-Za-z][A-Za-z0-9_\\-]*" placeholder="${example}" autocomplete="off" title="letters, digits, _ and -, a letter first"></label>`
+    ? fields.line({
+        ...{ name: 'target', title: 'Name' },
+        more: html`required maxlength="40" pattern="[A-Za-z][A-Za-z0-9_\\-]*" placeholder="${example}" title="letters, digits, _ and -, a letter first"`,
+      })
     : hidden('target', name)
 
 function rulesCard(given: Given): Html {
@@ -186,7 +207,9 @@ ${lines.length === 0 ? html`<p>There are no rules, so nobody is told anything.</
 ${
   alerting.receivers.length === 0
     ? viewer.canAdminister && html`<p class="quiet">A rule needs a receiver: add that first.</p>`
-    : adminForm(viewer, '/alerts/rules/set', 'Add a rule…', ruleFields(given, freeName(kept), null))
+    : adminForm(viewer, '/alerts/rules/set', 'Add a rule…', (fields) =>
+        ruleFields(fields, given, freeName(kept), null),
+      )
 }
 </section>`
 }
@@ -204,7 +227,8 @@ const changeRule = (given: Given, name: string, said: Texts): Html | null =>
     given.viewer,
     '/alerts/rules/set',
     html`Change…<span class="hidden"> rule ${name}</span>`,
-    ruleFields(given, name, said),
+    (fields) => ruleFields(fields, given, name, said),
+    `rule ${name}`,
   )
 
 const meanings: Readonly<Record<string, string>> = problemMeanings
@@ -214,30 +238,36 @@ const groups: Readonly<Record<string, string>> = {
 }
 
 /** A new rule gets a name that is free; the owner may take another one in the terminal. */
-function ruleFields({ alerting, streams }: Given, name: string, said: Texts | null): Html {
-  const chosen = (field: string) => (said?.[field] ?? '').split(',').map((one) => one.trim())
-  const checks = (field: string, words: readonly string[]) =>
-    words.map(
-      (one) =>
-        html`<label class="check"><input type="checkbox" name="${field}" value="${one}"${(chosen(field).includes(one) || (field === 'to' && words.length === 1)) && html` checked`}> <span title="${meanings[one]}">${groups[one] ?? one}</span></label>`,
-    )
+function ruleFields(
+  fields: FormFields,
+  { alerting, streams }: Given,
+  name: string,
+  said: Texts | null,
+): Html {
+  const narrowed = (name: string, title: string, words: readonly string[]) =>
+    fields.checks({
+      ...{ name, title, isFolded: true, meanings, value: said?.[name] },
+      choices: words.map((one) => [one, groups[one] ?? one] as const),
+    })
+  const line = (name: string, title: string, hint: string, more?: Html) =>
+    fields.line({ name, title, hint, value: said?.[name], ...(more && { more }) })
   const sources = [...new Set(streams.map((one) => sourceIn(one) || environmentSource))]
-  const narrowed = (title: string, field: string, words: readonly string[]) =>
-    html`<details${said?.[field] !== undefined && html` open`}><summary>${title}</summary><fieldset class="checks"><legend class="hidden">${title}</legend>${checks(field, words)}</fieldset></details>`
+  const receivers = alerting.receivers.map((one) => one.name)
+  const only = receivers.length === 1 ? receivers[0] : undefined
   const many = 30
-  return html`<div class="dialogue">${hidden('target', name)}<fieldset class="checks"><legend>Tell</legend>${checks(
-    'to',
-    alerting.receivers.map((one) => one.name),
-  )}</fieldset>
-${narrowed('Only of some kinds of problems…', 'kinds', kindWords)}
+  return html`<div class="dialogue">${hidden('target', name)}${fields.checks({
+    ...{ name: 'to', title: 'Tell', value: said?.to ?? only },
+    choices: receivers.map((one) => [one, one] as const),
+  })}
+${narrowed('kinds', 'Only of some kinds of problems…', kindWords)}
 ${
   streams.length > many
-    ? html`<label>Only of these streams <input name="streams" value="${said?.streams}" autocomplete="off"><small>such as ${streams.slice(0, 2).join(', ')}; empty: all</small></label>`
-    : narrowed('Only of some streams…', 'streams', streams)
+    ? line('streams', 'Only of these streams', `such as ${streams.slice(0, 2).join(', ')}; empty: all`)
+    : narrowed('streams', 'Only of some streams…', streams)
 }
-${sources.length > 1 && narrowed('Only of some sources…', 'sources', sources)}
-<label>After it has lasted for <input name="after" value="${said?.after}" placeholder="1m" pattern="[0-9]+ ?[smhd]" title="such as 15m" autocomplete="off"><small>from 1m to 7d</small></label>
-<label>Quiet hours <input name="quiet" value="${said?.quiet}" placeholder="22:00-06:30 Europe/Oslo" autocomplete="off"><small>empty: at any hour</small></label>
+${sources.length > 1 && narrowed('sources', 'Only of some sources…', sources)}
+${line('after', 'After it has lasted for', 'from 1m to 7d', html`placeholder="1m" pattern="[0-9]+ ?[smhd]" title="such as 15m"`)}
+${line('quiet', 'Quiet hours', 'empty: at any hour', html`placeholder="22:00-06:30 Europe/Oslo"`)}
 <button>${said === null ? 'Add' : 'Save'}</button></div>`
 }
 

@@ -6,8 +6,9 @@ import type { BlockedDeletions, Rejection } from '../../store/book/symptoms.ts'
 import { isLookedUpByKey } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { capitalized, plural } from '../../util/text.ts'
-import { actionForm, hasPositions } from '../action-forms.ts'
+import { actionForm, hasPositions, mistakeIn } from '../action-forms.ts'
 import { runningNow } from '../first-load.ts'
+import { newForm, openFields, wrongIn } from '../form-fields.ts'
 import { count, foreign, type Html, html, state, time } from '../html.ts'
 import { missingRowsChart } from '../missing-rows.ts'
 import type { Viewer } from '../sessions.ts'
@@ -15,7 +16,7 @@ import type { StatusQueries } from '../status-queries.ts'
 import { backfillList } from './checkpoints.ts'
 import { heading, type Page } from './layout.ts'
 import { recordAddress } from './rows.ts'
-import { chosen, field } from './tables.ts'
+import { chosen } from './tables.ts'
 
 export const backfillPage: Page = {
   path: '/backfills',
@@ -30,6 +31,9 @@ export const backfillPage: Page = {
     )
     const readings = await statusQueries.readings(null)
     const isAsked = stream !== null && places.some(([name]) => fields[name] !== undefined)
+    const planned = isAsked ? await estimate(statusQueries, viewer, stream, fields) : null
+    const wrong = planned instanceof UsageError ? wrongIn(planned) : null
+    const form = openFields('/backfills', { ...newForm, typed: { ...fields, stream: stream ?? '' }, wrong })
     return {
       title: 'Backfills',
       heading: heading({
@@ -44,14 +48,13 @@ ${await backfillList(context, null)}
 ${
   viewer.canAct
     ? html`<form class="card dialogue" method="get" action="/backfills"><h2>New backfill</h2>
-<label>Stream <select name="stream">${known.map(
-        (name) => html`<option${name === stream && html` selected`}>${name}</option>`,
-      )}</select></label>
-<fieldset><legend>From (fill in one)</legend>${places.map(([name, title, hint]) => field({ name, title, hint, value: fields[name] ?? null }))}</fieldset>
-${field({ name: 'to-version', title: 'Up to row version', hint: 'if empty, up to the current position of the stream', value: fields['to-version'] ?? null })}
+${form.choice({ name: 'stream', title: 'Stream', choices: known.map((name) => [name, name] as const) })}
+<fieldset><legend>From (fill in one)</legend>${places.map(([name, title, hint]) => form.line({ name, title, hint }))}</fieldset>
+${form.line({ name: 'to-version', title: 'Up to row version', hint: 'if empty, up to the current position of the stream' })}
+${form.rest()}
 <button${!isAsked && html` class="go"`}>Show what it takes</button>
 </form>
-${isAsked && (await estimate(statusQueries, viewer, stream, fields))}`
+${planned instanceof UsageError ? null : planned}`
     : html`<section class="card"><h2>New backfill</h2><p>You can view this page but not act. An operator can start one here${viewer.canSignIn && html` after <a href="/sign-in?to=/backfills">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">tidemark backfill ${known[0] ?? 'STREAM'} --at 2026-01-31T14:30:00Z</pre></section>`
 }`,
     }
@@ -69,7 +72,7 @@ async function estimate(
   viewer: Viewer,
   stream: string,
   fields: Readonly<Record<string, string>>,
-): Promise<Html> {
+): Promise<Html | UsageError> {
   try {
     const { text, from, to } = await statusQueries.planBackfill(stream, fields)
     return html`<section class="card dialogue" aria-labelledby="estimate"><h2 id="estimate">What it takes</h2>
@@ -81,7 +84,7 @@ ${actionForm(
 )}</section>`
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    return html`<p class="note bad" role="alert">${foreign(error.message, 400)}</p>`
+    return error
   }
 }
 
@@ -160,16 +163,15 @@ const whatWillHappen = (
 ): Html => {
   const restoring =
     markedWithinDay > 0 &&
-    html`<label class="check"><input type="checkbox" name="restore" value="yes"> ${plural(markedWithinDay, 'other row')} ${markedWithinDay === 1 ? 'was' : 'were'} marked as deleted within the last day: let ${markedWithinDay === 1 ? 'it' : 'them'} live again, too</label>`
-  const number = html`<label>Type the number of rows <input name="rows" inputmode="numeric" required autocomplete="off" placeholder="${missing}"></label>`
-  const reason = (words: string) =>
-    html`<label>${words} <textarea name="reason" rows="2" required maxlength="300"></textarea></label>`
+    `${plural(markedWithinDay, 'other row')} ${markedWithinDay === 1 ? 'was' : 'were'} marked as deleted within the last day: let ${markedWithinDay === 1 ? 'it' : 'them'} live again, too`
+  const number = { name: 'rows', title: 'Type the number of rows' } as const
+  const [approving, rejecting] = [`/streams/${stream}/approve`, `/streams/${stream}/reject`]
   return html`<section class="card c5"><h2>What will happen</h2><ol class="steps"><li>Tidemark lists ${stream} once more.</li><li>Where records can be looked up by key, each row that is still missing is proven gone: by a lookup, or, if there are many, by a second reading of its part of the list. Normal reading goes on meanwhile.</li><li>Those that are gone get <code>_deleted_at</code> and leave <code>bi.${stream}</code>. They stay in <code>mirror</code>, and a row that comes back lives again.</li></ol>
 ${
   viewer.canAct
-    ? html`${actionForm(viewer, `/streams/${stream}/approve`, html`${reason('Why you believe it')}${number}<div class="bar"><button class="harm">Mark ${count(missing)} rows as deleted</button><a class="btn" href="/problems">Cancel</a></div>`)}
+    ? html`${actionForm(viewer, approving, (fields) => html`${fields.text({ name: 'reason', title: 'Why you believe it' })}${fields.line({ ...number, more: html`inputmode="numeric" required placeholder="${missing}"` })}<div class="bar"><button class="harm">Mark ${count(missing)} rows as deleted</button><a class="btn" href="/problems">Cancel</a></div>`)}
 ${rejected && html`<h3>Frozen</h3><p>Was the cause mended upstream? The list is read again now; if the rows are still missing, you are asked again.</p>${lookAgainForm(viewer, stream)}`}
-<details><summary>${rejected ? 'Keep them for another reason…' : 'They are not gone: keep the rows…'}</summary>${actionForm(viewer, `/streams/${stream}/reject`, html`${reason('Why they are kept')}${restoring}<button>Keep the rows</button>`)}<p class="small quiet">No deletion of ${stream} is marked until a list lacks other rows than these, or somebody looks again.</p></details>
+<details${mistakeIn(viewer, rejecting) && html` open`}><summary>${rejected ? 'Keep them for another reason…' : 'They are not gone: keep the rows…'}</summary>${actionForm(viewer, rejecting, (fields) => html`${fields.text({ name: 'reason', title: 'Why they are kept' })}${restoring && fields.check({ name: 'restore', title: restoring })}<button>Keep the rows</button>`)}<p class="small quiet">No deletion of ${stream} is marked until a list lacks other rows than these, or somebody looks again.</p></details>
 <p class="small quiet">Recorded: your name, address, time, reason, and the number you typed. If the number changes before you confirm, nothing is marked and you are asked again.</p>`
     : html`<p>You can view this page but not act. An operator can do this here, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">tidemark deletions approve ${stream} --rows ${missing}</pre>`
 }</section>`

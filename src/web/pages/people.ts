@@ -2,6 +2,7 @@
 
 import type { AccessToken, SessionLine } from '../../store/book/people.ts'
 import { actionForm, adminForm } from '../action-forms.ts'
+import type { FormFields } from '../form-fields.ts'
 import { age, clock, copyButton, foreign, type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import { heading, layout, type Page } from './layout.ts'
@@ -36,19 +37,31 @@ ${table({
   ...{ caption: 'Tokens of single people and programs', columns: tokenColumns(viewer, now), rows: tokens },
   empty: 'There are no tokens of single people or programs.',
 })}
-${adminForm(viewer, '/tokens/create', 'Make a token…', tokenFields(now))}`,
+${adminForm(viewer, '/tokens/create', 'Make a token…', (fields) => tokenFields(fields, now))}`,
     }
   },
 }
 
 const usualMs = 90 * 86_400_000
 
-const tokenFields = (
-  now: Date,
-): Html => html`<div class="dialogue"><p>A token lets one person or program in, until it ends or is revoked. It is shown once: Tidemark keeps only its hash.</p>
-<label>Name <input name="target" required maxlength="60" pattern="[a-z0-9]([a-z0-9._@\\-]*[a-z0-9])?" placeholder="nightly-report" autocomplete="off" title="small letters, digits, and . _ @ - between them"><small>of the person or program: the record of actions shows it</small></label>
-<label>May <select name="role"><option value="viewer">look (viewer)</option><option value="operator">look and act (operator)</option><option value="admin">do everything (admin)</option></select></label>
-<label>Ends on <input type="date" name="until" value="${new Date(now.getTime() + usualMs).toISOString().slice(0, 10)}"><small>at midnight UTC; empty: when it is revoked</small></label>
+const roleChoices = [
+  ['viewer', 'look (viewer)'],
+  ['operator', 'look and act (operator)'],
+  ['admin', 'do everything (admin)'],
+] as const
+
+const tokenFields = (fields: FormFields, now: Date): Html =>
+  html`<div class="dialogue"><p>A token lets one person or program in, until it ends or is revoked. It is shown once: Tidemark keeps only its hash.</p>
+${fields.line({
+  ...{ name: 'target', title: 'Name', hint: 'of the person or program: the record of actions shows it' },
+  more: html`required maxlength="60" pattern="[a-z0-9]([a-z0-9._@\\-]*[a-z0-9])?" placeholder="nightly-report" title="small letters, digits, and . _ @ - between them"`,
+})}
+${fields.choice({ name: 'role', title: 'May', choices: roleChoices })}
+${fields.line({
+  ...{ name: 'until', title: 'Ends on', hint: 'at midnight UTC; empty: when it is revoked' },
+  value: new Date(now.getTime() + usualMs).toISOString().slice(0, 10),
+  more: html`type="date"`,
+})}
 <button>Make the token</button></div>`
 
 /** The only page that shows a token, once: it is the answer to the form, and nobody keeps it. */

@@ -5,11 +5,12 @@ import type { RewindPlan } from '../../operator/rewind.ts'
 import { UsageError } from '../../util/errors.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
-import { clock, count, foreign, type Html, html, zone } from '../html.ts'
+import { newForm, openFields, wrongIn } from '../form-fields.ts'
+import { clock, count, type Html, html, zone } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Page, PageContext } from './layout.ts'
 import { orCommand, streamPage } from './stream-frame.ts'
-import { addressOf, field } from './tables.ts'
+import { addressOf } from './tables.ts'
 
 export const rewindTab: Page = {
   path: '/streams/:name/rewind',
@@ -22,7 +23,8 @@ export const rewindTab: Page = {
       const options = targetIn(context.query)
       const command = `tidemark rewind ${stream} --to-time 2026-01-31T14:30:00Z --reason TEXT`
       if (!context.viewer.canAct) return orCommand(context.viewer, command, () => html``)
-      return html`${options && (await confirmation(context, stream, options))}${targetForm(stream, context.query)}`
+      const asked = options && (await confirmation(context, stream, options))
+      return html`${asked instanceof UsageError ? null : asked}${targetForm(stream, options, asked)}`
     }),
 }
 
@@ -45,33 +47,37 @@ function targetIn(query: URLSearchParams): Options | null {
   return given.length === 0 ? null : Object.fromEntries(given)
 }
 
-const targetForm = (stream: string, query: URLSearchParams): Html =>
-  html`<form class="card dialogue" method="get" action="/streams/${stream}/rewind"><h2>Move the position of ${stream} back</h2>
+function targetForm(stream: string, typed: Options | null, asked: Html | UsageError | null): Html {
+  const address = `/streams/${stream}/rewind`
+  const wrong = asked instanceof UsageError ? wrongIn(asked) : null
+  // Beside the form that confirms it.
+  const form = openFields(`${address}?`, { ...newForm, typed, wrong })
+  return html`<form class="card dialogue" method="get" action="${address}"><h2>Move the position of ${stream} back</h2>
 <p>You hardly ever need it: a <a href="/backfills?stream=${stream}">backfill</a> reads a part of the past again without moving anything, and a restored backup of the upstream is noticed by itself.</p>
 <fieldset><legend>Where to (fill in one)</legend>${targets.map(([name, title, example]) =>
-    field({
+    form.line({
       name,
       title,
       hint:
         name === 'to-checkpoint'
           ? html`${example}: see <a href="/streams/${stream}/checkpoints">Checkpoints</a>`
           : example,
-      value: query.get(name),
     }),
-  )}</fieldset>
+  )}</fieldset>${form.rest()}
 <button>Show what it means</button></form>`
+}
 
 async function confirmation(
   { statusQueries, viewer, now }: PageContext,
   stream: string,
   options: Options,
-): Promise<Html> {
+): Promise<Html | UsageError> {
   try {
     const plan = await statusQueries.planRewind(stream, options)
     return html`<div class="cols">${whatItMeans(stream, plan, now)}${confirmForm(stream, plan, viewer)}</div>`
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    return html`<p class="note bad" role="alert">${foreign(error.message, 400)}</p>`
+    return error
   }
 }
 
@@ -92,9 +98,14 @@ const confirmForm = (stream: string, { from, to }: RewindPlan, viewer: Viewer): 
 ${actionForm(
   viewer,
   `/streams/${stream}/rewind`,
-  html`<input type="hidden" name="to-version" value="${to}"><input type="hidden" name="seen" value="${from}">
-<label>Why <textarea name="reason" rows="2" required maxlength="300"></textarea></label>
-<label>Type the name of the stream <input name="confirm" required autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="${stream}"></label>
+  (
+    fields,
+  ) => html`<input type="hidden" name="to-version" value="${to}"><input type="hidden" name="seen" value="${from}">
+${fields.text({ name: 'reason', title: 'Why' })}
+${fields.line({
+  ...{ name: 'confirm', title: 'Type the name of the stream' },
+  more: html`required autocapitalize="off" spellcheck="false" placeholder="${stream}"`,
+})}
 <div class="bar"><button class="harm">Move the position back</button><a class="btn" href="/streams/${stream}">Cancel</a></div>`,
 )}
 <p class="small quiet">Recorded: your name, address, time and reason, and the position before and afterwards. If somebody else moves it in the meantime, nothing is done and you are told.</p></section>`

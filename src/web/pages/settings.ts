@@ -11,7 +11,7 @@ import {
   sourceInWords,
   unknownInWords,
 } from '../../streams/settings.ts'
-import { formOfAdmin } from '../action-forms.ts'
+import { formOfAdmin, mistakeIn } from '../action-forms.ts'
 import { clock, foreign, type Html, html } from '../html.ts'
 import { heading, type Page, type PageContext } from './layout.ts'
 import { noSuchSource } from './source.ts'
@@ -73,9 +73,9 @@ const unknownNote = (one: Settings['unknown'][number], { viewer, source }: Shown
 
 /** Of one stream or of all. */
 export const settingsTable = (caption: string, settings: readonly Setting[], context: Shown): Html =>
-  table({ caption, columns: columns(context), rows: settings, empty: 'There are no settings.' })
+  table({ caption, columns: columns(context, caption), rows: settings, empty: 'There are no settings.' })
 
-const columns = ({ viewer, now, source: whose }: Shown): readonly Column<Setting>[] => [
+const columns = ({ viewer, now, source: whose }: Shown, caption: string): readonly Column<Setting>[] => [
   {
     title: 'Setting',
     cell: ({ name, meaning }) =>
@@ -101,14 +101,22 @@ const columns = ({ viewer, now, source: whose }: Shown): readonly Column<Setting
       if (!isDynamic)
         return html`<span class="small quiet">${whose === '' ? 'with a restart' : 'in the file'}</span>`
       const isSet = source !== 'default'
+      // It may also stand in another table of the page.
+      const of = `${caption} ${keyIn(whose, name)}`
       const set = formOfAdmin(
         viewer,
         '/settings/set',
-        html`<input type="hidden" name="target" value="${keyIn(whose, name)}"><label>Value <input name="value" value="${isSet && value}" placeholder="${value}" maxlength="2000" required autocomplete="off"><small>${form.replaceAll('`', '')}</small></label><label>Reason <input name="reason" maxlength="300" placeholder="may be empty" autocomplete="off"></label><button>Set<span class="hidden"> ${name}</span></button>`,
+        (fields) =>
+          html`<input type="hidden" name="target" value="${keyIn(whose, name)}">${fields.line({
+            ...{ name: 'value', title: 'Value', hint: form.replaceAll('`', '') },
+            value: isSet && value,
+            more: html`placeholder="${value}" maxlength="2000" required`,
+          })}${fields.line({ name: 'reason', title: 'Reason', more: html`maxlength="300" placeholder="may be empty"` })}<button>Set<span class="hidden"> ${name}</span></button>`,
+        of,
       )
       const back = override && formOfAdmin(viewer, '/settings/unset', undo(keyIn(whose, name), 'Undo'))
       if (set === null) return html`<span class="small quiet">without a restart</span>`
-      return html`${back}<details class="actions"><summary>Change…<span class="hidden"> ${name}</span></summary>${set}</details>`
+      return html`${back}<details class="actions"${mistakeIn(viewer, '/settings/set', of) && html` open`}><summary>Change…<span class="hidden"> ${name}</span></summary>${set}</details>`
     },
   },
 ]

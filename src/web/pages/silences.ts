@@ -4,7 +4,7 @@ import { targetInWords } from '../../operator/silences.ts'
 import type { Alerting } from '../../problems/receivers.ts'
 import type { Problem } from '../../problems/stream-problems.ts'
 import type { Silence } from '../../store/book/silences.ts'
-import { actionForm } from '../action-forms.ts'
+import { actionForm, mistakeIn, reasonLine } from '../action-forms.ts'
 import { clock, foreign, type Html, html, zone } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot } from '../status-queries.ts'
@@ -30,17 +30,17 @@ const spans = [
   ['7d', '7 days'],
 ] as const
 
-const options = (given: readonly (readonly [value: string, words: string])[]): Html =>
-  html`${given.map(([value, words]) => html`<option value="${value}">${words}</option>`)}`
-
 const muteForm = (
   viewer: Viewer,
   targets: readonly (readonly [value: string, words: string])[],
+  of: string,
 ): Html | null =>
   actionForm(
     viewer,
     '/alerts/mute',
-    html`<label>No alerts of <select name="target">${options(targets)}</select></label><label>for <select name="for">${options(spans)}</select></label><label>Reason <input name="reason" maxlength="300" required autocomplete="off"></label><button>Mute</button>`,
+    (fields) =>
+      html`${fields.choice({ name: 'target', title: 'No alerts of', choices: targets })}${fields.choice({ name: 'for', title: 'for', choices: spans })}${reasonLine(fields)}<button>Mute</button>`,
+    of,
   )
 
 const everything = ['all', 'everything'] as const
@@ -56,11 +56,14 @@ export function silenceForms(viewer: Viewer, { key, kind, stream }: Problem): Ht
   const acknowledging = actionForm(
     viewer,
     '/alerts/acknowledge',
-    html`<input type="hidden" name="target" value="${key}"><label>Comment <input name="reason" maxlength="300" required autocomplete="off"><small>somebody looks after it: rules that would tell of it later do not, until it is over or gets worse</small></label><button>Acknowledge</button>`,
+    (fields) =>
+      html`<input type="hidden" name="target" value="${key}">${reasonLine(fields, 'Comment', 'somebody looks after it: rules that would tell of it later do not, until it is over or gets worse')}<button>Acknowledge</button>`,
+    key,
   )
+  const isOpen = ['/alerts/acknowledge', '/alerts/mute'].some((action) => mistakeIn(viewer, action, key))
   return (
     acknowledging &&
-    html`<details><summary>Acknowledge or mute…<span class="hidden"> ${key}</span></summary><div class="more">${acknowledging}${muteForm(viewer, targets)}</div></details>`
+    html`<details${isOpen && html` open`}><summary>Acknowledge or mute…<span class="hidden"> ${key}</span></summary><div class="more">${acknowledging}${muteForm(viewer, targets, key)}</div></details>`
   )
 }
 
@@ -82,6 +85,6 @@ ${
     : html`<p>Problems are sent to ${told.map(({ name }, index) => html`${index > 0 && ', '}<b>${name}</b>`)}. Who is told of what, with a test for each: <a href="/alerts">Alerts</a>.</p>`
 }
 ${silences.length > 0 && html`<h3>Muted or acknowledged</h3>${silences.map((one) => html`<div class="bar spread"><p>${foreign(targetInWords(one.target), 200)}: ${said(one, now)}</p>${undo(one, viewer)}</div>`)}`}
-${viewer.canAct && html`<details><summary>Mute everything…</summary>${muteForm(viewer, [everything])}</details>`}
+${viewer.canAct && html`<details${mistakeIn(viewer, '/alerts/mute', 'all') && html` open`}><summary>Mute everything…</summary>${muteForm(viewer, [everything], 'all')}</details>`}
 </section>`
 }

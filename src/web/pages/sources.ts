@@ -3,10 +3,11 @@
 import { isWell, sourceTitle, withProblems } from '../../problems/stream-state.ts'
 import type { SourceLine } from '../../store/book/source-config.ts'
 import { sourceIn } from '../../streams/names.ts'
+import { newForm, openFields } from '../form-fields.ts'
 import { age, count, foreign, type Html, html, state, type Tone } from '../html.ts'
 import type { Snapshot } from '../status-queries.ts'
 import type { Page } from './layout.ts'
-import { type Column, chosen, field, filterForm, listPart, select } from './tables.ts'
+import { type Column, chosen, filterForm, listPart, select } from './tables.ts'
 
 const tones: Readonly<Record<SourceLine['state'], Tone>> = {
   ...{ stopped: 'bad', behind: 'warn', loading: 'busy', paused: 'idle', new: 'todo', live: 'ok' },
@@ -33,7 +34,7 @@ export const sourcesPage: Page = {
   The state of a source is the worst of its streams; its times are the earliest.
 </p>
 ${filterForm('/sources', [
-  field({ name: 'name', title: 'Name', hint: 'or a part of it', value: name }),
+  openFields('/sources', newForm).line({ name: 'name', title: 'Name', hint: 'or a part of it', value: name }),
   select('State', 'state', states, standing),
   ...(tags.length > 0 ? [select('Tag', 'tag', tags, tag)] : []),
 ])}

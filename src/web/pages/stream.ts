@@ -9,7 +9,7 @@ import { sourceIn } from '../../streams/names.ts'
 import { settingsOfStream } from '../../streams/settings.ts'
 import { settledThrough } from '../../streams/settling.ts'
 import { capitalized, formatDuration, plural } from '../../util/text.ts'
-import { actionForm, hasPositions } from '../action-forms.ts'
+import { actionForm, hasPositions, reasonLine } from '../action-forms.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadOf, runningNow } from '../first-load.ts'
 import { lagChart, rowsChart } from '../history-charts.ts'
@@ -199,7 +199,7 @@ const pauseTab: Page = {
         context.viewer,
         `tidemark pause ${stream} --reason TEXT`,
         () => html`<section class="card dialogue"><h2>Pause ${stream}?</h2><p>No worker reads it until somebody resumes it. Runs that are in progress end after their current page. Its rows stay and get older.</p>
-${actionForm(context.viewer, `/streams/${stream}/pause`, html`<label>Reason for the pause <input name="reason" maxlength="300" required autocomplete="off"></label><button class="go">Pause</button> <a class="btn" href="/streams/${stream}">Do not pause</a>`)}</section>`,
+${actionForm(context.viewer, `/streams/${stream}/pause`, (fields) => html`${reasonLine(fields, 'Reason for the pause')}<button class="go">Pause</button> <a class="btn" href="/streams/${stream}">Do not pause</a>`)}</section>`,
       ),
     ),
 }

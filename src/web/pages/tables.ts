@@ -72,15 +72,6 @@ export const select = (
     (one) => html`<option value="${one}"${one === value && html` selected`}>${inWords(one)}</option>`,
   )}</select></label>`
 
-/** A line to fill in, with what it may be. */
-export const field = (given: {
-  readonly name: string
-  readonly title: string
-  readonly hint: Html | string
-  readonly value: string | null
-}): Html =>
-  html`<div class="field"><label>${given.title} <input name="${given.name}" value="${given.value}" autocomplete="off" aria-describedby="${given.name}-hint"></label><span class="hint" id="${given.name}-hint">${given.hint}</span></div>`
-
 /** What a list or chart is narrowed to. `time`: with the span of time, and what else the address says. */
 export const filterForm = (
   path: string,
