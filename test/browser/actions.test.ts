@@ -64,6 +64,11 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     await expect.poll(() => page.locator('.message').innerText()).toMatch(text)
     await page.waitForLoadState()
   }
+  /** The field in which one goes on to type, and what is said beside it. */
+  async function expectWrong(page: Page, name: string, text: string): Promise<void> {
+    await expect.poll(() => page.evaluate('document.activeElement.name')).toBe(name)
+    expect(await page.locator('.mistake').innerText()).toContain(text)
+  }
   /** In both themes; what keeps people out on a narrow page does so on a wide one. */
   async function expectNoBarriers(page: Page): Promise<void> {
     if (page.viewportSize()?.width === phone.width) expect(await barriersOf(page)).toEqual([])
@@ -124,15 +129,16 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     const page = await signedIn(viewport, '/settings')
     const row = () => page.getByRole('row').filter({ hasText: 'STALE_AFTER' }).first()
     const change = async (value: string) => {
-      await row().locator('summary').click()
       await row().getByLabel('Value').fill(value)
       await row().getByRole('button', { name: 'Set STALE_AFTER' }).click()
     }
     await row().locator('summary').click()
     await expectNoBarriers(page)
-    await row().locator('summary').click()
     await change('soon')
     await expectTold(page, 'STALE_AFTER must be a duration')
+    await expectWrong(page, 'value', 'STALE_AFTER must be a duration')
+    expect(await row().getByLabel('Value').inputValue()).toBe('soon')
+    await expectNoBarriers(page)
     await change('2h')
     await expectTold(page, 'STALE_AFTER is now 2h (override); before: 15m (default).')
     expect(page.url()).toBe(`${worker.url}/settings`)
@@ -155,7 +161,8 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await page.getByRole('link', { name: 'Backfill from' }).first().click()
       await page.getByLabel('From checkpoint').fill('999999')
       await press(page, 'Show what it takes')
-      expect(await page.getByRole('alert').innerText()).toContain('There is no checkpoint 999999')
+      await expectWrong(page, 'from-checkpoint', 'There is no checkpoint 999999')
+      await expectNoBarriers(page)
       await page.getByLabel('From checkpoint').fill('')
       await page.getByLabel('Above row version').fill('0')
       await press(page, 'Show what it takes')
@@ -180,7 +187,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await page.getByRole('link', { name: 'Rewind' }).click()
       await page.getByLabel('To row version').fill('999999')
       await press(page, 'Show what it means')
-      expect(await page.getByRole('alert').innerText()).toContain('is not below it')
+      await expectWrong(page, 'to-version', 'is not below it')
       await page.getByLabel('To row version').fill('7')
       await press(page, 'Show what it means')
       expect(await page.getByRole('main').innerText()).toMatch(/The position moves from \d+ back to 7/)
