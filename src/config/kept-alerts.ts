@@ -72,6 +72,7 @@ export function openKeptAlerts({ secretsKey, ...around }: Around): KeptAlerts {
     },
     rule(name, said, known) {
       if (!isNameOfReceiver(name)) return { problem: noName, field: 'target' }
+      if (said.to === undefined) return { problem: noReceiverNamed, field: 'to' }
       return judged(said, readRule(`rule:${name}`, said, known))
     },
   }
@@ -83,6 +84,7 @@ const judged = (value: Texts, { problems, fields }: Complaints): Judged =>
 /** Without what was given: somebody may have typed a secret there (P9). */
 const noName =
   'A name has up to 40 letters, digits, _ and -, with a letter first, and is none of alerts, all and default.'
+const noReceiverNamed = 'A rule needs at least one receiver that it tells.'
 const noKey =
   'No receiver can be set up here, because the worker has no key to keep its secrets with. Set ALERT_SECRETS_KEY on all workers to a random text (`openssl rand -hex 32` makes one), and start them again.'
 

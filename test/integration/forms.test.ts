@@ -35,7 +35,7 @@ const mistakes: readonly Row[] = [
   [receivers, 'mail', { ...someMail, target: 'm', password: 'hunter2' }, 'smtp', 'a password and no user'],
   [receivers, 'mail', { ...someMail, target: 'm', from: hostile }, 'from', 'an address of mail'],
   [receivers, 'receiver chat', { webhook: 'hunter2', format: 'slack' }, 'webhook', 'a URL'],
-  [rules, '', { kinds: 'news,part_down', after: '15m', quiet: '22:00-06:00' }, 'to', 'to'],
+  [rules, '', { kinds: 'news,part_down', after: '15m', quiet: '22:00-06:00' }, 'to', 'at least one receiver'],
   [rules, '', { to: 'chat', streams: 'assignment', after: hostile }, 'after', 'a time from 1m to 7d'],
   [rules, 'rule night', { to: 'chat', quiet: hostile, after: '2m' }, 'quiet', 'quiet'],
 ].map(([action, of, ...rest]) => ['/alerts', `${action}#${of}`, ...rest] as unknown as Row)

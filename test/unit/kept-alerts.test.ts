@@ -109,7 +109,7 @@ describe('what was set up in the console', () => {
     ['rule', 'night', { to: 'chat', after: '10s' }, /after must be a time from 1m to 7d, not "10s"/],
     ['rule', 'night', { to: 'chat', quiet: '25:00-1' }, /quiet must be two times and a time zone/],
     ['rule', 'to a friend', { to: 'chat' }, /^A name has up to 40 letters, digits/],
-    ['rule', 'night', {}, /to must be a name, or a list of names/],
+    ['rule', 'night', {}, /A rule needs at least one receiver/],
   ] as const)('tells of the %s %s in one line what is wrong in %j', (kind, name, said, expected) => {
     const kept = open()
     const judged = kind === 'rule' ? kept.rule(name, said, known) : kept.receiver(name, said, null)
