@@ -34,6 +34,8 @@ import {
   thinMinutes,
   type WorkerLine,
 } from '../store/book/watch.ts'
+import { settleRepaired } from '../store/writing/quarantine.ts'
+import { relatedBeside } from '../streams/catalog.ts'
 import { estimate, isLogged, readingInWords } from '../streams/load-progress.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import { withTimeout } from '../util/waiting.ts'
@@ -246,6 +248,7 @@ function openStates(options: Options) {
     isLoading: () => isLoading,
     async look() {
       const found = await options.problems()
+      await settleQuarantine(options, found)
       const seen = await statesOf(options, found)
       const isQuiet = found.every(({ kind }) => isNews(kind)) && seen.every(({ state }) => state === 'live')
       ;[quietLooks, lookedMs] = [isQuiet ? quietLooks + 1 : 0, performance.now()]
@@ -277,6 +280,22 @@ function openStates(options: Options) {
       await noteSilenced(pool, found, { seesAll: false })
     },
     end: () => note(minutes.end(new Date())),
+  }
+}
+
+/** A record that was corrected upstream and came again is a problem no more; the next look no longer finds it. */
+async function settleQuarantine({ context, log }: Options, found: readonly Problem[]): Promise<void> {
+  const { streams, database } = context
+  const withEntries = new Set(
+    found.flatMap(({ kind, stream }) => (kind === 'quarantine' ? (stream ?? []) : [])),
+  )
+  for (const stream of [...streams, ...relatedBeside(streams)].filter(({ name }) => withEntries.has(name))) {
+    const settled = await settleRepaired(database.pool, stream)
+    if (settled > 0)
+      log.info(
+        { stream: stream.name, records: settled },
+        `${plural(settled, 'record')} in quarantine came again, and ${settled === 1 ? 'is a row' : 'are rows'} now`,
+      )
   }
 }
 

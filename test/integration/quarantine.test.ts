@@ -6,10 +6,12 @@ import { parseJson } from '../../src/json/parse.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { dropFromQuarantine, readQuarantine, settleQuarantined } from '../../src/store/book/quarantine.ts'
 import type { Stream } from '../../src/streams/catalog.ts'
+import { sharedKeyReason } from '../../src/streams/twins.ts'
 import { type Quarantined, retryQuarantine } from '../../src/sync/reconcile/quarantine-retry.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
+import { startTestWorker } from '../support/worker.ts'
 
 const assignment = streamOf('assignment')
 const tracker = streamOf('tracker_object')
@@ -97,6 +99,49 @@ describe.skipIf(!hasPostgres)('a record in quarantine', () => {
       simulator.source.change('assignment', 1)
       await context.read(assignment, 'incremental', { signal })
       expect(await inQuarantine()).toEqual([])
+    })
+  })
+
+  describe('that was corrected upstream', () => {
+    const database = createTestDatabase()
+    it('leaves it by itself once the record came again as a row, unless what came is older or shares its key (P5, P18)', async () => {
+      await using simulator = await startSimulator({ assignments: 10, trackers: 0 })
+      const { pool } = database
+      const { source } = simulator
+      await using context = await openTestContext(database, simulator)
+      const poll = () => context.read(assignment, 'incremental', { signal })
+      source.appendRaw('assignment', '{"AssignmentId":900,"RowVersion":"none"}', { id: 900 })
+      source.change('assignment', 1, { Subject: 'first' })
+      source.appendRaw('assignment', '{"AssignmentId":901,"RowVersion":"none"}', { id: 901 })
+      await poll()
+      await pool.query(`alter table mirror.assignment add constraint odd check (subject <> 'Odd')`)
+      source.change('assignment', 2, { Subject: 'Odd' })
+      await poll()
+      await pool.query(
+        `insert into tidemark.quarantine (stream, reason, record, key, fingerprint)
+         values ('assignment', $1, '{"AssignmentId": 3}', '3', 'twin')`,
+        [`${sharedKeyReason}; UID tells them apart`],
+      )
+      source.remove('assignment', 900, 'hard')
+      source.insert('assignment', { Subject: 'corrected' }, { id: 900 })
+      source.change('assignment', 3)
+      await poll()
+      // An earlier state of the refused record comes late, after the refusal.
+      await pool.query('update mirror.assignment set _synced_at = now() where assignment_id = 2')
+      const open = async () => {
+        const { rows } = await pool.query<{ key: string }>(
+          'select key from tidemark.quarantine where dropped_at is null order by key',
+        )
+        return rows.map(({ key }) => key)
+      }
+      expect(await open()).toEqual(['2', '3', '900', '901'])
+      const worker = await startTestWorker(simulator, database, { STREAMS: 'assignment' })
+      try {
+        await expect.poll(open).toEqual(['2', '3', '901'])
+        expect(worker.logged().join('')).toContain('1 record in quarantine came again, and is a row now')
+      } finally {
+        await worker.stop()
+      }
     })
   })
 

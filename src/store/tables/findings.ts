@@ -39,9 +39,9 @@ export const quarantineTable = tidemark.table(
     lastSeenAt: at('last_seen_at').notNull().defaultNow(),
     /** How often it came. */
     timesSeen: count('times_seen'),
-    /** When somebody dropped it; empty: it is open. */
+    /** When it was dropped, or its record became a row; empty: it is open. */
     droppedAt: at('dropped_at'),
-    /** Why it was dropped. */
+    /** Why it is closed. */
     dropReason: text('drop_reason'),
   },
   (table) => [unique('quarantine_once').on(table.stream, table.fingerprint)],
