@@ -1,12 +1,11 @@
 // The configuration: the environment parsed into one frozen object, with all problems at once. The only reader of the environment.
 
-import { hkdfSync, X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { hkdfSync } from 'node:crypto'
 import { keepSecret } from '../log.ts'
 import type { AddedStream, Catalogue } from '../streams/catalog.ts'
 import { noProxies, type Proxies, proxyOf } from '../util/proxies.ts'
 import { type AlertFile, openAlertFile } from './alert-file.ts'
+import { trustAuthorities } from './authorities.ts'
 import { type DictionaryInUse, openDictionary } from './dictionary-in-use.ts'
 import { type DynamicSettings, openDynamicSettings, withoutDynamic } from './dynamic-settings.ts'
 import { type Environment, readVariable, sourceOfEnvironment, webhookMasterVariable } from './environment.ts'
@@ -82,7 +81,7 @@ export function loadHttpPort(environment: Environment): number {
 export function loadMirrorConfig(environment: Environment): MirrorConfig {
   const { values, complain, finish } = openReader(environment)
   const config = values(mirrorVariables)
-  trustAuthorities(config, complain)
+  trustAuthorities(config.extraCaFile, complain)
   refusePlaintext(config, complain)
   finish()
   return config
@@ -108,7 +107,7 @@ export function loadStatusConfig(
     dynamic: openDynamicSettings(environment, reader),
     alertFile: openAlertFile(values({ ALERTS: workerVariables.ALERTS }).alerts, around),
   }
-  trustAuthorities(config, complain)
+  trustAuthorities(config.extraCaFile, complain)
   refusePlaintext(config, complain)
   finish()
   return ofSource(config, sourceOfEnvironment(environment))
@@ -221,7 +220,7 @@ export function loadConfig(environment: Environment): Config {
     secretFiles: openSecretFiles(environment),
   }
   expectMaskKey(config, complain)
-  trustAuthorities(config, complain)
+  trustAuthorities(config.extraCaFile, complain)
   refusePlaintext(config, complain)
   finish()
   return Object.freeze(ofSource(config, sourceOfEnvironment(environment)))
@@ -269,20 +268,3 @@ export function webhookSecretOf(master: string, source: string): string {
 
 const derived = (secret: string, purpose: string): string =>
   Buffer.from(hkdfSync('sha256', secret, '', purpose, 24)).toString('base64url')
-
-/** From now on, by every connection of this program that names no authorities of its own. */
-function trustAuthorities({ extraCaFile }: MirrorConfig, complain: (problem: string) => void): void {
-  if (!extraCaFile) return
-  try {
-    const more = readFileSync(extraCaFile, 'utf8').match(
-      /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g,
-    )
-    if (!more) complain(`EXTRA_CA_FILE names ${extraCaFile}, which holds no certificate in PEM`)
-    if (!more) return
-    for (const one of more) new X509Certificate(one)
-    setDefaultCACertificates([...new Set([...getCACertificates('default'), ...more])])
-  } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException
-    complain(`EXTRA_CA_FILE names ${extraCaFile}, which cannot be read (${code ?? message})`)
-  }
-}

@@ -133,7 +133,7 @@ export const mirrorVariables = {
   },
   EXTRA_CA_FILE: {
     describe:
-      'file with certificates of further authorities to trust, for all TLS connections: to Postgres, Redis, the upstream and the receiver of alerts',
+      'file with certificates of further authorities to trust, for all TLS connections: to Postgres, Redis, the upstream and the receiver of alerts. When it changes, new connections go by it',
     fallback: 'the usual ones only',
     form: 'path of a file in PEM',
     schema: optionalText,

@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import {
   chmodSync,
   chownSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -19,12 +20,15 @@ import {
 import { createServer } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { watchAuthorities } from '../../src/config/authorities.ts'
 import { loadMirrorConfig } from '../../src/config/load.ts'
 import { startEmbedded } from '../../src/embedded-postgres/server.ts'
+import { openLog } from '../../src/log.ts'
 import { type Database, openDatabase } from '../../src/store/server/connect.ts'
 import { quietLog } from '../support/database.ts'
 
@@ -311,6 +315,23 @@ describe('an encrypted connection', { timeout: 120_000 }, () => {
       openDatabase({ url: url(query).replace('127.0.0.1', 'localhost'), log: quietLog })
     await expect(byName(`sslmode=verify-full&sslrootcert=${path('ca.crt')}`)).rejects.toThrow('altnames')
     await (await byName(`sslmode=verify-ca&sslrootcert=${path('ca.crt')}`)).close()
+    // What the file holds when a connection is made counts.
+    copyFileSync(path('ca.crt'), path('root.crt'))
+    const rolling = await openDatabase({
+      url: url(`sslmode=verify-ca&sslrootcert=${path('root.crt')}`),
+      log: quietLog,
+    })
+    const held = await rolling.pool.connect()
+    copyFileSync(path('other.crt'), path('root.crt'))
+    await expect(rolling.pool.connect()).rejects.toThrow('certificate')
+    writeFileSync(path('root.crt'), 'half of a file')
+    await expect(rolling.pool.connect()).rejects.toThrow()
+    copyFileSync(path('ca.crt'), path('root.crt'))
+    ;(await rolling.pool.connect()).release()
+    rmSync(path('root.crt'))
+    held.release(true)
+    ;(await rolling.pool.connect()).release(true)
+    await rolling.close()
     await expect(openWith('sslmode=verify-full&sslrootcert=/nowhere')).rejects.toThrow(
       'names /nowhere as sslrootcert, which cannot be read (ENOENT)',
     )
@@ -325,7 +346,25 @@ describe('an encrypted connection', { timeout: 120_000 }, () => {
     await expect(fetch(receiver.url)).rejects.toThrow()
     await expect(redis.connect()).rejects.toThrow()
     expect(receiver.handshakes).toBe(0)
-    loadMirrorConfig({ EXTRA_CA_FILE: path('ca.crt') })
+    copyFileSync(path('other.crt'), path('extra.crt'))
+    loadMirrorConfig({ EXTRA_CA_FILE: path('extra.crt') })
+    await expect(fetch(receiver.url)).rejects.toThrow()
+    const told: string[] = []
+    const log = openLog({
+      level: 'info',
+      stream: new Writable({ write: (line, _, done) => done(void told.push(String(line))) }),
+    })
+    const look = watchAuthorities(path('extra.crt'), log)
+    writeFileSync(path('extra.crt'), 'half of a file')
+    look()
+    look()
+    copyFileSync(path('ca.crt'), path('extra.crt'))
+    look()
+    look()
+    expect(told).toEqual([
+      expect.stringContaining('holds no certificate in PEM. The certificates that were there before'),
+      expect.stringContaining('EXTRA_CA_FILE changed'),
+    ])
     expect((await fetch(receiver.url)).status).toBe(200)
     expect(receiver.handshakes).toBe(1)
     // It speaks no Redis, but that it was trusted shows.

@@ -94,19 +94,38 @@ function tlsOptions(mode: Mode, options: URLSearchParams): ConnectionOptions {
   const passphrase = options.get('sslpassword')
   // As libpq has it: `require` verifies the chain only when it was given something to verify it with.
   const verifiesChain = mode.startsWith('verify') || (mode === 'require' && root !== null)
-  return {
+  const ssl = {
     rejectUnauthorized: verifiesChain,
-    ...(root && root !== 'system' ? { ca: readFile('sslrootcert', root) } : {}),
-    ...(certificate ? { cert: readFile('sslcert', certificate) } : {}),
-    ...(key ? { key: readFile('sslkey', key) } : {}),
     ...(passphrase ? { passphrase } : {}),
     ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }),
   }
+  if (root && root !== 'system') keepFromFile(ssl, 'ca', readFile('sslrootcert', root))
+  if (certificate) keepFromFile(ssl, 'cert', readFile('sslcert', certificate))
+  if (key) keepFromFile(ssl, 'key', readFile('sslkey', key))
+  return ssl
 }
 
-function readFile(option: string, path: string): Buffer {
+type FileContent = { readonly path: string; readonly bytes: Buffer }
+
+/** Each connection takes what the file holds by then; while it cannot be read, what it held before. */
+function keepFromFile(
+  ssl: ConnectionOptions,
+  name: 'ca' | 'cert' | 'key',
+  { path, bytes }: FileContent,
+): void {
+  let held = bytes
+  const get = () => {
+    try {
+      held = readFileSync(path)
+    } catch {}
+    return held
+  }
+  Object.defineProperty(ssl, name, { get, enumerable: true, configurable: true })
+}
+
+function readFile(option: string, path: string): FileContent {
   try {
-    return readFileSync(path)
+    return { path, bytes: readFileSync(path) }
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
     throw new DatabaseError(`DATABASE_URL names ${path} as ${option}, which cannot be read (${code})`, {
