@@ -11,6 +11,23 @@ import { worldSeed } from '../support/worlds.ts'
 
 /** Worlds in which something was wrong in silence once. */
 const foundEarlier: readonly LyingWorld[] = [
+  // Paging was ignored for a while: an answer that was longer than asked for passed for filters that are ignored, and the list for whole.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ order: 'row version', sorts: 'ascending only', cap: 6, capVaries: true, capArithmetic: 'capped' },
+      ...{ dialect: 'dotnet-404', byKey: 'honoured', cutBeforeSort: 22, versions: 'number' },
+      ...{ deletes: 'soft', leapChance: 0.1 },
+    },
+    lies: [
+      { kind: 'paging is ignored', from: 3, rounds: 1 },
+      { kind: 'lists are empty', from: 0, rounds: 2 },
+    ],
+    seed: 1975732014,
+    pageSize: 5,
+    initialChanges: 42,
+    changeChance: 0.5,
+  },
   // Rights left out more of the first page than of the next: no gap was noticed, and rows of one version changed places between two pages.
   {
     world: {

@@ -123,8 +123,11 @@ export async function proveKeyOrder(
     filters: { value, evidence },
     order: { value, evidence },
   })
-  if (first.received > proofSize)
-    return both('ignored', `asked for ${proofSize} records the list served ${first.received}`)
+  if (first.received > proofSize) {
+    const evidence = `asked for ${proofSize} records the list served ${first.received}`
+    // A list that knows no pages may filter all the same, and be cut.
+    return { filters: { value: 'undecided', evidence }, order: { value: 'ignored', evidence } }
+  }
   if (lowest === undefined) return both('undecided', 'the list showed no record')
   const highest = await listing.askHighest()
   const fromEnd = await listing.askFromEnd(proofSize)
