@@ -21,6 +21,7 @@ import {
 import { asMeant, nothingSaid } from './streams/dictionary.ts'
 import { openPrivateFields, type PrivateFields, type Resource } from './streams/private-fields.ts'
 import type { Source } from './sync/ports/source.ts'
+import { keyIn } from './streams/names.ts'
 import { openUpstream, type Upstream, type UpstreamOptions } from './upstream/client.ts'
 import { type Budgets, openBudgets } from './upstream/http/budget.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
@@ -49,33 +50,77 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
   const requestsPerSecond = () => config.dynamic.now().requestsPerSecond
   const privateAnswers = privateFields.answers
   const apiKey = () => secretFiles.keyOf(service)
-  const common = { ...rest, apiKey, requestsPerSecond, requestTimeoutMs, proxies, privateAnswers }
-  if (service === 'assignment') {
-    const { assignmentBaseUrl: baseUrl, authUrl, subjectId, clientGuid } = config
-    const limits = limitsOf(needs, { baseUrl, authUrl, subjectId }, budgets)
-    return openUpstream({ ...common, ...limits, service, baseUrl, authUrl, subjectId, clientGuid })
-  }
-  if (config.trackingBaseUrl === null) return null
-  const { trackingBaseUrl: baseUrl, trackingAuthUrl: authUrl, trackingSubjectId: subjectId } = config
-  const limits = limitsOf(needs, { baseUrl, authUrl, subjectId }, budgets)
-  return openUpstream({ ...common, ...limits, service, baseUrl, authUrl, subjectId, clientGuid: null })
+  const place = placeOf(config, service)
+  if (place === null) return null
+  const limits = limitsOf(needs, service, place, budgets)
+  const clientGuid = service === 'assignment' ? config.clientGuid : null
+  return openUpstream({
+    ...{ ...rest, apiKey, requestsPerSecond, requestTimeoutMs, proxies, privateAnswers },
+    ...{ ...limits, ...place, service, clientGuid },
+  })
+}
+
+/** Null when the service is not configured. */
+function placeOf(config: UpstreamConfig, service: ServiceName): SignedIn | null {
+  const { assignmentBaseUrl, authUrl, subjectId } = config
+  if (service === 'assignment') return { baseUrl: assignmentBaseUrl, authUrl, subjectId }
+  const { trackingBaseUrl, trackingAuthUrl, trackingSubjectId } = config
+  if (trackingBaseUrl === null) return null
+  return { baseUrl: trackingBaseUrl, authUrl: trackingAuthUrl, subjectId: trackingSubjectId }
 }
 
 /** What goes to one address with one sign-in has one budget, and what goes to a host that the settings name has another one. */
 function limitsOf(
-  { config: { hostRequestsPerSecond: rates } }: UpstreamNeeds,
-  { baseUrl, authUrl, subjectId }: Pick<UpstreamOptions, 'baseUrl' | 'authUrl' | 'subjectId'>,
+  { config, budgets: shared }: UpstreamNeeds,
+  service: ServiceName,
+  place: SignedIn,
   budgets: Budgets,
-): Required<Pick<UpstreamOptions, 'budget' | 'hostLimit'>> {
+): Required<Pick<UpstreamOptions, 'budget' | 'hostLimit' | 'circuits'>> {
+  const { hostRequestsPerSecond: rates } = config
+  const { baseUrl } = place
   const { origin, host, hostname } = new URL(baseUrl)
   const named = [host, hostname].find((one) => rates.has(one))
   return {
-    budget: budgets.of(`${origin} ${hash('sha256', `${authUrl} ${subjectId}`).slice(0, 12)}`),
+    budget: budgets.of(`${origin} ${signInOf(place)}`, origin),
+    // A command that shares nothing asks once and says what comes of it.
+    circuits: shared ? circuitsFor(config, service, place, shared) : null,
     hostLimit:
       named === undefined
         ? null
         : { budget: budgets.of(named), requestsPerSecond: () => rates.get(named) ?? null },
   }
+}
+
+type SignedIn = Pick<UpstreamOptions, 'baseUrl' | 'authUrl' | 'subjectId'>
+const signInOf = ({ authUrl, subjectId }: SignedIn): string =>
+  hash('sha256', `${authUrl} ${subjectId}`).slice(0, 12)
+
+/** What a source asks of a service fails and works by itself, and so does a sign-in. */
+function circuitsFor(
+  { source, requestTimeoutMs }: Pick<UpstreamConfig, 'source' | 'requestTimeoutMs'>,
+  service: ServiceName,
+  place: SignedIn,
+  { circuits }: Budgets,
+) {
+  const of = (url: string, name: string) =>
+    circuits.of(new URL(url).origin, { name, source }, requestTimeoutMs)
+  return {
+    api: of(place.baseUrl, keyIn(source, service)),
+    signIn: of(place.authUrl, `sign-in ${signInOf(place)}`),
+  }
+}
+
+/** Until when neither a service is asked for records nor its sign-in for a token, as all programs know it; null: both may be. */
+export async function leftAloneUntil(
+  config: UpstreamConfig,
+  service: ServiceName,
+  budgets: Budgets,
+): Promise<Date | null> {
+  const place = placeOf(config, service)
+  if (place === null) return null
+  const { api, signIn } = circuitsFor(config, service, place, budgets)
+  const found = await Promise.all([api.heldUntil(), signIn.heldUntil()])
+  return found.reduce((one, other) => (one === null || (other !== null && other > one) ? other : one))
 }
 
 /** Which fields are left out or masked, and where they may stand (P20). */

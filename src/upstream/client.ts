@@ -21,8 +21,9 @@ import {
 } from './http/answer.ts'
 import type { AnswerMemory } from './http/answer-memory.ts'
 import { type Budget, openBudgets } from './http/budget.ts'
+import type { Circuit } from './http/circuit.ts'
 import { errorOf, retryDelay, UpstreamError } from './http/errors.ts'
-import { type Limit, openCrowd, openPacing, type Pacing } from './http/pacing.ts'
+import { type Limit, openCrowd, openPacing, type Pacing, sendWatched } from './http/pacing.ts'
 import { challengeText, readProblem } from './http/problem-details.ts'
 import {
   type HttpAnswer,
@@ -50,6 +51,8 @@ export type UpstreamOptions = {
   readonly budget?: Budget
   /** Of all who ask the same host; null: there is none. */
   readonly hostLimit?: Limit | null
+  /** When its host is left alone, and that of the sign-in; null: never. */
+  readonly circuits?: { readonly api: Circuit; readonly signIn: Circuit } | null
   readonly requestTimeoutMs: number
   readonly proxies?: Proxies
   readonly maxResponseBytes?: number
@@ -127,11 +130,14 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     ...{ proxies, requestTimeoutMs, maxResponseBytes, clock, freeChunks },
     ...(memory && { memory }),
   })
-  const { budget = openBudgets({ clock }).of(baseUrl), hostLimit = null } = options
+  const { budget = openBudgets({ clock }).of(baseUrl), hostLimit = null, circuits = null } = options
   const limits = [{ budget, requestsPerSecond }, ...(hostLimit ? [hostLimit] : [])] as const
-  const pacing = openPacing({ service, limits, longestMs: policy.deadlineMs, clock, observer })
+  const pacing = openPacing({
+    ...{ service, limits, circuit: circuits?.api ?? null, longestMs: policy.deadlineMs, clock, observer },
+  })
   const signIn = openSignIn({
-    ...{ service, transport, clock, random, policy, observer, log, closed: closing.signal },
+    ...{ service, clock, random, policy, observer, log, closed: closing.signal },
+    send: watched(transport.send, circuits?.signIn ?? null),
     ...{ authUrl: plainUrl(options.authUrl), subjectId: options.subjectId, apiKey: options.apiKey },
   })
   const crowd = openCrowd(clock)
@@ -184,6 +190,13 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     },
   }
 }
+
+const watched =
+  (send: Transport['send'], circuit: Circuit | null): Transport['send'] =>
+  (request, signal) =>
+    circuit === null
+      ? send(request, signal)
+      : sendWatched(circuit, request, () => send(request, signal))
 
 /** The records of an operation mostly have the same fields in the same order. */
 function openRecordsReaders(): (name: string) => ReadAnswer<Json | RecordPage> {

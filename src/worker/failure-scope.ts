@@ -2,7 +2,7 @@
 
 import { isDiskFull } from '../problems/parts.ts'
 import { RunFenced } from '../sync/ports/store.ts'
-import { UpstreamError, type UpstreamErrorCode } from '../upstream/http/errors.ts'
+import { isAboutService, isLeftAlone, UpstreamError, type UpstreamErrorCode } from '../upstream/http/errors.ts'
 import { backoff } from '../util/backoff.ts'
 import { errorOf, messageOf } from '../util/errors.ts'
 import { isPassingFailure } from './availability.ts'
@@ -15,12 +15,7 @@ const aboutSignIn: ReadonlySet<UpstreamErrorCode> = new Set([
   'UPSTREAM_SIGN_IN_ASKS_LATER',
   'UPSTREAM_TOKEN_REPEATED',
 ])
-const aboutNetwork: ReadonlySet<UpstreamErrorCode> = new Set([
-  'UPSTREAM_UNREACHABLE',
-  'UPSTREAM_TIMEOUT',
-  'UPSTREAM_ASKS_LATER',
-])
-const statusesOfServices: readonly (number | null)[] = [429, 502, 503, 504]
+const asksToWait: ReadonlySet<UpstreamErrorCode> = new Set(['UPSTREAM_ASKS_LATER', 'UPSTREAM_LEFT_ALONE'])
 
 /** `isRecorded`: its failure is in the table of runs. When not even that could be written, the failure is Postgres's. */
 export function failureScopeOf(thrown: unknown, isRecorded: boolean): FailureScope | null {
@@ -32,6 +27,9 @@ export function failureScopeOf(thrown: unknown, isRecorded: boolean): FailureSco
   if (isDiskFull(error)) return { ...common, scope: 'database' }
   if (!(error instanceof UpstreamError)) return { ...common, scope: 'stream' }
   const isOfService =
-    aboutSignIn.has(error.code) || aboutNetwork.has(error.code) || statusesOfServices.includes(error.status)
-  return { ...common, notBefore: error.notBefore, scope: isOfService ? 'service' : 'stream' }
+    aboutSignIn.has(error.code) || asksToWait.has(error.code) || isAboutService(error)
+  return {
+    ...{ ...common, notBefore: error.notBefore, scope: isOfService ? 'service' : 'stream' },
+    isLeftAlone: isLeftAlone(error),
+  }
 }

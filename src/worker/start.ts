@@ -1,5 +1,5 @@
 import type { Config, Environment } from '../config/load.ts'
-import { streamsIn } from '../configured.ts'
+import { leftAloneUntil, streamsIn } from '../configured.ts'
 import { openContext, type Pool, relatedNotice, type SyncContext } from '../context.ts'
 import { openFleet } from '../fleet.ts'
 import { ownValue } from '../json/json.ts'
@@ -254,6 +254,8 @@ async function startRuns(
     whatFollows: (request, outcome) =>
       whatFollows((fleet.of(sourceIn(request.stream))?.related.length ?? 0) > 0)(request, outcome),
     serviceOf: (name) => besideIn(name, streamNamed(name)?.service ?? 'assignment'),
+    heldUntil: (name) =>
+      leftAloneUntil(configOf(name), streamNamed(name)?.service ?? 'assignment', context.budgets),
     hostOf: (name) => hostIn(configOf(name), streamNamed(name)),
     onOutcome(request, outcome, durationMs) {
       countOutcome(metrics, request, outcome, {

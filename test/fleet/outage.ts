@@ -12,6 +12,7 @@ const failures: readonly { readonly told: string; readonly fault: Fault }[] = [
   { told: 'Retry-After: 300', fault: { kind: 429, path: '', retryAfterSeconds: 300 } },
 ]
 const moreMs = 5_000
+const minuteMs = 60_000
 /** The longest pause between two attempts at what fails is five minutes. */
 const longestMs = 330_000
 
@@ -39,18 +40,28 @@ export const outage: Trial = {
     const startedMs = performance.now()
     const during = figuresOf(await watchLags(stage, others, AbortSignal.timeout(2 * halfMs)))
     const minutes = (performance.now() - startedMs) / 60_000
-    for (const { told, members } of failing)
+    for (const { told, members } of failing) {
+      const times = fleet.timesOf(members)
+      const lately = times.filter((time) => time > performance.now() - minuteMs).length
       say(
-        `${told}: ${(fleet.timesOf(members).length / members.length / minutes).toFixed(1)} requests of each of its ${members.length} sources in a minute`,
+        `${told}: ${(times.length / minutes).toFixed(1)} requests a minute of all ${members.length} sources of the host, ${lately} in the last minute`,
       )
+    }
     const backMs: string[] = []
     let isBack = true
     for (const { members } of failing) for (const { faults } of members) faults.clear()
+    const endedMs = performance.now()
     const ended = await Promise.all(
-      failing.map(async ({ told, members }) => ({ told, ...(await untilEqual(stage, members, longestMs)) })),
+      failing.map(async ({ told, members }) => {
+        const equality = await untilEqual(stage, members, longestMs)
+        const asked = fleet.timesOf(members).find((time) => time > endedMs) ?? endedMs
+        return { told, askedMs: asked - endedMs, ...equality }
+      }),
     )
-    for (const { told, tookMs, different } of ended) {
-      backMs.push(`${told}: ${(tookMs / 1000).toFixed(0)} s`)
+    for (const { told, askedMs, tookMs, different } of ended) {
+      backMs.push(
+        `${told}: ${(tookMs / 1000).toFixed(0)} s, of which ${(askedMs / 1000).toFixed(0)} s until it was asked again`,
+      )
       isBack &&= different.length === 0
     }
     return [

@@ -82,6 +82,7 @@ async function openJobs(backend: Backend, test: TestContext) {
       const runs = openRunQueue(queue.driver, () => {})
       const breaker = openCircuitBreaker({
         serviceOf: () => 'assignment',
+        heldUntil: async () => null,
         requestRun: runs.requestRun,
         log: quietLog,
       })

@@ -18,6 +18,7 @@ function watch() {
   const stream = new PassThrough()
   const breaker = openCircuitBreaker({
     serviceOf: () => 'assignment',
+    heldUntil: async () => null,
     requestRun: async () => {},
     log: openLog({ level: 'info', stream }),
   })
@@ -78,20 +79,20 @@ describe('what was left alone', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it('is not waited for any more when another worker took what was owed', () => {
+  it('is not waited for any more when another worker took what was owed', async () => {
     const { breaker } = watch()
     breaker.failed(request, Date.now(), broken)
     expect(breaker.waits()).toMatchObject([{ what: 'the incremental run of assignment' }])
-    vi.advanceTimersByTime(60_000)
+    await vi.advanceTimersByTimeAsync(60_000)
     expect(breaker.waits()).toEqual([])
   })
 
-  it('is no service that is called down for ever', () => {
+  it('is no service that is called down for ever', async () => {
     const { breaker } = watch()
     breaker.failed(request, Date.now(), away)
-    vi.advanceTimersByTime(300_000)
+    await vi.advanceTimersByTimeAsync(300_000)
     expect(breaker.outageOf('assignment')?.message).toBe('refuses connections')
-    vi.advanceTimersByTime(3_600_000)
+    await vi.advanceTimersByTimeAsync(3_600_000)
     expect(breaker.outageOf('assignment')).toBeNull()
     expect(breaker.waits()).toEqual([])
   })
@@ -100,6 +101,7 @@ describe('what was left alone', () => {
     const asked: RunRequest[] = []
     const breaker = openCircuitBreaker({
       serviceOf: () => 'assignment',
+      heldUntil: async () => null,
       requestRun: async (one) => void asked.push(one),
       log: openLog({ level: 'fatal' }),
     })
@@ -115,16 +117,16 @@ describe('what was left alone', () => {
     expect(breaker.outageOf('database')).toBeNull()
   })
 
-  it('is tried again in time although the clock was set back', () => {
+  it('is tried again in time although the clock was set back', async () => {
     const { breaker } = watch()
     breaker.failed(request, Date.now(), away)
     vi.setSystemTime(Date.now() - 3_600_000)
     expect(breaker.mustWait(request)).toBe(true)
-    vi.advanceTimersByTime(10_000)
+    await vi.advanceTimersByTimeAsync(10_000)
     expect(breaker.mustWait(request)).toBe(false)
     breaker.failed(request, Date.now(), away)
     expect(breaker.mustWait(request)).toBe(true)
-    vi.advanceTimersByTime(60_000)
+    await vi.advanceTimersByTimeAsync(60_000)
     expect(breaker.mustWait(request)).toBe(false)
   })
 })

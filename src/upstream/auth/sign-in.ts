@@ -3,7 +3,7 @@
 
 import { type BackoffPolicy, backoff, delayAfter, leftUntil } from '../../util/backoff.ts'
 import { untilAborted } from '../../util/waiting.ts'
-import { errorOf, UpstreamError } from '../http/errors.ts'
+import { errorOf, isLeftAlone, UpstreamError } from '../http/errors.ts'
 import type { SignInDone } from '../http/transport.ts'
 import type { TokenAnswer } from './token-answer.ts'
 import { requestToken, type SignInOptions, tokenUrl } from './token-request.ts'
@@ -134,6 +134,8 @@ function openAttempts(options: SignInOptions): Attempts {
   }
 
   function pauseAfterFailure(error: UpstreamError, apiKey: string): Pause | null {
+    // When it may be asked is known to all, and may be sooner.
+    if (isLeftAlone(error)) return null
     if (!error.retryable) return { error, untilMs: pauseEndMs(backoff.signInRefused), apiKey }
     const untilMs = error.notBefore?.getTime() ?? 0
     return untilMs > clock.now() ? { error, untilMs, apiKey: null } : null

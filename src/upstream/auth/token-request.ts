@@ -14,7 +14,7 @@ export type SignInOptions = {
   readonly authUrl: string
   readonly subjectId: string
   readonly apiKey: () => string
-  readonly transport: Transport
+  readonly send: Transport['send']
   readonly clock: Clock
   readonly random: () => number
   readonly policy: RetryPolicy
@@ -43,7 +43,7 @@ export async function requestToken(options: SignInOptions): Promise<TokenAnswer>
 }
 
 async function ask(options: SignInOptions): Promise<TokenAnswer> {
-  const { service, authUrl, subjectId, apiKey, transport, closed } = options
+  const { service, authUrl, subjectId, apiKey, send, closed } = options
   const request: HttpRequest = {
     method: 'POST',
     url: tokenUrl(authUrl),
@@ -51,7 +51,7 @@ async function ask(options: SignInOptions): Promise<TokenAnswer> {
     body: JSON.stringify({ clientId: clientIds[service], subjectId, apiKey: apiKey() }),
     largestBytes: mostAnswerBytes,
   }
-  const answer = await transport.send(request, closed).catch((error) => {
+  const answer = await send(request, closed).catch((error) => {
     throw error instanceof UpstreamError && error.code === 'UPSTREAM_TOO_LARGE'
       ? tooLong(service, request, 'an answer', mostAnswerBytes)
       : error

@@ -5,9 +5,9 @@ import type { Logger } from '../../log.ts'
 import { leftUntil, longestAskedMs } from '../../util/backoff.ts'
 import { messageOf } from '../../util/errors.ts'
 import { type Clock, systemClock, withTimeout } from '../../util/waiting.ts'
-import type { UpstreamError } from './errors.ts'
+import { type CircuitPlace, type Circuits, openCircuits, type StoredCircuit } from './circuit.ts'
+import type { Told } from './circuit-state.ts'
 
-type Told = Pick<UpstreamError, 'code' | 'status' | 'problem'>
 /** An answer asked for no requests for a while. */
 export type Pause = Told & { readonly untilMs: number; readonly askedMs: number }
 /** The same, by nobody's clock. */
@@ -19,15 +19,18 @@ export type Reservation = {
   /** Until the first of the requests. */
   readonly waitMs: number
   readonly pause: SharedPause | null
+  /** Of its host; left out: it was not asked for. */
+  readonly circuit?: StoredCircuit
 }
 /** Where all programs of a deployment keep their budgets. Its own clock counts. */
-export type BudgetStore = {
+export type BudgetStore = CircuitPlace & {
   /** For people. */
   readonly place: string
-  /** The next requests, `gapMs` apart. Asked for none, it tells only whether there is a pause. */
+  /** The next requests, `gapMs` apart. Asked for none, it tells only whether there is a pause. With what is known of the host, if that is named. */
   reserve(
     bucket: string,
     wanted: { readonly count: number; readonly gapMs: number; readonly longestMs: number },
+    host?: string | null,
   ): Promise<Reservation>
   /** The later of two pauses holds. */
   pause(bucket: string, pause: SharedPause): Promise<void>
@@ -46,7 +49,11 @@ export type Budget = {
   first: Promise<void> | null
   forgetPause(): void
 }
-export type Budgets = { of(bucket: string): Budget }
+export type Budgets = {
+  /** `host`: where its requests go. */
+  of(bucket: string, host?: string): Budget
+  readonly circuits: Circuits
+}
 
 type Options = {
   readonly clock?: Clock
@@ -75,9 +82,11 @@ export function openBudgets(options: Options = {}): Budgets {
   const { clock = systemClock, store = null, workers = () => 0 } = options
   const known = new Map<string, Budget>()
   const shared = store && openShared({ ...options, store, workers })
+  const circuits = openCircuits({ clock, shared })
   return {
-    of(bucket) {
-      const budget = known.get(bucket) ?? openBudget(bucket, clock, shared)
+    circuits,
+    of(bucket, host) {
+      const budget = known.get(bucket) ?? openBudget({ bucket, host: host ?? null, circuits }, clock, shared)
       known.set(bucket, budget)
       return budget
     },
@@ -124,10 +133,13 @@ function openShared({
     isAlone: () => workers() === 1,
     reserve: (...asked: Parameters<BudgetStore['reserve']>) => ask(() => store.reserve(...asked)),
     pause: (...told: Parameters<BudgetStore['pause']>) => void ask(() => store.pause(...told)),
+    circuit: (...asked: Parameters<BudgetStore['circuit']>) => ask(() => store.circuit(...asked)),
   }
 }
 
-function openBudget(bucket: string, clock: Clock, shared: Shared | null): Budget {
+type Place = { readonly bucket: string; readonly host: string | null; readonly circuits: Circuits }
+
+function openBudget({ bucket, host, circuits }: Place, clock: Clock, shared: Shared | null): Budget {
   let pause: Pause | null = null
   let lookedMs = Number.NEGATIVE_INFINITY
   let looking: Promise<void> | null = null
@@ -142,8 +154,9 @@ function openBudget(bucket: string, clock: Clock, shared: Shared | null): Budget
     sharers: shared.sharers,
     async of(count: number, gapMs: number): Promise<Reservation | null> {
       const longestMs = Math.max(longestReservedMs, 2 * gapMs)
-      const found = await shared.reserve(bucket, { count, gapMs, longestMs })
+      const found = await shared.reserve(bucket, { count, gapMs, longestMs }, host)
       lookedMs = performance.now()
+      if (host !== null && found?.circuit) circuits.seen(host, found.circuit)
       if (found?.pause && found.pause.leftMs <= longestAskedMs) {
         const { leftMs, ...told } = found.pause
         const untilMs = clock.now() + leftMs

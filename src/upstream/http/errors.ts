@@ -19,6 +19,8 @@ export type UpstreamErrorCode =
   | 'UPSTREAM_STATUS'
   /** It asks to be left alone for longer than is believed. */
   | 'UPSTREAM_ASKS_LATER'
+  /** Not sent: it failed again and again, and somebody else may be trying it. */
+  | 'UPSTREAM_LEFT_ALONE'
   /** It sends us to another address; the token does not follow. */
   | 'UPSTREAM_REDIRECT'
   /** The token is rejected, and so is a new one. */
@@ -111,6 +113,18 @@ export class UpstreamError extends Error {
 
 type Asked = { readonly method: string; readonly url: URL }
 
+const statusesOfServices: ReadonlySet<number | null> = new Set([429, 502, 503, 504])
+const codesOfServices: ReadonlySet<UpstreamErrorCode> = new Set(['UPSTREAM_UNREACHABLE', 'UPSTREAM_TIMEOUT'])
+
+export const isStatusOfService = (status: number | null): boolean => statusesOfServices.has(status)
+/** Whether it says that the service does not work, rather than that this request does not. */
+export const isAboutService = ({ code, status }: Pick<UpstreamError, 'code' | 'status'>): boolean =>
+  codesOfServices.has(code) || isStatusOfService(status)
+
+/** It was not sent, or its sign-in was not. */
+export const isLeftAlone = (error: unknown): boolean =>
+  error instanceof UpstreamError && (error.code === 'UPSTREAM_LEFT_ALONE' || isLeftAlone(error.cause))
+
 /** What went wrong with a request. */
 export const errorOf = (
   { method, url }: Asked,
@@ -144,8 +158,9 @@ export type RetryQuestion = {
   readonly random: number
 }
 
-/** Worth trying again later, but not now: the sign-in has done all it could. */
+/** Worth trying again later, but not now. */
 const isSettled: ReadonlySet<UpstreamErrorCode> = new Set([
+  'UPSTREAM_LEFT_ALONE',
   'UPSTREAM_SIGN_IN',
   'UPSTREAM_SIGN_IN_AWAY',
   'UPSTREAM_SIGN_IN_ASKS_LATER',

@@ -4,9 +4,10 @@
 import type { ServiceName } from '../../streams/catalog.ts'
 import { leftUntil } from '../../util/backoff.ts'
 import { type Clock, untilAborted } from '../../util/waiting.ts'
-import { errorThatAsksToWait } from './answer.ts'
+import { errorThatAsksToWait, statusError } from './answer.ts'
 import type { Budget, Pause } from './budget.ts'
-import { errorOf, type UpstreamError } from './errors.ts'
+import type { Circuit } from './circuit.ts'
+import { errorOf, isAboutService, isStatusOfService, UpstreamError } from './errors.ts'
 import type { HttpAnswer, HttpRequest, UpstreamObserver } from './transport.ts'
 
 // Limits how many requests that give way are under way at once. The limit falls when the service says that they are too many, and rises
@@ -61,6 +62,8 @@ export type PacingOptions = {
   readonly service: ServiceName
   /** Each of them holds. The last one is of most requests, so that its pauses count. */
   readonly limits: readonly [Limit, ...Limit[]]
+  /** Of the host, and of who asks it; null: there is none. */
+  readonly circuit: Circuit | null
   /** A request that would have to wait longer fails instead. */
   readonly longestMs: number
   readonly clock: Clock
@@ -77,7 +80,7 @@ export type Pacing = {
 }
 
 export function openPacing(options: PacingOptions): Pacing {
-  const { service, limits, longestMs, clock, observer } = options
+  const { service, limits, circuit, longestMs, clock, observer } = options
   const { budget: widest, requestsPerSecond } = limits.at(-1) ?? limits[0]
 
   async function take(signal: AbortSignal, lowPriority: boolean): Promise<void> {
@@ -122,9 +125,11 @@ export function openPacing(options: PacingOptions): Pacing {
 
   return {
     async send(request, signal, lowPriority, send) {
+      // It takes no place in a budget then.
+      circuit?.expect(request)
       const ended = await waitForTurn(request, signal, lowPriority)
       try {
-        const answer = await send()
+        const answer = await (circuit ? sendWatched(circuit, request, send) : send())
         const failure = errorThatAsksToWait(request, answer)
         heed(failure)
         if (failure === null && answer.status === 429 && requestsPerSecond() !== null) widest.wereTooMany()
@@ -133,6 +138,27 @@ export function openPacing(options: PacingOptions): Pacing {
         ended()
       }
     },
+  }
+}
+
+/** Sends unless the host is left alone, and tells how that ended. */
+export async function sendWatched(
+  circuit: Circuit,
+  request: HttpRequest,
+  send: () => Promise<HttpAnswer>,
+): Promise<HttpAnswer> {
+  // A description may be on another host.
+  if (request.url.origin !== circuit.host) return await send()
+  const exchange = await circuit.begin(request)
+  try {
+    const answer = await send()
+    const failure = isStatusOfService(answer.status) ? statusError(request, answer) : null
+    if (failure) await exchange.failed(failure)
+    else exchange.answered()
+    return answer
+  } catch (error) {
+    if (error instanceof UpstreamError && isAboutService(error)) await exchange.failed(error)
+    throw error
   }
 }
 

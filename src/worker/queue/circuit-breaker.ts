@@ -1,6 +1,6 @@
 // Knows what does not work at the moment: an upstream service, the database, or one stream's runs of a kind. Requests that would meet
-// the outage wait; this worker owes them, and asks for them again later. The log tells when an outage begins and when it is over, and
-// nothing in between.
+// the outage wait; this worker owes them, and asks for them again later: as soon as all workers know that the host works, or that somebody has
+// to try it. The log tells when an outage begins and when it is over, and nothing in between.
 
 import type { Logger } from '../../log.ts'
 import { afterFailure, type BackoffPolicy, type Outage } from '../../util/backoff.ts'
@@ -13,6 +13,8 @@ import { again, type QueuedRun } from './requests.ts'
 export type FailureScope = {
   readonly scope: 'service' | 'database' | 'stream'
   readonly notBefore: Date | null
+  /** Nothing was asked, because all workers leave the service alone until then. */
+  readonly isLeftAlone?: boolean
   readonly policy: BackoffPolicy
   /** `info` for what is nobody's fault, `debug` for what is logged elsewhere. */
   readonly level: 'warn' | 'info' | 'debug'
@@ -46,16 +48,22 @@ type Failing = {
   readonly owed: Map<string, QueuedRun>
   /** Until a timer ends, and not until a time of the clock, which may be set back. */
   readonly isLeftAlone: boolean
+  /** All workers leave it alone. */
+  readonly isHeld: boolean
+  /** One of those that wait. */
+  readonly stream: string
   readonly timer: NodeJS.Timeout
 }
 
-type Options = {
+export type CircuitOptions = {
   readonly serviceOf: (stream: string) => string
+  /** Until when all workers leave the service of a stream alone; null: it may be asked. */
+  readonly heldUntil: (stream: string) => Promise<Date | null>
   readonly requestRun: (request: QueuedRun) => Promise<void>
   readonly log: Logger
 }
 /** `failing` is keyed by what does not work, in words. */
-type State = Options & {
+type State = CircuitOptions & {
   readonly failing: Map<string, Failing>
   readonly lastSuccessMs: Map<string, number>
 }
@@ -63,11 +71,18 @@ type State = Options & {
 const severity: Readonly<Record<FailureScope['level'], number>> = { debug: 0, info: 1, warn: 2 }
 const databaseKey = 'the database'
 const forgottenAfterMs = 10 * 60_000
+/** While a service is left alone. */
+const lookEveryMs = 2_000
+/** Those that wait for one time do not all begin at once. */
+const spreadMs = 1_000
 const serviceKeyPattern = /^the ([\w.]+) service$/
 
-export function openCircuitBreaker(options: Options): CircuitBreaker {
+export function openCircuitBreaker(options: CircuitOptions): CircuitBreaker {
   const state: State = { ...options, failing: new Map(), lastSuccessMs: new Map() }
   const { failing } = state
+  const looking = setInterval(() => {
+    for (const key of failing.keys()) if (serviceKeyPattern.test(key)) void followAll(state, key)
+  }, lookEveryMs).unref()
   return {
     mustWait(request) {
       const waitsFor = keysOf(state, request)
@@ -93,6 +108,7 @@ export function openCircuitBreaker(options: Options): CircuitBreaker {
           : [],
       ),
     close() {
+      clearInterval(looking)
       for (const { timer } of failing.values()) clearTimeout(timer)
       failing.clear()
     },
@@ -110,8 +126,10 @@ const keysOf = (state: State, request: QueuedRun): readonly string[] => [
   streamKey(request),
 ]
 
-function keyFor(state: State, request: QueuedRun, startedMs: number, { scope }: FailureScope): string {
+function keyFor(state: State, request: QueuedRun, startedMs: number, given: FailureScope): string {
+  const { scope, isLeftAlone } = given
   if (scope === 'database') return databaseKey
+  if (isLeftAlone) return serviceKey(state, request)
   const service = serviceKey(state, request)
   // If another run of the service succeeded while this one failed, the trouble is the stream's own.
   const isServiceFine = (state.lastSuccessMs.get(service) ?? -1) >= startedMs
@@ -119,32 +137,83 @@ function keyFor(state: State, request: QueuedRun, startedMs: number, { scope }: 
 }
 
 function noteFailure(state: State, request: QueuedRun, startedMs: number, given: FailureScope): void {
-  const { policy, notBefore, level, message, error } = given
+  const { policy, level, message, error } = given
   const key = keyFor(state, request, startedMs, given)
   const known = state.failing.get(key)
-  const nowMs = Date.now()
-  const isClockSetBack = known !== undefined && known.outage.lastFailureMs > nowMs
-  const outage = afterFailure(isClockSetBack ? null : (known?.outage ?? null), {
-    ...{ nowMs, startedMs, policy, random: Math.random() },
-    notBeforeMs: notBefore?.getTime() ?? null,
-  })
+  const isHeld = given.isLeftAlone === true
+  const outage = outageAfter(known?.outage ?? null, startedMs, given)
   clearTimeout(known?.timer)
-  const timer = setTimeout(() => tryAgain(state, key), Math.min(longestTimerMs, outage.untilMs - nowMs))
-  timer.unref()
+  const timer = startTimer(state, key, outage.untilMs)
   const owed = known?.owed ?? new Map<string, QueuedRun>()
   owed.set(keyOf(request), request)
   const isWorse = known === undefined || severity[level] > severity[known.level]
   state.failing.set(key, {
     ...{ outage, owed, isLeftAlone: true, timer, error: error ?? new Error(message) },
+    ...{ isHeld: isHeld || known?.isHeld === true, stream: request.stream },
     level: isWorse ? level : known.level,
   })
   const fields = { err: error, stream: request.stream, kind: request.kind }
-  const isLong = outage.untilMs - nowMs > policy.longestMs
+  const isLong = outage.untilMs - Date.now() > policy.longestMs
   const next = isLong
     ? `at ${new Date(outage.untilMs).toISOString()}`
     : `at least every ${formatDuration(policy.longestMs)}`
   if (isWorse) state.log[level](fields, `${key}: ${sentence(message)} Tidemark tries again ${next}.`)
   else state.log.debug({ ...fields, failures: outage.failures }, `${key} still does not work`)
+}
+
+function outageAfter(
+  known: Outage | null,
+  startedMs: number,
+  { policy, notBefore, isLeftAlone }: FailureScope,
+): Outage {
+  const nowMs = Date.now()
+  // That nothing was asked says nothing new.
+  if (isLeftAlone && notBefore)
+    return {
+      ...{ sinceMs: known?.sinceMs ?? nowMs, failures: known?.failures ?? 0, lastFailureMs: nowMs },
+      untilMs: notBefore.getTime(),
+    }
+  const isClockSetBack = known !== null && known.lastFailureMs > nowMs
+  return afterFailure(isClockSetBack ? null : known, {
+    ...{ nowMs, startedMs, policy, random: Math.random() },
+    notBeforeMs: notBefore?.getTime() ?? null,
+  })
+}
+
+const startTimer = (state: State, key: string, untilMs: number): NodeJS.Timeout =>
+  setTimeout(
+    () => void tryInTurn(state, key),
+    Math.min(longestTimerMs, Math.max(0, untilMs - Date.now()) + spreadMs * Math.random()),
+  ).unref()
+
+/** It is tried now, unless all leave it alone for longer, or another worker is at it. */
+async function tryInTurn(state: State, key: string): Promise<void> {
+  const timer = state.failing.get(key)?.timer
+  if (serviceKeyPattern.test(key)) await followAll(state, key)
+  if (timer === state.failing.get(key)?.timer) tryAgain(state, key)
+}
+
+/** What all workers know of the service counts: until when it is left alone, and that it works again. */
+async function followAll(state: State, key: string): Promise<void> {
+  const { stream = null } = state.failing.get(key) ?? {}
+  if (stream === null) return
+  const until = await state.heldUntil(stream).catch(() => null)
+  const known = state.failing.get(key)
+  if (!known) return
+  if (until === null) {
+    if (!known.isHeld) return
+    state.failing.set(key, { ...known, isHeld: false })
+    return tryAgain(state, key)
+  }
+  const untilMs = until.getTime()
+  // Two clocks are never compared twice with the same result.
+  const isSame = known.isHeld && Math.abs(known.outage.untilMs - untilMs) < spreadMs
+  if (isSame || (untilMs <= Date.now() && !known.isLeftAlone)) return
+  clearTimeout(known.timer)
+  state.failing.set(key, {
+    ...{ ...known, isLeftAlone: true, isHeld: true, outage: { ...known.outage, untilMs } },
+    timer: startTimer(state, key, untilMs),
+  })
 }
 
 function noteSuccess(state: State, request: QueuedRun, hasAsked: boolean): void {

@@ -3,7 +3,7 @@
 import type { RunRequest } from '../../streams/catalog.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import { type QueueWatch, type WatchOptions, watchQueue } from './canary.ts'
-import { type CircuitBreaker, openCircuitBreaker } from './circuit-breaker.ts'
+import { type CircuitBreaker, type CircuitOptions, openCircuitBreaker } from './circuit-breaker.ts'
 import type { OpenDriver } from './driver.ts'
 import { nextTimeMs, type Place, type QueueName, type Scheduled } from './plan.ts'
 import { openPlanner, type PlannerOptions } from './planner.ts'
@@ -32,6 +32,7 @@ export type JobsOptions = Pick<RunWorkerOptions, 'run' | 'failureScope' | 'onOut
     readonly schedules: () => readonly Scheduled[]
     readonly slots?: Readonly<Record<QueueName, number>>
     readonly serviceOf: (stream: string) => string
+    readonly heldUntil?: CircuitOptions['heldUntil']
     /** How often it is looked at whether jobs get through, and how long a consumer may be silent before it is tried. */
     readonly canaries?: { readonly everyMs: number; readonly rhythmMs: number }
   }
@@ -39,9 +40,10 @@ export type JobsOptions = Pick<RunWorkerOptions, 'run' | 'failureScope' | 'onOut
 /** Runs of a worker at once: enough that no stream's slow runs can keep all others from being read. */
 const defaultSlots = { polls: 6, loads: 3 } as const
 const drainMs = 18_000
+const neverHeld = async () => null
 
 export async function startJobs(options: JobsOptions): Promise<Jobs> {
-  const { queue, serviceOf, schedules, slots = defaultSlots, log } = options
+  const { queue, serviceOf, heldUntil = neverHeld, schedules, slots = defaultSlots, log } = options
   let watch: QueueWatch | null = null
   // That the queue is away is logged with the state of the parts.
   const onError = (error: Error) => {
@@ -49,7 +51,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     watch?.doubt(error)
   }
   const runs = openRunQueue(queue.driver, onError)
-  const breaker = openCircuitBreaker({ serviceOf, requestRun: runs.requestRun, log })
+  const breaker = openCircuitBreaker({ serviceOf, heldUntil, requestRun: runs.requestRun, log })
   const planner = openPlanner({ ...options, queue: runs, mustWait: breaker.mustWait, slots })
   await planner.planNow().catch(async (error) => {
     await runs.close().catch(() => {})

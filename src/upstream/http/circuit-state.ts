@@ -1,0 +1,153 @@
+// When a host, or what one source asks of it, is left alone because it does not answer as it should, and who tries it again (P10, P19). Pure:
+// what all programs of a deployment know of a host is one value, and time and chance are arguments.
+
+import { afterFailure, type BackoffPolicy, type Outage } from '../../util/backoff.ts'
+import type { UpstreamError } from './errors.ts'
+
+export type Told = Pick<UpstreamError, 'code' | 'status' | 'problem'>
+/** Who asks: what a source asks of one service, or a sign-in. */
+export type Asker = { readonly name: string; readonly source: string }
+
+/** Left alone, and until when nobody else tries it because somebody does. */
+type Opening = Outage & { readonly triedUntilMs: number }
+type Failing = {
+  readonly source: string
+  /** Exchanges in a row. */
+  readonly failures: number
+  readonly lastFailureMs: number
+  readonly told: Told
+  readonly opening: Opening | null
+}
+/** Of one host. Null: nothing fails there. */
+export type CircuitState = {
+  /** The last exchanges: 1 answered, 0 failed. */
+  readonly recent: string
+  /** Nobody asks the host. */
+  readonly host: Opening | null
+  /** By name, those that fail. Each is left alone by itself. */
+  readonly askers: Readonly<Record<string, Failing>>
+}
+type Failure = {
+  readonly startedMs: number
+  readonly nowMs: number
+  readonly random: number
+  readonly policy: BackoffPolicy
+  readonly told: Told
+  /** What this program saw there before, if nothing failed. */
+  readonly recent: string
+}
+
+/** As many as a request is sent in all before it is given up. */
+const failuresThatCount = 4
+const sourcesThatCount = 2
+const mostRecent = 20
+/** One that is asked nothing any more is forgotten. */
+const forgottenAfterMs = 600_000
+
+export const lastOf = (recent: string): string => recent.slice(-mostRecent)
+const closed: CircuitState = { recent: '', host: null, askers: {} }
+
+export function afterFailed(before: CircuitState | null, asker: Asker, failure: Failure): CircuitState {
+  const { startedMs, nowMs, told, random, policy } = failure
+  const state = before ?? { ...closed, recent: failure.recent }
+  const recent = lastOf(`${state.recent}0`)
+  const known = state.askers[asker.name]
+  // Exchanges that were under way together fail together: that is one failure.
+  const isSame = known !== undefined && startedMs < known.lastFailureMs
+  const failures = (known?.failures ?? 0) + (isSame ? 0 : 1)
+  const again = (opening: Opening | null): Opening =>
+    opening !== null && startedMs < opening.lastFailureMs
+      ? opening
+      : {
+          ...afterFailure(opening, { nowMs, startedMs, notBeforeMs: null, random, policy }),
+          triedUntilMs: 0,
+        }
+  const isOpen = state.host === null && (known?.opening != null || failures >= failuresThatCount)
+  const opening = isOpen ? again(known?.opening ?? null) : (known?.opening ?? null)
+  const failing: Failing = { source: asker.source, failures, lastFailureMs: nowMs, told, opening }
+  const askers = { ...remembered(state, nowMs), [asker.name]: failing }
+  if (state.host !== null) return { recent, host: again(state.host), askers }
+  return { recent, host: isHostDown(recent, askers) ? again(longestOf(askers)) : null, askers }
+}
+
+function isHostDown(recent: string, askers: CircuitState['askers']): boolean {
+  const failed = recent.replaceAll('1', '').length
+  const sources = new Set(Object.values(askers).map(({ source }) => source))
+  return sources.size >= sourcesThatCount && failed >= failuresThatCount && 2 * failed >= recent.length
+}
+
+/** What was left alone for long already is not asked as often as at the beginning. */
+const longestOf = (askers: CircuitState['askers']): Opening | null =>
+  Object.values(askers)
+    .flatMap(({ opening }) => opening ?? [])
+    .toSorted((one, other) => other.failures - one.failures)[0] ?? null
+
+const remembered = ({ askers }: CircuitState, nowMs: number): CircuitState['askers'] =>
+  Object.fromEntries(
+    Object.entries(askers).filter(
+      ([, { lastFailureMs }]) => Math.abs(nowMs - lastFailureMs) < forgottenAfterMs,
+    ),
+  )
+
+/** So many exchanges of one were answered. Then the host works, and all others may try at once. */
+export function afterAnswered(
+  before: CircuitState | null,
+  { name }: Pick<Asker, 'name'>,
+  { count, nowMs }: { readonly count: number; readonly nowMs: number },
+): CircuitState | null {
+  if (before === null) return null
+  const { [name]: _, ...others } = remembered(before, nowMs)
+  if (Object.keys(others).length === 0) return null
+  const answered = '1'.repeat(Math.min(count, mostRecent))
+  if (before.host === null) return { ...before, recent: lastOf(before.recent + answered), askers: others }
+  const mayTry = ([name, failing]: [string, Failing]): [string, Failing] => [
+    name,
+    { ...failing, opening: failing.opening && { ...failing.opening, untilMs: nowMs, triedUntilMs: 0 } },
+  ]
+  return {
+    ...{ recent: answered, host: null },
+    askers: Object.fromEntries(Object.entries(others).map(mayTry)),
+  }
+}
+
+/** What holds for one who would ask; null: it may. */
+export type Held = {
+  readonly whose: 'host' | 'own'
+  readonly untilMs: number
+  readonly told: Told | null
+}
+
+const longestPauseMs = 3_600_000
+
+export function heldFor(state: CircuitState | null, { name }: Pick<Asker, 'name'>): Held | null {
+  const own = state?.askers[name]
+  const opening = state?.host ?? own?.opening ?? null
+  if (state === null || opening === null) return null
+  const told = own?.told ?? Object.values(state.askers).at(-1)?.told ?? null
+  const untilMs = Math.max(opening.untilMs, opening.triedUntilMs)
+  return { whose: state.host ? 'host' : 'own', untilMs, told }
+}
+
+/** What is too far ahead was written before the clock went back. */
+export const mayBeTried = ({ untilMs }: Held, nowMs: number): boolean =>
+  nowMs >= untilMs || untilMs > nowMs + longestPauseMs
+
+/** Only one tries, until it knows or its time is over. */
+export function afterClaimed(
+  state: CircuitState,
+  { name }: Pick<Asker, 'name'>,
+  { nowMs, longestMs }: { readonly nowMs: number; readonly longestMs: number },
+): CircuitState {
+  const triedUntilMs = nowMs + longestMs
+  if (state.host !== null) return { ...state, host: { ...state.host, triedUntilMs } }
+  const own = state.askers[name]
+  if (own?.opening == null) return state
+  const claimed = { ...own, opening: { ...own.opening, triedUntilMs } }
+  return { ...state, askers: { ...state.askers, [name]: claimed } }
+}
+
+/** Postgres and Redis may hold what another version has written. */
+export function readCircuitState(value: unknown): CircuitState | null {
+  if (value === null || typeof value !== 'object') return null
+  return 'recent' in value && 'host' in value && 'askers' in value ? (value as CircuitState) : null
+}

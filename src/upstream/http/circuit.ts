@@ -1,0 +1,227 @@
+// Leaves hosts alone that do not answer as they should, and lets one request try them again: of all programs that share a place for what is
+// known of them, and while that place is away of this one (P10, P19). What is decided is in circuit-state.ts.
+
+import { backoff, type BackoffPolicy } from '../../util/backoff.ts'
+import { type Alone, openTurns } from '../../util/turns.ts'
+import type { Clock } from '../../util/waiting.ts'
+import {
+  type Asker,
+  afterAnswered,
+  afterClaimed,
+  afterFailed,
+  type CircuitState,
+  type Held,
+  heldFor,
+  lastOf,
+  mayBeTried,
+  type Told,
+} from './circuit-state.ts'
+import { errorOf, type UpstreamError } from './errors.ts'
+import type { HttpRequest } from './transport.ts'
+
+/** With the time by the clock of where it is kept. */
+export type StoredCircuit = { readonly state: CircuitState | null; readonly nowMs: number }
+type Change = { readonly before: CircuitState | null; readonly after: CircuitState | null }
+/** Where what is known of hosts is kept for all programs of a deployment. */
+export type CircuitPlace = {
+  /** Changes it unless somebody else has meanwhile; without a change it is looked up. */
+  circuit(host: string, change?: Change | null): Promise<StoredCircuit & { readonly isChanged: boolean }>
+}
+
+/** Of one who asks a host. */
+export type Circuit = {
+  readonly host: string
+  /** Throws when nothing is to be sent, as far as this program knows without looking. */
+  expect(request: HttpRequest): void
+  /** Throws when nothing is to be sent. Whoever may send tells how it ended. */
+  begin(request: HttpRequest): Promise<Exchange>
+  /** Until when nothing may be sent, as all know it by now; null: it may. */
+  heldUntil(): Promise<Date | null>
+}
+export type Exchange = {
+  answered(): void
+  failed(told: Told): Promise<void>
+}
+export type Circuits = {
+  /** `longestMs`: so long a request takes at most. */
+  of(host: string, asker: Asker, longestMs: number): Circuit
+  /** It was found beside something else. */
+  seen(host: string, found: StoredCircuit): void
+}
+
+type Options = {
+  readonly clock: Clock
+  /** Null: there is nobody else. Its answers are null while it is away. */
+  readonly shared: {
+    isAlone(): boolean
+    circuit(
+      ...asked: Parameters<CircuitPlace['circuit']>
+    ): Promise<Awaited<ReturnType<CircuitPlace['circuit']>> | null>
+  } | null
+  readonly policy?: BackoffPolicy
+}
+
+/** What others know is looked up so often at most, and only while requests are sent. */
+const lookEveryMs = 250
+/** While others fail, it is told so often at most that a host answers. */
+const tellEveryMs = 1_000
+/** Others may change it at the same time. */
+const mostAttempts = 5
+/** One that tries is given so much more time than its request has. */
+const moreMs = 5_000
+
+export function openCircuits(options: Options): Circuits {
+  const hosts = new Map<string, Host>()
+  const hostOf = (host: string): Host => {
+    const known = hosts.get(host) ?? openHost(host, options)
+    hosts.set(host, known)
+    return known
+  }
+  return {
+    of: (host, asker, longestMs) =>
+      circuitOf(hostOf(host), asker, { ...options, host, longestMs: longestMs + moreMs }),
+    seen: (host, found) => hostOf(host).keep(found),
+  }
+}
+
+type Host = ReturnType<typeof openHost>
+
+/** What this program knows of a host. */
+function openHost(host: string, { clock, shared }: Options) {
+  let [state, aheadMs, lookedMs]: [CircuitState | null, number, number] = [null, 0, Number.NEGATIVE_INFINITY]
+  let recent = ''
+  let looking: Promise<void> | null = null
+  const alone: Alone = openTurns()
+
+  function keep(found: StoredCircuit): void {
+    state = found.state
+    aheadMs = found.nowMs - clock.now()
+    lookedMs = performance.now()
+  }
+  /** By the clock of where it is kept. */
+  const nowMs = (): number => clock.now() + aheadMs
+  async function lookUp(): Promise<void> {
+    const found = await shared?.circuit(host)
+    if (found) keep(found)
+    lookedMs = performance.now()
+    looking = null
+  }
+  return {
+    ...{ keep, nowMs },
+    state: () => state,
+    recent: () => recent,
+    note(isAnswered: boolean) {
+      recent = lastOf(`${recent}${isAnswered ? 1 : 0}`)
+    },
+    inOwnTime: (ms: number): Date => new Date(ms - aheadMs),
+    async look(): Promise<void> {
+      if (shared === null || shared.isAlone() || performance.now() - lookedMs <= lookEveryMs) return
+      looking ??= lookUp()
+      await looking
+    },
+    /** Null: nothing is to be changed. What others have changed meanwhile counts. */
+    change(next: (state: CircuitState | null) => { readonly after: CircuitState | null } | null) {
+      return alone(async () => {
+        for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+          const change = next(state)
+          if (change === null) return
+          const found = (await shared?.circuit(host, { before: state, ...change })) ?? null
+          if (found) keep(found)
+          else state = change.after
+          if (found === null || found.isChanged) return
+        }
+      })
+    },
+  }
+}
+
+type Place = {
+  readonly clock: Clock
+  readonly policy?: BackoffPolicy
+  readonly host: string
+  readonly longestMs: number
+}
+
+function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit, ...place }: Place): Circuit {
+  const { host, longestMs } = place
+  let untold = 0
+  let toldMs = Number.NEGATIVE_INFINITY
+
+  function tellAnswered(): void {
+    const state = known.state()
+    if (state === null) return
+    untold++
+    const isWaitedFor = state.host !== null || state.askers[asker.name] !== undefined
+    if (!isWaitedFor && performance.now() - toldMs < tellEveryMs) return
+    toldMs = performance.now()
+    const count = untold
+    untold = 0
+    void known.change((before) =>
+      before === null ? null : { after: afterAnswered(before, asker, { count, nowMs: known.nowMs() }) },
+    )
+  }
+
+  function exchange(): Exchange {
+    const startedMs = clock.now()
+    return {
+      answered() {
+        known.note(true)
+        tellAnswered()
+      },
+      async failed(told) {
+        const recent = known.recent()
+        known.note(false)
+        const random = Math.random()
+        await known.change((before) => {
+          const nowMs = known.nowMs()
+          const failure = { nowMs, startedMs: nowMs - (clock.now() - startedMs), told, recent, random, policy }
+          return { after: afterFailed(before, asker, failure) }
+        })
+      },
+    }
+  }
+  const held = (): Held | null => heldFor(known.state(), asker)
+  const error = (request: HttpRequest, found: Held): UpstreamError =>
+    leftAloneError(request, found, known.inOwnTime(found.untilMs))
+
+  return {
+    host,
+    expect(request) {
+      const found = held()
+      if (found && !mayBeTried(found, known.nowMs())) throw error(request, found)
+    },
+    async begin(request) {
+      await known.look()
+      let isClaimed = held() === null
+      if (isClaimed) return exchange()
+      await known.change((state) => {
+        const found = heldFor(state, asker)
+        const nowMs = known.nowMs()
+        isClaimed = found === null || mayBeTried(found, nowMs)
+        if (state === null || found === null || !isClaimed) return null
+        return { after: afterClaimed(state, asker, { nowMs, longestMs }) }
+      })
+      const found = held()
+      if (!isClaimed && found) throw error(request, found)
+      return exchange()
+    },
+    async heldUntil() {
+      await known.look()
+      const found = held()
+      return found && known.inOwnTime(found.untilMs)
+    },
+  }
+}
+
+function leftAloneError(request: HttpRequest, { whose, told }: Held, until: Date): UpstreamError {
+  const why =
+    whose === 'host'
+      ? `requests of several sources to ${request.url.host} fail`
+      : 'it failed again and again'
+  const last = told === null ? '' : ` The last failure: ${told.problem}`
+  return errorOf(request, {
+    ...{ code: 'UPSTREAM_LEFT_ALONE', status: told?.status ?? null, notBefore: until },
+    ...{ retryable: true, mayHaveArrived: false },
+    problem: `not sent, because ${why}. One request of all workers tries again at ${until.toISOString()}, and all go on once it is answered.${last}`,
+  })
+}
