@@ -19,9 +19,9 @@ import {
   type Stream,
 } from './streams/catalog.ts'
 import { asMeant, nothingSaid } from './streams/dictionary.ts'
+import { keyIn } from './streams/names.ts'
 import { openPrivateFields, type PrivateFields, type Resource } from './streams/private-fields.ts'
 import type { Source } from './sync/ports/source.ts'
-import { keyIn } from './streams/names.ts'
 import { openUpstream, type Upstream, type UpstreamOptions } from './upstream/client.ts'
 import { type Budgets, openBudgets } from './upstream/http/budget.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
@@ -102,11 +102,12 @@ function circuitsFor(
   place: SignedIn,
   { circuits }: Budgets,
 ) {
-  const of = (url: string, name: string) =>
-    circuits.of(new URL(url).origin, { name, source }, requestTimeoutMs)
+  const of = (host: string, name: string) => circuits.of(host, { name, source }, requestTimeoutMs)
+  const name = `sign-in ${signInOf(place)}`
+  // That a host signs people in does not mean that it answers what they ask.
   return {
-    api: of(place.baseUrl, keyIn(source, service)),
-    signIn: of(place.authUrl, `sign-in ${signInOf(place)}`),
+    api: of(new URL(place.baseUrl).origin, keyIn(source, service)),
+    signIn: of(`sign-in:${new URL(place.authUrl).origin}`, name),
   }
 }
 

@@ -81,7 +81,10 @@ export function openPostgresBudget(pool: Pick<Pool, 'query'>): BudgetStore {
     async circuit(host, change = null) {
       const states = change && [change.before, change.after].map((state) => JSON.stringify(state))
       const changed = states && (await ask('circuit', changeCircuitSql, [circuitOf(host), ...states]))
-      return { ...stateOf(changed ?? (await look('', host))), isChanged: changed !== undefined && changed !== null }
+      return {
+        ...stateOf(changed ?? (await look('', host))),
+        isChanged: changed !== undefined && changed !== null,
+      }
     },
   }
 }

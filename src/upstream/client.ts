@@ -194,9 +194,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
 const watched =
   (send: Transport['send'], circuit: Circuit | null): Transport['send'] =>
   (request, signal) =>
-    circuit === null
-      ? send(request, signal)
-      : sendWatched(circuit, request, () => send(request, signal))
+    circuit === null ? send(request, signal) : sendWatched(circuit, request, () => send(request, signal))
 
 /** The records of an operation mostly have the same fields in the same order. */
 function openRecordsReaders(): (name: string) => ReadAnswer<Json | RecordPage> {

@@ -2,7 +2,12 @@
 
 import { isDiskFull } from '../problems/parts.ts'
 import { RunFenced } from '../sync/ports/store.ts'
-import { isAboutService, isLeftAlone, UpstreamError, type UpstreamErrorCode } from '../upstream/http/errors.ts'
+import {
+  isAboutService,
+  isLeftAlone,
+  UpstreamError,
+  type UpstreamErrorCode,
+} from '../upstream/http/errors.ts'
 import { backoff } from '../util/backoff.ts'
 import { errorOf, messageOf } from '../util/errors.ts'
 import { isPassingFailure } from './availability.ts'
@@ -26,8 +31,7 @@ export function failureScopeOf(thrown: unknown, isRecorded: boolean): FailureSco
   if (!isRecorded) return { ...common, scope: 'database', level: isPassingFailure(error) ? 'debug' : 'warn' }
   if (isDiskFull(error)) return { ...common, scope: 'database' }
   if (!(error instanceof UpstreamError)) return { ...common, scope: 'stream' }
-  const isOfService =
-    aboutSignIn.has(error.code) || asksToWait.has(error.code) || isAboutService(error)
+  const isOfService = aboutSignIn.has(error.code) || asksToWait.has(error.code) || isAboutService(error)
   return {
     ...{ ...common, notBefore: error.notBefore, scope: isOfService ? 'service' : 'stream' },
     isLeftAlone: isLeftAlone(error),

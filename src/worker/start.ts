@@ -253,10 +253,7 @@ async function startRuns(
     onFailure: (error) => parts.failed('queue', error),
     whatFollows: (request, outcome) =>
       whatFollows((fleet.of(sourceIn(request.stream))?.related.length ?? 0) > 0)(request, outcome),
-    serviceOf: (name) => besideIn(name, streamNamed(name)?.service ?? 'assignment'),
-    heldUntil: (name) =>
-      leftAloneUntil(configOf(name), streamNamed(name)?.service ?? 'assignment', context.budgets),
-    hostOf: (name) => hostIn(configOf(name), streamNamed(name)),
+    ...placesIn(context, configOf, streamNamed),
     onOutcome(request, outcome, durationMs) {
       countOutcome(metrics, request, outcome, {
         durationMs,
@@ -265,6 +262,20 @@ async function startRuns(
       logOutcome(log, outcome, durationMs)
     },
   })
+}
+
+/** What is asked for a stream, where, and until when it is left alone there. */
+function placesIn(
+  { budgets }: SyncContext,
+  configOf: Served['configOf'],
+  streamNamed: (name: string) => Stream | undefined,
+) {
+  const serviceIn = (name: string) => streamNamed(name)?.service ?? 'assignment'
+  return {
+    serviceOf: (name: string) => besideIn(name, serviceIn(name)),
+    hostOf: (name: string) => hostIn(configOf(name), streamNamed(name)),
+    heldUntil: (name: string) => leftAloneUntil(configOf(name), serviceIn(name), budgets),
+  }
 }
 
 function hostIn({ assignmentBaseUrl, trackingBaseUrl }: Config, stream: Stream | undefined): string {

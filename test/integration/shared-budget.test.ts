@@ -217,6 +217,73 @@ describe.for(['redis', 'postgres'] satisfies Backend[])('the budget of three pro
       }
     })
 
+    it('P10, P19: sends one request at a time to a host that fails several sources, and all that wait once it answers', async () => {
+      let status = 200
+      const arrivals: number[] = []
+      await using server = await startServer((_, response) => {
+        arrivals.push(performance.now())
+        response.writeHead(status, json).end('[]')
+      })
+      const stores: Awaited<ReturnType<typeof openStore>>[] = []
+      const circuitPolicy = { firstMs: 500, longestMs: 500, jitter: 0 }
+      await using opened = new AsyncDisposableStack()
+      const open = async (source: string) => {
+        const store = await openStore(Number(address().port || 5432))
+        stores.push(store)
+        opened.defer(() => store.close().catch(() => {}))
+        const { of, circuits } = openBudgets({ store, workers: () => 3, circuitPolicy })
+        const circuitOf = (name: string) => circuits.of(server.url, { name, source }, 5_000)
+        const client = openServerClient(server, {
+          budget: of(`${server.url} ${source}`, server.url),
+          circuits: {
+            api: circuitOf(`${source}.assignment`),
+            signIn: circuits.of(`sign-in:${server.url}`, { name: source, source }, 5_000),
+          },
+        })
+        opened.defer(client.close)
+        return () =>
+          client.call('listAssignments', { query: { Page: 1 } }, noSignal).then(
+            () => 'answered',
+            (error) => error.code,
+          )
+      }
+      const [one, other, third] = [await open('one'), await open('other'), await open('third')]
+      await Promise.all([one(), other(), third()])
+      status = 503
+      arrivals.length = 0
+      await Promise.all([one(), other()])
+      expect(arrivals.length).toBeGreaterThanOrEqual(4)
+      expect(arrivals.length).toBeLessThanOrEqual(8)
+      // It has met no failure, and knows all the same once it has looked.
+      await wait(300)
+      arrivals.length = 0
+      expect(await third()).toBe('UPSTREAM_LEFT_ALONE')
+      expect(arrivals).toHaveLength(0)
+      const startedMs = performance.now()
+      while (performance.now() - startedMs < 1_200) {
+        await Promise.all([one(), other(), third()])
+        await wait(20)
+      }
+      expect(arrivals.length).toBeGreaterThanOrEqual(1)
+      expect(mostWithin(arrivals, 450)).toBe(1)
+
+      status = 200
+      const all = () => Promise.all([one(), other(), third()])
+      await expect.poll(all, { timeout: 5_000 }).toEqual(Array(3).fill('answered'))
+
+      // Without the place, each knows what it has seen itself.
+      await stores[0]?.close()
+      status = 503
+      await one()
+      arrivals.length = 0
+      expect([await one(), arrivals.length]).toEqual(['UPSTREAM_LEFT_ALONE', 0])
+      const arrivedAgain = async () => {
+        await one()
+        return arrivals.length
+      }
+      await expect.poll(arrivedAgain, { timeout: 10_000 }).toBe(1)
+    })
+
     it('P10: is the same for all programs that have the same settings', async () => {
       await using simulator = await startSimulator({ assignments: 10 })
       const redisUrl = redisUrlOf(backend)

@@ -18,7 +18,10 @@ function budgetsOf(changes: Readonly<Record<string, string>>): readonly string[]
     return known.of(bucket)
   }
   const settings = { ...complete, ASSIGNMENT_BASE_URL: 'https://api.example:8443/one', ...changes }
-  openConfiguredUpstream({ config: loadConfig(settings), log, budgets: { ...known, of } }, 'assignment').close()
+  openConfiguredUpstream(
+    { config: loadConfig(settings), log, budgets: { ...known, of } },
+    'assignment',
+  ).close()
   return names
 }
 

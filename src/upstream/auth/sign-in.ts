@@ -134,10 +134,8 @@ function openAttempts(options: SignInOptions): Attempts {
   }
 
   function pauseAfterFailure(error: UpstreamError, apiKey: string): Pause | null {
-    // When it may be asked is known to all, and may be sooner.
-    if (isLeftAlone(error)) return null
     if (!error.retryable) return { error, untilMs: pauseEndMs(backoff.signInRefused), apiKey }
-    const untilMs = error.notBefore?.getTime() ?? 0
+    const untilMs = isLeftAlone(error) ? 0 : (error.notBefore?.getTime() ?? 0)
     return untilMs > clock.now() ? { error, untilMs, apiKey: null } : null
   }
 

@@ -2,7 +2,7 @@
 // a store those of every program that has the same store (P10, P19). While the store is away, this process takes its share.
 
 import type { Logger } from '../../log.ts'
-import { leftUntil, longestAskedMs } from '../../util/backoff.ts'
+import { type BackoffPolicy, leftUntil, longestAskedMs } from '../../util/backoff.ts'
 import { messageOf } from '../../util/errors.ts'
 import { type Clock, systemClock, withTimeout } from '../../util/waiting.ts'
 import { type CircuitPlace, type Circuits, openCircuits, type StoredCircuit } from './circuit.ts'
@@ -61,6 +61,8 @@ type Options = {
   readonly store?: BudgetStore | null
   /** How many workers were there when that was last known; 0: it never was. */
   readonly workers?: () => number
+  /** How long a host that fails is left alone. */
+  readonly circuitPolicy?: BackoffPolicy
   readonly log?: Logger
 }
 
@@ -79,10 +81,10 @@ const mostWorkers = 8
 
 /** One for each process. */
 export function openBudgets(options: Options = {}): Budgets {
-  const { clock = systemClock, store = null, workers = () => 0 } = options
+  const { clock = systemClock, store = null, workers = () => 0, circuitPolicy: policy } = options
   const known = new Map<string, Budget>()
   const shared = store && openShared({ ...options, store, workers })
-  const circuits = openCircuits({ clock, shared })
+  const circuits = openCircuits({ clock, shared, ...(policy && { policy }) })
   return {
     circuits,
     of(bucket, host) {

@@ -12,7 +12,7 @@ export type Asker = { readonly name: string; readonly source: string }
 type Opening = Outage & { readonly triedUntilMs: number }
 type Failing = {
   readonly source: string
-  /** Exchanges in a row. */
+  /** Exchanges in a row, since the host last answered after nobody had asked it. */
   readonly failures: number
   readonly lastFailureMs: number
   readonly told: Told
@@ -72,7 +72,9 @@ export function afterFailed(before: CircuitState | null, asker: Asker, failure: 
 
 function isHostDown(recent: string, askers: CircuitState['askers']): boolean {
   const failed = recent.replaceAll('1', '').length
-  const sources = new Set(Object.values(askers).map(({ source }) => source))
+  const sources = new Set(
+    Object.values(askers).flatMap(({ source, failures }) => (failures > 0 ? source : [])),
+  )
   return sources.size >= sourcesThatCount && failed >= failuresThatCount && 2 * failed >= recent.length
 }
 
@@ -102,7 +104,11 @@ export function afterAnswered(
   if (before.host === null) return { ...before, recent: lastOf(before.recent + answered), askers: others }
   const mayTry = ([name, failing]: [string, Failing]): [string, Failing] => [
     name,
-    { ...failing, opening: failing.opening && { ...failing.opening, untilMs: nowMs, triedUntilMs: 0 } },
+    {
+      ...failing,
+      failures: 0,
+      opening: failing.opening && { ...failing.opening, untilMs: nowMs, triedUntilMs: 0 },
+    },
   ]
   return {
     ...{ recent: answered, host: null },

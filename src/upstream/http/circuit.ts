@@ -1,7 +1,7 @@
 // Leaves hosts alone that do not answer as they should, and lets one request try them again: of all programs that share a place for what is
 // known of them, and while that place is away of this one (P10, P19). What is decided is in circuit-state.ts.
 
-import { backoff, type BackoffPolicy } from '../../util/backoff.ts'
+import { type BackoffPolicy, backoff } from '../../util/backoff.ts'
 import { type Alone, openTurns } from '../../util/turns.ts'
 import type { Clock } from '../../util/waiting.ts'
 import {
@@ -31,9 +31,9 @@ export type CircuitPlace = {
 /** Of one who asks a host. */
 export type Circuit = {
   readonly host: string
-  /** Throws when nothing is to be sent, as far as this program knows without looking. */
-  expect(request: HttpRequest): void
-  /** Throws when nothing is to be sent. Whoever may send tells how it ended. */
+  /** Rejects when nothing is to be sent; looks only if that was so a moment ago. */
+  expect(request: HttpRequest): Promise<void>
+  /** Rejects when nothing is to be sent. Whoever may send tells how it ended. */
   begin(request: HttpRequest): Promise<Exchange>
   /** Until when nothing may be sent, as all know it by now; null: it may. */
   heldUntil(): Promise<Date | null>
@@ -67,6 +67,7 @@ const lookEveryMs = 250
 const tellEveryMs = 1_000
 /** Others may change it at the same time. */
 const mostAttempts = 5
+const longestTold = 300
 /** One that tries is given so much more time than its request has. */
 const moreMs = 5_000
 
@@ -144,22 +145,7 @@ type Place = {
 
 function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit, ...place }: Place): Circuit {
   const { host, longestMs } = place
-  let untold = 0
-  let toldMs = Number.NEGATIVE_INFINITY
-
-  function tellAnswered(): void {
-    const state = known.state()
-    if (state === null) return
-    untold++
-    const isWaitedFor = state.host !== null || state.askers[asker.name] !== undefined
-    if (!isWaitedFor && performance.now() - toldMs < tellEveryMs) return
-    toldMs = performance.now()
-    const count = untold
-    untold = 0
-    void known.change((before) =>
-      before === null ? null : { after: afterAnswered(before, asker, { count, nowMs: known.nowMs() }) },
-    )
-  }
+  const tellAnswered = openTelling(known, asker)
 
   function exchange(): Exchange {
     const startedMs = clock.now()
@@ -168,13 +154,21 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
         known.note(true)
         tellAnswered()
       },
-      async failed(told) {
+      async failed({ code, status, problem }) {
+        const told = { code, status, problem: problem.slice(0, longestTold) }
         const recent = known.recent()
         known.note(false)
         const random = Math.random()
         await known.change((before) => {
           const nowMs = known.nowMs()
-          const failure = { nowMs, startedMs: nowMs - (clock.now() - startedMs), told, recent, random, policy }
+          const failure = {
+            nowMs,
+            startedMs: nowMs - (clock.now() - startedMs),
+            told,
+            recent,
+            random,
+            policy,
+          }
           return { after: afterFailed(before, asker, failure) }
         })
       },
@@ -186,7 +180,9 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
 
   return {
     host,
-    expect(request) {
+    async expect(request) {
+      if (held() === null) return
+      await known.look()
       const found = held()
       if (found && !mayBeTried(found, known.nowMs())) throw error(request, found)
     },
@@ -213,11 +209,28 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
   }
 }
 
+/** Tells others that the host answers, while they may think that it does not. */
+function openTelling(known: Host, asker: Asker): () => void {
+  let untold = 0
+  let toldMs = Number.NEGATIVE_INFINITY
+  return () => {
+    const state = known.state()
+    if (state === null) return
+    untold++
+    const isWaitedFor = state.host !== null || state.askers[asker.name] !== undefined
+    if (!isWaitedFor && performance.now() - toldMs < tellEveryMs) return
+    toldMs = performance.now()
+    const count = untold
+    untold = 0
+    void known.change((before) =>
+      before === null ? null : { after: afterAnswered(before, asker, { count, nowMs: known.nowMs() }) },
+    )
+  }
+}
+
 function leftAloneError(request: HttpRequest, { whose, told }: Held, until: Date): UpstreamError {
   const why =
-    whose === 'host'
-      ? `requests of several sources to ${request.url.host} fail`
-      : 'it failed again and again'
+    whose === 'host' ? `requests of several sources to ${request.url.host} fail` : 'it failed again and again'
   const last = told === null ? '' : ` The last failure: ${told.problem}`
   return errorOf(request, {
     ...{ code: 'UPSTREAM_LEFT_ALONE', status: told?.status ?? null, notBefore: until },

@@ -125,11 +125,13 @@ export function openPacing(options: PacingOptions): Pacing {
 
   return {
     async send(request, signal, lowPriority, send) {
+      // A description may be on another host.
+      const isWatched = circuit !== null && request.url.origin === circuit.host
       // It takes no place in a budget then.
-      circuit?.expect(request)
+      if (isWatched) await circuit.expect(request)
       const ended = await waitForTurn(request, signal, lowPriority)
       try {
-        const answer = await (circuit ? sendWatched(circuit, request, send) : send())
+        const answer = await (isWatched ? sendWatched(circuit, request, send) : send())
         const failure = errorThatAsksToWait(request, answer)
         heed(failure)
         if (failure === null && answer.status === 429 && requestsPerSecond() !== null) widest.wereTooMany()
@@ -147,8 +149,6 @@ export async function sendWatched(
   request: HttpRequest,
   send: () => Promise<HttpAnswer>,
 ): Promise<HttpAnswer> {
-  // A description may be on another host.
-  if (request.url.origin !== circuit.host) return await send()
   const exchange = await circuit.begin(request)
   try {
     const answer = await send()
