@@ -124,18 +124,20 @@ const looksAtOnce = 20
 /** A small step: the next one comes an hour later. Returns how many rows of each stream it erased. */
 export async function forgetDeleted(
   context: SyncContext,
-  { ageMs, signal }: { readonly ageMs: number; readonly signal: AbortSignal },
-): Promise<readonly { readonly stream: string; readonly rows: number }[]> {
+  { ageOf, signal }: { readonly ageOf: (stream: string) => number | null; readonly signal: AbortSignal },
+): Promise<readonly { readonly stream: string; readonly rows: number; readonly ageMs: number }[]> {
   const { privacy } = context
   const forgotten = []
   for (const stream of [...context.streams, ...context.related]) {
+    const ageMs = ageOf(stream.name)
+    if (ageMs === null) continue
     const keys = [...(await privacy.longDeleted(stream, { ageMs, reason: 'absent', limit: rowsAtOnce }))]
     if (stream.kind !== 'related')
       for (const key of await privacy.longDeleted(stream, { ageMs, reason: 'source', limit: looksAtOnce }))
         if ((await askUpstream(context, stream, key, signal)).says === 'gone') keys.push(key)
     if (keys.length === 0) continue
     const { rows } = await privacy.erase([{ stream, keys }])
-    forgotten.push({ stream: stream.name, rows })
+    forgotten.push({ stream: stream.name, rows, ageMs })
   }
   return forgotten
 }

@@ -1,6 +1,6 @@
 // Finds what needs a person in what Postgres knows and the worker sees. A cause is shown instead of its effects.
 
-import { scheduleOf } from '../config/dynamic-settings.ts'
+import { type DynamicValues, scheduleOf } from '../config/dynamic-settings.ts'
 import type { Config } from '../config/load.ts'
 import { isStale } from '../config/parsers.ts'
 import { readDescriptionChanges, readUnusableDescriptions } from '../openapi/stored.ts'
@@ -39,7 +39,7 @@ export type ProblemRules = {
   readonly serviceOf: (stream: string) => string
   readonly isStale: IsStale
   /** DELETIONS_FROZEN_AFTER. */
-  readonly frozenAfterMs: number
+  readonly frozenAfterMs: (stream: string) => number
   /** Left out: there are no targets. */
   readonly targetOf?: (stream: string) => Parameters<typeof targetsMissed>[1]
 }
@@ -96,7 +96,7 @@ export function findProblems({
       ...inconclusive(one),
       ...stuck(one),
       ...deletionsBlocked(one),
-      ...deletionsFrozen(one, rules.frozenAfterMs),
+      ...deletionsFrozen(one, rules.frozenAfterMs(one.stream)),
       ...quarantined(one),
       ...missedRows(one),
       ...beliefsChanged(one),
@@ -212,6 +212,8 @@ type Options = {
   readonly pool: Parameters<typeof readSymptoms>[0]
   readonly streams: readonly Stream[]
   readonly config: Pick<Config, 'dynamic' | 'alertFile'>
+  /** Of the source of a stream; left out: they are those of `config`. */
+  readonly settingsOf?: (stream: string) => DynamicValues
   readonly view: WorkerView
   readonly now: Date
 }
@@ -222,12 +224,12 @@ export async function readProblems({
   pool,
   streams,
   config,
+  settingsOf = () => config.dynamic.now(),
   view,
   now,
 }: Options): Promise<readonly Problem[]> {
   const names = streams.map(({ name }) => name)
   const targets = targetsOf(config)
-  const settings = config.dynamic.now()
   return findProblems({
     symptoms: await readSymptoms(pool, names, eventsLastMs),
     descriptions: {
@@ -240,12 +242,13 @@ export async function readProblems({
         besideIn(name, streams.find((stream) => stream.name === name)?.service ?? 'assignment'),
       isStale(name, readThroughAt, at) {
         const stream = streams.find((one) => one.name === name)
+        const settings = settingsOf(name)
         return (
           stream !== undefined &&
           isStale(scheduleOf(settings, stream), settings.staleAfterMs, readThroughAt, at)
         )
       },
-      frozenAfterMs: settings.deletionsFrozenAfterMs,
+      frozenAfterMs: (name) => settingsOf(name).deletionsFrozenAfterMs,
       targetOf: (name) => ({ kind: streams.find((stream) => stream.name === name)?.kind, targets }),
     },
     notices: await readNotices(pool),

@@ -121,7 +121,7 @@ type Given = {
   /** Of these what was set up in the console; it is taken up at once. */
   readonly alertSettings: () => Promise<readonly AlertSetting[]>
   /** STALE_AFTER: a stream that is behind for longer is a problem. */
-  readonly staleAfterMs: () => number
+  readonly staleAfterMs: (stream: string) => number
   readonly runbooksUrl: string | null
   /** LOOKBACK: the least that late commits are waited for. */
   readonly lookbackMs: (stream: string) => number

@@ -395,7 +395,7 @@ function statusQueriesOf(
       readSettingsOf({ pool: reading, settings: rulesOf(state, context.catalogue) }, source),
     catalogue: context.catalogue,
     lookbackMs: (name) => lookbackOf(configOf(name).dynamic.now(), { name }),
-    staleAfterMs: () => state.config.dynamic.now().staleAfterMs,
+    staleAfterMs: (name) => configOf(name).dynamic.now().staleAfterMs,
     runbooksUrl: state.config.runbooksUrl,
     alerting: () => alertingOf(state.config),
     alertSettings: () => takeUpAlerts(state.config, reading),

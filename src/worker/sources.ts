@@ -55,8 +55,9 @@ const tryAgainMs = 30_000
 const fileKey = 'sources_file'
 const notNoted = 'it could not be noted that a source is not read'
 
-type Resting = { readonly revision: string; readonly since: Date; readonly untilMs: number }
-type Member = { readonly revision: string; readonly config: Config; readonly closing: AbortController }
+/** `said`: by which settings; other tags change nothing. */
+type Resting = { readonly said: string; readonly since: Date; readonly untilMs: number }
+type Member = { readonly said: string; readonly config: Config; readonly closing: AbortController }
 
 /** Goes on by itself until the signal. */
 export function keepSources(options: Options): Sources {
@@ -102,7 +103,7 @@ export function keepSources(options: Options): Sources {
       if (!member) return
       void members
         .close(source)
-        .then(() => members.stopped(source, member.revision, error))
+        .then(() => members.stopped(source, member.said, error))
         .catch((cause) => log.debug({ err: cause, source }, notNoted))
     },
   }
@@ -115,7 +116,7 @@ function openMembers(options: Options) {
   const open = new Map<string, Member>()
   /** Not to be tried before. */
   const resting = new Map<string, Resting>()
-  const opening = new Map<string, Pick<Member, 'revision' | 'closing'>>()
+  const opening = new Map<string, Pick<Member, 'said' | 'closing'>>()
 
   async function close(source: string): Promise<void> {
     for (const members of [open, opening]) {
@@ -125,16 +126,16 @@ function openMembers(options: Options) {
     await fleet.remove(source)
   }
 
-  async function stopped(source: string, revision: string, error: unknown): Promise<void> {
+  async function stopped(source: string, said: string, error: unknown): Promise<void> {
     const since = resting.get(source)?.since ?? new Date()
-    resting.set(source, { revision, since, untilMs: performance.now() + tryAgainMs })
+    resting.set(source, { said, since, untilMs: performance.now() + tryAgainMs })
     const why = error instanceof ConfigError ? error.problems.join('; ') : messageOf(error)
     log.warn({ source, why }, 'A source is not read.')
     await noteStopped(pool, source, { host: hostname(), why: sentence(why), since })
   }
 
   async function openOne(
-    { name, revision, settings }: AppliedSource,
+    { name, settings }: AppliedSource,
     closing: AbortController,
     onTables: () => void,
   ): Promise<void> {
@@ -144,7 +145,7 @@ function openMembers(options: Options) {
       const context = await options.open(config, until, onTables)
       if (until.aborted) return await context[Symbol.asyncDispose]()
       open.get(name)?.closing.abort()
-      open.set(name, { revision, config, closing })
+      open.set(name, { said: saidIn(settings), config, closing })
       await fleet.add(name, context)
       resting.delete(name)
       await forgetProblem(pool, stoppedKey(name))
@@ -154,7 +155,7 @@ function openMembers(options: Options) {
       if (until.aborted) return
       closing.abort()
       await close(name)
-      await stopped(name, revision, error)
+      await stopped(name, saidIn(settings), error)
     } finally {
       if (opening.get(name)?.closing === closing) opening.delete(name)
     }
@@ -164,7 +165,7 @@ function openMembers(options: Options) {
   function beginToOpen(one: AppliedSource): Promise<void> {
     opening.get(one.name)?.closing.abort()
     const closing = new AbortController()
-    opening.set(one.name, { revision: one.revision, closing })
+    opening.set(one.name, { said: saidIn(one.settings), closing })
     return new Promise((resolve) => {
       openOne(one, closing, resolve)
         .catch((cause) => log.debug({ err: cause, source: one.name }, notNoted))
@@ -175,13 +176,17 @@ function openMembers(options: Options) {
   return {
     ...{ open, close, stopped, beginToOpen },
     known: () => new Set([...open.keys(), ...opening.keys()]),
-    isToOpen({ name, revision }: AppliedSource): boolean {
+    isToOpen({ name, settings }: AppliedSource): boolean {
+      const said = saidIn(settings)
       const rest = resting.get(name)
-      const isResting = rest?.revision === revision && rest.untilMs > performance.now()
-      return (opening.get(name) ?? open.get(name))?.revision !== revision && !isResting
+      const isResting = rest?.said === said && rest.untilMs > performance.now()
+      return (opening.get(name) ?? open.get(name))?.said !== said && !isResting
     },
   }
 }
+
+const saidIn = (settings: AppliedSource['settings']): string =>
+  JSON.stringify(Object.entries(settings).toSorted())
 
 const unionsEveryMs = 10_000
 

@@ -127,7 +127,7 @@ export async function start(beginning: Beginning): Promise<Live> {
   const watch = startWatch({
     ...mirror,
     ...{ worker: noted.worker, context, parts, pauses, requests, signal, log },
-    forgetDeletedMs: beginning.config.forgetDeletedMs,
+    forgetAfterMs: (stream) => configOf(stream).forgetDeletedMs,
     running: () => [...noted.running],
     living: () => noted.living,
     targets: () => measured(targetsOf(config), context.streams),
@@ -149,6 +149,7 @@ const mirrorOf = (
   problems: (pool = ownPool) =>
     readProblems({
       ...{ pool, streams: streams() },
+      settingsOf: (stream) => configOf(stream).dynamic.now(),
       config: withStreamsOf(config, new Set(streams().map(({ name }) => configOf(name)))),
       ...{ view: { parts: parts.list() }, now: new Date() },
     }),

@@ -130,7 +130,8 @@ export function newWorkerId(): WorkerId {
 type Options = {
   readonly worker: WorkerId
   readonly context: SyncContext
-  readonly forgetDeletedMs: number | null
+  /** After how long what was marked as deleted is erased; null: never. */
+  readonly forgetAfterMs: (stream: string) => number | null
   readonly parts: Pick<Parts, 'worked' | 'list'>
   readonly pauses: Pick<Pauses, 'note'>
   readonly problems: () => Promise<readonly Problem[]>
@@ -200,10 +201,9 @@ export function startWatch(options: Options): Watch {
   }
 }
 
-async function forgetOldRows({ context, forgetDeletedMs: ageMs, signal }: Options): Promise<void> {
-  if (ageMs === null) return
+async function forgetOldRows({ context, forgetAfterMs, signal }: Options): Promise<void> {
   const { pool } = context.database
-  for (const { stream, rows } of await forgetDeleted(context, { ageMs, signal })) {
+  for (const { stream, rows, ageMs } of await forgetDeleted(context, { ageOf: forgetAfterMs, signal })) {
     const told = `Erased ${plural(rows, 'row')} that had been marked as deleted for longer than ${formatDuration(ageMs)}.`
     const noted = { who: '', door: 'worker', address: hostname(), action: 'erase', target: stream, stream }
     await noteAction(

@@ -197,7 +197,7 @@ describe.skipIf(!hasPostgres)('a difference', () => {
       const problems = findProblems({
         symptoms: await readSymptoms(pool, ['assignment'], 24 * hourMs),
         view: { parts: [] },
-        rules: { serviceOf: () => 'assignment', isStale: () => false, frozenAfterMs: 1e9 },
+        rules: { serviceOf: () => 'assignment', isStale: () => false, frozenAfterMs: () => 1e9 },
         now: new Date(),
       })
       expect(problems.filter(({ kind }) => kind === 'volatile_field')).toMatchObject([

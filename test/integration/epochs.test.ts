@@ -45,7 +45,7 @@ describe.skipIf(!hasPostgres)('an upstream that goes back', () => {
     findProblems({
       symptoms: await readSymptoms(database.pool, ['assignment'], 60 * minuteMs),
       view: { parts: [] },
-      rules: { serviceOf: () => 'assignment', isStale: () => false, frozenAfterMs: 1e9 },
+      rules: { serviceOf: () => 'assignment', isStale: () => false, frozenAfterMs: () => 1e9 },
       now: new Date(),
     })
 

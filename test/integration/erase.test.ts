@@ -139,7 +139,7 @@ describe.skipIf(!hasPostgres)('erasing', () => {
     const marked = () =>
       query('select assignment_id::int as id from mirror.assignment where _deleted_at is not null order by 1')
     expect(await marked()).toEqual([{ id: 3 }, { id: 4 }, { id: 5 }])
-    const forget = () => forgetDeleted(context, { ageMs: 86_400_000, signal })
+    const forget = () => forgetDeleted(context, { ageOf: () => 86_400_000, signal })
     expect(await forget()).toEqual([])
     await writeAsTidemark(
       database.pool,

@@ -71,7 +71,7 @@ describe.skipIf(!hasPostgres)('the history of a stream, after', () => {
     findProblems({
       symptoms: await readSymptoms(database.pool, ['tracker_object'], 86_400_000),
       view: { parts: [] },
-      rules: { serviceOf: () => 'tracking', isStale: () => false, frozenAfterMs: 1e9 },
+      rules: { serviceOf: () => 'tracking', isStale: () => false, frozenAfterMs: () => 1e9 },
       now: new Date(),
     }).filter(({ kind }) => kind === 'local_damage')
   const open = async () => {

@@ -40,7 +40,7 @@ async function problemsOf(pool: Pool, stream: string) {
   return findProblems({
     symptoms,
     view: { parts: [] },
-    rules: { serviceOf: () => 'assignment', isStale: () => false, frozenAfterMs: 1e9 },
+    rules: { serviceOf: () => 'assignment', isStale: () => false, frozenAfterMs: () => 1e9 },
     now: new Date(),
   }).filter(({ kind }) => kind === 'local_damage')
 }

@@ -61,9 +61,15 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
     })
     for (const one of [simulator, acme, other]) one.requests.start()
     const file = join(mkdtempSync(join(tmpdir(), 'tidemark-sources-')), 'sources.yaml')
-    const write = (sources: object) => writeFileSync(file, JSON.stringify({ sources }))
+    const write = (sources: object, defaults: object = {}) =>
+      writeFileSync(file, JSON.stringify({ defaults, sources }))
     const acmeSettings = { ...clientOf(acme), api_key: 'env:ACME_KEY', schedule_assignment: '1s' }
-    const otherSettings = { ...clientOf(other), api_key: 'env:OTHER_KEY', schedule_assignment: '1h' }
+    const otherSettings = {
+      ...clientOf(other),
+      api_key: 'env:OTHER_KEY',
+      schedule_assignment: '1h',
+      page_size: '500',
+    }
     write({
       acme: acmeSettings,
       lacking: { ...otherSettings, client_guid: guid(3), api_key: 'env:NOT_HERE' },
@@ -170,6 +176,33 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       expect(await settingsOf('acme', 'PAGE_SIZE_ASSIGNMENT')).toMatchObject({
         ...{ value: '7', instead_of: [{ value: '11', source: 'SOURCES_FILE' }, { source: 'default' }] },
       })
+      // Of a change of what holds by default, only sources with settings that differ by it are opened again.
+      const openings = () =>
+        worker
+          .logged()
+          .flatMap((line) => (line.includes('A source is read from now on') ? [JSON.parse(line).source] : []))
+      const before = openings()
+      write(
+        { acme: { ...acmeSettings, page_size_assignment: '11' }, other: { ...otherSettings, tags: ['one'] } },
+        { page_size: '900' },
+      )
+      await expect.poll(() => openings().length, soon).toBeGreaterThan(before.length)
+      write(
+        {
+          acme: { ...acmeSettings, page_size_assignment: '11', stale_after: '20m' },
+          other: { ...otherSettings, tags: ['two'] },
+        },
+        { page_size: '900' },
+      )
+      await expect
+        .poll(
+          async () => (await readAppliedSources(database.pool)).find(({ name }) => name === 'other')?.tags,
+          soon,
+        )
+        .toEqual(['two'])
+      await expect.poll(() => shownIn('/streams/acme.assignment'), soon).toContain('a problem after 20 m')
+      expect(await shownIn('/streams/assignment')).toContain('a problem after 15 m')
+      expect(openings().slice(before.length)).not.toContain('other')
       expect((await cli('sources', 'export')).stdout).toContain('# acme: PAGE_SIZE_ASSIGNMENT=7\n')
       const inFleet = async () =>
         (await query('select source, count(*)::int as rows from fleet.assignment group by 1 order by 1')).map(
@@ -275,7 +308,8 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
     })
     await using hanging = await startSilentServer()
     const file = join(mkdtempSync(join(tmpdir(), 'tidemark-sources-')), 'sources.yaml')
-    const write = (sources: object) => writeFileSync(file, JSON.stringify({ sources }))
+    const write = (sources: object, defaults: object = {}) =>
+      writeFileSync(file, JSON.stringify({ defaults, sources }))
     const settings = { ...clientOf(well), api_key: 'env:WELL_KEY', schedule_assignment: '1s' }
     const { contract: _, ...described } = settings
     const hang = {

@@ -63,7 +63,7 @@ const find = (
     rules: {
       serviceOf: (stream) => (stream === 'tracker_object' ? 'tracking' : 'assignment'),
       isStale: (_stream, readThroughAt, at) => isStale({ everyMs: 30_000 }, 900_000, readThroughAt, at),
-      frozenAfterMs: 86_400_000,
+      frozenAfterMs: () => 86_400_000,
       targetOf: () => ({ kind: 'changes', targets }),
     },
     now,

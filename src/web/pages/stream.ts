@@ -149,7 +149,7 @@ async function past({ statusQueries, query, now }: PageContext, stream: string):
     statusQueries.minutes([stream], coarse),
     isShort(ofRuns) ? statusQueries.runSpans([stream], ofRuns) : null,
   ])
-  return html`${filterForm(`/streams/${stream}`, [], { range, usual: 'day' })}<section class="card">${lagChart(ages, fine, statusQueries.staleAfterMs())}</section>
+  return html`${filterForm(`/streams/${stream}`, [], { range, usual: 'day' })}<section class="card">${lagChart(ages, fine, statusQueries.staleAfterMs(stream))}</section>
 <div class="cols"><section class="card c7">${rowsChart(rows, coarse)}</section><section class="card c5">${runs ? runTimeline(runs, { by: ({ kind }) => kindInWords(kind), span: ofRuns }) : html`<p class="quiet">Single runs are shown for two days at most. <a href="${addressOf(`/streams/${stream}/runs`, range.kept)}">The runs of this time</a></p>`}</section></div>`
 }
 
