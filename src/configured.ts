@@ -22,6 +22,7 @@ import { asMeant, nothingSaid } from './streams/dictionary.ts'
 import { keyIn } from './streams/names.ts'
 import { openPrivateFields, type PrivateFields, type Resource } from './streams/private-fields.ts'
 import type { Source } from './sync/ports/source.ts'
+import type { SharedTokens } from './upstream/auth/shared-tokens.ts'
 import { openUpstream, type Upstream, type UpstreamOptions } from './upstream/client.ts'
 import { type Budgets, openBudgets } from './upstream/http/budget.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
@@ -38,6 +39,7 @@ export type UpstreamNeeds = {
   /** Those that others share; left out: its own. */
   readonly budgets?: Budgets
   /** As in UpstreamOptions. */
+  readonly tokens?: SharedTokens | null
   readonly freeChunks?: () => void
 }
 
@@ -46,6 +48,8 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: 'assignmen
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null
 export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null {
   const { config, privateFields = privateFieldsIn(config), budgets = openBudgets(), ...rest } = needs
+  const { source } = config
+  const log = source === '' ? needs.log : needs.log.child({ source })
   const { requestTimeoutMs, proxies, secretFiles } = config
   const requestsPerSecond = () => config.dynamic.now().requestsPerSecond
   const privateAnswers = privateFields.answers
@@ -55,8 +59,8 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
   const limits = limitsOf(needs, service, place, budgets)
   const clientGuid = service === 'assignment' ? config.clientGuid : null
   return openUpstream({
-    ...{ ...rest, apiKey, requestsPerSecond, requestTimeoutMs, proxies, privateAnswers },
-    ...{ ...limits, ...place, service, clientGuid },
+    ...{ ...rest, log, apiKey, requestsPerSecond, requestTimeoutMs, proxies, privateAnswers },
+    ...{ ...limits, ...place, service, clientGuid, name: keyIn(source, service) },
   })
 }
 

@@ -2,7 +2,7 @@
 // stream that is configured.
 
 import { knowAddedStreams } from './added-streams.ts'
-import { type BudgetOptions, openSharedBudgets } from './budget/open-budgets.ts'
+import { type BudgetOptions, openSharedBudgets, openTokens } from './budget/open-budgets.ts'
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import {
   asChosen,
@@ -53,6 +53,7 @@ import type { Difference } from './sync/ports/audits.ts'
 import type { Source } from './sync/ports/source.ts'
 import type { Store } from './sync/ports/store.ts'
 import { type RelatedContext, readRelated } from './sync/related/read-related.ts'
+import type { SharedTokens } from './upstream/auth/shared-tokens.ts'
 import type { Upstream } from './upstream/client.ts'
 import { openRelatedSource } from './upstream/extended-read.ts'
 import type { Budgets } from './upstream/http/budget.ts'
@@ -97,6 +98,8 @@ export type SyncContext = AsyncDisposable & {
   readonly related: readonly RelatedStream[]
   readonly assignmentService: Upstream
   readonly budgets: Budgets
+  /** Null: each program signs in for itself. */
+  readonly tokens: SharedTokens | null
   sourceOf(stream: Stream): Source
   contextOf<Kind extends Stream>(stream: Kind): Omit<StreamContext<Kind>, 'signal'>
   read(stream: Stream, kind: ScheduledKind, options: ReadOptions): Promise<RunOutcome>
@@ -145,7 +148,7 @@ export type Privacy = Pick<PrivateFields, 'wanted' | 'fingerprint'> & {
 export type ContextOptions = Pick<BudgetOptions, 'budgets' | 'workers'> & {
   readonly config: MirrorConfig &
     UpstreamConfig &
-    Pick<Config, 'webhookSecret' | 'redisUrl'> &
+    Pick<Config, 'webhookSecret' | 'redisUrl' | 'shareTokens'> &
     Partial<Pick<Config, 'keptAlerts'>>
   readonly log: Logger
   readonly observer?: UpstreamObserver
@@ -161,6 +164,8 @@ export type ContextOptions = Pick<BudgetOptions, 'budgets' | 'workers'> & {
   readonly descriptionAgeMs?: number
   /** Of a worker: how many sessions of Postgres it has beside those of the mirror. */
   readonly sessionsBeside?: number
+  /** Those that are open already, and stay so. */
+  readonly tokens?: SharedTokens | null
 }
 
 export async function openContext(options: ContextOptions): Promise<SyncContext> {
@@ -171,9 +176,10 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
   const overrides = await openOverrides(options, database.pool)
   const { observer, of: waitsFor } = openWaits(options.observer)
   let memory: Memory | null = null
-  const budgets = opened.use(openSharedBudgets({ ...options, database }))
-  const upstreams = openUpstreams({ ...options, budgets, observer, freeChunks: () => memory?.freeChunks() })
-  opened.defer(upstreams.close)
+  const there = { ...options, database }
+  const [budgets, { tokens }] = [opened.use(openSharedBudgets(there)), opened.use(openTokens(there))]
+  const shared = { budgets, tokens, observer, freeChunks: () => memory?.freeChunks() }
+  const upstreams = opened.adopt(openUpstreams({ ...options, ...shared }), ({ close }) => close())
   const catalogue = await knowAddedStreams({ ...options, database, upstream: upstreams.assignment })
   const descriptions = await descriptionsFor(options, { database, upstreams, catalogue })
   const related = wantedRelated(config, descriptions)
@@ -210,7 +216,7 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
     ...{ database, store, descriptions, overrides, takeUpDictionary },
     privacy: privacyIn(database, upstreams.privateFields, mirroredStreams(config, catalogue)),
     streams: configuredStreams(config, catalogue),
-    ...{ catalogue, budgets, contextOf, related },
+    ...{ catalogue, budgets, tokens, contextOf, related },
     assignmentService: upstreams.assignment,
     sourceOf: upstreams.sourceOf,
     extendedLookup: () => async (id, signal) => (await relatedSource.lookup?.(id, signal)) ?? 'unclear',

@@ -54,6 +54,7 @@ export function openFleet(first: SyncContext, { isServed = true } = {}): Fleet {
     },
     assignmentService: first.assignmentService,
     budgets: first.budgets,
+    tokens: first.tokens,
     sourceOf: (stream) => of(stream.name).sourceOf(stream),
     contextOf: (stream) => of(stream.name).contextOf(stream),
     read: (stream, kind, options) => of(stream.name).read(stream, kind, options),

@@ -1,10 +1,13 @@
-// The budgets of this program, shared with all others of its deployment: in Redis where there is one, otherwise in the mirror's Postgres.
+// What this program shares with all others of its deployment: its budgets, in Redis where there is one, otherwise in the mirror's Postgres; and
+// its tokens, in Redis alone, when that was asked for.
 
 import type { Logger } from '../log.ts'
 import type { Database } from '../store/server/connect.ts'
+import { openSharedTokens, type SharedTokens } from '../upstream/auth/shared-tokens.ts'
 import { type Budgets, openBudgets } from '../upstream/http/budget.ts'
 import { openPostgresBudget } from './postgres-budget.ts'
 import { openRedisBudget } from './redis-budget.ts'
+import { openRedisTokens } from './redis-tokens.ts'
 
 export type BudgetOptions = {
   readonly config: { readonly redisUrl: string | null }
@@ -20,11 +23,29 @@ export function openSharedBudgets(options: BudgetOptions): Budgets & Disposable 
   const { config, database, budgets, workers = () => 0, log } = options
   const closing = (close: () => void, opened: Budgets) => ({ ...opened, [Symbol.dispose]: close })
   if (budgets) return closing(() => {}, budgets)
-  const { pool, address, cluster } = database
+  const { pool } = database
   if (config.redisUrl === null)
     return closing(() => {}, openBudgets({ store: openPostgresBudget(pool), workers, log }))
-  // Programs may reach one Postgres by several addresses.
-  const deployment = cluster === null ? address : `${cluster}${address.slice(address.lastIndexOf('/'))}`
-  const store = openRedisBudget({ redisUrl: config.redisUrl, deployment, log })
+  const store = openRedisBudget({ redisUrl: config.redisUrl, deployment: deploymentOf(database), log })
   return closing(store.close, openBudgets({ store, workers, log }))
+}
+
+/** Programs may reach one Postgres by several addresses. */
+const deploymentOf = ({ address, cluster }: BudgetOptions['database']): string =>
+  cluster === null ? address : `${cluster}${address.slice(address.lastIndexOf('/'))}`
+
+/** Null: each program signs in for itself. */
+export function openTokens(
+  options: Pick<BudgetOptions, 'database' | 'log'> & {
+    readonly config: { readonly redisUrl: string | null; readonly shareTokens: boolean }
+    /** What is open already, and stays so. */
+    readonly tokens?: SharedTokens | null
+  },
+): { readonly tokens: SharedTokens | null } & Disposable {
+  const { config, database, tokens, log } = options
+  const { redisUrl, shareTokens } = config
+  if (tokens !== undefined || redisUrl === null || !shareTokens)
+    return { tokens: tokens ?? null, [Symbol.dispose]: () => {} }
+  const place = openRedisTokens({ redisUrl, deployment: deploymentOf(database), log })
+  return { tokens: openSharedTokens(place, log), [Symbol.dispose]: place.close }
 }

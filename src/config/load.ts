@@ -182,6 +182,10 @@ export function loadConfig(environment: Environment): Config {
     complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
   const worker = { ...values(fixedWorker), ...values(peopleVariables) }
   const webhookSecret = worker.webhookSecret ?? derivedWebhookSecret(environment)
+  if (worker.shareTokens && worker.redisUrl === null)
+    complain(
+      'SHARE_TOKENS is true, and tokens are shared in Redis alone: set REDIS_URL, too, or leave it out',
+    )
   if (worker.publicUrl && !worker.webhookSecret)
     complain('PUBLIC_URL is set to receive webhooks: set WEBHOOK_SECRET, too')
   if (worker.oidcIssuer && !worker.oidcClientId)

@@ -46,6 +46,12 @@ export const workerVariables = {
     secret: true,
     schema: optionalText,
   },
+  SHARE_TOKENS: {
+    needs: 'REDIS_URL',
+    describe:
+      'whether workers share the token of a sign-in, encrypted in Redis: for an identity provider that limits sign-ins, or ends a token when it gives out another one',
+    ...yesOrNo,
+  },
   SCHEDULE_RECONCILE: {
     describe:
       'when the whole upstream is listed and compared with the copy, to find missing and deleted records',

@@ -10,7 +10,9 @@ import { noProxies, type Proxies } from '../util/proxies.ts'
 import { type Clock, systemClock } from '../util/waiting.ts'
 import { newFieldOrder } from '../wire/field-order.ts'
 import type { RecordPage } from '../wire/record-page.ts'
+import type { SharedTokens } from './auth/shared-tokens.ts'
 import { openSignIn, type SignIn, type SignInAllowance } from './auth/sign-in.ts'
+import type { SignInOptions } from './auth/token-request.ts'
 import {
   beginningOf,
   httpDate,
@@ -38,6 +40,8 @@ import { withoutPrivate } from './private-answer.ts'
 
 export type UpstreamOptions = {
   readonly service: ServiceName
+  /** What people call it; left out: as it is. */
+  readonly name?: string
   readonly baseUrl: string
   readonly authUrl: string
   readonly subjectId: string
@@ -47,6 +51,8 @@ export type UpstreamOptions = {
   readonly clientGuid: string | null
   /** As it is when a request is sent: it may change. */
   readonly requestsPerSecond: () => number | null
+  /** What other programs got; null: each signs in for itself. */
+  readonly tokens?: SharedTokens | null
   /** Left out: nobody else shares it. */
   readonly budget?: Budget
   /** Of all who ask the same host; null: there is none. */
@@ -135,17 +141,14 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   const pacing = openPacing({
     ...{ service, limits, circuit: circuits?.api ?? null, longestMs: policy.deadlineMs, clock, observer },
   })
-  const signIn = openSignIn({
-    ...{ service, clock, random, policy, observer, log, closed: closing.signal },
-    send: watched(transport.send, circuits?.signIn ?? null),
-    ...{ authUrl: plainUrl(options.authUrl), subjectId: options.subjectId, apiKey: options.apiKey },
-  })
+  const trying = { transport, clock, random, policy, observer, log, closed: closing.signal }
+  const signIn = openSignInOf(options, trying)
   const crowd = openCrowd(clock)
   const fixed = { service, baseUrl, clientGuid, privateAnswers, observer, clock }
   const parts: Parts = { ...fixed, transport, pacing, signIn }
 
   const call = <Body>(asked: Asked, read: ReadAnswer<Body>, signal: AbortSignal) => {
-    const { name, method } = asked.operation
+    const { name: operation, method } = asked.operation
     const isWrite = method !== 'GET'
     return retry(() => ask(parts, asked, read, signal), {
       delayMs(failure, attempt) {
@@ -160,9 +163,9 @@ export function openUpstream(options: UpstreamOptions): Upstream {
         })
         if (delayMs === null || !(failure instanceof UpstreamError)) return null
         const { code: reason, status } = failure
-        observer.retryPlanned?.({ service, operation: name, attempt, delayMs, reason, status })
+        observer.retryPlanned?.({ service, operation, attempt, delayMs, reason, status })
         log.debug(
-          { service, operation: name, attempt, delayMs, reason: failure.message },
+          { service, operation, attempt, delayMs, reason: failure.message },
           'sending the request again',
         )
         return delayMs
@@ -189,6 +192,21 @@ export function openUpstream(options: UpstreamOptions): Upstream {
       transport.close()
     },
   }
+}
+
+function openSignInOf(
+  options: UpstreamOptions,
+  {
+    transport,
+    ...trying
+  }: Omit<SignInOptions, keyof UpstreamOptions | 'send'> &
+    Pick<SignInOptions, 'clock' | 'random' | 'observer' | 'log'> & { readonly transport: Transport },
+): SignIn {
+  const { service, name = service, tokens = null, circuits = null, subjectId, apiKey } = options
+  return openSignIn({
+    ...{ ...trying, service, name, tokens, subjectId, apiKey, authUrl: plainUrl(options.authUrl) },
+    send: watched(transport.send, circuits?.signIn ?? null),
+  })
 }
 
 const watched =

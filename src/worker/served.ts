@@ -62,7 +62,7 @@ export function serveSources(
   onOpened: () => void,
 ): ServedSources {
   const { config, environment, log, signal } = first
-  const { database, budgets } = fleet.context
+  const { database, budgets, tokens } = fleet.context
   const looksOf = new Map([['', first.looks]])
   const alone = openTurns()
   const sources = keepSources({
@@ -71,7 +71,7 @@ export function serveSources(
     onGone: (config) => void endSubscription(config, first),
     async open(config, until, onTables) {
       const context = await openContext({
-        ...{ config, log, database, budgets, observer: observerOf(config.source, observer) },
+        ...{ config, log, database, budgets, tokens, observer: observerOf(config.source, observer) },
         ...{ descriptionAgeMs: 0, onDatabase: onTables },
       })
       if (until.aborted) return context

@@ -145,7 +145,7 @@ describe.skipIf(!hasPostgres)('erasing', () => {
       database.pool,
       "update mirror.assignment set _deleted_at = now() - interval '2 days' where assignment_id in (3, 4)",
     )
-    expect(await forget()).toEqual([{ stream: 'assignment', rows: 1 }])
+    expect(await forget()).toEqual([{ stream: 'assignment', rows: 1, ageMs: 86_400_000 }])
     expect(await marked()).toEqual([{ id: 3 }, { id: 5 }])
     expect(await findDeletions({ ...context.contextOf(assignment), signal })).toMatchObject({
       status: 'done',

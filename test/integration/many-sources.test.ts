@@ -2,19 +2,22 @@
 // the other (P19).
 
 import { describe, expect, it } from 'vitest'
+import { noAlertFile } from '../../src/config/alert-file.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { environmentOf } from '../../src/config/of-source.ts'
 import { openContext, type SyncContext } from '../../src/context.ts'
+import { readProblems } from '../../src/problems/find-problems.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { dropSource } from '../../src/store/schema/drop-source.ts'
 import { withConnection } from '../../src/store/server/session.ts'
 import type { Stream } from '../../src/streams/catalog.ts'
-import { baseOf } from '../../src/streams/names.ts'
+import { baseOf, sourceIn } from '../../src/streams/names.ts'
 import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
+import { dynamicIn } from '../support/settings.ts'
 
 const otherGuid = '00000000-0000-4000-8000-0000000000aa'
 
@@ -148,6 +151,20 @@ describe.skipIf(!hasPostgres)('two sources in one database', () => {
       await query(`select count(*)::int as lines from acme.assignment_history where subject = 'acme 1'`),
     ).toEqual([{ lines: 1 }])
     expect(await query(`select count(*)::int as rows from acme.assignment_at(now())`)).toEqual([{ rows: 24 }])
+
+    // Each is late by what it says itself.
+    const settings = { '': dynamicIn({ STALE_AFTER: '1m' }), acme: dynamicIn({ STALE_AFTER: '1h' }) }
+    const lateIn = async (minutes: number) =>
+      (
+        await readProblems({
+          ...{ pool: database.pool, streams: [...unnamed.streams, ...acme.streams], view: { parts: [] } },
+          config: { dynamic: settings[''], alertFile: noAlertFile },
+          settingsOf: (stream) => settings[sourceIn(stream) as keyof typeof settings].now(),
+          now: new Date(Date.now() + minutes * 60_000),
+        })
+      ).flatMap(({ kind, stream }) => (kind === 'stale' && stream?.endsWith('assignment') ? stream : []))
+    expect(await lateIn(10)).toEqual(['assignment'])
+    expect((await lateIn(120)).toSorted()).toEqual(['acme.assignment', 'assignment'])
   })
 
   it('show each role its own source, and nothing of another one or of the state (P19)', async () => {

@@ -287,10 +287,17 @@ describe.for(['redis', 'postgres'] satisfies Backend[])('the budget of three pro
     it('P10: is the same for all programs that have the same settings', async () => {
       await using simulator = await startSimulator({ assignments: 10 })
       const redisUrl = redisUrlOf(backend)
-      const variables = { REQUESTS_PER_SECOND: String(perSecond), ...(redisUrl && { REDIS_URL: redisUrl }) }
+      const variables = {
+        REQUESTS_PER_SECOND: String(perSecond),
+        ...(redisUrl && { REDIS_URL: redisUrl, SHARE_TOKENS: 'true' }),
+      }
       await using contexts = new AsyncDisposableStack()
       const open = async (address: { readonly url: string } = database) =>
         contexts.use(await openTestContext(address, simulator, variables))
+      let signIns = 0
+      simulator.onRequest(({ path }) => {
+        if (path.endsWith('/GenerateAccessTokenFromCache')) signIns++
+      })
       // One of them reaches the same Postgres by another name.
       const other = new URL(database.url)
       other.hostname = other.hostname === '127.0.0.1' ? 'localhost' : '127.0.0.1'
@@ -308,6 +315,8 @@ describe.for(['redis', 'postgres'] satisfies Backend[])('the budget of three pro
       const seconds = (performance.now() - startedMs) / 1_000
       expect(lists.length).toBeGreaterThan(3)
       expect(lists.length).toBeLessThanOrEqual(perSecond * seconds + 4)
+      // Tokens are shared as well, in Redis alone.
+      expect(signIns).toBe(redisUrl ? 1 : opened.length)
     })
   })
 })

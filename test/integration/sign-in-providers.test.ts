@@ -1,8 +1,13 @@
 // Signing in against identity providers of a few lines, which answer, refuse and dawdle each in a way of its own.
 
+import { PassThrough } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import { environmentOf } from '../../src/config/of-source.ts'
+import { openConfiguredUpstream } from '../../src/configured.ts'
+import { openLog } from '../../src/log.ts'
 import {
   type Client,
   failureOf,
@@ -11,6 +16,7 @@ import {
   openServerClient,
   startServer,
 } from '../support/client.ts'
+import { complete } from '../support/settings.ts'
 
 const list = (client: Client, signal = noSignal) => client.call('listAssignments', {}, signal)
 const times = <Value>(count: number, make: () => Promise<Value>) =>
@@ -112,6 +118,22 @@ describe('with identity providers that', () => {
     clock.advance(5_000)
     for (let round = 0; round < 10; round++) await list(client)
     expect(count).toBe(2)
+  })
+
+  it('hand out a token again that is rejected are named in the log with the source that signs in', async () => {
+    await using server = await startServer((_, response) => response.writeHead(401).end())
+    const lines: string[] = []
+    const stream = new PassThrough()
+    stream.on('data', (line) => lines.push(String(line)))
+    const variables = { ...complete, ASSIGNMENT_BASE_URL: server.url, AUTH_URL: `${server.url}/auth` }
+    const config = loadConfig(environmentOf('acme', variables))
+    const upstream = openConfiguredUpstream({ config, log: openLog({ level: 'info', stream }) }, 'assignment')
+    await failureOf(upstream.call('listAssignments', {}, noSignal))
+    upstream.close()
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+      source: 'acme',
+      msg: expect.stringContaining('the acme.assignment service rejects its token'),
+    })
   })
 
   it('answer something else: the fields are named, never their values', async () => {

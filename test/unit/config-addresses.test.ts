@@ -116,6 +116,10 @@ describe('loadConfig', () => {
     const own = 'redis+sentinel://one,two/mymaster?sentinelPassword=own%26canary'
     expect(loadConfig({ ...complete, ...passwords, REDIS_URL: own }).redisUrl).toMatch(/=own%26canary$/)
     expect(redact('AUTH w own&canary')).toBe('AUTH w [secret]')
+    expect(problemsOf({ ...complete, SHARE_TOKENS: 'true' })).toMatch(
+      /^.*SHARE_TOKENS is true.*set REDIS_URL/,
+    )
+    expect(problemsOf({ ...complete, SHARE_TOKENS: 'true', REDIS_URL: 'redis://one' })).toBe('')
     expect(problemsOf({ ...complete, REDIS_URL: 'redis://one', REDIS_SENTINEL_PASSWORD: 'canary' })).toMatch(
       /REDIS_URL names no sentinels, but .+ REDIS_SENTINEL_PASSWORD/,
     )

@@ -103,7 +103,7 @@ const matrix: Readonly<Record<string, Row>> = {
   ),
   redis: row('opens connections to Redis, and knows nothing of what is kept there', base, ['ioredis']),
   budget: row(
-    'keeps the budgets of requests that all programs of a deployment share, in Redis or in Postgres',
+    'keeps what all programs of a deployment share: budgets of requests, in Redis or in Postgres, and tokens',
     [...base, 'redis', 'store/server', 'upstream'],
     ['pg'],
   ),

@@ -5,6 +5,7 @@ import { type BackoffPolicy, backoff, delayAfter, leftUntil } from '../../util/b
 import { untilAborted } from '../../util/waiting.ts'
 import { errorOf, isLeftAlone, UpstreamError } from '../http/errors.ts'
 import type { SignInDone } from '../http/transport.ts'
+import type { SharedTokens } from './shared-tokens.ts'
 import type { TokenAnswer } from './token-answer.ts'
 import { requestToken, type SignInOptions, tokenUrl } from './token-request.ts'
 
@@ -98,7 +99,7 @@ type Attempts = {
 
 /** The sign-ins of a service one after the other, with what is known of its token. */
 function openAttempts(options: SignInOptions): Attempts {
-  const { service, clock, observer, log } = options
+  const { service, name, clock, observer, log } = options
   let token: Token | null = null
   let rejected: string | null = null
   let pause: Pause | null = null
@@ -110,9 +111,9 @@ function openAttempts(options: SignInOptions): Attempts {
     const observe = (outcome: SignInDone['outcome']) =>
       observer.signInDone?.({ service, outcome, durationMs: clock.now() - startedMs })
     try {
-      const answer = await requestToken(options)
+      const unlike = token && { token: token.text, isRejected: token.text === rejected }
+      const answer = await getToken({ ...options, apiKey: () => apiKey }, unlike, observe)
       const isSame = token?.text === answer.token
-      observe(isSame ? 'same token' : 'new token')
       token = newToken(answer, isSame, clock.now())
       pause = answer.token === rejected ? pauseAfterSame() : null
       if (pause === null) failures = 0
@@ -128,7 +129,7 @@ function openAttempts(options: SignInOptions): Attempts {
     const until = new Date(pauseEndMs(backoff.signInRepeated))
     log.warn(
       { service, until },
-      `the ${service} service rejects its token, and the identity provider hands out the same one again; the next sign-in is at ${until.toISOString()}`,
+      `the ${name} service rejects its token, and the identity provider hands out the same one again; the next sign-in is at ${until.toISOString()}`,
     )
     return { error: repeatedError(options, until), untilMs: until.getTime(), apiKey: options.apiKey() }
   }
@@ -168,6 +169,21 @@ function openAttempts(options: SignInOptions): Attempts {
       return running
     },
   }
+}
+
+/** From a sign-in of this program, or of another one that shares its tokens. */
+function getToken(
+  options: SignInOptions,
+  unlike: Parameters<SharedTokens['through']>[1],
+  observe: (outcome: SignInDone['outcome']) => void,
+): Promise<TokenAnswer> {
+  const { service, authUrl, subjectId, apiKey, tokens } = options
+  const ask = async () => {
+    const answer = await requestToken(options)
+    observe(answer.token === unlike?.token ? 'same token' : 'new token')
+    return answer
+  }
+  return tokens ? tokens.through({ service, authUrl, subjectId, apiKey: apiKey() }, unlike, ask) : ask()
 }
 
 function newToken({ token, endsAtMs }: TokenAnswer, isSame: boolean, nowMs: number): Token {

@@ -7,10 +7,15 @@ import type { Clock } from '../../util/waiting.ts'
 import { statusError } from '../http/answer.ts'
 import { errorOf, retryDelay, UpstreamError, type UpstreamErrorDetails } from '../http/errors.ts'
 import type { HttpRequest, Transport, UpstreamObserver } from '../http/transport.ts'
+import type { SharedTokens } from './shared-tokens.ts'
 import { readTokenAnswer, type TokenAnswer } from './token-answer.ts'
 
 export type SignInOptions = {
   readonly service: ServiceName
+  /** What people call it. */
+  readonly name: string
+  /** Null: nobody shares them. */
+  readonly tokens: SharedTokens | null
   readonly authUrl: string
   readonly subjectId: string
   readonly apiKey: () => string
