@@ -97,6 +97,51 @@ describe('what was left alone', () => {
     expect(breaker.waits()).toEqual([])
   })
 
+  it('is waited for until all workers may ask it, however that changes, and asked as soon as it works for one (P19)', async () => {
+    const asked: RunRequest[] = []
+    let heldUntil: Date | null = new Date(Date.now() + 40_000)
+    const breaker = openCircuitBreaker({
+      serviceOf: () => 'acme.assignment',
+      heldUntil: async () => heldUntil,
+      requestRun: async (one) => void asked.push(one),
+      log: openLog({ level: 'fatal' }),
+    })
+    const untilOf = () => (breaker.waits()[0]?.until.getTime() ?? 0) - Date.now()
+    breaker.failed(request, Date.now(), { ...away, isLeftAlone: true, notBefore: heldUntil })
+    expect(untilOf()).toBe(40_000)
+    await vi.advanceTimersByTimeAsync(30_000)
+    expect([breaker.mustWait(request), untilOf()]).toEqual([true, 10_000])
+    // Another worker tried, and failed.
+    heldUntil = new Date(Date.now() + 80_000)
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect([breaker.mustWait(request), untilOf(), asked.length]).toEqual([true, 60_000, 0])
+    // Another worker tried, and was answered.
+    heldUntil = null
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(asked).toMatchObject([{ stream: 'assignment', kind: 'incremental' }])
+    expect(breaker.mustWait(request)).toBe(false)
+    breaker.succeeded(request, 1)
+    expect(breaker.waits()).toEqual([])
+    breaker.close()
+  })
+
+  it('is tried when its time has come, though nobody has tried it', async () => {
+    const asked: RunRequest[] = []
+    const heldUntil = new Date(Date.now() + 10_000)
+    const breaker = openCircuitBreaker({
+      serviceOf: () => 'assignment',
+      heldUntil: async () => heldUntil,
+      requestRun: async (one) => void asked.push(one),
+      log: openLog({ level: 'fatal' }),
+    })
+    breaker.failed(request, Date.now(), { ...away, isLeftAlone: true, notBefore: heldUntil })
+    await vi.advanceTimersByTimeAsync(9_000)
+    expect(asked).toEqual([])
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(asked).toHaveLength(1)
+    breaker.close()
+  })
+
   it('is tried at once when the part that was away works again', () => {
     const asked: RunRequest[] = []
     const breaker = openCircuitBreaker({
