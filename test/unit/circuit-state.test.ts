@@ -70,19 +70,24 @@ describe('a host', () => {
     expect(heldFor(failAll(null, fourOf(one), 1_000), third)).toBeNull()
   })
 
-  it('is tried by one, and left alone for twice as long each time, up to five minutes', () => {
+  it('is tried by one, after an eighth of the time for which it has failed, and at least each five minutes', () => {
     let state = down as CircuitState
     const pausesMs: number[] = []
-    for (let times = 0; times < 8; times++) {
+    const sinceMs = state.host?.sinceMs ?? 0
+    for (let times = 0; times < 60; times++) {
       const untilMs = heldFor(state, third)?.untilMs ?? 0
       state = afterClaimed(state, third, { nowMs: untilMs, longestMs: 35_000 })
       const held = heldFor(state, one)
       expect(held?.untilMs).toBe(untilMs + 35_000)
       expect(held && mayBeTried(held, untilMs + 1)).toBe(false)
       state = fail(state, third, untilMs + 100)
-      pausesMs.push((heldFor(state, one)?.untilMs ?? 0) - untilMs - 100)
+      const pauseMs = Math.round((heldFor(state, one)?.untilMs ?? 0) - untilMs - 100)
+      expect(pauseMs).toBeLessThanOrEqual(Math.max(5_000, (untilMs + 100 - sinceMs) / 8) + 1)
+      pausesMs.push(pauseMs)
     }
-    expect(pausesMs).toEqual([10, 20, 40, 80, 160, 300, 300, 300].map((seconds) => seconds * 1_000))
+    expect(pausesMs.slice(0, 6)).toEqual(Array(6).fill(5_000))
+    expect(pausesMs.toSorted((a, b) => a - b)).toEqual(pausesMs)
+    expect(pausesMs.at(-1)).toBe(300_000)
   })
 
   it('is asked by all at once after any answer, and one that fails even so is left alone by itself', () => {

@@ -65,14 +65,14 @@ describe('settings', () => {
 
   it('of a source that has a name come from the file of sources, whatever the environment says of the first one', () => {
     vi.stubEnv('PAGE_SIZE', '500')
-    vi.stubEnv('STALE_AFTER', '7m')
+    vi.stubEnv('HTTP_PORT', '7')
     const given = environmentOfSource({ ...process.env, ACME_KEY: 'canary-of-settings' }, 'acme', {
       ...{ PAGE_SIZE: '500', SCHEDULE_ASSIGNMENT: '5s', API_KEY: 'env:ACME_KEY' },
     })
     const by = { by: 'ada', at: new Date() }
     const { source, settings, unknown } = readSettings(given, { PAGE_SIZ: '3' })(undefined, [
       { name: 'SCHEDULE_ASSIGNMENT', value: '2s', ...by },
-      { name: 'STALE_AFTER', value: '2m', ...by },
+      { name: 'HTTP_PORT', value: '2', ...by },
     ])
     const shown = (name: string) => {
       const found = settings.find((one) => one.name === name)
@@ -82,9 +82,9 @@ describe('settings', () => {
     expect(shown('PAGE_SIZE')).toEqual(['500 (SOURCES_FILE)', '1000 (default)'])
     expect(shown('SCHEDULE_ASSIGNMENT')).toEqual(['2s (override)', '5s (SOURCES_FILE)', '30s (default)'])
     expect(shown('API_KEY')).toEqual(['•••••••• (SOURCES_FILE)'])
-    expect(shown('STALE_AFTER')).toBeUndefined()
+    expect(shown('HTTP_PORT')).toBeUndefined()
     // Those of the environment are not its own; an override that it cannot have can be removed.
-    expect(unknown).toEqual([{ name: 'STALE_AFTER', source: 'override', meant: null }])
+    expect(unknown).toEqual([{ name: 'HTTP_PORT', source: 'override', meant: null }])
   })
 
   it('are those of the first source where others have streams of the same names', () => {

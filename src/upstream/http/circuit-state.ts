@@ -41,6 +41,8 @@ type Failure = {
 const failuresThatCount = 4
 const sourcesThatCount = 2
 const mostRecent = 20
+/** Only one request tries, so that it may try more often than each would by itself. */
+const longestShare = 1 / 8
 /** One that is asked nothing any more is forgotten. */
 const forgottenAfterMs = 600_000
 
@@ -48,7 +50,7 @@ export const lastOf = (recent: string): string => recent.slice(-mostRecent)
 const closed: CircuitState = { recent: '', host: null, askers: {} }
 
 export function afterFailed(before: CircuitState | null, asker: Asker, failure: Failure): CircuitState {
-  const { startedMs, nowMs, told, random, policy } = failure
+  const { startedMs, nowMs, told } = failure
   const state = before ?? { ...closed, recent: failure.recent }
   const recent = lastOf(`${state.recent}0`)
   const known = state.askers[asker.name]
@@ -56,18 +58,20 @@ export function afterFailed(before: CircuitState | null, asker: Asker, failure: 
   const isSame = known !== undefined && startedMs < known.lastFailureMs
   const failures = (known?.failures ?? 0) + (isSame ? 0 : 1)
   const again = (opening: Opening | null): Opening =>
-    opening !== null && startedMs < opening.lastFailureMs
-      ? opening
-      : {
-          ...afterFailure(opening, { nowMs, startedMs, notBeforeMs: null, random, policy }),
-          triedUntilMs: 0,
-        }
+    opening !== null && startedMs < opening.lastFailureMs ? opening : openedAgain(opening, failure)
   const isOpen = state.host === null && (known?.opening != null || failures >= failuresThatCount)
   const opening = isOpen ? again(known?.opening ?? null) : (known?.opening ?? null)
   const failing: Failing = { source: asker.source, failures, lastFailureMs: nowMs, told, opening }
   const askers = { ...remembered(state, nowMs), [asker.name]: failing }
   if (state.host !== null) return { recent, host: again(state.host), askers }
   return { recent, host: isHostDown(recent, askers) ? again(longestOf(askers)) : null, askers }
+}
+
+/** For as long as the policy says, but no longer than a share of the time for which it has failed: who was away for a minute is missed for seconds. */
+function openedAgain(before: Opening | null, { nowMs, startedMs, random, policy }: Failure): Opening {
+  const outage = afterFailure(before, { nowMs, startedMs, notBeforeMs: null, random, policy })
+  const longestMs = Math.max(policy.firstMs, (nowMs - outage.sinceMs) * longestShare)
+  return { ...outage, untilMs: Math.min(outage.untilMs, nowMs + longestMs), triedUntilMs: 0 }
 }
 
 function isHostDown(recent: string, askers: CircuitState['askers']): boolean {
