@@ -155,7 +155,9 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
         tellAnswered()
       },
       async failed({ code, status, problem }) {
-        const told = { code, status, problem: problem.slice(0, longestTold) }
+        // Others read it, and an answer may hold what is not for them.
+        const what = status === null ? problem.slice(0, longestTold) : `status ${status}.`
+        const told = { code, status, problem: what }
         const recent = known.recent()
         known.note(false)
         const random = Math.random()
