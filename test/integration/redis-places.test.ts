@@ -6,6 +6,7 @@ import { PassThrough } from 'node:stream'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { openRedisBudget } from '../../src/budget/redis-budget.ts'
+import { openRedisTokens } from '../../src/budget/redis-tokens.ts'
 import { probeQueue } from '../../src/cli/probe-checks.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { freePort } from '../../src/embedded-postgres/cluster.ts'
@@ -56,6 +57,7 @@ async function work(redisUrl: string) {
     canaries: { everyMs: 200, rhythmMs: 1_000 },
   })
   const budget = openRedisBudget({ redisUrl, deployment: 'this one', log })
+  const tokens = openRedisTokens({ redisUrl, deployment: 'this one', log })
   let asked = 0
   return {
     driver: queue.driver,
@@ -78,12 +80,28 @@ async function work(redisUrl: string) {
         problem: 'too many',
       })
       expect((await budget.reserve(`p${asked}`, bucket)).pause).toMatchObject({ status: 429 })
+      const host = `h${asked}`
+      const after = { recent: '0', host: null, askers: {} }
+      expect(await budget.circuit(host, { before: null, after })).toMatchObject({ isChanged: true })
+      expect((await budget.reserve(`${host} one`, bucket, host)).circuit).toMatchObject({ state: after })
+      const identity = {
+        service: 'assignment',
+        authUrl: 'https://id.example',
+        subjectId: host,
+        apiKey: 'a key',
+      }
+      const release = await tokens.claim(identity, 5_000)
+      expect(await tokens.claim(identity, 5_000)).toBeNull()
+      await tokens.put(identity, { token: 'a token', endsAtMs: Date.now() + 3_600_000 })
+      await release?.()
+      expect(await tokens.get(identity)).toMatchObject({ token: 'a token' })
       await queue.ping()
       expect(await jobs.counts()).toMatchObject({ delayed: 0 })
     },
     async [Symbol.asyncDispose]() {
       await jobs.stop()
       budget.close()
+      tokens.close()
       await queue.close()
     },
   }
