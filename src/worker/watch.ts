@@ -16,6 +16,7 @@ import { minuteStateOf, stateOfStream } from '../problems/stream-state.ts'
 import { forgetOldActions, noteAction } from '../store/book/actions.ts'
 import { forgetOldProblems, noteProblems } from '../store/book/problems.ts'
 import { readProgress } from '../store/book/progress.ts'
+import { settleRepaired } from '../store/book/quarantine.ts'
 import { noteSilenced } from '../store/book/silences.ts'
 import { pausedStreams } from '../store/book/streams.ts'
 import type { Target } from '../store/book/targets.ts'
@@ -34,7 +35,6 @@ import {
   thinMinutes,
   type WorkerLine,
 } from '../store/book/watch.ts'
-import { settleRepaired } from '../store/writing/quarantine.ts'
 import { relatedBeside } from '../streams/catalog.ts'
 import { estimate, isLogged, readingInWords } from '../streams/load-progress.ts'
 import { formatDuration, plural } from '../util/text.ts'

@@ -1,7 +1,13 @@
 // The quarantine as people page through it. Nothing is deleted: what was taken out stays, with who did it and why.
 
+import pg from 'pg'
+import type { MirroredStream } from '../../streams/catalog.ts'
+import { sharedKeyReason } from '../../streams/twins.ts'
+import { qualified } from '../schema/places.ts'
+import { type Column, readTableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import type { quarantineTable } from '../tables/findings.ts'
+import { keyCheck } from '../types/table.ts'
 import type { Within } from './ask.ts'
 
 /** Null: of all streams, or all ids. */
@@ -102,4 +108,40 @@ export async function settleQuarantined(client: Queryable, id: string, why: stri
      where dropped_at is null and id = $1`,
     [id, why],
   )
+}
+
+/** Looked at in one go: more wait for the next. */
+const mostLookedAt = 10_000
+
+/**
+ * Takes out those whose record came again as a row: the row of their key changed after they last came, and is no older than they are. Two
+ * records that share a key stay: one of them is the row all the time. Returns how many were taken out.
+ */
+export async function settleRepaired(client: Queryable, stream: MirroredStream): Promise<number> {
+  const schema = await readTableSchema(client, stream)
+  if (schema === null) return 0
+  const { rows: open } = await client.query<{ id: string; key: string }>(
+    `select id::text, key from tidemark.quarantine
+     where stream = $1 and dropped_at is null and key is not null and not starts_with(reason, $2)
+     order by id limit ${mostLookedAt}`,
+    [stream.name, sharedKeyReason],
+  )
+  const fits = keyCheck(schema.key.type)
+  const usable = open.filter(({ key }) => fits(key))
+  if (usable.length === 0) return 0
+  const version = (fieldOf: (column: Column) => string) =>
+    `coalesce(${['null', ...schema.versions.map(fieldOf)].join(', ')})`
+  const kept = version(({ field }) => `kept.record ->> ${pg.escapeLiteral(field)}`)
+  const current = version(({ name }) => `mine.${pg.escapeIdentifier(name)}`)
+  const { rowCount } = await client.query(
+    `update tidemark.quarantine as kept
+     set dropped_at = now(), drop_reason = 'its record came again, and is a row', fingerprint = kept.fingerprint || ' ' || kept.id
+     from unnest($1::bigint[], $2::${schema.key.type}[]) as given (id, key)
+     join ${qualified(stream)} as mine on mine.${pg.escapeIdentifier(schema.key.name)} = given.key
+     where kept.id = given.id and kept.dropped_at is null
+       and mine._deleted_at is null and mine._synced_at > kept.last_seen_at
+       and case when ${kept} ~ '^[0-9]{1,18}$' then ${current} >= (${kept})::bigint else true end is not false`,
+    [usable.map(({ id }) => id), usable.map(({ key }) => key)],
+  )
+  return rowCount ?? 0
 }

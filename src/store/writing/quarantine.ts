@@ -1,16 +1,11 @@
 // Records that cannot be rows: kept whole, with the reason (P5). The same record for the same reason is one row, however often it comes.
 
 import { createHash } from 'node:crypto'
-import pg, { type ClientBase } from 'pg'
+import type { ClientBase } from 'pg'
 import { repeatedFields } from '../../json/json.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { isObject, keyReader, type Rejected } from '../../streams/record.ts'
-import { sharedKeyReason } from '../../streams/twins.ts'
-import { qualified } from '../schema/places.ts'
-import { type Column, readTableSchema } from '../schema/table-schema.ts'
-import type { Queryable } from '../server/session.ts'
 import { canonicalText, fitsJsonb, holdableValue } from '../types/jsonb.ts'
-import { keyCheck } from '../types/table.ts'
 
 /** Returns how many were not known before. */
 export async function quarantine(
@@ -49,42 +44,6 @@ export async function quarantine(
     ],
   )
   return Number(rows[0]?.added ?? 0)
-}
-
-/** Looked at in one go: more wait for the next. */
-const mostLookedAt = 10_000
-
-/**
- * Takes out those whose record came again as a row: the row of their key changed after they last came, and is no older than they are. Two
- * records that share a key stay: one of them is the row all the time. Returns how many were taken out.
- */
-export async function settleRepaired(client: Queryable, stream: MirroredStream): Promise<number> {
-  const schema = await readTableSchema(client, stream)
-  if (schema === null) return 0
-  const { rows: open } = await client.query<{ id: string; key: string }>(
-    `select id::text, key from tidemark.quarantine
-     where stream = $1 and dropped_at is null and key is not null and not starts_with(reason, $2)
-     order by id limit ${mostLookedAt}`,
-    [stream.name, sharedKeyReason],
-  )
-  const fits = keyCheck(schema.key.type)
-  const usable = open.filter(({ key }) => fits(key))
-  if (usable.length === 0) return 0
-  const version = (fieldOf: (column: Column) => string) =>
-    `coalesce(${['null', ...schema.versions.map(fieldOf)].join(', ')})`
-  const kept = version(({ field }) => `kept.record ->> ${pg.escapeLiteral(field)}`)
-  const current = version(({ name }) => `mine.${pg.escapeIdentifier(name)}`)
-  const { rowCount } = await client.query(
-    `update tidemark.quarantine as kept
-     set dropped_at = now(), drop_reason = 'its record came again, and is a row', fingerprint = kept.fingerprint || ' ' || kept.id
-     from unnest($1::bigint[], $2::${schema.key.type}[]) as given (id, key)
-     join ${qualified(stream)} as mine on mine.${pg.escapeIdentifier(schema.key.name)} = given.key
-     where kept.id = given.id and kept.dropped_at is null
-       and mine._deleted_at is null and mine._synced_at > kept.last_seen_at
-       and case when ${kept} ~ '^[0-9]{1,18}$' then ${current} >= (${kept})::bigint else true end is not false`,
-    [usable.map(({ id }) => id), usable.map(({ key }) => key)],
-  )
-  return rowCount ?? 0
 }
 
 function describe({ record, reason }: Rejected) {
