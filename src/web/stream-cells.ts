@@ -22,30 +22,32 @@ import {
 import { addressOf } from './pages/tables.ts'
 import type { Snapshot, StreamSnapshot } from './status-queries.ts'
 
-/** Under the verdict: how many streams are up to date, and up to when every change is here. */
+/** Under the verdict: through when all streams are read; where something keeps them from it, only how many are in which state (P18). */
 export function leadOf({ streams: all, at }: Snapshot, problems: readonly Problem[]): Html | null {
   if (all.length === 0 || all.some(({ readThroughAt }) => readThroughAt === null)) return null
-  const isCurrent = (stream: StreamSnapshot) =>
-    stateOfStream(stream, stream.service, problems).state === 'live'
-  const current = all.filter(isCurrent).length
-  const onTime =
-    current === all.length
-      ? all.length === 1
-        ? 'The stream is'
-        : `All ${all.length} streams are`
-      : `${current} of ${all.length} streams ${current === 1 ? 'is' : 'are'}`
-  const changing = all.flatMap(({ kind, readThroughAt }) => (kind === 'changes' && readThroughAt) || [])
-  const oldest = changing.toSorted((a, b) => a.getTime() - b.getTime())[0]
-  return html`${onTime} read on time. ${oldest && html`Every change that could be seen upstream at ${clock(oldest, at)} ${zone} is here.`}`
+  if (problems.some(({ kind }) => kind === 'part_down')) return null
+  const states = all.map((stream) => stateOfStream(stream, stream.service, problems))
+  if (states.some(({ tone }) => tone !== 'ok'))
+    return html`${[...Map.groupBy(states, ({ words }) => words)].map(
+      ([words, some], index) => html`${index > 0 && ' · '}${plural(some.length, 'stream')}: ${words}`,
+    )}`
+  const lists = all.filter(({ kind }) => kind === 'list')
+  const oldestOf = (some: readonly StreamSnapshot[]) =>
+    some.flatMap(({ readThroughAt }) => readThroughAt ?? []).toSorted((a, b) => a.getTime() - b.getTime())[0]
+  const [changes, list] = [oldestOf(all.filter(({ kind }) => kind === 'changes')), oldestOf(lists)]
+  const which = lists.length === 1 ? 'The whole list' : 'The whole list that was read longest ago'
+  return html`${all.length === 1 ? 'The stream is' : `All ${all.length} streams are`} up to date.${
+    changes && html` Changes are read through ${clock(changes, at)} ${zone}.`
+  }${list && html` ${which} was read at ${clock(list, at)} ${zone}.`}`
 }
 
 /** The same over several sources; null while one of them is not read through yet. */
 export function leadOfSources(sources: readonly SourceLine[], at: Date): Html | null {
-  const current = sources.filter(({ state }) => state === 'live').length
+  const live = sources.filter(({ state }) => state === 'live').length
   const moments = sources.map(({ readThroughAt }) => readThroughAt)
   const oldest = moments.toSorted((a, b) => (a?.getTime() ?? 0) - (b?.getTime() ?? 0))[0]
   if (!oldest) return null
-  return html`${current === sources.length ? `All ${current}` : `${current} of ${sources.length}`} <a href="/sources">sources</a> are read on time. Every change that could be seen in each of them at ${clock(oldest, at)} ${zone} is here.`
+  return html`${live === sources.length ? `All ${live}` : `${live} of ${sources.length}`} <a href="/sources">sources</a> are live. Each of their streams was last read at ${clock(oldest, at)} ${zone} or later.`
 }
 
 /** Which streams are not settled, why, and when they will be; the first load says so itself. */

@@ -132,6 +132,7 @@ describe('the overview of many sources', () => {
   it('shows those that are not well, and counts the others (P18)', async () => {
     const { text } = await show(overviewPage, '')
     expect(text).toContain('>248 live</a>')
+    expect(text).toMatch(/248 of 250 <a [^>]*>sources<.a> are live\. Each of their streams was last read at /)
     expect(named(text)).toEqual(['client_0', 'client_1'])
   })
 

@@ -3,6 +3,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Problem, ProblemKind } from '../../src/problems/stream-problems.ts'
 import { stateOfStream, verdictInWords } from '../../src/problems/stream-state.ts'
+import { markupOf } from '../../src/web/html.ts'
+import { leadOf } from '../../src/web/stream-cells.ts'
+import { emptySnapshot } from '../support/status-queries.ts'
 
 const loaded = {
   stream: 'note',
@@ -125,5 +128,36 @@ describe('the verdict over several sources (P18)', () => {
       'Streams of the source acme are paused, all others are up to date',
     )
     expect(of(['', 'live'], ['acme', 'loading'])).toBe('First load: 1 of 2 sources are complete')
+  })
+})
+
+describe('the line under the verdict (P18)', () => {
+  const at = new Date('2026-01-02T10:00:00Z')
+  const streams = [
+    ['note', 'changes', '09:57:07'],
+    ['visit', 'changes', '09:57:09'],
+    ['region', 'list', '09:28:06'],
+    ['tracker', 'list', '09:40:00'],
+  ].map(([stream, kind, read]) => ({
+    ...{ stream, kind, service: 'assignment', paused: null, running: [], unexplained: null },
+    readThroughAt: new Date(`2026-01-02T${read}Z`),
+  }))
+  const lead = (problems: readonly Problem[] = []) => {
+    const found = leadOf(
+      { ...emptySnapshot, at, streams } as unknown as Parameters<typeof leadOf>[0],
+      problems,
+    )
+    return found && markupOf(found).replaceAll(/<[^>]*>/g, '')
+  }
+  it('says through when changes are read, and how old the oldest list is', () => {
+    expect(lead()).toBe(
+      'All 4 streams are up to date. Changes are read through 09:57:07 UTC. The whole list that was read longest ago was read at 09:28:06 UTC.',
+    )
+  })
+
+  it('promises nothing while deletions wait, a service is down or a part does not work', () => {
+    expect(lead([problem('deletions_blocked')])).toBe('1 stream: deletions blocked · 3 streams: up to date')
+    expect(lead([problem('service_down', 'assignment')])).toBe('4 streams: behind, retrying')
+    expect(lead([problem('part_down', 'queue')])).toBeNull()
   })
 })
