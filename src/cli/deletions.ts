@@ -26,7 +26,9 @@ export const deletions: Command = {
   options: {
     rows: option('N', 'approve: the number of rows that `list` showed'),
     reason: option('TEXT', 'approve, reject: the reason; it is recorded'),
-    restore: flag('reject: rows that were marked as deleted within the last day live again, too'),
+    restore: flag(
+      'reject: other rows that were found gone and marked deleted within the last day live again, too',
+    ),
     json,
   },
   examples: [

@@ -33,7 +33,9 @@ const evidence = z.object({
     })
     .nullable(),
   most_in_a_run: amount.describe('the most rows that one run ever marked deleted'),
-  marked_by_searches: amount.describe('rows that were marked deleted within the last day'),
+  marked_by_searches: amount.describe(
+    'other rows that were found gone and marked deleted within the last day, since a person last decided; those that the upstream marks itself are not counted',
+  ),
   words: list(z.string()).describe('the same in lines of text'),
 })
 
@@ -51,7 +53,7 @@ const blocked = blockedStream.extend({ evidence }).meta({ id: 'BlockedDeletions'
 export type Blocked = z.output<typeof blocked>
 
 const evidenceJson = (
-  { spread, markedWithinDay, runId: _run, ...rest }: DeletionEvidence,
+  { spread, marked, isSinceDecision: _since, runId: _run, ...rest }: DeletionEvidence,
   words: readonly string[],
 ) => ({
   ...snakeCased(rest),
@@ -61,7 +63,7 @@ const evidenceJson = (
     unit: spread.unit,
     buckets: spread.buckets.map(([from, missing, rows]) => ({ from, missing, rows })),
   },
-  marked_by_searches: markedWithinDay,
+  marked_by_searches: marked,
 })
 
 export const deletions = document({

@@ -31,10 +31,15 @@ export type EvidenceFact = {
   readonly at?: Date | null
 }
 
-export function evidenceFacts(
-  { looked, lookedAt: at, mostInARun, markedWithinDay: marked }: DeletionEvidence,
-  canLookUp: boolean,
-): readonly EvidenceFact[] {
+/** Other rows of the stream, which a rejection can let live again. */
+export const othersFoundGone = ({
+  marked,
+  isSinceDecision,
+}: Pick<DeletionEvidence, 'marked' | 'isSinceDecision'>): string =>
+  `${plural(marked, 'other row')} ${marked === 1 ? 'was' : 'were'} found gone and marked deleted ${isSinceDecision ? 'since a person last decided about deletions' : 'within the last day'}`
+
+export function evidenceFacts(evidence: DeletionEvidence, canLookUp: boolean): readonly EvidenceFact[] {
+  const { looked, lookedAt: at, mostInARun, marked } = evidence
   const asked = looked.gone + looked.there + looked.unclear
   const of = (amount: number) => `${count(amount)} of ${count(asked)} looked up by key`
   const facts: readonly (EvidenceFact | false)[] = [
@@ -58,7 +63,7 @@ export function evidenceFacts(
     },
     marked > 0 && {
       ...{ speaks: 'for', tone: 'ok' },
-      text: `${plural(marked, 'other row')} ${marked === 1 ? 'was' : 'were'} marked deleted within the last day`,
+      text: `${othersFoundGone(evidence)} (rows that the upstream marks itself are not counted)`,
     },
     {
       ...{ speaks: 'against', tone: 'warn' },

@@ -19,7 +19,7 @@ import { UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'
 import { alertSettingActions } from './alert-settings.ts'
 import { backfillJson, backfillSentence } from './backfill.ts'
-import { blockedJson, shareMissing } from './deletions.ts'
+import { blockedJson, othersFoundGone, shareMissing } from './deletions.ts'
 import { peopleActions } from './people.ts'
 import { asChangesStream, rowVersionIn } from './positions.ts'
 import { entryIn, expectEntry, selectionOf } from './quarantine.ts'
@@ -97,12 +97,12 @@ async function reject({ pool, streams }: MirrorContext, { target, fields, by }: 
   const restored = await rejectDeletions(pool, { stream, by, reason: fields.reason ?? null, restores })
   const [blocked] = restored === null ? [] : await readBlockedDeletions(pool, [name])
   if (restored === null || !blocked) throw new UsageError(`No deletions of ${name} are blocked.`)
-  const marked = restores ? 0 : (await readDeletionEvidence(pool, name)).markedWithinDay
+  const evidence = await readDeletionEvidence(pool, name)
   const others =
     restored > 0
-      ? ` ${plural(restored, 'row')} that had been marked as deleted within the last day ${restored === 1 ? 'lives' : 'live'} again.`
-      : marked > 0
-        ? ` ${plural(marked, 'other row')} ${marked === 1 ? 'was' : 'were'} marked as deleted within the last day and ${marked === 1 ? 'stays' : 'stay'} so: \`tidemark deletions reject ${name} --restore\` brings them back.`
+      ? ` ${plural(restored, 'other row')} that had been found gone and marked deleted ${restored === 1 ? 'lives' : 'live'} again.`
+      : evidence.marked > 0
+        ? ` ${othersFoundGone(evidence)}, and ${evidence.marked === 1 ? 'stays' : 'stay'} so: \`tidemark deletions reject ${name} --restore\` brings them back.`
         : ''
   const text = `${name}: the rows stay (${shareMissing(blocked)}), and its deletions are frozen until a list lacks other rows than these, or somebody looks again.${others}`
   return { text, json: { ...blockedJson(blocked), restored } }

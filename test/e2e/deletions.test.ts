@@ -164,7 +164,7 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
     await tidemark('reconcile', 'assignment')
     const { stdout: named } = await tidemark('deletions', 'reject', 'assignment')
     expect(named.replaceAll(/\s+/g, ' ')).toMatch(
-      /\(3 of 18 rows \(16\.7 %\)\).* 2 other rows were marked as deleted within the last day and stay so: `tidemark deletions reject assignment --restore`/,
+      /\(3 of 18 rows \(16\.7 %\)\).* 2 other rows were found gone and marked deleted within the last day, and stay so: `tidemark deletions reject assignment --restore`/,
     )
     // A day later the rows would be few enough to be marked without asking, but somebody keeps them.
     await database.pool.query(`update tidemark.run set started_at = started_at - interval '2 days'`)
@@ -172,7 +172,7 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
     expect(await deleted('assignment')).toBe(2)
     const { stdout, code } = await tidemark('deletions', 'reject', 'assignment', '--restore')
     expect(code).toBe(0)
-    expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/\(5 of 20 rows \(25 %\)\).* 2 rows .* live again/)
+    expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/\(5 of 20 rows \(25 %\)\).* 2 other rows .* live again/)
     const standing = async () => ({
       deleted: await deleted('assignment'),
       shown: await query('select count(*)::int from bi.assignment'),

@@ -215,9 +215,11 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
          values ('assignment_note', 'deletions', 'done', 'there', 1, 0, 0, now(), 1)`,
     )
     const dialogue = await (await page.get('/approve?stream=assignment_note')).text()
-    expect(dialogue).toMatch(/name="restore" value="yes"> 1 other row was marked as deleted/)
+    expect(dialogue).toMatch(
+      /name="restore" value="yes"> 1 other row was found gone and marked deleted since a person last decided about deletions: let it/,
+    )
     expect(await told(`${stream}/reject`, { reason: 'a lost right', restore: 'yes' })).toMatch(
-      /the rows stay \(4 of 9 rows .* frozen .* 1 row that had been marked .* lives again\.$/,
+      /the rows stay \(4 of 9 rows .* frozen .* 1 other row that had been found gone and marked deleted lives again\.$/,
     )
     const shown = async (path: string) => (await page.get(path)).text()
     expect(await shown(stream)).toMatch(/Deletions are frozen\..*Frozen since.*a lost right.*Look again now/s)

@@ -2,6 +2,7 @@
 
 import pg from 'pg'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { othersFoundGone } from '../../src/operator/deletions.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readDeletionEvidence, rejectDeletions } from '../../src/store/book/deletions.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
@@ -244,12 +245,17 @@ describe.skipIf(!hasPostgres)('many vanished records', () => {
     expect(await gone()).toHaveLength(10)
     for (let id = 200; id < 400; id++) upstream.source.remove('assignment', id)
     await reconcile(context, 0)
+    // What the upstream marks itself is no row that was found gone (P18).
+    upstream.source.remove('assignment', 500, 'soft')
+    await context.read(assignment, 'incremental', { signal })
+    expect(await gone()).toHaveLength(11)
     const before = await readDeletionEvidence(database.pool, 'assignment')
-    expect(before.markedWithinDay).toBe(10)
+    expect(before).toMatchObject({ marked: 10, isSinceDecision: false })
     const by = { stream: assignment, by: 'ann', reason: null }
     expect(await rejectDeletions(database.pool, { ...by, restores: true })).toBe(10)
     const after = await readDeletionEvidence(database.pool, 'assignment')
-    expect(after.markedWithinDay).toBe(0)
+    expect(after).toMatchObject({ marked: 0, isSinceDecision: true })
+    expect(othersFoundGone(after)).toContain('deleted since a person last decided')
   })
 
   it('are not marked bit by bit either, until they are too many together (P7)', async () => {
@@ -274,7 +280,7 @@ describe.skipIf(!hasPostgres)('many vanished records', () => {
     expect(rows).toEqual([{ missing: 240 }])
     // What is marked already says nothing of those that a person is asked about.
     expect(await readDeletionEvidence(database.pool, 'assignment')).toMatchObject({
-      ...{ samples: [], looked: { gone: 0, there: 0, unclear: 0 }, markedWithinDay: 320 },
+      ...{ samples: [], looked: { gone: 0, there: 0, unclear: 0 }, marked: 320 },
     })
     expect(await search(context)).toMatchObject({ note: expect.stringContaining('blocked') })
     expect((await reconcile(context, 0)).findings.blocked).toMatchObject({ missing: 240 })

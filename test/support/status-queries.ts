@@ -24,7 +24,7 @@ const answers: Partial<StatusQueries> = {
   quarantineOf: async () => null,
   deletionEvidence: async () => ({
     ...{ samples: [], looked: { gone: 0, there: 0, unclear: 0 }, lookedAt: null },
-    ...{ spread: null, runId: null, mostInARun: 0, markedWithinDay: 0 },
+    ...{ spread: null, runId: null, mostInARun: 0, marked: 0, isSinceDecision: false },
   }),
   run: async () => null,
   queueCounts: async () => null,

@@ -4,7 +4,7 @@ import pg, { type ClientBase, type Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import type { MissingLook } from '../../sync/ports/audits.ts'
 import { touchedSql } from '../schema/own-columns.ts'
-import { qualified } from '../schema/places.ts'
+import { qualified, tableSql } from '../schema/places.ts'
 import { keepingWhereKept } from '../schema/row-history.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
@@ -72,8 +72,10 @@ export type DeletionEvidence = {
   readonly runId: string | null
   /** The most rows that one run ever marked deleted, in what the ledger still knows. */
   readonly mostInARun: number
-  /** Other rows, which were marked within the last day, since a person last approved deletions. */
-  readonly markedWithinDay: number
+  /** Other rows that were found gone and marked: those that a restoring rejection lets live again. Those with the upstream's own flag are not among them. */
+  readonly marked: number
+  /** Since when: a person decided about deletions within the last day. False: within the last day. */
+  readonly isSinceDecision: boolean
 }
 
 const mostSamples = 20
@@ -84,8 +86,12 @@ export const markedWithinDaySql = `(
   where run.stream = name and run.kind in ('deletions', 'reconcile', 'list') and run.started_at > now() - interval '1 day'
     and run.started_at > coalesce(deletions_approved_at, '-infinity'))`
 
-type Found = Pick<DeletionEvidence, 'samples' | 'mostInARun' | 'markedWithinDay'> & {
+/** Of rows `mine` of the line `known`: found gone within the last day, since a person last decided about deletions. */
+const foundGoneSql = `mine._deleted_reason = 'absent' and mine._deleted_at > greatest(now() - interval '1 day', known.deletions_approved_at)`
+
+type Found = Pick<DeletionEvidence, 'samples' | 'mostInARun' | 'isSinceDecision'> & {
   readonly kept: MissingEvidence | null
+  readonly hasTable: boolean
 }
 
 export async function readDeletionEvidence(client: Queryable, stream: string): Promise<DeletionEvidence> {
@@ -97,12 +103,16 @@ export async function readDeletionEvidence(client: Queryable, stream: string): P
            select key, evidence from tidemark.suspect where stream = $1 and evidence is null order by key limit ${mostSamples}
          ) as shown
        ), '[]') as samples,
-       (select ${markedWithinDaySql} from tidemark.stream where name = $1) as "markedWithinDay",
+       to_regclass(${tableSql('$1::text')}) is not null as "hasTable",
+       exists (
+         select from tidemark.stream where name = $1 and deletions_approved_at > now() - interval '1 day'
+       ) as "isSinceDecision",
        (select coalesce(max(marked_deleted), 0)::float8 from tidemark.run where stream = $1) as "mostInARun",
        (select blocked_deletions -> 'evidence' from tidemark.stream where name = $1) as kept`,
     [stream],
   )
   const [found] = rows
+  const marked = found?.hasTable ? await countFoundGone(client, stream) : 0
   const kept = found?.kept ?? null
   const looks = kept?.looks ?? []
   const of = (wanted: string) => looks.filter(({ answer }) => answer === wanted).length
@@ -120,8 +130,18 @@ export async function readDeletionEvidence(client: Queryable, stream: string): P
     spread: kept?.spread ?? null,
     runId: kept?.runId ?? null,
     mostInARun: found?.mostInARun ?? 0,
-    markedWithinDay: found?.markedWithinDay ?? 0,
+    marked,
+    isSinceDecision: found?.isSinceDecision ?? false,
   }
+}
+
+async function countFoundGone(client: Queryable, stream: string): Promise<number> {
+  const { rows } = await client.query<{ marked: number }>(
+    `select count(*)::int as marked from ${qualified({ name: stream })} as mine, tidemark.stream as known
+     where known.name = $1 and ${foundGoneSql}`,
+    [stream],
+  )
+  return rows[0]?.marked ?? 0
 }
 
 const words = { gone: 'gone', there: 'still there', unclear: 'the answer was unclear' } as const
@@ -130,7 +150,7 @@ export type Rejecting = {
   readonly stream: Stream
   readonly by: string
   readonly reason: string | null
-  /** Rows that were marked as gone within the last day, since a person last approved deletions, live again. */
+  /** The other rows that were found gone lately live again, as the evidence counts them. */
   readonly restores: boolean
 }
 
@@ -185,8 +205,7 @@ async function restore(client: ClientBase, stream: Stream): Promise<Restored> {
   const { rows } = await client.query<Restored>(
     `with gone as materialized (
        select mine.ctid from ${table} as mine, tidemark.stream as known
-       where known.name = $1 and mine._deleted_reason = 'absent'
-         and mine._deleted_at > greatest(now() - interval '1 day', known.deletions_approved_at)
+       where known.name = $1 and ${foundGoneSql}
        -- All writers take their row locks in the same order.
        order by ${key} for update of mine
      ), restored as (

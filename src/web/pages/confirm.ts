@@ -1,11 +1,17 @@
 // Pages that ask before something big is done. `/backfills` shows current and past backfills, and what a new one would take.
 
-import { type EvidenceFact, evidenceFacts, shareMissing, toApprove } from '../../operator/deletions.ts'
+import {
+  type EvidenceFact,
+  evidenceFacts,
+  othersFoundGone,
+  shareMissing,
+  toApprove,
+} from '../../operator/deletions.ts'
 import type { DeletionEvidence } from '../../store/book/deletions.ts'
 import type { BlockedDeletions, Rejection } from '../../store/book/symptoms.ts'
 import { isLookedUpByKey } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
-import { capitalized, plural } from '../../util/text.ts'
+import { capitalized } from '../../util/text.ts'
 import { actionForm, hasPositions, mistakeIn } from '../action-forms.ts'
 import { runningNow } from '../first-load.ts'
 import { newForm, openFields, wrongIn } from '../form-fields.ts'
@@ -158,12 +164,12 @@ export const lookAgainForm = (viewer: Viewer, stream: string): Html =>
 const whatWillHappen = (
   stream: string,
   { missing, rejected }: Blocked,
-  { markedWithinDay }: DeletionEvidence,
+  evidence: DeletionEvidence,
   viewer: Viewer,
 ): Html => {
   const restoring =
-    markedWithinDay > 0 &&
-    `${plural(markedWithinDay, 'other row')} ${markedWithinDay === 1 ? 'was' : 'were'} marked as deleted within the last day: let ${markedWithinDay === 1 ? 'it' : 'them'} live again, too`
+    evidence.marked > 0 &&
+    `${othersFoundGone(evidence)}: let ${evidence.marked === 1 ? 'it' : 'them'} live again, too`
   const number = { name: 'rows', title: 'Type the number of rows' } as const
   const [approving, rejecting] = [`/streams/${stream}/approve`, `/streams/${stream}/reject`]
   return html`<section class="card c5"><h2>What will happen</h2><ol class="steps"><li>Tidemark lists ${stream} once more.</li><li>Where records can be looked up by key, each row that is still missing is proven gone: by a lookup, or, if there are many, by a second reading of its part of the list. Normal reading goes on meanwhile.</li><li>Those that are gone get <code>_deleted_at</code> and leave <code>bi.${stream}</code>. They stay in <code>mirror</code>, and a row that comes back lives again.</li></ol>
