@@ -1,7 +1,7 @@
 // What happened lately, in words.
 
 import { type Fact, type Happened, readHappenings } from '../store/book/happenings.ts'
-import { capitalized, count, formatDuration } from '../util/text.ts'
+import { capitalized, count, formatDuration, plural } from '../util/text.ts'
 
 export type Happening = Omit<Happened, 'fact'> & {
   readonly tone: '' | 'warn' | 'bad'
@@ -40,12 +40,23 @@ function inWords(fact: Fact): string {
     case 'action':
       return `${fact.who}: ${fact.told}${fact.reason === null ? '' : ` “${fact.reason}”`}`
     case 'return': {
-      const { problem, lastedMs, isReadSince } = fact
-      const since = isReadSince ? 'nothing was missed' : 'what changed meanwhile comes with the next runs'
-      return `${nameOf(problem)} works again after ${formatDuration(lastedMs)}; ${since}`
+      const { problem, lastedMs } = fact
+      return `${nameOf(problem)} works again after ${formatDuration(lastedMs)}${readSince(fact)}`
     }
   }
 }
+
+/** Nothing was missed is said of what was shown: all is read again, and late changes and deletions have been looked for since (P18). */
+function readSince({ unread, unsettled }: Extract<Fact, { readonly what: 'return' }>): string {
+  const named = (streams: readonly string[]) =>
+    streams.length > mostNamed ? plural(streams.length, 'stream') : streams.join(', ')
+  if (unread === null) return ''
+  if (unread.length > 0) return `; not read again yet: ${named(unread)}`
+  if (unsettled.length > 0)
+    return `; all is read again, late changes or deletions are still to be looked for in ${named(unsettled)}`
+  return '; nothing was missed'
+}
+const mostNamed = 3
 
 const nameOf = (problem: string): string => {
   const name = problem.slice(problem.indexOf(':') + 1)

@@ -157,7 +157,11 @@ function ofStreams(given: Given) {
     /** How far what reads now has come; null: of all streams. */
     readings: (stream: string | null) => readProgress(pool, stream === null ? names : [stream]),
     happenings: ({ stream = null, ...asked }: Lately & { readonly stream?: string | null } = {}) =>
-      readHappeningsInWords(pool, stream === null ? names : [stream], asked),
+      readHappeningsInWords(
+        pool,
+        streams.filter(({ name }) => stream === null || name === stream),
+        asked,
+      ),
     changes: (asked: ChangesAsked) => readChanges(pool, [...streams, ...relatedBeside(streams)], asked),
     /** How well the targets of a stream were kept. */
     keptTargets: (stream: string) =>

@@ -9,6 +9,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { UsageError } from '../../src/util/errors.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
+import { streamOf } from '../support/streams.ts'
 import { callCommand, callVerb } from '../support/verbs.ts'
 
 describe.skipIf(!hasPostgres)('what was done', () => {
@@ -36,7 +37,7 @@ describe.skipIf(!hasPostgres)('what was done', () => {
     })
     expect(await told(runs, '--outcome', 'failed')).toContain('No such run is recorded')
     expect(JSON.parse(await told(runs, '--kind', 'verify', '--json'))).toHaveLength(1)
-    const happenings = await readHappeningsInWords(database.pool, ['assignment'])
+    const happenings = await readHappeningsInWords(database.pool, [streamOf('assignment')])
     expect(happenings.map(({ text }) => text)).toContain('Verification: no difference')
     await database.pool.query(
       `insert into tidemark.run (stream, kind, status, started_at, finished_at, host, pid, error)
@@ -44,7 +45,7 @@ describe.skipIf(!hasPostgres)('what was done', () => {
        from unnest(array['incremental', 'incremental', 'lookback']) as kind`,
     )
     // Also where the clock of Postgres goes before that of this program.
-    const failed = (await readHappeningsInWords(database.pool, ['assignment'])).filter(
+    const failed = (await readHappeningsInWords(database.pool, [streamOf('assignment')])).filter(
       ({ tone }) => tone === 'bad',
     )
     expect(failed.map(({ text }) => text).toSorted()).toEqual([

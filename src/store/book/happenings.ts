@@ -1,6 +1,8 @@
 // What happened that somebody may want to know: late commits, quarantines, reconciles that found something, and what people did.
 // Read-only.
 
+import type { Stream } from '../../streams/catalog.ts'
+import { besideIn } from '../../streams/names.ts'
 import type { Queryable } from '../server/session.ts'
 import type { Within } from './ask.ts'
 import { lastRunBeforeSql, latestRunsSql, type RunLine } from './runs.ts'
@@ -15,12 +17,15 @@ export type Fact =
     >)
   | { readonly what: 'failed run'; readonly kind: string }
   | { readonly what: 'action'; readonly who: string; readonly told: string; readonly reason: string | null }
-  /** An outage is over. Nothing was missed when all changes have been read through a later moment. */
+  /** An outage is over. What changed meanwhile is here once all streams that it concerned are read, and settled, through a later moment. */
   | {
       readonly what: 'return'
       readonly problem: string
       readonly lastedMs: number
-      readonly isReadSince: boolean
+      /** Those that were not read since, of streams that are not paused; null: it concerned none of those that were asked for. */
+      readonly unread: readonly string[] | null
+      /** Those for whose late changes and deletions nobody has looked since. */
+      readonly unsettled: readonly string[]
     }
 export type Happened = {
   readonly at: Date
@@ -41,15 +46,16 @@ export type Lately = Within & { readonly skip?: number; readonly limit?: number 
 /** Of the last seven days unless a span is given, the newest first. Each kind is found by an index, or among the newest of the ledger. */
 export async function readHappenings(
   client: Queryable,
-  streams: readonly string[],
+  streams: readonly Pick<Stream, 'name' | 'service'>[],
   { from, to, skip = 0, limit = 8 }: Lately = {},
 ): Promise<readonly Happened[]> {
   const begin = from ?? new Date((to ?? new Date()).getTime() - weekMs)
   // The clock of this program says nothing of what Postgres has noted by its own: without an end, the newest is shown.
-  const values = [streams, begin, to ?? 'infinity', skip + limit]
+  const values = [streams.map(({ name }) => name), begin, to ?? 'infinity', skip + limit]
+  const services = streams.map(({ name, service }) => besideIn(name, service))
   const [some, returns] = await Promise.all([
     client.query<Happened>(happeningsSql, values),
-    client.query<Happened>(returnsSql, values),
+    client.query<Happened>(returnsSql, [...values, services]),
   ])
   const all = [...some.rows, ...returns.rows]
   return all.toSorted((a, b) => b.at.getTime() - a.at.getTime()).slice(skip, skip + limit)
@@ -96,14 +102,25 @@ const happeningsSql = `
   ) as together
   order by at desc limit $4`
 
-/** Outages that are over. Nothing was missed when all changes have been read through a later moment; a list is read whole the next time. */
+/** Outages that are over, with what has not been read since of the streams that they concerned. $5 is the service of each stream of $1. */
 const returnsSql = `
   select ended_at as at, null as stream, null as key, null as "runId", jsonb_build_object(
     'what', 'return', 'problem', key, 'lastedMs', extract(epoch from ended_at - since)::float8 * 1000,
-    'isReadSince', not exists (
-      select from tidemark.stream where name = any ($1) and position > 0 and paused_at is null and coalesce(read_through_at < ended_at, true)
-    )
+    'unread', unread, 'unsettled', unsettled
   ) as fact
   from tidemark.problem_history
+  cross join lateral (
+    select
+      case when count(*) > 0 then coalesce(
+        jsonb_agg(name order by place) filter (where not coalesce(read_through_at >= ended_at, false)), '[]'
+      ) end as unread,
+      -- A list is settled whenever it is read: it has no position.
+      coalesce(jsonb_agg(name order by place) filter (
+        where not coalesce(deletions_known_at >= ended_at and (position = 0 or settled_through_at >= ended_at), false)
+      ), '[]') as unsettled
+    from unnest($1::text[], $5::text[]) with ordinality as wanted (wanted_name, service, place)
+    join tidemark.stream on name = wanted_name
+    where paused_at is null and (kind = 'part_down' or key = 'service_down:' || service)
+  ) as concerned
   where ended_at >= $2 and ended_at < $3 and (kind = 'service_down' or key in ('part_down:database', 'part_down:queue'))
   order by ended_at desc limit $4`
