@@ -251,14 +251,15 @@ export function accessLost({ stream, hiddenSince, readThroughAt }: StreamSymptom
   ]
 }
 
-export function deletionsBlocked({ stream, blockedDeletions }: StreamSymptoms): Problem[] {
+export function deletionsBlocked({ stream, blockedDeletions, reconcilingSince }: StreamSymptoms): Problem[] {
   if (blockedDeletions === null || blockedDeletions.rejected) return []
   const { missing, living, at, isLeast = false } = blockedDeletions
   const isKnown = missing !== null && living !== null
   const list = `\`tidemark deletions list ${stream}\``
   const approve = `\`tidemark deletions approve ${stream} --rows ${missing}\``
-  const whatToDo =
-    !isKnown || isLeast
+  const whatToDo = reconcilingSince
+    ? `A reconcile of ${stream} is running since ${utcMinute(reconcilingSince)}: it marks those that a person approved, and asks anew about others. Wait until it is over.`
+    : !isKnown || isLeast
       ? `Count them first: \`tidemark reconcile ${stream}\`. Then see which they are: ${list}.`
       : missing === living
         ? `${checkAccess} Only if all of them are really gone: ${approve}.`

@@ -2,6 +2,7 @@
 // was recorded, and the time. Pages, terminal, log and metrics all say the same.
 
 import { count, formatDuration, plural } from '../util/text.ts'
+import { markingInWords } from './run-steps.ts'
 
 /** How many rows had been read at a moment, which is in seconds since 1970. */
 export type Mark = readonly [seconds: number, rows: number]
@@ -32,6 +33,8 @@ export type ReadingProgress = {
   readonly marks: readonly Mark[]
   /** Ranges of versions that are not read yet, the lowest first; null: the stream is not read in ranges. */
   readonly unread: readonly UnreadPart[] | null
+  /** What its run does; null: it has not said so, or no run goes on. */
+  readonly step?: string | null
 }
 /** A range, as shares of all versions from where the reading began up to where it goes. */
 export type UnreadPart = readonly [from: number, to: number]
@@ -134,12 +137,13 @@ function timeLeft(
   return { leastMs: left / fastest, mostMs: slowest > 0 ? left / slowest : null }
 }
 
-function stalledSince(
-  { isComplete, rowsAt: lastAt, beganAt, endedAt, error, waitsFor, waitsUntil }: ReadingProgress,
-  now: Date,
-): Stalled | null {
+const marking = ({ step }: ReadingProgress): string | null => (step ? markingInWords(step) : null)
+
+function stalledSince(progress: ReadingProgress, now: Date): Stalled | null {
+  const { isComplete, rowsAt: lastAt, beganAt, endedAt, error, waitsFor, waitsUntil } = progress
   const forMs = now.getTime() - (lastAt ?? beganAt).getTime()
-  if (isComplete || forMs < stallsAfterMs) return null
+  // Rows are written in one piece, which may take long: then nothing is read, and nothing stands still.
+  if (isComplete || forMs < stallsAfterMs || marking(progress) !== null) return null
   const isWaiting = waitsUntil !== null && waitsUntil > now
   const why =
     endedAt === null ? waitsFor : error === null ? 'no worker goes on with it' : firstSentence(error)
@@ -168,6 +172,8 @@ const isAgain = (progress: Pick<ReadingProgress, 'reading' | 'rows' | 'total'>):
 
 function closingInWords(progress: ReadingProgress): string {
   if (!isListing(progress)) return 'catching up'
+  const marks = marking(progress)
+  if (marks !== null) return marks
   return isAgain(progress) ? 'listing again what may differ' : 'nearly all is listed'
 }
 

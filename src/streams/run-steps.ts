@@ -1,6 +1,8 @@
 // What a run did, step by step: how long each step took, what it asked for, and what it waited for. Pure: time is given, in
 // milliseconds since the run began. Kept with the run's line in the ledger, so it is bounded (P10).
 
+import { plural } from '../util/text.ts'
+
 export type RunStep = {
   readonly what: string
   readonly from: number
@@ -15,6 +17,12 @@ export type StepWait = { readonly from: number; readonly to: number; readonly wh
 
 /** The last step of a run that leaves deletions to a person. */
 export const blockStep = 'Block deletions: too many are missing'
+
+/** The rows are proven gone, and nothing more is asked for. */
+export const markStep = (rows: number): string => `Mark ${plural(rows, 'row')} as deleted`
+/** In the middle of a sentence; null: the step is another one. */
+export const markingInWords = (what: string): string | null =>
+  /^Mark .* as deleted$/.test(what) ? what.replace('Mark', 'marking') : null
 
 export type Steps = {
   /** From here on the run does this; when it does so already, it goes on. */

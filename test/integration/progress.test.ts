@@ -140,7 +140,8 @@ describe.skipIf(!hasPostgres)('what a run did, step by step', () => {
     await reconcileStream({ ...context.contextOf(stream), signal: neverAborted, approved: 0 })
     const compared = (await stepsOf('reconcile')) ?? []
     // The one that is missing, and one that is not: single records can be read.
-    expect(compared.at(-1)).toMatchObject({ what: 'Look up 1 missing row one by one', requests: 2 })
+    expect(compared.at(-2)).toMatchObject({ what: 'Look up 1 missing row one by one', requests: 2 })
+    expect(compared.at(-1)).toMatchObject({ what: 'Mark 1 row as deleted', requests: 0 })
     const { rows } = await database.pool.query(
       `select requests::int from tidemark.run where kind = 'reconcile'`,
     )
@@ -190,6 +191,7 @@ describe.skipIf(!hasPostgres)('other readings', () => {
     await expect.poll(async () => (await progress())?.total).toBeGreaterThanOrEqual(1_500)
     expect(await progress()).toMatchObject({ reading: 'reconcile', isComplete: false })
     expect((await progress())?.rows).toBeGreaterThan(0)
+    await expect.poll(async () => (await progress())?.step).toBe('Test whether the list can be read by key')
     gate.resolve()
     expect((await reconciling).status).toBe('done')
     const { rows } = await database.pool.query(

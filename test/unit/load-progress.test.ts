@@ -9,6 +9,7 @@ import {
   type ReadingProgress,
   rowsInWords,
 } from '../../src/streams/load-progress.ts'
+import { markStep } from '../../src/streams/run-steps.ts'
 import { firstLoadOf } from '../../src/web/first-load.ts'
 import { html, markupOf } from '../../src/web/html.ts'
 
@@ -155,6 +156,15 @@ describe('the card of a first load', () => {
 })
 
 describe('a comparison', () => {
+  it('P18: marks rows and does not stand still, however long that takes', () => {
+    const seen = progress(100, (second) => 842 * Math.min(60, second), {
+      ...{ reading: 'reconcile', total: 50_000, share: 0.999, rowsAt: at(60) },
+      step: markStep(18_009),
+    })
+    expect(outlookInWords(estimate(seen, at(100)), at(100))).toBe('marking 18,009 rows as deleted')
+    expect(estimate({ ...seen, step: 'List everything' }, at(100)).stalled).not.toBeNull()
+  })
+
   it('P18: says that it lists again, and not that there are more rows', () => {
     const more = { reading: 'verify', total: 60_000, share: 0.999 }
     const words = (rows: number) => {

@@ -33,6 +33,7 @@ const well: StreamSymptoms = {
   partialSince: null,
   partialNote: null,
   blockedDeletions: null,
+  reconcilingSince: null,
   quarantined: 0,
   quarantinedSince: null,
   keyAdvice: null,
@@ -135,6 +136,12 @@ describe('findProblems', () => {
         },
       ],
     )
+  })
+
+  it('P18: asks nobody to approve while a reconcile decides about them', () => {
+    const blockedDeletions = { missing: 9, living: 99, at: ago(5) }
+    const [found] = find([{ blockedDeletions, reconcilingSince: ago(1) }])
+    expect(found?.whatToDo).toMatch(/^A reconcile of assignment is running since .* Wait until it is over\.$/)
   })
 
   it('tells that deletions are blocked when it is not known how many', () => {

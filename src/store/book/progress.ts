@@ -28,7 +28,8 @@ async function select(
     `select progress.stream, reading, began_at as "beganAt", updated_at as "updatedAt", ended_at as "endedAt",
        is_complete as "isComplete", rows::float8 as rows, rows_at as "rowsAt", requests::float8 as requests,
        bytes::float8 as bytes, total::float8 as total, total_at as "totalAt", total_requests as "totalRequests",
-       share::float8 as share, waits_for as "waitsFor", waits_until as "waitsUntil", error, marks, parts.unread
+       share::float8 as share, waits_for as "waitsFor", waits_until as "waitsUntil", error, marks, parts.unread,
+       (select steps -> -1 ->> 'what' from tidemark.run where id = progress.run_id and status = 'running') as step
      from tidemark.progress
      left join lateral (
        select unread as ranges, 0 as begins from tidemark.stream

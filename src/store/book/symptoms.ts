@@ -142,6 +142,8 @@ export type StreamSymptoms = Readonly<
     | (Pick<BlockedDeletions, 'missing' | 'isLeast' | 'living' | 'at'> &
         Partial<Pick<BlockedDeletions, 'rejected'>>)
     | null
+  /** Since when a reconcile runs; null: none does. */
+  readonly reconcilingSince: Date | null
   readonly quarantined: number
   readonly quarantinedSince: Date | null
   /** The setting that would tell records apart which have one key, such as `KEY_CUSTOMER=Id,Client`. */
@@ -194,6 +196,9 @@ export async function readSymptoms(
        ) as "stuckNote",
        partial.runs as "partialReconciles", partial.since as "partialSince", partial.note as "partialNote",
        blocked_deletions as "blockedDeletions",
+       (
+         select min(started_at) from tidemark.run where run.stream = wanted.name and kind = 'reconcile' and status = 'running'
+       ) as "reconcilingSince",
        aside.records as quarantined, aside.since as "quarantinedSince", aside.advice as "keyAdvice",
        missed.rows as "missedRows", missed.since as "missedSince",
        failing.kinds as failing, flipped.beliefs as "flippedBeliefs", drifted.fields as drift, changed.tables as "localChanges",

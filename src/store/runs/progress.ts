@@ -52,6 +52,8 @@ type State = Needs & {
   readonly steps: Steps
   readonly elapsedMs: () => number
   hasNoted: boolean
+  /** What the run does was not noted yet. */
+  hasNewStep: boolean
   markedMs: number
   minutesMs: number
   last: Promise<void>
@@ -83,6 +85,7 @@ export function startRecorder(needs: Needs): RunRecorder {
     steps: openSteps(),
     elapsedMs,
     hasNoted: false,
+    hasNewStep: false,
     markedMs: 0,
     minutesMs: performance.now(),
     last: Promise.resolve(),
@@ -107,7 +110,10 @@ export function startRecorder(needs: Needs): RunRecorder {
       // At once, so that whoever watches a first load sees it begin.
       if (isFirst && !state.hasNoted) noteSoon(state)
     },
-    step: (what) => void state.steps.begin(what, elapsedMs()),
+    step(what) {
+      state.steps.begin(what, elapsedMs())
+      state.hasNewStep = true
+    },
     committed(table, { written, newlyQuarantined }) {
       const { inserted, updated, unchanged, quarantined } = written
       add(state, table, { inserted, updated, quarantined: newlyQuarantined, deleted: 0 })
@@ -181,7 +187,7 @@ async function note(state: State, end: RunEnd | null): Promise<void> {
       ],
     })
     state.hasNoted = true
-    if (isMark && end === null) await noteSteps(state)
+    if ((isMark || state.hasNewStep) && end === null) await noteSteps(state)
     // Not awaited: until the rows are counted, no share is shown.
     if (isBeginning)
       rowsToRead(state)
@@ -198,7 +204,9 @@ async function note(state: State, end: RunEnd | null): Promise<void> {
 }
 
 /** Stores the steps while the run goes on, so that they are known even if it is killed. */
-async function noteSteps({ pool, runId, steps, elapsedMs }: State): Promise<void> {
+async function noteSteps(state: State): Promise<void> {
+  const { pool, runId, steps, elapsedMs } = state
+  state.hasNewStep = false
   await pool.query({
     name: 'tidemark_note_steps',
     text: `update tidemark.run set steps = $2 where id = $1 and status = 'running'`,

@@ -3,7 +3,7 @@
 
 import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
-import { blockStep } from '../../streams/run-steps.ts'
+import { blockStep, markStep } from '../../streams/run-steps.ts'
 import { withoutTwins } from '../../streams/twins.ts'
 import { count, plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
@@ -121,6 +121,8 @@ async function reconcile(
     shortfall.missing,
   )
   Object.assign(findings, proven)
+  const gone = shortfall.missing - proven.alive - proven.unclear
+  if (gone > 0) run.progress.step(markStep(gone))
   findings.marked = await run.absent.markGone()
   if (context.approved > 0) await run.reconciliation.noteApproved()
   if (findings.marked > 0) await run.reconciliation.cure('deleted', 'marked as deleted')
