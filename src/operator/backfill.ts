@@ -90,7 +90,7 @@ export async function planBackfill(
       ? 'No earlier run tells how long that takes.'
       : `At the speed of earlier runs it takes about ${formatDuration(expectedMs)}.`
   return {
-    text: `${stream.name}: the mirror holds ${count(rows)} rows from ${from} to ${to}; rows it lacks are not in this count. The backfill needs about ${count(requests)} requests. ${time} Nothing was read yet.`,
+    text: `${stream.name}: the mirror holds ${count(rows)} rows from ${from} to ${to}; rows that are gone upstream and rows that it lacks are not in this count. The backfill needs about ${count(requests)} requests. ${time} Nothing was read yet.`,
     json: {
       ...{ stream: stream.name, from: from.toString(), to: to.toString() },
       ...{ rows, requests, expected_ms: expectedMs },

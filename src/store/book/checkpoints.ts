@@ -68,7 +68,7 @@ export async function reachedAt(
   return rows.map((row) => row.reached_at)
 }
 
-/** How many rows have a version above `from`, up to `to`. */
+/** How many rows have a version above `from`, up to `to`. Those that were found gone are not read again. */
 export async function countBetween(
   client: Queryable,
   stream: Stream,
@@ -79,7 +79,7 @@ export async function countBetween(
   const version = tableSchema && versionSql(tableSchema, 'mine')
   if (!version) return 0
   const { rows } = await client.query<{ rows: number }>(
-    `select count(*)::float8 as rows from ${qualified(stream)} as mine where ${version} > $1 and ${version} <= $2`,
+    `select count(*)::float8 as rows from ${qualified(stream)} as mine where ${version} > $1 and ${version} <= $2 and _deleted_reason is distinct from 'absent'`,
     [from.toString(), to.toString()],
   )
   return rows[0]?.rows ?? 0

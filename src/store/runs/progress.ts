@@ -52,6 +52,8 @@ type State = Needs & {
   readonly steps: Steps
   readonly elapsedMs: () => number
   hasNoted: boolean
+  /** What earlier runs of the same reading had read. */
+  rowsBefore: number
   /** What the run does was not noted yet. */
   hasNewStep: boolean
   markedMs: number
@@ -85,6 +87,7 @@ export function startRecorder(needs: Needs): RunRecorder {
     steps: openSteps(),
     elapsedMs,
     hasNoted: false,
+    rowsBefore: 0,
     hasNewStep: false,
     markedMs: 0,
     minutesMs: performance.now(),
@@ -171,7 +174,10 @@ async function note(state: State, end: RunEnd | null): Promise<void> {
   const nowMs = performance.now()
   const isBeginning = !state.hasNoted
   await state.noteLine()
-  if (isBeginning) await pool.query(beginAnewSql, [stream.name, reading, backfill])
+  if (isBeginning) {
+    await pool.query(beginAnewSql, [stream.name, reading, backfill])
+    state.rowsBefore = await rowsNoted(pool, state)
+  }
   const waiting = state.waitsFor()
   const isMark = nowMs - state.markedMs >= markEveryMs
   const { rows, requests, bytes } = state.news
@@ -219,6 +225,17 @@ const beginAnewSql = `
   delete from tidemark.progress
   where stream = $1 and reading = $2
     and (is_complete or reading not in ('first load', 'backfill') or subject is distinct from $3)`
+
+async function rowsNoted(
+  pool: Queryable,
+  { stream, reading }: Pick<State, 'stream' | 'reading'>,
+): Promise<number> {
+  const { rows } = await pool.query<{ rows: number }>(
+    'select rows::float8 as rows from tidemark.progress where stream = $1 and reading = $2',
+    [stream.name, reading],
+  )
+  return rows[0]?.rows ?? 0
+}
 
 /** The share stays below 1 until all is read. */
 const shareSql = (rows: string, total: string, complete: string, before: string) => `
@@ -296,7 +313,7 @@ async function rowsToRead({
       if (backfill !== null && (!found || versions === '')) return null
       const { rows } = await client.query<{ count: number }>(
         `select count(*)::float8 as count from ${qualified(stream)}
-         where _deleted_at is null ${found ? `and coalesce(${versions}) > $1 and coalesce(${versions}) <= $2` : ''}`,
+         where ${found ? `_deleted_reason is distinct from 'absent' and coalesce(${versions}) > $1 and coalesce(${versions}) <= $2` : '_deleted_at is null'}`,
         found ? [from.position.toString(), found.to.toString()] : [],
       )
       return rows[0]?.count ?? null
@@ -304,15 +321,16 @@ async function rowsToRead({
   )
 }
 
+/** What this run is to read, beside what was read before it. */
 async function noteTotal(
   pool: Queryable,
-  { stream, reading, runId }: Pick<State, 'stream' | 'reading' | 'runId'>,
+  { stream, reading, runId, rowsBefore }: Pick<State, 'stream' | 'reading' | 'runId' | 'rowsBefore'>,
   total: number,
 ): Promise<void> {
   await pool.query(
-    `update tidemark.progress set total = case when reading = 'backfill' then rows else 0 end + $4, total_at = now(), total_requests = 0
+    `update tidemark.progress set total = $4, total_at = now(), total_requests = 0
      where stream = $1 and reading = $2 and run_id = $3 and total is null`,
-    [stream.name, reading, runId, total],
+    [stream.name, reading, runId, rowsBefore + total],
   )
 }
 
