@@ -14,6 +14,7 @@ import {
   type Html,
   html,
   kindInWords,
+  short,
   span,
   spanInWords,
   state,
@@ -64,11 +65,14 @@ export function shownOf(stream: StreamSnapshot, snapshot: Snapshot, problems: re
   const ages = agesOf(stream, at)
   const rates = snapshot.rates.streams.get(stream.stream) ?? []
   const now = Math.round(rates.at(-1) ?? 0)
-  const words = rates.every((one) => one === 0) ? 'no changes' : `${plural(now, 'row')} in the last minute`
+  const { from, bucketMs, buckets } = snapshot.rates
+  const [begin, end] = [buckets - 1, buckets].map((one) => new Date(from.getTime() + one * bucketMs))
+  const isQuiet = rates.every((one) => one === 0)
+  const words = isQuiet ? 'no changes' : plural(now, 'row')
   return {
     state: stateOf(stream, problems, at),
     gauge: html`${tideGauge(ages)}<span class="small quiet">${tideWords(ages, at, stream.settling?.when)}</span>`,
-    rate: html`${bars(rates, { height: 26, label: `Rows changed per minute, last 30 minutes: ${words}` })}<span class="small quiet">${words}</span>`,
+    rate: html`${bars(rates, { height: 26, label: `Rows changed in each of the last ${buckets} whole minutes; in the last one ${words}` })}<span class="small quiet">${words}${!isQuiet && begin && end && html` from ${short(begin, 'minute')} to ${short(end, 'minute')}`}</span>`,
     rows: rowsOf(stream),
     next: nextOf(stream, snapshot),
     read: moment(stream.readThroughAt, at),

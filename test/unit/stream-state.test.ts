@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { Problem, ProblemKind } from '../../src/problems/stream-problems.ts'
 import { stateOfStream, verdictInWords } from '../../src/problems/stream-state.ts'
 import { markupOf } from '../../src/web/html.ts'
-import { leadOf } from '../../src/web/stream-cells.ts'
+import { leadOf, shownOf } from '../../src/web/stream-cells.ts'
 import { emptySnapshot } from '../support/status-queries.ts'
 
 const loaded = {
@@ -140,6 +140,7 @@ describe('the line under the verdict (P18)', () => {
     ['tracker', 'list', '09:40:00'],
   ].map(([stream, kind, read]) => ({
     ...{ stream, kind, service: 'assignment', paused: null, running: [], unexplained: null },
+    ...{ settledThroughAt: null, deletionsKnownAt: null, settling: null, rows: null, deletedRows: null },
     readThroughAt: new Date(`2026-01-02T${read}Z`),
   }))
   const lead = (problems: readonly Problem[] = []) => {
@@ -153,6 +154,28 @@ describe('the line under the verdict (P18)', () => {
     expect(lead()).toBe(
       'All 4 streams are up to date. Changes are read through 09:57:07 UTC. The whole list that was read longest ago was read at 09:28:06 UTC.',
     )
+  })
+
+  it('names the minute whose rows it counts', () => {
+    const rates = { from: new Date('2026-01-02T09:27:00Z'), bucketMs: 60_000, buckets: 2 }
+    const snapshot = {
+      ...emptySnapshot,
+      at,
+      streams,
+      rates: { ...rates, streams: new Map([['note', [0, 16_374]]]) },
+    }
+    const [note, visit] = streams.map((one) =>
+      markupOf(
+        shownOf(
+          one as unknown as Parameters<typeof shownOf>[0],
+          snapshot as unknown as Parameters<typeof shownOf>[1],
+          [],
+        ).rate,
+      ),
+    )
+    expect(note?.replaceAll(/<[^>]*>/g, '')).toBe('16,374 rows from 09:28 to 09:29')
+    expect(note).toContain('in the last one 16,374 rows"')
+    expect(visit?.replaceAll(/<[^>]*>/g, '')).toBe('no changes')
   })
 
   it('promises nothing while deletions wait, a service is down or a part does not work', () => {
