@@ -132,7 +132,10 @@ export function verdictOn(
   if (others.length === 0)
     return {
       value: 'as described',
-      evidence: `${haveValues} of ${plural(type.fields.length, 'field')} in ${from} have values, and all fit`,
+      evidence:
+        haveValues === 0
+          ? `none of ${plural(type.fields.length, 'field')} in ${from} had a value here when that was read; each run has compared what came since`
+          : `${haveValues} of ${plural(type.fields.length, 'field')} in ${from} have values, and all fit`,
     }
   const named = others.slice(0, mostNamed).map(({ field }) => field)
   const more = others.length > mostNamed ? ` and ${count(others.length - mostNamed)} more` : ''

@@ -149,16 +149,16 @@ export function askedByDay(
   }<p class="small quiet">${budgetInWords(perSecond, most)}</p><p class="small quiet">${costOfSchedule}</p>`
 }
 
-const costOfSchedule = html`What another schedule would cost: a run that finds nothing new takes one request (a list one for each page of it), so SCHEDULE_… = 30s means about ${count(86_400 / 30)} requests a day, and 5m about ${count(86_400 / 300)}. Look-backs, the search for deletions and reconciles have schedules of their own. <a href="/settings">Settings</a>`
+const costOfSchedule = html`What another schedule would cost: a run that finds nothing new takes one request (a list one for each page of it, and a few more that confirm its end), so SCHEDULE_… = 30s means about ${count(86_400 / 30)} requests a day where one is enough, and 5m about ${count(86_400 / 300)}. Look-backs, the search for deletions and reconciles have schedules of their own. <a href="/settings">Settings</a>`
 
 const nameOf = (one: AskedBucket | undefined): Html =>
   !one || one.stream === null || one.kind === null
     ? html`no run known`
     : html`<a href="/streams/${one.stream}">${one.stream}</a> ${kindInWords(one.kind)}`
 
-function budgetInWords(perSecond: number | null, most: number): string {
+function budgetInWords(perSecond: number | null, most: number): Html | string {
   if (perSecond === null)
-    return 'No budget is set. REQUESTS_PER_SECOND bounds what all workers together ask a host with one sign-in.'
+    return html`No budget is set. REQUESTS_PER_SECOND bounds what all workers together ask a host with one sign-in. Set it on the page <a href="/settings">Settings</a>, or in the environment of the workers.`
   const budget = perSecond * 86_400
   const share = most / budget
   return `REQUESTS_PER_SECOND=${perSecond} lets all workers together ask a host with one sign-in ${count(budget)} times a day. The most that they asked one service in one of these days is ${share > 0 && share < 0.01 ? 'less than 1' : count(100 * share)} % of that.`

@@ -164,7 +164,9 @@ describe('what was asked for', () => {
       '8,640 times a day. The most that they asked one service in one of these days is 10 % of that',
     )
     expect(markupOf(askedByDay(some, services, days, 100))).toContain('is less than 1 % of that')
-    expect(markupOf(askedByDay([], [], days, null))).toMatch(/No request was counted[\s\S]*No budget is set/)
+    expect(markupOf(askedByDay([], [], days, null))).toMatch(
+      /No request was counted[\s\S]*No budget is set\..*href="\/settings"/,
+    )
   })
 
   it('is a chart whose bars add up', () => {

@@ -42,7 +42,7 @@ export const upstreamPage: Page = {
     const isChanges = (stream: string) => hasPositions(statusQueries, stream)
     const named = [...new Set([...statusQueries.streams, ...lines.map(({ stream }) => stream)])]
     const shown = named.filter((stream) => isChanges(stream) || lines.some((line) => line.stream === stream))
-    return html`<p class="lead">How the upstream behaves, as Tidemark found out by testing. Each run tests what it relies on, and Tidemark tests the rest once a day. If something no longer holds, Tidemark takes back what it concluded from it and reads without it.</p>
+    return html`<p class="lead">How the upstream behaves, as Tidemark found out by testing. Each run tests what it relies on, and Tidemark tests the rest again, each by the time that stands with it. If something no longer holds, Tidemark takes back what it concluded from it and reads without it.</p>
 <p><a href="/upstream/contract">What the upstream says about itself</a> (its contract): operations, fields, and where the records differ.</p>
 <div class="cols">${services(snapshot.streams).map((service) =>
       serviceCard(
@@ -134,7 +134,7 @@ function serviceCard(
     : toldToWait
       ? state('bad', 'Asks to be left alone')
       : down
-        ? state('warn', 'Does not answer')
+        ? state('warn', 'Does not work')
         : stopped
           ? state('bad', 'Not asked')
           : latest === null
