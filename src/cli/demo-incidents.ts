@@ -70,7 +70,7 @@ async function isLoaded({ context }: State): Promise<boolean> {
 
 /** Some assignment. Most likely the churn of the demo does not change it soon. */
 function someAssignment({ simulator }: State, but?: number): number {
-  const ids = simulator.source.ids('assignment').filter((id) => id !== but)
+  const ids = simulator.source.livingIds('assignment').filter((id) => id !== but)
   const id = ids[Math.floor(Math.random() * ids.length)]
   if (id === undefined) throw new UsageError('There are no work orders: start the demo with some.')
   return id
@@ -135,7 +135,7 @@ const buttons: Readonly<Record<string, (state: State) => string | Promise<string
   prove: (state) => prove(state),
   'delete-many'(state) {
     const { source } = state.simulator
-    const gone = source.ids('assignment').filter((id) => id % 10 < 3)
+    const gone = source.livingIds('assignment').filter((id) => id % 10 < 3)
     for (const id of gone) source.remove('assignment', id, 'hard')
     state.harder = overAtOnce(`${count(gone.length)} work orders are gone upstream`)
     return `${state.harder.words}. So many at once are mostly a mistake of the upstream: Tidemark marks none of them as deleted, and asks you.`
@@ -166,7 +166,7 @@ function faulty(state: State, words: string, begin: () => () => void): string {
 // ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────
 
 async function show(state: State): Promise<DemoShown> {
-  const orders = count(state.simulator.source.count('assignment'))
+  const orders = count(state.simulator.source.livingIds('assignment').length)
   const next = (await isLoaded(state))
     ? 'Let three things go wrong; each of them loses rows in most tools.'
     : 'They are being loaded for the first time; wait until that is complete.'
@@ -255,15 +255,20 @@ async function vanishedCard({ vanished, context }: State): Promise<DemoCard> {
 }
 
 async function badCard({ bad, context }: State): Promise<DemoCard> {
-  const { rows } = await context.database.pool.query<{ open: Date | null; stored: boolean }>(
+  const { rows } = await context.database.pool.query<{
+    open: Date | null
+    stored: boolean
+    gone_at: Date | null
+  }>(
     `select (
          select min(first_seen_at) from tidemark.quarantine
          where stream = 'assignment' and dropped_at is null and first_seen_at >= $2::timestamptz
        ) as open,
-       exists (select from mirror.assignment where assignment_id = $1) as stored`,
+       exists (select from mirror.assignment where assignment_id = $1) as stored,
+       (select _deleted_at from mirror.assignment where assignment_id = $1) as gone_at`,
     [bad?.id ?? 0, bad?.at ?? new Date()],
   )
-  const { open = null, stored = false } = rows[0] ?? {}
+  const { open = null, stored = false, gone_at: goneAt = null } = rows[0] ?? {}
   const isClosed = bad !== null && open === null && stored
   return {
     title: '3. A bad record',
@@ -274,7 +279,12 @@ async function badCard({ bad, context }: State): Promise<DemoCard> {
       [bad, `${goodOnes} good work orders and one without a row version, ${bad?.id}`, bad?.at],
       [open, 'Put aside whole; the good ones are stored, and nothing waits', open],
       [bad?.mendedAt, 'Corrected upstream', bad?.mendedAt],
-      [isClosed, 'It is a row now, and out of the quarantine', null],
+      [
+        isClosed,
+        `It ${goneAt ? 'became' : 'is'} a row${goneAt ? '' : ' now'}, and is out of the quarantine`,
+        null,
+      ],
+      [isClosed && goneAt, 'Deleted upstream since then, and marked as deleted', goneAt],
     ),
     links: open ? [['/quarantine?stream=assignment', 'Look at it, try again']] : [],
     buttons: [
@@ -289,7 +299,7 @@ const harderCard = ({ harder }: State): DemoCard => ({
   lead: 'Watch on the console what Tidemark does about it. Afterwards, the proof below shows whether a row was lost.',
   ...standing([harder?.endedAt, 'ok', 'over'], [harder, 'busy', 'goes on']),
   steps: stepsOf([harder, `${harder?.words}`, harder?.at], [harder?.endedAt, 'Over', harder?.endedAt]),
-  links: [['/problems', 'Problems']],
+  links: [['/problems', 'See what Tidemark says of it']],
   buttons: [
     { name: 'outage', words: 'Upstream down for 30 s' },
     { name: 'throttle', words: 'Answer 429' },
@@ -299,21 +309,29 @@ const harderCard = ({ harder }: State): DemoCard => ({
   ],
 })
 
-function proofCard({ proof, provingSince, proofError }: State): DemoCard {
-  const differing = proof?.total === 0 ? 'no difference' : plural(proof?.total ?? 0, 'difference')
+function proofCard({ proof, provingSince, proofError, ...broken }: State): DemoCard {
+  const differing = `${proof?.total === 0 ? 'no difference' : plural(proof?.total ?? 0, 'difference')} at ${proof?.at.toISOString().slice(11, 19)} UTC`
+  const { late, vanished, bad, harder } = broken
+  const isOld = [late, vanished, bad, harder].some((one) => one && proof && one.at > proof.at)
   const compared = `${count(proof?.compared ?? 0)} records were compared with the upstream, value by value`
   return {
     title: 'Proof',
-    lead: 'Compares every record of the simulated upstream with its row, value by value. For your own upstream, run tidemark verify.',
+    lead: 'Compares every record of the simulated upstream with its row, value by value, as they are at that moment. One that cannot be a row has to be in the quarantine. For your own upstream, run tidemark verify.',
     ...standing(
       [provingSince, 'busy', 'comparing'],
       [proofError, 'bad', 'could not be compared'],
+      [isOld, 'todo', `${differing}, before the last thing went wrong`],
       [proof, proof?.total === 0 ? 'ok' : 'warn', differing],
       [true, 'todo', 'not compared yet'],
     ),
     steps: stepsOf(
       [proofError, `${proofError}`, null],
       [proof && !proofError, compared, proof?.at],
+      [
+        proof?.quarantined && !proofError,
+        `${plural(proof?.quarantined ?? 0, 'record')} cannot be ${proof?.quarantined === 1 ? 'a row and is' : 'rows and are'} in the quarantine`,
+        null,
+      ],
       ...(proofError ? [] : (proof?.differences ?? [])).map((text) => [true, text, null] as const),
     ),
     links: [],

@@ -1,24 +1,27 @@
-// The proof of the demo: every record of the made-up upstream is compared with its row, value by value, and every living row has to be a
-// record. Only the demo can look into its upstream like this.
+// The proof of the demo: every record of the made-up upstream is compared with its row, value by value, or has to be in the quarantine if it
+// cannot be one; and every living row has to be a record. Only the demo can look into its upstream like this.
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import type { SyncContext } from '../context.ts'
+import type { Json } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import type { Simulator } from '../simulator/simulator.ts'
 import { readVersionField } from '../store/book/checkpoints.ts'
 import { versionedBy } from '../streams/catalog.ts'
-import { readRecords } from '../streams/record.ts'
+import { isObject, readRecords } from '../streams/record.ts'
 
 export type Proof = {
   readonly at: Date
   readonly compared: number
+  /** Records that cannot be rows, and are in the quarantine. */
+  readonly quarantined: number
   /** The first of them, in words. */
   readonly differences: readonly string[]
   readonly total: number
 }
 
-const compared = ['assignment', 'assignment_note'] as const
+const streams = ['assignment', 'assignment_note'] as const
 const pageSize = 1_000
 const mostTold = 5
 /** Two polls of the demo. */
@@ -39,11 +42,10 @@ export async function proveCopy(parts: Parts, signal: AbortSignal): Promise<Proo
   )
 }
 
-type Compared = { readonly at: Date; readonly records: number; readonly told: readonly string[] }
+type Compared = Pick<Proof, 'at' | 'compared' | 'quarantined'> & { readonly told: readonly string[] }
 
-const proofOf = ({ at, records }: Compared, told: readonly string[]): Proof => ({
-  at,
-  compared: records,
+const proofOf = ({ at, compared, quarantined }: Compared, told: readonly string[]): Proof => ({
+  ...{ at, compared, quarantined },
   differences: told.slice(0, mostTold),
   total: told.length,
 })
@@ -51,25 +53,57 @@ const proofOf = ({ at, records }: Compared, told: readonly string[]): Proof => (
 async function compareAll({ simulator, context }: Parts): Promise<Compared> {
   const at = new Date()
   const told: string[] = []
-  let records = 0
-  for (const name of compared) {
+  let [compared, quarantined] = [0, 0]
+  for (const name of streams) {
     const stream = context.streams.find((one) => one.name === name)
     if (stream?.kind !== 'changes') continue
     const { pool } = context.database
     const versioned = versionedBy(stream, await readVersionField(pool, name))
+    const keyField = stream.keyFields[0] ?? ''
     const keys = new Set<string>()
+    const rejected: string[] = []
     const texts = simulator.source.texts(name)
     for (let start = 0; start < texts.length; start += pageSize) {
       const parsed = texts.slice(start, start + pageSize).map((text) => parseJson(Buffer.from(text)))
       const page = readRecords(parsed, versioned.keyFields, versioned.versionFields)
-      records += parsed.length
+      compared += page.rows.length
+      rejected.push(...page.rejected.map(({ record }) => keyIn(record, keyField)))
       for (const { key } of page.rows) keys.add(key)
       for (const { key, kind, columns } of await context.compareOnce(versioned, page))
         told.push(inWords(name, key, kind, columns))
     }
-    told.push(...(await rowsWithout(pool, name, stream.keyFields[0] ?? '', keys)))
+    const aside = await quarantinedOf(pool, name, keyField, rejected)
+    quarantined += aside.size
+    for (const key of rejected)
+      if (!aside.has(key))
+        told.push(`${name} ${key} is upstream, and neither a row nor in the quarantine here`)
+    told.push(...(await rowsWithout(pool, name, keyField, new Set([...keys, ...rejected]))))
   }
-  return { at, records, told }
+  return { at, compared, quarantined, told }
+}
+
+function keyIn(record: Json, keyField: string): string {
+  const found = isObject(record)
+    ? Object.entries(record).find(([name]) => name.toLowerCase() === keyField.toLowerCase())
+    : undefined
+  return found ? String(found[1]) : 'without a key'
+}
+
+/** Which of these keys are those of records in the quarantine. */
+async function quarantinedOf(
+  pool: Pool,
+  stream: string,
+  keyField: string,
+  keys: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (keys.length === 0) return new Set()
+  const { rows } = await pool.query<{ key: string }>(
+    `select own.value as key from tidemark.quarantine
+     cross join lateral jsonb_each_text(coalesce(record_text, record::text)::jsonb) as own (name, value)
+     where stream = $1 and dropped_at is null and lower(own.name) = lower($2) and own.value = any ($3)`,
+    [stream, keyField, keys],
+  )
+  return new Set(rows.map(({ key }) => key))
 }
 
 function inWords(stream: string, key: string, kind: string, columns: readonly string[]): string {

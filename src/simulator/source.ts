@@ -24,6 +24,8 @@ export type Source = {
   records(resource: ResourceName): Fields[]
   record(resource: ResourceName, id: number): Fields | null
   ids(resource: ResourceName): number[]
+  /** Those that are not soft-deleted. */
+  livingIds(resource: ResourceName): number[]
   versionOf(resource: ResourceName, id: number): bigint | null
   /** The highest row version that is visible; 0 when there is no row. */
   highestVersion(resource: ResourceName): bigint
@@ -95,6 +97,7 @@ function reading({ tables, rendering }: Parts) {
       return row ? parsed(textOf(resource, row)) : null
     },
     ids: (resource) => rowsOf(tables, resource).map(({ id }) => id),
+    livingIds: (resource) => rowsOf(tables, resource).flatMap(({ id, isDeleted }) => (isDeleted ? [] : id)),
     versionOf: (resource, id) => tables[resource].find(id)?.version ?? null,
     highestVersion: (resource) =>
       tables[resource].byVersion.at(tables[resource].byVersion.size - 1)?.version ?? 0n,
