@@ -124,7 +124,7 @@ describe('the page of problems', () => {
       receivers: [{ name: 'chat', setting: 'chat', url, from }],
     })
     expect(await show(problemsPage, { alerting })).toMatch(
-      /alerts.yml:3: &lt;b&gt; is wrong[\s\S]*Problems are sent to <b>chat/,
+      /alerts.yml:3: &lt;b&gt; is wrong[\s\S]*Alerts go to <b>chat<\/b> \(<bdi>everything after 1 m<\/bdi>\)/,
     )
     const shown = await show(alertsPage, { alerting })
     expect(shown).toMatch(

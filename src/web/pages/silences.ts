@@ -1,7 +1,7 @@
 // Alerts on the page of problems: whether anybody is told; what is muted or acknowledged, by whom and why, and how to end it.
 
 import { targetInWords } from '../../operator/silences.ts'
-import type { Alerting } from '../../problems/receivers.ts'
+import { type Alerting, ruleInWords } from '../../problems/receivers.ts'
 import type { Problem } from '../../problems/stream-problems.ts'
 import type { Silence } from '../../store/book/silences.ts'
 import { actionForm, mistakeIn, reasonLine } from '../action-forms.ts'
@@ -71,6 +71,13 @@ export function silenceForms(viewer: Viewer, { key, kind, stream }: Problem): Ht
 export const alertNotes = ({ problem, unusable, remarks }: Alerting): Html =>
   html`${[...(problem?.split('\n') ?? []), ...unusable, ...remarks].map((note) => html`<p class="note warn">${foreign(note, 400)}</p>`)}`
 
+/** What a receiver is told of: `quarantine of assignment after 1 m`. */
+const toldOf = ({ rules }: Pick<Alerting, 'rules'>, receiver: string): string =>
+  rules
+    .filter(({ to }) => to.includes(receiver))
+    .map(ruleInWords)
+    .join('; ')
+
 export function alertsCard(
   alerting: Alerting,
   { silences, at: now }: Pick<Snapshot, 'silences' | 'at'>,
@@ -82,7 +89,7 @@ ${alertNotes(alerting)}
 ${
   told.length === 0
     ? html`<p>No alerts are sent, so nobody hears of a problem without looking here. The page <a href="/alerts">Alerts</a> is where an admin sets up who is told: by Slack, Teams, PagerDuty, mail or a program of your own.</p>`
-    : html`<p>Problems are sent to ${told.map(({ name }, index) => html`${index > 0 && ', '}<b>${name}</b>`)}. Who is told of what, with a test for each: <a href="/alerts">Alerts</a>.</p>`
+    : html`<p>Alerts go to ${told.map(({ name }, index) => html`${index > 0 && ', '}<b>${name}</b> (${foreign(toldOf(alerting, name), 200)})`)}. With a test for each: <a href="/alerts">Alerts</a>.</p>`
 }
 ${silences.length > 0 && html`<h3>Muted or acknowledged</h3>${silences.map((one) => html`<div class="bar spread"><p>${foreign(targetInWords(one.target), 200)}: ${said(one, now)}</p>${undo(one, viewer)}</div>`)}`}
 ${viewer.canAct && html`<details${mistakeIn(viewer, '/alerts/mute', 'all') && html` open`}><summary>Mute everything…</summary>${muteForm(viewer, [everything], 'all')}</details>`}
