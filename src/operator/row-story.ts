@@ -108,6 +108,13 @@ function rowEvents(row: RowStory, last: RowChange | null): readonly KeyEvent[] {
     parts: fields.length > 0 ? [...by, ': ', ...fields] : by,
   }
   const why = `${deletedBecause(row)}.`
+  // Many are marked in one piece when all of them are proven: a while after the upstream said that this one is gone.
+  if (deletedAt !== null && row.deletedReason === 'absent' && !isDeletedLast && deletedAt < syncedAt)
+    return [
+      first,
+      { at: deletedAt, tone: 'bad', title: 'Found gone', parts: [why] },
+      { at: syncedAt, tone: 'bad', title: 'Marked deleted', parts: ['Marked ', ...by, '.'] },
+    ]
   return [
     first,
     ...(isFirst || isDeletedLast ? [] : [changed]),

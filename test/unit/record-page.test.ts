@@ -94,6 +94,15 @@ describe('the page of a record', () => {
     expect(page).not.toMatch(/<b>(Gone|Last changed here|Differed: deleted)</)
   })
 
+  it('P18: tells when a record was found gone apart from when its row was marked, which may be later', async () => {
+    const row = record.row && { ...record.row, syncedAt: ago(5), deletedAt: ago(6), deletedReason: 'absent' }
+    const page = await show({ row })
+    expect(page).toMatch(
+      /<b>Marked deleted<\/b>.*Marked by <a href="\/runs\/7">.*<b>Found gone<\/b>.*no longer exists/s,
+    )
+    expect(page).not.toContain('<b>Last changed here</b>')
+  })
+
   it('leads from a late commit to the run that found it', async () => {
     expect(await show({})).toContain('Found by <a href="/runs/5">run 5</a>')
   })
