@@ -68,6 +68,7 @@ async function list(call: Call, target: string | undefined): Promise<ExitCode> {
     columns: [
       ['ID', ({ id }) => id],
       ['STREAM', ({ stream }) => stream],
+      ['KEY', ({ key }) => key ?? '–'],
       ['LAST SEEN', ({ last_seen_at }) => last_seen_at.toISOString()],
       ['TIMES', ({ times_seen }) => `${times_seen}`],
       ['REASON', ({ reason }) => reason],

@@ -11,6 +11,7 @@ const entry = z
     id,
     stream: z.string(),
     reason: z.string(),
+    key: z.string().nullable().describe('its key; null: it has no usable one, or no longer exists upstream'),
     first_seen_at: time,
     last_seen_at: time,
     times_seen: amount,

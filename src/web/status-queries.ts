@@ -31,7 +31,7 @@ import type { Lately } from '../store/book/happenings.ts'
 import { readSessionId, readSessions, readTokens } from '../store/book/people.ts'
 import { readClosedProblems } from '../store/book/problems.ts'
 import { readFirstLoads, readProgress } from '../store/book/progress.ts'
-import { readQuarantine, readQuarantineOf } from '../store/book/quarantine.ts'
+import { readQuarantine, readQuarantinedKey, readQuarantineOf } from '../store/book/quarantine.ts'
 import { readAskedFor, readRequests } from '../store/book/request-history.ts'
 import * as runs from '../store/book/runs.ts'
 import { readSilences, type Silence } from '../store/book/silences.ts'
@@ -90,6 +90,7 @@ const plain = {
   backfills: listBackfills,
   quarantine: readQuarantine,
   quarantineOf: readQuarantineOf,
+  quarantinedKey: readQuarantinedKey,
   deletionEvidence: readDeletionEvidence,
   actions: readActions,
   tokens: readTokens,

@@ -335,10 +335,28 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     )
     expect(await page('/find?q=run+99999999')).toContain('There is no run 99999999.')
     const nothing = await page('/find?q=%3Cnothing%3E')
-    expect(nothing).toContain('No record found')
+    expect(nothing).toContain('No row found')
     expect(nothing).not.toContain('<nothing>')
     expect(await page('/find?q=assignment+99999')).toContain('href="/records/assignment/99999"')
     expect(await page('/find')).toContain('href="/streams/assignment_note/rows"')
+  })
+
+  it('that are in quarantine are found by their key, which the list of the quarantine names (P18)', async () => {
+    const { rows } = await database.pool.query(
+      `insert into tidemark.quarantine (stream, reason, record, key, fingerprint)
+       values ('assignment', 'no row <version>', '{"AssignmentId": 60899}', '60899', 'found') returning id::text`,
+    )
+    const [{ id }] = rows
+    for (const path of ['/find?q=60899', '/find?q=assignment+60899'])
+      expect(await page(path)).toMatch(
+        new RegExp(
+          `In quarantine</h2>[\\s\\S]*href="/records/assignment/60899">.*no row &lt;version&gt;.* href="/quarantine\\?after=${BigInt(id) - 1n}"`,
+        ),
+      )
+    expect(await page('/find?q=6089')).not.toContain('In quarantine')
+    expect(await page('/quarantine')).toContain('href="/records/assignment/60899"')
+    await database.pool.query('update tidemark.quarantine set dropped_at = now() where id = $1', [id])
+    expect(await page('/find?q=60899')).not.toContain('In quarantine')
   })
 
   it('lead to the run that wrote them, which says what it did', async () => {

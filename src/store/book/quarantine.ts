@@ -14,7 +14,10 @@ import type { Within } from './ask.ts'
 export type QuarantineSelection = { readonly stream: string | null; readonly id: bigint | null }
 
 export type QuarantineEntry = Readonly<
-  Pick<typeof quarantineTable.$inferSelect, 'stream' | 'reason' | 'firstSeenAt' | 'lastSeenAt' | 'timesSeen'>
+  Pick<
+    typeof quarantineTable.$inferSelect,
+    'stream' | 'reason' | 'key' | 'firstSeenAt' | 'lastSeenAt' | 'timesSeen'
+  >
 > & {
   readonly id: string
   /** The record's JSON, up to the limit that was asked for. */
@@ -33,7 +36,7 @@ export async function readQuarantine(
   page: Within & { readonly after: string; readonly limit: number; readonly mostCharacters?: number },
 ): Promise<readonly QuarantineEntry[]> {
   const { rows } = await client.query<QuarantineEntry>(
-    `select id::text, stream, reason, left(coalesce(record_text, record::text), $5) as text,
+    `select id::text, stream, reason, key, left(coalesce(record_text, record::text), $5) as text,
        left(repeated::text, $5) as "repeatedText",
        first_seen_at as "firstSeenAt", last_seen_at as "lastSeenAt", times_seen::float8 as "timesSeen"
      from tidemark.quarantine as kept
@@ -44,6 +47,22 @@ export async function readQuarantine(
       ...[stream, id?.toString() ?? null, page.after, page.limit, page.mostCharacters ?? longestText],
       ...[page.from ?? null, page.to ?? null],
     ],
+  )
+  return rows
+}
+
+export type QuarantinedKey = Pick<QuarantineEntry, 'id' | 'stream' | 'reason'>
+
+/** Entries of records that have this key, of some streams, the newest first. */
+export async function readQuarantinedKey(
+  client: Queryable,
+  { streams, key }: { readonly streams: readonly string[]; readonly key: string },
+  limit: number,
+): Promise<readonly QuarantinedKey[]> {
+  const { rows } = await client.query<QuarantinedKey>(
+    `select id::text, stream, reason from tidemark.quarantine as kept
+     where dropped_at is null and stream = any ($1) and key = $2 order by kept.id desc limit $3`,
+    [streams, key, limit],
   )
   return rows
 }

@@ -1,5 +1,6 @@
 // `/find`: one search for all: a record by its key, number or text, and whatever else pages have a name for.
 
+import type { QuarantinedKey } from '../../store/book/quarantine.ts'
 import { plural } from '../../util/text.ts'
 import { clock, foreign, type Html, html, kindInWords } from '../html.ts'
 import { type Named, namedIn, unquoted } from '../named.ts'
@@ -32,11 +33,15 @@ export const findPage: Page = {
     const found = statusQueries.find(wanted, isRecord ? [named.stream] : streams)
     // Awaited only after the queries below: until then a failure must not count as unhandled.
     found.catch(() => {})
-    const others = await calledSo(context, exact ?? text, named)
+    const [others, quarantined] = await Promise.all([
+      calledSo(context, exact ?? text, named),
+      statusQueries.quarantinedKey({ streams: isRecord ? [named.stream] : streams, key: wanted }, mostOfEach),
+    ])
     return {
       title: 'Find',
       heading: head,
       body: html`${form}
+${quarantined.length > 0 && inQuarantine(quarantined, wanted)}
 ${others.length > 0 && html`<section class="card"><h2>Not records</h2><ul class="key">${others.map((one) => html`<li>${one}</li>`)}</ul></section>`}
 ${isRecord && html`<p class="quiet">Only ${named.stream} was searched. <a href="${addressOf('/find', { q: `"${text}"` })}">Search all streams for these words</a></p>`}`,
       rest: async () => recordsFound(await found, wanted, now, isRecord ? named.stream : null),
@@ -97,13 +102,21 @@ async function calledSo(
   return found.flatMap((some) => some.slice(0, mostOfEach))
 }
 
+const entryAddress = (id: string): string => addressOf('/quarantine', { after: String(BigInt(id) - 1n) })
+
 function placeOf({ what, id }: Extract<Named, { id: string }>): readonly [address: string, words: string] {
   if (what === 'checkpoint')
     return [addressOf('/checkpoints', { before: String(BigInt(id) + 1n) }), `checkpoints from ${id} back`]
   return what === 'entry'
-    ? [addressOf('/quarantine', { after: String(BigInt(id) - 1n) }), `quarantine from entry ${id} on`]
+    ? [entryAddress(id), `quarantine from entry ${id} on`]
     : ['/backfills', 'all backfills']
 }
+
+const inQuarantine = (entries: readonly QuarantinedKey[], key: string): Html =>
+  html`<section class="card"><h2>In quarantine</h2><p>What was last read of these records cannot be stored as a row.</p><ul class="key">${entries.map(
+    ({ id, stream, reason }) =>
+      html`<li><a href="${recordAddress(stream, key)}">${stream} ${foreign(key, 80)}</a>: ${foreign(reason, 300)} <a class="small" href="${entryAddress(id)}">entry ${id}</a></li>`,
+  )}</ul></section>`
 
 /** `stream`: that in which a key was looked for. */
 function recordsFound(found: readonly FoundIn[], text: string, now: Date, stream: string | null): Html {
@@ -111,7 +124,7 @@ function recordsFound(found: readonly FoundIn[], text: string, now: Date, stream
   return html`${withRows.map((one) => records(one, text, now))}
 ${
   withRows.length === 0 &&
-  html`<section class="card"><h2>No record found</h2><p>The newest rows of ${plural(found.length, 'stream')} were searched, deleted ones too. Search all of one: ${found.map(({ stream }, index) => html`${index > 0 && ', '}<a href="${addressOf(`/streams/${stream}/rows`, { q: text })}">${stream}</a>`)}.</p>
+  html`<section class="card"><h2>No row found</h2><p>The newest rows of ${plural(found.length, 'stream')} were searched, deleted ones too. Search all of one: ${found.map(({ stream }, index) => html`${index > 0 && ', '}<a href="${addressOf(`/streams/${stream}/rows`, { q: text })}">${stream}</a>`)}.</p>
 <p>${stream === null ? html`If you know its stream and key, search for both, such as <code>assignment 14</code>: that also finds what was noted of a record that is no row, and asks the upstream for it.` : html`<a href="${recordAddress(stream, text)}">What is known of ${stream} ${foreign(text, 80)}</a>: whether it is in the quarantine, and what the upstream says of it.`}</p></section>`
 }`
 }

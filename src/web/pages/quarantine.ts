@@ -7,6 +7,7 @@ import { age, count, foreign, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import { rangeIn } from '../time-range.ts'
 import type { Page } from './layout.ts'
+import { recordAddress } from './rows.ts'
 import { byId, type Column, chosen, filterForm, listPart, select } from './tables.ts'
 
 const mostCharacters = 1_500
@@ -53,6 +54,13 @@ ${await listPart({
 const columns = (now: Date, viewer: Viewer): readonly Column<QuarantineEntry>[] => [
   { title: 'Entry', cell: ({ id }) => id, isNumber: true },
   { title: 'Stream', cell: ({ stream }) => stream },
+  {
+    title: 'Key',
+    cell: ({ stream, key }) =>
+      key === null
+        ? html`<span class="quiet">none</span>`
+        : html`<a href="${recordAddress(stream, key)}">${foreign(key, 80)}</a>`,
+  },
   { title: 'Reason', cell: ({ reason }) => foreign(reason, 500) },
   { title: 'Seen', cell: ({ timesSeen }) => `${count(timesSeen)}×`, isNumber: true },
   { title: 'First', cell: ({ firstSeenAt }) => age(firstSeenAt, now) },
