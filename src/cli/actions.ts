@@ -1,7 +1,7 @@
 // `tidemark actions`: who did what, from where, why, and what came of it; and whether that record was changed.
 
 import { type Action, actions as actionsDocument, type Chain, verification } from '../documents/actions.ts'
-import { actionWords } from '../operator/action-words.ts'
+import { deedInWords, toldInWords } from '../operator/action-words.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
@@ -36,16 +36,14 @@ async function run(call: Call): Promise<ExitCode> {
 }
 
 /** When and who in one line; what it was, why and what came of it below. */
-function asText(
-  { at, who, door, address, action, target, reason, result, told }: Action,
-  width: number | null,
-) {
+function asText(line: Action, width: number | null) {
+  const { at, who, door, address, target, reason, result } = line
   const when = at.toISOString().slice(0, 19).replace('T', ' ')
   const why = reason === null ? '' : `, “${reason}”`
   return [
     `${when} UTC  ${who === '' ? 'no name' : who} (${door}, ${address})`,
     wrapped(
-      `    ${actionWords[action] ?? action} ${target}${why}: ${result}. ${told.replaceAll(/\s+/g, ' ')}`,
+      `    ${deedInWords(line)} ${target}${why}: ${result}. ${toldInWords(line).replaceAll(/\s+/g, ' ')}`,
       width,
       4,
     ),
@@ -85,7 +83,8 @@ function chainInWords(
   )
   if (hasKept === false)
     found.push(`No line has the hash ${kept}: lines were removed or written anew since it was printed.`)
-  const all = `${plural(Number(lines), 'line')} since ${day(since)}`
+  // An action has a line of its beginning and one of its end, a sign-in or a download one alone.
+  const all = `${plural(Number(lines), 'line')} since ${day(since)} (most actions have two: one before, one for what came of it)`
   const head =
     found.length === 0
       ? [`${all}: none was changed, and none is missing from line ${from} on.`]

@@ -184,13 +184,25 @@ async function inBackground<Detail>(
   work: (signal: AbortSignal) => Promise<Worked<Detail>>,
 ): Promise<Ended<Detail>> {
   const ended: Worked<Detail>[] = []
+  const noting = Promise.withResolvers<Parameters<NonNullable<Outcome['whenOver']>>[0]>()
+  let goesOn = false
   const text = await tasks.run(name, async (signal) => {
-    const worked = await work(signal)
+    const worked = await work(signal).catch(async (error) => {
+      if (goesOn) await (await noting.promise)({ text: 'The log of the worker says why.', isFailed: true })
+      throw error
+    })
     ended.push(worked)
+    if (goesOn) await (await noting.promise)(worked)
     return worked.text
   })
-  if (text !== null) return { json: { done: true, result: text }, text, ...ended[0] }
-  return { text: `${name} has begun. The page Runs shows it.`, json: { done: false }, isUnderWay: true }
+  const [soon] = ended
+  if (soon) return { json: { done: true, result: soon.text }, ...soon }
+  if (text !== null) return { json: { done: true, result: text }, text }
+  goesOn = true
+  return {
+    ...{ text: `${name} has begun. The page Runs shows it.`, json: { done: false }, isUnderWay: true },
+    whenOver: noting.resolve,
+  }
 }
 
 function requestedKind(text = 'incremental'): Extract<RunKind, 'incremental' | 'lookback' | 'reconcile'> {

@@ -54,6 +54,8 @@ export type Outcome = {
   readonly json: object
   /** The work goes on after this answer. */
   readonly isUnderWay?: boolean
+  /** Hands over what came of it when it is over. Left out: a run of its own does the work. */
+  readonly whenOver?: (note: (ended: Pick<Outcome, 'text' | 'isFailed'>) => Promise<void>) => void
   readonly isFailed?: boolean
 }
 

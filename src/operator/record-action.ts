@@ -20,7 +20,12 @@ import { aboutAlerting, alertSettingActions } from './alert-settings.ts'
 import type { MirrorContext, Order, Outcome } from './mirror-actions.ts'
 import { aboutSetting, settingActions } from './settings.ts'
 
-type Ended = { readonly result: 'done' | 'begun' | 'failed'; readonly told: string }
+type Ended = {
+  readonly result: 'done' | 'begun' | 'failed'
+  readonly told: string
+  /** What came of it is recorded when it is over, and nothing until then. */
+  readonly whenOver?: Outcome['whenOver']
+}
 /** What a person does, without how things stood before. */
 export type Deed = Omit<NotedAction, 'before' | 'door'> &
   Pick<Order, 'door'> & {
@@ -66,7 +71,10 @@ export async function recorded<Result>(
   }
   try {
     const result = await work()
-    await end(ended(result))
+    const { whenOver, ...over } = ended(result)
+    if (whenOver)
+      whenOver(({ text, isFailed }) => end({ result: isFailed === true ? 'failed' : 'done', told: text }))
+    else await end(over)
     return result
   } catch (error) {
     const isRefused = error instanceof UsageError || error instanceof NotNow
@@ -99,9 +107,9 @@ export async function performRecorded<Context extends MirrorContext, Done extend
     { pool, log },
     deed,
     () => action(context, order),
-    ({ isUnderWay, isFailed, text }) => ({
+    ({ isUnderWay, isFailed, text, whenOver }) => ({
       result: isUnderWay ? 'begun' : isFailed ? 'failed' : 'done',
-      told: text,
+      ...{ told: text, whenOver },
     }),
   )
 }

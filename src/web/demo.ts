@@ -10,6 +10,7 @@ import { hasOwnForm, refuseStrangers } from './actions.ts'
 import type { Assets } from './assets.ts'
 import type { Authentication } from './auth.ts'
 import { clock, foreign, type Html, html, state, type Tone } from './html.ts'
+import type { NoteSignIn } from './noting.ts'
 import { sendPage } from './page-routes.ts'
 import { heading, layout } from './pages/layout.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
@@ -64,11 +65,12 @@ type Options = {
   /** Null outside of the demo, and until it is ready. */
   readonly demo: () => Demo | null
   readonly assets: Pick<Assets, 'urlOf'>
+  readonly note: NoteSignIn
   readonly log: Logger
 }
 
 export const demoRoutes =
-  ({ demo, authentication, assets, log }: Options): Routes =>
+  ({ demo, authentication, assets, note, log }: Options): Routes =>
   (server) => {
     withForms(server, (scope) => {
       scope.get('/demo', async (request, reply) => {
@@ -76,7 +78,9 @@ export const demoRoutes =
         if (!there) return reply.code(404).send({ error: 'not found' })
         const given = keyIn(request)
         if (given !== null && there.key.take(given)) {
-          await authentication.signIn(request, reply, { role: 'admin', who: 'demo' })
+          const person = { role: 'admin', who: 'demo' } as const
+          await note(request, { action: 'signIn', person, how: 'Signed in with the key of the demo.' })
+          await authentication.signIn(request, reply, person)
           return reply.redirect('/demo', 303)
         }
         const viewer = authentication.viewerOf(request)

@@ -278,7 +278,7 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
     byKnownNames(ownNames(config), [
       identified(authentication, [
         signInRoutes({ authentication, provider, isOpen, assets, note: noteSignIn, log }),
-        ...(demo ? [demoRoutes({ authentication, demo, assets, log })] : []),
+        ...(demo ? [demoRoutes({ authentication, demo, assets, note: noteSignIn, log })] : []),
         forReaders(reading, [
           recordRoutes({
             ...{ authentication, assets, isDemo: demo !== null },

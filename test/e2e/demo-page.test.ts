@@ -40,6 +40,9 @@ describe('the page of the demo', () => {
       // From every page a link leads back.
       expect(await (await post('/records/assignment/14/compare')).text()).toContain('href="/demo"')
 
+      const who = await fetch(`${url.origin}/actions`, { headers })
+      expect(await who.text()).toContain('Signed in with the key of the demo.')
+
       await press('/demo/late-commit')
       await press('/demo/vanish')
       await press('/demo/bad-record')

@@ -2,6 +2,9 @@
 
 import { userInfo } from 'node:os'
 import { describe, expect, it } from 'vitest'
+import { actions } from '../../src/operator/actions.ts'
+import { openBackgroundTasks } from '../../src/operator/background-tasks.ts'
+import { performRecorded } from '../../src/operator/record-action.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import {
   checkActions,
@@ -11,7 +14,8 @@ import {
   readActions,
 } from '../../src/store/book/actions.ts'
 import { openBrowsing } from '../support/browsing.ts'
-import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { openTestContext } from '../support/context.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { inFreshDirectory } from '../support/program.ts'
 import { viewerToken } from '../support/served-actions.ts'
@@ -144,6 +148,48 @@ describe.skipIf(!hasPostgres)('the record of who did what', () => {
       1,
       { intact: false, broken: [{ id: '3' }] },
     ])
+  })
+})
+
+describe.skipIf(!hasPostgres)('what goes on after the answer', () => {
+  const database = createTestDatabase()
+
+  it('is recorded with what came of it; what was refused was tried, and not done (P18)', async () => {
+    const { pool, url } = database
+    await using simulator = await startSimulator({ assignments: 1, notes: 0 })
+    await using sync = await openTestContext(database, simulator)
+    const tasks = openBackgroundTasks({ timeoutMs: 20, log: quietLog })
+    const context = {
+      ...{ pool, streams: sync.streams, sync, tasks, log: quietLog, sendTestAlert: null },
+      ...{
+        settings: () => expect.unreachable(),
+        alerting: () => expect.unreachable(),
+        requestRun: async () => {},
+      },
+    }
+    const order = {
+      ...{ fields: {}, by: 'ops-1', who: 'ops-1', address: '127.0.0.1' },
+      ...{ door: 'console' as const, target: 'all' },
+    }
+    const lines = async () =>
+      (await pool.query('select action, result, told from tidemark.action order by id')).rows
+    const holder = await pool.connect()
+    await holder.query('begin; lock table tidemark.quarantine')
+    const answer = await performRecorded(context, ['retryQuarantine', actions.retryQuarantine], order)
+    expect(answer.text).toContain('has begun')
+    expect(await lines()).toEqual([{ action: 'retryQuarantine', result: 'begun', told: '' }])
+    const shown = async () => (await runHere(['actions'], { DATABASE_URL: url })).stdout
+    expect(await shown()).toMatch(/tried again, in quarantine: all: begun\. It is not over, or/)
+    await holder.query('commit')
+    holder.release()
+    await tasks.stop()
+    expect(await lines()).toEqual([
+      { action: 'retryQuarantine', result: 'done', told: 'The quarantine is empty.' },
+    ])
+    await expect(
+      performRecorded(context, ['cancelBackfill', actions.cancelBackfill], { ...order, target: '77' }),
+    ).rejects.toThrow('There is no backfill 77')
+    expect(await shown()).toMatch(/tried to stop backfill 77: refused\. There is no backfill 77\./)
   })
 })
 

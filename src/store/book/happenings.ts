@@ -95,7 +95,8 @@ const happeningsSql = `
       'what', 'action', 'who', coalesce(nullif(who, ''), door), 'told', told, 'reason', reason
     )
     from tidemark.action
-    where result in ('done', 'begun') and stream is not null and action <> 'download' and at >= $2 and at < $3 order by id desc limit $4
+    -- What goes on has no answer yet.
+    where result in ('done', 'begun') and told <> '' and stream is not null and action <> 'download' and at >= $2 and at < $3 order by id desc limit $4
   )
   select * from (
     select * from late union all select * from aside union all select * from audits union all select * from failed union all select * from done

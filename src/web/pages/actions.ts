@@ -1,11 +1,11 @@
 // `/actions`: who did what, from where, why, and how it stood before and afterwards.
 
-import { actionWords } from '../../operator/action-words.ts'
+import { deedInWords, toldInWords } from '../../operator/action-words.ts'
 import type { ActionLine, Standing } from '../../store/book/actions.ts'
 import { clock, count, foreign, type Html, html, state, type Tone } from '../html.ts'
 import { rangeIn } from '../time-range.ts'
 import type { Page } from './layout.ts'
-import { byId, type Column, chosen, filterForm, listPart, select } from './tables.ts'
+import { addressOf, byId, type Column, chosen, filterForm, listPart, select } from './tables.ts'
 
 export const actionsPage: Page = {
   path: '/actions',
@@ -40,7 +40,7 @@ const columns = (now: Date): readonly Column<ActionLine>[] => [
   },
   {
     title: 'What',
-    cell: ({ action, target }) => html`${actionWords[action] ?? action} <b>${foreign(target, 80)}</b>`,
+    cell: (line) => html`${deedInWords(line)} <b>${foreign(line.target, 80)}</b>`,
   },
   {
     title: 'Why',
@@ -50,12 +50,25 @@ const columns = (now: Date): readonly Column<ActionLine>[] => [
   { title: 'Before and after', cell: ({ before, after }) => difference(before, after) },
   {
     title: 'Result',
-    cell: ({ result, told }) =>
-      html`${state(tones[result] ?? 'todo', result)}<br><span class="small quiet">${foreign(told, 300)}</span>`,
+    cell: (line) =>
+      html`${state(tones[line.result] ?? 'todo', line.result)}<br><span class="small quiet">${foreign(toldInWords(line), 300)}</span>${runsOf(line)}`,
   },
 ]
 
-const tones: Readonly<Record<string, Tone>> = { done: 'ok', begun: 'busy', refused: 'warn', failed: 'bad' }
+// What was begun may be over: its run says so.
+const tones: Readonly<Record<string, Tone>> = { done: 'ok', begun: 'todo', refused: 'warn', failed: 'bad' }
+
+const byRuns = ['sync', 'resume', 'approve', 'lookAgain', 'retryQuarantine']
+
+/** Where that is seen which an action began. */
+function runsOf({ action, stream, at, result }: ActionLine): Html | null {
+  if (stream === null || result === 'refused') return null
+  const link = (address: string, words: string) => html` <a class="small" href="${address}">${words}</a>`
+  if (action === 'backfill') return link('/backfills', 'backfills')
+  return byRuns.includes(action)
+    ? link(addressOf('/runs', { stream, from: `${at.toISOString().slice(0, 19)}Z` }), 'runs since')
+    : null
+}
 
 /** Only what changed. */
 function difference(before: Standing | null, after: Standing | null): Html | null {
