@@ -13,6 +13,7 @@ import { contractPage } from '../../src/web/pages/contract.ts'
 import { findPage } from '../../src/web/pages/find.ts'
 import { layout, type Page, type Shown } from '../../src/web/pages/layout.ts'
 import { problemsPage } from '../../src/web/pages/problems.ts'
+import { workersPage } from '../../src/web/pages/workers.ts'
 import { readOnlyViewer, type Viewer } from '../../src/web/sessions.ts'
 import type { DescriptionShown, StatusQueries } from '../../src/web/status-queries.ts'
 import { emptySnapshot, statusQueriesWith } from '../support/status-queries.ts'
@@ -211,5 +212,23 @@ describe('the navigation', () => {
       )
     expect(page(true)).toContain('href="/demo"')
     expect(page(false)).not.toContain('href="/demo"')
+  })
+})
+
+describe('what a page says holds when it is shown (P18)', () => {
+  const plain = (text: string) => text.replaceAll(/<[^>]+>/g, '').replaceAll(/\s+/g, ' ')
+
+  it('what a worker said that it does is told with the time at which it said so', async () => {
+    const seenAt = new Date('2026-01-02T03:03:57Z')
+    const worker = {
+      ...{ id: 'one', host: 'here', pid: 7, version: '1', startedAt: new Date('2026-01-02T02:00:00Z') },
+      ...{ seenAt, isGone: false, waits: [] },
+      runs: [{ stream: 'assignment', kind: 'incremental', since: '2026-01-02T03:03:56Z' }],
+    }
+    const workers = async () => [worker]
+    const text = plain(await show(workersPage, { workers, queueCounts: async () => ({ active: 0 }) }))
+    expect(text).toContain('Working 8 seconds ago')
+    expect(text).toContain('incremental of assignment for 1 s')
+    expect(text).toContain('Not listed: look-backs, searches for deletions')
   })
 })

@@ -46,8 +46,8 @@ export const workersPage: Page = {
                   title: 'Worker',
                   cell: ({ host, pid }) => html`${foreign(host, 60)} <span class="quiet small">${pid}</span>`,
                 },
-                { title: 'State', cell: (one) => standing(one, now) },
-                { title: 'Doing now', cell: (one) => doing(one, now) },
+                { title: 'When last heard', cell: (one) => standing(one, now) },
+                { title: 'Was doing then', cell: doing },
                 { title: 'Runs, last hour', cell: (one) => count(runsOf(one)?.runs ?? 0), isNumber: true },
                 { title: 'Failed', cell: (one) => count(runsOf(one)?.failed ?? 0), isNumber: true },
                 { title: 'Version', cell: ({ version }) => version },
@@ -68,18 +68,22 @@ ${await queueParts(counts, snapshot, context)}`,
 const noWorker = html`<div class="note bad"><b>No worker has been heard from for a minute.</b> Nothing is read until one runs; the pages show what is in Postgres. To start one: <code>tidemark serve</code></div>`
 
 const standing = ({ isGone, seenAt, runs, waits }: WorkerSeen, now: Date): Html => {
-  if (isGone)
-    return html`${state('idle', 'Gone')} <span class="small quiet">last heard ${age(seenAt, now)}</span>`
-  if (waits.length > 0 && runs.length === 0) return state('warn', 'Waiting')
-  return state('ok', runs.length > 0 ? 'Working' : 'Idle')
+  const isWaiting = waits.length > 0 && runs.length === 0
+  const [tone, words] = isGone
+    ? (['idle', 'Gone'] as const)
+    : isWaiting
+      ? (['warn', 'Waiting'] as const)
+      : (['ok', runs.length > 0 ? 'Working' : 'Idle'] as const)
+  return html`${state(tone, words)} <span class="small quiet">${age(seenAt, now)}</span>`
 }
 
-function doing({ isGone, runs, waits }: WorkerSeen, now: Date): Html | null {
+/** A worker says every few seconds what it does, which may be over by now (P18). */
+function doing({ isGone, runs, waits, seenAt }: WorkerSeen): Html | null {
   if (isGone) return null
   const parts = [
     ...runs.map(
       ({ stream, kind, since }) =>
-        html`${kindInWords(kind)} of <a href="/streams/${stream}">${stream}</a> <span class="quiet small">for ${shortSpan(now.getTime() - new Date(since).getTime())}</span>`,
+        html`${kindInWords(kind)} of <a href="/streams/${stream}">${stream}</a> <span class="quiet small">for ${shortSpan(Math.max(0, seenAt.getTime() - new Date(since).getTime()))}</span>`,
     ),
     ...waits.map(
       ({ what, until }) =>
@@ -87,7 +91,7 @@ function doing({ isGone, runs, waits }: WorkerSeen, now: Date): Html | null {
     ),
   ]
   return parts.length === 0
-    ? html`<span class="quiet">nothing at this moment</span>`
+    ? html`<span class="quiet">nothing</span>`
     : html`${parts.map((part, index) => html`${index > 0 && html`<br>`}${part}`)}`
 }
 
@@ -113,7 +117,7 @@ export const queuePage: Page = {
 
 const queueParts = async (counts: Counts | null, snapshot: Snapshot, context: PageContext): Promise<Html> =>
   html`${counts === null && html`<div class="note bad"><b>The queue does not answer, so nothing is read.</b> Tidemark goes on by itself when it is back. <a href="/problems">Problems</a></div>`}
-<div class="cols"><section class="card c8"><h2>What runs next</h2>${await next(snapshot, counts !== null, context)}</section>
+<div class="cols"><section class="card c8"><h2>What runs next by schedule</h2>${await next(snapshot, counts !== null, context)}</section>
 ${counts && numbers(counts)}</div>`
 
 type Counts = Readonly<Record<string, number>>
@@ -135,10 +139,10 @@ async function next(
   { statusQueries, now }: PageContext,
 ): Promise<Html> {
   if (!isKnown) return html`<p>Not known until the queue answers.</p>`
-  if (runs.length === 0) return html`<p>Nothing is scheduled.</p>`
+  if (runs.length === 0) return html`<p>Nothing is scheduled.</p>${others}`
   const { settings } = await statusQueries.settings()
   const paused = new Set(seen.flatMap((one) => (one.paused === null ? [] : one.stream)))
-  return plainTable({
+  return html`${plainTable({
     caption: html`<span class="hidden">What runs next</span>`,
     columns: [
       { title: 'When', cell: ({ at }) => until(at, now) },
@@ -155,8 +159,10 @@ async function next(
       },
     ],
     rows: runs.toSorted((a, b) => a.at.getTime() - b.at.getTime()),
-  })
+  })}${others}`
 }
+
+const others = html`<p class="small quiet">Not listed: look-backs, searches for deletions, checks of the upstream and other runs that come in between, when there is something for them to do. <a href="/runs">Runs</a> shows them.</p>`
 
 function whyOf(
   { stream, kind }: NextRun,
