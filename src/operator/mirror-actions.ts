@@ -114,13 +114,16 @@ async function reject({ pool, streams }: MirrorContext, { target, fields, by }: 
 async function endRejection(context: MirrorContext, { target }: Order): Promise<Outcome> {
   const { name: stream, kind } = pickStream(target, context.streams)
   if (!(await lookAgain(context.pool, stream))) throw new UsageError(`No deletions of ${stream} are frozen.`)
-  await requestIfPossible(context, { stream, kind: kind === 'list' ? 'incremental' : 'reconcile' })
+  const run = kind === 'list' ? 'incremental' : 'reconcile'
+  const isAsked = await requestIfPossible(context, { stream, kind: run })
   const isPaused = (await pausedStreams(context.pool)).has(stream)
   const next = isPaused
     ? 'It is listed again when it is resumed'
-    : kind === 'list'
-      ? 'The next reading lists it again'
-      : 'A worker lists it again within a quarter of an hour'
+    : isAsked
+      ? 'A worker lists it again as soon as it is free'
+      : kind === 'list'
+        ? 'The queue does not answer. The next reading lists it again'
+        : 'The queue does not answer. A worker lists it again within a quarter of an hour after it is back'
   const text = `${stream}: its deletions are frozen no more. ${next}, and asks anew if rows are still missing.`
   return { text, json: { stream, frozen: false } }
 }
@@ -205,4 +208,8 @@ export type MirrorActionName = keyof typeof mirrorActions
 export const requestIfPossible = (
   { requestRun }: MirrorContext,
   request: Omit<RunRequest, 'cause'>,
-): Promise<void> => requestRun({ ...request, cause: 'operator' }).catch(() => {})
+): Promise<boolean> =>
+  requestRun({ ...request, cause: 'operator' }).then(
+    () => true,
+    () => false,
+  )
