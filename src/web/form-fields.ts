@@ -3,7 +3,8 @@
 
 import { redact } from '../log.ts'
 import type { UsageError } from '../util/errors.ts'
-import { foreign, type Html, html } from './html.ts'
+import { toldWithPlaces } from './command-places.ts'
+import { type Html, html } from './html.ts'
 import type { Fields } from './server.ts'
 
 /** What a form is to be filled with. */
@@ -127,7 +128,7 @@ function openNotes(id: string, { wrong, withheld }: Filling) {
       const isWrong = wrong?.field === name
       isTold ||= isWrong
       const said = {
-        mistake: isWrong && foreign(wrong.text, longest),
+        mistake: isWrong && html`${toldWithPlaces(wrong.text, longest)}`,
         again: withheld.includes(name) && 'What you typed here is not shown: type it again.',
         hint,
       }
@@ -143,7 +144,7 @@ function openNotes(id: string, { wrong, withheld }: Filling) {
     rest: () =>
       wrong === null || isTold
         ? null
-        : html`<p class="note bad" role="alert" tabindex="-1" autofocus>${foreign(wrong.text, longest)}</p>`,
+        : html`<p class="note bad" role="alert" tabindex="-1" autofocus>${toldWithPlaces(wrong.text, longest)}</p>`,
   }
 }
 

@@ -82,7 +82,7 @@ describe('the search', () => {
 
 describe('the page of problems', () => {
   const problem: Problem = {
-    ...{ key: 'quarantine:assignment', kind: 'quarantine', stream: 'assignment', since: null },
+    ...{ key: 'quarantine:assignment', kind: 'quarantine' as const, stream: 'assignment', since: null },
     ...{ what: 'One is kept.', whatToDo: 'Look.', runbook: 'docs/operations/quarantine.md' },
   }
 
@@ -230,5 +230,30 @@ describe('what a page says holds when it is shown (P18)', () => {
     expect(text).toContain('Working 8 seconds ago')
     expect(text).toContain('incremental of assignment for 1 s')
     expect(text).toContain('Not listed: look-backs, searches for deletions')
+  })
+
+  it('advice names the place of the console that does it; in the terminal it stays a command', async () => {
+    const problem: Problem = {
+      ...{ key: 'quarantine:assignment', kind: 'quarantine', stream: 'assignment', since: null },
+      ...{ what: 'A record.', runbook: 'docs/operations/quarantine.md' },
+      whatToDo:
+        'See why: `tidemark quarantine list assignment`. Then: `tidemark quarantine retry assignment`. `tidemark status assignment` shows more; not here: `tidemark probe`, `tidemark sync "<b>"`.',
+    }
+    const told = '1 row stays: `tidemark deletions undo acme.assignment`, or `<i>it</i>`. A `lone one.'
+    const text = await show(problemsPage, {}, { problems: [problem] })
+    expect(text).toContain(
+      'See why: <a href="/quarantine?stream=assignment">the quarantine of assignment</a>. Then: <a href="/quarantine?stream=assignment">Try all of assignment again</a>. <a href="/streams/assignment">The page of assignment</a> shows more; not here: <code>tidemark probe</code>, <code>tidemark sync &quot;&lt;b&gt;&quot;</code>.',
+    )
+    const page = (text: string) =>
+      markupOf(
+        layout({
+          ...{ title: 'x', path: '/x', assets: { urlOf: () => '/x' }, problems: [], body: html`` },
+          viewer: { ...operator, message: { isGood: true, text } },
+        }),
+      )
+    expect(page(told)).toContain(`<bdi>${told.replaceAll('<', '&lt;').replaceAll('>', '&gt;')}</bdi>`)
+    expect(page(told.replace(' A `lone one.', ''))).toMatch(
+      /stays: <\/bdi><a href="\/approve\?stream=acme.assignment">Look again now<\/a>.*<code>&lt;i&gt;it/,
+    )
   })
 })

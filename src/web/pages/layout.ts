@@ -2,6 +2,7 @@
 
 import type { Problem } from '../../problems/stream-problems.ts'
 import type { Assets } from '../assets.ts'
+import { toldWithPlaces } from '../command-places.ts'
 import { foreign, type Html, html, time } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { StatusQueries } from '../status-queries.ts'
@@ -82,7 +83,7 @@ ${styles.map((name) => html`<link rel="stylesheet" href="${page.assets.urlOf(nam
 <a class="skip" href="#main">Skip to the content</a>
 ${top(page)}
 <main id="main" tabindex="-1">
-${page.viewer?.message && html`<p class="message ${page.viewer.message.isGood ? 'good' : 'bad'}" role="status">${foreign(page.viewer.message.text, 600)}</p>`}
+${page.viewer?.message && html`<p class="message ${page.viewer.message.isGood ? 'good' : 'bad'}" role="status">${toldWithPlaces(page.viewer.message.text, 600)}</p>`}
 <div class="follows"${page.isLive && html` data-follows`}>
 ${page.heading ?? heading({ title: page.title })}
 ${page.body}

@@ -4,6 +4,7 @@ import { silencesOf } from '../../problems/alerts.ts'
 import { byCause, sharedBy } from '../../problems/one-cause.ts'
 import type { Problem } from '../../problems/stream-problems.ts'
 import { type Care, careOf } from '../../problems/stream-state.ts'
+import { withPlaces } from '../command-places.ts'
 import { age, clock, foreign, type Html, html, state, zone } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot } from '../status-queries.ts'
@@ -45,7 +46,7 @@ const card = (problem: Problem, { at: now, runbooksUrl, silences }: Shown, viewe
   return html`<article class="problem" id="${anchorOf(problem)}"><div><h3>${state(tones[careOf(problem)], foreign(title, 300))}</h3>
 ${rest !== '' && html`<p>${foreign(rest, 500)}</p>`}
 ${seen !== null && seenInWords(seen, viewer)}
-<p class="small">${withCode(whatToDo)}</p>
+<p class="small">${withPlaces(whatToDo)}</p>
 <p class="small quiet">${since && html`since ${clock(since, now)} ${zone}, ${age(since, now)} · `}More: ${runbookLink(runbook, runbooksUrl)}</p>
 ${silencesOf(problem, silences).map((one) => silenceLine(one, viewer, now))}
 ${silenceForms(viewer, problem)}</div>
@@ -101,7 +102,3 @@ function placeOf({ key, kind, stream }: Problem): readonly [address: string, wor
       return ['/upstream', 'Upstream']
   }
 }
-
-/** What stands between backticks is a command. */
-export const withCode = (text: string): readonly Html[] =>
-  text.split('`').map((part, index) => (index % 2 === 0 ? html`${part}` : html`<code>${part}</code>`))

@@ -12,12 +12,12 @@ import {
 } from '../../operator/row-story.ts'
 import { capitalized, shortSpan } from '../../util/text.ts'
 import { actionForm } from '../action-forms.ts'
+import { withPlaces } from '../command-places.ts'
 import { clock, copyButton, foreign, type Html, html, kindInWords, zone } from '../html.ts'
 import type { RecordShown } from '../row-queries.ts'
 import { summaryColumns } from '../summary-columns.ts'
 import { fieldChange } from './changes.ts'
 import { heading, type Page, type PageContext, type Shown } from './layout.ts'
-import { withCode } from './problem-cards.ts'
 import { type Compared, recordValues } from './record-values.ts'
 import { recordAddress } from './rows.ts'
 import { noSuchStream } from './stream-frame.ts'
@@ -38,7 +38,7 @@ export async function recordShown(context: PageContext, compared: Compared): Pro
   if (record.row === null && compared === null && isUnknown(record))
     return notThere(
       `${stream} has no such row`,
-      html`The mirror holds no row with the key ${foreign(key, 100)}, and nothing was noted about it. <a href="${addressOf(`/streams/${stream}/rows`, { q: key })}">Search the rows</a>, or ask the upstream: <code>tidemark explain ${stream} ${foreign(inShell(key), 100)}</code>`,
+      html`The mirror holds no row with the key ${foreign(key, 100)}, and nothing was noted about it. <a href="${addressOf(`/streams/${stream}/rows`, { q: key })}">Search the rows</a>, or ask the upstream: ${record.canCompare && context.viewer.canAct ? html`<i>Compare with upstream now</i>, above` : html`<code>tidemark explain ${stream} ${foreign(inShell(key), 100)}</code>`}`,
       compareBar(context, record, stream, key),
     )
   return {
@@ -119,7 +119,7 @@ function verdict(story: RecordShown, compared: Compared, now: Date): Html {
 }
 
 const answer = ({ tone, says, next }: Answer, at: Date, now: Date): Html =>
-  html`<div class="note ${tone}" role="status"><b>${foreign(capitalized(says), 500)}.</b> ${next && withCode(next)} Asked at ${clock(at, now)} ${zone}, with one request.</div>`
+  html`<div class="note ${tone}" role="status"><b>${foreign(capitalized(says), 500)}.</b> ${next && withPlaces(next)} Asked at ${clock(at, now)} ${zone}, with one request.</div>`
 
 // ── why it is as it is ───────────────────────────────────────────────────────────────────────────────────────
 
