@@ -156,7 +156,7 @@ function checksOf(
   const ticked = content.split(',').map((one) => one.trim())
   const boxes = choices.map(
     ([value, words], index) =>
-      html`<label class="check"><input type="checkbox" name="${name}" value="${value}"${ticked.includes(value) && html` checked`}${index === 0 && attributes}> <span title="${meanings[value]}">${words}</span></label>`,
+      html`<label class="check"><input type="checkbox" name="${name}" value="${value}"${ticked.includes(value) && html` checked`}${index === 0 && attributes}> <span>${words}${meanings[value] && html`<small class="quiet">${meanings[value]}</small>`}</span></label>`,
   )
   const group = (legend: Html) => html`<fieldset class="checks">${legend}${boxes}</fieldset>`
   if (!isFolded) return group(html`<legend>${title}</legend>`)

@@ -12,6 +12,7 @@ import { backfillPage } from '../../src/web/pages/confirm.ts'
 import { contractPage } from '../../src/web/pages/contract.ts'
 import { findPage } from '../../src/web/pages/find.ts'
 import { layout, type Page, type Shown } from '../../src/web/pages/layout.ts'
+import { peoplePage } from '../../src/web/pages/people.ts'
 import { problemsPage } from '../../src/web/pages/problems.ts'
 import { workersPage } from '../../src/web/pages/workers.ts'
 import { readOnlyViewer, type Viewer } from '../../src/web/sessions.ts'
@@ -254,6 +255,31 @@ describe('what a page says holds when it is shown (P18)', () => {
     expect(page(told)).toContain(`<bdi>${told.replaceAll('<', '&lt;').replaceAll('>', '&gt;')}</bdi>`)
     expect(page(told.replace(' A `lone one.', ''))).toMatch(
       /stays: <\/bdi><a href="\/approve\?stream=acme.assignment">Look again now<\/a>.*<code>&lt;i&gt;it/,
+    )
+  })
+
+  it('kinds of problems are told in words beside their names, and rules for names beside the field', async () => {
+    const admin: Viewer = { ...operator, role: 'admin', canAdminister: true }
+    const alerting = {
+      ...{ rules: [], targets: {}, remarks: [], problem: null, unusable: [] },
+      receivers: [
+        { name: 'chat', from: 'file' as const, url: 'https://chat.example', format: 'json' as const },
+      ],
+    }
+    const text = await show(alertsPage, { alerting: () => alerting as never }, { viewer: admin })
+    const meaning = 'the upstream asks to be left alone for longer than an hour'
+    expect(text).toContain(`<dt><code>told_to_wait</code></dt><dd>${meaning}`)
+    expect(text).toMatch(new RegExp(`<span>told_to_wait<small class="quiet">${meaning}`))
+    expect(text).toMatch(/<span class="hint" id="[^"]+">letters, digits, _ and -, a letter first</)
+    expect(await show(peoplePage, {}, { viewer: admin })).toMatch(
+      /class="hint"[^>]*>[^<]*small letters, digits/,
+    )
+    const problem: Problem = {
+      ...{ kind: 'stale' as const, key: 'stale:assignment', stream: 'assignment', since: null },
+      ...{ what: 'It is old.', whatToDo: 'Wait.', runbook: 'docs/operations/stale.md' },
+    }
+    expect(await show(problemsPage, {}, { problems: [problem] })).toMatch(
+      /all problems of this kind \(stale\)[\s\S]*<option value="2h">2 hours</,
     )
   })
 })

@@ -9,7 +9,7 @@ import {
   type NamedRule,
   ruleInWords,
 } from '../../problems/receivers.ts'
-import { problemMeanings } from '../../problems/stream-problems.ts'
+import { isNews, problemMeanings } from '../../problems/stream-problems.ts'
 import type { AlertSetting } from '../../store/book/alert-settings.ts'
 import { environmentSource, sourceIn } from '../../streams/names.ts'
 import { actionForm, adminForm, formOfAdmin } from '../action-forms.ts'
@@ -151,7 +151,10 @@ function receiverFields(
   const isKept = said?.sealed !== undefined
   const secret = (title: string, name: 'webhook' | 'key' | 'password', isNeeded = true) =>
     fields.secret({
-      ...{ name, title, hint: isKept && 'leave it empty to keep it' },
+      ...{ name, title },
+      hint: isKept
+        ? 'leave it empty to keep it'
+        : name === 'webhook' && 'a secret, so it is hidden while you type: paste it',
       more: html`autocomplete="off" maxlength="2000"${isKept ? html` placeholder="kept, not shown"` : isNeeded && html` required`}`,
     })
   const line = (title: string, name: string, more: Html, hint = '') =>
@@ -180,7 +183,7 @@ const formats = [
 const nameField = (fields: FormFields, name: string | null, example: string): Html =>
   name === null
     ? fields.line({
-        ...{ name: 'target', title: 'Name' },
+        ...{ name: 'target', title: 'Name', hint: 'letters, digits, _ and -, a letter first' },
         more: html`required maxlength="40" pattern="[A-Za-z][A-Za-z0-9_\\-]*" placeholder="${example}" title="letters, digits, _ and -, a letter first"`,
       })
     : hidden('target', name)
@@ -211,6 +214,7 @@ ${
         ruleFields(fields, given, freeName(kept), null),
       )
 }
+<details><summary>What the kinds of problems mean</summary><dl class="pairs">${Object.entries(meanings).map(([kind, meaning]) => html`<dt><code>${kind}</code></dt><dd>${meaning}${isNews(kind) && html` <span class="quiet">(worth knowing)</span>`}</dd>`)}</dl></details>
 </section>`
 }
 
@@ -232,7 +236,7 @@ const changeRule = (given: Given, name: string, said: Texts): Html | null =>
   )
 
 const meanings: Readonly<Record<string, string>> = problemMeanings
-const groups: Readonly<Record<string, string>> = {
+const wordsOf: Readonly<Record<string, string>> = {
   needs_you: 'all that need somebody',
   news: 'all that are worth knowing',
 }
@@ -247,7 +251,7 @@ function ruleFields(
   const narrowed = (name: string, title: string, words: readonly string[]) =>
     fields.checks({
       ...{ name, title, isFolded: true, meanings, value: said?.[name] },
-      choices: words.map((one) => [one, groups[one] ?? one] as const),
+      choices: words.map((one) => [one, wordsOf[one] ?? one] as const),
     })
   const line = (name: string, title: string, hint: string, more?: Html) =>
     fields.line({ name, title, hint, value: said?.[name], ...(more && { more }) })

@@ -50,10 +50,13 @@ const roleChoices = [
   ['admin', 'do everything (admin)'],
 ] as const
 
+const tokenNames =
+  'of the person or program, as the record of actions shows it: small letters, digits, and . _ @ - between them'
+
 const tokenFields = (fields: FormFields, now: Date): Html =>
   html`<div class="dialogue"><p>A token lets one person or program in, until it ends or is revoked. It is shown once: Tidemark keeps only its hash.</p>
 ${fields.line({
-  ...{ name: 'target', title: 'Name', hint: 'of the person or program: the record of actions shows it' },
+  ...{ name: 'target', title: 'Name', hint: tokenNames },
   more: html`required maxlength="60" pattern="[a-z0-9]([a-z0-9._@\\-]*[a-z0-9])?" placeholder="nightly-report" title="small letters, digits, and . _ @ - between them"`,
 })}
 ${fields.choice({ name: 'role', title: 'May', choices: roleChoices })}

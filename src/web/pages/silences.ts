@@ -25,6 +25,7 @@ export const silenceLine = (silence: Silence, viewer: Viewer, now: Date): Html =
 
 const spans = [
   ['1h', '1 hour'],
+  ['2h', '2 hours'],
   ['4h', '4 hours'],
   ['1d', '1 day'],
   ['7d', '7 days'],
@@ -49,7 +50,7 @@ const everything = ['all', 'everything'] as const
 export function silenceForms(viewer: Viewer, { key, kind, stream }: Problem): Html | null {
   const targets = [
     [key, 'this problem'],
-    [`kind:${kind}`, `the kind ${kind}`],
+    [`kind:${kind}`, `all problems of this kind (${kind})`],
     ...(stream === null ? [] : [[`stream:${stream}`, `the stream ${stream}`] as const]),
     everything,
   ] as const
