@@ -301,7 +301,8 @@ function openTokenCheck({
     if (limit.count(request, now())) onLockedOut(request)
     return {
       status: 401,
-      problem: 'No token is taken that was sent. Sign in, or send one as `Authorization: Bearer …`.',
+      problem:
+        'The token that was sent is not taken: it is wrong, has ended or was revoked. Sign in, or send another one as `Authorization: Bearer …`.',
     }
   }
 }

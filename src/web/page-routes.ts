@@ -66,6 +66,8 @@ type Options = {
   readonly assets: Assets
   /** There is a made-up upstream to break. */
   readonly isDemo?: boolean
+  /** Everybody who reaches the address may read. */
+  readonly isOpen?: boolean
   /** Since when the database is known not to answer; null: it does. */
   readonly databaseAwaySince?: () => Date | null
   /** A Postgres that is frozen keeps its connections and never answers. */
@@ -127,15 +129,8 @@ const soonMs = 30
 export const pageRoutes =
   (options: Options): Routes =>
   (server) => {
-    const {
-      statusQueries,
-      viewerOf,
-      assets,
-      isDemo = false,
-      databaseAwaySince = () => null,
-      parts = () => [],
-      log,
-    } = options
+    const { statusQueries, viewerOf, assets, isDemo = false, isOpen = false, log } = options
+    const { databaseAwaySince = () => null, parts = () => [] } = options
     // Logged once: every open page asks again every few seconds.
     let isLogged = false
     for (const { path, place = path, title, isLive = false, showsTime, isSearch = false, body } of pages) {
@@ -176,7 +171,7 @@ export const pageRoutes =
           const query = new URLSearchParams(request.url.split('?')[1])
           const { params } = request
           const known = there.problems()
-          const context = { statusQueries: there, viewer, query, params, problems: known, now }
+          const context = { statusQueries: there, viewer, query, params, problems: known, isOpen, now }
           const [shown, problems] = await withTimeout(timeoutMs, Promise.all([body(context), known]))
           isLogged = false
           const { rest, ...whole } = 'body' in shown ? shown : { ...alone(shown), rest: undefined }

@@ -298,6 +298,7 @@ function consoleRoutes(state: WorkerState, demo: (() => Demo | null) | null): re
             parts: state.parts.list,
             assets,
             isDemo: demo !== null,
+            isOpen,
             log,
           }),
         ]),

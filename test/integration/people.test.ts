@@ -158,7 +158,11 @@ describe.skipIf(!hasPostgres)('people', () => {
     await admin.signIn(adminToken)
     expect((await admin.submit('/tokens/goes/revoke')).headers.get('location')).toBe('/people')
     expect(await (await admin.get('/people')).text()).toContain('The token goes is revoked')
-    expect((await call('/streams/assignment/resume', revoked))[0]).toBe(401)
+    const refused = await call('/streams/assignment/resume', revoked)
+    expect(refused).toEqual([401, expect.stringContaining('it is wrong, has ended or was revoked')])
+    // Where nobody needs a token to read, the page says so (P18).
+    expect((await fetch(`${worker.url}/api/v1/streams`)).status).toBe(200)
+    expect(await (await admin.get('/people')).text()).toContain('Reading needs no token.')
     expect(await isSignedIn(other)).toBe(false)
     // Made in the console, shown once, and refused also where nobody needs a token.
     const made = await admin.submit('/tokens/create', { target: 'report', role: 'viewer' })

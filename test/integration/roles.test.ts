@@ -56,6 +56,7 @@ describe.skipIf(!hasPostgres)('roles', () => {
   it('let a viewer look at everything, and act on nothing', async () => {
     const browsing = openBrowsing(worker.url)
     expect((await browsing.signIn(viewerToken)).status).toBe(303)
+    expect(await (await browsing.get('/people')).text()).not.toContain('Reading needs no token.')
     for (const path of [...paths, ...lists])
       expect([path, (await browsing.get(path)).status]).toEqual([path, 200])
     const page = await (await browsing.get('/streams/assignment')).text()

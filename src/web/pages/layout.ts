@@ -160,6 +160,8 @@ export type PageContext = {
   /** The parameters of the path. */
   readonly params: Readonly<Record<string, string>>
   readonly problems: Promise<readonly Problem[]>
+  /** Everybody who reaches the address may read, without a token. */
+  readonly isOpen?: boolean
   readonly now: Date
 }
 export type Shown = {

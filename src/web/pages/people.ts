@@ -11,7 +11,7 @@ import { type Column, table } from './tables.ts'
 export const peoplePage: Page = {
   path: '/people',
   title: 'People',
-  async body({ statusQueries, viewer, now }) {
+  async body({ statusQueries, viewer, isOpen = false, now }) {
     const [sessions, tokens, own] = await Promise.all([
       statusQueries.sessions(),
       statusQueries.tokens(),
@@ -23,10 +23,11 @@ export const peoplePage: Page = {
         title: 'People',
         lead: html`Viewers look. Operators also act. Admins also change settings and alerts, drop records, make and revoke tokens, and end sessions. Who did what is in <a href="/actions">the record</a>.`,
       }),
-      body: html`${table({
-        ...{ caption: 'Signed in', columns: sessionColumns(viewer, now, own), rows: sessions },
-        empty: 'Nobody is signed in.',
-      })}
+      body: html`${isOpen && readByAll}
+${table({
+  ...{ caption: 'Signed in', columns: sessionColumns(viewer, now, own), rows: sessions },
+  empty: 'Nobody is signed in.',
+})}
 ${adminForm(
   viewer,
   '/sessions/end',
@@ -41,6 +42,8 @@ ${adminForm(viewer, '/tokens/create', 'Make a token…', (fields) => tokenFields
     }
   },
 }
+
+const readByAll = html`<p class="note"><b>Reading needs no token.</b> Everybody who reaches this address may read all pages, the API and downloads: the worker listens on an address of its own machine alone, and no way to sign in as a viewer is set up. Tokens only decide who may act, so revoking one keeps nobody from reading. <code>VIEWER_TOKEN</code>, <code>OIDC_ISSUER</code> or <code>IDENTITY_PROXIES</code> lets only those read who sign in.</p>`
 
 const usualMs = 90 * 86_400_000
 
