@@ -69,7 +69,7 @@ export function evidenceFacts(evidence: DeletionEvidence, canLookUp: boolean): r
       ...{ speaks: 'against', tone: 'warn' },
       text:
         mostInARun > 0
-          ? `never before did a run find that more than ${count(mostInARun)} rows had vanished`
+          ? `never before did a run find that more than ${plural(mostInARun, 'row')} had vanished`
           : 'no run before has found that a row of it had vanished',
     },
   ]

@@ -103,7 +103,9 @@ export const actionRoutes =
               )
             if (status < 300) {
               authentication.leaveMessage(session, { isGood: true, text })
-              return reply.redirect(pageOf(page, target), 303)
+              // Settings stand on the page of their stream or source as well.
+              const back = page === '/settings' ? pageOfForm(request) : null
+              return reply.redirect(back ?? pageOf(page, target), 303)
             }
             const mistake = mistakeOf(formName(request.url, form), sent, { text, field })
             authentication.leaveMessage(session, { isGood: false, text, mistake })

@@ -35,7 +35,7 @@ export function latencyChart(service: string, buckets: readonly ServiceBucket[],
   }
   return lines({
     ...{ title, small, span, scale: latencyScale },
-    label: `The ${service} service, ${span.words}: half of its answers took up to ${count(median)} ms, 95 of 100 up to ${count(slow)} ms`,
+    label: `The ${service}, ${span.words}: half of its answers took up to ${count(median)} ms, 95 of 100 up to ${count(slow)} ms`,
     lines: [
       line(`half are faster: ${count(median)} ms`, 0.5),
       line(`95 of 100 are faster: ${count(slow)} ms`, 0.95),

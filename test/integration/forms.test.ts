@@ -182,6 +182,17 @@ describe.skipIf(!hasPostgres)('a form with a mistake', () => {
     expectMarked(text, '/sign-in#', {}, 'token', 'This token is not taken')
   })
 
+  it('that changes a setting leads back to the page on which it stands', async () => {
+    const referer = `${worker.url}/streams/assignment/settings`
+    for (const path of ['/settings/set', '/settings/unset']) {
+      const done = await browsing.submit(path, { target: 'STALE_AFTER', value: '16m' }, { referer })
+      expect(done.headers.get('location')).toBe('/streams/assignment/settings')
+    }
+    const done = await browsing.submit('/settings/set', { target: 'STALE_AFTER', value: '16m' })
+    expect(done.headers.get('location')).toBe('/settings')
+    await browsing.submit('/settings/unset', { target: 'STALE_AFTER' })
+  })
+
   it('says above the fields what is wrong with none of them', async () => {
     const name = '/settings/set#The worker STALE_AFTER'
     const { hidden } = formOn(await page('/settings'), name)

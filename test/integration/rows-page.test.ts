@@ -367,6 +367,19 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     expect(shown).toMatch(/[\d:.]{12} {2}\w+ of assignment begins\n[\s\S]+done: 230 new, .* marked deleted\./)
     for (const path of ['/runs/999999', '/runs/x', '/runs/1e3', `/runs/${'9'.repeat(30)}`])
       expect([path, (await browsing.get(path)).status]).toEqual([path, 404])
+    const { rows } = await database.pool.query<{ id: string }>(
+      `insert into tidemark.run (stream, kind, status, started_at, finished_at, host, pid, error)
+       values ('assignment', 'lookback', 'failed', now(), now(), 'a', 1, 'no answer') returning id`,
+    )
+    const failed = await page(`/runs/${rows[0]?.id}`)
+    expect(failed).toMatch(/What it found<\/h2><p class="quiet">It failed before it could say\./)
+    expect(failed).toContain('href="/checkpoints?stream=assignment"')
+    expect(await page('/streams/assignment/runs')).toMatch(/<span class="nowrap"><time [^>]+>\d\d:\d\d:\d\d</)
+  })
+
+  it('are read again at a time to which only pages that follow count down (P18)', async () => {
+    expect(await page('/streams/assignment_note')).toContain('· next read')
+    expect(await page('/streams/assignment_note/settings')).not.toContain('· next read')
   })
 
   it('are read by workers, of which each says what it does', async () => {

@@ -102,9 +102,9 @@ describe('the upstream', () => {
   )
 
   it('is told by the median and the slow ones, and by what failed', () => {
-    expect(markupOf(latencyChart('assignment', [service(0), service(1)], span))).toContain(
-      'half are faster: 40 ms',
-    )
+    const answered = markupOf(latencyChart('assignment service', [service(0), service(1)], span))
+    expect(answered).toContain('half are faster: 40 ms')
+    expect(answered).toContain('"The assignment service, ')
     expect(markupOf(latencyChart('assignment', [], span))).toContain('Nothing was recorded')
     const chart = markupOf(
       failuresChart(

@@ -133,7 +133,15 @@ function logCard(run: RunStory): Html | null {
 const size = (bytes: number): string =>
   bytes >= 1_000_000 ? `${(bytes / 1_000_000).toFixed(1)} MB` : `${count(Math.ceil(bytes / 1_000))} kB`
 
-function cameUpon({ stream, causes, differences, lateArrivals }: RunStory, isBlocked: boolean): Html {
+/** Of a run that did not come to its end nobody knows what it would have found. */
+const foundNothing: Readonly<Record<string, string>> = {
+  done: 'Nothing out of the ordinary.',
+  running: 'Nothing out of the ordinary so far.',
+  failed: 'It failed before it could say.',
+  inconclusive: 'Nothing that can be relied on: it could not trust what it was shown.',
+}
+
+function cameUpon({ stream, causes, differences, lateArrivals, status }: RunStory, isBlocked: boolean): Html {
   const parts = [
     isBlocked ? html`<p>The list lacked more rows than Tidemark marks as deleted without asking.</p>` : null,
     causes !== null && Object.keys(causes).length > 0
@@ -161,12 +169,12 @@ function cameUpon({ stream, causes, differences, lateArrivals }: RunStory, isBlo
       ? html`<p>Late commits: ${lateArrivals.map(({ key, lateMs }, index) => html`${index > 0 && ', '}<a href="${recordAddress(stream, key)}">${foreign(key, 60)}</a> (${shortSpan(lateMs)} late)`)}.</p>`
       : null,
   ].filter((part) => part !== null)
-  return html`<section class="card c7"><h2>What it found</h2>${parts.length > 0 ? parts : html`<p class="quiet">Nothing out of the ordinary.</p>`}</section>`
+  return html`<section class="card c7"><h2>What it found</h2>${parts.length > 0 ? parts : html`<p class="quiet">${foundNothing[status]}</p>`}</section>`
 }
 
-const reached = ({ checkpoints, positionFrom, positionTo }: RunStory, now: Date): Html =>
+const reached = ({ stream, checkpoints, positionFrom, positionTo }: RunStory, now: Date): Html =>
   html`<section class="card c5"><h2>Positions it reached</h2>${
     checkpoints.length === 0
-      ? html`<p class="quiet">${(positionTo ?? positionFrom) === positionFrom ? 'It moved no position.' : 'None are kept any more.'} <a href="/checkpoints">Checkpoints</a></p>`
+      ? html`<p class="quiet">${(positionTo ?? positionFrom) === positionFrom ? 'It moved no position.' : 'None are kept any more.'} <a href="${addressOf('/checkpoints', { stream })}">Checkpoints</a></p>`
       : html`<ol class="story">${checkpoints.map(({ position, at }) => html`<li><b>${count(Number(position))}</b><span class="small quiet">${clock(new Date(at), now)}</span></li>`)}</ol>`
   }</section>`

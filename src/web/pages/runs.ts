@@ -4,7 +4,7 @@ import { type RunLine, runOutcomes, slots } from '../../store/book/runs.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { runningNow } from '../first-load.ts'
-import { age, count, foreign, type Html, html, kindInWords, runState } from '../html.ts'
+import { clock, count, foreign, type Html, html, kindInWords, runState } from '../html.ts'
 import { isShort, runTimeline } from '../run-timeline.ts'
 import { chartSpan, rangeIn } from '../time-range.ts'
 import type { Page, PageContext } from './layout.ts'
@@ -70,7 +70,7 @@ const columns = (now: Date, withStream: boolean): readonly Column<RunLine>[] => 
   ...(withStream ? [{ title: 'Stream', cell: streamLink }] : []),
   { title: 'Kind', cell: ({ kind }) => kindInWords(kind) },
   { title: 'Outcome', cell: outcome },
-  { title: 'Began', cell: ({ startedAt }) => age(startedAt, now) },
+  { title: 'Began', cell: ({ startedAt }) => html`<span class="nowrap">${clock(startedAt, now)}</span>` },
   { title: 'Took', cell: took },
   { title: 'New', cell: ({ inserted }) => some(inserted), isNumber: true },
   { title: 'Changed', cell: ({ updated }) => some(updated), isNumber: true },

@@ -15,6 +15,8 @@ const tabs = [
   ['/checkpoints', 'Checkpoints'],
   ['/settings', 'Settings'],
 ] as const
+/** Those of which the page follows what happens: elsewhere a time to go would stand still (P18). */
+const follows: readonly Tab[] = ['', '/runs']
 export type Tab = (typeof tabs)[number][0]
 
 type WithRest = Required<Pick<Shown, 'body' | 'rest'>>
@@ -41,7 +43,7 @@ export async function streamPage(
     heading: html`${heading({
       title: name,
       crumbs: [['/', 'Streams']],
-      lead: html`${cells.state} <span class="quiet">${stream.paused === null && html`· next read ${cells.next}`}</span>`,
+      lead: html`${cells.state} <span class="quiet">${stream.paused === null && follows.includes(tab) && html`· next read ${cells.next}`}</span>`,
       bar: streamBar(stream, context.viewer),
     })}<nav aria-label="${name}"><ul class="tabs">${tabs.map(
       ([path, words]) =>
