@@ -411,6 +411,20 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     expect(seen.size).toBe(200)
   })
 
+  it('shows the scale of the gauges and the colour of no worker on a phone, too', async () => {
+    const page = await browser.open({ viewport: phone })
+    await page.goto(worker.url)
+    const shown = await page.evaluate(`(() => {
+      const label = [...document.querySelectorAll('th.gauge text')].find((one) => one.textContent === '1 min')
+      label.scrollIntoView({ block: 'center' })
+      const { x, y, width, height } = label.getBoundingClientRect()
+      const at = document.elementFromPoint(x + width / 2, y + height / 2)
+      const swatch = getComputedStyle(document.querySelector('.key .f-none'))
+      return { isPainted: at?.closest('th.gauge') != null, hasEdge: swatch.stroke !== 'none' }
+    })()`)
+    expect(shown).toEqual({ isPainted: true, hasEdge: true })
+  })
+
   it('paints the form of a search that takes long before its rows are there', async () => {
     const page = await browser.open()
     const form = page.getByRole('search', { name: 'Rows of assignment' })
