@@ -56,6 +56,7 @@ const columns = (now: Date, viewer: Viewer): readonly Column<QuarantineEntry>[] 
   { title: 'Stream', cell: ({ stream }) => stream },
   {
     title: 'Key',
+    isWord: true,
     cell: ({ stream, key }) =>
       key === null
         ? html`<span class="quiet">none</span>`
