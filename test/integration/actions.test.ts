@@ -230,7 +230,9 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     )
     expect(lives).toBe(true)
     // What is frozen is in the list after all.
-    expect(await told(`${stream}/look-again`)).toMatch(/frozen no more\. A worker lists it again as soon as it is free, and asks anew/)
+    expect(await told(`${stream}/look-again`)).toMatch(
+      /frozen no more\. A worker lists it again as soon as it is free, and asks anew/,
+    )
     await expect
       .poll(() => rows(`select blocked_deletions from tidemark.stream where name = 'assignment_note'`))
       .toEqual([{ blocked_deletions: null }])
