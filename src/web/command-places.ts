@@ -15,14 +15,11 @@ const places: readonly (readonly [pattern: string, place: (of: string) => Place]
   ['quarantine', () => ['/quarantine', 'the quarantine']],
   [`quarantine retry ${name}`, (of) => [addressOf('/quarantine', { stream: of }), `Try all of ${of} again`]],
   [`deletions list ${name}`, (of) => [addressOf('/approve', { stream: of }), `the missing rows of ${of}`]],
-  [
-    `deletions approve ${name} --rows \\d+`,
-    (of) => [addressOf('/approve', { stream: of }), 'Review deletions…'],
-  ],
+  [`deletions approve ${name} --rows \\d+`, (of) => [addressOf('/approve', { stream: of }), 'approve them']],
   [`deletions undo ${name}`, (of) => [addressOf('/approve', { stream: of }), 'Look again now']],
   [
     `deletions reject ${name} --restore`,
-    (of) => [addressOf('/approve', { stream: of }), 'Review deletions…'],
+    (of) => [addressOf('/approve', { stream: of }), `Keep them for another reason… at ${of}`],
   ],
   [`status ${name}`, (of) => [`/streams/${of}`, `the page of ${of}`]],
   ['status', () => ['/', 'the overview']],
