@@ -32,14 +32,10 @@ function readAuthorities(file: string): readonly string[] {
   return found
 }
 
-/** True when they are others than before. */
-function trust(authorities: readonly string[]): boolean {
+function trust(authorities: readonly string[]): void {
   ofNode ??= getCACertificates('default')
-  const before = trusted
   trusted = authorities.join('\n')
-  if (trusted === before) return false
   setDefaultCACertificates([...new Set([...ofNode, ...authorities])])
-  return before !== ''
 }
 
 export function trustAuthorities(file: string | null, complain: (problem: string) => void): void {
@@ -58,8 +54,11 @@ export function watchAuthorities(file: string | null, log: Logger): () => void {
     if (!file) return
     let problem: string | null = null
     try {
-      if (trust(readAuthorities(file)))
+      const found = readAuthorities(file)
+      if (found.join('\n') !== trusted) {
+        trust(found)
         log.info(`The certificates in ${variable} changed, and hold for connections from now on.`)
+      }
     } catch (error) {
       problem = (error as Error).message
       if (problem !== told) log.warn(`${problem}. The certificates that were there before are trusted on.`)
