@@ -194,7 +194,7 @@ describe.skipIf(!hasPostgres)('on the pages, a row whose key is made of several 
       const page = async (path: string) => await (await browsing.get(path)).text()
       await vi.waitFor(async () => {
         expect((await database.pool.query('select from bi.tracker_object')).rowCount).toBe(24)
-      }, 15_000)
+      }, 60_000)
       const { rows } = await database.pool.query<{ key: string }>(
         'select _key as key from bi.tracker_object where tracker_object_id = 5',
       )
