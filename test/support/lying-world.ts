@@ -138,7 +138,7 @@ export async function readLyingWorld(
     // An operator who is asked looks, and agrees.
     const { blocked } = compared.findings
     outcomes.push(blocked ? await kinds.reconcile(blocked.missing) : compared)
-    if (lies.length === 0 && requests <= mostRequests && !isNothingThere(upstream.truth))
+    if (lies.length === 0 && requests <= mostRequests && !isNothingShown(upstream.truth, world))
       expectNone(
         // Of a page that holds nothing but broken records, or as many as it likes, nobody can tell which field the version is.
         outcomes.flatMap(({ error }) =>
@@ -153,8 +153,9 @@ export async function readLyingWorld(
   return { wrong, told }
 }
 
-/** To some services no record is a 404, and while they have none nobody can tell that from a removed route. */
-const isNothingThere = (truth: ModelUpstream): boolean => truth.all().length === 0
+/** To some services no record is a 404, and while a list has none to show nobody can tell that from a removed route. */
+const isNothingShown = (truth: ModelUpstream, { showsMarked }: LyingWorld['world']): boolean =>
+  truth.all().every(({ deleted }) => deleted && showsMarked !== 'everywhere')
 
 /** Why somebody who looks knows that not everything is right. */
 function whatIsTold({ kind, status, isComplete, error, note }: RunOutcome): readonly string[] {
