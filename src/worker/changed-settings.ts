@@ -1,6 +1,7 @@
 // What may change while the worker runs: secrets in files, settings in Postgres and what is asked for there, the dictionary. One timer
 // looks at all of them.
 
+import { watchAuthorities } from '../config/authorities.ts'
 import type { Config } from '../config/load.ts'
 import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
@@ -52,6 +53,12 @@ export function lookRegularly({
       for (const one of looks) if (one.what === what) one.go()
     },
   }
+}
+
+/** What stands in files is taken up when they change. */
+export function keepFiles(looks: Looks, { secretFiles, extraCaFile }: Config, log: Logger): void {
+  looks.add('secrets in files', () => secretFiles.look(log))
+  looks.add('certificates of authorities', watchAuthorities(extraCaFile, log))
 }
 
 const theDictionary = 'the dictionary'

@@ -1,7 +1,6 @@
 // The worker, put together: HTTP first, so that it can be asked how it is doing while it still waits for Postgres or Redis. What
 // begins once they answer is in start.ts.
 
-import { watchAuthorities } from '../config/authorities.ts'
 import { lookbackOf } from '../config/dynamic-settings.ts'
 import { type Config, type Environment, signingSecretOf } from '../config/load.ts'
 import { proxyNotice, streamsIn } from '../configured.ts'
@@ -39,7 +38,7 @@ import { recordRoutes } from '../web/records.ts'
 import { byKnownNames, type OwnNames, type Routes, startHttpServer } from '../web/server.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
-import { type Looks, lookRegularly, takeUpAlerts } from './changed-settings.ts'
+import { keepFiles, lookRegularly, takeUpAlerts } from './changed-settings.ts'
 import { type Deliveries, openDeliveries } from './deliveries.ts'
 import { alertPeople, openPauses, openReceivers, openWorkerParts, testAlertOf } from './health.ts'
 import { openPeople } from './people.ts'
@@ -140,12 +139,6 @@ export async function serve(options: {
       if (state.readingPool) await ended('the connections of pages', closeMs, state.readingPool.end(), log)
     },
   }
-}
-
-/** What stands in files is taken up when they change. */
-function keepFiles(looks: Looks, { secretFiles, extraCaFile }: Config, log: Logger): void {
-  looks.add('secrets in files', () => secretFiles.look(log))
-  looks.add('certificates of authorities', watchAuthorities(extraCaFile, log))
 }
 
 /** From now on people can look at the mirror. */
