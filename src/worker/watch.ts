@@ -248,7 +248,6 @@ function openStates(options: Options) {
     isLoading: () => isLoading,
     async look() {
       const found = await options.problems()
-      await settleQuarantine(options, found)
       const seen = await statesOf(options, found)
       const isQuiet = found.every(({ kind }) => isNews(kind)) && seen.every(({ state }) => state === 'live')
       ;[quietLooks, lookedMs] = [isQuiet ? quietLooks + 1 : 0, performance.now()]
@@ -270,6 +269,7 @@ function openStates(options: Options) {
         found.filter(({ kind }) => !isNews(kind)),
       )
       await noteSilenced(pool, found, { seesAll: true })
+      await settleQuarantine(options, found)
     },
     /** Only this worker sees them. */
     async lookAtParts() {

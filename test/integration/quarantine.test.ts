@@ -127,7 +127,10 @@ describe.skipIf(!hasPostgres)('a record in quarantine', () => {
       source.change('assignment', 3)
       await poll()
       // An earlier state of the refused record comes late, after the refusal.
-      await pool.query('update mirror.assignment set _synced_at = now() where assignment_id = 2')
+      await pool.query(
+        `with late as (update mirror.assignment set _synced_at = now() where assignment_id = 2 returning _synced_at)
+         insert into tidemark.page ("table", written_at, run_id) select 'assignment', _synced_at, 1 from late`,
+      )
       const open = async () => {
         const { rows } = await pool.query<{ key: string }>(
           'select key from tidemark.quarantine where dropped_at is null order by key',

@@ -63,12 +63,12 @@ export type SeenProblem = Pick<ClosedProblem, 'kind' | 'stream' | 'what'> & {
   readonly since: Date | null
 }
 
-/** Of parts each worker knows what it sees itself, and looks again after 15 seconds: so long none of them saw it. */
+/** So long nobody saw it: whoever sees it looks again after 15 seconds, and not all see the same; sources are opened one after the other. */
 const goneFor = '50 seconds'
 const outages = ['service_down', 'part_down']
 const keptFor = '90 days'
 
-/** `seesAll`: what is not among them is over now (P18). Whoever sees only some of them ends none: while the worker that sees all is frozen, they last. */
+/** `seesAll`: what is not among them is over soon. Whoever sees only some of them ends none: while the worker that sees all is frozen, they last. */
 export async function noteProblems(
   client: Queryable,
   seen: readonly SeenProblem[],
@@ -91,7 +91,7 @@ export async function noteProblems(
   if (!seesAll) return
   await client.query(
     `update tidemark.problem_history set ended_at = case when kind = any ($2) then seen_at else now() end
-     where ended_at is null and key <> all ($1) and (not kind = any ($2) or seen_at < now() - interval '${goneFor}')`,
+     where ended_at is null and key <> all ($1) and seen_at < now() - interval '${goneFor}'`,
     [seen.map(({ key }) => key), outages],
   )
 }

@@ -129,11 +129,11 @@ export async function settleQuarantined(client: Queryable, id: string, why: stri
   )
 }
 
-/** Looked at in one go: more wait for the next. */
+/** The first ones are looked at. */
 const mostLookedAt = 10_000
 
 /**
- * Takes out those whose record came again as a row: the row of their key changed after they last came, and is no older than they are. Two
+ * Takes out those whose record came again as a row: a page changed the row of their key after they last came, and it is no older than they are. Two
  * records that share a key stay: one of them is the row all the time. Returns how many were taken out.
  */
 export async function settleRepaired(client: Queryable, stream: MirroredStream): Promise<number> {
@@ -159,7 +159,11 @@ export async function settleRepaired(client: Queryable, stream: MirroredStream):
      join ${qualified(stream)} as mine on mine.${pg.escapeIdentifier(schema.key.name)} = given.key
      where kept.id = given.id and kept.dropped_at is null
        and mine._deleted_at is null and mine._synced_at > kept.last_seen_at
-       and case when ${kept} ~ '^[0-9]{1,18}$' then ${current} >= (${kept})::bigint else true end is not false`,
+       and kept.record is not null and case
+         when ${kept} ~ '^[0-9]{1,18}$' then ${current} >= (${kept})::bigint
+         else ${kept} is null or starts_with(kept.reason, 'no usable row version')
+       end is not false
+       and exists (select from tidemark.page where "table" = kept.stream and written_at = mine._synced_at)`,
     [usable.map(({ id }) => id), usable.map(({ key }) => key)],
   )
   return rowCount ?? 0

@@ -41,6 +41,8 @@ export type Circuit = {
 export type Exchange = {
   answered(): void
   failed(told: Told): Promise<void>
+  /** It was given up: somebody else may try. */
+  givenUp(): Promise<void>
 }
 export type Circuits = {
   /** `longestMs`: so long a request takes at most. */
@@ -64,7 +66,7 @@ type Options = {
 /** What others know is looked up so often at most, and only while requests are sent. */
 const lookEveryMs = 250
 /** While others fail, it is told so often at most that a host answers. */
-const tellEveryMs = 1_000
+const reportEveryMs = 1_000
 /** Others may change it at the same time. */
 const mostAttempts = 5
 const longestTold = 300
@@ -145,14 +147,20 @@ type Place = {
 
 function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit, ...place }: Place): Circuit {
   const { host, longestMs } = place
-  const tellAnswered = openTelling(known, asker)
+  const reportAnswered = openReport(known, asker)
 
-  function exchange(): Exchange {
+  function exchange(isTry = false): Exchange {
     const startedMs = clock.now()
     return {
+      async givenUp() {
+        if (!isTry) return
+        await known.change((state) =>
+          state === null ? null : { after: afterClaimed(state, asker, { nowMs: 0, longestMs: 0 }) },
+        )
+      },
       answered() {
         known.note(true)
-        tellAnswered()
+        reportAnswered()
       },
       async failed({ code, status, problem }) {
         // Others read it, and an answer may hold what is not for them.
@@ -201,7 +209,7 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
       })
       const found = held()
       if (!isClaimed && found) throw error(request, found)
-      return exchange()
+      return exchange(true)
     },
     async heldUntil() {
       await known.look()
@@ -212,7 +220,7 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
 }
 
 /** Tells others that the host answers, while they may think that it does not. */
-function openTelling(known: Host, asker: Asker): () => void {
+function openReport(known: Host, asker: Asker): () => void {
   let untold = 0
   let toldMs = Number.NEGATIVE_INFINITY
   return () => {
@@ -220,7 +228,7 @@ function openTelling(known: Host, asker: Asker): () => void {
     if (state === null) return
     untold++
     const isWaitedFor = state.host !== null || state.askers[asker.name] !== undefined
-    if (!isWaitedFor && performance.now() - toldMs < tellEveryMs) return
+    if (!isWaitedFor && performance.now() - toldMs < reportEveryMs) return
     toldMs = performance.now()
     const count = untold
     untold = 0

@@ -157,7 +157,10 @@ export async function sendWatched(
     else exchange.answered()
     return answer
   } catch (error) {
-    if (error instanceof UpstreamError && isAboutService(error)) await exchange.failed(error)
+    // Whatever came, too: the host answers.
+    if (!(error instanceof UpstreamError)) await exchange.givenUp()
+    else if (isAboutService(error)) await exchange.failed(error)
+    else exchange.answered()
     throw error
   }
 }

@@ -50,6 +50,8 @@ type Failing = {
   readonly isLeftAlone: boolean
   /** All workers leave it alone. */
   readonly isHeld: boolean
+  /** So long it asked itself to be left alone, whatever others know. */
+  readonly notBeforeMs: number
   /** One of those that wait. */
   readonly stream: string
   readonly timer: NodeJS.Timeout
@@ -149,7 +151,7 @@ function noteFailure(state: State, request: QueuedRun, startedMs: number, given:
   const isWorse = known === undefined || severity[level] > severity[known.level]
   state.failing.set(key, {
     ...{ outage, owed, isLeftAlone: true, timer, error: error ?? new Error(message) },
-    ...{ isHeld: isHeld || known?.isHeld === true, stream: request.stream },
+    ...{ isHeld, stream: request.stream, notBeforeMs: isHeld ? 0 : (given.notBefore?.getTime() ?? 0) },
     level: isWorse ? level : known.level,
   })
   const fields = { err: error, stream: request.stream, kind: request.kind }
@@ -205,8 +207,10 @@ async function followAll(state: State, key: string): Promise<void> {
     state.failing.set(key, { ...known, isHeld: false })
     return tryAgain(state, key)
   }
-  const untilMs = until.getTime()
-  // Two clocks are never compared twice with the same result.
+  // That its time is over says nothing to a run that met another failure, such as a refused sign-in.
+  if (!known.isHeld && until.getTime() <= Date.now()) return
+  const untilMs = Math.max(until.getTime(), known.notBeforeMs)
+  // Each look finds a moment that differs by some milliseconds.
   const isSame = known.isHeld && Math.abs(known.outage.untilMs - untilMs) < spreadMs
   if (isSame || (untilMs <= Date.now() && !known.isLeftAlone)) return
   clearTimeout(known.timer)
