@@ -142,6 +142,23 @@ describe('what was left alone', () => {
     breaker.close()
   })
 
+  it('is asked nothing before its time, though all workers may try its host (P10)', async () => {
+    const asked: RunRequest[] = []
+    for (const heldUntil of [new Date(Date.now() - 1_000), new Date(Date.now() + 5_000)]) {
+      const breaker = openCircuitBreaker({
+        serviceOf: () => 'assignment',
+        heldUntil: async () => heldUntil,
+        requestRun: async (one) => void asked.push(one),
+        log: openLog({ level: 'fatal' }),
+      })
+      const notBefore = new Date(Date.now() + 600_000)
+      breaker.failed(request, Date.now(), { ...away, notBefore })
+      await vi.advanceTimersByTimeAsync(590_000)
+      expect([breaker.mustWait(request), asked]).toEqual([true, []])
+      breaker.close()
+    }
+  })
+
   it('is tried at once when the part that was away works again', () => {
     const asked: RunRequest[] = []
     const breaker = openCircuitBreaker({
