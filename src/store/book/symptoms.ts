@@ -4,7 +4,7 @@
 import { beliefs } from '../../streams/beliefs.ts'
 import type { Queryable } from '../server/session.ts'
 import type { streamTable } from '../tables/state.ts'
-import { latestRunsSql } from './runs.ts'
+import { isHeldSql, latestRunsSql } from './runs.ts'
 
 // Deletions that are blocked until an operator approves them, as they are stored with their stream. Older versions and people may
 // have written them: what is no number or no time is not known, and they are blocked all the same.
@@ -197,7 +197,8 @@ export async function readSymptoms(
        partial.runs as "partialReconciles", partial.since as "partialSince", partial.note as "partialNote",
        blocked_deletions as "blockedDeletions",
        (
-         select min(started_at) from tidemark.run where run.stream = wanted.name and kind = 'reconcile' and status = 'running'
+         select min(started_at) from tidemark.run
+         where run.stream = wanted.name and kind = 'reconcile' and status = 'running' and ${isHeldSql('wanted.name', 'whole')}
        ) as "reconcilingSince",
        aside.records as quarantined, aside.since as "quarantinedSince", aside.advice as "keyAdvice",
        missed.rows as "missedRows", missed.since as "missedSince",
