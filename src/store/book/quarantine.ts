@@ -129,7 +129,7 @@ export async function settleQuarantined(client: Queryable, id: string, why: stri
   )
 }
 
-/** The first ones are looked at. */
+/** So many are looked at in one go, drawn by chance: others the next time. */
 const mostLookedAt = 10_000
 
 /**
@@ -142,7 +142,7 @@ export async function settleRepaired(client: Queryable, stream: MirroredStream):
   const { rows: open } = await client.query<{ id: string; key: string }>(
     `select id::text, key from tidemark.quarantine
      where stream = $1 and dropped_at is null and key is not null and not starts_with(reason, $2)
-     order by id limit ${mostLookedAt}`,
+     order by random() limit ${mostLookedAt}`,
     [stream.name, sharedKeyReason],
   )
   const fits = keyCheck(schema.key.type)
