@@ -15,7 +15,7 @@ import { differences } from '../support/same-as-source.ts'
 const words = ['sync', 'assignment']
 
 /** `KILLS=100 npx vitest run test/e2e/sync-killed.test.ts` does it longer. */
-const kills = Number(process.env.KILLS ?? 15)
+const kills = Number(process.env.KILLS ?? 25)
 
 describe.skipIf(!hasPostgres)(`a sync that is killed ${kills} times`, () => {
   const database = createTestDatabase()

@@ -367,7 +367,7 @@ const foundEarlier: readonly LyingWorld[] = [
   },
 ]
 
-const numRuns = Number(process.env.WORLDS ?? 100)
+const numRuns = Number(process.env.WORLDS ?? 150)
 
 const tally = { worlds: 0, equal: 0, told: new Map<string, number>() }
 

@@ -103,7 +103,7 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
 
 class Crash extends Error {}
 
-const numRuns = Number(process.env.WORLDS ?? 80)
+const numRuns = Number(process.env.WORLDS ?? 120)
 
 describe('reading in ranges', () => {
   it(

@@ -255,7 +255,7 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
 
 class Crash extends Error {}
 
-const numRuns = Number(process.env.WORLDS ?? 500)
+const numRuns = Number(process.env.WORLDS ?? 800)
 
 describe('reading', () => {
   it(
