@@ -41,6 +41,8 @@ export type Listing = {
   readonly total: number
   /** Records on the pages of this pass. */
   readonly received: number
+  /** Records on the longest of them. */
+  readonly longest: number
   readonly highest: bigint | null
   readonly lastPage: SeenPage | null
   /** A page that came twice, or held more than was asked for. A page far behind any end has been asked for, to know why. */
@@ -94,6 +96,7 @@ export function beginListing(options: {
     pageSize: options.askedSize,
     total: 0,
     received: 0,
+    longest: 0,
     highest: null,
     lastPage: null,
     doubtful: null,
@@ -202,11 +205,11 @@ function countPage(listing: Listing, page: SeenPage): ListingMove {
 }
 
 function withPage(listing: Listing, page: SeenPage): Listing {
-  const { lastPage, pageSize } = listing
+  const { lastPage, pageSize, longest: full } = listing
   // A page that was not full and yet had a successor: rows came in between and were not seen, or are left out of pages.
-  const lackedByLast = lastPage ? Math.max(0, pageSize - lastPage.received) : 0
-  // One that is longer than the first shows that those before it were not full either.
-  const lackedByEach = lastPage ? Math.max(0, page.received - pageSize) : 0
+  const lackedByLast = lastPage ? full - lastPage.received : 0
+  // One that is longer than all before it shows that those were not full either.
+  const lackedByEach = lastPage ? Math.max(0, page.received - full) : 0
   const missed = lackedByLast + lackedByEach * (listing.page - 1)
   return {
     ...listing,
@@ -214,6 +217,7 @@ function withPage(listing: Listing, page: SeenPage): Listing {
     pageSize: lastPage ? pageSize : page.received,
     total: listing.total + wantedKeys(page, listing.ceiling).length + missed,
     received: listing.received + page.received,
+    longest: Math.max(full, page.received),
     highest: highestOf(listing.highest, page, listing.ceiling),
     lastPage: page,
     hasGaps: listing.hasGaps || missed > 0,
@@ -248,6 +252,7 @@ export function nextPass(listing: Listing): ListingMove {
     pageSize: listing.askedSize,
     total: 0,
     received: 0,
+    longest: 0,
     lastPage: null,
     doubtful: null,
   })
