@@ -3,6 +3,7 @@
 
 import type { Lie, LyingUpstream } from './model-lies.ts'
 import type { StoredRow } from './model-store.ts'
+import { isOmitted } from './model-upstream.ts'
 import { cannotBeReadWhole, type World } from './model-worlds.ts'
 
 export type Freshness = {
@@ -79,7 +80,7 @@ export function openTruth(
       if (isHere || isMarkedThere || truth.isTwin(id)) continue
       const since = visibleSince(id)
       const isRead =
-        readsAll && isBefore(since, fresh.readThroughTime) && !isLate(id) && !(world.omits && id % 6 === 0)
+        readsAll && isBefore(since, fresh.readThroughTime) && !isLate(id) && !(world.omits && isOmitted(id))
       if (isRead) told(`read: ${id} at ${version} is there`, since, fresh.readThroughTime)
       if (isBefore(since, fresh.settledThroughTime) && version <= (fresh.settledThroughVersion ?? -1n))
         told(`settled: ${id} at ${version} is there`, since, fresh.settledThroughTime)

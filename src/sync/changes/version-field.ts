@@ -40,10 +40,18 @@ export async function findVersionField(
     .filter(({ field }) => isWanted(field))
     .slice(0, mostCandidates)
   const refuted: string[] = []
+  const keyOf = keyReader(keyFields)
+  // Records of the sample may have been written meanwhile, some with a lower version than before.
+  const testAgain = async ({ field }: Candidate, rivals: readonly Candidate[]): Promise<Verdict | null> => {
+    const records = (await ask(0n)).filter(isObject)
+    const candidate = candidatesOf(records, [field]).find((one) => one.field === field)
+    return candidate ? test(ask, candidate, rivals, { records, keyOf }) : null
+  }
   for (const candidate of candidates) {
     onCandidate(candidate.field, sample.length)
     const rivals = candidates.filter((other) => other !== candidate)
-    const verdict = await test(ask, candidate, rivals, { records: sample, keyOf: keyReader(keyFields) })
+    let verdict = await test(ask, candidate, rivals, { records: sample, keyOf })
+    if (!verdict.isHeld && candidate.isNamed) verdict = (await testAgain(candidate, rivals)) ?? verdict
     if (verdict.isHeld) return { kind: 'found', field: candidate.field, evidence: verdict.evidence }
     refuted.push(`${candidate.field} (${verdict.evidence})`)
   }

@@ -248,8 +248,11 @@ async function isFirstAgain<Request extends Paged, Result extends Answer | Refus
     if (first.length > 0 && !isDeepStrictEqual(shown, first)) return false
     first = shown
   }
-  const second = await texts({ page: 2, pageSize: first.length >> 1 })
-  return second[0] !== undefined && second[0] !== first[0]
+  const half = first.length >> 1
+  const second = await texts({ page: 2, pageSize: half })
+  // Had the first record changed meanwhile, it would look like another one.
+  const [stillFirst] = await texts({ page: 1, pageSize: half })
+  return second[0] !== undefined && second[0] !== first[0] && stillFirst === first[0]
 }
 
 const questionOf = (request: Paged): string =>
