@@ -4,7 +4,7 @@
 import type { Pool } from 'pg'
 import type { BudgetStore, SharedPause } from '../upstream/http/budget.ts'
 import type { StoredCircuit } from '../upstream/http/circuit.ts'
-import { readCircuitState } from '../upstream/http/circuit-state.ts'
+import { fieldsOfState, readCircuitState } from '../upstream/http/circuit-state.ts'
 import { tooFarAheadMs } from './redis-budget.ts'
 
 /** One of a longer time was noted before the clock of Postgres went back. */
@@ -32,13 +32,13 @@ const pauseSql = `
   values ($1, clock_timestamp(), clock_timestamp() + $2::float8 * interval '1 ms', $3)
   on conflict (bucket) do update set paused_until = excluded.paused_until, paused_why = excluded.paused_why
   where (${pausedSql} and held.paused_until > excluded.paused_until) is not true`
-/** Unless others have changed it meanwhile. */
+/** Unless others have changed it meanwhile. What another version has written counts as nothing. */
 const changeCircuitSql = `
   insert into tidemark.budget as held (bucket, free_at, paused_why)
   select $1, clock_timestamp(), $3::jsonb
   where $2::jsonb = 'null' or exists (select from tidemark.budget where bucket = $1)
   on conflict (bucket) do update set free_at = excluded.free_at, paused_why = excluded.paused_why
-  where coalesce(held.paused_why, 'null') = $2::jsonb
+  where case when held.paused_why ?& '{${fieldsOfState}}'::text[] then held.paused_why else 'null' end = $2::jsonb
   returning paused_why as circuit, floor(extract(epoch from clock_timestamp()) * 1000)::float8 as "nowMs"`
 
 type Held = {

@@ -54,8 +54,13 @@ export const tooFarAheadMs = (gapMs: number): number => 60_000 + 8 * gapMs
 
 /** Longer than a host that fails is left alone. */
 const circuitLastsMs = 3_600_000
-const stateIn = (held: string): CircuitState | null =>
-  held === '' ? null : readCircuitState(JSON.parse(held))
+function stateIn(held: string): CircuitState | null {
+  try {
+    return readCircuitState(JSON.parse(held))
+  } catch {
+    return null
+  }
+}
 
 const inMicroseconds = (ms: number): number => Math.round(ms * 1_000)
 
@@ -100,10 +105,17 @@ export function openRedisBudget(given: {
     },
     async circuit(host, change = null) {
       const asText = (state: CircuitState | null) => (state === null ? '' : JSON.stringify(state))
-      const asked = change === null ? [] : [asText(change.before), asText(change.after), circuitLastsMs]
-      const answer = await run(circuitScript, [circuitOf(host)], ...asked)
-      const [isChanged, held, nowMs] = answer as [number, string, number]
-      return { isChanged: isChanged === 1, state: stateIn(held), nowMs }
+      const ask = async (before: string | null) => {
+        const asked = change === null || before === null ? [] : [before, asText(change.after), circuitLastsMs]
+        const answer = await run(circuitScript, [circuitOf(host)], ...asked)
+        const [isChanged, held, nowMs] = answer as [number, string, number]
+        return { isChanged: isChanged === 1, state: stateIn(held), nowMs, held }
+      }
+      const found = await ask(change && asText(change.before))
+      // What another version has written counts as nothing.
+      const isUnreadable = !found.isChanged && found.state === null && found.held !== ''
+      const { held: _, ...answer } = isUnreadable && change?.before === null ? await ask(found.held) : found
+      return answer
     },
     close,
   }

@@ -81,7 +81,7 @@ async function work(redisUrl: string) {
       })
       expect((await budget.reserve(`p${asked}`, bucket)).pause).toMatchObject({ status: 429 })
       const host = `h${asked}`
-      const after = { recent: '0', host: null, askers: {} }
+      const after = { recent: '0', host: null, askers: {}, answered: {} }
       expect(await budget.circuit(host, { before: null, after })).toMatchObject({ isChanged: true })
       expect((await budget.reserve(`${host} one`, bucket, host)).circuit).toMatchObject({ state: after })
       const identity = {

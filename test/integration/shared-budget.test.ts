@@ -10,6 +10,7 @@ import { openRedisBudget } from '../../src/budget/redis-budget.ts'
 import { openLog } from '../../src/log.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { type BudgetStore, openBudgets } from '../../src/upstream/http/budget.ts'
+import type { CircuitState } from '../../src/upstream/http/circuit-state.ts'
 import { type Client, failureOf, noSignal, openServerClient, startServer } from '../support/client.ts'
 import { openTestContext } from '../support/context.ts'
 import { createTestDatabase, quietLog } from '../support/database.ts'
@@ -282,6 +283,27 @@ describe.for(['redis', 'postgres'] satisfies Backend[])('the budget of three pro
         return arrivals.length
       }
       await expect.poll(arrivedAgain, { timeout: 10_000 }).toBe(1)
+    })
+
+    it('P19: takes what another version has stored of a host for nothing, and writes over it', async () => {
+      const store = await openStore(Number(address().port || 5432))
+      try {
+        const host = `https://${database.name}.example`
+        const old = { recent: '0' } as unknown as CircuitState
+        const next: CircuitState = { recent: '00', host: null, askers: {}, answered: {} }
+        expect(await store.circuit(host, { before: null, after: old })).toMatchObject({ isChanged: true })
+        expect(await store.circuit(host)).toMatchObject({ state: null })
+        expect(await store.circuit(host, { before: null, after: next })).toMatchObject({
+          isChanged: true,
+          state: next,
+        })
+        expect(await store.circuit(host, { before: null, after: old })).toMatchObject({
+          isChanged: false,
+          state: next,
+        })
+      } finally {
+        await store.close()
+      }
     })
 
     it('P10: is the same for all programs that have the same settings', async () => {

@@ -104,6 +104,21 @@ describe('a host', () => {
     expect(heldFor(again, third)).toBeNull()
   })
 
+  it('is not left alone for one that it answers, because two others fail on and on', () => {
+    const answered = answer(
+      afterClaimed(down as CircuitState, third, { nowMs: 6_100, longestMs: 35_000 }),
+      third,
+      6_200,
+    )
+    let state = failAll(answered, [...fourOf(one), ...fourOf(other)], 7_000)
+    expect(heldFor(state, third)).toBeNull()
+    expect(heldFor(state, one)).toMatchObject({ whose: 'own' })
+    state = failAll(state, [...fourOf(one), ...fourOf(other)], 590_000)
+    expect(heldFor(state, third)).toBeNull()
+    expect(heldFor(failAll(state, [third, one], 591_000), asker('fourth'))).toMatchObject({ whose: 'host' })
+    expect(heldFor(failAll(state, [one, other], 700_000), third)).toMatchObject({ whose: 'host' })
+  })
+
   it('is not tried by two when a request that began before fails meanwhile', () => {
     const claimed = afterClaimed(down as CircuitState, one, { nowMs: 6_100, longestMs: 35_000 })
     const state = fail(claimed, other, 6_200, { tookMs: 5_300 })

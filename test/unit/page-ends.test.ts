@@ -22,6 +22,8 @@ type Service = {
   /** Of its requests, this one goes wrong. */
   readonly slipsAt?: number
   readonly isFirstAgain?: boolean
+  /** Every page is the first, and from this request on its first record is another version. */
+  readonly isAlwaysFirst?: { readonly writtenAt: number }
   /** Says so of a first page without records, too. */
   readonly isAlsoFirst?: boolean
   /** So many of the first records are left out of pages, and counted by the total. */
@@ -38,6 +40,12 @@ function serviceOf(service: Service) {
       ({ Id }) => Id > since,
     )
     const shown = all.slice((page - 1) * size, page * size)
+    const { isAlwaysFirst: always } = service
+    if (always) {
+      const first = all.slice(0, size).map((row) => ({ ...row, Version: 0 }))
+      if (requests >= always.writtenAt && first[0]) first[0].Version = 1
+      return { records: first, bytes: 1 }
+    }
     if (service.isFirstAgain && shown.length === 0) return { records: all.slice(0, size), bytes: 1 }
     const isMissing =
       (shown.length === 0 && (page > 1 || service.isAlsoFirst)) ||
@@ -121,6 +129,14 @@ describe('a page behind the last one', () => {
 })
 
 describe('no end is', () => {
+  it('the first page that comes for every page, whenever its first record is written', async () => {
+    for (let writtenAt = 1; writtenAt < 12; writtenAt++) {
+      const service = serviceOf({ records: 90, says: '', isAlwaysFirst: { writtenAt } })
+      await service.list(1)
+      expect(await service.list(2), `written at request ${writtenAt}`).toMatchObject({ received: 20 })
+    }
+  })
+
   const failing = async (service: Service, page = 6, size = 20) =>
     await expect(serviceOf(service).list(page, size)).rejects.toThrow(service.says)
 

@@ -221,6 +221,19 @@ describe('the version field', () => {
     })
   })
 
+  it('is the one with a fitting name though a record was written with a lower version meanwhile', async () => {
+    const rows = [16, 24, 25, 26, 31, 33].map((rowVersion, index) => ({
+      ...{ id: index + 1, rowVersion, sequence: 100 + index },
+    }))
+    let questions = 0
+    const ask = async (since: bigint) => {
+      const last = rows[5]
+      if (++questions === 2 && last) Object.assign(last, { rowVersion: 27, sequence: 106 })
+      return rows.filter(({ rowVersion }) => BigInt(rowVersion) > since)
+    }
+    expect(await findVersionField(ask, stream)).toMatchObject({ kind: 'found', field: 'rowVersion' })
+  })
+
   it('is not the key, however well that answers: no change of a record changes it', async () => {
     const records = numbers(40).map((id) => ({ id, stamp: id % 2 === 0 ? null : id }))
     const { ask } = upstream(records, (record) => BigInt(Number(record.id)))

@@ -26,6 +26,8 @@ export type CircuitState = {
   readonly host: Opening | null
   /** By name, those that fail. Each is left alone by itself. */
   readonly askers: Readonly<Record<string, Failing>>
+  /** When the host last answered a source, by its name. */
+  readonly answered: Readonly<Record<string, number>>
 }
 type Failure = {
   readonly startedMs: number
@@ -47,7 +49,7 @@ const longestShare = 1 / 8
 const forgottenAfterMs = 600_000
 
 export const lastOf = (recent: string): string => recent.slice(-mostRecent)
-const closed: CircuitState = { recent: '', host: null, askers: {} }
+const closed: CircuitState = { recent: '', host: null, askers: {}, answered: {} }
 
 export function afterFailed(before: CircuitState | null, asker: Asker, failure: Failure): CircuitState {
   const { startedMs, nowMs, told } = failure
@@ -63,8 +65,9 @@ export function afterFailed(before: CircuitState | null, asker: Asker, failure: 
   const opening = isOpen ? again(known?.opening ?? null) : (known?.opening ?? null)
   const failing: Failing = { source: asker.source, failures, lastFailureMs: nowMs, told, opening }
   const askers = { ...remembered(state, nowMs), [asker.name]: failing }
-  if (state.host !== null) return { recent, host: again(state.host), askers }
-  return { recent, host: isHostDown(recent, askers) ? again(longestOf(askers)) : null, askers }
+  if (state.host !== null) return { ...state, recent, host: again(state.host), askers }
+  const isDown = isHostDown({ ...state, recent, askers }, nowMs)
+  return { ...state, recent, host: isDown ? again(longestOf(askers)) : null, askers }
 }
 
 /** For as long as the policy says, but no longer than a share of the time for which it has failed: who was away for a minute is missed for seconds. */
@@ -74,12 +77,18 @@ function openedAgain(before: Opening | null, { nowMs, startedMs, random, policy 
   return { ...outage, untilMs: Math.min(outage.untilMs, nowMs + longestMs), triedUntilMs: 0 }
 }
 
-function isHostDown(recent: string, askers: CircuitState['askers']): boolean {
+function isHostDown({ recent, askers, answered }: CircuitState, nowMs: number): boolean {
   const failed = recent.replaceAll('1', '').length
   const sources = new Set(
     Object.values(askers).flatMap(({ source, failures }) => (failures > 0 ? source : [])),
   )
-  return sources.size >= sourcesThatCount && failed >= failuresThatCount && 2 * failed >= recent.length
+  // While others failed, it answered one that has not failed since: then it is up, however seldom that one asks.
+  const isUp = Object.entries(answered).some(
+    ([source, answeredMs]) => !sources.has(source) && isRecent(answeredMs, nowMs),
+  )
+  return (
+    !isUp && sources.size >= sourcesThatCount && failed >= failuresThatCount && 2 * failed >= recent.length
+  )
 }
 
 /** What was left alone for long already is not asked as often as at the beginning. */
@@ -88,24 +97,26 @@ const longestOf = (askers: CircuitState['askers']): Opening | null =>
     .flatMap(({ opening }) => opening ?? [])
     .toSorted((one, other) => other.failures - one.failures)[0] ?? null
 
+const isRecent = (thenMs: number, nowMs: number): boolean => Math.abs(nowMs - thenMs) < forgottenAfterMs
 const remembered = ({ askers }: CircuitState, nowMs: number): CircuitState['askers'] =>
-  Object.fromEntries(
-    Object.entries(askers).filter(
-      ([, { lastFailureMs }]) => Math.abs(nowMs - lastFailureMs) < forgottenAfterMs,
-    ),
-  )
+  Object.fromEntries(Object.entries(askers).filter(([, { lastFailureMs }]) => isRecent(lastFailureMs, nowMs)))
 
 /** So many exchanges of one were answered. Then the host works, and all others may try at once. */
 export function afterAnswered(
   before: CircuitState | null,
-  { name }: Pick<Asker, 'name'>,
+  { name, source }: Asker,
   { count, nowMs }: { readonly count: number; readonly nowMs: number },
 ): CircuitState | null {
   if (before === null) return null
   const { [name]: _, ...others } = remembered(before, nowMs)
   if (Object.keys(others).length === 0) return null
-  const answered = '1'.repeat(Math.min(count, mostRecent))
-  if (before.host === null) return { ...before, recent: lastOf(before.recent + answered), askers: others }
+  const ones = '1'.repeat(Math.min(count, mostRecent))
+  const answered = {
+    ...Object.fromEntries(Object.entries(before.answered).filter(([, thenMs]) => isRecent(thenMs, nowMs))),
+    [source]: nowMs,
+  }
+  if (before.host === null)
+    return { ...{ recent: lastOf(before.recent + ones), host: null }, askers: others, answered }
   const mayTry = ([name, failing]: [string, Failing]): [string, Failing] => [
     name,
     {
@@ -115,7 +126,7 @@ export function afterAnswered(
     },
   ]
   return {
-    ...{ recent: answered, host: null },
+    ...{ recent: ones, host: null, answered },
     askers: Object.fromEntries(Object.entries(others).map(mayTry)),
   }
 }
@@ -156,8 +167,10 @@ export function afterClaimed(
   return { ...state, askers: { ...state.askers, [name]: claimed } }
 }
 
+export const fieldsOfState = Object.keys(closed)
+
 /** Postgres and Redis may hold what another version has written. */
 export function readCircuitState(value: unknown): CircuitState | null {
   if (value === null || typeof value !== 'object') return null
-  return 'recent' in value && 'host' in value && 'askers' in value ? (value as CircuitState) : null
+  return fieldsOfState.every((field) => field in value) ? (value as CircuitState) : null
 }
