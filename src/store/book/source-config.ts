@@ -195,7 +195,8 @@ export async function readSourceLines(client: Queryable): Promise<readonly Sourc
        select source, count(*)::int as streams,
          case when bool_and(read_through_time is not null) then min(read_through_time) end as "readThroughAt",
          case when bool_and(deletions_known_through is not null) then min(deletions_known_through) end as "deletionsKnownAt",
-         min(place) as place, array_remove(array_agg(distinct base || ': ' || reason), null) as reasons
+         min(place) as place, array_agg(distinct case when strpos(reason, stream) > 0 then reason else base || ': ' || reason end)
+           filter (where reason is not null) as reasons
        from tidemark.freshness
        cross join lateral (
          select array_position(array['stopped', 'behind', 'loading', 'paused', 'live'], coalesce(state, 'behind')) as place
