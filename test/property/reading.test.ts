@@ -288,6 +288,43 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     crashChance: 0,
     load: { readers: 1, leastPages: 0 },
   },
+  // Pages of the service's own size lack records, and those of one version come in another order each time.
+  {
+    world: {
+      order: 'row version',
+      inclusive: false,
+      sorts: 'honoured',
+      cap: null,
+      capHalvesAt: null,
+      capVaries: false,
+      capArithmetic: 'requested',
+      paging: 'own size',
+      dialect: 'dotnet-404',
+      hides: 'some',
+      spoils: true,
+      slips: false,
+      byKey: 'ignored',
+      cutBeforeSort: null,
+      omits: false,
+      twins: false,
+      isVolatile: false,
+      versions: 'number',
+      hasLegacyVersion: false,
+      deletes: 'soft',
+      showsMarked: 'everywhere',
+      tieChance: 0.7,
+      leapChance: 0,
+      counters: 1,
+      lateChance: 0.1,
+    },
+    seed: 1064487752,
+    pageSize: 1,
+    initialChanges: 45,
+    rounds: 3,
+    changeChance: 0.5,
+    crashChance: 0,
+    load: { readers: 1, leastPages: 0 },
+  },
 ]
 
 class Crash extends Error {}
@@ -334,6 +371,11 @@ describe('reading', () => {
               }
             }
             const now = () => new Date(time)
+            /** Pages of the service's own size, of which rights leave out some: records that share a version may count for others. */
+            const isTied = ({ id, version }: { readonly id: number; readonly version: bigint }) =>
+              world.hides !== false &&
+              world.paging === 'own size' &&
+              upstream.all().some((row) => row.id !== id && row.version === version)
             const store = modelStore(now)
             const context = {
               store,
@@ -357,7 +399,7 @@ describe('reading', () => {
                 () => {
                   if (random.chance(crashChance)) throw new Crash('killed here')
                 },
-                () => isBlind(world, store),
+                (row) => isBlind(world, store) || (row !== undefined && isTied(row)),
                 !cannotBeReadWhole(world) && !world.capVaries,
               )
               wasEmpty = upstream.all().length === 0
@@ -375,7 +417,7 @@ describe('reading', () => {
               store,
               upstream,
               () => {},
-              () => isBlind(world, store),
+              (row) => isBlind(world, store) || (row !== undefined && isTied(row)),
               !cannotBeReadWhole(world) && !world.capVaries,
             )
             const missing = () =>
@@ -384,6 +426,7 @@ describe('reading', () => {
                 .filter(
                   ({ id, version }) =>
                     version > passedBlindly &&
+                    !(version <= store.position() && isTied({ id, version })) &&
                     !upstream.late.has(id) &&
                     store.rows.get(String(id))?.version !== version,
                 )

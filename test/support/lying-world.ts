@@ -106,9 +106,7 @@ export async function readLyingWorld(
     lookback: () => readLookback(context),
     deletions: () => findDeletions(context),
     reconcile: (approved = 0) =>
-      watchReconcile(store, upstream, { world, began: now() }, () =>
-        reconcileStream({ ...context, ...slowLooks, approved }),
-      ),
+      watchReconcile(store, upstream, now(), () => reconcileStream({ ...context, ...slowLooks, approved })),
   }
   for (let round = 0; round < rounds; round++) {
     upstream.beginRound(round)

@@ -61,7 +61,7 @@ export function differences(store: ObservedStore, { truth }: LyingUpstream, worl
 export async function watchReconcile<Outcome extends RunOutcome>(
   store: ObservedStore,
   { truth, told, visibleSince, goneSince }: LyingUpstream,
-  { world, began }: { readonly world: World; readonly began: Date },
+  began: Date,
   run: () => Promise<Outcome>,
 ): Promise<Outcome> {
   const outcome = await run()
@@ -70,8 +70,6 @@ export async function watchReconcile<Outcome extends RunOutcome>(
   if (status !== 'done' || !isComplete || isTold) return outcome
   const copies = ['another copy answers', 'another copy answers some requests'] as const
   if ([...oldAnswers, ...copies].some((kind) => told.has(kind))) return outcome
-  // A page of one record, and no other page: so looks a list of one record.
-  if (world.cap === 1 && told.has('pages behind the first are a 404')) return outcome
   const wrong = truth.visible().flatMap(({ id, version, deleted, text = 0 }) => {
     const row = store.rows.get(String(id))
     const isRead = version <= store.position()

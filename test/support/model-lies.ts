@@ -225,7 +225,8 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
   const isMissing = (page: number) =>
     told.has('lists are a 404') ||
     (told.has('some requests are a 404') && random.chance(0.05)) ||
-    (told.has('pages behind the first are a 404') && page > 1)
+    // A page of one record, and no other one: so looks a list of one record.
+    (told.has('pages behind the first are a 404') && page > 1 && world.cap !== 1)
   const isEmpty = () => [...told].some((kind) => kind.startsWith('lists are empty'))
   const listed = async <Any extends Answer | Refusal>(
     page: number,
