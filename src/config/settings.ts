@@ -1,5 +1,6 @@
 // What is set, for people: every variable with its value, where that comes from, and what is ignored. Secrets are masked (P9).
 
+import { readFileSync } from 'node:fs'
 import { redact } from '../log.ts'
 import { type Catalogue, catalogueOf } from '../streams/catalog.ts'
 import { sourceIn } from '../streams/names.ts'
@@ -153,13 +154,27 @@ function shown(name: string, text: string, isSecret: boolean): string {
   return `${protocol}//${isNobody ? '' : `${dots}@`}${places}${pathname}`
 }
 
+/** Files that settings name may say `env:NAME`. */
+function namedInFiles(environment: Environment): readonly string[] {
+  return ['SOURCES_FILE', 'ALERTS'].flatMap((setting) => {
+    try {
+      const text = readFileSync(environment[setting]?.trim() ?? '', 'utf8')
+      return [...text.matchAll(/\benv:([A-Za-z_]\w*)/g)].map(([, name = '']) => name)
+    } catch {
+      // Whoever uses the file says what is wrong with it.
+      return []
+    }
+  })
+}
+
 function unknownIn({ environment, dotEnv, originOf }: Given): readonly UnknownSetting[] {
   const misspelt = everyMisspelt(environment, dotEnv)
   const known = knownNames(environment)
+  const named = namedInFiles(environment)
   const names = [...misspelt.map(({ name }) => name), ...Object.keys(dotEnv)]
   return [...new Set(names)].flatMap((name) => {
     const meant = misspelt.find((one) => one.name === name)?.meant ?? null
     const source = originOf(name)
-    return source === null || isKnown(name, known) ? [] : [{ name, source, meant }]
+    return source === null || isKnown(name, known) || named.includes(name) ? [] : [{ name, source, meant }]
   })
 }

@@ -92,7 +92,8 @@ const placeOf = (path: Path): string =>
 
 export function notKnown(what: string, name: string, known: readonly string[]): string {
   const [near] = nearest(name, known)
-  return `no ${what}${near === undefined ? `; known are ${known.join(', ')}` : `: did you mean ${near}?`}`
+  const others = known.length === 0 ? '; there is none' : `; known are ${known.join(', ')}`
+  return `no ${what}${near === undefined ? others : `: did you mean ${near}?`}`
 }
 
 /** Everything that is written is text, as it stands there: 01 stays 01, and no is a word like any other. */

@@ -168,6 +168,14 @@ describe('settings', () => {
     ])
   })
 
+  it('is a name that a file of sources or of alerts asks for', () => {
+    using directory = mkdtempDisposableSync(join(tmpdir(), 'tidemark-'))
+    const file = join(directory.path, 'sources.yaml')
+    writeFileSync(file, 'sources:\n  acme:\n    api_key: env:KEY_OF_ACME\n')
+    const dotEnv = { SOURCES_FILE: file, KEY_OF_ACME: 'canary', KEY_OF_NOBODY: 'canary' }
+    expect(read(dotEnv).unknown.map(({ name }) => name)).toEqual(['KEY_OF_NOBODY'])
+  })
+
   it.each([
     ['DATABSE_URL', 'DATABASE_URL'],
     ['DATABASE_URI', 'DATABASE_URL'],
