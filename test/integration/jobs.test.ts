@@ -244,6 +244,31 @@ describeJobs('the jobs', (openIn) => {
     await expect.poll(() => begun.slice(5).toSorted(), { timeout: 5_000 }).toEqual(['five', 'four', 'six'])
   })
 
+  it('begins no more polls of a host for which as many hang as there are places (P19)', async (test) => {
+    const { expect } = test
+    const { start } = await openIn(test)
+    const begun: string[] = []
+    let letGo = () => {}
+    const answered = new Promise<void>((resolve) => (letGo = resolve))
+    const hostOf = (stream: string) => stream.split('.')[0] ?? ''
+    const jobs = await start(
+      async (request) => {
+        begun.push(request.stream)
+        if (hostOf(request.stream) === 'hanging') await answered
+        return outcomeOf(request)
+      },
+      { slots: { polls: 2, loads: 1 }, slowAfterMs: 300, hostOf },
+    )
+    const hanging = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `hanging.${name}`)
+    for (const stream of hanging) await jobs.requestRun(incremental(stream))
+    await expect.poll(() => begun).toHaveLength(2)
+    for (const stream of ['one', 'two', 'three']) await jobs.requestRun(incremental(stream))
+    await expect.poll(() => begun.slice(2).toSorted(), { timeout: 5_000 }).toEqual(['one', 'three', 'two'])
+    letGo()
+    const others = () => begun.slice(5).toSorted()
+    await expect.poll(others, { timeout: 15_000 }).toEqual(expect.arrayContaining(hanging.slice(2)))
+  })
+
   it('searches for deletions when a look-back has brought rows, which hid as many that vanished (P7)', async (test) => {
     const { expect } = test
     const { start } = await openIn(test)

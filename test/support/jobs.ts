@@ -88,7 +88,7 @@ async function openJobs(backend: Backend, test: TestContext) {
       })
       const worker = startRunWorker({
         ...{ name: 'polls', plan: neverPlanned, driver: queue.driver, queue: runs },
-        ...{ breaker, runsAtOnce: 1, log: quietLog },
+        ...{ breaker, runsAtOnce: 1, hostOf: (stream: string) => stream, log: quietLog },
         run: async (request) => outcomeOf(request),
         ...{ failureScope: () => null, onOutcome: () => {}, whatFollows: () => [], onError: () => {} },
         ...more(runs),

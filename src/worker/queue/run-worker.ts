@@ -1,6 +1,7 @@
 // Takes run requests from a queue and does them, a number at once. A long run gives way between two pages when all places are taken and
 // another stream waits; a poll goes on among the loads then. A poll that takes long mostly waits for an upstream that does not answer: a second
-// consumer takes its place meanwhile, so that some that hang do not keep all others from being read (P19).
+// consumer takes its place meanwhile, so that some that hang keep neither others nor the plan waiting (P19). Of a host for which as many hang as
+// there are places, no more are begun.
 
 import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
@@ -37,6 +38,8 @@ export type RunWorkerOptions = {
   readonly queue: Pick<RunQueue, 'requestRun' | 'countsOf' | 'forCanaries'>
   readonly plan: Planner['plan']
   readonly run: DoRun
+  /** Where its records are asked for. */
+  readonly hostOf: (stream: string) => string
   /** What a failed run means for the others; null when nothing is wrong. `isRecorded`: its failure is in the table of runs. */
   readonly failureScope: (error: unknown, isRecorded: boolean) => FailureScope | null
   readonly breaker: CircuitBreaker
@@ -71,7 +74,9 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
         return held.while(token, async () => {
           if (job.name === canaryName) return await takeCanary()
           if (job.name === planName) return await options.plan(job, token)
-          await places.take(() => doRun(options, job.data, stopping.signal, places.shouldYield))
+          const host = options.hostOf(job.data.stream)
+          const work = () => doRun(options, job.data, stopping.signal, places.shouldYield)
+          if (!(await places.take(host, work))) options.breaker.failed(job.data, Date.now(), hanging(host))
         })
       },
       { ...placed(driver), ...lockOptions, concurrency },
@@ -81,11 +86,11 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
   }
   let worker = open(runsAtOnce)
   /** A consumer whose runs are all slow takes nothing more, whatever it is told: so another one does. It ends once its own runs have. */
-  function standIn(count: number): void {
-    if (isClosed || count === (spare?.concurrency ?? 0)) return
-    if (count > 0) {
-      spare ??= open(count)
-      spare.concurrency = count
+  function standIn(isNeeded: boolean): void {
+    if (isClosed || isNeeded === (spare !== null)) return
+    if (isNeeded) {
+      // With as many at once: what is told later would not be heard either.
+      spare = open(runsAtOnce)
       return
     }
     const closed = spare?.close().catch(() => {}) ?? Promise.resolve()
@@ -164,8 +169,8 @@ function settle(
 }
 
 type Places = {
-  /** When a place is free: a consumer that was left has some as long as its runs go on. */
-  take(work: () => Promise<void>): Promise<void>
+  /** When a place is free: a consumer that was left has some as long as its runs go on. False: runs that wait for this host have enough places. */
+  take(host: string, work: () => Promise<void>): Promise<boolean>
   /** When nothing is under way any more. */
   ended(): Promise<unknown>
   isFull(): boolean
@@ -176,7 +181,7 @@ type Places = {
 const lookEveryMs = 1_000
 const shortestRunMs = 2_000
 
-/** Knows how many runs are under way, and, when all places are taken, how many wait. `onSlow`: so many of them are slow now. */
+/** Knows how many runs are under way, and, when all places are taken, how many wait. `onSlow`: whether some of them are slow now. */
 function watchPlaces(
   {
     name,
@@ -184,37 +189,45 @@ function watchPlaces(
     runsAtOnce,
     slowAfterMs: slowMs = slowAfterMs,
   }: Pick<RunWorkerOptions, 'name' | 'queue' | 'runsAtOnce' | 'slowAfterMs'>,
-  onSlow: (count: number) => void,
+  onSlow: (isAny: boolean) => void,
 ): Places {
-  let active = 0
-  let slow = 0
+  /** The host of each run that is under way, and of each that is slow. */
+  const active: string[] = []
+  const slow: string[] = []
   const waiting = countWaiting(() => queue.countsOf(name))
   const forPlaces: (() => void)[] = []
-  const taken = new Set<Promise<void>>()
+  const taken = new Set<Promise<unknown>>()
   /** Each slow one has its place taken by another, up to as many again. */
-  const besideSlow = () => Math.min(slow, runsAtOnce)
-  const isFull = () => active >= runsAtOnce + besideSlow()
+  const besideSlow = () => Math.min(slow.length, runsAtOnce)
+  const isFull = () => active.length >= runsAtOnce + besideSlow()
+  /** Those of one host leave places to others, and those of all hosts that hang one to whoever is answered. */
+  const hasEnough = (host: string) =>
+    slow.includes(host) &&
+    (active.filter((one) => one === host).length >= runsAtOnce || active.length >= 2 * runsAtOnce - 1)
 
   function admit(): void {
     for (let begin = forPlaces[0]; begin && !isFull(); begin = forPlaces[0]) {
       forPlaces.shift()
-      active++
       begin()
     }
   }
-  function count(more: number): void {
-    slow += more
-    onSlow(besideSlow())
-  }
 
-  async function inPlace(work: () => Promise<void>): Promise<void> {
-    const mayBegin = new Promise<void>((begin) => forPlaces.push(begin))
+  async function inPlace(host: string, work: () => Promise<void>): Promise<boolean> {
+    if (hasEnough(host)) return false
+    const mayBegin = new Promise<boolean>((begin) =>
+      forPlaces.push(() => {
+        const isTaken = !hasEnough(host)
+        if (isTaken) active.push(host)
+        begin(isTaken)
+      }),
+    )
     admit()
-    await mayBegin
+    if (!(await mayBegin)) return false
     let isSlow = false
     const timer = setTimeout(() => {
       isSlow = true
-      count(1)
+      slow.push(host)
+      onSlow(true)
       admit()
     }, slowMs).unref()
     // Loads are long by nature, and give way to what waits.
@@ -223,17 +236,21 @@ function watchPlaces(
       await work()
     } finally {
       clearTimeout(timer)
-      active--
-      if (isSlow) count(-1)
+      removeOne(active, host)
+      if (isSlow) {
+        removeOne(slow, host)
+        onSlow(slow.length > 0)
+      }
       admit()
     }
+    return true
   }
 
   return {
-    async take(work) {
-      const done = inPlace(work)
+    async take(host, work) {
+      const done = inPlace(host, work)
       taken.add(done)
-      await done.finally(() => taken.delete(done))
+      return await done.finally(() => taken.delete(done))
     },
     ended: () => Promise.allSettled(taken),
     isFull,
@@ -244,6 +261,8 @@ function watchPlaces(
     },
   }
 }
+
+const removeOne = (from: string[], one: string): void => void from.splice(from.indexOf(one), 1)
 
 /** How many wait in a queue, counted down. */
 function countWaiting(ask: () => Promise<{ readonly waiting: number }>) {
@@ -278,6 +297,16 @@ const takenBy = (note: string | null): FailureScope => ({
   policy: backoff.busy,
   level: 'info',
   message: `${note ?? 'another program'} is doing it already`,
+  error: null,
+})
+
+/** It is tried again soon, and there is a place as soon as one of them has ended. */
+const hanging = (host: string): FailureScope => ({
+  scope: 'stream',
+  notBefore: null,
+  policy: backoff.busy,
+  level: 'debug',
+  message: `runs that wait for ${host} have enough places`,
   error: null,
 })
 
