@@ -159,8 +159,8 @@ const isNothingShown = (truth: ModelUpstream, { showsMarked, omits }: World): bo
 const isHonest = (error: Error, { spoils, capVaries }: World): boolean =>
   // Of a page that holds nothing but broken records, or as many as it likes, nobody can tell which field the version is.
   (spoils && error instanceof NoVersionField) ||
-  // Where each page has a cap of its own, another field may answer as well, until it is seen that it does not.
-  (capVaries && 'code' in error && error.code === 'UPSTREAM_CONTRACT')
+  // There another field may answer as well, until it is seen that it does not.
+  ((spoils || capVaries) && 'code' in error && error.code === 'UPSTREAM_CONTRACT')
 
 /** Why somebody who looks knows that not everything is right. */
 function whatIsTold({ kind, status, isComplete, error, note }: RunOutcome): readonly string[] {
