@@ -1,7 +1,7 @@
 // When a host, or what one source asks of it, is left alone because it does not answer as it should, and who tries it again (P10, P19). Pure:
 // what all programs of a deployment know of a host is one value, and time and chance are arguments.
 
-import { afterFailure, type BackoffPolicy, type Outage } from '../../util/backoff.ts'
+import { afterFailure, type BackoffPolicy, delayAfter, type Outage } from '../../util/backoff.ts'
 import type { UpstreamError } from './errors.ts'
 
 export type Told = Pick<UpstreamError, 'code' | 'status' | 'problem'>
@@ -45,6 +45,8 @@ const sourcesThatCount = 2
 const mostRecent = 20
 /** Only one request tries, so that it may try more often than each would by itself. */
 const longestShare = 1 / 8
+/** So long a try is the only one at first. */
+const aloneFor = { firstMs: 10_000, jitter: 0 } as const
 /** One that is asked nothing any more is forgotten. */
 const forgottenAfterMs = 600_000
 
@@ -153,18 +155,23 @@ export function heldFor(state: CircuitState | null, { name }: Pick<Asker, 'name'
 export const mayBeTried = ({ untilMs }: Held, nowMs: number): boolean =>
   nowMs >= untilMs || untilMs > nowMs + longestPauseMs
 
-/** Only one tries, until it knows or its time is over. */
+/** Only one tries, until it knows or its time is over: who hangs longer leaves the next try to another, which may be answered. */
 export function afterClaimed(
   state: CircuitState,
   { name }: Pick<Asker, 'name'>,
   { nowMs, longestMs }: { readonly nowMs: number; readonly longestMs: number },
 ): CircuitState {
-  const triedUntilMs = nowMs + longestMs
-  if (state.host !== null) return { ...state, host: { ...state.host, triedUntilMs } }
+  const claimed = (opening: Opening): Opening => {
+    const alone = delayAfter(
+      { ...aloneFor, longestMs: Math.max(longestMs, aloneFor.firstMs) },
+      opening.failures,
+    )
+    return { ...opening, triedUntilMs: nowMs + Math.min(alone, longestMs) }
+  }
+  if (state.host !== null) return { ...state, host: claimed(state.host) }
   const own = state.askers[name]
   if (own?.opening == null) return state
-  const claimed = { ...own, opening: { ...own.opening, triedUntilMs } }
-  return { ...state, askers: { ...state.askers, [name]: claimed } }
+  return { ...state, askers: { ...state.askers, [name]: { ...own, opening: claimed(own.opening) } } }
 }
 
 export const fieldsOfState = Object.keys(closed)
