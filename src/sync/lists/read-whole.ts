@@ -169,15 +169,23 @@ async function whatIsBehind(context: EverythingContext, key: bigint): Promise<st
   const { run } = context
   const { position } = run.state
   run.progress.step('Look behind the end of the list')
-  const { records } = await keyListing(context).ask({ after: key, page: 1, pageSize: fewBehind })
-  const { rows } = await context.read(records)
-  // A record that came since does not count: its version was not read yet.
-  const left = rows.find((row) => BigInt(row.key) > key && row.version !== null && row.version <= position)
-  return left
-    ? `the list ended at record ${key}, and shows record ${left.key} when it is asked for those above: it is cut, and the upstream has to show all of it`
-    : null
+  let after = key
+  for (let page = 0; page < mostPagesBehind; page++) {
+    const { records } = await keyListing(context).ask({ after, page: 1, pageSize: fewBehind })
+    const { rows } = await context.read(records)
+    const behind = rows.filter((row) => BigInt(row.key) > after)
+    // A record that came since does not count: its version was not read yet. Behind it may be one that does.
+    const left = behind.find(({ version }) => version !== null && version <= position)
+    if (left)
+      return `the list ended at record ${key}, and shows record ${left.key} when it is asked for those above: it is cut, and the upstream has to show all of it`
+    if (behind.length === 0) return null
+    after = behind.reduce((last, row) => (BigInt(row.key) > last ? BigInt(row.key) : last), after)
+  }
+  return null
 }
 
+/** So many come in a while even where much is written. */
+const mostPagesBehind = 5
 const fewBehind = 10
 
 type ByKeyContext = Omit<ListWholeContext, 'isEnough'> & { readonly keyField: string }
