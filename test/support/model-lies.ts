@@ -124,6 +124,10 @@ function ageOf(kind: LieKind): number {
 }
 const mostAgeOf = (lies: readonly Lie[]): number => Math.max(0, ...lies.map(({ kind }) => ageOf(kind)))
 
+/** A page of one record, or of one to five, and no other one: so looks a list of so many. */
+const looksShort = ({ cap, capVaries }: World): boolean =>
+  cap === 1 || (capVaries && cap !== null && cap <= 5)
+
 export function lyingUpstream({ world: asEver, lies, random, now }: Parts): LyingUpstream {
   const world: World = { ...asEver }
   const truth = modelUpstream(world, random)
@@ -225,8 +229,7 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
   const isMissing = (page: number) =>
     told.has('lists are a 404') ||
     (told.has('some requests are a 404') && random.chance(0.05)) ||
-    // A page of one record, and no other one: so looks a list of one record.
-    (told.has('pages behind the first are a 404') && page > 1 && world.cap !== 1)
+    (told.has('pages behind the first are a 404') && page > 1 && !looksShort(world))
   const isEmpty = () => [...told].some((kind) => kind.startsWith('lists are empty'))
   const listed = async <Any extends Answer | Refusal>(
     page: number,
