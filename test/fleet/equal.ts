@@ -47,7 +47,7 @@ export const equal: Trial = {
 }
 
 /** Returns how many changes were made. */
-async function changeAll(clients: readonly FleetClient[], signal: AbortSignal): Promise<number> {
+export async function changeAll(clients: readonly FleetClient[], signal: AbortSignal): Promise<number> {
   let changes = 0
   while (!signal.aborted) {
     const { source } = clients[Math.floor(Math.random() * clients.length)] as FleetClient

@@ -1,6 +1,7 @@
 // `npm run fleet`: several workers mirror the simulated upstream of many clients, and what is promised of many sources is counted: what they cost,
 // that each is equal under faults, that none is delayed by others, that budgets hold. `npm run fleet -- budget outage --sources 100` runs
-// the trials with these names; without names, all. Ends with 1 when one does not hold.
+// the trials with these names; without names, all. `-- rolling --older FOLDER` runs workers of another checkout beside those of this one.
+// Ends with 1 when one does not hold.
 
 import { parseArgs } from 'node:util'
 import type { Finding } from '../soak/verdict.ts'
@@ -12,6 +13,7 @@ import { idle } from './idle.ts'
 import { loads } from './loads.ts'
 import { outage } from './outage.ts'
 import { reload } from './reload.ts'
+import { rolling } from './rolling.ts'
 import { equalityFinding, onStage, type Trial, untilEqual } from './stage.ts'
 
 /** Those that leave Postgres and the workers alone come first. */
@@ -27,19 +29,22 @@ const { values, positionals } = parseArgs({
     rows: { type: 'string', default: '1000' },
     minutes: { type: 'string', default: '3' },
     seed: { type: 'string', default: '1' },
+    older: { type: 'string' },
   },
 })
 const { sources, hosts, workers, rows, minutes, seed } = values
 const scale = {
   ...{ sources: Number(sources), hosts: Number(hosts), workers: Number(workers) },
   ...{ rows: Number(rows), minutes: Number(minutes), seed: Number(seed) },
+  older: values.older ?? null,
 }
-const unknown = positionals.filter((name) => trials.every((trial) => trial.name !== name))
+const possible = scale.older === null ? trials : [rolling]
+const unknown = positionals.filter((name) => possible.every((trial) => trial.name !== name))
 if (unknown.length > 0)
   throw new Error(
-    `There is no trial ${unknown.join(', ')}: there are ${trials.map(({ name }) => name).join(', ')}.`,
+    `There is no trial ${unknown.join(', ')}: there are ${possible.map(({ name }) => name).join(', ')}${scale.older === null ? ', and rolling with --older' : ''}.`,
   )
-const chosen = trials.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
+const chosen = possible.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
 
 const startedMs = performance.now()
 const say = (what: string) =>

@@ -25,6 +25,8 @@ export type Scale = {
   readonly rows: number
   readonly minutes: number
   readonly seed: number
+  /** The checkout of another version, whose workers read first; null: those of this one. */
+  readonly older: string | null
 }
 export type Stage = {
   readonly scale: Scale
@@ -35,6 +37,8 @@ export type Stage = {
   readonly pool: pg.Pool
   readonly sources: SourcesFile
   readonly say: (what: string) => void
+  /** More of this version, which are not among the workers. */
+  openWorkers(count: number): Promise<readonly SoakWorker[]>
   /** The name of its source; empty for that of the environment. */
   sourceOf(client: FleetClient): string
   /** A command as an operator gives it, and how it ended. */
@@ -90,18 +94,27 @@ export async function onStage<Result>(
     SOURCES_FILE: join(directory, 'sources.yaml'),
     LOG_LEVEL: 'info',
   }
-  const workers: SoakWorker[] = []
-  for (let number = 1; number <= scale.workers; number++) {
-    const settings = { ...environment, HTTP_PORT: String(await freePort()) }
-    const worker = openSoakWorker({ name: `worker-${number}`, directory, environment: settings })
-    ended.defer(async () => void (await worker.stop()))
-    workers.push(worker)
+  let opened = 0
+  const openWorkers = async (count: number, ofProgram = program) => {
+    const started: SoakWorker[] = []
+    for (let number = 1; number <= count; number++) {
+      const settings = { ...environment, HTTP_PORT: String(await freePort()) }
+      const name = `worker-${++opened}`
+      const worker = openSoakWorker({ name, directory, environment: settings, program: ofProgram })
+      ended.defer(async () => void (await worker.stop()))
+      started.push(worker)
+    }
+    return started
   }
+  const workers = await openWorkers(
+    scale.workers,
+    scale.older === null ? program : join(scale.older, 'bin/tidemark.js'),
+  )
   const pool = new pg.Pool({ connectionString: postgres.url, max: 4 })
   pool.on('error', () => {})
   ended.defer(() => pool.end())
   return await work({
-    ...{ scale, fleet, postgres, redis, workers, pool, sources, say },
+    ...{ scale, fleet, postgres, redis, workers, pool, sources, say, openWorkers },
     sourceOf: (client) => (client === fleet.clients[0] ? '' : client.name),
     async cli(...words) {
       const child = spawn(process.execPath, [program, ...words], {

@@ -1,0 +1,65 @@
+// Two versions side by side: workers of an older version read all sources, workers of this one join them and migrate the database, and then
+// the older ones go on alone, as after an upgrade that is taken back. Nothing may fail meanwhile, and no stream may be read more often.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Pool } from 'pg'
+import { overlappingRuns } from '../soak/verdict.ts'
+import { changeAll } from './equal.ts'
+import { equalityFinding, type Trial, untilEqual } from './stage.ts'
+
+const phases = ['the older alone', 'both', 'the older alone again'] as const
+/** Who comes and goes looks at a few things once. */
+const mostMoreRequests = 1.25
+const longestQuietMs = 600_000
+
+export const rolling: Trial = {
+  name: 'rolling',
+  what: 'an older version, beside it this one, which migrates the database, and the older one alone again',
+  async run(stage) {
+    const { fleet, scale, pool, say } = stage
+    const ending = new AbortController()
+    const changing = changeAll(fleet.clients, ending.signal)
+    const failed: string[] = []
+    const perMinute: number[] = []
+    for (const phase of phases) {
+      const newer = phase === 'both' ? await stage.openWorkers(scale.workers) : []
+      const began = new Date()
+      for (const { requests } of fleet.clients) requests.clear()
+      await wait(scale.minutes * 60_000)
+      const requests = fleet.timesOf(fleet.clients).length / scale.minutes
+      const runs = await failedSince(pool, began)
+      say(`${phase}: ${requests.toFixed(0)} requests a minute, ${runs.length} failed runs`)
+      failed.push(...runs)
+      perMinute.push(requests)
+      for (const worker of newer) await worker.stop()
+    }
+    ending.abort()
+    say(`quiet after ${await changing} changes`)
+    const equality = await untilEqual(stage, fleet.clients, longestQuietMs)
+    const overlaps = await overlappingRuns(pool)
+    const [alone = 0, ...later] = perMinute
+    return [
+      equalityFinding('each mirror equals its source', equality),
+      {
+        what: 'no run failed',
+        isFine: failed.length === 0,
+        told: `${failed.length}${failed.slice(0, 5).map((one) => `\n            ${one}`)}`,
+      },
+      {
+        what: 'streams are read as often as before',
+        isFine: later.every((requests) => requests <= alone * mostMoreRequests),
+        told: `${perMinute.map((requests) => requests.toFixed(0)).join(', ')} requests a minute`,
+      },
+      { what: 'no two runs of one lane at once', isFine: overlaps.length === 0, told: `${overlaps.length}` },
+    ]
+  },
+}
+
+async function failedSince(pool: Pool, since: Date): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ told: string }>(
+    `select format('%s of %s: %s', kind, stream, left(error, 200)) as told
+     from tidemark.run where started_at >= $1 and status = 'failed' order by id`,
+    [since],
+  )
+  return rows.map(({ told }) => told)
+}
