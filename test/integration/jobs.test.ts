@@ -276,6 +276,47 @@ describeJobs('the jobs', (openIn) => {
     },
   )
 
+  it('leaves a place to others, and goes on planning, when another host begins to hang later (P19)', async (test) => {
+    const { expect } = test
+    const { start } = await openIn(test)
+    const begun: string[] = []
+    let letGo = () => {}
+    const answered = new Promise<void>((resolve) => (letGo = resolve))
+    let plans = 0
+    const planned = plannedBy([])
+    const jobs = await start(
+      async (request) => {
+        begun.push(request.stream)
+        if (request.stream.includes('.')) await answered
+        return outcomeOf(request)
+      },
+      {
+        ...{ slots: { polls: 2, loads: 1 }, slowAfterMs: 1_000 },
+        look: () => {
+          plans++
+          return planned.look()
+        },
+        hostOf: (stream: string) => stream.split('.')[0] ?? '',
+      },
+    )
+    for (const stream of ['a.1', 'a.2']) await jobs.requestRun(incremental(stream))
+    await expect.poll(() => begun.length).toBe(2)
+    await wait(1_200)
+    for (const stream of ['b.1', 'b.2', 'b.3']) await jobs.requestRun(incremental(stream))
+    await expect.poll(() => begun.length).toBe(3)
+    for (const stream of ['one', 'two']) await jobs.requestRun(incremental(stream))
+    await expect.poll(() => begun, { timeout: 5_000 }).toEqual(expect.arrayContaining(['one', 'two']))
+    expect(begun.filter((stream) => stream.startsWith('b.'))).toHaveLength(1)
+    // All places are taken then, and the plan goes on.
+    await jobs.requestRun(incremental('c.1'))
+    await expect.poll(() => begun).toContain('c.1')
+    const plansBefore = plans
+    await jobs.planNow()
+    await expect.poll(() => plans, { timeout: 5_000 }).toBeGreaterThan(plansBefore)
+    letGo()
+    await expect.poll(() => begun, { timeout: 15_000 }).toEqual(expect.arrayContaining(['b.2', 'b.3']))
+  })
+
   it('searches for deletions when a look-back has brought rows, which hid as many that vanished (P7)', async (test) => {
     const { expect } = test
     const { start } = await openIn(test)

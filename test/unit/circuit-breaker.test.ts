@@ -14,12 +14,12 @@ const taken: FailureScope = {
 }
 const broken: FailureScope = { ...taken, level: 'warn', message: 'the answer is not a list' }
 
-function watch() {
+function watch(requested: (request: RunRequest) => void = () => {}) {
   const stream = new PassThrough()
   const breaker = openCircuitBreaker({
     serviceOf: () => 'assignment',
     heldUntil: async () => null,
-    requestRun: async () => {},
+    requestRun: async (again) => requested(again),
     log: openLog({ level: 'info', stream }),
   })
   const told = () =>
@@ -41,6 +41,24 @@ it('is told once however often it fails, and once when it works again', () => {
   breaker.succeeded(request, 1)
   expect(told()).toEqual([[30, expect.stringContaining('the incremental run of assignment works again')]])
   expect(breaker.mustWait(request)).toBe(false)
+})
+
+it('is no failure that there was no place for a run: it is asked for again soon', async () => {
+  vi.useFakeTimers()
+  const asked: RunRequest[] = []
+  const { breaker, told } = watch((again) => asked.push(again))
+  const ofNotes = { ...request, stream: 'assignment_note' }
+  for (const one of [request, ofNotes, request]) breaker.turnedAway(one)
+  expect([breaker.mustWait(request), breaker.owed().length, breaker.waits()]).toEqual([false, 2, []])
+  await vi.advanceTimersByTimeAsync(4_000)
+  expect(asked).toEqual([])
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(asked.map(({ stream }) => stream)).toEqual(['assignment', 'assignment_note'])
+  expect(breaker.owed()).toEqual([])
+  breaker.succeeded(request, 1)
+  expect(told()).toEqual([])
+  breaker.close()
+  vi.useRealTimers()
 })
 
 it('is told again when what was nobody’s fault turns out to be a failure', () => {

@@ -18,8 +18,13 @@ const told = { code: 'UPSTREAM_STATUS', status: 503, problem: 'status 503.' } as
 const policy = { ...backoff.circuit, jitter: 0 }
 
 /** Exchanges of so many milliseconds, each after the one before. */
-const fail = (before: CircuitState | null, who: Asker, nowMs: number, { recent = '', tookMs = 1 } = {}) =>
-  afterFailed(before, who, { startedMs: nowMs - tookMs, nowMs, random: 1, policy, told, recent })
+const fail = (
+  before: CircuitState | null,
+  who: Asker,
+  nowMs: number,
+  { recent = '', tookMs = 1, answeredMs = 0 } = {},
+) =>
+  afterFailed(before, who, { startedMs: nowMs - tookMs, nowMs, random: 1, policy, told, recent, answeredMs })
 const failAll = (before: CircuitState | null, all: readonly Asker[], fromMs: number, recent = '') =>
   all.reduce<CircuitState | null>(
     (state, who, index) => fail(state, who, fromMs + 10 * index, { recent }),
@@ -118,6 +123,38 @@ describe('a host', () => {
     expect(heldFor(state, third)).toBeNull()
     expect(heldFor(failAll(state, [third, one], 591_000), asker('fourth'))).toMatchObject({ whose: 'host' })
     expect(heldFor(failAll(state, [one, other], 700_000), third)).toMatchObject({ whose: 'host' })
+  })
+
+  it('is left alone at once when it goes down, though it answered all but a broken one a moment before', () => {
+    let state = failAll(null, fourOf(asker('broken')), 0)
+    for (const who of [one, other, third]) state = answer(state, who, 1_000, 5)
+    expect(heldFor(state, third)).toBeNull()
+    for (let round = 0; round < 4; round++) state = failAll(state, [one, other], 2_000 + 1_000 * round)
+    expect(heldFor(state, third)).toBeNull()
+    state = failAll(state, [one, other], 6_000)
+    expect(heldFor(state, third)).toMatchObject({ whose: 'host' })
+  })
+
+  it('is left alone when requests of two sources have hung and nobody was answered meanwhile', () => {
+    const hung = { recent: '1'.repeat(20), tookMs: 30_000, answeredMs: 29_000 }
+    const notes = { name: 'one.notes', source: 'one' }
+    const ofThree = [one, notes, other].reduce<CircuitState | null>(
+      (state, who, index) => fail(state, who, 60_000 + index, hung),
+      null,
+    )
+    expect(heldFor(ofThree, third)).toBeNull()
+    const state = fail(ofThree, third, 60_100, hung)
+    expect(heldFor(state, third)).toMatchObject({ whose: 'host' })
+    const answered = { ...hung, answeredMs: 45_000 }
+    const all = [one, notes, other, third]
+    expect(
+      heldFor(
+        all.reduce<CircuitState | null>((before, who) => fail(before, who, 60_000, answered), null),
+        third,
+      ),
+    ).toBeNull()
+    const answeredByAnother = answer(ofThree, asker('fourth'), 60_050)
+    expect(heldFor(fail(answeredByAnother, third, 60_100, hung), third)).toBeNull()
   })
 
   it('is not tried by two when a request that began before fails meanwhile', () => {

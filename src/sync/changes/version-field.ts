@@ -41,9 +41,10 @@ export async function findVersionField(
     .slice(0, mostCandidates)
   const refuted: string[] = []
   const keyOf = keyReader(keyFields)
-  // Records of the sample may have been written meanwhile, some with a lower version than before.
+  // Records of the sample may have been written meanwhile, some with a lower version than before. A shorter sample shows less.
   const testAgain = async ({ field }: Candidate, rivals: readonly Candidate[]): Promise<Verdict | null> => {
     const records = (await ask(0n)).filter(isObject)
+    if (records.length < sample.length) return null
     const candidate = candidatesOf(records, [field]).find((one) => one.field === field)
     return candidate ? test(ask, candidate, rivals, { records, keyOf }) : null
   }

@@ -14,6 +14,8 @@ type Failing = {
   readonly source: string
   /** Exchanges in a row, since the host last answered after nobody had asked it. */
   readonly failures: number
+  /** When the first of those that it was sent since its last answer began. */
+  readonly sinceMs: number
   readonly lastFailureMs: number
   readonly told: Told
   readonly opening: Opening | null
@@ -37,8 +39,12 @@ type Failure = {
   readonly told: Told
   /** What this program saw there before, if nothing failed. */
   readonly recent: string
+  /** When it last saw an answer. */
+  readonly answeredMs: number
 }
 
+/** Where nobody was answered for as long as an exchange hung, and at least so long, answers before it say nothing any more. */
+const silenceMs = 10_000
 /** As many as a request is sent in all before it is given up. */
 const failuresThatCount = 4
 const sourcesThatCount = 2
@@ -56,7 +62,7 @@ const closed: CircuitState = { recent: '', host: null, askers: {}, answered: {} 
 export function afterFailed(before: CircuitState | null, asker: Asker, failure: Failure): CircuitState {
   const { startedMs, nowMs, told } = failure
   const state = before ?? { ...closed, recent: failure.recent }
-  const recent = lastOf(`${state.recent}0`)
+  const recent = lastOf(`${isSilent(state, failure) ? onlyFailures(state.recent) : state.recent}0`)
   const known = state.askers[asker.name]
   // Exchanges that were under way together fail together: that is one failure.
   const isSame = known !== undefined && startedMs < known.lastFailureMs
@@ -65,12 +71,19 @@ export function afterFailed(before: CircuitState | null, asker: Asker, failure: 
     opening !== null && startedMs < opening.lastFailureMs ? opening : openedAgain(opening, failure)
   const isOpen = state.host === null && (known?.opening != null || failures >= failuresThatCount)
   const opening = isOpen ? again(known?.opening ?? null) : (known?.opening ?? null)
-  const failing: Failing = { source: asker.source, failures, lastFailureMs: nowMs, told, opening }
+  const failing: Failing = {
+    ...{ source: asker.source, failures, told, opening },
+    ...{ sinceMs: known?.sinceMs ?? startedMs, lastFailureMs: nowMs },
+  }
   const askers = { ...remembered(state, nowMs), [asker.name]: failing }
   if (state.host !== null) return { ...state, recent, host: again(state.host), askers }
   const isDown = isHostDown({ ...state, recent, askers }, nowMs)
   return { ...state, recent, host: isDown ? again(longestOf(askers)) : null, askers }
 }
+
+const isSilent = ({ answered }: CircuitState, { startedMs, nowMs, answeredMs }: Failure): boolean =>
+  nowMs - startedMs >= silenceMs && Math.max(answeredMs, ...Object.values(answered)) < startedMs
+const onlyFailures = (recent: string): string => recent.slice(recent.lastIndexOf('1') + 1)
 
 /** For as long as the policy says, but no longer than a share of the time for which it has failed: who was away for a minute is missed for seconds. */
 function openedAgain(before: Opening | null, { nowMs, startedMs, random, policy }: Failure): Opening {
@@ -81,12 +94,12 @@ function openedAgain(before: Opening | null, { nowMs, startedMs, random, policy 
 
 function isHostDown({ recent, askers, answered }: CircuitState, nowMs: number): boolean {
   const failed = recent.replaceAll('1', '').length
-  const sources = new Set(
-    Object.values(askers).flatMap(({ source, failures }) => (failures > 0 ? source : [])),
-  )
-  // While others failed, it answered one that has not failed since: then it is up, however seldom that one asks.
+  const failing = Object.values(askers).filter(({ failures }) => failures > 0)
+  const sources = new Set(failing.map(({ source }) => source))
+  // It answered another one after the last of these had begun to fail, and that one has not failed since: so it is up.
+  const sinceMs = Math.max(...failing.map((one) => one.sinceMs))
   const isUp = Object.entries(answered).some(
-    ([source, answeredMs]) => !sources.has(source) && isRecent(answeredMs, nowMs),
+    ([source, answeredMs]) => !sources.has(source) && answeredMs > sinceMs && isRecent(answeredMs, nowMs),
   )
   return (
     !isUp && sources.size >= sourcesThatCount && failed >= failuresThatCount && 2 * failed >= recent.length

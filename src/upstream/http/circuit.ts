@@ -92,7 +92,7 @@ type Host = ReturnType<typeof openHost>
 /** What this program knows of a host. */
 function openHost(host: string, { clock, shared }: Options) {
   let [state, aheadMs, lookedMs]: [CircuitState | null, number, number] = [null, 0, Number.NEGATIVE_INFINITY]
-  let recent = ''
+  let [recent, answeredMs] = ['', Number.NEGATIVE_INFINITY]
   let looking: Promise<void> | null = null
   const alone: Alone = openTurns()
 
@@ -113,7 +113,10 @@ function openHost(host: string, { clock, shared }: Options) {
     ...{ keep, nowMs },
     state: () => state,
     recent: () => recent,
+    /** By its own clock. */
+    answeredMs: () => answeredMs,
     note(isAnswered: boolean) {
+      if (isAnswered) answeredMs = clock.now()
       recent = lastOf(`${recent}${isAnswered ? 1 : 0}`)
     },
     inOwnTime: (ms: number): Date => new Date(ms - aheadMs),
@@ -171,13 +174,10 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
         const random = Math.random()
         await known.change((before) => {
           const nowMs = known.nowMs()
+          const aheadMs = nowMs - clock.now()
           const failure = {
-            nowMs,
-            startedMs: nowMs - (clock.now() - startedMs),
-            told,
-            recent,
-            random,
-            policy,
+            ...{ nowMs, startedMs: startedMs + aheadMs, answeredMs: known.answeredMs() + aheadMs },
+            ...{ told, recent, random, policy },
           }
           return { after: afterFailed(before, asker, failure) }
         })

@@ -26,6 +26,8 @@ export type CircuitBreaker = {
   /** True when the request has to wait; it is asked for again when the outage is over, or may be. */
   mustWait(request: QueuedRun): boolean
   failed(request: QueuedRun, startedMs: number, failureScope: FailureScope): void
+  /** There was no place for it, which says nothing about what works. It is asked for again soon. */
+  turnedAway(request: QueuedRun): void
   /** A run that had nothing to ask for says nothing about its service. */
   succeeded(request: QueuedRun, requestCount: number): void
   /** There is nothing more to do for it, so nothing is owed. */
@@ -67,6 +69,7 @@ export type CircuitOptions = {
 /** `failing` is keyed by what does not work, in words. */
 type State = CircuitOptions & {
   readonly failing: Map<string, Failing>
+  readonly turnedAway: Map<string, QueuedRun>
   readonly lastSuccessMs: Map<string, number>
 }
 
@@ -75,13 +78,16 @@ const databaseKey = 'the database'
 const forgottenAfterMs = 10 * 60_000
 /** While a service is left alone. */
 const lookEveryMs = 2_000
+/** There may be a place then. */
+const placeAfterMs = 5_000
 /** Those that wait for one time do not all begin at once. */
 const spreadMs = 1_000
 const serviceKeyPattern = /^the ([\w.]+) service$/
 
 export function openCircuitBreaker(options: CircuitOptions): CircuitBreaker {
-  const state: State = { ...options, failing: new Map(), lastSuccessMs: new Map() }
-  const { failing } = state
+  const state: State = { ...options, failing: new Map(), turnedAway: new Map(), lastSuccessMs: new Map() }
+  const { failing, turnedAway } = state
+  let askingAgain: NodeJS.Timeout | undefined
   const looking = setInterval(() => {
     for (const key of failing.keys()) if (serviceKeyPattern.test(key)) void followAll(state, key)
   }, lookEveryMs).unref()
@@ -94,13 +100,18 @@ export function openCircuitBreaker(options: CircuitOptions): CircuitBreaker {
       return waitsFor !== undefined
     },
     failed: (request, startedMs, failureScope) => noteFailure(state, request, startedMs, failureScope),
+    turnedAway(request) {
+      turnedAway.set(keyOf(request), request)
+      if (turnedAway.size > 1) return
+      askingAgain = setTimeout(() => askFor(state, turnedAway), placeAfterMs).unref()
+    },
     succeeded: (request, requestCount) => noteSuccess(state, request, requestCount > 0),
     forget(request) {
       const key = streamKey(request)
       clearTimeout(failing.get(key)?.timer)
       failing.delete(key)
     },
-    owed: () => [...failing.values()].flatMap(({ owed }) => [...owed.values()]),
+    owed: () => [...turnedAway.values(), ...[...failing.values()].flatMap(({ owed }) => [...owed.values()])],
     outageOf: (part) => failing.get(keyOfPart(part))?.error ?? null,
     tryAgain: (part) => tryAgain(state, keyOfPart(part)),
     waits: () =>
@@ -111,6 +122,8 @@ export function openCircuitBreaker(options: CircuitOptions): CircuitBreaker {
       ),
     close() {
       clearInterval(looking)
+      clearTimeout(askingAgain)
+      turnedAway.clear()
       for (const { timer } of failing.values()) clearTimeout(timer)
       failing.clear()
     },
@@ -247,13 +260,16 @@ function tryAgain(state: State, key: string): void {
   askForOwed(state, key)
 }
 
+function askForOwed(state: State, key: string): void {
+  const known = state.failing.get(key)
+  if (known) askFor(state, known.owed)
+}
+
 /** Asks again for the requests that were made to wait. Those that still cannot be done come back here. */
-function askForOwed({ failing, requestRun, log }: State, key: string): void {
-  const known = failing.get(key)
-  if (!known) return
-  const owed = [...known.owed.values()]
-  known.owed.clear()
-  for (const request of owed)
+function askFor({ requestRun, log }: State, waiting: Map<string, QueuedRun>): void {
+  const requests = [...waiting.values()]
+  waiting.clear()
+  for (const request of requests)
     requestRun(again(request)).catch((error) =>
       log.debug({ err: error, ...request }, 'could not be asked for again; its next time will do it'),
     )

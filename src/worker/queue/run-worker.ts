@@ -1,7 +1,7 @@
 // Takes run requests from a queue and does them, a number at once. A long run gives way between two pages when all places are taken and
 // another stream waits; a poll goes on among the loads then. A poll that takes long mostly waits for an upstream that does not answer: a second
 // consumer takes its place meanwhile, so that some that hang keep neither others nor the plan waiting (P19). Of a host for which as many hang as
-// there are places, no more are begun.
+// there are places, no more are begun; when nearly all places of both are taken, the last one is for a host that has none, and the plan needs none.
 
 import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
@@ -75,8 +75,9 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
           if (job.name === canaryName) return await takeCanary()
           if (job.name === planName) return await options.plan(job, token)
           const host = options.hostOf(job.data.stream)
+          if (options.breaker.mustWait(job.data)) return
           const work = () => doRun(options, job.data, stopping.signal, places.shouldYield)
-          if (!(await places.take(host, work))) options.breaker.failed(job.data, Date.now(), hanging(host))
+          if (!(await places.take(host, work))) options.breaker.turnedAway(job.data)
         })
       },
       { ...placed(driver), ...lockOptions, concurrency },
@@ -89,8 +90,8 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
   function standIn(isNeeded: boolean): void {
     if (isClosed || isNeeded === (spare !== null)) return
     if (isNeeded) {
-      // With as many at once: what is told later would not be heard either.
-      spare = open(runsAtOnce)
+      // With as many at once: what is told later would not be heard either. One more is for the plan when all places are taken.
+      spare = open(runsAtOnce + 1)
       return
     }
     const closed = spare?.close().catch(() => {}) ?? Promise.resolve()
@@ -169,7 +170,7 @@ function settle(
 }
 
 type Places = {
-  /** When a place is free: a consumer that was left has some as long as its runs go on. False: runs that wait for this host have enough places. */
+  /** When a place is free: a consumer that was left has some as long as its runs go on. False: runs that hang leave none to this host. */
   take(host: string, work: () => Promise<void>): Promise<boolean>
   /** When nothing is under way any more. */
   ended(): Promise<unknown>
@@ -200,10 +201,12 @@ function watchPlaces(
   /** Each slow one has its place taken by another, up to as many again. */
   const besideSlow = () => Math.min(slow.length, runsAtOnce)
   const isFull = () => active.length >= runsAtOnce + besideSlow()
-  /** Those of one host leave places to others, and those of all hosts that hang one to whoever is answered. */
-  const hasEnough = (host: string) =>
-    slow.includes(host) &&
-    (active.filter((one) => one === host).length >= runsAtOnce || active.length >= 2 * runsAtOnce - 1)
+  /** Those of one host that hangs leave places to others, and the last place is for a host that has none. */
+  const hasEnough = (host: string) => {
+    const ofHost = active.filter((one) => one === host).length
+    const left = 2 * runsAtOnce - active.length
+    return left <= 0 || (ofHost > 0 && left === 1) || (slow.includes(host) && ofHost >= runsAtOnce)
+  }
 
   function admit(): void {
     for (let begin = forPlaces[0]; begin && !isFull(); begin = forPlaces[0]) {
@@ -297,16 +300,6 @@ const takenBy = (note: string | null): FailureScope => ({
   policy: backoff.busy,
   level: 'info',
   message: `${note ?? 'another program'} is doing it already`,
-  error: null,
-})
-
-/** It is tried again soon, and there is a place as soon as one of them has ended. */
-const hanging = (host: string): FailureScope => ({
-  scope: 'stream',
-  notBefore: null,
-  policy: backoff.busy,
-  level: 'debug',
-  message: `runs that wait for ${host} have enough places`,
   error: null,
 })
 
