@@ -17,7 +17,7 @@ export class JsonError extends Error {
 const deepest = 500
 
 /** Shorter texts cannot hold much, and are only looked at when they have enough brackets to be deep. */
-export const shortJsonBytes = 1_048_576
+const shortJsonBytes = 1_048_576
 
 export type Bounds = {
   readonly values: number

@@ -2,7 +2,7 @@
 // are. Strict: what it takes, JSON.parse takes as well. What it does not take is read by the parser of src/json/, which says why.
 
 import { isUtf8 } from 'node:buffer'
-import { expectBounded, JsonError, shortJsonBytes } from '../json/bounds.ts'
+import { expectBounded, JsonError } from '../json/bounds.ts'
 import { type FieldOrder, fieldAt, isNameAt, noField, numberOf } from './field-order.ts'
 import { isNull, type Places, type RecordPage, recordPage } from './record-page.ts'
 import {
@@ -185,7 +185,7 @@ function scanRecord(scan: Scan, start: number): number {
     scan.isNested = true
   }
   // Some of it will have to be parsed. If it holds too much for that, the whole answer is refused, as one that is no list would be.
-  if (scan.isNested || end - start > shortJsonBytes) expectBounded(bytes.subarray(start, end))
+  if (scan.isNested) expectBounded(bytes.subarray(start, end))
   scan.recordStarts[recordCount] = start
   scan.recordEnds[recordCount] = end
   scan.firstFields[recordCount + 1] = scan.fieldEnd

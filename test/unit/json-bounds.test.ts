@@ -2,6 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import { openBounds } from '../../src/json/bounds.ts'
+import { newFieldOrder } from '../../src/wire/field-order.ts'
+import { scanRecords } from '../../src/wire/scan.ts'
 
 const bounds = { values: 20, records: 4, recordBytes: 64 * 1024 * 1024, fields: 6 }
 /** What is refused when it comes in parts of so many bytes; null: nothing. */
@@ -49,5 +51,16 @@ describe('P10: a text that comes in parts', () => {
     }
     // What is no list has a limit for the whole.
     expectShort(record(2_000_000), 65_536)
+  })
+})
+
+describe('P10: a list that is not counted while it comes in', () => {
+  const record = (fields: number) =>
+    `{${Array.from({ length: fields }, (_, index) => `"f${index}":${index}`).join()}}`
+
+  it('is refused when one of its records has too many fields, though none is an object', () => {
+    const scan = (fields: number) => scanRecords(Buffer.from(`[${record(fields)},{}]`), newFieldOrder())
+    expect(() => scan(100_001)).toThrow('the answer holds more than 100,000 fields in one record')
+    expect(scan(99_999)?.length).toBe(2)
   })
 })
