@@ -212,7 +212,9 @@ function openSignInOf(
 const watched =
   (send: Transport['send'], circuit: Circuit | null): Transport['send'] =>
   (request, signal) =>
-    circuit === null ? send(request, signal) : sendWatched(circuit, request, () => send(request, signal))
+    circuit === null
+      ? send(request, signal)
+      : sendWatched(circuit, request, signal, (until) => send(request, until))
 
 /** The records of an operation mostly have the same fields in the same order. */
 function openRecordsReaders(): (name: string) => ReadAnswer<Json | RecordPage> {
@@ -278,8 +280,8 @@ async function ask<Body>(
   for (;;) {
     const token = await signIn.token(allowance, signal)
     const request = httpRequest(parts, asked, token)
-    const answer = await pacing.send(request, signal, asked.lowPriority, () =>
-      exchange(parts, asked, request, signal),
+    const answer = await pacing.send(request, signal, asked.lowPriority, (until) =>
+      exchange(parts, asked, request, until),
     )
     const bytes = answer.bytes.length
     let isRead = false
@@ -320,7 +322,7 @@ async function askOnce(
     ? { authorization: `Bearer ${await signIn.token({ left: 1 }, signal)}` }
     : {}
   const request: HttpRequest = { method: 'GET', url, headers, body: null, mostBytes }
-  return await pacing.send(request, signal, false, () => transport.send(request, signal))
+  return await pacing.send(request, signal, false, (until) => transport.send(request, until))
 }
 
 async function exchange(

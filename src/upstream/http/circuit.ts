@@ -39,6 +39,8 @@ export type Circuit = {
   heldUntil(): Promise<Date | null>
 }
 export type Exchange = {
+  /** Of one that tries a host: aborted when it hangs and the host has answered another meanwhile. Its answer may never come. */
+  readonly overtaken: AbortSignal | null
   answered(): void
   failed(told: Told): Promise<void>
   /** It was given up: somebody else may try. */
@@ -70,6 +72,9 @@ const reportEveryMs = 1_000
 /** Others may change it at the same time. */
 const mostAttempts = 5
 const longestTold = 300
+/** So long one that tries a host may take though it answers others. */
+const overtakenAfterMs = 5_000
+const lookOvertakenMs = 1_000
 /** One that tries is given so much more time than its request has. */
 const moreMs = 5_000
 
@@ -112,12 +117,14 @@ function openHost(host: string, { clock, shared }: Options) {
   return {
     ...{ keep, nowMs },
     state: () => state,
-    recent: () => recent,
     /** By its own clock. */
     answeredMs: () => answeredMs,
-    note(isAnswered: boolean) {
+    /** Returns what came before. */
+    note(isAnswered: boolean): string {
       if (isAnswered) answeredMs = clock.now()
+      const before = recent
       recent = lastOf(`${recent}${isAnswered ? 1 : 0}`)
+      return before
     },
     inOwnTime: (ms: number): Date => new Date(ms - aheadMs),
     async look(): Promise<void> {
@@ -152,32 +159,35 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
   const { host, longestMs } = place
   const reportAnswered = openReport(known, asker)
 
-  function exchange(isTry = false): Exchange {
+  function exchange(isTry = false, isOfHost = false): Exchange {
     const startedMs = clock.now()
+    const { overtaken, end } = isOfHost ? watchOvertaken(known, clock, startedMs) : notOvertaken
     return {
+      overtaken,
       async givenUp() {
+        end()
         if (!isTry) return
         await known.change((state) =>
           state === null ? null : { after: afterClaimed(state, asker, { nowMs: 0, longestMs: 0 }) },
         )
       },
       answered() {
+        end()
         known.note(true)
         reportAnswered()
       },
       async failed({ code, status, problem }) {
+        end()
         // Others read it, and an answer may hold what is not for them.
         const what = status === null ? problem.slice(0, longestTold) : `status ${status}.`
         const told = { code, status, problem: what }
-        const recent = known.recent()
-        known.note(false)
-        const random = Math.random()
+        const recent = known.note(false)
         await known.change((before) => {
           const nowMs = known.nowMs()
           const aheadMs = nowMs - clock.now()
           const failure = {
             ...{ nowMs, startedMs: startedMs + aheadMs, answeredMs: known.answeredMs() + aheadMs },
-            ...{ told, recent, random, policy },
+            ...{ told, recent, policy, random: Math.random() },
           }
           return { after: afterFailed(before, asker, failure) }
         })
@@ -198,18 +208,19 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
     },
     async begin(request) {
       await known.look()
-      let isClaimed = held() === null
+      let [isClaimed, isOfHost] = [held() === null, false]
       if (isClaimed) return exchange()
       await known.change((state) => {
         const found = heldFor(state, asker)
         const nowMs = known.nowMs()
         isClaimed = found === null || mayBeTried(found, nowMs)
+        isOfHost = found?.whose === 'host'
         if (state === null || found === null || !isClaimed) return null
         return { after: afterClaimed(state, asker, { nowMs, longestMs }) }
       })
       const found = held()
       if (!isClaimed && found) throw error(request, found)
-      return exchange(true)
+      return exchange(true, isOfHost)
     },
     async heldUntil() {
       await known.look()
@@ -218,6 +229,19 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
     },
   }
 }
+
+/** Looks while it is under way whether the host has answered another. */
+function watchOvertaken(known: Host, { now }: Clock, startedMs: number) {
+  const overtaken = new AbortController()
+  async function look(): Promise<void> {
+    if (now() - startedMs < overtakenAfterMs) return
+    await known.look()
+    if (known.state()?.host == null) overtaken.abort(new Error('the host answers others'))
+  }
+  const looking = setInterval(look, lookOvertakenMs).unref()
+  return { overtaken: overtaken.signal, end: () => clearInterval(looking) }
+}
+const notOvertaken = { overtaken: null, end: () => {} }
 
 /** Tells others that the host answers, while they may think that it does not. */
 function openReport(known: Host, asker: Asker): () => void {

@@ -71,13 +71,10 @@ export type PacingOptions = {
 }
 export type Pacing = {
   /** Sends as soon as that is allowed, and heeds what the answer asks for. */
-  send(
-    request: HttpRequest,
-    signal: AbortSignal,
-    lowPriority: boolean,
-    send: () => Promise<HttpAnswer>,
-  ): Promise<HttpAnswer>
+  send(request: HttpRequest, signal: AbortSignal, lowPriority: boolean, send: Send): Promise<HttpAnswer>
 }
+/** Sends one request, until the signal. */
+type Send = (signal: AbortSignal) => Promise<HttpAnswer>
 
 export function openPacing(options: PacingOptions): Pacing {
   const { service, limits, circuit, longestMs, clock, observer } = options
@@ -131,7 +128,7 @@ export function openPacing(options: PacingOptions): Pacing {
       if (isWatched) await circuit.expect(request)
       const ended = await waitForTurn(request, signal, lowPriority)
       try {
-        const answer = await (isWatched ? sendWatched(circuit, request, send) : send())
+        const answer = await (isWatched ? sendWatched(circuit, request, signal, send) : send(signal))
         const failure = errorThatAsksToWait(request, answer)
         heed(failure)
         if (failure === null && answer.status === 429 && requestsPerSecond() !== null) widest.wereTooMany()
@@ -147,11 +144,13 @@ export function openPacing(options: PacingOptions): Pacing {
 export async function sendWatched(
   circuit: Circuit,
   request: HttpRequest,
-  send: () => Promise<HttpAnswer>,
+  signal: AbortSignal,
+  send: Send,
 ): Promise<HttpAnswer> {
   const exchange = await circuit.begin(request)
+  const { overtaken } = exchange
   try {
-    const answer = await send()
+    const answer = await send(overtaken ? AbortSignal.any([signal, overtaken]) : signal)
     const failure = isStatusOfService(answer.status) ? statusError(request, answer) : null
     if (failure) await exchange.failed(failure)
     else exchange.answered()
@@ -161,9 +160,15 @@ export async function sendWatched(
     if (!(error instanceof UpstreamError)) await exchange.givenUp()
     else if (isAboutService(error)) await exchange.failed(error)
     else exchange.answered()
-    throw error
+    throw overtaken?.aborted && !signal.aborted ? overtakenError(request) : error
   }
 }
+
+const overtakenError = (request: HttpRequest) =>
+  errorOf(request, {
+    ...{ code: 'UPSTREAM_TIMEOUT', status: null, retryable: true, mayHaveArrived: true },
+    problem: 'no answer, while the host has answered other requests since.',
+  })
 
 const notSentError = (request: HttpRequest, { code, status, untilMs, problem }: Pause) =>
   errorOf(request, {
