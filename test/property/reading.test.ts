@@ -325,6 +325,44 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     crashChance: 0,
     load: { readers: 1, leastPages: 0 },
   },
+  // Rights hid most records, and the newest had moved on when the page with the version that was to be reached last came: it was asked for
+  // again and again.
+  {
+    world: {
+      order: 'row version',
+      inclusive: true,
+      sorts: 'honoured',
+      cap: 29,
+      capHalvesAt: null,
+      capVaries: false,
+      capArithmetic: 'requested',
+      paging: 'works',
+      dialect: 'dotnet-404',
+      hides: 'most',
+      spoils: false,
+      slips: true,
+      byKey: 'ignored',
+      cutBeforeSort: null,
+      omits: false,
+      twins: false,
+      isVolatile: false,
+      versions: 'number',
+      hasLegacyVersion: false,
+      deletes: 'soft',
+      showsMarked: 'everywhere',
+      tieChance: 0.2,
+      leapChance: 0,
+      counters: 1,
+      lateChance: 0,
+    },
+    seed: 635205282,
+    pageSize: 13,
+    initialChanges: 52,
+    rounds: 5,
+    changeChance: 0.5,
+    crashChance: 0,
+    load: { readers: 2, leastPages: 0 },
+  },
 ]
 
 class Crash extends Error {}
@@ -362,7 +400,7 @@ describe('reading', () => {
             const request = () => {
               time += 1000
               requests += 1
-              if (requests > 100_000) throw new Error('asks without end')
+              if (requests > 100_000) expect.fail('asks without end')
             }
             const perhapsChange = (chance: number) => {
               while (changesLeft > 0 && random.chance(chance)) {

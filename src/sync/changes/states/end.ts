@@ -118,9 +118,9 @@ export const endRow = row<'end', SeenEnd>({
       'more than it shows',
       'next-page',
       ({ page }) => page.isNew,
-      ({ reading, page }) => ({
+      ({ reading, behind, page }) => ({
         reading: nextPage(
-          { ...reading, goal: reading.goal ?? page.last },
+          { ...reading, goal: leftGoal(reading, behind) ?? page.last },
           lowest(reading.cursor, reading.anchor),
         ),
       }),
@@ -145,6 +145,10 @@ export const endRow = row<'end', SeenEnd>({
 function whatIsOfNewest({ reading, behind, page }: SeenEnd): ObservedPage | false {
   return confirmsEnd(reading) && behind !== null && page.isNew && page.last === behind.last && behind
 }
+
+/** A goal that the page before has reached is none any more: more came since, and without a higher one nothing would be read of it. */
+const leftGoal = ({ goal }: Reading, behind: ObservedPage | null): bigint | null =>
+  goal !== null && behind !== null && behind.last >= goal ? null : goal
 
 const withinRange = ({ options: { until } }: Reading, version: bigint): bigint =>
   until !== null && version > until ? until : version
