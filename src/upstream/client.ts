@@ -354,7 +354,7 @@ async function exchange(
 }
 
 function httpRequest(
-  { baseUrl, clientGuid }: Parts,
+  { baseUrl, clientGuid, privateAnswers }: Parts,
   { operation, mostBytes, largestBytes, prepared: { contentType, body, target } }: Asked,
   token: string,
 ): HttpRequest {
@@ -367,6 +367,7 @@ function httpRequest(
       ...(contentType !== null && { 'content-type': contentType }),
     },
     body,
+    isTakenApart: privateAnswers(operation.path) !== null,
     ...(mostBytes !== undefined && { mostBytes }),
     ...(largestBytes !== undefined && { largestBytes }),
   }

@@ -19,35 +19,50 @@ export const rolling: Trial = {
     const { fleet, scale, pool, say } = stage
     const ending = new AbortController()
     const changing = changeAll(fleet.clients, ending.signal)
-    const failed: string[] = []
+    const began = new Date()
     const perMinute: number[] = []
+    const programs: number[] = []
+    const surprises: string[] = []
     for (const phase of phases) {
       const newer = phase === 'both' ? await stage.openWorkers(scale.workers) : []
-      const began = new Date()
+      const phaseBegan = new Date()
       for (const { requests } of fleet.clients) requests.clear()
       await wait(scale.minutes * 60_000)
       const requests = fleet.timesOf(fleet.clients).length / scale.minutes
-      const runs = await failedSince(pool, began)
-      say(`${phase}: ${requests.toFixed(0)} requests a minute, ${runs.length} failed runs`)
-      failed.push(...runs)
+      const working = await programsSince(pool, phaseBegan)
+      say(`${phase}: ${requests.toFixed(0)} requests a minute, runs of ${working} programs`)
       perMinute.push(requests)
+      programs.push(working)
       for (const worker of newer) await worker.stop()
+      surprises.push(...newer.flatMap((worker) => worker.surprises))
     }
     ending.abort()
     say(`quiet after ${await changing} changes`)
     const equality = await untilEqual(stage, fleet.clients, longestQuietMs)
     const overlaps = await overlappingRuns(pool)
+    const failed = await failedSince(pool, began)
     const [alone = 0, ...later] = perMinute
+    const [, both = 0] = programs
     return [
       equalityFinding('each mirror equals its source', equality),
       {
         what: 'no run failed',
         isFine: failed.length === 0,
-        told: `${failed.length}${failed.slice(0, 5).map((one) => `\n            ${one}`)}`,
+        told: `${failed.length}${failed
+          .slice(0, 5)
+          .map((one) => `\n            ${one}`)
+          .join('')}`,
+      },
+      {
+        what: 'both versions work side by side',
+        isFine: both === 2 * scale.workers && surprises.length === 0,
+        told: `runs of ${programs.join(', ')} programs; ${surprises.join('; ') || 'none ended by itself'}`,
       },
       {
         what: 'streams are read as often as before',
-        isFine: later.every((requests) => requests <= alone * mostMoreRequests),
+        isFine: later.every(
+          (requests) => requests <= alone * mostMoreRequests && mostMoreRequests * requests >= alone,
+        ),
         told: `${perMinute.map((requests) => requests.toFixed(0)).join(', ')} requests a minute`,
       },
       { what: 'no two runs of one lane at once', isFine: overlaps.length === 0, told: `${overlaps.length}` },
@@ -62,4 +77,12 @@ async function failedSince(pool: Pool, since: Date): Promise<readonly string[]> 
     [since],
   )
   return rows.map(({ told }) => told)
+}
+
+async function programsSince(pool: Pool, since: Date): Promise<number> {
+  const { rows } = await pool.query<{ count: number }>(
+    'select count(distinct (host, pid))::int as count from tidemark.run where started_at >= $1',
+    [since],
+  )
+  return rows[0]?.count ?? 0
 }

@@ -148,7 +148,8 @@ export async function sendWatched(
   send: Send,
 ): Promise<HttpAnswer> {
   const exchange = await circuit.begin(request)
-  const { overtaken } = exchange
+  // What changes something is not sent twice.
+  const overtaken = request.method === 'GET' ? exchange.overtaken : null
   try {
     const answer = await send(overtaken ? AbortSignal.any([signal, overtaken]) : signal)
     const failure = isStatusOfService(answer.status) ? statusError(request, answer) : null

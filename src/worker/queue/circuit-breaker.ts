@@ -102,8 +102,10 @@ export function openCircuitBreaker(options: CircuitOptions): CircuitBreaker {
     failed: (request, startedMs, failureScope) => noteFailure(state, request, startedMs, failureScope),
     turnedAway(request) {
       turnedAway.set(keyOf(request), request)
-      if (turnedAway.size > 1) return
-      askingAgain = setTimeout(() => askFor(state, turnedAway), placeAfterMs).unref()
+      askingAgain ??= setTimeout(() => {
+        askingAgain = undefined
+        askFor(state, turnedAway)
+      }, placeAfterMs).unref()
     },
     succeeded: (request, requestCount) => noteSuccess(state, request, requestCount > 0),
     forget(request) {

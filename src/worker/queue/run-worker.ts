@@ -1,7 +1,7 @@
 // Takes run requests from a queue and does them, a number at once. A long run gives way between two pages when all places are taken and
 // another stream waits; a poll goes on among the loads then. A poll that takes long mostly waits for an upstream that does not answer: a second
-// consumer takes its place meanwhile, so that some that hang keep neither others nor the plan waiting (P19). Of a host for which as many hang as
-// there are places, no more are begun; when nearly all places of both are taken, the last one is for a host that has none, and the plan needs none.
+// consumer takes its place meanwhile, so that some that hang keep neither others nor the plan waiting (P19). A host
+// that hangs gets no more than the places of one consumer, and the last place of both is for a host that has none. The plan needs none.
 
 import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
@@ -196,34 +196,24 @@ function watchPlaces(
   const active: string[] = []
   const slow: string[] = []
   const waiting = countWaiting(() => queue.countsOf(name))
-  const forPlaces: (() => void)[] = []
+  const forPlaces: { readonly host: string; readonly begin: (isAdmitted: boolean) => void }[] = []
   const taken = new Set<Promise<unknown>>()
-  /** Each slow one has its place taken by another, up to as many again. */
-  const besideSlow = () => Math.min(slow.length, runsAtOnce)
-  const isFull = () => active.length >= runsAtOnce + besideSlow()
-  /** Those of one host that hangs leave places to others, and the last place is for a host that has none. */
-  const hasEnough = (host: string) => {
-    const ofHost = active.filter((one) => one === host).length
-    const left = 2 * runsAtOnce - active.length
-    return left <= 0 || (ofHost > 0 && left === 1) || (slow.includes(host) && ofHost >= runsAtOnce)
-  }
+  const placeOf = (host: string) => placeFor(host, { active, slow, runsAtOnce })
 
+  /** In the order in which they came, but past those that have to wait. */
   function admit(): void {
-    for (let begin = forPlaces[0]; begin && !isFull(); begin = forPlaces[0]) {
-      forPlaces.shift()
-      begin()
+    for (const next of [...forPlaces]) {
+      const place = placeOf(next.host)
+      if (place === 'later') continue
+      forPlaces.splice(forPlaces.indexOf(next), 1)
+      if (place === 'now') active.push(next.host)
+      next.begin(place === 'now')
     }
   }
 
   async function inPlace(host: string, work: () => Promise<void>): Promise<boolean> {
-    if (hasEnough(host)) return false
-    const mayBegin = new Promise<boolean>((begin) =>
-      forPlaces.push(() => {
-        const isTaken = !hasEnough(host)
-        if (isTaken) active.push(host)
-        begin(isTaken)
-      }),
-    )
+    const { promise: mayBegin, resolve: begin } = Promise.withResolvers<boolean>()
+    forPlaces.push({ host, begin })
     admit()
     if (!(await mayBegin)) return false
     let isSlow = false
@@ -256,13 +246,35 @@ function watchPlaces(
       return await done.finally(() => taken.delete(done))
     },
     ended: () => Promise.allSettled(taken),
-    isFull,
+    isFull: () => isFull({ active, slow, runsAtOnce }),
     shouldYield(startedMs) {
-      if (isFull()) waiting.look()
+      if (isFull({ active, slow, runsAtOnce })) waiting.look()
       else waiting.clear()
       return Date.now() - startedMs >= shortestRunMs && waiting.takeOne()
     },
   }
+}
+
+type UnderWay = {
+  /** The host of each run that is under way, and of each of these that is slow. */
+  readonly active: readonly string[]
+  readonly slow: readonly string[]
+  readonly runsAtOnce: number
+}
+
+/** Each slow one has its place taken by another, up to as many again. */
+const isFull = ({ active, slow, runsAtOnce }: UnderWay): boolean =>
+  active.length >= runsAtOnce + Math.min(slow.length, runsAtOnce)
+
+/** Whether a run that asks this host has a place. `none`: nothing ends soon that it could wait for. */
+export function placeFor(host: string, underWay: UnderWay): 'now' | 'later' | 'none' {
+  const { active, slow, runsAtOnce } = underWay
+  const left = 2 * runsAtOnce - active.length
+  const [ofHost = 0, hanging = 0] = [active, slow].map((all) => all.filter((one) => one === host).length)
+  if (left <= 0 && slow.length === active.length) return 'none'
+  if (hanging > 0 && (left <= 1 || (2 * hanging >= runsAtOnce && ofHost >= runsAtOnce))) return 'none'
+  // The last place is for a host that has none.
+  return isFull(underWay) || (left === 1 && ofHost > 0) ? 'later' : 'now'
 }
 
 const removeOne = (from: string[], one: string): void => void from.splice(from.indexOf(one), 1)
