@@ -64,6 +64,22 @@ it('is no failure that there was no place for a run: it is asked for again soon'
   vi.useRealTimers()
 })
 
+it('is asked for every five seconds and no more often while there is no place for a run, however often others ask', async () => {
+  vi.useFakeTimers()
+  let asked = 0
+  const { breaker } = watch((again) => {
+    asked++
+    breaker.turnedAway(again)
+  })
+  for (let second = 0; second < 60; second++) {
+    if (second % 7 === 0) breaker.turnedAway(request)
+    await vi.advanceTimersByTimeAsync(1_000)
+  }
+  expect(asked).toBe(12)
+  breaker.close()
+  vi.useRealTimers()
+})
+
 it('is told again when what was nobody’s fault turns out to be a failure', () => {
   const { breaker, told } = watch()
   for (const failureScope of [taken, taken, broken, taken, broken])
