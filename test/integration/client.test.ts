@@ -2,6 +2,7 @@
 
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
+import { type Hiding, openHiding } from '../../src/wire/hidden-fields.ts'
 import { isRecordPage } from '../../src/wire/record-page.ts'
 import {
   type Client,
@@ -218,6 +219,21 @@ describe('an answer', () => {
     })
     const error = await failureOf(list(openServerClient(server, { maxResponseBytes: 1_000_000 })))
     expect(error.code).toBe('UPSTREAM_TOO_LARGE')
+  })
+
+  it('is refused before anything is hidden in it when it holds too much, where its fields are private (P10, P20)', async () => {
+    const body = JSON.stringify(Array.from({ length: 500_000 }, () => ({ Name: 1 })))
+    await using server = await startServer((_, response) => response.writeHead(200, json()).end(body))
+    let hidden = 0
+    const hiding: Hiding = openHiding({
+      ...{ hidesOwn: true, inside: () => hiding, other: () => '0' },
+      of: () => () => String(++hidden),
+    })
+    const client = openServerClient(server, { privateAnswers: () => hiding })
+    const outcome: unknown = await client.call('listAssignments', {}, noSignal).catch((error) => error)
+    expect(hidden).toBe(0)
+    expect(outcome).toMatchObject({ code: 'UPSTREAM_TOO_LARGE', retryable: false })
+    expect(String(outcome)).toContain('the answer holds more than 300,000 records')
   })
 
   it.each(['gzip', 'br'])(
