@@ -124,9 +124,9 @@ function ageOf(kind: LieKind): number {
 }
 const mostAgeOf = (lies: readonly Lie[]): number => Math.max(0, ...lies.map(({ kind }) => ageOf(kind)))
 
-/** A page of one record, or of one to five, and no other one: so looks a list of so many. */
+/** A page of one record, or of one to three, and no other one: so looks a list of so many. */
 const looksShort = ({ cap, capVaries }: World): boolean =>
-  cap === 1 || (capVaries && cap !== null && cap <= 5)
+  cap === 1 || (capVaries && (cap === 2 || cap === 3))
 
 export function lyingUpstream({ world: asEver, lies, random, now }: Parts): LyingUpstream {
   const world: World = { ...asEver }

@@ -146,7 +146,7 @@ function whatIsOfNewest({ reading, behind, page }: SeenEnd): ObservedPage | fals
   return confirmsEnd(reading) && behind !== null && page.isNew && page.last === behind.last && behind
 }
 
-/** A goal that the page before has reached is none any more: more came since, and without a higher one nothing would be read of it. */
+/** None when the page before has reached it: more has come since, and with the old goal the same page would be asked for without end. */
 const leftGoal = ({ goal }: Reading, behind: ObservedPage | null): bigint | null =>
   goal !== null && behind !== null && behind.last >= goal ? null : goal
 
