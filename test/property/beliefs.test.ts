@@ -575,6 +575,29 @@ const foundEarlier: readonly LyingWorld[] = [
     initialChanges: 89,
     changeChance: 0.1,
   },
+  // A record that neworchanged leaves out stood in the list for one that vanished, and was changed again and again: the told limit of ranks.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{
+        order: 'row version',
+        sorts: 'switches paging off',
+        dialect: 'sieve',
+        omits: true,
+        byKey: 'honoured',
+        versions: 'number',
+        deletes: 'hard',
+        tieChance: 0.2,
+        leapChance: 0.1,
+        lateChance: 0.1,
+      },
+    },
+    lies: [],
+    seed: 2147483623,
+    pageSize: 4,
+    initialChanges: 12,
+    changeChance: 0.1,
+  },
 ]
 
 const numRuns = Number(process.env.WORLDS ?? 150)

@@ -39,6 +39,8 @@ export function openTruth(
   upstream: LyingUpstream,
   { world, lies }: { readonly world: World; readonly lies: readonly Lie[] },
 ): (mirror: Mirror) => readonly string[] {
+  /** Whenever its present version came: no poll and no look-back brings it. */
+  const isLeftOut = (id: number) => world.omits && isOmitted(id)
   const { truth, goneSince, visibleSince, isLate, mostAgeMs } = upstream
   // A reading that relies on what is a lie may miss something until it is noticed; and where each page has a cap of its own nothing proves the end.
   const readsAll =
@@ -56,7 +58,7 @@ export function openTruth(
       const [since, read] = [visibleSince(id), fresh.readThroughTime]
       const isPassed =
         read !== null && since < read && fresh.lookedBackAt !== null && since < fresh.lookedBackAt
-      return truth.isTwin(id) || (!isHere && isPassed)
+      return truth.isTwin(id) || (!isHere && (isPassed || isLeftOut(id)))
     })
   }
 
@@ -80,7 +82,7 @@ export function openTruth(
       if (isHere || isMarkedThere || truth.isTwin(id)) continue
       const since = visibleSince(id)
       const isRead =
-        readsAll && isBefore(since, fresh.readThroughTime) && !isLate(id) && !(world.omits && isOmitted(id))
+        readsAll && isBefore(since, fresh.readThroughTime) && !isLate(id) && !isLeftOut(id)
       if (isRead) told(`read: ${id} at ${version} is there`, since, fresh.readThroughTime)
       if (isBefore(since, fresh.settledThroughTime) && version <= (fresh.settledThroughVersion ?? -1n))
         told(`settled: ${id} at ${version} is there`, since, fresh.settledThroughTime)
