@@ -128,9 +128,10 @@ export async function overduePolls(
   known: readonly Pick<StreamDue, 'name' | 'readThroughMs'>[],
   now: Date,
 ): Promise<readonly string[]> {
+  const readMsOf = new Map(known.map(({ name, readThroughMs }) => [name, readThroughMs]))
   const overdue = streams.filter((stream) => {
     const slot = lastSlot(scheduleOf(settingsOf(stream.name), stream), new Date(now.getTime() - slackMs))
-    const readMs = known.find(({ name }) => name === stream.name)?.readThroughMs ?? null
+    const readMs = readMsOf.get(stream.name) ?? null
     return readMs === null || readMs < slot.getTime()
   })
   if (overdue.length === 0) return []

@@ -8,9 +8,14 @@ import { makeFailure } from '../soak/chaos.ts'
 import { judgeMemory, overlappingRuns, startSampling } from '../soak/verdict.ts'
 import { equalityFinding, type Trial, untilEqual } from './stage.ts'
 
-const often = {
-  ...{ schedule_assignment: '10s', schedule_assignment_note: '10s', lookback: '20s' },
-  ...{ schedule_deletions: '30s', schedule_reconcile: '3m' },
+/** Every ten seconds, and with more sources so rarely that two cores can do it: each read then counts as much, there are only fewer. */
+const often = (sources: number) => {
+  const seconds = Math.max(10, Math.round(sources / 5))
+  return {
+    ...{ schedule_assignment: `${seconds}s`, schedule_assignment_note: `${seconds}s` },
+    ...{ lookback: `${2 * seconds}s`, schedule_deletions: `${3 * seconds}s` },
+    schedule_reconcile: `${18 * seconds}s`,
+  }
 }
 const changesPerSecond = 20
 const longestQuietMs = 600_000
@@ -21,7 +26,7 @@ export const equal: Trial = {
   what: 'kills, freezes, disconnects and wrong answers, while records change in all sources',
   async run(stage) {
     const { fleet, scale, workers, postgres, redis, pool, change, say } = stage
-    await change({ defaults: often }, scale.sources - 1)
+    await change({ defaults: often(scale.sources) }, scale.sources - 1)
     const ending = new AbortController()
     const { signal } = ending
     for (const client of fleet.clients.filter((_, index) => index % faultyOfEach === 0))

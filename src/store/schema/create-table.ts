@@ -13,7 +13,7 @@ import { foldName, keyColumnName, keyComment, printable } from './column-names.t
 import { commentsOn, definitions, ownColumns } from './own-columns.ts'
 import { qualified } from './places.ts'
 import { viewOf } from './views.ts'
-import { adoptTable, toBeAdopted, watchTable } from './watch-table.ts'
+import { adoptTable, isLocallyChangedSql, toBeAdopted, watchTable } from './watch-table.ts'
 
 export type KeyColumn = { readonly field: string; readonly type: ColumnType }
 /** Type null: no table is made, but one that somebody put there is made like those of Tidemark. */
@@ -29,6 +29,7 @@ export async function createTable(
   key: WantedKey | null,
   log: Logger,
 ): Promise<void> {
+  if (key !== null && (await isAsNoted(client, stream))) return
   await retryOnLockTimeout(client, tableName(stream.name), 'make or watch', () =>
     inTransaction(client, async () => {
       await limitLockWaits(client)
@@ -46,6 +47,15 @@ export async function createTable(
       await watchTable(client, stream)
     }),
   )
+}
+
+/** Whether the table is there and watched, and nobody changed it: mostly it is so, and one question shows it. */
+async function isAsNoted(client: ClientBase, { name }: Pick<MirroredStream, 'name'>): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `select from tidemark.stream as known where name = $1 and table_oid is not null and not ${isLocallyChangedSql}`,
+    [name],
+  )
+  return rowCount === 1
 }
 
 /** Asks the catalog itself, because to_regclass may still remember that there was no table. */

@@ -43,20 +43,11 @@ type Text = { readonly field: string; readonly code: string; readonly text: stri
 /** In a transaction. What is kept already is not written again. */
 export async function keepMeaning(client: ClientBase, stream: MirroredStream, log: Logger): Promise<void> {
   const { meaning = nothingSaid } = stream
-  const { rows: fields } = await client.query<Field>(
-    `select folded, source_name, column_name, column_type, label, unit, meaning, meant_reference, label_column
-     from tidemark.field where stream = $1 order by first_seen_at, folded`,
-    [stream.name],
-  )
-  const wanted = wantedFields(fields, stream)
-  const changed = wanted.filter(({ now, before }) => JSON.stringify(now) !== JSON.stringify(before))
+  const { changed, texts } = compare(stream, await readFields(client, [stream]))
   await writeFields(
     client,
     stream.name,
     changed.map(({ now }) => now),
-  )
-  const texts = wanted.flatMap(({ now, texts }) =>
-    [...texts].map(([code, text]) => ({ field: now.folded, code, text })),
   )
   const isOtherText = await writeTexts(client, stream.name, texts)
   if (changed.some(({ now, before }) => now.label_column !== before.label_column)) {
@@ -73,7 +64,7 @@ export async function keepMeanings(
   streams: readonly MirroredStream[],
   log: Logger,
 ): Promise<void> {
-  for (const stream of streams)
+  for (const stream of await withConnection(pool, (client) => notKept(client, streams)))
     try {
       await withConnection(pool, (client) =>
         retryOnLockTimeout(client, tableName(stream.name), 'describe', () =>
@@ -86,6 +77,53 @@ export async function keepMeanings(
     } catch (error) {
       log.warn({ stream: stream.name, why: messageOf(error) }, 'What the dictionary says could not be shown.')
     }
+}
+
+/** Those of which something else is told than what is kept, asked of all at once: mostly there are none. */
+async function notKept(
+  client: Queryable,
+  streams: readonly MirroredStream[],
+): Promise<readonly MirroredStream[]> {
+  const fields = Map.groupBy(await readFields(client, streams), ({ stream }) => stream)
+  const { rows: labels } = await client.query<Text & { stream: string }>(
+    'select stream, field, code, text from tidemark.label where stream = any ($1)',
+    [streams.map(({ name }) => name)],
+  )
+  const kept = Map.groupBy(labels, ({ stream }) => stream)
+  return streams.filter((stream) => {
+    const { changed, texts } = compare(stream, fields.get(stream.name) ?? [])
+    return (
+      changed.length > 0 ||
+      inOneOrder(texts) !== inOneOrder(kept.get(stream.name) ?? []) ||
+      wordsOf(stream.meaning ?? nothingSaid) !== null
+    )
+  })
+}
+
+const inOneOrder = (texts: readonly Text[]): string =>
+  JSON.stringify(texts.map(({ field, code, text }) => JSON.stringify([field, code, text])).toSorted())
+
+async function readFields(
+  client: Queryable,
+  streams: readonly MirroredStream[],
+): Promise<readonly (Field & { readonly stream: string })[]> {
+  const { rows } = await client.query<Field & { stream: string }>(
+    `select stream, folded, source_name, column_name, column_type, label, unit, meaning, meant_reference, label_column
+     from tidemark.field where stream = any ($1) order by first_seen_at, folded`,
+    [streams.map(({ name }) => name)],
+  )
+  return rows
+}
+
+/** What of it is to be another, and all its texts. */
+function compare(stream: MirroredStream, fields: readonly Field[]) {
+  const wanted = wantedFields(fields, stream)
+  return {
+    changed: wanted.filter(({ now, before }) => JSON.stringify(now) !== JSON.stringify(before)),
+    texts: wanted.flatMap(({ now, texts }) =>
+      [...texts].map(([code, text]): Text => ({ field: now.folded, code, text })),
+    ),
+  }
 }
 
 type Wanted = {

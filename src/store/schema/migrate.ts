@@ -83,10 +83,7 @@ async function prepare(client: ClientBase, { source = '', streams, log, ...bi }:
   await client.query('insert into tidemark.stream (name) select unnest($1::text[]) on conflict do nothing', [
     streams.map((stream) => stream.name),
   ])
-  for (const stream of streams)
-    if (stream.kind === 'changes')
-      await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
-  await watchTables(client, source)
+  await makeAndWatchTables(client, source, streams, log)
   await renewHistories(client, [...streams, ...relatedIn(source)], log)
   await showDictionary(client, source, log)
   await grantReading(client, { ...bi, source }, log)
@@ -119,19 +116,33 @@ async function keepOthersFromMigrating(guard: ClientBase): Promise<void> {
   )
 }
 
-/** Begins to watch tables that are not watched yet: an earlier version may have made them, or a run when the first records came. */
-async function watchTables(client: ClientBase, source: string): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(
-    `select name from tidemark.stream as known where ${sourceSql('name')} = $1 and ${isLocallyChangedSql}`,
+/**
+ * Makes the tables of changes streams, and begins to watch tables that are not watched yet: an earlier version may have made them, or a run
+ * when the first records came. Mostly there is nothing to do, which one question shows: every worker comes here for every source.
+ */
+async function makeAndWatchTables(
+  client: ClientBase,
+  source: string,
+  streams: readonly Stream[],
+  log: Logger,
+): Promise<void> {
+  const { rows } = await client.query<{ name: string; is_changed: boolean }>(
+    `select name, is_changed from tidemark.stream as known, lateral (select ${isLocallyChangedSql} as is_changed) as looked
+     where ${sourceSql('name')} = $1 and (table_oid is null or is_changed) order by name`,
     [source],
   )
-  for (const stream of rows)
-    await retryOnLockTimeout(client, tableName(stream.name), 'watch', () =>
-      inTransaction(client, async () => {
-        await limitLockWaits(client)
-        await watchTable(client, stream)
-      }),
-    )
+  for (const { name, is_changed } of rows) {
+    const stream = streams.find((one) => one.name === name)
+    if (stream?.kind === 'changes')
+      await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
+    else if (is_changed)
+      await retryOnLockTimeout(client, tableName(name), 'watch', () =>
+        inTransaction(client, async () => {
+          await limitLockWaits(client)
+          await watchTable(client, { name })
+        }),
+      )
+  }
 }
 
 /** Changes nothing; rejects unless the database has the schema of this program. A role that only reads the mirror, such as BI_ROLE, may not see that. */

@@ -17,7 +17,7 @@ import { fieldComment } from './column-names.ts'
 import { hasTable } from './create-table.ts'
 import { showHistory } from './history-views.ts'
 import { commentsOn, definitions, historyColumns } from './own-columns.ts'
-import { inPast, qualified } from './places.ts'
+import { inPast, qualified, tableSql } from './places.ts'
 import { distrustedHash, historyOf, readTableSchema, type TableSchema } from './table-schema.ts'
 import { daysTold, showVehicleDays } from './vehicle-days.ts'
 import { vehicleDays } from './views.ts'
@@ -197,15 +197,15 @@ export async function renewHistories(
   streams: readonly TableSchema['stream'][],
   log: Logger,
 ): Promise<void> {
+  const { rows } = await client.query<{ name: string; is_noted: boolean }>(
+    `select name, history_from is not null as is_noted from tidemark.stream
+     where name = any ($1) and to_regclass(${tableSql("name || '_history'")}) is not null`,
+    [streams.map(({ name }) => name)],
+  )
   for (const stream of streams) {
-    const table = qualified(historyOf(stream))
-    if (!(await hasTable(client, historyOf(stream)))) continue
-    const { rows } = await client.query<{ is_noted: boolean }>(
-      'select history_from is not null as is_noted from tidemark.stream where name = $1',
-      [stream.name],
-    )
-    if (rows[0]?.is_noted && !(await readAsOf(client, stream))?.isFormer) continue
-    await retryOnLockTimeout(client, table, 'show', () =>
+    const found = rows.find(({ name }) => name === stream.name)
+    if (!found || (found.is_noted && !(await readAsOf(client, stream))?.isFormer)) continue
+    await retryOnLockTimeout(client, qualified(historyOf(stream)), 'show', () =>
       inOwnTransaction(client, stream, async () => {
         await beginAt(client, stream, null)
         await showHistory(client, stream, log)

@@ -17,10 +17,21 @@ export const isOfSourceSql = `(nspname in ('mirror', 'bi') or obj_description(pg
 /** Makes what is not there yet. A schema of that name that somebody else made is left alone, and the source cannot be. Nobody else may be at it. */
 export async function makeSchemas(client: ClientBase, source: string): Promise<void> {
   await inTransaction(client, async () => {
-    for (const schema of Object.values(schemasOf(source)))
+    for (const schema of await schemasToMake(client, source))
       await makeSchema(client, { schema, source, what: `The source ${source}` })
     await showState(client, source)
   })
+}
+
+/** Those of a source that are not there, or not known to be ours. */
+async function schemasToMake(client: ClientBase, source: string): Promise<readonly string[]> {
+  const { rows } = await client.query<{ schema: string }>(
+    `select schema from unnest($1::text[]) as schema
+     left join pg_namespace on nspname = schema
+     where obj_description(pg_namespace.oid, 'pg_namespace') is distinct from $2`,
+    [Object.values(schemasOf(source)), markOf(source)],
+  )
+  return rows.map(({ schema }) => schema)
 }
 
 export async function makeSchema(

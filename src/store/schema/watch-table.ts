@@ -26,9 +26,11 @@ const triggerSql = (table: string): string => {
 // In SQL, of a line `known` of tidemark.stream. In a database that was restored whole all tables have other OIDs, this one too; that
 // is consistent with itself, and no damage.
 const stateOidSql = `'tidemark.stream'::regclass::oid::bigint`
+// Both columns of the index of pg_class by name are compared with single values: in a large fleet hundreds of tables have one name.
 const tableOidSql = `(
-  select pg_class.oid::bigint from pg_class join pg_namespace on pg_namespace.oid = relnamespace
-  where nspname = ${schemaSql('known.name')} and relname = ${baseSql('known.name')} and relkind in ('r', 'p'))`
+  select oid::bigint from pg_class
+  where relname = ${baseSql('known.name')} and relkind in ('r', 'p')
+    and relnamespace = (select oid from pg_namespace where nspname = ${schemaSql('known.name')}))`
 const triggerCountSql = `(
   select count(*)::int from pg_trigger
   where tgrelid = known.table_oid::oid and tgenabled = 'A' and tgname in ('${triggers.join("', '")}'))`
@@ -41,7 +43,7 @@ const typesSql = Object.keys(columnTypes)
 const isAlteredSql = `(
   exists (
     select from tidemark.field
-    left join pg_attribute as a on attrelid = known.table_oid::oid and attname = column_name and not attisdropped
+    left join pg_attribute as a on attrelid = known.table_oid::oid and attname = column_name::name and not attisdropped
     where field.stream = known.name and column_name is not null and (attnum is null or (
       column_type <> ${columnTypeSql('a')} and (column_type in (${typesSql}) or ${columnTypeSql('a')} in (${typesSql}))
     ))
