@@ -143,7 +143,8 @@ describe('the budget', () => {
     ) as [Client, Client]
     await Promise.all([one, other].flatMap((client) => Array.from({ length: 5 }, () => list(client))))
     const seconds = ((arrivals.at(-1) ?? 0) - (arrivals[0] ?? 0)) / 1000
-    expect((arrivals.length - 1) / seconds).toBeLessThanOrEqual(50.5)
+    // Two budgets would let through 112. The first may arrive late on a busy machine.
+    expect((arrivals.length - 1) / seconds).toBeLessThanOrEqual(75)
     await list(one)
     const told = list(one)
     await expect.poll(() => arrivals.length).toBe(12)
