@@ -81,8 +81,7 @@ export function openTruth(
       const isMarkedThere = deleted && world.showsMarked !== 'everywhere' && mine?.gone !== null
       if (isHere || isMarkedThere || truth.isTwin(id)) continue
       const since = visibleSince(id)
-      const isRead =
-        readsAll && isBefore(since, fresh.readThroughTime) && !isLate(id) && !isLeftOut(id)
+      const isRead = readsAll && isBefore(since, fresh.readThroughTime) && !isLate(id) && !isLeftOut(id)
       if (isRead) told(`read: ${id} at ${version} is there`, since, fresh.readThroughTime)
       if (isBefore(since, fresh.settledThroughTime) && version <= (fresh.settledThroughVersion ?? -1n))
         told(`settled: ${id} at ${version} is there`, since, fresh.settledThroughTime)
