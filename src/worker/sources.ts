@@ -80,7 +80,8 @@ export function keepSources(options: Options): Sources {
         if (config) options.onGone(config)
       }
     // One after the other, so that they take no more than one connection from the runs. No upstream is waited for: it may hang.
-    for (const one of wanted) if (!signal.aborted && members.isToOpen(one)) await members.beginToOpen(one)
+    for (const one of beginningAnywhere(wanted))
+      if (!signal.aborted && members.isToOpen(one)) await members.beginToOpen(one)
     if (wanted.length > 0 && !signal.aborted) await renewViews()
   }
 
@@ -107,6 +108,12 @@ export function keepSources(options: Options): Sources {
         .catch((cause) => log.debug({ err: cause, source }, notNoted))
     },
   }
+}
+
+/** So that workers which start together do not wait for each other at every source: one of them makes its tables, and the others find them. */
+function beginningAnywhere<One>(all: readonly One[]): readonly One[] {
+  const first = Math.floor(Math.random() * all.length)
+  return [...all.slice(first), ...all.slice(0, first)]
 }
 
 /** Those that are open, and those that could not be opened. */
@@ -209,8 +216,10 @@ function openUnions(
         isWhole: false,
       }),
     )
-    if (`${remarks}` !== said) for (const one of remarks) log.warn(one)
-    ;[said, done] = [`${remarks}`, isWhole ? await stampNow() : '']
+    // While sources are opened, the number of locks is another one each time.
+    const saying = `${remarks}`.replaceAll(/\d[\d,]*/g, '')
+    if (saying !== said) for (const one of remarks) log.warn(one)
+    ;[said, done] = [saying, isWhole ? await stampNow() : '']
     if (!isWhole) nextMs = performance.now() + tryAgainMs
   }
 }
