@@ -2,6 +2,7 @@
 // into the mirror do so by themselves; this verb is for those who want it done beforehand, or by another role.
 
 import type { ClientBase } from 'pg'
+import { sourceOfEnvironment } from '../config/environment.ts'
 import {
   loadConfig,
   loadDescriptionConfig,
@@ -49,6 +50,7 @@ async function run(call: Call): Promise<ExitCode> {
   const config = loadMirrorConfig(environment)
   if (values.plan) return await showPlan(call, config)
   const { biRole, biSchemas, sourceTimezone, ownerRole } = config
+  const source = sourceOfEnvironment(environment)
   for (const setting of readSettings(environment)().settings)
     if (setting.lacks === 'OWNER_ROLE') stderr.say(`${setting.name} ${remarkOn(setting)}.`)
   await using administrator =
@@ -57,12 +59,12 @@ async function run(call: Call): Promise<ExitCode> {
   if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
   // An administrator may set all limits of BI_ROLE.
   const applied = await migrateDatabase({
-    ...{ database, streams: call.catalogue, biSchemas, sourceTimezone, log },
+    ...{ database, source, streams: call.catalogue, biSchemas, sourceTimezone, log },
     biRole: administrator ? null : biRole,
   })
   const described = await makeDescribedTables(call, database)
   if (config.workerRole !== null) await handOver(database.pool, config.workerRole)
-  await administrator?.grantReading({ biRole, biSchemas, sourceTimezone })
+  await administrator?.grantReading({ source, biRole, biSchemas, sourceTimezone })
   const { address } = database
   const done = applied === 0 ? ' is up to date.' : `: ${plural(applied, 'migration')} applied.`
   if (values.json) stdout.json({ database: address, applied, described })

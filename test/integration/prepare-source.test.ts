@@ -43,6 +43,19 @@ describe.skipIf(!hasPostgres)('the schemas of a named source', () => {
     expect((await database.pool.query('select another from acme.label')).rows).toEqual([])
   })
 
+  it('have a table made again that somebody dropped, and keep what has the name of a history without being one', async () => {
+    await prepare('acme')
+    await database.pool.query('create view acme_mirror.assignment_note_history as select 1 as one')
+    await database.pool.query('drop table acme_mirror.assignment cascade')
+    await prepare('acme')
+    const { rows } = await database.pool.query(
+      `select to_regclass('acme_mirror.assignment') is not null as made,
+         (select operation from tidemark.local_change where stream = 'acme.assignment') as noted,
+         (select history_from from tidemark.stream where name = 'acme.assignment_note') as history`,
+    )
+    expect(rows).toEqual([{ made: true, noted: 'drop', history: null }])
+  })
+
   it('are made for several at once, and by several workers at once', async () => {
     await Promise.all(['one', 'two', 'one', 'two', 'three'].map(prepare))
     const { rows } = await database.pool.query(

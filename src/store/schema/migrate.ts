@@ -9,7 +9,7 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import type pg from 'pg'
 import type { ClientBase, PoolClient } from 'pg'
 import type { Logger } from '../../log.ts'
-import { relatedIn, type Stream } from '../../streams/catalog.ts'
+import { type MirroredStream, relatedIn, type Stream } from '../../streams/catalog.ts'
 import { tableName } from '../../streams/names.ts'
 import { DatabaseError, messageOf } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
@@ -19,7 +19,6 @@ import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
 import { indexDeletedRows } from './deleted-index.ts'
 import { showDictionary } from './dictionary-view.ts'
-import { sourceSql } from './places.ts'
 import { renewHistories } from './row-history.ts'
 import { makeSchemas } from './source-schemas.ts'
 import { isLocallyChangedSql, watchTable } from './watch-table.ts'
@@ -83,7 +82,7 @@ async function prepare(client: ClientBase, { source = '', streams, log, ...bi }:
   await client.query('insert into tidemark.stream (name) select unnest($1::text[]) on conflict do nothing', [
     streams.map((stream) => stream.name),
   ])
-  await makeAndWatchTables(client, source, streams, log)
+  await makeAndWatchTables(client, [...streams, ...relatedIn(source)], log)
   await renewHistories(client, [...streams, ...relatedIn(source)], log)
   await showDictionary(client, source, log)
   await grantReading(client, { ...bi, source }, log)
@@ -122,24 +121,24 @@ async function keepOthersFromMigrating(guard: ClientBase): Promise<void> {
  */
 async function makeAndWatchTables(
   client: ClientBase,
-  source: string,
-  streams: readonly Stream[],
+  streams: readonly MirroredStream[],
   log: Logger,
 ): Promise<void> {
   const { rows } = await client.query<{ name: string; is_changed: boolean }>(
     `select name, is_changed from tidemark.stream as known, lateral (select ${isLocallyChangedSql} as is_changed) as looked
-     where ${sourceSql('name')} = $1 and (table_oid is null or is_changed) order by name`,
-    [source],
+     where name = any ($1) and (table_oid is null or is_changed)`,
+    [streams.map(({ name }) => name)],
   )
-  for (const { name, is_changed } of rows) {
-    const stream = streams.find((one) => one.name === name)
-    if (stream?.kind === 'changes')
+  const found = new Map(rows.map(({ name, is_changed }) => [name, is_changed]))
+  for (const stream of streams) {
+    if (!found.has(stream.name)) continue
+    if (stream.kind === 'changes')
       await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
-    else if (is_changed)
-      await retryOnLockTimeout(client, tableName(name), 'watch', () =>
+    else if (found.get(stream.name))
+      await retryOnLockTimeout(client, tableName(stream.name), 'watch', () =>
         inTransaction(client, async () => {
           await limitLockWaits(client)
-          await watchTable(client, { name })
+          await watchTable(client, stream)
         }),
       )
   }

@@ -199,7 +199,9 @@ export async function renewHistories(
 ): Promise<void> {
   const { rows } = await client.query<{ name: string; is_noted: boolean }>(
     `select name, history_from is not null as is_noted from tidemark.stream
-     where name = any ($1) and to_regclass(${tableSql("name || '_history'")}) is not null`,
+     where name = any ($1) and exists (
+       select from pg_class where oid = to_regclass(${tableSql("name || '_history'")}) and relkind in ('r', 'p')
+     )`,
     [streams.map(({ name }) => name)],
   )
   for (const stream of streams) {

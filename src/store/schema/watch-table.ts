@@ -39,7 +39,7 @@ const typesSql = Object.keys(columnTypes)
   .map((type) => `'${type}'`)
   .join(', ')
 
-/** No trigger tells of a column that was dropped, renamed or given another type, nor of a key. */
+/** No trigger tells of a column that was dropped, renamed or given another type, nor of a key. Counts, because of `exists` Postgres would look up all tables at once. */
 const isAlteredSql = `(
   exists (
     select from tidemark.field
@@ -48,7 +48,7 @@ const isAlteredSql = `(
       column_type <> ${columnTypeSql('a')} and (column_type in (${typesSql}) or ${columnTypeSql('a')} in (${typesSql}))
     ))
   )
-  or not exists (select from pg_index where indrelid = known.table_oid::oid and indisprimary)
+  or 0 = (select count(*) from pg_index where indrelid = known.table_oid::oid and indisprimary)
   or ${ownColumns.length} > (
     select count(*) from pg_attribute
     where attrelid = known.table_oid::oid and attname in ('${ownColumns.map(({ name }) => name).join("', '")}') and not attisdropped
