@@ -52,8 +52,18 @@ export async function startRedisServer(given: Given): Promise<RedisServer> {
       throw new Error(`redis-server with ${file} ended with code ${code}`)
     })
     ended.catch(() => {})
-    await Promise.race([tell('PING'), ended])
+    await Promise.race([untilReady(), ended])
     return child
+  }
+  /** Until it has read what it has written down. */
+  async function untilReady(): Promise<void> {
+    for (;;)
+      try {
+        return void (await tell('PING'))
+      } catch (error) {
+        if (!/^LOADING/.test(String((error as Error).message))) throw error
+        await wait(50)
+      }
   }
   async function tell(command: string, ...words: string[]): Promise<unknown> {
     const redis = new Redis({
