@@ -4,6 +4,7 @@ import type { Pool, SyncContext } from '../context.ts'
 import { type Json, repeatedFields } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import {
+  doubtDeletions,
   type QuarantineEntry,
   type QuarantineSelection,
   readQuarantine,
@@ -34,6 +35,7 @@ export async function* retrySelected(
       ...context.contextOf<Stream>(stream),
       signal,
       entries: entriesOf(pool, ofStream),
+      doubt: (id) => doubtDeletions(pool, id),
       settle: (id, why) => settleQuarantined(pool, id, why),
     })
   }

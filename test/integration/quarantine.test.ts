@@ -4,7 +4,12 @@ import { describe, expect, it } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { parseJson } from '../../src/json/parse.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { dropFromQuarantine, readQuarantine, settleQuarantined } from '../../src/store/book/quarantine.ts'
+import {
+  doubtDeletions,
+  dropFromQuarantine,
+  readQuarantine,
+  settleQuarantined,
+} from '../../src/store/book/quarantine.ts'
 import type { Stream } from '../../src/streams/catalog.ts'
 import { sharedKeyReason } from '../../src/streams/twins.ts'
 import { type Quarantined, retryQuarantine } from '../../src/sync/reconcile/quarantine-retry.ts'
@@ -26,6 +31,7 @@ async function retry({ contextOf, database: { pool } }: SyncContext, stream: Str
     ...contextOf<Stream>(stream),
     signal,
     entries: entries(),
+    doubt: (id) => doubtDeletions(pool, id),
     settle: (id, why) => settleQuarantined(pool, id, why),
   })
 }

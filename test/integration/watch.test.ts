@@ -75,6 +75,14 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
     await stands(`paused_at = null, last_success_at = now(), read_through_at = now() - interval '2 hours'`)
     await database.pool.query(`update tidemark.standing set seen_at = now() - interval '6 minutes'`)
     expect(await freshness()).toEqual([{ state: 'behind', share: 1, reason: 'No worker is running.' }])
+    // A stream that no setting names any more, or that waits: whoever is running, nobody knows why.
+    await database.pool.query(
+      `insert into tidemark.worker (id, host, pid, version, started_at, seen_at) values (gen_random_uuid(), 'here', 1, '1', now(), now())`,
+    )
+    expect(await freshness()).toMatchObject([
+      { state: 'behind', reason: 'It was not read through for an hour.' },
+    ])
+    await database.pool.query('delete from tidemark.worker')
     await stands(`read_through_at = now(), blocked_deletions = '{"missing": 7, "living": 9}'`)
     expect(await freshness()).toEqual([{ state: 'live', share: 1, reason: 'Deletions wait for a decision.' }])
     await stands(`blocked_deletions = blocked_deletions || '{"rejected": {"by": "somebody"}}'`)

@@ -199,10 +199,7 @@ async function move(
   await client.query(
     `update tidemark.stream set
        position = $2, position_reached_at = now(), unread = null,
-       read_through_at = (
-         select max(reached_at) from tidemark.checkpoint
-         where stream = $1 and position <= $2 and reached_at <= read_through_at
-       ),
+       read_through_at = null,
        -- What the list confirmed may be of an upstream that is no more.
        settled_through_version = case when settled_through_version <= $2 then settled_through_version end,
        settled_through_at = case when settled_through_version <= $2 then settled_through_at end,

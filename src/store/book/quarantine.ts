@@ -120,6 +120,15 @@ export async function dropFromQuarantine(
   return rowCount ?? 0
 }
 
+/** What vanished since a record in quarantine last came is not known any more: the record itself may have. */
+export async function doubtDeletions(client: Queryable, id: string): Promise<void> {
+  await client.query(
+    `update tidemark.stream as known set deletions_known_at = least(deletions_known_at, last_seen_at), ranks_agreed_at = null
+     from tidemark.quarantine as kept where kept.id = $1 and known.name = kept.stream and deletions_known_at > last_seen_at`,
+    [id],
+  )
+}
+
 /** Takes out one that was tried again. When such a record comes once more it is a new entry, and not this one (P5). */
 export async function settleQuarantined(client: Queryable, id: string, why: string): Promise<void> {
   await client.query(

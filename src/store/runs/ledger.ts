@@ -4,7 +4,7 @@
 import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
 import { isOutdated } from '../../streams/beliefs.ts'
-import type { RunKind } from '../../streams/catalog.ts'
+import { kinds, type RunKind } from '../../streams/catalog.ts'
 import type { RunStep } from '../../streams/run-steps.ts'
 import type { Belief, RunEnd, StreamState, Unread } from '../../sync/ports/store.ts'
 import { holdableJson, holdableText } from '../../util/text.ts'
@@ -269,6 +269,20 @@ export async function endRun(
   return { hasDoubts: rows[0]?.has_doubts ?? false }
 }
 
+/**
+ * In SQL, of a line `known` of tidemark.stream: that moment, or when a run began that was reading at it and wrote. Its answer may be older than
+ * the moment and have been written after it: then it brings back a record that had vanished by then, and whoever looked did not see that.
+ */
+export const beforeAnswersSql = (moment: string): string => `least(${moment}, (
+  select min(reading.started_at) from unnest(array['${kinds.join("', '")}']) as of (kind)
+  cross join lateral (
+    select started_at, finished_at from tidemark.run
+    where stream = known.name and run.kind = of.kind and started_at < ${moment} and not is_idle
+    order by started_at desc limit 1
+  ) as reading
+  where reading.finished_at is null or reading.finished_at >= ${moment}
+))`
+
 const endSql = `
   with previous as (
     select id, status, is_idle, note from tidemark.run
@@ -349,7 +363,7 @@ const endSql = `
       -- A list is compared whole: what had vanished when the run began is marked.
       deletions_known_at = greatest(
         case when known.deletions_known_at <= now() then known.deletions_known_at end,
-        case when $24 then begun.started_at end),
+        case when $24 then ${beforeAnswersSql('begun.started_at')} end),
       last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
   from begun, tidemark.lease as mine
   where known.name = $1 and $11 <> 'failed'

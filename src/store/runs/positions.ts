@@ -107,10 +107,7 @@ const retreatSql = `
     update tidemark.stream
     set position = $2, position_reached_at = now(),
         -- What was read on the strength of it may lack rows.
-        read_through_at = (
-          select max(reached_at) from tidemark.checkpoint
-          where stream = $1 and position <= $2 and reached_at <= read_through_at
-        )
+        read_through_at = null
     where name = $1 and position > $2
     returning position
   ), forgotten as (

@@ -11,6 +11,7 @@ import { statementName } from '../server/session.ts'
 import { isOlderSql, noteThere } from './absences.ts'
 import { storeBlockedDeletions } from './blocked-deletions.ts'
 import { holdSql, lostLease } from './lease.ts'
+import { beforeAnswersSql } from './ledger.ts'
 import { markingOf } from './mark-gone.ts'
 import type { RunParts } from './run.ts'
 
@@ -269,8 +270,8 @@ export function shownRowsOf(parts: RunParts): ShownRows {
     async knownThrough(at) {
       await session.fenced(() =>
         client.query(
-          `update tidemark.stream set deletions_known_at = greatest(deletions_known_at, least($2, (
-             select min(there_at) from tidemark.suspect where suspect.stream = name
+          `update tidemark.stream as known set deletions_known_at = greatest(deletions_known_at, least(${beforeAnswersSql('$2::timestamptz')}, (
+             select min(there_at) from tidemark.suspect where suspect.stream = known.name
            ))) where name = $1`,
           [stream.name, at],
         ),

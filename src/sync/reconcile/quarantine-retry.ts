@@ -11,6 +11,8 @@ import type { Run } from '../ports/store.ts'
 export type Quarantined = { readonly id: string; readonly record: Json }
 type RetryContext = Pick<ReadingContext<Stream>, 'store' | 'source' | 'stream' | 'signal'> & {
   readonly entries: AsyncIterable<Quarantined>
+  /** One is to become a row as it was kept: whether its record has vanished since it last came, nobody knows. */
+  readonly doubt: (id: string) => Promise<void>
   /** Takes one out of the quarantine, and says why. */
   readonly settle: (id: string, why: string) => Promise<void>
 }
@@ -27,7 +29,7 @@ type RetryRun = Run<'quarantine-retry'>
 type Findings = { -readonly [Name in keyof RetryFindings]: RetryFindings[Name] }
 
 export async function retryQuarantine(context: RetryContext): Promise<RetryOutcome> {
-  const { stream, signal, entries, settle } = context
+  const { stream, signal, entries, doubt, settle } = context
   const findings: Findings = { tried: 0, taken: 0, replaced: 0, gone: 0 }
   const outcome = await performRun({ ...context, kind: 'quarantine-retry' }, async (run, counted) => {
     const read = reader(stream, run)
@@ -42,7 +44,9 @@ export async function retryQuarantine(context: RetryContext): Promise<RetryOutco
       } else if (stream.kind === 'list' && current === null && (await hasRow(run, read(record)))) {
         findings.replaced += 1
         await settle(id, 'a later record with its key is a row')
-      } else if (await becomesRow(run, read(current ?? record))) {
+      } else {
+        if (current === null) await doubt(id)
+        if (!(await becomesRow(run, read(current ?? record)))) continue
         findings.taken += 1
         await settle(
           id,
