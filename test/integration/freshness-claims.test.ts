@@ -8,11 +8,11 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { rewindStream } from '../../src/store/book/checkpoints.ts'
 import { rejectDeletions } from '../../src/store/book/deletions.ts'
 import { readIncremental } from '../../src/sync/changes/incremental.ts'
-import type { Source } from '../../src/sync/ports/source.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignment, contextOf, deletionsIn, reconcile, search } from '../support/deletions.ts'
+import { after, before } from '../support/odd-source.ts'
 import { streamOf } from '../support/streams.ts'
 
 describe.skipIf(!hasPostgres)('what is known of deletions', () => {
@@ -141,32 +141,3 @@ describe.skipIf(!hasPostgres)('what was read through', () => {
     }
   })
 })
-
-type Asking = 'list' | 'changes'
-
-function before(source: Source, what: Asking, work: () => Promise<void>): Source {
-  return {
-    ...source,
-    sortedBy: (field) => before(source.sortedBy(field), what, work),
-    [what]: async (request: never, until: AbortSignal) => {
-      await work()
-      return await source[what](request, until)
-    },
-  }
-}
-
-function after(
-  source: Source,
-  what: Asking,
-  work: (answer: Awaited<ReturnType<Source[Asking]>>) => Promise<void>,
-): Source {
-  return {
-    ...source,
-    sortedBy: (field) => after(source.sortedBy(field), what, work),
-    [what]: async (request: never, until: AbortSignal) => {
-      const answer = await source[what](request, until)
-      await work(answer)
-      return answer
-    },
-  }
-}

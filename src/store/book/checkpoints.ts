@@ -43,7 +43,11 @@ const isOfEpoch = `stream = $1 and reached_at >= coalesce(
 /** The position that was held at a time; null before the first checkpoint. */
 export async function positionAt(client: Queryable, stream: string, time: Date): Promise<bigint | null> {
   const { rows } = await client.query<{ position: string }>(
-    `select position::text from tidemark.checkpoint
+    `select least(position, (
+       -- Where it was moved to since: what is above that is handed out anew, or to be read again.
+       select min(position) from tidemark.checkpoint where ${isOfEpoch} and reached_at > $2 and moved_by is not null
+     ))::text as position
+     from tidemark.checkpoint
      where ${isOfEpoch} and reached_at <= $2
      order by reached_at desc, id desc limit 1`,
     [stream, time],

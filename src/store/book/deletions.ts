@@ -3,7 +3,6 @@
 import pg, { type ClientBase, type Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import type { MissingLook } from '../../sync/ports/audits.ts'
-import { fenceRuns } from '../runs/lease.ts'
 import { touchedSql } from '../schema/own-columns.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import { keepingWhereKept } from '../schema/row-history.ts'
@@ -169,7 +168,8 @@ async function reject(
   )
   if (rowCount === 0) return null
   // A run under way compares with the rows as they were before, and would say so at its end.
-  if (restores) await fenceRuns(client, [stream.name])
+  if (restores)
+    await client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1', [stream.name])
   // Rows before the stream, as runs lock them.
   const { rows, fingerprint } = restores ? await restore(client, stream) : nothing
   await client.query(

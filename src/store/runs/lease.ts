@@ -171,6 +171,8 @@ export type RunSession = {
   afterWrites<Result>(work: () => Promise<Result>): Promise<Result>
   /** In a transaction that proves the lease, though pages may be written meanwhile. */
   fenced<Result>(work: () => Promise<Result>): Promise<Result>
+  /** Rejects when the connection has ended, and with it the lock of the lease. */
+  speak(): Promise<unknown>
   /** In such a transaction, when no page is being written. */
   fencedAfterWrites<Result>(work: () => Promise<Result>): Promise<Result>
 }
@@ -195,6 +197,7 @@ export function openSession(
     lease,
     alone,
     afterWrites,
+    speak: () => alone(() => client.query('select')),
     fenced: (work) => alone(() => withinLease(client, lease, work)),
     fencedAfterWrites: (work) => afterWrites(() => withinLease(client, lease, work)),
   }

@@ -315,13 +315,18 @@ const endSql = `
         unchanged = excluded.unchanged, rescued = excluded.rescued, quarantined = excluded.quarantined,
         marked_deleted = excluded.marked_deleted, position_to = excluded.position_to, note = excluded.note, error = excluded.error,
         error_code = excluded.error_code, differences = excluded.differences, steps = excluded.steps
+  ), mine as materialized (
+    -- Whoever takes the lease away is waited for.
+    select from tidemark.lease where stream = $1 and lane = $21 and epoch = $18 for share
   ), compared as (
     -- Whatever was in doubt when the whole list began has been compared with it. Streams without leases are those of related records.
-    delete from tidemark.doubt using begun, tidemark.lease as mine
+    delete from tidemark.doubt using begun
     where since < begun.started_at and $17 and $11 = 'done' and (
         $2 in ('reconcile', 'list') and $24 and doubt.stream = $1
         or $2 = 'related' and not exists (select from tidemark.lease as other where other.stream = doubt.stream)
-      ) and mine.stream = $1 and mine.lane = $21 and mine.epoch = $18
+      ) and exists (select from mine)
+      -- What somebody changed, and no run has looked at, may have been changed after it was compared.
+      and not exists (select from tidemark.local_change where local_change.stream = doubt.stream and run_id is null)
   )
   update tidemark.stream as known
   -- A run that had nothing to ask for has read nothing.
@@ -346,6 +351,7 @@ const endSql = `
         else coalesce(known.stuck_since, begun.started_at) end,
       read_through_at = case
         -- An upstream that shows nothing shows no changes either: complete is what was seen before.
+        when $20 and known.read_through_at is null then null
         when $20 then least(known.read_through_at, greatest(known.last_lookback_at, known.position_reached_at))
         when $2 in ('incremental', 'list') and $17 and known.hidden_since is null then begun.started_at
         else known.read_through_at end,
@@ -365,9 +371,8 @@ const endSql = `
         case when known.deletions_known_at <= now() then known.deletions_known_at end,
         case when $24 then ${beforeAnswersSql('begun.started_at')} end),
       last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
-  from begun, tidemark.lease as mine
-  where known.name = $1 and $11 <> 'failed'
-    and mine.stream = $1 and mine.lane = $21 and mine.epoch = $18
+  from begun
+  where known.name = $1 and $11 <> 'failed' and exists (select from mine)
   returning exists (select from tidemark.doubt where stream = $1) as has_doubts`
 
 // Thins the ledger and the history: checkpoints become fewer with age, old runs and late arrivals go. Rewinds stay.

@@ -247,6 +247,10 @@ export async function readAgain(client: ClientBase, stream: MirroredStream): Pro
        )`
     : 'false'
   await client.query(
+    'update tidemark.stream set read_through_at = null, first_read_through_at = null where name = $1',
+    [stream.name],
+  )
+  await client.query(
     `update tidemark.related_fetch set retry_at = now()
      where source = ${sourceSql('$1')} and assignment_id in (
        select assignment_id from tidemark.related_link as link where stream = $1 and not ${isThere}

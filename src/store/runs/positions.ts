@@ -260,6 +260,8 @@ export async function readFromBeginning(
            settled_through_at = case when $4 then settled_through_at end, last_reconcile_at = null,
            deletions_known_at = case when $4 then deletions_known_at end, ranks_agreed_at = null, swept_key = null, sweep_began_at = null
        where name = $1
+     ), loaded as (
+       delete from tidemark.progress where stream = $1 and reading = 'first load'
      ), relied as (
        update tidemark.belief set rests_from = 0 where stream = $1 and rests_from > 0
      ), restarted as (

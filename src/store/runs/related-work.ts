@@ -277,12 +277,14 @@ async function noteEnd({ client, stream, related }: Backlog, runId: string, isDo
      ), current as (
        select least(run.started_at, behind.since, assignment.read_through_at) as at, run.started_at,
          coalesce(behind.is_unread, false) or assignment.read_through_at is null as is_unread,
-         assignment.read_through_at is null as is_unknown
+         assignment.read_through_at is null as is_unknown,
+         -- After damage, until each assignment that had such records was read again.
+         exists (select from tidemark.related_fetch where source = $5 and retry_at is not null and problem is null) as is_damaged
        from behind, tidemark.run, tidemark.stream as assignment where run.id = $2 and assignment.name = $4
      )
      insert into tidemark.stream (name, last_success_at, read_through_at, first_read_through_at)
      select name, case when $3 then started_at end, case when not is_unread then at end,
-       case when not is_unread then now() end
+       case when not is_unread and not is_damaged then now() end
      from unnest($1::text[]) as wanted (name), current
      on conflict (name) do update set
        last_success_at = coalesce(excluded.last_success_at, stream.last_success_at),

@@ -128,11 +128,11 @@ async function startRun<Kind extends RunKind>(
   })
   const mirrored = mirroredAs(options.stream, state)
   const table = rememberTable(client, () => mirrored.stream)
-  const written = { runId, noteRun: line.note, onPage: table.forget }
+  const expectSession = () => session.speak()
+  const written = { runId, noteRun: line.note, onPage: table.forget, expectSession }
   const writers = openRunWriters({ ...options, ...written }, positions, totals, recorder)
-  const session = openSession(client, lease, writers.settled)
-  const seenKeys = openSeenKeysTable(client)
-  const silence = keepSpeaking(() => session.alone(() => client.query('select')), options.silenceMs)
+  const [session, seenKeys] = [openSession(client, lease, writers.settled), openSeenKeysTable(client)]
+  const silence = keepSpeaking(expectSession, options.silenceMs)
   const core: RunCore = {
     id: runId,
     state,
@@ -242,6 +242,7 @@ function openRunWriters(
   options: RunOptions<RunKind> & {
     readonly runId: string
     readonly noteRun: RunLine['note']
+    readonly expectSession: () => Promise<unknown>
     readonly onPage: () => void
   },
   positions: PositionStore,

@@ -39,6 +39,8 @@ export type WriterOptions = CommitContext & {
   readonly pool: Pool
   readonly keyField: () => string | null
   readonly runId: string
+  /** Rejects when the session of the run, which holds its lease, has ended. */
+  readonly expectSession: () => Promise<unknown>
   /** How many connections write at the same time: 1 or 2. */
   readonly connections: number
   readonly onCommit: (outcome: Outcome) => void
@@ -65,7 +67,7 @@ type OnItsWay = {
   readonly isTried: PromiseWithResolvers<boolean>
   readonly written: Promise<unknown>
 }
-type Slot = { connection: Connection | null; free: Promise<unknown> }
+type Slot = { connection: Connection | null; wasTaken: boolean; free: Promise<unknown> }
 /** What a page waits for: its connection, and the commit of the page before it. */
 type Order = {
   readonly slot: Slot
@@ -86,7 +88,7 @@ export function startPageWriter(options: WriterOptions): PageWriter {
     options,
     slots: Array.from(
       { length: options.connections },
-      (): Slot => ({ connection: null, free: Promise.resolve() }),
+      (): Slot => ({ connection: null, wasTaken: false, free: Promise.resolve() }),
     ),
     settledColumns: new Set(),
     newRows: expectNewRows(),
@@ -192,10 +194,21 @@ function giveBack(slot: Slot, error?: unknown): void {
   slot.connection = null
 }
 
-/** Replaces a connection that Postgres or the network ended between two pages: no transaction was open on it, so nothing is lost. */
+/**
+ * Replaces a connection that Postgres or the network ended between two pages: no transaction was open on it. But the next one may be to a
+ * server that took over and lacks pages which were committed, with the lease as it was. The session of the run does not live on there.
+ */
 async function connectionOf({ options }: Writer, slot: Slot): Promise<Connection> {
   if (slot.connection?.isBroken()) giveBack(slot)
-  slot.connection ??= await takeConnection(options.pool)
+  if (slot.connection !== null) return slot.connection
+  slot.connection = await takeConnection(options.pool)
+  try {
+    if (slot.wasTaken) await options.expectSession()
+  } catch (error) {
+    giveBack(slot, error)
+    throw error
+  }
+  slot.wasTaken = true
   return slot.connection
 }
 

@@ -133,8 +133,10 @@ async function reconcile(
     { ...findings, twins: differences.counts.twin ?? 0, listed: shortfall.seen },
     context.now(),
   )
-  // A record that the list lacked and that is there, or may be, shows that the list is not whole.
-  const isWhole = findings.alive === 0 && findings.unclear === 0
+  // A record that the list lacked and that is there, or may be, shows that the list is not whole. One that fell back to an older version may
+  // be one of many that a restored backup lost.
+  const isWhole =
+    findings.alive === 0 && findings.unclear === 0 && (differences.counts['fell back'] ?? 0) === 0
   return {
     ...reading(true, null),
     knowsDeletions: findings.unclear === 0,
