@@ -76,7 +76,7 @@ export function parseSourcesFile(file: string, bytes: Uint8Array, environment: E
     }),
   )
   parsed.finish()
-  for (const [name, { settings }] of read) expectSource(parsed, environment, name, settings)
+  expectSources(parsed, environment, read)
   expectDifferent(parsed, environment, read)
   const unions = new Map(
     Object.keys((parsed.value as Given).unions).map((name) => [name, unionMembers(parsed, name, read)]),
@@ -134,6 +134,36 @@ function expectKeys(
 }
 
 const secretForm = /^(?:env:[A-Za-z_]\w*|file:\S.*)$/
+
+type Mistake = { readonly path: Parameters<File['complain']>[0]; readonly problem: string }
+
+/** A mistake in the defaults is that of every source that goes by them: it is told once. */
+function expectSources(parsed: File, environment: Environment, sources: SourcesFile['sources']): void {
+  const mistakes: (Mistake & { readonly source: string })[] = []
+  for (const [source, { settings }] of sources) {
+    const complain: File['complain'] = (path, problem) => mistakes.push({ source, path, problem })
+    expectSource({ ...parsed, complain }, environment, source, settings)
+  }
+  const alike = Map.groupBy(mistakes, ({ path, problem }) => JSON.stringify([path, problem]))
+  for (const [first, ...others] of alike.values()) {
+    if (!first) continue
+    const { path, problem } = first
+    const named = new Set([first, ...others].map(({ source }) => source))
+    const isOfSome = path[0] === 'defaults' && named.size < goingByDefault(parsed, sources, path[1])
+    parsed.complain(path, isOfSome ? `${problem} (in ${fewOf([...named])})` : problem)
+  }
+}
+
+/** How many sources have the value that the defaults give this setting. */
+function goingByDefault({ value }: File, sources: SourcesFile['sources'], key: string | number = ''): number {
+  const variable = String(key).toUpperCase()
+  const given = asVariables((value as Given).defaults)[variable]
+  return [...sources.values()].filter(({ settings }) => settings[variable] === given).length
+}
+
+const mostNamed = 5
+const fewOf = (names: readonly string[]): string =>
+  `${names.slice(0, mostNamed).join(', ')}${names.length > mostNamed ? ` and ${names.length - mostNamed} more` : ''}`
 
 /** The same checks as for an environment. Whether a secret is there is another question: it may be there on another worker. */
 function expectSource(parsed: File, environment: Environment, name: string, settings: SourceSettings): void {

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { type Problem, problemKinds, sourceOfProblem } from '../problems/stream-problems.ts'
 import {
   careOf,
+  problemsByKey,
   type StreamState,
   stateOfStream,
   verdictInWords,
@@ -90,6 +91,7 @@ export async function gatherStatus(facts: Needed, named: readonly string[]): Pro
     isOfAll ? readSourceLines(pool) : [],
   ])
   const problems = await facts.problems(workers)
+  const byKey = problemsByKey(problems)
   const isShown = ({ stream, readThroughAt }: StreamOverview) =>
     named.length > 0 || readThroughAt !== null || streams.some(({ name }) => name === stream)
   const lines = overview.filter(isShown).map((one): StatusLine => {
@@ -99,7 +101,7 @@ export async function gatherStatus(facts: Needed, named: readonly string[]): Pro
     const seen = { ...one, kind, nextReconcileAt: null }
     return {
       ...{ overview: one, kind },
-      state: stateOfStream(one, stream?.service ?? 'assignment', problems),
+      state: stateOfStream(one, stream?.service ?? 'assignment', byKey),
       settling: settlingOf(
         { ...seen, lookbackMs: Math.max(one.lookbackMs ?? 0, facts.lookbackMs(one.stream)) },
         now,

@@ -70,22 +70,19 @@ export function findProblems({
   notices = [],
   now,
 }: Given): readonly Problem[] {
-  const refused = servicesWith(refusal, symptoms, rules)
-  const toldToWait = servicesWith(longWait, symptoms, rules)
+  const byService = Map.groupBy(symptoms, ({ stream }) => rules.serviceOf(stream))
+  const letInAt = new Map([...byService].map(([service, some]) => [service, lastSuccessOf(some)]))
+  const refused = servicesWith(refusal, symptoms, rules, letInAt)
+  const toldToWait = servicesWith(longWait, symptoms, rules, letInAt)
   const hasCause = (service: string) => refused.has(service) || toldToWait.has(service)
   const down = servicesDown(view)
-  const isDown = (service: string) => hasCause(service) || down.some(({ name }) => name === service)
+  const namesDown = new Set(down.map(({ name }) => name))
+  const isDown = (service: string) => hasCause(service) || namesDown.has(service)
   return [
     ...partsDown(view),
     ...down
       .filter(({ name }) => !hasCause(name))
-      .map((service) =>
-        serviceDown(
-          service,
-          symptoms.filter(({ stream }) => rules.serviceOf(stream) === service.name),
-          now,
-        ),
-      ),
+      .map((service) => serviceDown(service, byService.get(service.name) ?? [], now)),
     ...[...refused].map(tokenRefused),
     ...[...toldToWait].filter(([service]) => !refused.has(service)).map(longWaitAsked),
     ...notices.flatMap(noticeProblem),
@@ -157,30 +154,34 @@ function serviceDown(part: Part, symptoms: readonly StreamSymptoms[], now: Date)
 
 /** Since when the service is down, by its streams. A stream that has failed for longer has another trouble. */
 function downSince(symptoms: readonly StreamSymptoms[]): Date | null {
-  const ascending = (moments: readonly Date[]) => moments.toSorted((a, b) => a.getTime() - b.getTime())
-  const worked = ascending(symptoms.flatMap(({ lastSuccessAt }) => lastSuccessAt ?? [])).at(-1) ?? null
+  const worked = lastSuccessOf(symptoms)
   const failed = ascending(symptoms.flatMap(({ failing }) => failing.map(({ since }) => since)))
   return failed.find((since) => worked === null || since > worked) ?? worked
 }
 
+const ascending = (moments: readonly Date[]): readonly Date[] =>
+  moments.toSorted((a, b) => a.getTime() - b.getTime())
+
+const lastSuccessOf = (symptoms: readonly StreamSymptoms[]): Date | null =>
+  ascending(symptoms.flatMap(({ lastSuccessAt }) => lastSuccessAt ?? [])).at(-1) ?? null
+
 type LastFailure = Pick<StreamSymptoms['failing'][number], 'since' | 'error' | 'code'>
 
+/** `letInAt`: when a run of each service succeeded last. */
 function servicesWith(
   fault: ServiceFault,
   symptoms: readonly StreamSymptoms[],
   { serviceOf }: ProblemRules,
+  letInAt: ReadonlyMap<string, Date | null>,
 ): ReadonlyMap<string, LastFailure> {
   const services = new Map<string, LastFailure>()
-  // The last run of a kind that comes once a day may have been refused, although it would be let in by now: ask other kinds, too.
-  const wasLetIn = (service: string, after: Date) =>
-    symptoms.some(
-      (one) => serviceOf(one.stream) === service && one.lastSuccessAt && one.lastSuccessAt > after,
-    )
   for (const { stream, failing: kinds } of symptoms)
     for (const { failures, code, since, lastAt, error } of kinds) {
       const service = serviceOf(stream)
       if (failures < fault.failuresThatCount || !fault.codes.includes(code)) continue
-      if (wasLetIn(service, lastAt)) continue
+      // The last run of a kind that comes once a day may have been refused, although it would be let in by now: ask other kinds, too.
+      const lastSuccessAt = letInAt.get(service)
+      if (lastSuccessAt && lastSuccessAt > lastAt) continue
       const known = services.get(service)
       if (!known || since < known.since) services.set(service, { since, error, code })
     }
@@ -220,16 +221,8 @@ type Options = {
 
 const mostChanges = 1_000
 
-export async function readProblems({
-  pool,
-  streams,
-  config,
-  settingsOf = () => config.dynamic.now(),
-  view,
-  now,
-}: Options): Promise<readonly Problem[]> {
-  const names = streams.map(({ name }) => name)
-  const targets = targetsOf(config)
+export async function readProblems({ pool, view, now, ...configured }: Options): Promise<readonly Problem[]> {
+  const names = configured.streams.map(({ name }) => name)
   return findProblems({
     symptoms: await readSymptoms(pool, names, eventsLastMs),
     descriptions: {
@@ -237,23 +230,33 @@ export async function readProblems({
       unusable: await readUnusableDescriptions(pool),
     },
     view,
-    rules: {
-      serviceOf: (name) =>
-        besideIn(name, streams.find((stream) => stream.name === name)?.service ?? 'assignment'),
-      isStale(name, readThroughAt, at) {
-        const stream = streams.find((one) => one.name === name)
-        const settings = settingsOf(name)
-        return (
-          stream !== undefined &&
-          isStale(scheduleOf(settings, stream), settings.staleAfterMs, readThroughAt, at)
-        )
-      },
-      frozenAfterMs: (name) => settingsOf(name).deletionsFrozenAfterMs,
-      targetOf: (name) => ({ kind: streams.find((stream) => stream.name === name)?.kind, targets }),
-    },
+    rules: problemRules(configured),
     notices: await readNotices(pool),
     now,
   })
+}
+
+/** As the settings of each stream are at the moment. */
+export function problemRules({
+  streams,
+  config,
+  settingsOf = () => config.dynamic.now(),
+}: Pick<Options, 'streams' | 'config' | 'settingsOf'>): ProblemRules {
+  const byName = new Map(streams.map((stream) => [stream.name, stream]))
+  const targets = targetsOf(config)
+  return {
+    serviceOf: (name) => besideIn(name, byName.get(name)?.service ?? 'assignment'),
+    isStale(name, readThroughAt, at) {
+      const stream = byName.get(name)
+      const settings = settingsOf(name)
+      return (
+        stream !== undefined &&
+        isStale(scheduleOf(settings, stream), settings.staleAfterMs, readThroughAt, at)
+      )
+    },
+    frozenAfterMs: (name) => settingsOf(name).deletionsFrozenAfterMs,
+    targetOf: (name) => ({ kind: byName.get(name)?.kind, targets }),
+  }
 }
 
 /** Of the sources that have names, as the workers saw them last: for programs that know the settings of one source only. */

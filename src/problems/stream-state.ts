@@ -43,20 +43,22 @@ const byProblem: readonly (readonly [kind: ProblemKind, Standing])[] = [
   ['stale', { tone: 'warn', words: 'behind', state: 'behind' }],
 ]
 
+/** The first one of each key, for the states of many streams. */
+export type ProblemsByKey = ReadonlyMap<string, Problem>
+export const problemsByKey = (problems: readonly Problem[]): ProblemsByKey =>
+  new Map(problems.toReversed().map((one) => [one.key, one]))
+
 export function stateOfStream(
   { stream, paused: pause, readThroughAt, running, unexplained = null }: StreamStanding,
   service: ServiceName,
-  problems: readonly Problem[],
+  problems: ProblemsByKey,
 ): StreamState {
   if (pause !== null) return { ...paused, reason: null }
   const isLoaded = readThroughAt !== null
   const met = byProblem.flatMap(([kind, standing]) => {
+    const ofService = problems.get(`${kind}:${besideIn(stream, service)}`)
     // A service may have the name of a stream, whose problems are not those of its other streams.
-    const cause = problems.find(
-      (one) =>
-        one.key === `${kind}:${stream}` ||
-        (one.stream === null && one.key === `${kind}:${besideIn(stream, service)}`),
-    )
+    const cause = problems.get(`${kind}:${stream}`) ?? (ofService?.stream === null ? ofService : undefined)
     return cause ? [{ ...standing, reason: cause.what }] : []
   })
   const [worst] = met
@@ -135,13 +137,12 @@ export const isWell = ({ state, problems }: Pick<SourceStanding, 'state' | 'prob
 export const withProblems = <One extends Pick<SourceStanding, 'name' | 'state'>>(
   sources: readonly One[],
   problems: readonly Problem[],
-) =>
-  sources
-    .map((one) => ({
-      ...one,
-      problems: problems.filter((problem) => sourceOfProblem(problem) === one.name).length,
-    }))
+) => {
+  const bySource = Map.groupBy(problems, sourceOfProblem)
+  return sources
+    .map((one) => ({ ...one, problems: bySource.get(one.name)?.length ?? 0 }))
     .toSorted((one, other) => Number(isWell(one)) - Number(isWell(other)))
+}
 
 /** The worst first, where no problem is known. Streams are paused by people, some or all of a source. */
 function sourcesInWords(all: readonly SourceStanding[]): string {

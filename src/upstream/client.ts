@@ -109,6 +109,7 @@ export type Upstream = {
     how: { readonly isSigned: boolean; readonly mostBytes: number },
     signal: AbortSignal,
   ): Promise<HttpAnswer>
+  /** Breaks off what is under way. Nothing more is sent, and who asks gets an error. */
   close(): void
 }
 export type HowToCall = {
@@ -147,6 +148,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   const fixed = { service, baseUrl, clientGuid, privateAnswers, observer, clock }
   const parts: Parts = { ...fixed, transport, pacing, signIn }
 
+  // Its connections end with it, and what breaks off then is not to be sent again.
+  const untilClosed = (signal: AbortSignal) => AbortSignal.any([signal, closing.signal])
   const call = <Body>(asked: Asked, read: ReadAnswer<Body>, signal: AbortSignal) => {
     const { name: operation, method } = asked.operation
     const isWrite = method !== 'GET'
@@ -178,13 +181,13 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   return {
     service,
     baseUrl,
-    askOnce: (url, how, signal) => askOnce(parts, url, how, signal),
+    askOnce: (url, how, signal) => askOnce(parts, url, how, untilClosed(signal)),
     call: async (operation, request, signal, how = {}) =>
-      await call({ ...prepare(service, operation, request), ...how }, readAnswer, signal),
+      await call({ ...prepare(service, operation, request), ...how }, readAnswer, untilClosed(signal)),
     async callForRecords(operation, request, signal, how = {}) {
       const largestBytes = options.maxResponseBytes ?? mostListBytes
       const asked = { ...prepare(service, operation, request, how), largestBytes }
-      const asking = () => call(asked, recordsOf(asked.operation.name), signal)
+      const asking = () => call(asked, recordsOf(asked.operation.name), untilClosed(signal))
       return await (asked.lowPriority ? crowd.add(asking) : asking())
     },
     close() {

@@ -1,7 +1,7 @@
 // What is said of streams in short, on the overview and on the page of each.
 
 import type { Problem } from '../problems/stream-problems.ts'
-import { stateOfStream } from '../problems/stream-state.ts'
+import { type ProblemsByKey, problemsByKey, stateOfStream } from '../problems/stream-state.ts'
 import type { SourceLine } from '../store/book/source-config.ts'
 import { livingRows } from '../store/book/streams.ts'
 import { notSettledBecause, settledThrough } from '../streams/settling.ts'
@@ -27,7 +27,8 @@ import type { Snapshot, StreamSnapshot } from './status-queries.ts'
 export function leadOf({ streams: all, at }: Snapshot, problems: readonly Problem[]): Html | null {
   if (all.length === 0 || all.some(({ readThroughAt }) => readThroughAt === null)) return null
   if (problems.some(({ kind }) => kind === 'part_down')) return null
-  const states = all.map((stream) => stateOfStream(stream, stream.service, problems))
+  const byKey = problemsByKey(problems)
+  const states = all.map((stream) => stateOfStream(stream, stream.service, byKey))
   if (states.some(({ tone }) => tone !== 'ok'))
     return html`${[...Map.groupBy(states, ({ words }) => words)].map(
       ([words, some], index) => html`${index > 0 && ' · '}${plural(some.length, 'stream')}: ${words}`,
@@ -60,7 +61,7 @@ export function settlingOf({ streams: all }: Snapshot): Html | null {
 }
 
 /** The pieces of one stream, for the overview and for the stream's own page. */
-export function shownOf(stream: StreamSnapshot, snapshot: Snapshot, problems: readonly Problem[]) {
+export function shownOf(stream: StreamSnapshot, snapshot: Snapshot, problems: ProblemsByKey) {
   const { at } = snapshot
   const ages = agesOf(stream, at)
   const rates = snapshot.rates.streams.get(stream.stream) ?? []
@@ -144,7 +145,7 @@ const notable = (amount: number, address: string): Html =>
   amount === 0 ? html`0` : html`<a href="${address}">${count(amount)}</a>`
 
 /** The state in the same words as everywhere else, with more that only a page has room for. */
-function stateOf(stream: StreamSnapshot, problems: readonly Problem[], now: Date): Html {
+function stateOf(stream: StreamSnapshot, problems: ProblemsByKey, now: Date): Html {
   const { tone, words } = stateOfStream(stream, stream.service, problems)
   const shown = state(tone, capitalized(words))
   const { paused, running } = stream

@@ -1,8 +1,10 @@
-// Keeps the worker's own runs off streams that an operator has paused. What an operator asks for by hand is done all the same.
+// Keeps the worker's own runs off streams that an operator has paused, and ends those of a source that is closed. What an operator asks for
+// by hand is done all the same.
 
 import type { RunKind } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import type { QueuedRun } from './queue/requests.ts'
+import type { DoRun } from './queue/run-worker.ts'
 
 type Hooks = { readonly signal: AbortSignal }
 
@@ -26,8 +28,8 @@ export async function runUnlessPaused<RunHooks extends Hooks>(
   request: QueuedRun,
   hooks: RunHooks,
   isPaused: (stream: string) => Promise<boolean>,
-  run: (hooks: RunHooks) => Promise<RunOutcome | null>,
-): Promise<RunOutcome | null> {
+  run: (hooks: RunHooks) => ReturnType<DoRun>,
+): ReturnType<DoRun> {
   const { stream, kind, cause, askedAt } = request
   // What was asked for in Postgres waits there.
   const isByHand = cause === 'operator' && askedAt === undefined
@@ -47,6 +49,17 @@ export async function runUnlessPaused<RunHooks extends Hooks>(
   } finally {
     clearInterval(looking)
   }
+}
+
+/** Does the run, and ends it when its source is closed meanwhile: if that is open again, with other settings, another run goes on. */
+export async function runUntilClosed<RunHooks extends Hooks>(
+  hooks: RunHooks,
+  closing: AbortSignal | null,
+  run: (hooks: RunHooks) => Promise<RunOutcome | null>,
+): ReturnType<DoRun> {
+  if (closing === null) return await run(hooks)
+  const outcome = await run({ ...hooks, signal: AbortSignal.any([hooks.signal, closing]) })
+  return outcome && { ...outcome, isPutOff: outcome.status === 'stopped' && closing.aborted }
 }
 
 const leftAlone = (stream: string, kind: RunKind): RunOutcome => ({

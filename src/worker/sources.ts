@@ -43,6 +43,8 @@ type Options = {
 export type Sources = {
   /** The settings of a source that is open. */
   configOf(source: string): Config | null
+  /** Aborted when a source that is open is closed, or opened again with other settings; null: it is not one of these. */
+  closingOf(source: string): AbortSignal | null
   /** Whether it is one that is to be read, be it open or not; before the first look any may be. */
   isNamed(source: string): boolean
   /** Its rows are of another upstream, or the like: it is read no more, until it is tried again. */
@@ -98,6 +100,7 @@ export function keepSources(options: Options): Sources {
 
   return {
     configOf: (source) => members.open.get(source)?.config ?? null,
+    closingOf: (source) => members.open.get(source)?.closing.signal ?? null,
     isNamed: (source) => named?.has(source) ?? true,
     stop(source, error) {
       const member = members.open.get(source)

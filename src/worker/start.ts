@@ -29,7 +29,7 @@ import { failureScopeOf } from './failure-scope.ts'
 import type { Pauses } from './health.ts'
 import { isRunDue, schedulesOf, whatFollows } from './kinds.ts'
 import { isTaken, lookAtDue, reconcilesBy } from './look.ts'
-import { openPauseLook, runUnlessPaused } from './pausing.ts'
+import { openPauseLook, runUnlessPaused, runUntilClosed } from './pausing.ts'
 import { type OpenDriver, openDriver, sessionsOfQueue } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
 import type { QueuedRun } from './queue/requests.ts'
@@ -219,12 +219,14 @@ async function startRuns(
       return null
     const line = { stream: request.stream, kind: request.kind, since: new Date() }
     running.add(line)
-    const reading = runUnlessPaused(request, hooks, isPaused, (ended) => kind.read(stream, ended))
+    const source = sourceIn(stream.name)
+    // The source that is open when it begins reads it.
+    const read = (ended: typeof hooks) =>
+      runUntilClosed(ended, sources.closingOf(source), (until) => kind.read(stream, until))
+    const reading = runUnlessPaused(request, hooks, isPaused, read)
     reading.catch((error) => {
       if (!(error instanceof SourceDiffers)) return
-      const source = sourceIn(stream.name)
-      if (source === '') onHopeless(error)
-      else sources.stop(source, error)
+      return source === '' ? onHopeless(error) : sources.stop(source, error)
     })
     return await reading.finally(() => running.delete(line))
   }

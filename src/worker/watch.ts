@@ -12,7 +12,7 @@ import { forgetDeleted } from '../operator/erase.ts'
 import { problemsOfParts } from '../problems/find-problems.ts'
 import { type Part, type Parts, titleOf } from '../problems/parts.ts'
 import { isNews, type Problem } from '../problems/stream-problems.ts'
-import { minuteStateOf, stateOfStream } from '../problems/stream-state.ts'
+import { minuteStateOf, problemsByKey, stateOfStream } from '../problems/stream-state.ts'
 import { forgetOldActions, noteAction } from '../store/book/actions.ts'
 import { forgetOldProblems, noteProblems } from '../store/book/problems.ts'
 import { readProgress } from '../store/book/progress.ts'
@@ -307,9 +307,10 @@ async function statesOf(
   const names = streams.map(({ name }) => name)
   const standings = await readStandings(database.pool, names)
   pauses.note(new Set(standings.flatMap(({ stream, paused }) => (paused === null ? [] : [stream]))))
+  const problems = problemsByKey(found)
   return standings.map((one) => {
     const service = streams.find(({ name }) => name === one.stream)?.service ?? 'assignment'
-    const { tone, state, reason } = stateOfStream(one, service, found)
+    const { tone, state, reason } = stateOfStream(one, service, problems)
     const { stream, readAge, settledAge, deletionsAge } = one
     return { stream, readAge, settledAge, deletionsAge, inMinute: minuteStateOf({ tone }), state, reason }
   })

@@ -1,6 +1,6 @@
 // The client on a network that fails in every way, and when a request is made again.
 
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import {
@@ -171,5 +171,49 @@ describe('a write', () => {
   it('that is answered with another 2xx is done', async () => {
     await using server = await startServer((_, response) => response.writeHead(202).end())
     expect(await create(openServerClient(server))).toMatchObject({ status: 202, body: null })
+  })
+})
+
+describe('a client that is closed', () => {
+  it.each([
+    ['GET', list],
+    ['POST', create],
+  ])('breaks a %s off, sends nothing again and leaves no connection', async (method, ask) => {
+    const connections = new Set<Socket>()
+    const { promise: isAsked, resolve: asked } = Promise.withResolvers<void>()
+    await using server = await startServer(({ socket }) => {
+      connections.add(socket)
+      asked()
+    })
+    const client = openServerClient(server)
+    const call = ask(client)
+    await Promise.all([
+      expect(call).rejects.toThrow('the client was closed'),
+      isAsked.then(() => client.close()),
+    ])
+    await expect(ask(client)).rejects.toThrow('the client was closed')
+    const address = new URL(server.url)
+    await expect(client.askOnce(address, { isSigned: false, mostBytes: 100 }, noSignal)).rejects.toThrow(
+      'the client was closed',
+    )
+    await expect.poll(() => [...connections].map(({ closed }) => closed)).toEqual([true])
+    expect(server.received).toEqual([expect.stringMatching(new RegExp(`^${method} `))])
+    expect(client.told.retries).toEqual([])
+  })
+
+  it('waits no longer to send a request again', async () => {
+    await using server = await startServer((_, response) => response.writeHead(503).end())
+    const client = openServerClient(server, {
+      retryPolicy: { attempts: 4, firstMs: 60_000, longestMs: 60_000, jitter: 0, deadlineMs: 60_000 },
+    })
+    const call = list(client)
+    await Promise.all([
+      expect(call).rejects.toThrow('the client was closed'),
+      expect
+        .poll(() => client.told.retries.length)
+        .toBe(1)
+        .then(client.close),
+    ])
+    expect(server.received).toHaveLength(1)
   })
 })

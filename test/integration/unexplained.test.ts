@@ -23,7 +23,7 @@ describe.skipIf(!hasPostgres)('a difference that no look explains', () => {
       const [standing] = await readStandings(database.pool, ['assignment'])
       return {
         unexplained: overview?.unexplained,
-        ...(standing && stateOfStream(standing, 'assignment', [])),
+        ...(standing && stateOfStream(standing, 'assignment', new Map())),
       }
     }
     expect(await told()).toMatchObject({ unexplained: null, reason: null })

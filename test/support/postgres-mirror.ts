@@ -3,7 +3,7 @@
 
 import { noAlertFile } from '../../src/config/alert-file.ts'
 import { readProblems } from '../../src/problems/find-problems.ts'
-import { stateOfStream } from '../../src/problems/stream-state.ts'
+import { problemsByKey, stateOfStream } from '../../src/problems/stream-state.ts'
 import { lookAgain, rejectDeletions } from '../../src/store/book/deletions.ts'
 import { noteStandings, readStandings } from '../../src/store/book/watch.ts'
 import { openStore } from '../../src/store/runs/open-store.ts'
@@ -78,7 +78,7 @@ export async function openPostgresMirror(
     })
     const [standing] = await readStandings(pool, [name])
     if (!standing) return
-    const { state, reason } = stateOfStream(standing, modelStream.service, problems)
+    const { state, reason } = stateOfStream(standing, modelStream.service, problemsByKey(problems))
     await noteStandings(pool, [{ stream: name, state, reason }])
   }
 

@@ -12,40 +12,11 @@ import type { Notice } from '../../src/store/book/problems.ts'
 import type { StreamSymptoms } from '../../src/store/book/symptoms.ts'
 import { utcMinute } from '../../src/util/text.ts'
 import { evaluate, samplesOf } from '../support/prometheus.ts'
+import { wellAt } from '../support/symptoms.ts'
 
 const now = new Date('2026-03-02T12:00:00Z')
 const ago = (minutes: number) => new Date(now.getTime() - minutes * 60_000)
-const well: StreamSymptoms = {
-  stream: 'assignment',
-  readThroughAt: ago(0),
-  firstReadThroughAt: ago(1_000),
-  settledThroughAt: ago(5),
-  isPaused: false,
-  lastSuccessAt: ago(60),
-  hiddenSince: null,
-  deletionsKnownAt: ago(30),
-  inconclusiveRuns: 0,
-  inconclusiveSince: null,
-  stuckRuns: 0,
-  stuckSince: null,
-  stuckNote: null,
-  partialReconciles: 0,
-  partialSince: null,
-  partialNote: null,
-  blockedDeletions: null,
-  reconcilingSince: null,
-  quarantined: 0,
-  quarantinedSince: null,
-  keyAdvice: null,
-  missedRows: 0,
-  missedSince: null,
-  failing: [],
-  flippedBeliefs: [],
-  volatileFields: [],
-  drift: [],
-  localChanges: [],
-  epochs: [],
-}
+const well = wellAt(now)
 const allWell: WorkerView = { parts: [] }
 const down = (kind: Part['kind'], name: string): Part => ({
   ...{ name, kind, isUp: false, state: 'down', since: ago(1) },

@@ -224,6 +224,29 @@ ${unions}`
     expect(told.join()).not.toContain('abcdef')
   })
 
+  it('tells a mistake in the defaults once, however many sources go by them', () => {
+    const sources = Array.from({ length: 9 }, (_, i) => `  s${i + 1}: { client_guid: ${guid(i + 1)} }`)
+    expect(
+      problems(
+        `${defaults}  page_size: many\n  mask_key: abcdef\nsources:\n  own: { client_guid: ${guid(0)}, page_size: 50 }\n${sources.join('\n')}`,
+      ),
+    ).toEqual([
+      expect.stringMatching(/^sources\.yaml:7: defaults\.mask_key must be env:NAME or file:PATH/),
+      expect.stringMatching(/^sources\.yaml:6: defaults\.page_size must be a whole number .*\d$/),
+    ])
+  })
+
+  it('names the sources when the defaults are wrong for some of them only', () => {
+    const tracked = `tracking_base_url: https://tracking.example`
+    const of = (more: number) =>
+      problems(
+        `${defaults}  streams: [tracker_object]\nsources:\n  acme: { client_guid: ${guid(0)}, ${tracked} }\n${Array.from({ length: more }, (_, i) => `  s${i + 1}: { client_guid: ${guid(i + 1)} }`).join('\n')}`,
+      )
+    const line = 'sources.yaml:6: defaults.streams names tracker_object, which needs TRACKING_BASE_URL'
+    expect(of(2)).toEqual([`${line} (in s1, s2)`])
+    expect(of(7)).toEqual([`${line} (in s1, s2, s3, s4, s5 and 2 more)`])
+  })
+
   it('has names that are those of schemas for ever', () => {
     for (const name of ['acme', 'a', 'order', 'a23456789012345678901234'])
       expect(whyNotNamed(name)).toBeNull()

@@ -7,7 +7,7 @@ import { openOutput } from '../../src/cli/output.ts'
 import { statusLines as linesOf } from '../../src/cli/status-table.ts'
 import { type Status, type StatusLine, statusJson } from '../../src/documents/status.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
-import { stateOfStream } from '../../src/problems/stream-state.ts'
+import { problemsByKey, stateOfStream } from '../../src/problems/stream-state.ts'
 import type { StreamOverview } from '../../src/store/book/streams.ts'
 import type { Mark, ReadingProgress } from '../../src/streams/load-progress.ts'
 
@@ -44,7 +44,11 @@ const overview = (stream: string, more: Partial<StreamOverview> = {}): StreamOve
 const line = (one: StreamOverview, problems: readonly Problem[], more: Partial<StatusLine> = {}) => ({
   overview: one,
   kind: 'changes' as const,
-  state: stateOfStream(one, one.stream === 'tracker_object' ? 'tracking' : 'assignment', problems),
+  state: stateOfStream(
+    one,
+    one.stream === 'tracker_object' ? 'tracking' : 'assignment',
+    problemsByKey(problems),
+  ),
   settledAt: one.settledThroughAt,
   settling: null,
   targets: [],

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { Problem, ProblemKind } from '../../src/problems/stream-problems.ts'
-import { stateOfStream, verdictInWords } from '../../src/problems/stream-state.ts'
+import { problemsByKey, stateOfStream, verdictInWords } from '../../src/problems/stream-state.ts'
 import { markupOf } from '../../src/web/html.ts'
 import { leadOf, shownOf } from '../../src/web/stream-cells.ts'
 import { emptySnapshot } from '../support/status-queries.ts'
@@ -25,7 +25,7 @@ const problem = (kind: ProblemKind, of = 'note'): Problem => ({
 const stateWith = (
   problems: readonly Problem[],
   standing: Partial<Parameters<typeof stateOfStream>[0]> = {},
-) => stateOfStream({ ...loaded, ...standing }, 'assignment', problems)
+) => stateOfStream({ ...loaded, ...standing }, 'assignment', problemsByKey(problems))
 
 describe('stateOfStream', () => {
   it('tells a stream that is behind from one to which nothing comes until a person acts', () => {
@@ -169,7 +169,7 @@ describe('the line under the verdict (P18)', () => {
         shownOf(
           one as unknown as Parameters<typeof shownOf>[0],
           snapshot as unknown as Parameters<typeof shownOf>[1],
-          [],
+          new Map(),
         ).rate,
       ),
     )

@@ -1,7 +1,7 @@
 // `/`: the verdict, what needs somebody, and how far each stream is.
 
 import type { Problem } from '../../problems/stream-problems.ts'
-import { hasNamed, isWell, verdictInWords, withProblems } from '../../problems/stream-state.ts'
+import { hasNamed, isWell, problemsByKey, verdictInWords, withProblems } from '../../problems/stream-state.ts'
 import type { SourceLine } from '../../store/book/source-config.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadCard } from '../first-load.ts'
@@ -80,17 +80,16 @@ ${
 }</section>`
 }
 
-export const streamsCard = (
-  snapshot: Snapshot,
-  problems: readonly Problem[],
-  title = 'Streams',
-): Html => html`<section class="card" aria-labelledby="streams">
+export const streamsCard = (snapshot: Snapshot, problems: readonly Problem[], title = 'Streams'): Html => {
+  const byKey = problemsByKey(problems)
+  return html`<section class="card" aria-labelledby="streams">
 <div class="bar spread"><h2 id="streams">${title}</h2>${tideKey}</div>
 <div class="scroll" tabindex="-1"><table role="table" class="stack"><caption class="hidden">Streams, with how old each kind of knowledge is</caption>
 <thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Stream</th><th role="columnheader" scope="col">State</th><th role="columnheader" scope="col" class="gauge"><span class="hidden">How far</span>${tideAxis}</th><th role="columnheader" scope="col" class="num">Rows</th><th role="columnheader" scope="col">Rows changed per minute, last 30</th><th role="columnheader" scope="col">Next read</th></tr></thead>
-<tbody role="rowgroup">${snapshot.streams.map((stream) => row(stream, shownOf(stream, snapshot, problems)))}</tbody></table></div>
+<tbody role="rowgroup">${snapshot.streams.map((stream) => row(stream, shownOf(stream, snapshot, byKey)))}</tbody></table></div>
 <p class="small quiet">${settlingOf(snapshot)}</p>
 ${timesMeaning}</section>`
+}
 
 const whatHappened = (happenings: readonly Happening[], now: Date): Html =>
   html`<section class="card c4" aria-labelledby="happened"><h2 id="happened">What happened</h2>${

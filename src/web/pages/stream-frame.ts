@@ -1,5 +1,6 @@
 // The head and the tabs around every page of one stream.
 
+import { problemsByKey } from '../../problems/stream-state.ts'
 import { streamBar } from '../action-forms.ts'
 import { type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
@@ -36,7 +37,7 @@ export async function streamPage(
   const [snapshot, problems] = await Promise.all([context.statusQueries.snapshot(), context.problems])
   const stream = snapshot.streams.find((one) => one.stream === name)
   if (!stream) return noSuchStream(snapshot.streams.map((one) => one.stream))
-  const cells = shownOf(stream, snapshot, problems)
+  const cells = shownOf(stream, snapshot, problemsByKey(problems))
   const shown = await body({ stream, snapshot, cells })
   return {
     title: name,

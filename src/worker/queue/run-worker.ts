@@ -30,7 +30,9 @@ const lockOptions = {
 
 export type RunHooks = { readonly signal: AbortSignal; readonly shouldYield: () => boolean }
 /** Null when there is nothing to do, or not for this worker. */
-export type DoRun = (request: QueuedRun, hooks: RunHooks) => Promise<RunOutcome | null>
+export type DoRun = (request: QueuedRun, hooks: RunHooks) => Promise<DoneRun | null>
+/** `isPutOff`: it was stopped, and is to be done again at once. */
+type DoneRun = RunOutcome & { readonly isPutOff?: boolean }
 
 export type RunWorkerOptions = {
   readonly name: QueueName
@@ -135,7 +137,7 @@ async function doRun(
   const { breaker } = options
   if (signal.aborted || breaker.mustWait(request)) return
   const startedMs = Date.now()
-  let outcome: RunOutcome | null
+  let outcome: DoneRun | null
   try {
     outcome = await options.run(request, { signal, shouldYield: () => shouldYield(startedMs) })
   } catch (error) {
@@ -147,7 +149,7 @@ async function doRun(
   options.onOutcome(request, outcome, Date.now() - startedMs)
   settle(options, request, outcome, startedMs)
   // If this worker is ending, the next one goes on with the run.
-  const isCutShort = outcome.status === 'stopped' && signal.aborted
+  const isCutShort = outcome.status === 'stopped' && (signal.aborted || outcome.isPutOff === true)
   const rest: QueuedRun = outcome.yielded ? { ...again(request), isLoad: true } : again(request)
   // If the queue does not take it, this worker owes it.
   for (const next of outcome.yielded || isCutShort ? [rest] : options.whatFollows(request, outcome))
