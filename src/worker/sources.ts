@@ -20,7 +20,7 @@ import {
   readAppliedSources,
   stoppedKey,
 } from '../store/book/source-config.ts'
-import { messageOf } from '../util/errors.ts'
+import { messageOf, SourceGone } from '../util/errors.ts'
 import { sentence } from '../util/text.ts'
 
 type Options = {
@@ -66,45 +66,61 @@ export function keepSources(options: Options): Sources {
   const members = openMembers(options)
   const sourcesFile = openFile(options)
   const renewViews = openUnions(options, sourcesFile.unions)
-  let named: ReadonlySet<string> | null = null
+  let wanted: ReadonlyMap<string, AppliedSource> | null = null
+  let isOpening = false
 
   async function look(): Promise<void> {
     await sourcesFile.apply()
-    const wanted = (await readAppliedSources(pool)).filter(({ goneAt }) => goneAt === null)
-    named = new Set(wanted.map(({ name }) => name))
+    const applied = await readAppliedSources(pool)
+    const named = new Map(applied.flatMap((one) => (one.goneAt === null ? [[one.name, one]] : [])))
+    wanted = named
     for (const source of members.known())
-      if (wanted.every(({ name }) => name !== source)) {
+      if (!named.has(source)) {
         const config = members.open.get(source)?.config
         await members.close(source)
         log.info({ source }, 'A source is read no more.')
         if (config) options.onGone(config)
       }
-    // One after the other, so that they take no more than one connection from the runs. No upstream is waited for: it may hang.
-    for (const one of beginningAnywhere(wanted))
-      if (!signal.aborted && members.isToOpen(one)) await members.beginToOpen(one)
-    if (wanted.length > 0 && !signal.aborted) await renewViews()
+    if (!isOpening) void openAll().catch((error) => log.debug({ err: error }, 'sources could not be opened'))
   }
 
-  void (async () => {
+  /** One after the other, so that they take no more than one connection from the runs. No upstream is waited for: it may hang. */
+  async function openAll(): Promise<void> {
+    isOpening = true
+    try {
+      // Of a thousand that takes minutes, and sources come and go meanwhile.
+      for (let list: typeof wanted = null; list !== wanted; ) {
+        list = wanted
+        for (const one of beginningAnywhere([...(list?.values() ?? [])]))
+          if (list === wanted && !signal.aborted && members.isToOpen(one)) await members.beginToOpen(one)
+      }
+      if (wanted?.size && !signal.aborted) await renewViews()
+    } finally {
+      isOpening = false
+    }
+  }
+
+  async function lookRegularly(): Promise<void> {
     while (!signal.aborted) {
       await look().catch((error) =>
         log.debug({ err: error }, 'it could not be looked which sources there are'),
       )
       // With one source, there is hardly ever anything to see.
-      const pauseMs = file === null && members.open.size === 0 ? rareLookMs : lookEveryMs
+      const pauseMs = file === null && !wanted?.size ? rareLookMs : lookEveryMs
       await wait(pauseMs, undefined, { signal, ref: false }).catch(() => {})
     }
-  })()
+  }
+  void lookRegularly()
 
   return {
     configOf: (source) => members.open.get(source)?.config ?? null,
-    isNamed: (source) => named?.has(source) ?? true,
+    isNamed: (source) => wanted?.has(source) ?? true,
     stop(source, error) {
       const member = members.open.get(source)
       if (!member) return
       void members
         .close(source)
-        .then(() => members.stopped(source, member.said, error))
+        .then(() => members.stopped.note(source, member.said, error))
         .catch((cause) => log.debug({ err: cause, source }, notNoted))
     },
   }
@@ -119,10 +135,8 @@ function beginningAnywhere<One>(all: readonly One[]): readonly One[] {
 /** Those that are open, and those that could not be opened. */
 function openMembers(options: Options) {
   const { fleet, signal, log } = options
-  const { pool } = fleet.context.database
   const open = new Map<string, Member>()
-  /** Not to be tried before. */
-  const resting = new Map<string, Resting>()
+  const stopped = openStopped(options)
   const opening = new Map<string, Pick<Member, 'said' | 'closing'>>()
 
   async function close(source: string): Promise<void> {
@@ -131,14 +145,6 @@ function openMembers(options: Options) {
       members.delete(source)
     }
     await fleet.remove(source)
-  }
-
-  async function stopped(source: string, said: string, error: unknown): Promise<void> {
-    const since = resting.get(source)?.since ?? new Date()
-    resting.set(source, { said, since, untilMs: performance.now() + tryAgainMs })
-    const why = error instanceof ConfigError ? error.problems.join('; ') : messageOf(error)
-    log.warn({ source, why }, 'A source is not read.')
-    await noteStopped(pool, source, { host: hostname(), why: sentence(why), since })
   }
 
   async function openOne(
@@ -154,15 +160,15 @@ function openMembers(options: Options) {
       open.get(name)?.closing.abort()
       open.set(name, { said: saidIn(settings), config, closing })
       await fleet.add(name, context)
-      resting.delete(name)
-      await forgetProblem(pool, stoppedKey(name))
+      await stopped.forget(name)
       log.info({ source: name, streams: context.streams.length }, 'A source is read from now on.')
       options.onOpened()
     } catch (error) {
       if (until.aborted) return
       closing.abort()
       await close(name)
-      await stopped(name, saidIn(settings), error)
+      if (error instanceof SourceGone) return
+      await stopped.note(name, saidIn(settings), error)
     } finally {
       if (opening.get(name)?.closing === closing) opening.delete(name)
     }
@@ -185,9 +191,31 @@ function openMembers(options: Options) {
     known: () => new Set([...open.keys(), ...opening.keys()]),
     isToOpen({ name, settings }: AppliedSource): boolean {
       const said = saidIn(settings)
-      const rest = resting.get(name)
-      const isResting = rest?.said === said && rest.untilMs > performance.now()
-      return (opening.get(name) ?? open.get(name))?.said !== said && !isResting
+      return (opening.get(name) ?? open.get(name))?.said !== said && !stopped.isResting(name, said)
+    },
+  }
+}
+
+/** Those that could not be opened, until they are. */
+function openStopped({ fleet, log }: Options) {
+  const { pool } = fleet.context.database
+  /** Not to be tried before. */
+  const resting = new Map<string, Resting>()
+  return {
+    async note(source: string, said: string, error: unknown): Promise<void> {
+      const since = resting.get(source)?.since ?? new Date()
+      resting.set(source, { said, since, untilMs: performance.now() + tryAgainMs })
+      const why = error instanceof ConfigError ? error.problems.join('; ') : messageOf(error)
+      log.warn({ source, why }, 'A source is not read.')
+      await noteStopped(pool, source, { host: hostname(), why: sentence(why), since })
+    },
+    async forget(source: string): Promise<void> {
+      resting.delete(source)
+      await forgetProblem(pool, stoppedKey(source))
+    },
+    isResting(source: string, said: string): boolean {
+      const rest = resting.get(source)
+      return rest?.said === said && rest.untilMs > performance.now()
     },
   }
 }

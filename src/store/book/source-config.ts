@@ -62,12 +62,24 @@ function differing(before: AppliedSource, now: Said): readonly string[] {
 /** Of the problem that a source is not read. */
 export const stoppedKey = (source: string): string => `source_stopped:${source}`
 
-/** Notes that this worker cannot read a source since then. Unless other workers may be reading it, its streams are stopped (P18). */
-export async function noteStopped(
-  client: Queryable,
-  source: string,
-  { host, why, since }: { readonly host: string; readonly why: string; readonly since: Date },
-): Promise<void> {
+/**
+ * Notes that this worker cannot read a source since then. Unless other workers may be reading it, its streams are stopped (P18). Nothing is
+ * noted of one that is gone meanwhile: nobody would find that it is over.
+ */
+export const noteStopped = (pool: Pool, source: string, stopped: Stopped): Promise<void> =>
+  withConnection(pool, (client) =>
+    inTransaction(client, async () => {
+      const { rowCount } = await client.query(
+        'select from tidemark.source_config where name = $1 and gone_at is null for share',
+        [source],
+      )
+      if (rowCount === 1) await noteUnread(client, source, stopped)
+    }),
+  )
+
+type Stopped = { readonly host: string; readonly why: string; readonly since: Date }
+
+async function noteUnread(client: Queryable, source: string, { host, why, since }: Stopped): Promise<void> {
   const what = `The source ${source} is not read: ${why}`
   const { rowCount } = await client.query(
     `with own as (

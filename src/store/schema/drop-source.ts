@@ -4,9 +4,9 @@
 import pg, { type Pool } from 'pg'
 import { schemasOf, sourceIn } from '../../streams/names.ts'
 import { UsageError } from '../../util/errors.ts'
-import { inTransaction, withConnection } from '../server/session.ts'
+import { inTransaction, takeTurn, withConnection } from '../server/session.ts'
 import { sourceSql } from './places.ts'
-import { markOf } from './source-schemas.ts'
+import { markOf, turnOfSchemas } from './source-schemas.ts'
 import { leaveUnions } from './union-views.ts'
 
 /** Only one that the file of sources does not name any more, so that no worker makes it anew. */
@@ -86,6 +86,8 @@ const forgetSource = (pool: Pool, name: string): Promise<number> =>
 const dropSchemas = (pool: Pool, source: string): Promise<number> =>
   withConnection(pool, (client) =>
     inTransaction(client, async () => {
+      // A worker may be making them.
+      await takeTurn(client, turnOfSchemas(source))
       const schemas = Object.values(schemasOf(source))
       const { rows: found } = await client.query<{ name: string }>(
         `select nspname as name from pg_namespace where nspname = any ($1) and obj_description(oid, 'pg_namespace') = $2`,

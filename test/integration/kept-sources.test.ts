@@ -1,0 +1,71 @@
+// A worker keeps its sources as the file of sources says: what takes long with one of them holds up nothing else, and what is gone stays gone
+// (P19).
+
+import { describe, expect, it } from 'vitest'
+import { applySources, noteStopped, readAppliedSources } from '../../src/store/book/source-config.ts'
+import { SourceGone } from '../../src/util/errors.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { fileOfSources, keepTestSources, settingsOf } from '../support/kept-sources.ts'
+
+describe.skipIf(!hasPostgres)('the sources of a worker', () => {
+  const database = createTestDatabase({ forEach: true })
+  const query = async (sql: string) => (await database.pool.query(sql)).rows
+  const notices = async () =>
+    (await query(`select key from tidemark.notice order by 1`)).map(({ key }) => key)
+  const goneNow = async () =>
+    (await readAppliedSources(database.pool)).flatMap(({ name, goneAt }) => (goneAt ? name : []))
+
+  it('come and go by the file while one of them takes long to open', async () => {
+    const file = fileOfSources({ sources: { slow: settingsOf(1), other: settingsOf(2) } })
+    const slow = Promise.withResolvers<void>()
+    const asked: string[] = []
+    await using worker = keepTestSources({
+      ...{ database, file: file.path },
+      async open(source) {
+        asked.push(source)
+        if (source === 'slow') await slow.promise
+      },
+    })
+    await expect.poll(() => asked).toContain('slow')
+    file.write({ sources: { slow: settingsOf(1), third: settingsOf(3) } })
+    await expect.poll(goneNow, { timeout: 5_000 }).toEqual(['other'])
+    slow.resolve()
+    await expect.poll(() => worker.opened).toEqual(expect.arrayContaining(['slow', 'third']))
+    // The list from before is not worked off.
+    const afterSlow = asked.slice(asked.indexOf('slow') + 1)
+    expect(afterSlow).toEqual(['third'])
+  })
+
+  it('are left alone, without a word, when they are gone by the time they are opened', async () => {
+    const file = fileOfSources({ sources: { acme: settingsOf(1) } })
+    let tries = 0
+    await using worker = keepTestSources({
+      ...{ database, file: file.path },
+      async open() {
+        tries++
+        throw new SourceGone('acme')
+      },
+    })
+    await expect.poll(() => tries).toBeGreaterThan(0)
+    expect(await notices()).toEqual([])
+    expect(worker.logged.join('')).not.toContain('is not read')
+  })
+
+  it('have no problem noted once they are gone', async () => {
+    const apply = (names: readonly string[]) =>
+      applySources(
+        database.pool,
+        { generation: 0, sources: new Map(names.map((name) => [name, { settings: {}, tags: [] }])) },
+        { by: 'a test' },
+      )
+    const stop = (source: string) =>
+      noteStopped(database.pool, source, { host: 'here', why: 'a reason', since: new Date() })
+    await apply(['acme', 'other'])
+    await stop('acme')
+    expect(await notices()).toEqual(['source_stopped:acme'])
+    await apply(['other'])
+    await stop('acme')
+    await stop('nobody')
+    expect(await notices()).toEqual([])
+  })
+})
