@@ -15,6 +15,7 @@ import { forgetProblem, noteProblem } from '../store/book/problems.ts'
 import {
   type AppliedSource,
   applySources,
+  isAnew,
   noteStopped,
   OlderSourcesFile,
   readAppliedSources,
@@ -73,14 +74,17 @@ export function keepSources(options: Options): Sources {
     await sourcesFile.apply()
     const applied = await readAppliedSources(pool)
     const named = new Map(applied.flatMap((one) => (one.goneAt === null ? [[one.name, one]] : [])))
+    const before = wanted
     wanted = named
-    for (const source of members.known())
-      if (!named.has(source)) {
-        const config = members.open.get(source)?.config
-        await members.close(source)
-        log.info({ source }, 'A source is read no more.')
-        if (config) options.onGone(config)
-      }
+    for (const source of members.known()) {
+      const [was, is] = [before?.get(source), named.get(source)]
+      // Of one that was dropped and added again, nothing is left of what was open.
+      if (is && !(was && isAnew(was, is))) continue
+      const config = members.open.get(source)?.config
+      await members.close(source)
+      log.info({ source }, 'A source is read no more.')
+      if (config && !is) options.onGone(config)
+    }
     if (!isOpening) void openAll().catch((error) => log.debug({ err: error }, 'sources could not be opened'))
   }
 

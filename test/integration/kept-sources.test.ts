@@ -1,8 +1,11 @@
 // A worker keeps its sources as the file of sources says: what takes long with one of them holds up nothing else, and what is gone stays gone
 // (P19).
 
+import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { readSourcesFile } from '../../src/config/sources-file.ts'
 import { applySources, noteStopped, readAppliedSources } from '../../src/store/book/source-config.ts'
+import { dropSource } from '../../src/store/schema/drop-source.ts'
 import { SourceGone } from '../../src/util/errors.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { fileOfSources, keepTestSources, settingsOf } from '../support/kept-sources.ts'
@@ -67,5 +70,27 @@ describe.skipIf(!hasPostgres)('the sources of a worker', () => {
     await stop('acme')
     await stop('nobody')
     expect(await notices()).toEqual([])
+  })
+
+  it('are opened again after one was dropped and added again between two looks', async () => {
+    const file = fileOfSources({ sources: { acme: settingsOf(1) } })
+    await using worker = keepTestSources({ database, file: file.path })
+    await expect.poll(() => worker.opened).toEqual(['acme'])
+    const same = readSourcesFile(file.path, { A_KEY: 'a-key-of-the-tests' })
+    await applySources(database.pool, { generation: 0, sources: new Map() }, { by: 'a test' })
+    await dropSource(database.pool, 'acme')
+    await applySources(database.pool, same, { by: 'a test' })
+    await expect.poll(() => worker.opened).toEqual(['acme', 'acme'])
+    // Another tag opens nothing.
+    await applySources(
+      database.pool,
+      {
+        ...same,
+        sources: new Map([...same.sources].map(([name, one]) => [name, { ...one, tags: ['another'] }])),
+      },
+      { by: 'a test' },
+    )
+    await wait(3_000)
+    expect(worker.opened).toEqual(['acme', 'acme'])
   })
 })

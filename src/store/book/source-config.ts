@@ -8,7 +8,7 @@ import type { sourceConfigTable } from '../tables/state.ts'
 import { forgetProblem, noteProblem, openProblemsSql, problemSourceSql } from './problems.ts'
 
 export type AppliedSource = Readonly<
-  Pick<typeof sourceConfigTable.$inferSelect, 'name' | 'settings' | 'tags' | 'goneAt'>
+  Pick<typeof sourceConfigTable.$inferSelect, 'name' | 'settings' | 'tags' | 'changedAt' | 'goneAt'>
 > & { readonly revision: string; readonly generation: number }
 type Said = { readonly settings: AppliedSource['settings']; readonly tags: readonly string[] }
 /** What a file says. */
@@ -26,11 +26,15 @@ export type SourceChange = {
 export async function readAppliedSources(client: Queryable): Promise<readonly AppliedSource[]> {
   const { rows } = await client.query<AppliedSource>({
     name: 'tidemark_sources_applied',
-    text: `select name, settings, tags, revision::text, generation::float8, gone_at as "goneAt"
+    text: `select name, settings, tags, revision::text, generation::float8, changed_at as "changedAt", gone_at as "goneAt"
       from tidemark.source_config order by name`,
   })
   return rows
 }
+
+/** Whether it was dropped and added again since: its revisions begin again at the first one. */
+export const isAnew = (before: AppliedSource, now: AppliedSource): boolean =>
+  BigInt(now.revision) <= BigInt(before.revision) && now.changedAt.getTime() !== before.changedAt.getTime()
 
 function sourceChanges(
   applied: readonly AppliedSource[],
