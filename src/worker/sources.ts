@@ -1,6 +1,7 @@
 // The sources of a worker beside the one that the environment describes: applies a changed file of sources, opens what is new, closes what
 // is gone, and opens anew what changed, while all others are read on. What is wrong with a source stops that source alone (P19).
 
+import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { ConfigError } from '../config/environment.ts'
@@ -11,7 +12,6 @@ import type { SyncContext } from '../context.ts'
 import type { Fleet } from '../fleet.ts'
 import type { Logger } from '../log.ts'
 import { renewUnions, unionsStamp } from '../store/book/fleet-views.ts'
-import { forgetProblem, noteProblem } from '../store/book/problems.ts'
 import {
   type AppliedSource,
   applySources,
@@ -21,6 +21,7 @@ import {
   readAppliedSources,
   stoppedKey,
 } from '../store/book/source-config.ts'
+import { endNotices, forgetOfWorker, keepNotices, noteOfWorker } from '../store/book/worker-notices.ts'
 import { messageOf, SourceGone } from '../util/errors.ts'
 import { sentence } from '../util/text.ts'
 
@@ -53,22 +54,35 @@ export type Sources = {
 const lookEveryMs = 2_000
 const rareLookMs = 30_000
 const tryAgainMs = 30_000
+/** Before, a worker that starts may not have noted yet what it cannot read, and it would seem to be over. */
+const firstKeepMs = 150_000
 const fileKey = 'sources_file'
 const notNoted = 'it could not be noted that a source is not read'
 
+/** Null before the first look. */
+type Wanted = ReadonlyMap<string, AppliedSource> | null
+/** `worker`: the name under which it notes problems. */
+type OfWorker = Options & { readonly worker: string }
 /** `said`: by which settings; other tags change nothing. */
-type Resting = { readonly said: string; readonly since: Date; readonly untilMs: number }
+type Resting = {
+  readonly said: string
+  readonly why: string
+  readonly since: Date
+  readonly untilMs: number
+}
 type Member = { readonly said: string; readonly config: Config; readonly closing: AbortController }
 
 /** Goes on by itself until the signal. */
-export function keepSources(options: Options): Sources {
-  const { fleet, file, signal, log } = options
+export function keepSources(given: Options): Sources {
+  const options = { ...given, worker: randomUUID() }
+  const { fleet, file, signal, log, worker } = options
   const { pool } = fleet.context.database
   const members = openMembers(options)
   const sourcesFile = openFile(options)
   const renewViews = openUnions(options, sourcesFile.unions)
-  let wanted: ReadonlyMap<string, AppliedSource> | null = null
+  let wanted: Wanted = null
   let isOpening = false
+  let keepAtMs = performance.now() + firstKeepMs
 
   async function look(): Promise<void> {
     await sourcesFile.apply()
@@ -76,6 +90,7 @@ export function keepSources(options: Options): Sources {
     const named = new Map(applied.flatMap((one) => (one.goneAt === null ? [[one.name, one]] : [])))
     const before = wanted
     wanted = named
+    members.stopped.forgetOthers(named)
     for (const source of members.known()) {
       const [was, is] = [before?.get(source), named.get(source)]
       // Of one that was dropped and added again, nothing is left of what was open.
@@ -85,19 +100,18 @@ export function keepSources(options: Options): Sources {
       log.info({ source }, 'A source is read no more.')
       if (config && !is) options.onGone(config)
     }
+    if (performance.now() > keepAtMs) {
+      keepAtMs = performance.now() + rareLookMs
+      await sourcesFile.noteAgain()
+      await keepNotices(pool, worker)
+    }
     if (!isOpening) void openAll().catch((error) => log.debug({ err: error }, 'sources could not be opened'))
   }
 
-  /** One after the other, so that they take no more than one connection from the runs. No upstream is waited for: it may hang. */
   async function openAll(): Promise<void> {
     isOpening = true
     try {
-      // Of a thousand that takes minutes, and sources come and go meanwhile.
-      for (let list: typeof wanted = null; list !== wanted; ) {
-        list = wanted
-        for (const one of beginningAnywhere([...(list?.values() ?? [])]))
-          if (list === wanted && !signal.aborted && members.isToOpen(one)) await members.beginToOpen(one)
-      }
+      await openEach(members, () => wanted, signal)
       if (wanted?.size && !signal.aborted) await renewViews()
     } finally {
       isOpening = false
@@ -114,7 +128,7 @@ export function keepSources(options: Options): Sources {
       await wait(pauseMs, undefined, { signal, ref: false }).catch(() => {})
     }
   }
-  void lookRegularly()
+  void lookRegularly().finally(() => endNotices(pool, worker).catch(() => {}))
 
   return {
     configOf: (source) => members.open.get(source)?.config ?? null,
@@ -130,6 +144,22 @@ export function keepSources(options: Options): Sources {
   }
 }
 
+/**
+ * One after the other, so that they take no more than one connection from the runs. No upstream is waited for: it may hang. Of a thousand it
+ * takes minutes, and other ones are wanted meanwhile.
+ */
+async function openEach(
+  { isToOpen, beginToOpen }: ReturnType<typeof openMembers>,
+  wanted: () => Wanted,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let list: Wanted = null; list !== wanted(); ) {
+    list = wanted()
+    for (const one of beginningAnywhere([...(list?.values() ?? [])]))
+      if (list === wanted() && !signal.aborted && isToOpen(one)) await beginToOpen(one)
+  }
+}
+
 /** So that workers which start together do not wait for each other at every source: one of them makes its tables, and the others find them. */
 function beginningAnywhere<One>(all: readonly One[]): readonly One[] {
   const first = Math.floor(Math.random() * all.length)
@@ -137,7 +167,7 @@ function beginningAnywhere<One>(all: readonly One[]): readonly One[] {
 }
 
 /** Those that are open, and those that could not be opened. */
-function openMembers(options: Options) {
+function openMembers(options: OfWorker) {
   const { fleet, signal, log } = options
   const open = new Map<string, Member>()
   const stopped = openStopped(options)
@@ -201,21 +231,26 @@ function openMembers(options: Options) {
 }
 
 /** Those that could not be opened, until they are. */
-function openStopped({ fleet, log }: Options) {
+function openStopped({ fleet, worker, log }: OfWorker) {
   const { pool } = fleet.context.database
   /** Not to be tried before. */
   const resting = new Map<string, Resting>()
   return {
     async note(source: string, said: string, error: unknown): Promise<void> {
-      const since = resting.get(source)?.since ?? new Date()
-      resting.set(source, { said, since, untilMs: performance.now() + tryAgainMs })
+      const before = resting.get(source)
+      const since = before?.since ?? new Date()
       const why = error instanceof ConfigError ? error.problems.join('; ') : messageOf(error)
+      resting.set(source, { said, why, since, untilMs: performance.now() + tryAgainMs })
       log.warn({ source, why }, 'A source is not read.')
-      await noteStopped(pool, source, { host: hostname(), why: sentence(why), since })
+      await noteStopped(pool, source, { worker, host: hostname(), why: sentence(why), since })
     },
     async forget(source: string): Promise<void> {
       resting.delete(source)
-      await forgetProblem(pool, stoppedKey(source))
+      await forgetOfWorker(pool, { worker, key: stoppedKey(source) })
+    },
+    /** Of all that are not among these. */
+    forgetOthers(named: ReadonlyMap<string, unknown>): void {
+      for (const source of resting.keys()) if (!named.has(source)) resting.delete(source)
     },
     isResting(source: string, said: string): boolean {
       const rest = resting.get(source)
@@ -257,10 +292,14 @@ function openUnions(
 }
 
 /** Applies the file if it is another one than at the last call. */
-function openFile(options: Options) {
-  const { file, environment, fleet, log } = options
+function openFile(options: OfWorker) {
+  const { file, environment, fleet, worker, log } = options
   const { pool } = fleet.context.database
   let [seen, held]: [string | null, SourcesFile | null] = [null, null]
+  let problem: string | null = null
+  const noteAgain = async (): Promise<void> => {
+    if (problem !== null) await noteOfWorker(pool, { worker, key: fileKey, what: problem })
+  }
   const apply = async (): Promise<void> => {
     const stamp = stampOf(file)
     if (file === null || stamp === seen) return
@@ -268,20 +307,21 @@ function openFile(options: Options) {
       const read = readSourcesFile(file, environment)
       const changes = await applySources(pool, read, options)
       held = read
-      await forgetProblem(pool, fileKey)
+      problem = null
+      await forgetOfWorker(pool, { worker, key: fileKey })
       for (const { name, change, what } of changes)
         log.info({ source: name, change, what }, 'The file of sources changed.')
     } catch (error) {
       if (!(error instanceof FileError) && !(error instanceof OlderSourcesFile)) throw error
       const said = error instanceof FileError ? error.message : `${file} ${error.message}`
       const [first = '', ...more] = said.split('\n')
-      const what = `${first}${more.length > 0 ? `; and ${more.length} more` : ''}. What held before holds.`
-      log.warn(what)
-      await noteProblem(pool, { key: fileKey, what })
+      problem = `${first}${more.length > 0 ? `; and ${more.length} more` : ''}. What held before holds.`
+      log.warn(problem)
+      await noteAgain()
     }
     // Only now: while Postgres is away, it is tried again.
     seen = stamp
   }
   /** Null: no file could be used yet. */
-  return { apply, unions: () => held?.unions ?? null }
+  return { apply, noteAgain, unions: () => held?.unions ?? null }
 }

@@ -14,7 +14,9 @@ describe.skipIf(!hasPostgres)('the sources of a worker', () => {
   const database = createTestDatabase({ forEach: true })
   const query = async (sql: string) => (await database.pool.query(sql)).rows
   const notices = async () =>
-    (await query(`select key from tidemark.notice order by 1`)).map(({ key }) => key)
+    (await query(`select key from tidemark.notice where not starts_with(key, 'seen_') order by 1`)).map(
+      ({ key }) => key,
+    )
   const goneNow = async () =>
     (await readAppliedSources(database.pool)).flatMap(({ name, goneAt }) => (goneAt ? name : []))
 
@@ -32,6 +34,7 @@ describe.skipIf(!hasPostgres)('the sources of a worker', () => {
     await expect.poll(() => asked).toContain('slow')
     file.write({ sources: { slow: settingsOf(1), third: settingsOf(3) } })
     await expect.poll(goneNow, { timeout: 5_000 }).toEqual(['other'])
+    await expect.poll(() => worker.sources.isNamed('other')).toBe(false)
     slow.resolve()
     await expect.poll(() => worker.opened).toEqual(expect.arrayContaining(['slow', 'third']))
     // The list from before is not worked off.
@@ -62,7 +65,7 @@ describe.skipIf(!hasPostgres)('the sources of a worker', () => {
         { by: 'a test' },
       )
     const stop = (source: string) =>
-      noteStopped(database.pool, source, { host: 'here', why: 'a reason', since: new Date() })
+      noteStopped(database.pool, source, { worker: 'one', host: 'here', why: 'a reason', since: new Date() })
     await apply(['acme', 'other'])
     await stop('acme')
     expect(await notices()).toEqual(['source_stopped:acme'])

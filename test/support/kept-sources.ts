@@ -5,6 +5,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
+import type { Environment } from '../../src/config/load.ts'
 import type { SyncContext } from '../../src/context.ts'
 import type { Fleet } from '../../src/fleet.ts'
 import { openLog } from '../../src/log.ts'
@@ -35,12 +36,12 @@ export function fileOfSources(content: object): FileOfSources {
 export function keepTestSources({
   database,
   file,
-  key = 'a-key-of-the-tests',
+  environment = { A_KEY: 'a-key-of-the-tests' },
   open = async () => {},
 }: {
   readonly database: TestDatabase
   readonly file: string | null
-  readonly key?: string | undefined
+  readonly environment?: Environment
   readonly open?: (source: string) => Promise<void>
 }) {
   const ending = new AbortController()
@@ -51,9 +52,8 @@ export function keepTestSources({
   const context = { streams: [], async [Symbol.asyncDispose]() {} } as unknown as SyncContext
   const sources = keepSources({
     fleet: { context: { database }, async add() {}, async remove() {} } as unknown as Fleet,
-    environment: { A_KEY: key },
     config: { fleetBiRole: null, sourceTimezone: 'UTC' },
-    ...{ file, by: 'a test', onOpened() {}, onGone() {}, signal: ending.signal },
+    ...{ environment, file, by: 'a test', onOpened() {}, onGone() {}, signal: ending.signal },
     log: openLog({ level: 'info', stream }),
     async open({ source }, _signal, onTables) {
       await open(source)

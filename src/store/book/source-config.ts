@@ -5,7 +5,8 @@ import { holdableText } from '../../util/text.ts'
 import { sourceSql } from '../schema/places.ts'
 import { inTransaction, type Queryable, takeTurn, withConnection } from '../server/session.ts'
 import type { sourceConfigTable } from '../tables/state.ts'
-import { forgetProblem, noteProblem, openProblemsSql, problemSourceSql } from './problems.ts'
+import { forgetProblem, openProblemsSql, problemSourceSql } from './problems.ts'
+import { noteOfWorker } from './worker-notices.ts'
 
 export type AppliedSource = Readonly<
   Pick<typeof sourceConfigTable.$inferSelect, 'name' | 'settings' | 'tags' | 'changedAt' | 'goneAt'>
@@ -81,9 +82,18 @@ export const noteStopped = (pool: Pool, source: string, stopped: Stopped): Promi
     }),
   )
 
-type Stopped = { readonly host: string; readonly why: string; readonly since: Date }
+type Stopped = {
+  readonly worker: string
+  readonly host: string
+  readonly why: string
+  readonly since: Date
+}
 
-async function noteUnread(client: Queryable, source: string, { host, why, since }: Stopped): Promise<void> {
+async function noteUnread(
+  client: Queryable,
+  source: string,
+  { worker, host, why, since }: Stopped,
+): Promise<void> {
   const what = `The source ${source} is not read: ${why}`
   const { rowCount } = await client.query(
     `with own as (
@@ -103,7 +113,7 @@ async function noteUnread(client: Queryable, source: string, { host, why, since 
   )
   const said =
     rowCount === 1 ? what : `The worker on ${host} cannot read the source ${source}, and others may: ${why}`
-  await noteProblem(client, { key: stoppedKey(source), what: said })
+  await noteOfWorker(client, { worker, key: stoppedKey(source), what: said })
 }
 
 const pausedAsGone = 'The file of sources does not name it any more.'
