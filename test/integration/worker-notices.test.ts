@@ -1,7 +1,10 @@
 // A problem that one worker has and another one may not have: it is told for as long as any of them has it, and no longer (P18).
 
 import { describe, expect, it } from 'vitest'
+import { noteProblem } from '../../src/store/book/problems.ts'
+import { applySources } from '../../src/store/book/source-config.ts'
 import { endNotices, forgetOfWorker, keepNotices, noteOfWorker } from '../../src/store/book/worker-notices.ts'
+import { dropSource } from '../../src/store/schema/drop-source.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { fileOfSources, keepTestSources, settingsOf } from '../support/kept-sources.ts'
 
@@ -12,7 +15,7 @@ describe.skipIf(!hasPostgres)('a problem that workers have by themselves', () =>
     (await query(`select key from tidemark.notice where not starts_with(key, 'seen_') order by 1`)).map(
       ({ key }) => key,
     )
-  const key = 'source_stopped:acme'
+  const key = 'sources_file'
   const note = (worker: string) => noteOfWorker(database.pool, { worker, key, what: 'a reason' })
   const forget = (worker: string) => forgetOfWorker(database.pool, { worker, key })
   /** As if that much time had passed. */
@@ -56,10 +59,10 @@ describe.skipIf(!hasPostgres)('a problem that workers have by themselves', () =>
   it('is that of the worker that lacks a secret, while another one reads the source', async () => {
     const file = fileOfSources({ sources: { acme: settingsOf(1) } })
     const lacking = keepTestSources({ database, file: file.path, environment: {} })
-    await expect.poll(told).toEqual([key])
+    await expect.poll(told).toEqual(['source_stopped:acme'])
     await using reading = keepTestSources({ database, file: file.path })
     await expect.poll(() => reading.opened).toEqual(['acme'])
-    expect(await told()).toEqual([key])
+    expect(await told()).toEqual(['source_stopped:acme'])
     await lacking[Symbol.asyncDispose]()
     await expect.poll(() => query(`select from tidemark.notice where starts_with(key, 'seen_')`)).toEqual([])
     await keepNotices(database.pool, 'any')
@@ -76,5 +79,36 @@ describe.skipIf(!hasPostgres)('a problem that workers have by themselves', () =>
     expect(await told()).toEqual(['sources_file'])
     bad.write({ sources: { acme: settingsOf(1) } })
     await expect.poll(told).toEqual([])
+  })
+
+  it('goes with its source, of whatever kind it is, and that of another source or of none stays', async () => {
+    const apply = (names: readonly string[]) =>
+      applySources(
+        database.pool,
+        { generation: 0, sources: new Map(names.map((name) => [name, { settings: {}, tags: [] }])) },
+        { by: 'a test' },
+      )
+    const kept = [
+      'dictionary',
+      'dictionary:acmes',
+      'private_fields:assignment',
+      'related_off:acmes.assignment',
+    ]
+    const going = ['dictionary:acme', 'webhooks:acme.subscription', 'related_off:acme.assignment']
+    const noteAll = async () => {
+      await noteOfWorker(database.pool, { worker: 'one', key: 'source_stopped:acme', what: 'a reason' })
+      for (const one of [...kept, ...going]) await noteProblem(database.pool, { key: one, what: 'a reason' })
+    }
+    const all = async () => (await query('select key from tidemark.notice')).map((one) => one.key).toSorted()
+    await apply(['acme', 'acmes'])
+    await noteAll()
+    await apply(['acmes'])
+    expect(await all()).toEqual(kept)
+    await noteAll()
+    await keepNotices(database.pool, 'one')
+    expect(await all()).toEqual(kept)
+    await noteAll()
+    await dropSource(database.pool, 'acme')
+    expect(await all()).toEqual(kept)
   })
 })

@@ -2,10 +2,10 @@
 
 import type { Pool } from 'pg'
 import { holdableText } from '../../util/text.ts'
-import { sourceSql } from '../schema/places.ts'
+import { noticeSourceSql, sourceSql } from '../schema/places.ts'
 import { inTransaction, type Queryable, takeTurn, withConnection } from '../server/session.ts'
 import type { sourceConfigTable } from '../tables/state.ts'
-import { forgetProblem, openProblemsSql, problemSourceSql } from './problems.ts'
+import { openProblemsSql, problemSourceSql } from './problems.ts'
 import { noteOfWorker } from './worker-notices.ts'
 
 export type AppliedSource = Readonly<
@@ -159,7 +159,7 @@ export const applySources = (
           )
         if (change === 'gone') {
           await pauseSource(client, name, { by, reason: pausedAsGone })
-          await forgetProblem(client, stoppedKey(name))
+          await client.query(`delete from tidemark.notice where ${noticeSourceSql} = $1`, [name])
         }
         if (change === 'back') await resumeSource(client, name, pausedAsGone)
       }

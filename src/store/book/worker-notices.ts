@@ -2,6 +2,7 @@
 // worker that has the problem notes so again and again. The notice lasts for as long as one of them does.
 
 import { holdableText } from '../../util/text.ts'
+import { noticeSourceSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import { forgetProblem, type Notice, noteProblem } from './problems.ts'
 
@@ -34,7 +35,7 @@ export async function forgetOfWorker(client: Queryable, own: Own): Promise<void>
   await client.query(`delete from tidemark.notice where key = $1 and not ${isSeenSql}`, [own.key])
 }
 
-/** What this worker noted lasts on; what no worker has any more is over. To be called more often than it lasts. */
+/** What this worker noted lasts on; what no worker has any more is over, and so is what is wrong with sources that are gone. To be called more often than it lasts. */
 export async function keepNotices(client: Queryable, worker: string): Promise<void> {
   await client.query(
     `update tidemark.notice set since = now() where starts_with(key, 'seen_') and right(key, length($1) + 1) = ':' || $1`,
@@ -44,6 +45,12 @@ export async function keepNotices(client: Queryable, worker: string): Promise<vo
     `delete from tidemark.notice
      where starts_with(key, 'seen_') and since < now() - ${lastsFor} or split_part(key, ':', 1) = any ($1) and not ${isSeenSql}`,
     [kinds],
+  )
+  // Whoever was at it when the source went may have noted a problem of it afterwards.
+  await client.query(
+    `delete from tidemark.notice where ${noticeSourceSql} <> '' and not exists (
+       select from tidemark.source_config where name = ${noticeSourceSql} and gone_at is null
+     )`,
   )
 }
 

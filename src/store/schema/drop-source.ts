@@ -5,7 +5,7 @@ import pg, { type Pool } from 'pg'
 import { schemasOf, sourceIn } from '../../streams/names.ts'
 import { UsageError } from '../../util/errors.ts'
 import { inTransaction, takeTurn, withConnection } from '../server/session.ts'
-import { sourceSql } from './places.ts'
+import { noticeSourceSql, sourceSql } from './places.ts'
 import { markOf, turnOfSchemas } from './source-schemas.ts'
 import { leaveUnions } from './union-views.ts'
 
@@ -69,10 +69,7 @@ const forgetSource = (pool: Pool, name: string): Promise<number> =>
       for (const one of tables) await remove(one.name, sourceSql('stream'))
       for (const [table, column] of byStream) await remove(table, sourceSql(pg.escapeIdentifier(column)))
       for (const [table, column] of bySource) await remove(table, column)
-      await client.query(
-        `delete from tidemark.notice where key = 'source_stopped:' || $1 or starts_with(split_part(key, ':', 2), $1 || '.')`,
-        [name],
-      )
+      await remove('notice', noticeSourceSql)
       // Its readers get their rights anew with the next source of that name: nobody took them from them (P20).
       await client.query(
         `delete from tidemark.granted where trim('"' from split_part(object, '.', 1)) = any ($1)`,
