@@ -241,7 +241,8 @@ function openStopped({ fleet, worker, log }: OfWorker) {
       const since = before?.since ?? new Date()
       const why = error instanceof ConfigError ? error.problems.join('; ') : messageOf(error)
       resting.set(source, { said, why, since, untilMs: performance.now() + tryAgainMs })
-      log.warn({ source, why }, 'A source is not read.')
+      // It is tried again twice a minute.
+      if (why !== before?.why) log.warn({ source, why }, 'A source is not read.')
       await noteStopped(pool, source, { worker, host: hostname(), why: sentence(why), since })
     },
     async forget(source: string): Promise<void> {

@@ -96,4 +96,29 @@ describe.skipIf(!hasPostgres)('the sources of a worker', () => {
     await wait(3_000)
     expect(worker.opened).toEqual(['acme', 'acme'])
   })
+
+  it('have in the log once why one is not read, and again when that is another reason', async () => {
+    const file = fileOfSources({ sources: { acme: settingsOf(1) } })
+    let [reason, tries] = ['the first reason', 0]
+    await using worker = keepTestSources({
+      ...{ database, file: file.path },
+      async open() {
+        tries++
+        throw new Error(reason)
+      },
+    })
+    const reasons = () =>
+      worker.logged.flatMap((line) => (line.includes('is not read') ? JSON.parse(line).why : []))
+    /** It is tried at once when its settings change. */
+    const tryAgain = async () => {
+      const before = tries
+      file.write({ sources: { acme: settingsOf(1, { page_size: String(100 + tries) }) } })
+      await expect.poll(() => tries).toBe(before + 1)
+    }
+    await expect.poll(reasons).toEqual(['the first reason'])
+    await tryAgain()
+    reason = 'another reason'
+    await tryAgain()
+    await expect.poll(reasons).toEqual(['the first reason', 'another reason'])
+  })
 })
