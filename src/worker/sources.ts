@@ -16,6 +16,7 @@ import {
   type AppliedSource,
   applySources,
   isAnew,
+  newestGeneration,
   noteStopped,
   OlderSourcesFile,
   readAppliedSources,
@@ -79,8 +80,9 @@ export function keepSources(given: Options): Sources {
   const { pool } = fleet.context.database
   const members = openMembers(options)
   const sourcesFile = openFile(options)
-  const renewViews = openUnions(options, sourcesFile.unions)
+  const renewViews = openUnions(options, sourcesFile.held)
   let wanted: Wanted = null
+  let generation = 0
   let isOpening = false
   let keepAtMs = performance.now() + firstKeepMs
 
@@ -90,6 +92,7 @@ export function keepSources(given: Options): Sources {
     const named = new Map(applied.flatMap((one) => (one.goneAt === null ? [[one.name, one]] : [])))
     const before = wanted
     wanted = named
+    generation = newestGeneration(applied)
     members.stopped.forgetOthers(named)
     for (const source of members.known()) {
       const [was, is] = [before?.get(source), named.get(source)]
@@ -112,7 +115,7 @@ export function keepSources(given: Options): Sources {
     isOpening = true
     try {
       await openEach(members, () => wanted, signal)
-      if (wanted?.size && !signal.aborted) await renewViews()
+      if (wanted?.size && !signal.aborted) await renewViews(generation)
     } finally {
       isOpening = false
     }
@@ -268,13 +271,15 @@ const unionsEveryMs = 10_000
 /** Keeps the views over several sources as the file says, when something has changed. */
 function openUnions(
   { fleet, config, log }: Options,
-  groups: () => SourcesFile['unions'] | null,
-): () => Promise<void> {
+  held: () => SourcesFile | null,
+): (generation: number) => Promise<void> {
   const { pool } = fleet.context.database
   let [done, nextMs, said] = ['', 0, '']
-  return async () => {
-    const wanted = groups()
-    if (wanted === null || performance.now() < nextMs) return
+  return async (generation) => {
+    const file = held()
+    // With an older file it would make them otherwise than others do, again and again.
+    if (file === null || file.generation < generation || performance.now() < nextMs) return
+    const wanted = file.unions
     nextMs = performance.now() + unionsEveryMs
     const stampNow = async () => `${await unionsStamp(pool)} ${JSON.stringify([...wanted])}`
     if ((await stampNow()) === done) return
@@ -323,6 +328,6 @@ function openFile(options: OfWorker) {
     // Only now: while Postgres is away, it is tried again.
     seen = stamp
   }
-  /** Null: no file could be used yet. */
-  return { apply, noteAgain, unions: () => held?.unions ?? null }
+  /** `held`: null: no file could be used yet. */
+  return { apply, noteAgain, held: () => held }
 }

@@ -121,4 +121,19 @@ describe.skipIf(!hasPostgres)('the sources of a worker', () => {
     await tryAgain()
     await expect.poll(reasons).toEqual(['the first reason', 'another reason'])
   })
+
+  it('are in views as the newest file says, also while a worker has an older one', async () => {
+    const sources = { acme: settingsOf(1) }
+    const fileOf = (generation: number, group: string) =>
+      fileOfSources({ generation, sources, unions: { [group]: { sources: ['acme'] } } })
+    const groups = () => query(`select nspname, oid from pg_namespace where starts_with(nspname, 'fleet_')`)
+    await using _ = keepTestSources({ database, file: fileOf(2, 'newer').path })
+    await expect.poll(groups).toMatchObject([{ nspname: 'fleet_newer' }])
+    const before = await groups()
+    const file = fileOf(1, 'older')
+    await using worker = keepTestSources({ database, file: file.path })
+    await expect.poll(() => worker.opened).toEqual(['acme'])
+    await wait(4_000)
+    expect(await groups()).toEqual(before)
+  })
 })

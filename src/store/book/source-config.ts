@@ -33,6 +33,9 @@ export async function readAppliedSources(client: Queryable): Promise<readonly Ap
   return rows
 }
 
+export const newestGeneration = (applied: readonly AppliedSource[]): number =>
+  Math.max(0, ...applied.map(({ generation }) => generation))
+
 /** Whether it was dropped and added again since: its revisions begin again at the first one. */
 export const isAnew = (before: AppliedSource, now: AppliedSource): boolean =>
   BigInt(now.revision) <= BigInt(before.revision) && now.changedAt.getTime() !== before.changedAt.getTime()
@@ -133,7 +136,7 @@ export const applySources = (
     inTransaction(client, async () => {
       await takeTurn(client, 'sources')
       const applied = await readAppliedSources(client)
-      const newest = Math.max(0, ...applied.map(({ generation }) => generation))
+      const newest = newestGeneration(applied)
       const changes = sourceChanges(applied, wanted)
       if (wanted.generation < newest && changes.length > 0)
         throw new OlderSourcesFile(
