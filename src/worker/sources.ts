@@ -54,6 +54,7 @@ export type Sources = {
 
 const lookEveryMs = 2_000
 const rareLookMs = 30_000
+const changingLookMs = 1_000
 const tryAgainMs = 30_000
 /** Before, a worker that starts may not have noted yet what it cannot read, and it would seem to be over. */
 const firstKeepMs = 150_000
@@ -94,15 +95,7 @@ export function keepSources(given: Options): Sources {
     wanted = named
     generation = newestGeneration(applied)
     members.stopped.forgetOthers(named)
-    for (const source of members.known()) {
-      const [was, is] = [before?.get(source), named.get(source)]
-      // Of one that was dropped and added again, nothing is left of what was open.
-      if (is && !(was && isAnew(was, is))) continue
-      const config = members.open.get(source)?.config
-      await members.close(source)
-      log.info({ source }, 'A source is read no more.')
-      if (config && !is) options.onGone(config)
-    }
+    await closeGone(options, members, before, named)
     if (performance.now() > keepAtMs) {
       keepAtMs = performance.now() + rareLookMs
       await sourcesFile.noteAgain()
@@ -127,7 +120,8 @@ export function keepSources(given: Options): Sources {
         log.debug({ err: error }, 'it could not be looked which sources there are'),
       )
       // With one source, there is hardly ever anything to see.
-      const pauseMs = file === null && !wanted?.size ? rareLookMs : lookEveryMs
+      const everyMs = file === null && !wanted?.size ? rareLookMs : lookEveryMs
+      const pauseMs = sourcesFile.isChanging() ? changingLookMs : everyMs
       await wait(pauseMs, undefined, { signal, ref: false }).catch(() => {})
     }
   }
@@ -144,6 +138,23 @@ export function keepSources(given: Options): Sources {
         .then(() => members.stopped.note(source, member.said, error))
         .catch((cause) => log.debug({ err: cause, source }, notNoted))
     },
+  }
+}
+
+async function closeGone(
+  { onGone, log }: Options,
+  members: ReturnType<typeof openMembers>,
+  before: Wanted,
+  now: NonNullable<Wanted>,
+): Promise<void> {
+  for (const source of members.known()) {
+    const [was, is] = [before?.get(source), now.get(source)]
+    // Of one that was dropped and added again, nothing is left of what was open.
+    if (is && !(was && isAnew(was, is))) continue
+    const config = members.open.get(source)?.config
+    await members.close(source)
+    log.info({ source }, 'A source is read no more.')
+    if (config && !is) onGone(config)
   }
 }
 
@@ -297,18 +308,22 @@ function openUnions(
   }
 }
 
-/** Applies the file if it is another one than at the last call. */
+/** Applies the file if it is another one than was applied, and the same as at the last call: one that is being written may lack sources. */
 function openFile(options: OfWorker) {
   const { file, environment, fleet, worker, log } = options
   const { pool } = fleet.context.database
   let [seen, held]: [string | null, SourcesFile | null] = [null, null]
+  let last: string | null = null
   let problem: string | null = null
   const noteAgain = async (): Promise<void> => {
     if (problem !== null) await noteOfWorker(pool, { worker, key: fileKey, what: problem })
   }
   const apply = async (): Promise<void> => {
     const stamp = stampOf(file)
-    if (file === null || stamp === seen) return
+    if (file === null) return
+    const isWritten = seen === null || stamp === last
+    last = stamp
+    if (stamp === seen || !isWritten) return
     try {
       const read = readSourcesFile(file, environment)
       const changes = await applySources(pool, read, options)
@@ -329,5 +344,5 @@ function openFile(options: OfWorker) {
     seen = stamp
   }
   /** `held`: null: no file could be used yet. */
-  return { apply, noteAgain, held: () => held }
+  return { apply, noteAgain, held: () => held, isChanging: () => last !== seen }
 }

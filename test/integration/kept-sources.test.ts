@@ -1,6 +1,7 @@
 // A worker keeps its sources as the file of sources says: what takes long with one of them holds up nothing else, and what is gone stays gone
 // (P19).
 
+import { appendFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { readSourcesFile } from '../../src/config/sources-file.ts'
@@ -135,5 +136,23 @@ describe.skipIf(!hasPostgres)('the sources of a worker', () => {
     await expect.poll(() => worker.opened).toEqual(['acme'])
     await wait(4_000)
     expect(await groups()).toEqual(before)
+  })
+
+  it('stay while their file is being written, and a changed file holds within five seconds', async () => {
+    const [one, two] = [{ acme: settingsOf(1) }, { other: settingsOf(2) }]
+    const file = fileOfSources({ sources: { ...one, ...two } })
+    await using worker = keepTestSources({ database, file: file.path })
+    await expect.poll(() => worker.opened.toSorted()).toEqual(['acme', 'other'])
+    file.write({ sources: one })
+    const writing = setInterval(() => appendFileSync(file.path, '\n# more of it is to come'), 50)
+    await wait(5_000)
+    clearInterval(writing)
+    file.write({ sources: { ...one, ...two } })
+    await wait(5_000)
+    expect(await query('select distinct revision::int from tidemark.source_config')).toEqual([
+      { revision: 1 },
+    ])
+    file.write({ sources: one })
+    await expect.poll(goneNow, { timeout: 5_000 }).toEqual(['other'])
   })
 })
