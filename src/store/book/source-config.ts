@@ -172,6 +172,14 @@ export const applySources = (
     }),
   )
 
+/** Whether any worker has opened it. */
+export async function hasStreams(client: Queryable, name: string): Promise<boolean> {
+  const { rows } = await client.query(`select from tidemark.stream where ${sourceSql('name')} = $1 limit 1`, [
+    name,
+  ])
+  return rows.length > 0
+}
+
 /** Returns how many streams it has that were read until now. */
 export async function pauseSource(
   client: Queryable,
