@@ -9,6 +9,7 @@ import { type Source, sources as sourceList } from '../documents/sources.ts'
 import { readAllOverrides } from '../store/book/overrides.ts'
 import {
   applySources,
+  hasStreams,
   OlderSourcesFile,
   pauseSource,
   readAppliedSources,
@@ -192,11 +193,14 @@ async function exportFile(call: Call, given: readonly string[]): Promise<ExitCod
 async function pause(call: Call, given: readonly string[]): Promise<ExitCode> {
   const name = one('pause', given)
   const reason = textOf(call.values, 'reason')
-  return await change(call, name, 'pauseSource', reason, (pool) =>
-    pauseSource(pool, name, { by: operator(), reason }).then(
-      (count) => `${name}: ${plural(count, 'stream')} paused. Runs in progress end after the page in hand.`,
-    ),
-  )
+  return await change(call, name, 'pauseSource', reason, async (pool) => {
+    if (!(await hasStreams(pool, name)))
+      throw new UsageError(
+        `Nothing was paused: no worker has opened ${name} yet, so it has no streams. Try again once a worker reads it, or take it out of the file of sources.`,
+      )
+    const count = await pauseSource(pool, name, { by: operator(), reason })
+    return `${name}: ${plural(count, 'stream')} paused. Runs in progress end after the page in hand.`
+  })
 }
 
 async function resume(call: Call, given: readonly string[]): Promise<ExitCode> {

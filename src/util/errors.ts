@@ -19,6 +19,11 @@ export class DatabaseError extends Error {
   override readonly name = 'DatabaseError'
 }
 
+/** The file of sources does not name it any more: nothing is made of it. */
+export class SourceGone extends Error {
+  override readonly name = 'SourceGone'
+}
+
 /** The work takes longer than its caller wants to wait. */
 export class TimedOut extends Error {
   override readonly name = 'TimedOut'

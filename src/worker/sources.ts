@@ -1,6 +1,7 @@
 // The sources of a worker beside the one that the environment describes: applies a changed file of sources, opens what is new, closes what
 // is gone, and opens anew what changed, while all others are read on. What is wrong with a source stops that source alone (P19).
 
+import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { ConfigError } from '../config/environment.ts'
@@ -11,16 +12,18 @@ import type { SyncContext } from '../context.ts'
 import type { Fleet } from '../fleet.ts'
 import type { Logger } from '../log.ts'
 import { renewUnions, unionsStamp } from '../store/book/fleet-views.ts'
-import { forgetProblem, noteProblem } from '../store/book/problems.ts'
 import {
   type AppliedSource,
   applySources,
+  isAnew,
+  newestGeneration,
   noteStopped,
   OlderSourcesFile,
   readAppliedSources,
   stoppedKey,
 } from '../store/book/source-config.ts'
-import { messageOf } from '../util/errors.ts'
+import { endNotices, forgetOfWorker, keepNotices, noteOfWorker } from '../store/book/worker-notices.ts'
+import { messageOf, SourceGone } from '../util/errors.ts'
 import { sentence } from '../util/text.ts'
 
 type Options = {
@@ -53,63 +56,124 @@ export type Sources = {
 
 const lookEveryMs = 2_000
 const rareLookMs = 30_000
+const changingLookMs = 1_000
 const tryAgainMs = 30_000
+/** Before, a worker that starts may not have noted yet what it cannot read, and it would seem to be over. */
+const firstKeepMs = 150_000
 const fileKey = 'sources_file'
 const notNoted = 'it could not be noted that a source is not read'
 
+/** Null before the first look. */
+type Wanted = ReadonlyMap<string, AppliedSource> | null
+/** `worker`: the name under which it notes problems. */
+type OfWorker = Options & { readonly worker: string }
 /** `said`: by which settings; other tags change nothing. */
-type Resting = { readonly said: string; readonly since: Date; readonly untilMs: number }
+type Resting = {
+  readonly said: string
+  readonly why: string
+  readonly since: Date
+  readonly untilMs: number
+}
 type Member = { readonly said: string; readonly config: Config; readonly closing: AbortController }
 
 /** Goes on by itself until the signal. */
-export function keepSources(options: Options): Sources {
-  const { fleet, file, signal, log } = options
+export function keepSources(given: Options): Sources {
+  const options = { ...given, worker: randomUUID() }
+  const { fleet, file, signal, log, worker } = options
   const { pool } = fleet.context.database
   const members = openMembers(options)
   const sourcesFile = openFile(options)
-  const renewViews = openUnions(options, sourcesFile.unions)
-  let named: ReadonlySet<string> | null = null
+  const renewViews = openUnions(options, sourcesFile.held)
+  let wanted: Wanted = null
+  let generation = 0
+  let isOpening = false
+  let keepAtMs = performance.now() + firstKeepMs
 
   async function look(): Promise<void> {
     await sourcesFile.apply()
-    const wanted = (await readAppliedSources(pool)).filter(({ goneAt }) => goneAt === null)
-    named = new Set(wanted.map(({ name }) => name))
-    for (const source of members.known())
-      if (wanted.every(({ name }) => name !== source)) {
-        const config = members.open.get(source)?.config
-        await members.close(source)
-        log.info({ source }, 'A source is read no more.')
-        if (config) options.onGone(config)
-      }
-    // One after the other, so that they take no more than one connection from the runs. No upstream is waited for: it may hang.
-    for (const one of beginningAnywhere(wanted))
-      if (!signal.aborted && members.isToOpen(one)) await members.beginToOpen(one)
-    if (wanted.length > 0 && !signal.aborted) await renewViews()
+    const applied = await readAppliedSources(pool)
+    const named = new Map(applied.flatMap((one) => (one.goneAt === null ? [[one.name, one]] : [])))
+    const before = wanted
+    wanted = named
+    generation = newestGeneration(applied)
+    members.stopped.forgetOthers(named)
+    await closeGone(options, members, before, named)
+    if (performance.now() > keepAtMs) {
+      keepAtMs = performance.now() + rareLookMs
+      await sourcesFile.noteAgain()
+      await keepNotices(pool, worker)
+    }
+    if (!isOpening) void openAll().catch((error) => log.debug({ err: error }, 'sources could not be opened'))
   }
 
-  void (async () => {
+  async function openAll(): Promise<void> {
+    isOpening = true
+    try {
+      await openEach(members, () => wanted, signal)
+      if (wanted?.size && !signal.aborted) await renewViews(generation)
+    } finally {
+      isOpening = false
+    }
+  }
+
+  async function lookRegularly(): Promise<void> {
     while (!signal.aborted) {
       await look().catch((error) =>
         log.debug({ err: error }, 'it could not be looked which sources there are'),
       )
       // With one source, there is hardly ever anything to see.
-      const pauseMs = file === null && members.open.size === 0 ? rareLookMs : lookEveryMs
+      const everyMs = file === null && !wanted?.size ? rareLookMs : lookEveryMs
+      const pauseMs = sourcesFile.isChanging() ? changingLookMs : everyMs
       await wait(pauseMs, undefined, { signal, ref: false }).catch(() => {})
     }
-  })()
+  }
+  void lookRegularly().finally(() => endNotices(pool, worker).catch(() => {}))
 
   return {
     configOf: (source) => members.open.get(source)?.config ?? null,
     closingOf: (source) => members.open.get(source)?.closing.signal ?? null,
-    isNamed: (source) => named?.has(source) ?? true,
+    isNamed: (source) => wanted?.has(source) ?? true,
     stop(source, error) {
       const member = members.open.get(source)
       if (!member) return
       void members
         .close(source)
-        .then(() => members.stopped(source, member.said, error))
+        .then(() => members.stopped.note(source, member.said, error))
         .catch((cause) => log.debug({ err: cause, source }, notNoted))
     },
+  }
+}
+
+async function closeGone(
+  { onGone, log }: Options,
+  members: ReturnType<typeof openMembers>,
+  before: Wanted,
+  now: NonNullable<Wanted>,
+): Promise<void> {
+  for (const source of members.known()) {
+    const [was, is] = [before?.get(source), now.get(source)]
+    // Of one that was dropped and added again, nothing is left of what was open.
+    if (is && !(was && isAnew(was, is))) continue
+    const config = members.open.get(source)?.config
+    await members.close(source)
+    log.info({ source }, 'A source is read no more.')
+    if (config && !is) onGone(config)
+  }
+}
+
+/**
+ * One after the other, so that they take no more than one connection from the runs. No upstream is waited for: it may hang. Of a thousand it
+ * takes minutes, and other ones are wanted meanwhile.
+ */
+async function openEach(
+  { isToOpen, beginToOpen }: ReturnType<typeof openMembers>,
+  wanted: () => Wanted,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let list: Wanted = null; list !== wanted(); ) {
+    list = wanted()
+    for (const one of beginningAnywhere([...(list?.values() ?? [])]))
+      if (list === wanted() && !signal.aborted && isToOpen(one)) await beginToOpen(one)
   }
 }
 
@@ -120,12 +184,10 @@ function beginningAnywhere<One>(all: readonly One[]): readonly One[] {
 }
 
 /** Those that are open, and those that could not be opened. */
-function openMembers(options: Options) {
+function openMembers(options: OfWorker) {
   const { fleet, signal, log } = options
-  const { pool } = fleet.context.database
   const open = new Map<string, Member>()
-  /** Not to be tried before. */
-  const resting = new Map<string, Resting>()
+  const stopped = openStopped(options)
   const opening = new Map<string, Pick<Member, 'said' | 'closing'>>()
 
   async function close(source: string): Promise<void> {
@@ -134,14 +196,6 @@ function openMembers(options: Options) {
       members.delete(source)
     }
     await fleet.remove(source)
-  }
-
-  async function stopped(source: string, said: string, error: unknown): Promise<void> {
-    const since = resting.get(source)?.since ?? new Date()
-    resting.set(source, { said, since, untilMs: performance.now() + tryAgainMs })
-    const why = error instanceof ConfigError ? error.problems.join('; ') : messageOf(error)
-    log.warn({ source, why }, 'A source is not read.')
-    await noteStopped(pool, source, { host: hostname(), why: sentence(why), since })
   }
 
   async function openOne(
@@ -157,15 +211,15 @@ function openMembers(options: Options) {
       open.get(name)?.closing.abort()
       open.set(name, { said: saidIn(settings), config, closing })
       await fleet.add(name, context)
-      resting.delete(name)
-      await forgetProblem(pool, stoppedKey(name))
+      await stopped.forget(name)
       log.info({ source: name, streams: context.streams.length }, 'A source is read from now on.')
       options.onOpened()
     } catch (error) {
       if (until.aborted) return
       closing.abort()
       await close(name)
-      await stopped(name, saidIn(settings), error)
+      if (error instanceof SourceGone) return
+      await stopped.note(name, saidIn(settings), error)
     } finally {
       if (opening.get(name)?.closing === closing) opening.delete(name)
     }
@@ -188,9 +242,37 @@ function openMembers(options: Options) {
     known: () => new Set([...open.keys(), ...opening.keys()]),
     isToOpen({ name, settings }: AppliedSource): boolean {
       const said = saidIn(settings)
-      const rest = resting.get(name)
-      const isResting = rest?.said === said && rest.untilMs > performance.now()
-      return (opening.get(name) ?? open.get(name))?.said !== said && !isResting
+      return (opening.get(name) ?? open.get(name))?.said !== said && !stopped.isResting(name, said)
+    },
+  }
+}
+
+/** Those that could not be opened, until they are. */
+function openStopped({ fleet, worker, log }: OfWorker) {
+  const { pool } = fleet.context.database
+  /** Not to be tried before. */
+  const resting = new Map<string, Resting>()
+  return {
+    async note(source: string, said: string, error: unknown): Promise<void> {
+      const before = resting.get(source)
+      const since = before?.since ?? new Date()
+      const why = error instanceof ConfigError ? error.problems.join('; ') : messageOf(error)
+      resting.set(source, { said, why, since, untilMs: performance.now() + tryAgainMs })
+      // It is tried again twice a minute.
+      if (why !== before?.why) log.warn({ source, why }, 'A source is not read.')
+      await noteStopped(pool, source, { worker, host: hostname(), why: sentence(why), since })
+    },
+    async forget(source: string): Promise<void> {
+      resting.delete(source)
+      await forgetOfWorker(pool, { worker, key: stoppedKey(source) })
+    },
+    /** Of all that are not among these. */
+    forgetOthers(named: ReadonlyMap<string, unknown>): void {
+      for (const source of resting.keys()) if (!named.has(source)) resting.delete(source)
+    },
+    isResting(source: string, said: string): boolean {
+      const rest = resting.get(source)
+      return rest?.said === said && rest.untilMs > performance.now()
     },
   }
 }
@@ -203,13 +285,15 @@ const unionsEveryMs = 10_000
 /** Keeps the views over several sources as the file says, when something has changed. */
 function openUnions(
   { fleet, config, log }: Options,
-  groups: () => SourcesFile['unions'] | null,
-): () => Promise<void> {
+  held: () => SourcesFile | null,
+): (generation: number) => Promise<void> {
   const { pool } = fleet.context.database
   let [done, nextMs, said] = ['', 0, '']
-  return async () => {
-    const wanted = groups()
-    if (wanted === null || performance.now() < nextMs) return
+  return async (generation) => {
+    const file = held()
+    // With an older file it would make them otherwise than others do, again and again.
+    if (file === null || file.generation < generation || performance.now() < nextMs) return
+    const wanted = file.unions
     nextMs = performance.now() + unionsEveryMs
     const stampNow = async () => `${await unionsStamp(pool)} ${JSON.stringify([...wanted])}`
     if ((await stampNow()) === done) return
@@ -227,32 +311,41 @@ function openUnions(
   }
 }
 
-/** Applies the file if it is another one than at the last call. */
-function openFile(options: Options) {
-  const { file, environment, fleet, log } = options
+/** Applies the file if it is another one than was applied, and the same as at the last call: one that is being written may lack sources. */
+function openFile(options: OfWorker) {
+  const { file, environment, fleet, worker, log } = options
   const { pool } = fleet.context.database
   let [seen, held]: [string | null, SourcesFile | null] = [null, null]
+  let last: string | null = null
+  let problem: string | null = null
+  const noteAgain = async (): Promise<void> => {
+    if (problem !== null) await noteOfWorker(pool, { worker, key: fileKey, what: problem })
+  }
   const apply = async (): Promise<void> => {
     const stamp = stampOf(file)
-    if (file === null || stamp === seen) return
+    if (file === null) return
+    const isWritten = seen === null || stamp === last
+    last = stamp
+    if (stamp === seen || !isWritten) return
     try {
       const read = readSourcesFile(file, environment)
       const changes = await applySources(pool, read, options)
       held = read
-      await forgetProblem(pool, fileKey)
+      problem = null
+      await forgetOfWorker(pool, { worker, key: fileKey })
       for (const { name, change, what } of changes)
         log.info({ source: name, change, what }, 'The file of sources changed.')
     } catch (error) {
       if (!(error instanceof FileError) && !(error instanceof OlderSourcesFile)) throw error
       const said = error instanceof FileError ? error.message : `${file} ${error.message}`
       const [first = '', ...more] = said.split('\n')
-      const what = `${first}${more.length > 0 ? `; and ${more.length} more` : ''}. What held before holds.`
-      log.warn(what)
-      await noteProblem(pool, { key: fileKey, what })
+      problem = `${first}${more.length > 0 ? `; and ${more.length} more` : ''}. What held before holds.`
+      log.warn(problem)
+      await noteAgain()
     }
     // Only now: while Postgres is away, it is tried again.
     seen = stamp
   }
-  /** Null: no file could be used yet. */
-  return { apply, unions: () => held?.unions ?? null }
+  /** `held`: null: no file could be used yet. */
+  return { apply, noteAgain, held: () => held, isChanging: () => last !== seen }
 }

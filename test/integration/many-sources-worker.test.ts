@@ -108,6 +108,9 @@ describe.skipIf(!hasPostgres)('a worker with a file of sources', () => {
       })
       const ofOne = await cli('status', '--source', 'acme', '--json', '--check')
       expect([ofOne.code, JSON.parse(ofOne.stdout).sources]).toEqual([0, []])
+      // What is not there yet would be read all the same later.
+      const early = await cli('sources', 'pause', 'lacking')
+      expect([early.code, early.stderr]).toEqual([2, expect.stringContaining('Nothing was paused')])
 
       // Pages and actions know its streams by their names.
       const page = await worker.get('/streams/acme.assignment')

@@ -1,15 +1,24 @@
 // What a worker makes for a named source is made once: the next worker, and the same one after a restart, changes nothing of it (P19).
 
+import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { dropSource } from '../../src/store/schema/drop-source.ts'
 import { prepareSource } from '../../src/store/schema/migrate.ts'
+import { inTransaction, takeTurn, withConnection } from '../../src/store/server/session.ts'
 import { catalogueOf } from '../../src/streams/catalog.ts'
+import { SourceGone } from '../../src/util/errors.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 
 describe.skipIf(!hasPostgres)('the schemas of a named source', () => {
   const database = createTestDatabase()
-  const prepare = (source: string) => {
+  const prepare = async (source: string) => {
+    await database.pool.query(
+      `insert into tidemark.source_config (name, settings, tags, generation, changed_by) values ($1, '{}', '{}', 0, '')
+       on conflict do nothing`,
+      [source],
+    )
     const streams = catalogueOf([], undefined, source)
-    return prepareSource({ database, source, streams, biRole: null, log: quietLog })
+    await prepareSource({ database, source, streams, biRole: null, log: quietLog })
   }
   /** Which transaction wrote each line of the catalogue about them. */
   const written = async () =>
@@ -62,5 +71,32 @@ describe.skipIf(!hasPostgres)('the schemas of a named source', () => {
       `select count(*)::int as views from pg_views where viewname = 'freshness' and schemaname in ('one', 'two', 'three')`,
     )
     expect(rows).toEqual([{ views: 3 }])
+  })
+
+  it('are not made of a source that is gone, nor dropped while a worker makes them', async () => {
+    await prepare('leaving')
+    await database.pool.query(`update tidemark.source_config set gone_at = now() where name = 'leaving'`)
+    await expect(prepare('leaving')).rejects.toThrow(SourceGone)
+    let isDropped = false
+    let dropping = Promise.resolve()
+    await withConnection(database.pool, (client) =>
+      inTransaction(client, async () => {
+        await takeTurn(client, 'schemas leaving')
+        dropping = dropSource(database.pool, 'leaving').then(() => {
+          isDropped = true
+        })
+        await wait(500)
+        expect(isDropped).toBe(false)
+      }),
+    )
+    await dropping
+    const streams = catalogueOf([], undefined, 'leaving')
+    const given = { database, source: 'leaving', streams, biRole: null, log: quietLog }
+    await expect(prepareSource(given)).rejects.toThrow(SourceGone)
+    const { rows } = await database.pool.query(
+      `select nspname as name from pg_namespace where starts_with(nspname, 'leaving')
+       union all select name from tidemark.stream where starts_with(name, 'leaving.')`,
+    )
+    expect(rows).toEqual([])
   })
 })

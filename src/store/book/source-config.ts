@@ -2,13 +2,14 @@
 
 import type { Pool } from 'pg'
 import { holdableText } from '../../util/text.ts'
-import { sourceSql } from '../schema/places.ts'
+import { noticeSourceSql, sourceSql } from '../schema/places.ts'
 import { inTransaction, type Queryable, takeTurn, withConnection } from '../server/session.ts'
 import type { sourceConfigTable } from '../tables/state.ts'
-import { forgetProblem, noteProblem, openProblemsSql, problemSourceSql } from './problems.ts'
+import { openProblemsSql, problemSourceSql } from './problems.ts'
+import { noteOfWorker } from './worker-notices.ts'
 
 export type AppliedSource = Readonly<
-  Pick<typeof sourceConfigTable.$inferSelect, 'name' | 'settings' | 'tags' | 'goneAt'>
+  Pick<typeof sourceConfigTable.$inferSelect, 'name' | 'settings' | 'tags' | 'changedAt' | 'goneAt'>
 > & { readonly revision: string; readonly generation: number }
 type Said = { readonly settings: AppliedSource['settings']; readonly tags: readonly string[] }
 /** What a file says. */
@@ -26,11 +27,18 @@ export type SourceChange = {
 export async function readAppliedSources(client: Queryable): Promise<readonly AppliedSource[]> {
   const { rows } = await client.query<AppliedSource>({
     name: 'tidemark_sources_applied',
-    text: `select name, settings, tags, revision::text, generation::float8, gone_at as "goneAt"
+    text: `select name, settings, tags, revision::text, generation::float8, changed_at as "changedAt", gone_at as "goneAt"
       from tidemark.source_config order by name`,
   })
   return rows
 }
+
+export const newestGeneration = (applied: readonly AppliedSource[]): number =>
+  Math.max(0, ...applied.map(({ generation }) => generation))
+
+/** Whether it was dropped and added again since: its revisions begin again at the first one. */
+export const isAnew = (before: AppliedSource, now: AppliedSource): boolean =>
+  BigInt(now.revision) <= BigInt(before.revision) && now.changedAt.getTime() !== before.changedAt.getTime()
 
 function sourceChanges(
   applied: readonly AppliedSource[],
@@ -62,11 +70,32 @@ function differing(before: AppliedSource, now: Said): readonly string[] {
 /** Of the problem that a source is not read. */
 export const stoppedKey = (source: string): string => `source_stopped:${source}`
 
-/** Notes that this worker cannot read a source since then. Unless other workers may be reading it, its streams are stopped (P18). */
-export async function noteStopped(
+/**
+ * Notes that this worker cannot read a source since then. Unless other workers may be reading it, its streams are stopped (P18). Nothing is
+ * noted of one that is gone meanwhile: nobody would find that it is over.
+ */
+export const noteStopped = (pool: Pool, source: string, stopped: Stopped): Promise<void> =>
+  withConnection(pool, (client) =>
+    inTransaction(client, async () => {
+      const { rowCount } = await client.query(
+        'select from tidemark.source_config where name = $1 and gone_at is null for share',
+        [source],
+      )
+      if (rowCount === 1) await noteUnread(client, source, stopped)
+    }),
+  )
+
+type Stopped = {
+  readonly worker: string
+  readonly host: string
+  readonly why: string
+  readonly since: Date
+}
+
+async function noteUnread(
   client: Queryable,
   source: string,
-  { host, why, since }: { readonly host: string; readonly why: string; readonly since: Date },
+  { worker, host, why, since }: Stopped,
 ): Promise<void> {
   const what = `The source ${source} is not read: ${why}`
   const { rowCount } = await client.query(
@@ -87,7 +116,7 @@ export async function noteStopped(
   )
   const said =
     rowCount === 1 ? what : `The worker on ${host} cannot read the source ${source}, and others may: ${why}`
-  await noteProblem(client, { key: stoppedKey(source), what: said })
+  await noteOfWorker(client, { worker, key: stoppedKey(source), what: said })
 }
 
 const pausedAsGone = 'The file of sources does not name it any more.'
@@ -107,7 +136,7 @@ export const applySources = (
     inTransaction(client, async () => {
       await takeTurn(client, 'sources')
       const applied = await readAppliedSources(client)
-      const newest = Math.max(0, ...applied.map(({ generation }) => generation))
+      const newest = newestGeneration(applied)
       const changes = sourceChanges(applied, wanted)
       if (wanted.generation < newest && changes.length > 0)
         throw new OlderSourcesFile(
@@ -133,7 +162,7 @@ export const applySources = (
           )
         if (change === 'gone') {
           await pauseSource(client, name, { by, reason: pausedAsGone })
-          await forgetProblem(client, stoppedKey(name))
+          await client.query(`delete from tidemark.notice where ${noticeSourceSql} = $1`, [name])
         }
         if (change === 'back') await resumeSource(client, name, pausedAsGone)
       }
@@ -142,6 +171,14 @@ export const applySources = (
       return changes
     }),
   )
+
+/** Whether any worker has opened it. */
+export async function hasStreams(client: Queryable, name: string): Promise<boolean> {
+  const { rows } = await client.query(`select from tidemark.stream where ${sourceSql('name')} = $1 limit 1`, [
+    name,
+  ])
+  return rows.length > 0
+}
 
 /** Returns how many streams it has that were read until now. */
 export async function pauseSource(

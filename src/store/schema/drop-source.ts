@@ -4,9 +4,9 @@
 import pg, { type Pool } from 'pg'
 import { schemasOf, sourceIn } from '../../streams/names.ts'
 import { UsageError } from '../../util/errors.ts'
-import { inTransaction, withConnection } from '../server/session.ts'
-import { sourceSql } from './places.ts'
-import { markOf } from './source-schemas.ts'
+import { inTransaction, takeTurn, withConnection } from '../server/session.ts'
+import { noticeSourceSql, sourceSql } from './places.ts'
+import { markOf, turnOfSchemas } from './source-schemas.ts'
 import { leaveUnions } from './union-views.ts'
 
 /** Only one that the file of sources does not name any more, so that no worker makes it anew. */
@@ -69,10 +69,7 @@ const forgetSource = (pool: Pool, name: string): Promise<number> =>
       for (const one of tables) await remove(one.name, sourceSql('stream'))
       for (const [table, column] of byStream) await remove(table, sourceSql(pg.escapeIdentifier(column)))
       for (const [table, column] of bySource) await remove(table, column)
-      await client.query(
-        `delete from tidemark.notice where key = 'source_stopped:' || $1 or starts_with(split_part(key, ':', 2), $1 || '.')`,
-        [name],
-      )
+      await remove('notice', noticeSourceSql)
       // Its readers get their rights anew with the next source of that name: nobody took them from them (P20).
       await client.query(
         `delete from tidemark.granted where trim('"' from split_part(object, '.', 1)) = any ($1)`,
@@ -86,6 +83,8 @@ const forgetSource = (pool: Pool, name: string): Promise<number> =>
 const dropSchemas = (pool: Pool, source: string): Promise<number> =>
   withConnection(pool, (client) =>
     inTransaction(client, async () => {
+      // A worker may be making them.
+      await takeTurn(client, turnOfSchemas(source))
       const schemas = Object.values(schemasOf(source))
       const { rows: found } = await client.query<{ name: string }>(
         `select nspname as name from pg_namespace where nspname = any ($1) and obj_description(oid, 'pg_namespace') = $2`,

@@ -6,12 +6,11 @@ import { fileURLToPath } from 'node:url'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { migrate } from 'drizzle-orm/node-postgres/migrator'
-import type pg from 'pg'
-import type { ClientBase, PoolClient } from 'pg'
+import pg, { type ClientBase, type PoolClient } from 'pg'
 import type { Logger } from '../../log.ts'
 import { type MirroredStream, relatedIn, type Stream } from '../../streams/catalog.ts'
 import { tableName } from '../../streams/names.ts'
-import { DatabaseError, messageOf } from '../../util/errors.ts'
+import { DatabaseError, messageOf, SourceGone } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
 import { type BiRole, grantReading } from './bi-role.ts'
@@ -20,7 +19,7 @@ import { createTable } from './create-table.ts'
 import { indexDeletedRows } from './deleted-index.ts'
 import { showDictionary } from './dictionary-view.ts'
 import { renewHistories } from './row-history.ts'
-import { makeSchemas } from './source-schemas.ts'
+import { makeSchemas, turnOfSchemas } from './source-schemas.ts'
 import { isLocallyChangedSql, watchTable } from './watch-table.ts'
 
 type Options = BiRole & {
@@ -56,7 +55,8 @@ export async function migrateDatabase(options: Options): Promise<number> {
 
 /**
  * What a named source needs, in a database that this program has migrated already: only what is its own is looked at, so that a source costs
- * the same whether there are ten or a thousand. Nobody else prepares it or migrates meanwhile; others may prepare other sources.
+ * the same whether there are ten or a thousand. Nobody else prepares it or migrates meanwhile; others may prepare other sources. Rejects with
+ * `SourceGone` if it is gone since somebody asked for it, or else it would be back after it was dropped.
  */
 export async function prepareSource(options: Options & { readonly source: string }): Promise<void> {
   const { pool } = options.database
@@ -66,7 +66,8 @@ export async function prepareSource(options: Options & { readonly source: string
     await guard.query(
       `begin; set local idle_in_transaction_session_timeout = 0; lock table ${migrationsTable} in share mode`,
     )
-    await takeTurn(guard, `schemas ${options.source}`)
+    await takeTurn(guard, turnOfSchemas(options.source))
+    if (!(await isNamed(client, options.source))) throw new SourceGone(options.source)
     await prepare(client, options)
     isWell = true
     await guard.query('commit')
@@ -75,6 +76,13 @@ export async function prepareSource(options: Options & { readonly source: string
     guard.release(!isFree)
     client.release(!isWell)
   }
+}
+
+async function isNamed(client: ClientBase, source: string): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `select from tidemark.source_config where name = ${pg.escapeLiteral(source)} and gone_at is null`,
+  )
+  return rowCount === 1
 }
 
 async function prepare(client: ClientBase, { source = '', streams, log, ...bi }: Options): Promise<void> {

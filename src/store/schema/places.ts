@@ -44,3 +44,7 @@ export const baseSql = (key: string): string => `substr(${key}, strpos(${key}, '
 
 /** Of an expression that is the key of a stream: its source. */
 export const sourceSql = (key: string): string => `left(${key}, greatest(0, strpos(${key}, '.') - 1))`
+
+/** Of the key of a notice, such as `dictionary:acme` and `related_off:acme.assignment`: its source. */
+export const noticeSourceSql = `case when split_part(key, ':', 1) in ('source_stopped', 'seen_source_stopped', 'dictionary')
+  then split_part(key, ':', 2) else ${sourceSql("split_part(key, ':', 2)")} end`

@@ -8,6 +8,9 @@ import { DatabaseError } from '../../util/errors.ts'
 import { inTransaction } from '../server/session.ts'
 import { closeNewSql } from './closed-rights.ts'
 
+/** Whoever makes or drops the schemas of a source takes this turn first. */
+export const turnOfSchemas = (source: string): string => `schemas ${source}`
+
 /** By such words Tidemark knows its schemas again. */
 export const markOf = (source: string): string => `Tidemark: source ${source}`
 

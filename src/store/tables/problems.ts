@@ -4,13 +4,13 @@ import { sql } from 'drizzle-orm'
 import { boolean, index, integer, jsonb, primaryKey, real, text, uniqueIndex } from 'drizzle-orm/pg-core'
 import { at, identity, tidemark } from './state.ts'
 
-/** Problems that no other table shows. */
+/** Problems that no other table shows. Those that a worker has by itself also have a line `seen_…` for each worker that has them. */
 export const noticeTable = tidemark.table('notice', {
   /** The same as long as it is the same problem. */
   key: text('key').primaryKey(),
   /** What it is. */
   what: text('what').notNull(),
-  /** Since when. */
+  /** Since when; in lines `seen_…`, when the worker last said so. */
   since: at('since').notNull().defaultNow(),
 })
 
