@@ -87,10 +87,11 @@ function asUsage(error: unknown, directory: string): unknown {
 
 async function exportInto(client: ClientBase, partial: string, options: Options): Promise<Manifest> {
   const { streams, format, since, signal } = options
+  // The first question within the transaction takes its snapshot.
+  const there = await tablesOf(client, streams)
   await client.query(
     `begin transaction isolation level repeatable read read only; set local timezone = 'UTC'`,
   )
-  const there = await tablesOf(client, streams)
   // Before the snapshot: a table whose columns are changed behind it would look empty in it.
   if (there.length > 0)
     await client.query(`lock table ${there.map((one) => qualified(one)).join(', ')} in access share mode`)

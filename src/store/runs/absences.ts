@@ -13,7 +13,7 @@ import {
 } from '../../sync/ports/audits.ts'
 import { touchedSql } from '../schema/own-columns.ts'
 import { qualified } from '../schema/places.ts'
-import { keepingSql } from '../schema/row-history.ts'
+import { keepingSql, keepingWhereKept } from '../schema/row-history.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { isRejected, noteApproved, storeBlockedDeletions } from './blocked-deletions.ts'
 import { withinLease } from './lease.ts'
@@ -50,6 +50,8 @@ export async function markAbsent(
 ): Promise<number> {
   const { stream } = tableSchema
   const table = qualified(stream)
+  const isKept = keepingSql(tableSchema, 'marked') !== ''
+  const kept = isKept ? await keepingWhereKept(client, tableSchema, 'marked') : ''
   const { rows } = await client.query<{ marked: number }>(
     `with gone as materialized (
        select mine.ctid, ${absent.at ?? 'now()'} as at, ${absent.evidence ?? 'null::text'} as evidence
@@ -61,7 +63,7 @@ export async function markAbsent(
        update ${table} as mine set _deleted_at = gone.at, _deleted_reason = 'absent', ${touchedSql}
        from gone where mine.ctid = gone.ctid
        returning ${keyText(tableSchema)} as key, gone.evidence, mine as written
-     )${keepingSql(tableSchema, 'marked')}, noted as (
+     )${kept}, noted as (
        insert into tidemark.suspect (stream, key, evidence)
        select ${pg.escapeLiteral(stream.name)}, key, evidence from marked where evidence is not null
        on conflict (stream, key) do update set missing_since = now(), evidence = excluded.evidence, there_at = null

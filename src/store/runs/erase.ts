@@ -62,12 +62,31 @@ async function eraseKeys(
   const isNamed = 'mine.stream = $1 and mine.key = any ($2::text[])'
   const named = [stream.name, keys]
   erased.quarantine = await remove('tidemark.quarantine', isNamed, named)
+  if (tableSchema)
+    erased.quarantine += await remove('tidemark.quarantine', hasKeySql, [
+      ...[stream.name, tableSchema.key.field, keys],
+      patternOf(tableSchema.key.field, keys),
+    ])
   const ofRows = keepsRows ? [] : ['pinned_record', 'doubt']
   for (const table of ['difference', 'late_arrival', 'suspect', ...ofRows])
     erased.notes += await remove(`tidemark.${table}`, isNamed, named)
   if (!keepsRows) erased.notes += await unlink(client, stream, keys)
   erased.notes += await forgetSamples(client, stream, keys)
   return erased
+}
+
+/** Of what the upstream lists no more the key is not kept: it stands in the record itself. */
+const hasKeySql = `mine.stream = $1 and mine.key is null and (
+  exists (
+    select from jsonb_each_text(case jsonb_typeof(record) when 'object' then record end) as field (name, value)
+    where lower(name) = lower($2) and value = any ($3::text[])
+  ) or record_text ~* $4
+)`
+
+/** Of JSON that jsonb cannot hold. */
+function patternOf(field: string, keys: readonly string[]): string {
+  const exactly = (text: string) => text.replaceAll(/[^\p{L}\p{N}]/gu, '\\$&')
+  return `"${exactly(field)}"\\s*:\\s*"?(${keys.map(exactly).join('|')})"?\\s*[,}]`
 }
 
 async function unlink(

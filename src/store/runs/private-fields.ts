@@ -29,6 +29,7 @@ import type { ColumnType } from '../types/table.ts'
 import { fenceRuns } from './lease.ts'
 import { readAgain } from './local-changes.ts'
 import { readFromBeginning } from './positions.ts'
+import { clearPastAlone } from './private-past.ts'
 import { type RuleInForce, readNoted } from './rules-in-force.ts'
 
 /** What the dictionary says now. */
@@ -215,6 +216,8 @@ type Copy = {
   readonly where: string
 }
 
+/** All that is kept of a record in quarantine: jsonb cannot hold each of them. */
+const quarantinedSql = `concat_ws(' ', record::text, record_text, repeated::text)`
 const namesAnySql = (text: string, names: readonly string[]) =>
   `${text} ~* ${pg.escapeLiteral(patternOf(names))}`
 const holdsNestedSql = (text: string, { names, fields }: Nested): string =>
@@ -263,7 +266,7 @@ async function clearCopies(
     if (rowCount) emptied.add(stream)
   }
   const { rows } = await client.query<{ stream: string }>(
-    `delete from tidemark.quarantine where ${sourceSql('stream')} = $1 and ${holdsNestedSql('record::text', nested)} returning stream`,
+    `delete from tidemark.quarantine where ${sourceSql('stream')} = $1 and ${holdsNestedSql(quarantinedSql, nested)} returning stream`,
     [sourceIn(own.name)],
   )
   for (const stream of new Set([...emptied, ...rows.map((row) => row.stream)]))
@@ -300,7 +303,7 @@ export async function countPrivate(
   const { rows } = await client.query<Cleared>(
     `select ${tableSchema ? counted(qualified(stream), holdsSql(places, ['_rescued'])) : '0::float8'}${copied(false)} as rows,
        ${tableSchema?.history ? counted(tableSchema.history.table, holdsSql(places, [])) : '0::float8'}${copied(true)} as history,
-       ${counted('tidemark.quarantine', `stream = $1 or ${holdsNestedSql('record::text', nested)}`)} as quarantine,
+       ${counted('tidemark.quarantine', `stream = $1 or ${holdsNestedSql(quarantinedSql, nested)}`)} as quarantine,
        ${texts.join(' + ')} as texts`,
     [stream.name],
   )
@@ -378,6 +381,7 @@ async function clear(
     if (history && inHistory !== '')
       await client.query(`update ${history.table} set ${inHistory} where ${holdsSql(places, [])}`)
   }
+  await clearPastAlone(client, stream, places.fields)
   await client.query('delete from tidemark.quarantine where stream = $1', [stream.name])
   await client.query('update tidemark.field set steady_sample = null where stream = $1', [stream.name])
   await client.query(

@@ -36,10 +36,9 @@ export async function keepingWhereKept(
   tableSchema: TableSchema,
   written: string,
 ): Promise<string> {
-  const { stream, history } = tableSchema
-  if (!history) return ''
+  if (!tableSchema.history) return ''
   const { months, now } = await readMonths(client, tableSchema)
-  const { rowCount: later } = await client.query(`select ${laterSql(stream)} limit 1`)
+  const { rowCount: later } = await client.query(`select ${laterSql(tableSchema)} limit 1`)
   return later === 0 && months.includes(monthAfter(now, 0)) ? linesSql(tableSchema, written) : ''
 }
 
@@ -116,6 +115,7 @@ export async function prepareHistory(
   await inOwnTransaction(client, stream, async () => {
     const isOlder = await catchUp(client, made)
     const isLost = isDamaged && (await actUpon(client, made, runId))
+    if (isOlder || !hasHistory) await endOthers(client, stream, runId)
     const isNew = await beginAt(client, stream, isOlder || isLost ? 'now' : null)
     if (isNew || !(await readAsOf(client, stream))) await showHistory(client, stream, log)
     await showVehicleDays(client, made, timeZone, log)
@@ -124,6 +124,13 @@ export async function prepareHistory(
   return made
 }
 
+/** Runs that began while no history was kept would write no line of it (P2). */
+const endOthers = (client: ClientBase, { name }: TableSchema['stream'], runId: string) =>
+  client.query(
+    `update tidemark.lease set epoch = epoch + 1 where stream = $1 and run ->> 'id' is distinct from $2`,
+    [name, runId],
+  )
+
 /** Whether there is nothing to prepare, asked at once: every poll of a list asks. */
 async function isPrepared(client: ClientBase, tableSchema: TableSchema, timeZone: string): Promise<boolean> {
   const { stream, history } = tableSchema
@@ -131,7 +138,7 @@ async function isPrepared(client: ClientBase, tableSchema: TableSchema, timeZone
   const { rows } = await client.query<Months & { isShown: boolean; days: string | null }>({
     name: statementName('prepared', stream.name),
     text: `select now() as now, ${monthsSql} as names, obj_description(to_regclass($4)) as days,
-       history_from is not null and to_regprocedure($3) is not null and not exists (select ${laterSql(stream)}) as "isShown"
+       history_from is not null and to_regprocedure($3) is not null and not exists (select ${laterSql(tableSchema)}) as "isShown"
      from tidemark.stream where name = $2`,
     values: [qualified(historyOf(stream)), stream.name, asOfName(stream), vehicleDays(stream)],
   })
@@ -289,17 +296,31 @@ async function dropPartition(
   }
 }
 
-/** In SQL: the rows that were written while no history was kept. */
-const laterSql = (stream: TableSchema['stream']): string =>
-  `from ${qualified(stream)} where _synced_at > coalesce((select max(_observed_at) from ${qualified(historyOf(stream))}), '-infinity')`
+/** In SQL: the rows that were written while no history was kept. One that was only read again is as its last line, and one that is known to be wrong waits for its record. */
+function laterSql({ stream, key, history }: TableSchema): string {
+  const past = qualified(historyOf(stream))
+  const name = pg.escapeIdentifier(key.name)
+  const of = (row: string) =>
+    (history?.columns ?? []).map((column) => `${row}.${pg.escapeIdentifier(column)}`).join(', ')
+  return `from ${qualified(stream)} as mine
+    left join lateral (
+      select * from ${past} as before where before.${name} = mine.${name} order by before._observed_at desc limit 1
+    ) as last on true
+    where mine._synced_at > coalesce((select max(_observed_at) from ${past}), '-infinity')
+      and mine._hash <> ${distrustedHash} and (
+      last.${name} is null or (last._deleted_at is null) <> (mine._deleted_at is null)
+      or (${of('last')}) is distinct from (${of('mine')})
+    )`
+}
 
 /** Stores rows that were written while no history was kept: the history sees them for the first time now. Returns whether there were any. */
-async function catchUp(client: ClientBase, { stream, history }: TableSchema): Promise<boolean> {
+async function catchUp(client: ClientBase, tableSchema: TableSchema): Promise<boolean> {
+  const { history } = tableSchema
   if (!history) return false
-  const names = history.columns.map(pg.escapeIdentifier).join(', ')
+  const names = history.columns.map(pg.escapeIdentifier)
   const { rowCount } = await client.query(
-    `insert into ${history.table} (${names}, _observed_at, _deleted_at)
-     select ${names}, now(), _deleted_at ${laterSql(stream)}`,
+    `insert into ${history.table} (${names.join(', ')}, _observed_at, _deleted_at)
+     select ${names.map((column) => `mine.${column}`).join(', ')}, now(), mine._deleted_at ${laterSql(tableSchema)}`,
   )
   return (rowCount ?? 0) > 0
 }
