@@ -155,8 +155,15 @@ export type Rejecting = {
 }
 
 /** The rows of blocked deletions are kept. Returns how many others live again; null: no deletions are blocked. */
-export const rejectDeletions = (pool: Pool, rejecting: Rejecting): Promise<number | null> =>
-  withConnection(pool, (client) => inTransaction(client, () => reject(client, rejecting)))
+export async function rejectDeletions(pool: Pool, rejecting: Rejecting): Promise<number | null> {
+  for (let triesLeft = 3; ; triesLeft--)
+    try {
+      return await withConnection(pool, (client) => inTransaction(client, () => reject(client, rejecting)))
+    } catch (error) {
+      // A run that writes one of these rows wants the lease that this has taken.
+      if (!(error instanceof pg.DatabaseError && error.code === '40P01') || triesLeft === 0) throw error
+    }
+}
 
 async function reject(
   client: ClientBase,

@@ -123,7 +123,12 @@ export async function dropFromQuarantine(
 /** What vanished since a record in quarantine last came is not known any more: the record itself may have. */
 export async function doubtDeletions(client: Queryable, id: string): Promise<void> {
   await client.query(
-    `update tidemark.stream as known set deletions_known_at = least(deletions_known_at, last_seen_at), ranks_agreed_at = null
+    `with fenced as (
+       -- What others compare meanwhile lacks the row.
+       update tidemark.lease set epoch = epoch + 1 from tidemark.quarantine as kept
+       where kept.id = $1 and lease.stream = kept.stream and lane in ('whole', 'deletions')
+     )
+     update tidemark.stream as known set deletions_known_at = least(deletions_known_at, last_seen_at), ranks_agreed_at = null
      from tidemark.quarantine as kept where kept.id = $1 and known.name = kept.stream and deletions_known_at > last_seen_at`,
     [id],
   )

@@ -8,6 +8,7 @@ import { kinds, type RunKind } from '../../streams/catalog.ts'
 import type { RunStep } from '../../streams/run-steps.ts'
 import type { Belief, RunEnd, StreamState, Unread } from '../../sync/ports/store.ts'
 import { holdableJson, holdableText } from '../../util/text.ts'
+import { isAliveSql } from '../book/runs.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
 import { kindsBeside, type Lease } from './lease.ts'
@@ -273,14 +274,18 @@ export async function endRun(
  * In SQL, of a line `known` of tidemark.stream: that moment, or when a run began that was reading at it and wrote. Its answer may be older than
  * the moment and have been written after it: then it brings back a record that had vanished by then, and whoever looked did not see that.
  */
-export const beforeAnswersSql = (moment: string): string => `least(${moment}, (
+export const beforeAnswersSql = (moment: string, ownRun: string): string => `least(${moment}, (
   select min(reading.started_at) from unnest(array['${kinds.join("', '")}']) as of (kind)
   cross join lateral (
     select started_at, finished_at from tidemark.run
     where stream = known.name and run.kind = of.kind and started_at < ${moment} and not is_idle
     order by started_at desc limit 1
   ) as reading
-  where reading.finished_at is null or reading.finished_at >= ${moment}
+  where reading.finished_at > ${moment}
+), (
+  select min((held.run ->> 'at')::timestamptz) from tidemark.lease as held
+  where held.stream = known.name and held.run ->> 'id' is distinct from ${ownRun} and (held.run ->> 'at')::timestamptz < ${moment}
+    and ${isAliveSql}
 ))`
 
 const endSql = `
@@ -369,7 +374,8 @@ const endSql = `
       -- A list is compared whole: what had vanished when the run began is marked.
       deletions_known_at = greatest(
         case when known.deletions_known_at <= now() then known.deletions_known_at end,
-        case when $24 then ${beforeAnswersSql('begun.started_at')} end),
+        case when $24 and $2 = 'list' then begun.started_at
+          when $24 then ${beforeAnswersSql('begun.started_at', '$3::bigint::text')} end),
       last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
   from begun
   where known.name = $1 and $11 <> 'failed' and exists (select from mine)

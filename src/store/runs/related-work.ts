@@ -289,8 +289,8 @@ async function noteEnd({ client, stream, related }: Backlog, runId: string, isDo
      on conflict (name) do update set
        last_success_at = coalesce(excluded.last_success_at, stream.last_success_at),
        -- Before everything was read once, nothing is known of the whole.
-       read_through_at = case when (stream.first_read_through_at is null and excluded.first_read_through_at is null)
-           or (select is_unknown from current)
+       read_through_at = case when (select is_unknown from current) then null
+         when stream.first_read_through_at is null and excluded.first_read_through_at is null
          then stream.read_through_at else (select at from current) end,
        first_read_through_at = coalesce(stream.first_read_through_at, excluded.first_read_through_at)`,
     [related.groups, runId, isDone, stream.name, sourceIn(stream.name)],

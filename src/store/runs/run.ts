@@ -128,11 +128,11 @@ async function startRun<Kind extends RunKind>(
   })
   const mirrored = mirroredAs(options.stream, state)
   const table = rememberTable(client, () => mirrored.stream)
-  const expectSession = () => session.speak()
-  const written = { runId, noteRun: line.note, onPage: table.forget, expectSession }
+  const speak = () => session.speak()
+  const written = { runId, noteRun: line.note, onPage: table.forget, expectSession: allButFirst(speak) }
   const writers = openRunWriters({ ...options, ...written }, positions, totals, recorder)
   const [session, seenKeys] = [openSession(client, lease, writers.settled), openSeenKeysTable(client)]
-  const silence = keepSpeaking(expectSession, options.silenceMs)
+  const silence = keepSpeaking(speak, options.silenceMs)
   const core: RunCore = {
     id: runId,
     state,
@@ -170,6 +170,12 @@ async function startRun<Kind extends RunKind>(
     },
   }
   return { ...core, ...options.needs.roles(parts) }
+}
+
+/** The session was opened just before the first. */
+function allButFirst(work: () => Promise<unknown>): () => Promise<unknown> {
+  let calls = 0
+  return async () => (calls++ > 0 ? await work() : null)
 }
 
 /** A run asks for the same again and again. */

@@ -270,10 +270,10 @@ export function shownRowsOf(parts: RunParts): ShownRows {
     async knownThrough(at) {
       await session.fenced(() =>
         client.query(
-          `update tidemark.stream as known set deletions_known_at = greatest(deletions_known_at, least(${beforeAnswersSql('$2::timestamptz')}, (
+          `update tidemark.stream as known set deletions_known_at = greatest(deletions_known_at, least(${beforeAnswersSql('$2::timestamptz', '$3::text')}, (
              select min(there_at) from tidemark.suspect where suspect.stream = known.name
            ))) where name = $1`,
-          [stream.name, at],
+          [stream.name, at, session.lease.runId],
         ),
       )
     },

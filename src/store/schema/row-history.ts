@@ -136,7 +136,7 @@ async function isPrepared(client: ClientBase, tableSchema: TableSchema, timeZone
   const { stream, history } = tableSchema
   if (!history) return false
   const text = `select now() as now, ${monthsSql} as names, obj_description(to_regclass($4)) as days,
-       history_from is not null and to_regprocedure($3) is not null and not exists (select ${laterSql(tableSchema)}) as "isShown"
+       history_from is not null and to_regprocedure($3) is not null and not ${wasWrittenSinceSql(tableSchema)} as "isShown"
      from tidemark.stream where name = $2`
   const { rows } = await client.query<Months & { isShown: boolean; days: string | null }>({
     // Another one as soon as there is another column.
@@ -298,8 +298,23 @@ async function dropPartition(
   }
 }
 
-/** In SQL: the rows that were written while no history was kept. One that was only read again is as its last line, and one that is known to be wrong waits for its record. */
-function laterSql({ stream, key, history }: TableSchema): string {
+/** In SQL: all rows that were written up to then are as their last line in the history. */
+function comparedSql({ stream }: TableSchema): string {
+  const named = `its.name = ${pg.escapeLiteral(stream.name)}`
+  const noted = `(select history_compared_at from tidemark.stream as its where ${named})`
+  return `coalesce(greatest((select max(_observed_at) from ${qualified(historyOf(stream))}), ${noted}), '-infinity')`
+}
+
+/** Found by index. */
+const wasWrittenSinceSql = (tableSchema: TableSchema): string =>
+  `coalesce((select max(_synced_at) from ${qualified(tableSchema.stream)}) > ${comparedSql(tableSchema)}, false)`
+
+/**
+ * In SQL: the rows that were written while no history was kept. One that was only read again is as its last line, and one that is known to be
+ * wrong waits for its record.
+ */
+function laterSql(tableSchema: TableSchema): string {
+  const { stream, key, history } = tableSchema
   const past = qualified(historyOf(stream))
   const name = pg.escapeIdentifier(key.name)
   const of = (row: string) =>
@@ -308,7 +323,7 @@ function laterSql({ stream, key, history }: TableSchema): string {
     left join lateral (
       select * from ${past} as before where before.${name} = mine.${name} order by before._observed_at desc limit 1
     ) as last on true
-    where mine._synced_at > coalesce((select max(_observed_at) from ${past}), '-infinity')
+    where ${wasWrittenSinceSql(tableSchema)} and mine._synced_at > ${comparedSql(tableSchema)}
       and mine._hash <> ${distrustedHash} and (
       last.${name} is null or (last._deleted_at is null) <> (mine._deleted_at is null)
       or (${of('last')}) is distinct from (${of('mine')})
@@ -320,11 +335,18 @@ async function catchUp(client: ClientBase, tableSchema: TableSchema): Promise<bo
   const { history } = tableSchema
   if (!history) return false
   const names = history.columns.map(pg.escapeIdentifier)
-  const { rowCount } = await client.query(
-    `insert into ${history.table} (${names.join(', ')}, _observed_at, _deleted_at)
-     select ${names.map((column) => `mine.${column}`).join(', ')}, now(), mine._deleted_at ${laterSql(tableSchema)}`,
+  const { rows } = await client.query<{ added: number }>(
+    `with added as (
+       insert into ${history.table} (${names.join(', ')}, _observed_at, _deleted_at)
+       select ${names.map((column) => `mine.${column}`).join(', ')}, now(), mine._deleted_at ${laterSql(tableSchema)}
+       returning 1
+     ), noted as (
+       update tidemark.stream set history_compared_at = (select max(_synced_at) from ${qualified(tableSchema.stream)}) where name = $1
+     )
+     select count(*)::int as added from added`,
+    [tableSchema.stream.name],
   )
-  return (rowCount ?? 0) > 0
+  return (rows[0]?.added ?? 0) > 0
 }
 
 /** Notes from when on the history shows everything; null: from its first line on, if nothing was noted yet. Returns whether that is new. */

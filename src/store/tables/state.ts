@@ -117,6 +117,8 @@ export const streamTable = tidemark.table('stream', {
   stateOid: int8('state_oid'),
   /** From when on its history shows the rows as they were. Empty while there is none. */
   historyFrom: at('history_from'),
+  /** Rows that were written up to then have been compared with their last line in the history. */
+  historyComparedAt: at('history_compared_at'),
   /** Tables that hold its history, to notice if somebody drops or replaces one. Empty while there is none. */
   historyWatch: jsonb('history_watch'),
 })

@@ -39,7 +39,7 @@ export type WriterOptions = CommitContext & {
   readonly pool: Pool
   readonly keyField: () => string | null
   readonly runId: string
-  /** Rejects when the session of the run, which holds its lease, has ended. */
+  /** Asked with each connection. Rejects when the session of the run, which holds its lease, has ended. */
   readonly expectSession: () => Promise<unknown>
   /** How many connections write at the same time: 1 or 2. */
   readonly connections: number
@@ -67,7 +67,7 @@ type OnItsWay = {
   readonly isTried: PromiseWithResolvers<boolean>
   readonly written: Promise<unknown>
 }
-type Slot = { connection: Connection | null; wasTaken: boolean; free: Promise<unknown> }
+type Slot = { connection: Connection | null; free: Promise<unknown> }
 /** What a page waits for: its connection, and the commit of the page before it. */
 type Order = {
   readonly slot: Slot
@@ -88,7 +88,7 @@ export function startPageWriter(options: WriterOptions): PageWriter {
     options,
     slots: Array.from(
       { length: options.connections },
-      (): Slot => ({ connection: null, wasTaken: false, free: Promise.resolve() }),
+      (): Slot => ({ connection: null, free: Promise.resolve() }),
     ),
     settledColumns: new Set(),
     newRows: expectNewRows(),
@@ -203,12 +203,11 @@ async function connectionOf({ options }: Writer, slot: Slot): Promise<Connection
   if (slot.connection !== null) return slot.connection
   slot.connection = await takeConnection(options.pool)
   try {
-    if (slot.wasTaken) await options.expectSession()
+    await options.expectSession()
   } catch (error) {
     giveBack(slot, error)
     throw error
   }
-  slot.wasTaken = true
   return slot.connection
 }
 

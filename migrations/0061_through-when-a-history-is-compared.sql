@@ -1,0 +1,1 @@
+ALTER TABLE "tidemark"."stream" ADD COLUMN "history_compared_at" timestamp with time zone;
