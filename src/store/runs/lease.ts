@@ -171,8 +171,9 @@ export type RunSession = {
   afterWrites<Result>(work: () => Promise<Result>): Promise<Result>
   /** In a transaction that proves the lease, though pages may be written meanwhile. */
   fenced<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Rejects when the connection has ended, and with it the lock of the lease. */
   speak(): Promise<unknown>
+  /** Rejects when the connection has ended, and with it the lock of the lease. */
+  expectHeld(): Promise<unknown>
   /** In such a transaction, when no page is being written. */
   fencedAfterWrites<Result>(work: () => Promise<Result>): Promise<Result>
 }
@@ -188,6 +189,7 @@ export function openSession(
     last = result.catch(() => {})
     return result
   }
+  const speak = () => alone(() => client.query('select'))
   const afterWrites = async <Result>(work: () => Promise<Result>): Promise<Result> => {
     await writesSettled()
     return await alone(work)
@@ -197,7 +199,11 @@ export function openSession(
     lease,
     alone,
     afterWrites,
-    speak: () => alone(() => client.query('select')),
+    speak,
+    expectHeld: () =>
+      speak().catch(() => {
+        throw lostLease(lease)
+      }),
     fenced: (work) => alone(() => withinLease(client, lease, work)),
     fencedAfterWrites: (work) => afterWrites(() => withinLease(client, lease, work)),
   }

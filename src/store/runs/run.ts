@@ -128,11 +128,11 @@ async function startRun<Kind extends RunKind>(
   })
   const mirrored = mirroredAs(options.stream, state)
   const table = rememberTable(client, () => mirrored.stream)
-  const speak = () => session.speak()
-  const written = { runId, noteRun: line.note, onPage: table.forget, expectSession: allButFirst(speak) }
+  const expectSession = allButFirst(() => session.expectHeld())
+  const written = { runId, noteRun: line.note, onPage: table.forget, expectSession }
   const writers = openRunWriters({ ...options, ...written }, positions, totals, recorder)
   const [session, seenKeys] = [openSession(client, lease, writers.settled), openSeenKeysTable(client)]
-  const silence = keepSpeaking(speak, options.silenceMs)
+  const silence = keepSpeaking(session.speak, options.silenceMs)
   const core: RunCore = {
     id: runId,
     state,
