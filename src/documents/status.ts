@@ -94,9 +94,10 @@ export async function gatherStatus(facts: Needed, named: readonly string[]): Pro
   const byKey = problemsByKey(problems)
   const isShown = ({ stream, readThroughAt }: StreamOverview) =>
     named.length > 0 || readThroughAt !== null || streams.some(({ name }) => name === stream)
+  const known = new Map<string, Stream>(catalogue.map((stream) => [stream.name, stream]))
+  const changed = new Map(minutes.map((minute) => [minute.stream, minute]))
   const lines = overview.filter(isShown).map((one): StatusLine => {
-    const stream: Stream | undefined = catalogue.find(({ name }) => name === one.stream)
-    const rows = minutes.find((minute) => minute.stream === one.stream)
+    const [stream, rows] = [known.get(one.stream), changed.get(one.stream)]
     const kind = stream?.kind ?? 'list'
     const seen = { ...one, kind, nextReconcileAt: null }
     return {

@@ -220,18 +220,22 @@ export function failing({ stream, failing: kinds }: StreamSymptoms): Problem[] {
 }
 
 export function stale(
-  { stream, readThroughAt, isPaused, hiddenSince, blockedDeletions }: StreamSymptoms,
+  { stream, readThroughAt, movedBackAt, isPaused, hiddenSince, blockedDeletions }: StreamSymptoms,
   isStale: IsStale,
   now: Date,
 ): Problem[] {
-  if (readThroughAt === null || isPaused || !isStale(stream, readThroughAt, now)) return []
+  const since = readThroughAt ?? movedBackAt
+  if (since === null || isPaused || !isStale(stream, since, now)) return []
   // The problem that causes this is shown instead.
-  if (hiddenSince !== null || (blockedDeletions?.at && blockedDeletions.at > readThroughAt)) return []
-  const ago = formatDuration(now.getTime() - readThroughAt.getTime())
+  if (hiddenSince !== null || (blockedDeletions?.at && blockedDeletions.at > since)) return []
+  const at = `${since.toISOString()}, ${formatDuration(now.getTime() - since.getTime())} ago`
   return [
     ofStream('stale', stream, {
-      since: readThroughAt,
-      what: `${stream} is read through ${readThroughAt.toISOString()}, ${ago} ago. Later changes are not here yet.`,
+      since,
+      what:
+        readThroughAt === null
+          ? `The position of ${stream} was moved back at ${at}, and it was not read through since then. What changed upstream may be missing here.`
+          : `${stream} is read through ${at}. Later changes are not here yet.`,
       whatToDo: `\`tidemark status ${stream}\` shows the result of its last run. \`tidemark sync ${stream}\` reads it now.`,
     }),
   ]

@@ -41,13 +41,15 @@ export function targetsMissed(
   { kind, targets }: { readonly kind: string | undefined; readonly targets: Targets },
   now: Date,
 ): Problem[] {
-  const { stream, isPaused, readThroughAt, firstReadThroughAt, deletionsKnownAt } = symptoms
-  if (isPaused || readThroughAt === null || firstReadThroughAt === null) return []
+  const { stream, isPaused, readThroughAt, movedBackAt, firstReadThroughAt, deletionsKnownAt } = symptoms
+  if (isPaused || firstReadThroughAt === null || (readThroughAt ?? movedBackAt) === null) return []
   const known = { read: readThroughAt, settled: settledThrough(kind, symptoms), deletions: deletionsKnownAt }
   return times.flatMap((time) => {
     const targetMs = targets[stream]?.[time]
     const at = known[time]
-    const ageMs = now.getTime() - (at ?? firstReadThroughAt).getTime()
+    // When a position is moved back, nobody knows any more what is read and settled.
+    const unknownSince = time === 'deletions' ? firstReadThroughAt : (movedBackAt ?? firstReadThroughAt)
+    const ageMs = now.getTime() - (at ?? unknownSince).getTime()
     if (targetMs === undefined || ageMs <= targetMs) return []
     const is = at ? `It is ${at.toISOString()}, ${formatDuration(ageMs)} ago` : 'No such time is known now'
     return [

@@ -308,8 +308,9 @@ async function statesOf(
   const standings = await readStandings(database.pool, names)
   pauses.note(new Set(standings.flatMap(({ stream, paused }) => (paused === null ? [] : [stream]))))
   const problems = problemsByKey(found)
+  const services = new Map(streams.map(({ name, service }) => [name, service]))
   return standings.map((one) => {
-    const service = streams.find(({ name }) => name === one.stream)?.service ?? 'assignment'
+    const service = services.get(one.stream) ?? 'assignment'
     const { tone, state, reason } = stateOfStream(one, service, problems)
     const { stream, readAge, settledAge, deletionsAge } = one
     return { stream, readAge, settledAge, deletionsAge, inMinute: minuteStateOf({ tone }), state, reason }

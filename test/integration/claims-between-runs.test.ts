@@ -16,6 +16,8 @@ import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignment, contextOf } from '../support/deletions.ts'
 import { after, before, hiding } from '../support/odd-source.ts'
 
+const inSmallPages = { PAGE_SIZE: '50', LOAD_CONNECTIONS: '1' }
+
 /** Does something when the run has done everything but to end. */
 const beforeEnd = (store: Store, work: () => Promise<unknown>): Store => ({
   ...store,
@@ -81,10 +83,7 @@ describe.skipIf(!hasPostgres)('what a stream says of itself', () => {
 
   it('has no hole after a failover that lost pages of a run which went on', async () => {
     await using upstream = await startSimulator({ assignments: 400 })
-    await using context = await openTestContext(database, upstream, {
-      PAGE_SIZE: '50',
-      LOAD_CONNECTIONS: '1',
-    })
+    await using context = await openTestContext(database, upstream, inSmallPages)
     const given = contextOf(context)
     let answers = 0
     let wasLost = false
@@ -154,10 +153,7 @@ describe.skipIf(!hasPostgres)('what a stream says of itself', () => {
 
   it('is not that everything was read when rights are lost in a first load', async () => {
     await using upstream = await startSimulator({ assignments: 400 })
-    await using context = await openTestContext(database, upstream, {
-      PAGE_SIZE: '50',
-      LOAD_CONNECTIONS: '1',
-    })
+    await using context = await openTestContext(database, upstream, inSmallPages)
     let pages = 0
     await context.read(assignment, 'incremental', { signal, shouldYield: () => ++pages > 3 })
     const given = contextOf(context)
@@ -200,10 +196,7 @@ describe.skipIf(!hasPostgres)('what a stream says of itself', () => {
 
   it('is a share of the rows that are there, after a table was emptied in its first load', async () => {
     await using upstream = await startSimulator({ assignments: 400 })
-    await using context = await openTestContext(database, upstream, {
-      PAGE_SIZE: '50',
-      LOAD_CONNECTIONS: '1',
-    })
+    await using context = await openTestContext(database, upstream, inSmallPages)
     let pages = 0
     await context.read(assignment, 'incremental', { signal, shouldYield: () => ++pages > 5 })
     await rowsOf('truncate mirror.assignment')

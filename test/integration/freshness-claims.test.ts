@@ -7,6 +7,7 @@ import { retrySelected } from '../../src/operator/quarantine.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { rewindStream } from '../../src/store/book/checkpoints.ts'
 import { rejectDeletions } from '../../src/store/book/deletions.ts'
+import { readSymptoms } from '../../src/store/book/symptoms.ts'
 import { readIncremental } from '../../src/sync/changes/incremental.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
@@ -129,6 +130,7 @@ describe.skipIf(!hasPostgres)('what was read through', () => {
       ).rows[0]
     const rewind = (position: bigint) =>
       rewindStream(database.pool, { stream: 'assignment', position, reason: 'to be sure', by: 'ann' })
+    const movedBackAt = async () => (await readSymptoms(database.pool, ['assignment'], 0))[0]?.movedBackAt
     const read = () => context.read(assignment, 'incremental', { signal })
     await read()
     expect(await fresh()).toEqual({ is_said: true, state: 'live' })
@@ -136,8 +138,10 @@ describe.skipIf(!hasPostgres)('what was read through', () => {
     for (const position of [BigInt(rows[0].position), 0n, 0n]) {
       await rewind(position)
       expect(await fresh()).toEqual({ is_said: false, state: 'loading' })
+      expect(await movedBackAt()).toEqual(expect.any(Date))
       await read()
       expect(await fresh()).toEqual({ is_said: true, state: 'live' })
+      expect(await movedBackAt()).toBeNull()
     }
   })
 })

@@ -93,6 +93,20 @@ describe.skipIf(!hasPostgres)('a history', () => {
     expect(await markGone(on(), '1')).toBe(1)
   })
 
+  it('holds all rows again when it was dropped while it was off', async () => {
+    const rows = [1, 2].map((id) => ({ AssignmentId: id, RowVersion: id, Subject: 'a' }))
+    await write(on(), ...rows)
+    // Read again as they are, so that they are compared with their lines.
+    await query(`update mirror.assignment set subject = 'by hand'`)
+    await write(on(), ...rows)
+    await write(on(), { AssignmentId: 3, RowVersion: 3, Subject: 'c' })
+    await write(off(), { AssignmentId: 4, RowVersion: 4, Subject: 'd' })
+    await query('drop table mirror.assignment_history cascade')
+    await query(`update tidemark.stream set history_watch = null, history_from = null`)
+    await write(on(), { AssignmentId: 5, RowVersion: 5, Subject: 'e' })
+    expect(await asOfNow()).toEqual(await now())
+  })
+
   it('loses a private field also where its table was filled anew without it', async () => {
     await write(on(), { AssignmentId: 1, RowVersion: 1, Phone: 'SECRET' })
     await query('drop table mirror.assignment cascade')

@@ -10,6 +10,7 @@ export function wellAt(now: Date): StreamSymptoms {
     firstReadThroughAt: ago(1_000),
     settledThroughAt: ago(5),
     isPaused: false,
+    movedBackAt: null,
     lastSuccessAt: ago(60),
     hiddenSince: null,
     deletionsKnownAt: ago(30),

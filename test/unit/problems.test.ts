@@ -152,6 +152,14 @@ describe('findProblems', () => {
     ])
   })
 
+  it('calls a stream stale that was not read through since its position was moved back', () => {
+    const moved = (minutes: number) => find([{ readThroughAt: null, movedBackAt: ago(minutes) }])
+    expect(moved(1)).toEqual([])
+    expect(moved(16)).toMatchObject([
+      { kind: 'stale', since: ago(16), what: expect.stringContaining('was moved back at') },
+    ])
+  })
+
   it('tells a refused sign-in once, and not as failures of each stream', () => {
     const refused = failing(7, 'UPSTREAM_UNAUTHORIZED')
     const streams = ['assignment', 'assignment_note'].map((stream) => ({

@@ -203,6 +203,7 @@ async function move(
   await client.query(
     `update tidemark.stream set
        position = $2, position_reached_at = now(), unread = null,
+       -- All is to be read again from there on; that it was once, at another time, says nothing of now.
        read_through_at = null,
        -- What the list confirmed may be of an upstream that is no more.
        settled_through_version = case when settled_through_version <= $2 then settled_through_version end,

@@ -132,6 +132,8 @@ export type StreamSymptoms = Readonly<
 > & {
   readonly stream: string
   readonly isPaused: boolean
+  /** While it is not read through again since its position was moved back: when that was. */
+  readonly movedBackAt: Date | null
   /** What the last stuck run said. */
   readonly stuckNote: string | null
   /** The last reconciles that could not list everything, as far as the last three lines of the ledger tell. */
@@ -187,6 +189,9 @@ export async function readSymptoms(
     text: `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
      select stream.name as stream,
        read_through_at as "readThroughAt", first_read_through_at as "firstReadThroughAt",
+       case when read_through_at is null and first_read_through_at is not null then (
+         select max(reached_at) from tidemark.checkpoint where checkpoint.stream = wanted.name and reason is not null
+       ) end as "movedBackAt",
        settled_through_at as "settledThroughAt", last_success_at as "lastSuccessAt", paused_at is not null as "isPaused",
        hidden_since as "hiddenSince", deletions_known_at as "deletionsKnownAt", inconclusive_runs as "inconclusiveRuns",
        inconclusive_since as "inconclusiveSince", stuck_runs as "stuckRuns", stuck_since as "stuckSince",

@@ -135,13 +135,11 @@ const endOthers = (client: ClientBase, { name }: TableSchema['stream'], runId: s
 async function isPrepared(client: ClientBase, tableSchema: TableSchema, timeZone: string): Promise<boolean> {
   const { stream, history } = tableSchema
   if (!history) return false
-  const text = `select now() as now, ${monthsSql} as names, obj_description(to_regclass($4)) as days,
-       history_from is not null and to_regprocedure($3) is not null and not ${wasWrittenSinceSql(tableSchema)} as "isShown"
-     from tidemark.stream where name = $2`
   const { rows } = await client.query<Months & { isShown: boolean; days: string | null }>({
-    // Another one as soon as there is another column.
-    name: statementName('prepared', text),
-    text,
+    name: statementName('prepared', stream.name),
+    text: `select now() as now, ${monthsSql} as names, obj_description(to_regclass($4)) as days,
+       history_from is not null and to_regprocedure($3) is not null and not ${wasWrittenSinceSql(tableSchema)} as "isShown"
+     from tidemark.stream where name = $2`,
     values: [qualified(historyOf(stream)), stream.name, asOfName(stream), vehicleDays(stream)],
   })
   const [[found], days] = [rows, daysTold(tableSchema, timeZone)]
@@ -298,11 +296,11 @@ async function dropPartition(
   }
 }
 
-/** In SQL: all rows that were written up to then are as their last line in the history. */
+/** In SQL: all rows that were written up to then are as their last line in the history. In an empty one, which may be another, none has a line. */
 function comparedSql({ stream }: TableSchema): string {
-  const named = `its.name = ${pg.escapeLiteral(stream.name)}`
-  const noted = `(select history_compared_at from tidemark.stream as its where ${named})`
-  return `coalesce(greatest((select max(_observed_at) from ${qualified(historyOf(stream))}), ${noted}), '-infinity')`
+  const past = qualified(historyOf(stream))
+  const noted = `(select history_compared_at from tidemark.stream as its where its.name = ${pg.escapeLiteral(stream.name)})`
+  return `coalesce(greatest((select max(_observed_at) from ${past}), case when exists (select from ${past}) then ${noted} end), '-infinity')`
 }
 
 /** Found by index. */

@@ -39,7 +39,10 @@ const typesSql = Object.keys(columnTypes)
   .map((type) => `'${type}'`)
   .join(', ')
 
-/** No trigger tells of a column that was dropped, renamed or given another type, nor of a key. Counts, because of `exists` Postgres would look up all tables at once. */
+/**
+ * No trigger tells of a column that was dropped, renamed or given another type, nor of a key. The keys are counted, because for an `exists`
+ * Postgres would read those of all tables.
+ */
 const isAlteredSql = `(
   exists (
     select from tidemark.field
