@@ -67,6 +67,11 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
     // As soon as that is so, although no worker has looked again.
     await stands('read_through_at = now(), last_success_at = now()')
     expect(await freshness()).toEqual([{ state: 'live', share: 1, reason: null }])
+    // Its position was moved back since a worker looked.
+    await noteStandings(database.pool, [{ stream: 'note', state: 'live', reason: null }])
+    await stands('read_through_at = null')
+    expect(await freshness()).toMatchObject([{ state: 'loading' }])
+    await stands('read_through_at = now()')
     await noteStandings(database.pool, [{ stream: 'note', state: 'stopped', reason: 'no right' }])
     expect(await freshness()).toEqual([{ state: 'stopped', share: 1, reason: 'no right' }])
     await stands(`paused_at = now(), pause_reason = 'a move'`)
