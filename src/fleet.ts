@@ -40,6 +40,7 @@ export function openFleet(first: SyncContext, { isServed = true } = {}): Fleet {
         positionAt: (stream, time) => of(stream).store.history.positionAt(stream, time),
         reachedAt: (stream, versions) => of(stream).store.history.reachedAt(stream, versions),
         anchors: (stream, atMost, limit) => of(stream).store.history.anchors(stream, atMost, limit),
+        known: (stream, position, limit) => of(stream).store.history.known(stream, position, limit),
         hasRows: (stream) => of(stream).store.history.hasRows(stream),
       },
     },

@@ -598,6 +598,22 @@ const foundEarlier: readonly LyingWorld[] = [
     initialChanges: 12,
     changeChance: 0.1,
   },
+  // Pages came down to one record: each poll was shown only the known one at its position, while rows from above it were stored.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ order: 'unstable', sorts: 'ascending only', cap: 1, paging: 'last page again', dialect: 'sieve' },
+      ...{ byKey: 'filters only', versions: 'number', deletes: 'hard', counters: 2 },
+    },
+    lies: [
+      { kind: 'the cap is small', from: 3, rounds: 1 },
+      { kind: 'lists come from a cache', from: 1, rounds: 1 },
+    ],
+    seed: 1843361883,
+    pageSize: 4,
+    initialChanges: 86,
+    changeChance: 0.1,
+  },
 ]
 
 const numRuns = Number(process.env.WORLDS ?? 150)

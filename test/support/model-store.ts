@@ -145,7 +145,11 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
         versions.map(
           (version) => checkpoints.find((checkpoint) => checkpoint.position >= version)?.reachedAt ?? null,
         ),
-      anchors: async (_stream, atMost, limit) => highest(atMost, limit, ({ gone }) => gone !== 'absent'),
+      anchors: async (_stream, atMost, limit) => highest(atMost, limit),
+      known: async (_stream, position, limit) => ({
+        anchors: highest(position, limit),
+        hasAbove: highest(2n ** 63n - 1n, 1).some(({ version }) => version > position),
+      }),
       hasRows: async () => [...rows.values()].some(({ gone }) => gone === null),
     },
   }
@@ -177,9 +181,9 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     store.epochs += 1
   }
 
-  function highest(atMost: bigint, limit: number, isWanted: (row: StoredRow) => boolean) {
+  function highest(atMost: bigint, limit: number) {
     return [...rows.values()]
-      .filter((row) => isWanted(row) && !isDoubtful(row))
+      .filter((row) => row.gone !== 'absent' && !isDoubtful(row))
       .map(({ key, version }) => ({ key, version: version ?? 0n }))
       .filter(({ version }) => version <= atMost)
       .sort((a, b) => Number(b.version - a.version))

@@ -124,6 +124,7 @@ export async function openPostgresMirror(
       positionAt: (...asked) => inner.history.positionAt(...asked),
       reachedAt: (...asked) => inner.history.reachedAt(...asked),
       anchors: (...asked) => inner.history.anchors(...asked),
+      known: (...asked) => inner.history.known(...asked),
       hasRows: (...asked) => inner.history.hasRows(...asked),
     },
     async openRun<Kind extends RunKind>(kind: Kind, stream: string) {

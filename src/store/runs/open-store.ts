@@ -102,6 +102,7 @@ type Options = {
 }
 
 const thinEveryMs = 3_600_000
+const highestVersion = 2n ** 63n - 1n
 /** Longer than most streams rest between two polls. */
 const anchorsLastMs = 65_000
 
@@ -143,20 +144,7 @@ export function openStore({
     )
   }
 
-  // Most polls find nothing new, so the highest rows are those of the poll before. If the record of one is gone by now, a look shows it.
-  type Known = { readonly atMost: bigint; readonly rows: readonly Versioned[]; readonly untilMs: number }
-  const lastAnchors = new Map<string, Known>()
-
-  async function knownAnchors(name: string, atMost: bigint, limit: number): Promise<readonly Versioned[]> {
-    const known = lastAnchors.get(name)
-    const isFresh = known?.atMost === atMost && known.rows.length > 0 && known.untilMs > Date.now()
-    if (isFresh) return known.rows
-    const versioned = versionedBy(knownStream(name), await readVersionField(pool, name))
-    const rows = await highestRows(pool, versioned, { atMost, limit })
-    // Not kept for long: other runs may find that records are gone, and mark their rows.
-    lastAnchors.set(name, { atMost, rows, untilMs: Date.now() + anchorsLastMs })
-    return rows
-  }
+  const rows = openHighestRows(pool, knownStream)
 
   return {
     async openRun(kind, name, { id = null } = {}) {
@@ -176,8 +164,40 @@ export function openStore({
     history: {
       positionAt: (stream, time) => positionAt(pool, stream, time),
       reachedAt: (stream, versions) => reachedAt(pool, stream, versions),
-      anchors: (stream, atMost, limit) => knownAnchors(stream, atMost, limit),
+      anchors: rows.upTo,
+      known: rows.around,
       hasRows: (stream) => hasRows(pool, knownStream(stream)),
     },
   }
+}
+
+function openHighestRows(pool: Database['pool'], knownStream: (name: string) => Stream) {
+  // Most polls find nothing new, so the highest rows are those of the poll before. If the record of one is gone by now, a look shows it.
+  type Known = {
+    readonly position: bigint
+    readonly anchors: readonly Versioned[]
+    readonly hasAbove: boolean
+    readonly untilMs: number
+  }
+  const lastKnown = new Map<string, Known>()
+
+  async function around(name: string, position: bigint, limit: number): Promise<Known> {
+    const last = lastKnown.get(name)
+    const isFresh = last?.position === position && last.anchors.length > 0 && last.untilMs > Date.now()
+    if (isFresh) return last
+    const highest = await upTo(name, highestVersion, limit)
+    const hasAbove = highest[0] !== undefined && highest[0].version > position
+    const anchors = hasAbove ? await upTo(name, position, limit) : highest
+    // Not kept for long: other runs may find that records are gone, and mark their rows.
+    const found = { position, anchors, hasAbove, untilMs: Date.now() + anchorsLastMs }
+    lastKnown.set(name, found)
+    return found
+  }
+
+  async function upTo(name: string, atMost: bigint, limit: number): Promise<readonly Versioned[]> {
+    const versioned = versionedBy(knownStream(name), await readVersionField(pool, name))
+    return await highestRows(pool, versioned, { atMost, limit })
+  }
+
+  return { upTo, around }
 }

@@ -15,12 +15,25 @@ export function readIncremental(context: ReadingContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'incremental' }, async (run, source) => {
     const { beliefs } = run.state
     const { from, restsFrom, told } = await takeBackFallen(run)
-    const highest = await context.store.history.anchors(context.stream.name, from, ranksToAnchor.at(-1) ?? 1)
+    const { anchors: highest, hasAbove } = await context.store.history.known(
+      context.stream.name,
+      from,
+      ranksToAnchor.at(-1) ?? 1,
+    )
     const anchors = ranksToAnchor.flatMap((rank) => highest[rank - 1] ?? [])
     const reading = await readRange(
       { ...context, source, run },
       {
-        ...{ from, restsFrom, until: null, maxPasses, movesPosition: true, anchors, mayFindField: true },
+        ...{
+          from,
+          restsFrom,
+          until: null,
+          maxPasses,
+          movesPosition: true,
+          anchors,
+          hasAbove,
+          mayFindField: true,
+        },
         onTakenBack: (why, to) => told.push(takenBackNote(why, to)),
         onFallen: (anchor) => pinFallen(run, anchor),
       },

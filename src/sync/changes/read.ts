@@ -278,6 +278,7 @@ type Commits = ReturnType<typeof openCommits>
 type Range = Pick<ReadingOptions, 'from' | 'restsFrom' | 'until' | 'maxPasses'> &
   Pick<ReadChangesContext, 'onTakenBack' | 'onFallen' | 'movesPosition'> & {
     readonly anchors?: readonly Anchor[]
+    readonly hasAbove?: boolean
     /** Only the incremental run decides which field the row version is, because positions are values of that field. */
     readonly mayFindField?: boolean
   }

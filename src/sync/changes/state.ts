@@ -27,6 +27,8 @@ export type ReadingOptions = {
   readonly anchor: Anchor | null
   /** Versions of the rows that can serve as the anchor, the highest first. */
   readonly known?: readonly bigint[]
+  /** Rows above `from` are stored: a look-back has brought them, or somebody else. */
+  readonly hasAbove?: boolean
   /** The upstream cuts answers before it sorts them: only a small one is whole. */
   readonly cutsBeforeSort?: boolean
   /** An answer of this upstream was seen to keep to the size that was asked for. */

@@ -38,6 +38,12 @@ export type PositionHistory = {
   reachedAt(stream: string, versions: readonly bigint[]): Promise<readonly (Date | null)[]>
   /** The rows with the highest versions at or below one, the highest first, also those that the source marks as deleted. */
   anchors(stream: string, atMost: bigint, limit: number): Promise<readonly { key: string; version: bigint }[]>
+  /** What a poll at this position compares answers with: its anchors, and whether other runs have brought rows from above. */
+  known(
+    stream: string,
+    position: bigint,
+    limit: number,
+  ): Promise<{ readonly anchors: readonly { key: string; version: bigint }[]; readonly hasAbove: boolean }>
   /** Whether there is a living row, whatever its version. */
   hasRows(stream: string): Promise<boolean>
 }

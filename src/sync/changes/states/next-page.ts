@@ -245,11 +245,14 @@ function whatIsLacking({ reading, page }: SeenNextPage): Anchor | false {
   return (page.received === 0 || beginsBehind || !page.isPerhapsCut) && anchor
 }
 
-/** Where `since` is inclusive, rows of exactly that version come as well: they are not counted. */
+/**
+ * Where `since` is inclusive, rows of exactly that version come as well: they are not counted. If rows above it are stored, the page may
+ * just be shorter than those before.
+ */
 function isOneOldRow({ reading, page }: SeenNextPage): boolean {
   const below = page.since < reading.cursor ? page.versions.filter((version) => version === page.since) : []
   const isAlone = page.received - below.length === 1 && !page.isPerhapsCut
-  return !page.isNew && page.hasOld && isAlone && mayBeAtEnd(reading)
+  return !page.isNew && page.hasOld && isAlone && mayBeAtEnd(reading) && !reading.options.hasAbove
 }
 
 const isPoll = (reading: Reading): boolean => confirmsEnd(reading) && reading.options.until === null
