@@ -1,7 +1,7 @@
 // `npm run fleet`: several workers mirror the simulated upstream of many clients, and what is promised of many sources is counted: what they cost,
 // that each is equal under faults, that none is delayed by others, that budgets hold. `npm run fleet -- budget outage --sources 100` runs
 // the trials with these names; without names, all. `-- rolling --older FOLDER` runs workers of another checkout beside those of this one.
-// Ends with 1 when one does not hold.
+// With `--sentinels` Redis fails over to a replica when it is cut off. Ends with 1 when one does not hold.
 
 import { parseArgs } from 'node:util'
 import type { Finding } from '../soak/verdict.ts'
@@ -29,6 +29,7 @@ const { values, positionals } = parseArgs({
     rows: { type: 'string', default: '1000' },
     minutes: { type: 'string', default: '3' },
     seed: { type: 'string', default: '1' },
+    sentinels: { type: 'boolean', default: false },
     older: { type: 'string' },
   },
 })
@@ -36,6 +37,7 @@ const { sources, hosts, workers, rows, minutes, seed } = values
 const scale = {
   ...{ sources: Number(sources), hosts: Number(hosts), workers: Number(workers) },
   ...{ rows: Number(rows), minutes: Number(minutes), seed: Number(seed) },
+  hasSentinels: values.sentinels,
   older: values.older ?? null,
 }
 const possible = scale.older === null ? trials : [rolling]

@@ -14,7 +14,13 @@ import { type Fleet, type FleetClient, startFleet } from '../../src/simulator/fl
 import { fleetSettings } from '../../src/simulator/fleet-settings.ts'
 import type { Finding } from '../soak/verdict.ts'
 import { openSoakWorker, type SoakWorker } from '../soak/workers.ts'
-import { type PostgresWorld, type RedisWorld, startPostgres, startRedis } from '../soak/worlds.ts'
+import {
+  type PostgresWorld,
+  type RedisWorld,
+  startPostgres,
+  startRedis,
+  startRedisWithSentinels,
+} from '../soak/worlds.ts'
 import { differences } from '../support/same-as-source.ts'
 
 export type Scale = {
@@ -25,6 +31,8 @@ export type Scale = {
   readonly rows: number
   readonly minutes: number
   readonly seed: number
+  /** Redis has replicas and sentinels, which name another primary when it is cut off. */
+  readonly hasSentinels: boolean
   /** The checkout of another version, whose workers read first; null: those of this one. */
   readonly older: string | null
 }
@@ -80,7 +88,7 @@ export async function onStage<Result>(
   ended.defer(() => postgres.stop())
   await countStatements(postgres)
   say(`Postgres is at ${postgres.url}`)
-  const redis = await startRedis(join(directory, 'redis'))
+  const redis = await (scale.hasSentinels ? startRedisWithSentinels : startRedis)(join(directory, 'redis'))
   ended.defer(() => redis.stop())
   const { sources: clients, hosts, rows: assignments, seed } = scale
   const fleet = ended.use(await startFleet({ ...{ clients, hosts, assignments, seed }, hasOwnFaults: false }))

@@ -6,7 +6,7 @@ import { findBinaries } from '../../src/embedded-postgres/binaries.ts'
 import { freePort } from '../../src/embedded-postgres/cluster.ts'
 import { serverFlags, startEmbedded } from '../../src/embedded-postgres/server.ts'
 import { openLog } from '../../src/log.ts'
-import { startRedisServer } from '../support/redis-servers.ts'
+import { primaryName, startRedisServer, startSentinels } from '../support/redis-servers.ts'
 
 export type World = {
   readonly url: string
@@ -65,6 +65,30 @@ export async function startRedis(directory: string): Promise<RedisWorld> {
       await start()
     },
     ...{ start, tell, stop: kill },
+    flush: async () => void (await tell('FLUSHALL')),
+  }
+}
+
+/** Three that sentinels watch. When the primary is cut off, another one takes its place. */
+export async function startRedisWithSentinels(directory: string): Promise<RedisWorld> {
+  const all = await startSentinels({ directory, servers: 3, sentinels: 3, downAfterMs: 2_000 })
+  const places = all.sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')
+  const tell: RedisWorld['tell'] = async (...words) => await (await all.primary()).tell(...words)
+  return {
+    url: `redis+sentinel://${places}/${primaryName}`,
+    async cut(awayMs) {
+      const primary = await all.primary()
+      await primary.kill()
+      await all.untilMoved(primary)
+      await wait(awayMs)
+      await primary.start()
+      await all.untilWhole()
+    },
+    start: async () => void (await Promise.all(all.servers.map((server) => server.start()))),
+    async stop() {
+      await all[Symbol.asyncDispose]()
+    },
+    tell,
     flush: async () => void (await tell('FLUSHALL')),
   }
 }
