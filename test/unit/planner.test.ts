@@ -53,6 +53,30 @@ describe('the plan', () => {
     expect(calls.slice(2)).toEqual(['in 10 s'])
   })
 
+  it('releases at once what was never read and came since the last plan, however rare its schedule is, and once (P19)', async () => {
+    const overdue: string[] = []
+    const hourly = plannedBy([
+      { stream: 'assignment', kind: 'incremental', schedule: { everyMs: 3_600_000 } },
+    ])
+    const look = async () => ({ ...(await hourly.look()), overdue: [...overdue] })
+    const { planner, calls, job } = openTestPlanner({ ...hourly, look })
+    const plan = async (second: number) => {
+      vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, second))
+      calls.length = 0
+      await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+      return calls.filter((call) => !call.startsWith('in '))
+    }
+    overdue.push('assignment')
+    expect(await plan(5)).toEqual(['assignment/incremental'])
+    expect(await plan(10)).toEqual([])
+    overdue.push('acme.assignment')
+    expect(await plan(15)).toEqual(['acme.assignment/incremental'])
+    expect(await plan(20)).toEqual([])
+    // Now what was released should have begun.
+    expect(await plan(70)).toEqual(['assignment/incremental', 'acme.assignment/incremental'])
+    expect(job.data).not.toHaveProperty('overdue')
+  })
+
   it('is left to others by a worker whose Postgres does not answer, and forgets nothing', async () => {
     const { planner, calls, job } = openTestPlanner({
       look: () => new Promise(() => {}),

@@ -41,6 +41,8 @@ export type PlanData = Partial<PlanState> & {
   readonly round?: number
   /** Since when plans know what was dealt with. */
   readonly beganMs?: number
+  /** Which polls were overdue, while what the first plan released may not have begun yet. */
+  readonly overdue?: readonly string[]
   readonly database?: string
   /** Which schedules the last plan went by. */
   readonly settings?: string
@@ -195,13 +197,17 @@ const overduePoll = (stream: string, nowMs: number): Look['asked'][number] => ({
 })
 
 /** Null: it is of another database, or no plan of Tidemark has written it. */
-function readPlanData(data: PlanData, database: string): (PlanState & Pick<PlanData, 'beganMs'>) | null {
-  const { throughMs, late, beganMs } = data
+function readPlanData(
+  data: PlanData,
+  database: string,
+): (PlanState & Required<Pick<PlanData, 'beganMs' | 'overdue'>>) | null {
+  const { throughMs, late, beganMs, overdue } = data
   const isNumber = (value: unknown): value is number => Number.isFinite(value)
   if (data.database !== database || !isNumber(throughMs) || !isNumber(beganMs)) return null
   return {
     throughMs,
     beganMs,
+    overdue: Array.isArray(overdue) ? overdue : [],
     late: Object.fromEntries(Object.entries(late ?? {}).filter(([, ms]) => isNumber(ms))),
   }
 }
@@ -230,12 +236,11 @@ async function planOnce(
   const { nowMs, wanted, overdue, loading, workers, database, ...seen } = await look()
   const known = readPlanData(given, database)
   const beganMs = Math.min(known?.beganMs ?? nowMs, nowMs)
-  // What the first plan released has to begin.
-  const isOverdue = nowMs - beganMs > patienceMs
-  const asked: Look['asked'] = [
-    ...(isOverdue ? overdue.map((stream) => overduePoll(stream, nowMs)) : []),
-    ...seen.asked,
-  ]
+  // What the first plans released has to begin. What was not overdue then belongs to a source that came since.
+  const isPatient = nowMs - beganMs <= patienceMs
+  const before = new Set(isPatient ? (known?.overdue ?? overdue) : [])
+  const unread = overdue.filter((stream) => !before.has(stream))
+  const asked: Look['asked'] = [...unread.map((stream) => overduePoll(stream, nowMs)), ...seen.asked]
   const isLoad = ({ stream, kind }: Place) => kind === 'incremental' && loading.has(stream)
   const queueOf = (place: Place): QueueName => (isLong(place) || isLoad(place) ? 'loads' : 'polls')
   const slotsOf = (name: QueueName) => slots[name] * Math.max(1, workers)
@@ -277,5 +282,6 @@ async function planOnce(
       ask?.askedAt === undefined ? [] : { stream, kind, askedAt: ask.askedAt },
     ),
   )
-  return { data: { ...plan.state, database, beganMs }, pauseMs: Math.max(0, plan.nextMs - nowMs) }
+  const data = { ...plan.state, database, beganMs, ...(isPatient && { overdue }) }
+  return { data, pauseMs: Math.max(0, plan.nextMs - nowMs) }
 }
