@@ -30,7 +30,8 @@ export async function believeDescriptions(
     ({ service, lastReadAt }) =>
       now.getTime() - lastReadAt.getTime() <= believedForMs && !unusable.includes(keyIn(source, service)),
   )
-  const known = (await readBeliefs(pool)).filter((line) => line.name === name)
+  const streams = mirrored.map((stream) => stream.name)
+  const known = (await readBeliefs(pool, { streams })).filter((line) => line.name === name)
   const fields = await readFieldsBeside(pool, [...types.keys()], { mostCounted: 0 })
   for (const stream of mirrored) {
     const type = types.get(stream.name)

@@ -33,18 +33,20 @@ export async function readFieldsBeside(
 ): Promise<readonly FieldBeside[]> {
   // Readings are counted in the dictionary: a row that was read twice counts twice. Their shares are those of the rows.
   const { rows } = await client.query<FieldBeside>(
-    `select stream, source_name as field, described_as as "describedAs", attname as "columnName",
+    `with wanted as materialized (select name, to_regclass(${tableSql('name')}) as oid from unnest($1::text[]) as stream (name))
+     select stream, source_name as field, described_as as "describedAs", attname as "columnName",
        column_type as "columnType", table_rows as rows,
        case when records_seen = nulls_seen or table_rows = 0 then 0
          else greatest(1, round(table_rows * (1 - null_share)))::float8 end as values,
        least(rescued, table_rows)::float8 as rescued
-     from tidemark.field
-     join pg_class as mirrored on mirrored.oid = to_regclass(${tableSql('stream')})
+     from wanted
+     join pg_class as mirrored using (oid)
+     join tidemark.field on stream = wanted.name
      left join pg_attribute on attrelid = oid and attname = column_name and not attisdropped
      cross join lateral (
        select coalesce(nullif(pg_stat_get_live_tuples(oid), 0)::float8, nullif(reltuples, -1)::float8, 0) as table_rows
      ) as estimated
-     where stream = any ($1) and stream in (select stream from tidemark.field where described_as is not null)
+     where exists (select from tidemark.field as described where described.stream = wanted.name and described_as is not null)
      order by stream, source_name`,
     [streams],
   )

@@ -214,7 +214,7 @@ function monitoringRoutes(state: WorkerState, deliveries: Deliveries): readonly 
     })
   const refresh = addStateGauges(registry, {
     overview: ofMirror(readOverview),
-    beliefs: ofMirror(readBeliefs),
+    beliefs: ofMirror((pool) => readBeliefs(pool)),
     problems: kept(() => state.mirror?.problems(state.readingPool ?? undefined)),
     progress: ofMirror(readProgress),
     queueCounts: kept(() => (isQueueUp(state) ? state.live?.jobs.counts() : null)),

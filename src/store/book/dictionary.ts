@@ -1,6 +1,6 @@
 // What is in schema `bi`: its views with their columns, and what is known of the fields behind them. Read-only.
 
-import { type AnyColumn, and, eq, getTableColumns, or, sql } from 'drizzle-orm'
+import { type AnyColumn, and, eq, getTableColumns, inArray, or, sql } from 'drizzle-orm'
 import { isOutdated } from '../../streams/beliefs.ts'
 import { type MirroredStream, relatedNamed } from '../../streams/catalog.ts'
 import { baseOf, besideIn } from '../../streams/names.ts'
@@ -141,7 +141,11 @@ export async function readFieldStreams(client: Queryable): Promise<readonly stri
 /** A belief about the upstream. It is doubted from `expiresAt` on; null: as long as beliefs of its kind last. */
 export type BeliefLine = Awaited<ReturnType<typeof readBeliefs>>[number]
 
-export async function readBeliefs(client: Queryable) {
+/** Of all streams, unless some are named. */
+export async function readBeliefs(
+  client: Queryable,
+  { streams }: { readonly streams?: readonly string[] } = {},
+) {
   const { restsFrom: _, ...columns } = getTableColumns(beliefTable)
   const fieldNow = sql<string | null>`(
     select value from tidemark.belief as field
@@ -151,6 +155,7 @@ export async function readBeliefs(client: Queryable) {
     db
       .select({ ...columns, fieldNow })
       .from(beliefTable)
+      .where(streams && inArray(beliefTable.stream, [...streams]))
       .orderBy(beliefTable.stream, beliefTable.name),
   )
   return found.map(({ versionField, rule, fieldNow, ...line }) => ({
