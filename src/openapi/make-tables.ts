@@ -104,15 +104,18 @@ async function noteFields(client: ClientBase, { stream, type }: Described): Prom
   const { fields } = type
   await client.query(
     `with said as (
-       select * from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[], $7::boolean[])
+       select folded, described_as, description, is_required, is_nullable,
+         case when allowed is not null then array(select jsonb_array_elements_text(allowed::jsonb)) end as allowed_values
+       from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[], $7::boolean[])
          as said (folded, described_as, description, allowed, is_required, is_nullable)
      )
      update tidemark.field as known
-     set described_as = said.described_as, description = said.description,
-         allowed_values = case when said.allowed is not null then array(select jsonb_array_elements_text(said.allowed::jsonb)) end,
+     set described_as = said.described_as, description = said.description, allowed_values = said.allowed_values,
          is_required = said.is_required, is_nullable = said.is_nullable
      from tidemark.field as mine left join said using (folded)
-     where mine.stream = $1 and known.stream = mine.stream and known.folded = mine.folded`,
+     where mine.stream = $1 and known.stream = mine.stream and known.folded = mine.folded
+       and (known.described_as, known.description, known.allowed_values, known.is_required, known.is_nullable) is distinct from
+         (said.described_as, said.description, said.allowed_values, said.is_required, said.is_nullable)`,
     [
       stream.name,
       fields.map(({ name }) => foldName(name)),

@@ -105,6 +105,16 @@ describe.skipIf(!hasPostgres)('the contract', () => {
       "select obj_description(to_regclass('bi.webhook_subscription')) as words",
     )
     expect(rows[0].words).toMatch(/^webhook_subscription: living rows, .*: “.+”$/)
+    // Every worker that starts looks at the tables of every source: what is as it should be is not written again.
+    const written = async () =>
+      (
+        await database.pool.query(
+          'select array_agg(xmin::text order by stream, folded) as by from tidemark.field',
+        )
+      ).rows
+    const before = await written()
+    expect((await callCommand(migrate, [], environment)).code).toBe(0)
+    expect(await written()).toEqual(before)
   })
 
   it('changes no column’s type and rescues nothing when the recorded records come', async () => {
