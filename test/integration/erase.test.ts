@@ -103,6 +103,69 @@ describe.skipIf(!hasPostgres)('erasing', () => {
     )
   })
 
+  it('marks what only the erased assignment had, where nobody looked at that yet', async () => {
+    await using upstream = await startSimulator({ assignments: 8 })
+    const environment = environmentFor(upstream, database, { RELATED: 'true' })
+    const call = (...[command, ...words]: [Parameters<typeof callCommand>[0], ...string[]]) =>
+      callCommand(command, words, environment)
+    const { id } = upstream.source.insert('assignment_service', { AssignmentId: 7 })
+    await call(sync)
+    await call(sync, 'assignment', '--kind', 'related')
+    const services = () => query(`select from bi.assignment_service where assignment_service_id = ${id}`)
+    expect(await services()).toHaveLength(1)
+    upstream.source.remove('assignment', 7, 'hard')
+    await call(reconcile, 'assignment')
+    expect((await call(erase, 'assignment', '7', '--reason', 'asked')).stdout).toContain('erased 1 row')
+    await call(sync, 'assignment', '--kind', 'related')
+    expect(await services()).toEqual([])
+    expect(await query('select from tidemark.related_link where assignment_id = 7')).toEqual([])
+    expect(await query('select from tidemark.related_fetch where assignment_id = 7')).toEqual([])
+  })
+
+  it('removes the bytes of a file with what is known of it', async () => {
+    await using upstream = await startSimulator({ assignments: 4 })
+    const environment = environmentFor(upstream, database, { RELATED: 'true', ATTACHMENT_DATA: 'true' })
+    const call = (...[command, ...words]: [Parameters<typeof callCommand>[0], ...string[]]) =>
+      callCommand(command, words, environment)
+    const { id } = upstream.source.insert('attachment', { OwnerId: 2, FileData: 'Q0FOQVJZ' })
+    await call(sync)
+    await call(sync, 'assignment', '--kind', 'related')
+    const data = () => query(`select from mirror.attachment_data where attachment_id = ${id}`)
+    expect(await data()).toHaveLength(1)
+    upstream.source.remove('attachment', id, 'hard')
+    upstream.source.change('assignment', 2)
+    await call(sync)
+    await call(sync, 'assignment', '--kind', 'related')
+    const done = await call(erase, 'attachment', String(id), '--reason', 'asked')
+    expect(done.stdout.replaceAll(/\s+/g, ' ')).toContain('Related rows among them: 1 of attachment_data')
+    expect(await data()).toEqual([])
+  })
+
+  it('erases nothing of a record that exists and cannot be a row', async () => {
+    await using upstream = await startSimulator({ assignments: 4 })
+    const environment = environmentFor(upstream, database)
+    const { id } = upstream.source.insertMalformed('bad-row-version')
+    await callCommand(sync, ['assignment'], environment)
+    expect(await query('select key from tidemark.quarantine')).toHaveLength(1)
+    await expect(
+      callCommand(erase, ['assignment', String(id), '--reason', 'asked'], environment),
+    ).rejects.toThrow('still has this record')
+    expect(await query('select key from tidemark.quarantine')).toHaveLength(1)
+  })
+
+  it('takes a key of several fields as a person writes it', async () => {
+    await using upstream = await startSimulator({ trackers: 20 })
+    const environment = environmentFor(upstream, database, { KEY_TRACKER_OBJECT: 'TrackerObjectId,UID' })
+    const call = (...[command, ...words]: [Parameters<typeof callCommand>[0], ...string[]]) =>
+      callCommand(command, words, environment)
+    await call(sync, 'tracker_object')
+    const [{ uid }] = await query('select uid from mirror.tracker_object where tracker_object_id = 2')
+    upstream.source.remove('tracker_object', 2, 'hard')
+    for (let time = 0; time < 3; time++) await call(sync, 'tracker_object')
+    await call(erase, 'tracker_object', `2, ${uid.toUpperCase()}`, '--reason', 'asked')
+    expect(await query('select from mirror.tracker_object where tracker_object_id = 2')).toEqual([])
+  })
+
   it('keeps the row of a record that exists, without its past, where fields of it are left out', {
     timeout: 300_000,
   }, async () => {

@@ -68,16 +68,27 @@ export async function replaceLinks(
       groups.map(({ stream }) => stream),
     ],
   )
+  const marked = await markWithoutLinks(client, { source, streams }, rows)
+  for (const { name, belongsTo } of relatedIn(source))
+    if (belongsTo === 'many' && links.some(({ stream }) => stream === name)) await showLinks(client, name)
+  return marked
+}
+
+type Unlinked = { readonly stream: string; readonly keys: readonly string[] }
+
+/** Marks those of these records that no assignment has any more, also of groups that are switched off. Within a transaction. */
+export async function markWithoutLinks(
+  client: ClientBase,
+  { source, streams = [] }: Pick<RelatedOptions, 'streams'> & { readonly source: string },
+  unlinked: readonly Unlinked[],
+): Promise<number> {
   let marked = 0
-  for (const { stream, keys } of rows)
+  for (const { stream, keys } of unlinked)
     marked += await markWithoutLink(
       client,
-      // Also of groups that are switched off.
       [...streams, ...relatedIn(source)].find(({ name }) => name === stream),
       keys,
     )
-  for (const { name, belongsTo } of relatedIn(source))
-    if (belongsTo === 'many' && links.some(({ stream }) => stream === name)) await showLinks(client, name)
   return marked
 }
 
