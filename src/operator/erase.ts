@@ -153,7 +153,9 @@ export async function forgetDeleted(
     const ageMs = ageOf(stream.name)
     if (ageMs === null) continue
     const keys = [...(await privacy.longDeleted(stream, { ageMs, reason: 'absent', limit: rowsAtOnce }))]
-    if (stream.kind !== 'related')
+    if (stream.kind === 'related')
+      keys.push(...(await privacy.longDeleted(stream, { ageMs, reason: 'source', limit: rowsAtOnce })))
+    else
       for (const key of await privacy.longDeleted(stream, { ageMs, reason: 'source', limit: looksAtOnce }))
         if ((await askUpstream(context, stream, key, signal)).says === 'gone') keys.push(key)
     if (keys.length === 0) continue

@@ -215,4 +215,32 @@ describe.skipIf(!hasPostgres)('erasing', () => {
     })
     expect(await query('select from tidemark.local_change')).toEqual([])
   })
+
+  it('happens to related records that the upstream marked as deleted, once no assignment has them any more', async () => {
+    await using upstream = await startSimulator({ assignments: 5 })
+    await using context = await openTestContext(database, upstream, { RELATED: 'true' })
+    const ids = [1, 2].map((id) => upstream.source.insert('assignment_service', { AssignmentId: id }).id)
+    for (const id of ids) upstream.source.remove('assignment_service', id, 'soft')
+    const read = async () => {
+      await context.read(assignment, 'incremental', { signal })
+      await context.readRelated({ signal })
+    }
+    await read()
+    upstream.source.remove('assignment_service', ids[0] ?? 0, 'hard')
+    upstream.source.change('assignment', 1)
+    await read()
+    const left = () =>
+      query(
+        `select assignment_service_id::int as id from mirror.assignment_service where _deleted_reason = 'source' and assignment_service_id in (${ids.join(', ')}) order by 1`,
+      )
+    expect(await left()).toEqual(ids.map((id) => ({ id })))
+    await writeAsTidemark(
+      database.pool,
+      `update mirror.assignment_service set _deleted_at = now() - interval '2 days' where assignment_service_id in (${ids.join(', ')})`,
+    )
+    expect(await forgetDeleted(context, { ageOf: () => 86_400_000, signal })).toEqual([
+      { stream: 'assignment_service', rows: 1, ageMs: 86_400_000 },
+    ])
+    expect(await left()).toEqual([{ id: ids[1] }])
+  })
 })

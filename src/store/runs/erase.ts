@@ -181,7 +181,7 @@ function ownedSql(tableSchema: TableSchema): string {
     where (${isOwned} or ${hasLink('=')}) and not ${hasLink('<>')}`
 }
 
-/** Keys of rows that were marked as deleted so long ago, in any order. */
+/** Keys of rows that were marked as deleted so long ago, in any order. Not of related records that an assignment still shows so marked. */
 export async function longDeleted(
   client: Queryable,
   stream: MirroredStream,
@@ -193,11 +193,13 @@ export async function longDeleted(
 ): Promise<readonly string[]> {
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return []
+  const key = `${pg.escapeIdentifier(tableSchema.key.name)}::text`
   const { rows } = await client.query<{ key: string }>(
-    `select ${pg.escapeIdentifier(tableSchema.key.name)}::text as key from ${qualified(stream)}
+    `select ${key} as key from ${qualified(stream)}
      where _deleted_at < now() - make_interval(secs => $1::float8 / 1000) and _deleted_reason = $2
+       and not exists (select from tidemark.related_link as link where link.stream = $4 and link.key = ${key})
      order by random() limit $3`,
-    [ageMs, reason, limit],
+    [ageMs, reason, limit, stream.name],
   )
   return rows.map(({ key }) => key)
 }
