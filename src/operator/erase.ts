@@ -3,7 +3,6 @@
 
 import type { SyncContext } from '../context.ts'
 import { readRow, type StoryTable, storyTable } from '../store/book/row-story.ts'
-import type { Relatives } from '../store/runs/erase.ts'
 import { type MirroredStream, relatedBeside } from '../streams/catalog.ts'
 import { assignmentsBeside, isAssignments } from '../streams/names.ts'
 import { typedKey } from '../streams/record.ts'
@@ -66,6 +65,8 @@ export async function eraseRecord(
     })),
   }
 }
+
+type Relatives = Awaited<ReturnType<SyncContext['privacy']['relativesOf']>>[number]
 
 /** The bytes of a file are in a table of their own, under the same key. */
 async function bytesOf(
