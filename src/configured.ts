@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto'
 import { lookbackOf, pageSizeOf } from './config/dynamic-settings.ts'
-import type { Config, UpstreamConfig } from './config/load.ts'
+import { type Config, signingSecretOf, type UpstreamConfig } from './config/load.ts'
 import { addressesOf } from './config/plaintext.ts'
 import type { Logger } from './log.ts'
 import type { Descriptions } from './openapi/descriptions.ts'
@@ -142,8 +142,10 @@ export function privateFieldsIn(config: UpstreamConfig): PrivateFields {
   return openPrivateFields({ dictionary: dictionary.now, resources, maskKey, secret: apiKey })
 }
 
-export function openUpstreams(given: UpstreamNeeds & { readonly config: Pick<Config, 'webhookSecret'> }) {
-  const { webhookSecret } = given.config
+export function openUpstreams(
+  given: UpstreamNeeds & { readonly config: Pick<Config, 'webhookSecret' | 'webhookSigningSecret'> },
+) {
+  const secrets = [given.config.webhookSecret, signingSecretOf(given.config)].filter((one) => one !== null)
   const { privateFields = privateFieldsIn(given.config) } = given
   const options = { ...given, privateFields }
   const upstreams = {
@@ -156,8 +158,7 @@ export function openUpstreams(given: UpstreamNeeds & { readonly config: Pick<Con
     const upstream = upstreams[stream.service]
     if (!upstream) throw new Error(`${stream.name} belongs to the tracking service: set TRACKING_BASE_URL.`)
     const source = openSource(upstream, stream)
-    const holdsSecret = stream.list === 'listWebhookSubscriptions' && webhookSecret
-    return holdsSecret ? maskSource(source, holdsSecret) : source
+    return stream.list === 'listWebhookSubscriptions' ? maskSource(source, secrets) : source
   }
   return {
     ...upstreams,

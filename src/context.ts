@@ -148,7 +148,7 @@ export type Privacy = Pick<PrivateFields, 'wanted' | 'fingerprint'> & {
 export type ContextOptions = Pick<BudgetOptions, 'budgets' | 'workers'> & {
   readonly config: MirrorConfig &
     UpstreamConfig &
-    Pick<Config, 'webhookSecret' | 'redisUrl' | 'shareTokens'> &
+    Pick<Config, 'webhookSecret' | 'webhookSigningSecret' | 'redisUrl' | 'shareTokens'> &
     Partial<Pick<Config, 'keptAlerts'>>
   readonly log: Logger
   readonly observer?: UpstreamObserver

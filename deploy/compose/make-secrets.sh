@@ -11,7 +11,8 @@ setting() {
 
 folder=$(setting SECRETS)
 folder=${folder:-secrets}
-# Only its owner can enter the folder; the files can be read by whichever user a container runs as.
+# Only its owner can enter the folder; the files can be read by whichever user a container runs as. Their owner can write into them: a
+# container keeps the file that was there at its start.
 mkdir -p "$folder"
 chmod 700 "$folder"
 for name in postgres_password worker_password bi_password redis_password admin_token api_key; do
@@ -23,6 +24,6 @@ for name in postgres_password worker_password bi_password redis_password admin_t
     exit 1
   fi
   printf '%s' "${value:-$(openssl rand -hex 24)}" > "$file"
-  chmod 444 "$file"
+  chmod 644 "$file"
   echo "made $file"
 done

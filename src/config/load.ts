@@ -264,11 +264,12 @@ function derivedWebhookSecret(environment: Environment): string | null {
   return webhookSecretOf(master, source)
 }
 
-export function webhookSecretOf(master: string, source: string): string {
-  const secret = derived(master, `tidemark webhooks of the source ${source}`)
-  keepSecret(secret)
-  return secret
-}
+export const webhookSecretOf = (master: string, source: string): string =>
+  derived(master, `tidemark webhooks of the source ${source}`)
 
-const derived = (secret: string, purpose: string): string =>
-  Buffer.from(hkdfSync('sha256', secret, '', purpose, 24)).toString('base64url')
+/** It is kept out of all that is printed. */
+function derived(secret: string, purpose: string): string {
+  const made = Buffer.from(hkdfSync('sha256', secret, '', purpose, 24)).toString('base64url')
+  keepSecret(made)
+  return made
+}

@@ -91,7 +91,7 @@ export const mirrorVariables = {
   },
   BI_SCHEMAS: {
     describe:
-      'schemas that `BI_ROLE` may read, besides `tidemark.freshness` and `tidemark.field`; from a schema that is no longer named, Tidemark takes back what it gave',
+      'schemas that `BI_ROLE` may read, besides what reports need of `tidemark`; from a schema that is no longer named, Tidemark takes back what it gave',
     fallback: '`bi,mirror`',
     form: '`bi`, `mirror` or both, comma-separated',
     schema: biSchemas,

@@ -3,8 +3,9 @@
 
 import type { SyncContext } from '../context.ts'
 import { readRow, type StoryTable, storyTable } from '../store/book/row-story.ts'
-import type { MirroredStream } from '../streams/catalog.ts'
+import { type MirroredStream, relatedBeside } from '../streams/catalog.ts'
 import { assignmentsBeside, isAssignments } from '../streams/names.ts'
+import { typedKey } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
 import { askForRelated } from './related-record.ts'
@@ -32,9 +33,10 @@ export async function eraseRecord(
   wanted: Wanted,
   signal: AbortSignal,
 ): Promise<Erased> {
-  const { stream, key, withRelated, isDryRun } = wanted
+  const { stream, withRelated, isDryRun } = wanted
   const { pool } = context.database
   const table = await storyTable(pool, stream)
+  const key = (table && typedKey(table.tableSchema.key.field, wanted.key)) ?? wanted.key
   const staysRow = await existsUpstream(context, stream, { key, table }, signal)
   if (staysRow && context.privacy.wanted(stream.name).length === 0)
     throw new UsageError(
@@ -48,10 +50,10 @@ export async function eraseRecord(
   const relatives =
     withRelated && !staysRow && isAssignments(stream.name)
       ? await context.privacy.relativesOf(key, stream.name)
-      : []
+      : await bytesOf(pool, stream, key)
   const erasing = [
     { stream, keys: [key], keepsRows: staysRow },
-    ...relatives.map((one) => ({ ...one, keepsRows: false })),
+    ...relatives.map((one) => ({ ...one, keepsRows: staysRow })),
   ]
   return {
     ...{ stream: stream.name, staysRow, fingerprint: context.privacy.fingerprint(`${stream.name}\n${key}`) },
@@ -62,6 +64,25 @@ export async function eraseRecord(
       stay: living,
     })),
   }
+}
+
+type Relatives = Awaited<ReturnType<SyncContext['privacy']['relativesOf']>>[number]
+
+/** The bytes of a file are in a table of their own, under the same key. */
+async function bytesOf(
+  pool: SyncContext['database']['pool'],
+  stream: MirroredStream,
+  key: string,
+): Promise<readonly Relatives[]> {
+  if (stream.kind !== 'related' || stream.bulkField) return []
+  const found: Relatives[] = []
+  for (const one of relatedBeside([stream])) {
+    const isOfIt = one.group === stream.group && one.name !== stream.name
+    const table = isOfIt ? await storyTable(pool, one) : null
+    if (table?.takesKey(key) && (await readRow(pool, table, key)))
+      found.push({ stream: one, keys: [key], living: 0 })
+  }
+  return found
 }
 
 async function existsUpstream(
@@ -78,6 +99,7 @@ async function existsUpstream(
   switch (answer.says) {
     case 'found':
     case 'shown':
+    case 'no row':
       return true
     case 'failed':
       throw answer.error
@@ -132,7 +154,9 @@ export async function forgetDeleted(
     const ageMs = ageOf(stream.name)
     if (ageMs === null) continue
     const keys = [...(await privacy.longDeleted(stream, { ageMs, reason: 'absent', limit: rowsAtOnce }))]
-    if (stream.kind !== 'related')
+    if (stream.kind === 'related')
+      keys.push(...(await privacy.longDeleted(stream, { ageMs, reason: 'source', limit: rowsAtOnce })))
+    else
       for (const key of await privacy.longDeleted(stream, { ageMs, reason: 'source', limit: looksAtOnce }))
         if ((await askUpstream(context, stream, key, signal)).says === 'gone') keys.push(key)
     if (keys.length === 0) continue

@@ -312,7 +312,7 @@ const longestKey = 500
 
 /** A key of several fields as a person writes it, `[4711,"B"]` or `4711,B`, in its own text; null where it is none of these fields. */
 export function typedKey(keyField: string, typed: string): string | null {
-  if (!isComposite(keyField)) return typed
+  if (!isComposite(keyField)) return isUuid(typed) ? typed.toLowerCase() : typed
   const values = typed.startsWith('[') ? listIn(typed) : typed.split(',').map((one) => one.trim())
   const parts = keyParts(keyField)
   if (values?.length !== parts.length) return null

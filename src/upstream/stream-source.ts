@@ -217,11 +217,18 @@ export function lookupAfter(error: unknown): Lookup {
   throw error
 }
 
-// A source whose records do not show a secret of this program (P9): the address that the worker subscribes with holds one, and
-// subscriptions are mirrored like everything else.
-export function maskSource(source: Source, secret: string): Source {
+/** The secret in an address at which a worker receives webhooks: also an earlier one, or that of another source. */
+const secretOfHook = /(?<=\/hooks\/(?:[\w.-]{1,63}\/)?)[\w-]{16,200}(?=$|[?#])/g
+
+// A source whose records do not show the secrets of this program (P9): the worker subscribes with an address that holds one, and with another
+// one to sign with, and subscriptions are mirrored like everything else.
+export function maskSource(source: Source, secrets: readonly string[]): Source {
   const mask = (value: Json): Json => {
-    if (typeof value === 'string') return value.replaceAll(secret, '[secret]')
+    if (typeof value === 'string')
+      return secrets.reduce(
+        (text, secret) => text.replaceAll(secret, '[secret]'),
+        value.replaceAll(secretOfHook, '[secret]'),
+      )
     if (Array.isArray(value)) return value.map(mask)
     return isObject(value) ? maskObject(value) : value
   }

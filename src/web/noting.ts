@@ -33,7 +33,7 @@ const told = {
 
 /** Nobody can fill the record by doing the same again: what one address does beyond this is in the log of the worker only. */
 const mostOfAddress = { most: 20, withinMs: 60_000 } as const
-/** A download of the same list in the same session is recorded once in this time. */
+/** A download of the same list in the same session, or by the same person or program at one address, is recorded once in this time. */
 const mostOfSession = { most: 1, withinMs: 60_000 } as const
 const notRecorded = 'not recorded: there were too many of these within a minute'
 
@@ -78,7 +78,8 @@ export function openDownloadNotes({ authentication, note, log, now = Date.now }:
     const door = session ? ('console' as const) : ('HTTP' as const)
     const event = { who: person?.who ?? '', door, address, action: 'download', target, stream, told }
     const byAddress = JSON.stringify([networkOf(address), person?.role, target, told])
-    const bySession = JSON.stringify([session?.key ?? networkOf(address), target, told])
+    const same = session ? [session.key] : [networkOf(address), event.who]
+    const bySession = JSON.stringify([...same, target, told])
     if (ofSession.waitMs(bySession, now()) > 0) return
     if (ofAddress.waitMs(byAddress, now()) > 0) return log.info(event, notRecorded)
     await withTimeout(longestMs, note(event))

@@ -293,6 +293,27 @@ describe.skipIf(!hasPostgres)('what changes nothing here', () => {
       await worker.stop()
     }
   })
+
+  it('is recorded of each person and program, also of those that come from one address', async () => {
+    await using simulator = await startSimulator({ assignments: 2 })
+    const worker = await startTestWorker(simulator, database, {
+      ...{ STREAMS: 'assignment', SCHEDULE_ASSIGNMENT: '1h', VIEWER_TOKEN: viewerToken },
+    })
+    try {
+      await worker.live
+      for (const token of [adminToken, viewerToken, viewerToken]) {
+        const headers = { authorization: `Bearer ${token}` }
+        expect((await fetch(`${worker.url}/actions.ndjson`, { headers })).status).toBe(200)
+      }
+      const { rows } = await database.pool.query(
+        `select who from tidemark.action where action = 'download' and door = 'HTTP' order by id`,
+      )
+      expect(rows).toEqual([{ who: 'ADMIN_TOKEN' }, { who: 'VIEWER_TOKEN' }])
+    } finally {
+      await worker.stop()
+    }
+  })
+
   it('holds a write to the upstream while no program uses the embedded Postgres', async () => {
     await using simulator = await startSimulator({ assignments: 5, notes: 0 })
     const fresh = inFreshDirectory()

@@ -136,6 +136,24 @@ describe.skipIf(!hasPostgres)('the dictionary', () => {
     ])
   })
 
+  it('gives way to a field that comes later and has the name of its texts, whatever that field holds', async () => {
+    simulator.source.change('assignment', 5, { assignmentPriorityLabel: 7, broughtLater: 'x' })
+    await read()
+    const [row] = await rows(
+      'select assignment_priority_label as own, brought_later as later from bi.assignment where assignment_id = 5',
+    )
+    expect(row).toEqual({ own: '7', later: 'x' })
+    const texts = await rows(
+      'select distinct assignment_priority_label_2 as text from bi.assignment where assignment_priority = 1',
+    )
+    expect(texts).toEqual([{ text: 'High' }])
+    expect(
+      await rows(
+        'select assignment_priority_label as own, assignment_priority_label_2 is not null as has from bi.assignment_at(clock_timestamp()) where assignment_id = 5',
+      ),
+    ).toHaveLength(1)
+  })
+
   it('says it in comments as well', async () => {
     const words = await rows(
       `select attname as name, col_description(attrelid, attnum) as word from pg_attribute

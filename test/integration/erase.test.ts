@@ -103,6 +103,69 @@ describe.skipIf(!hasPostgres)('erasing', () => {
     )
   })
 
+  it('marks what only the erased assignment had, where nobody looked at that yet', async () => {
+    await using upstream = await startSimulator({ assignments: 8 })
+    const environment = environmentFor(upstream, database, { RELATED: 'true' })
+    const call = (...[command, ...words]: [Parameters<typeof callCommand>[0], ...string[]]) =>
+      callCommand(command, words, environment)
+    const { id } = upstream.source.insert('assignment_service', { AssignmentId: 7 })
+    await call(sync)
+    await call(sync, 'assignment', '--kind', 'related')
+    const services = () => query(`select from bi.assignment_service where assignment_service_id = ${id}`)
+    expect(await services()).toHaveLength(1)
+    upstream.source.remove('assignment', 7, 'hard')
+    await call(reconcile, 'assignment')
+    expect((await call(erase, 'assignment', '7', '--reason', 'asked')).stdout).toContain('erased 1 row')
+    await call(sync, 'assignment', '--kind', 'related')
+    expect(await services()).toEqual([])
+    expect(await query('select from tidemark.related_link where assignment_id = 7')).toEqual([])
+    expect(await query('select from tidemark.related_fetch where assignment_id = 7')).toEqual([])
+  })
+
+  it('removes the bytes of a file with what is known of it', async () => {
+    await using upstream = await startSimulator({ assignments: 4 })
+    const environment = environmentFor(upstream, database, { RELATED: 'true', ATTACHMENT_DATA: 'true' })
+    const call = (...[command, ...words]: [Parameters<typeof callCommand>[0], ...string[]]) =>
+      callCommand(command, words, environment)
+    const { id } = upstream.source.insert('attachment', { OwnerId: 2, FileData: 'Q0FOQVJZ' })
+    await call(sync)
+    await call(sync, 'assignment', '--kind', 'related')
+    const data = () => query(`select from mirror.attachment_data where attachment_id = ${id}`)
+    expect(await data()).toHaveLength(1)
+    upstream.source.remove('attachment', id, 'hard')
+    upstream.source.change('assignment', 2)
+    await call(sync)
+    await call(sync, 'assignment', '--kind', 'related')
+    const done = await call(erase, 'attachment', String(id), '--reason', 'asked')
+    expect(done.stdout.replaceAll(/\s+/g, ' ')).toContain('Related rows among them: 1 of attachment_data')
+    expect(await data()).toEqual([])
+  })
+
+  it('erases nothing of a record that exists and cannot be a row', async () => {
+    await using upstream = await startSimulator({ assignments: 4 })
+    const environment = environmentFor(upstream, database)
+    const { id } = upstream.source.insertMalformed('bad-row-version')
+    await callCommand(sync, ['assignment'], environment)
+    expect(await query('select key from tidemark.quarantine')).toHaveLength(1)
+    await expect(
+      callCommand(erase, ['assignment', String(id), '--reason', 'asked'], environment),
+    ).rejects.toThrow('still has this record')
+    expect(await query('select key from tidemark.quarantine')).toHaveLength(1)
+  })
+
+  it('takes a key of several fields as a person writes it', async () => {
+    await using upstream = await startSimulator({ trackers: 20 })
+    const environment = environmentFor(upstream, database, { KEY_TRACKER_OBJECT: 'TrackerObjectId,UID' })
+    const call = (...[command, ...words]: [Parameters<typeof callCommand>[0], ...string[]]) =>
+      callCommand(command, words, environment)
+    await call(sync, 'tracker_object')
+    const [{ uid }] = await query('select uid from mirror.tracker_object where tracker_object_id = 2')
+    upstream.source.remove('tracker_object', 2, 'hard')
+    for (let time = 0; time < 3; time++) await call(sync, 'tracker_object')
+    await call(erase, 'tracker_object', `2, ${uid.toUpperCase()}`, '--reason', 'asked')
+    expect(await query('select from mirror.tracker_object where tracker_object_id = 2')).toEqual([])
+  })
+
   it('keeps the row of a record that exists, without its past, where fields of it are left out', {
     timeout: 300_000,
   }, async () => {
@@ -151,5 +214,33 @@ describe.skipIf(!hasPostgres)('erasing', () => {
       status: 'done',
     })
     expect(await query('select from tidemark.local_change')).toEqual([])
+  })
+
+  it('happens to related records that the upstream marked as deleted, once no assignment has them any more', async () => {
+    await using upstream = await startSimulator({ assignments: 5 })
+    await using context = await openTestContext(database, upstream, { RELATED: 'true' })
+    const ids = [1, 2].map((id) => upstream.source.insert('assignment_service', { AssignmentId: id }).id)
+    for (const id of ids) upstream.source.remove('assignment_service', id, 'soft')
+    const read = async () => {
+      await context.read(assignment, 'incremental', { signal })
+      await context.readRelated({ signal })
+    }
+    await read()
+    upstream.source.remove('assignment_service', ids[0] ?? 0, 'hard')
+    upstream.source.change('assignment', 1)
+    await read()
+    const left = () =>
+      query(
+        `select assignment_service_id::int as id from mirror.assignment_service where _deleted_reason = 'source' and assignment_service_id in (${ids.join(', ')}) order by 1`,
+      )
+    expect(await left()).toEqual(ids.map((id) => ({ id })))
+    await writeAsTidemark(
+      database.pool,
+      `update mirror.assignment_service set _deleted_at = now() - interval '2 days' where assignment_service_id in (${ids.join(', ')})`,
+    )
+    expect(await forgetDeleted(context, { ageOf: () => 86_400_000, signal })).toEqual([
+      { stream: 'assignment_service', rows: 1, ageMs: 86_400_000 },
+    ])
+    expect(await left()).toEqual([{ id: ids[1] }])
   })
 })

@@ -147,6 +147,16 @@ describe.skipIf(!hasPostgres)('the rights of the role that reads', () => {
     expect([await mayUse('mirror'), await mayRead('mirror.later')]).toEqual([true, true])
   })
 
+  it('are enough for the past of a stream without those to its tables', async () => {
+    await using simulator = await startSimulator({ assignments: 5 })
+    const variables = { BI_ROLE: role, BI_SCHEMAS: 'bi', HISTORY: 'assignment' }
+    await using context = await openTestContext(database, simulator, variables)
+    await context.read(streamOf('assignment'), 'incremental', { signal: neverAborted })
+    const asked = 'select count(*) from bi.assignment_at(clock_timestamp())'
+    expect((await runHere(['sql', '--json', asked], { DATABASE_URL: url() })).stdout).toContain('"5"')
+    expect(await mayRead('mirror.assignment')).toBe(false)
+  })
+
   it('that were taken back before the upgrade stay so: what there is counts as given', async () => {
     await migrated()
     await run(`revoke select on mirror.assignment from ${role}; grant select (assignment_id) on mirror.assignment to ${role};

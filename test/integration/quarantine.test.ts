@@ -37,6 +37,17 @@ async function retry({ contextOf, database: { pool } }: SyncContext, stream: Str
 }
 
 describe.skipIf(!hasPostgres)('a record in quarantine', () => {
+  describe('without a key, in the first answer of a list', () => {
+    const database = createTestDatabase()
+    it('goes there as one does that comes later, and the others are rows (P5)', async () => {
+      await using simulator = await startSimulator({ trackers: 4 })
+      await using context = await openTestContext(database, simulator)
+      simulator.source.insertMalformed('an-empty-object', 'tracker_object')
+      const list = await context.read(tracker, 'incremental', { signal })
+      expect(list).toMatchObject({ status: 'done', tally: { inserted: 4, quarantined: 1 } })
+    })
+  })
+
   describe('of a changes stream', () => {
     const database = createTestDatabase()
     it('leaves it when it can be a row now, or is gone; otherwise it stays, whole (P5)', async () => {

@@ -136,4 +136,37 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
       expect(await nothingTried(database.pool, selection)).toMatch(/^No record of .+ is in quarantine\.$/)
     })
   })
+
+  describe('with a record whose key does not fit the others', () => {
+    const database = createTestDatabase()
+    it('keeps the view of who takes part in which, and reads on when that record is gone (P5, P7)', async () => {
+      await using simulator = await startSimulator({ assignments: 3 })
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
+      await context.read(assignment, 'incremental', { signal })
+      await context.readRelated({ signal })
+      // As an earlier version made it.
+      await database.pool.query(
+        `create or replace view bi.assignment_employee as
+         select assignment_id, key::bigint as employee_id from tidemark.related_link where stream = 'employee'`,
+      )
+      const { id } = simulator.source.insert('employee')
+      simulator.source.change('employee', id, { EmployeeId: 'E-77' })
+      const takePart = async (ids: readonly number[]) => {
+        simulator.source.setParticipants(1, ids)
+        simulator.source.change('assignment', 1)
+        await context.read(assignment, 'incremental', { signal })
+        return await context.readRelated({ signal })
+      }
+      expect((await takePart([2, id])).tally.quarantined).toBe(1)
+      const { rows } = await database.pool.query(
+        'select employee_id::int as id from bi.assignment_employee where assignment_id = 1',
+      )
+      expect(rows).toEqual([{ id: 2 }])
+      expect(await takePart([2])).toMatchObject({ status: 'done', isComplete: true })
+      const links = await database.pool.query(
+        `select from tidemark.related_link where assignment_id = 1 and key = 'E-77'`,
+      )
+      expect(links.rowCount).toBe(0)
+    })
+  })
 })

@@ -180,3 +180,31 @@ describe.skipIf(!hasPostgres)('the first row of a stream that was empty', () => 
     ])
   })
 })
+
+describe.skipIf(!hasPostgres)('a subscription of a worker', () => {
+  const database = createTestDatabase()
+
+  it('is mirrored without its secrets, and without those of other addresses of workers (P9)', async () => {
+    await using simulator = await startSimulator({ assignments: 1 })
+    const variables = { WEBHOOK_SECRET: secret }
+    const signing = signingSecretOf(loadConfig(environmentFor(simulator, database, variables))) ?? ''
+    const others = 'thesecretofanothersource'
+    simulator.source.appendRaw(
+      'webhook_subscription',
+      ({ id }) =>
+        `{"Id":${id},"Url":"http://127.0.0.1:9/hooks/${secret}","Secret":"${signing}","Next":"http://127.0.0.1:9/hooks/acme/${others}"}`,
+    )
+    await using context = await openTestContext(database, simulator, variables)
+    await context.read(streamOf('webhook_subscription'), 'incremental', { signal: noSignal })
+    const { rows } = await database.pool.query(
+      'select url, secret, next from mirror.webhook_subscription where secret is not null',
+    )
+    expect(rows).toEqual([
+      {
+        url: 'http://127.0.0.1:9/hooks/[secret]',
+        secret: '[secret]',
+        next: 'http://127.0.0.1:9/hooks/acme/[secret]',
+      },
+    ])
+  })
+})

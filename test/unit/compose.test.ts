@@ -67,5 +67,7 @@ describe.skipIf(process.platform === 'win32')('make-secrets.sh', () => {
     expect([secretOf('api_key'), secretOf('worker_password')]).toEqual(['a $key #1', before])
     expect(before).toMatch(/^[0-9a-f]{48}$/)
     expect(statSync(join(cwd, 'secrets')).mode & 0o777).toBe(0o700)
+    // A container keeps the file that was there at its start: a new value has to be written into it.
+    expect(statSync(join(cwd, 'secrets', 'admin_token')).mode & 0o777).toBe(0o644)
   })
 })

@@ -23,7 +23,7 @@ const listing = (records: JsonArray): Source => ({
 it('is masked in fields, in what lies inside them, and in earlier values of repeated fields', async () => {
   const records = parseJson(Buffer.from(text)) as JsonArray
   const signal = new AbortController().signal
-  const source = maskSource(listing(records), secret)
+  const source = maskSource(listing(records), [secret])
   const answer = await source.list({ page: 1, pageSize: 10 }, signal)
   const looked = await source.lookup?.('1', signal)
   const expected = parseJson(Buffer.from(text.replaceAll(secret, '[secret]'))) as JsonArray

@@ -89,6 +89,47 @@ describe('an answer that is older than the row of its assignment', () => {
   })
 })
 
+describe('a group whose first records show no key', () => {
+  const streams = relatedStreams.filter(({ name }) => ['customer', 'employee'].includes(name))
+  const two = wanted.slice(0, 2)
+  const readTwo = async (found: readonly JsonObject[]) => {
+    const kept: string[] = []
+    const keep = async (group: string, field: string) => void kept.push(`${group} ${field}`)
+    const lookup: Source['lookup'] = async (id) => ({ found: found[Number(id) - 1] ?? {} })
+    const source = { lookup } as unknown as Source
+    const given = { ...run, keyFields: { of: async () => null, keep } }
+    const budget = { mostBytes: 1_000, largestBytes: 0 }
+    return { kept, ...(await readFamilies({ source, streams, signal, budget }, given, two)) }
+  }
+
+  it('takes the key of most of them, and sets the others apart (P5)', async () => {
+    const customers = [{ CustomerId: 1 }, { CustomerId: null }, { CustomerId: 2 }]
+    const batch = await readTwo([
+      { Customer: customers, Employee: [] },
+      { Customer: [], Employee: [] },
+    ])
+    expect(batch.kept).toEqual(['customer CustomerId'])
+    expect(batch.failure).toBeNull()
+    expect(batch.pages.map(({ records }) => [records.rows.length, records.rejected.length])).toEqual([[2, 1]])
+  })
+
+  it('keeps no other group and no other assignment from being read', async () => {
+    const batch = await readTwo([
+      { Customer: { CustomerId: null, Name: 'nobody' }, Employee: [{ EmployeeId: 8 }] },
+      { Customer: null, Employee: [{ EmployeeId: 9 }] },
+    ])
+    expect(batch.kept).toEqual(['employee EmployeeId'])
+    expect(String(batch.failure?.error)).toContain('Set KEY_CUSTOMER')
+    expect(batch.pages.map(({ stream, records }) => [stream.name, records.rows.length])).toEqual([
+      ['employee', 2],
+    ])
+    expect(batch.families.map(({ due }) => due.assignmentId)).toEqual(['2'])
+    expect(batch.aside.map(({ due, problem }) => [due.assignmentId, problem.slice(0, 7)])).toEqual([
+      ['1', 'None of'],
+    ])
+  })
+})
+
 describe('P10: a batch of related records', () => {
   it('ends when its answers hold as much as they may, and leaves the others to the next', async () => {
     expect(await readWith(10)).toEqual({ atOnce: 0, mostAtOnce: 4, asked: 50, shown: 50 })

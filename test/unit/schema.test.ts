@@ -149,6 +149,19 @@ describe('asDbt', () => {
     expect(Object.keys(asDbt(facts(views)))).toContain('stg_tidemark__assignment.sql')
   })
 
+  it('tests codes as values that Postgres takes for those of the column', () => {
+    const id = column('kind', { type: 'uuid', texts: { '00000000-0000-0000-0000-000000000001': 'One' } })
+    const number = column('status_id', { texts: { 1: 'New', x: 'Odd' } })
+    const isOpen = column('is_open', { type: 'boolean', texts: { true: 'Open', yes: 'Open' } })
+    const odd = column('size', { type: 'numeric', texts: { large: 'Large' } })
+    const views = [view('assignment', 'assignment_id', id, number, isOpen, odd)]
+    const sources = dbt(views, '_tidemark__sources.yml').replaceAll(/\s+/g, ' ')
+    expect(sources).toContain('values: - "00000000-0000-0000-0000-000000000001" quote: true')
+    expect(sources).toContain('values: - "1" quote: false')
+    expect(sources).toContain('values: - "true" quote: false')
+    expect(sources.match(/accepted_values/g)).toHaveLength(3)
+  })
+
   it('tests what the dictionary says of codes and references, as a warning, and nothing that only the rows say', () => {
     const status = column('status_id', { texts: { 1: 'New', 2: 'Done' }, label: 'Status', unit: 'h' })
     const text = column('status', { type: 'text', isText: true, texts: { 1: 'New' } })

@@ -88,15 +88,26 @@ function columnOf(column: ColumnMap, facts: Facts): Yaml {
   }
 }
 
+/** Of types whose values stand in SQL without quotes. A code of another form would be a mistake there, and no row has it. */
+const plainValues: Readonly<Record<string, RegExp>> = {
+  bigint: /^-?\d+$/,
+  numeric: /^-?\d+(?:\.\d+)?$/,
+  boolean: /^(?:true|false)$/,
+}
+
 /** What the dictionary says may turn out to be incomplete: that is a warning. What only the rows say is no test, for it changes with them. */
 function testsOf(column: ColumnMap, { prefix, views }: Facts): readonly Yaml[] {
   const { isKey, isText, texts, type, meantReference } = column
   const key = views.find(({ name }) => name === meantReference)?.columns.find((one) => one.isKey)
   const config = { severity: 'warn' }
-  const codes = { values: Object.keys(texts ?? {}), quote: type === 'text' }
+  const plain = plainValues[type]
+  const codes = {
+    values: Object.keys(texts ?? {}).filter((code) => plain?.test(code) ?? true),
+    quote: plain === undefined,
+  }
   return [
     ...(isKey ? ['unique', 'not_null'] : []),
-    ...(texts && !isText ? [{ accepted_values: { arguments: codes, config } }] : []),
+    ...(codes.values.length > 0 && !isText ? [{ accepted_values: { arguments: codes, config } }] : []),
     ...(meantReference && key
       ? [
           {

@@ -4,11 +4,12 @@
 import pg, { type ClientBase, type Pool } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { foldField } from '../../streams/dictionary.ts'
-import { isAssignments } from '../../streams/names.ts'
+import { isAssignments, sourceIn } from '../../streams/names.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
+import { markWithoutLinks } from './related-links.ts'
 
 /** How many traces of each kind. */
 export type Traces = { rows: number; history: number; quarantine: number; notes: number }
@@ -89,24 +90,28 @@ function patternOf(field: string, keys: readonly string[]): string {
   return `"${exactly(field)}"\\s*:\\s*"?(${keys.map(exactly).join('|')})"?\\s*[,}]`
 }
 
+/** What only an erased assignment had is marked as deleted, as if its related records had been read once more. */
 async function unlink(
   client: ClientBase,
   { name, kind }: MirroredStream,
   keys: readonly string[],
 ): Promise<number> {
-  const where =
-    kind === 'related'
-      ? ['delete from tidemark.related_link where stream = $1 and key = any ($2::text[])']
-      : isAssignments(name)
-        ? ['related_link', 'related_fetch'].map(
-            (table) =>
-              `delete from tidemark.${table} where ${table === 'related_link' ? sourceSql('stream') : 'source'} = ${sourceSql('$1')}
-                 and assignment_id::text = any ($2::text[])`,
-          )
-        : []
-  let unlinked = 0
-  for (const text of where) unlinked += (await client.query(text, [name, keys])).rowCount ?? 0
-  return unlinked
+  const remove = async <Row extends pg.QueryResultRow>(text: string) =>
+    await client.query<Row>(`delete from ${text}`, [name, keys])
+  if (kind === 'related')
+    return (await remove('tidemark.related_link where stream = $1 and key = any ($2::text[])')).rowCount ?? 0
+  if (!isAssignments(name)) return 0
+  const ofAssignments = 'assignment_id::text = any ($2::text[])'
+  const { rows: links } = await remove<{ stream: string; key: string }>(
+    `tidemark.related_link where ${sourceSql('stream')} = ${sourceSql('$1')} and ${ofAssignments} returning stream, key`,
+  )
+  const unlinked = [...Map.groupBy(links, ({ stream }) => stream)].map(([stream, lost]) => ({
+    stream,
+    keys: lost.map(({ key }) => key),
+  }))
+  await markWithoutLinks(client, { source: sourceIn(name) }, unlinked)
+  const read = await remove(`tidemark.related_fetch where source = ${sourceSql('$1')} and ${ofAssignments}`)
+  return links.length + (read.rowCount ?? 0)
 }
 
 /** Keys among the samples of problems, and of fields that are watched. */
@@ -176,7 +181,7 @@ function ownedSql(tableSchema: TableSchema): string {
     where (${isOwned} or ${hasLink('=')}) and not ${hasLink('<>')}`
 }
 
-/** Keys of rows that were marked as deleted so long ago, in any order. */
+/** Keys of rows that were marked as deleted so long ago, in any order. Not of related records that an assignment still shows so marked. */
 export async function longDeleted(
   client: Queryable,
   stream: MirroredStream,
@@ -188,11 +193,13 @@ export async function longDeleted(
 ): Promise<readonly string[]> {
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return []
+  const key = `${pg.escapeIdentifier(tableSchema.key.name)}::text`
   const { rows } = await client.query<{ key: string }>(
-    `select ${pg.escapeIdentifier(tableSchema.key.name)}::text as key from ${qualified(stream)}
+    `select ${key} as key from ${qualified(stream)}
      where _deleted_at < now() - make_interval(secs => $1::float8 / 1000) and _deleted_reason = $2
+       and not exists (select from tidemark.related_link as link where link.stream = $4 and link.key = ${key})
      order by random() limit $3`,
-    [ageMs, reason, limit],
+    [ageMs, reason, limit, stream.name],
   )
   return rows.map(({ key }) => key)
 }

@@ -18,7 +18,7 @@ import { createTable, type WantedKey } from '../schema/create-table.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { distrustedHash, readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
-import { keyCheck } from '../types/table.ts'
+import { keyCheck, keyFromSql } from '../types/table.ts'
 import { fenceRuns, type Lease, withinLease } from './lease.ts'
 import { readFromBeginning } from './positions.ts'
 import { learn } from './run-findings.ts'
@@ -243,7 +243,7 @@ export async function readAgain(client: ClientBase, stream: MirroredStream): Pro
   const isThere = tableSchema
     ? `exists (
          select from ${qualified(stream)} as mine
-         where mine.${pg.escapeIdentifier(tableSchema.key.name)} = link.key::${tableSchema.key.type} and mine._hash <> ${distrustedHash}
+         where mine.${pg.escapeIdentifier(tableSchema.key.name)} = ${keyFromSql(tableSchema.key.type, 'link.key')} and mine._hash <> ${distrustedHash}
        )`
     : 'false'
   await client.query(

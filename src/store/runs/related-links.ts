@@ -8,6 +8,7 @@ import type { RelatedOptions } from '../book/related.ts'
 import { closeNewSql } from '../schema/closed-rights.ts'
 import { inBiBefore, sourceSql } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
+import { keyCheck, keyFromSql } from '../types/table.ts'
 import { markAbsent } from './absences.ts'
 
 const listOf = (families: readonly Family[]) =>
@@ -67,16 +68,27 @@ export async function replaceLinks(
       groups.map(({ stream }) => stream),
     ],
   )
+  const marked = await markWithoutLinks(client, { source, streams }, rows)
+  for (const { name, belongsTo } of relatedIn(source))
+    if (belongsTo === 'many' && links.some(({ stream }) => stream === name)) await showLinks(client, name)
+  return marked
+}
+
+type Unlinked = { readonly stream: string; readonly keys: readonly string[] }
+
+/** Marks those of these records that no assignment has any more, also of groups that are switched off. Within a transaction. */
+export async function markWithoutLinks(
+  client: ClientBase,
+  { source, streams = [] }: Pick<RelatedOptions, 'streams'> & { readonly source: string },
+  unlinked: readonly Unlinked[],
+): Promise<number> {
   let marked = 0
-  for (const { stream, keys } of rows)
+  for (const { stream, keys } of unlinked)
     marked += await markWithoutLink(
       client,
-      // Also of groups that are switched off.
       [...streams, ...relatedIn(source)].find(({ name }) => name === stream),
       keys,
     )
-  for (const { name, belongsTo } of relatedIn(source))
-    if (belongsTo === 'many' && links.some(({ stream }) => stream === name)) await showLinks(client, name)
   return marked
 }
 
@@ -91,31 +103,48 @@ async function markWithoutLink(
   return await markAbsent(client, tableSchema, {
     where: `mine.${key} = any ($1::${tableSchema.key.type}[])
       and not exists (select from tidemark.related_link where stream = $2 and key = mine.${key}::text)`,
-    values: [keys, stream.name],
+    values: [keys.filter(keyCheck(tableSchema.key.type)), stream.name],
   })
 }
 
-/** Makes a view of which assignment has which record: many assignments have one customer, and an assignment has many employees. */
+/**
+ * Makes a view of which assignment has which record: many assignments have one customer, and an assignment has many employees. A record
+ * whose key does not fit is in quarantine, and not in the view.
+ */
 async function showLinks(client: ClientBase, name: string): Promise<void> {
   const stream = relatedNamed(name)
   const tableSchema = stream && (await readTableSchema(client, stream))
   if (!tableSchema) return
+  const { type, name: keyName } = tableSchema.key
   const view = inBiBefore('assignment_', { name })
-  const { rows } = await client.query<{ is_there: boolean }>(
-    'select to_regclass($1) is not null as is_there',
+  const { rows } = await client.query<{ before: string | null }>(
+    'select pg_get_viewdef(to_regclass($1)) as before',
     [view],
   )
-  if (rows[0]?.is_there) return
-  const column = pg.escapeIdentifier(tableSchema.key.name)
+  const column = pg.escapeIdentifier(keyName)
+  const key = keyFromSql(type, 'key')
+  const makeSql = `create or replace view ${view} as
+     select assignment_id, ${key} as ${column}
+     from tidemark.related_link where stream = ${pg.escapeLiteral(name)} and ${key} is not null`
+  const before = rows[0]?.before ?? null
+  if (before !== null) {
+    if (before.includes(`(key)::${type} AS`)) await remake(client, makeSql)
+    return
+  }
   await client.query(
-    `create view ${view} as
-     select assignment_id, key::${tableSchema.key.type} as ${column}
-     from tidemark.related_link where stream = ${pg.escapeLiteral(name)};
+    `${makeSql};
      ${closeNewSql(view)};
      comment on view ${view} is ${pg.escapeLiteral(`which assignment has which ${baseOf(name)}`)};
      comment on column ${view}.assignment_id is 'key of the assignment';
      comment on column ${view}.${column} is ${pg.escapeLiteral(`key of the ${baseOf(name)}`)}`,
   )
+}
+
+/** A view of an earlier version, which one key that does not fit kept from being read. While somebody reads it, or if it is not ours, it stays. */
+async function remake(client: ClientBase, makeSql: string): Promise<void> {
+  await client.query(`savepoint remaking; set local lock_timeout = '200ms'`)
+  await client.query(makeSql).catch(() => client.query('rollback to savepoint remaking'))
+  await client.query('release savepoint remaking')
 }
 
 export async function linked(

@@ -111,7 +111,8 @@ async function readBody(client: ClientBase, { stream, key, history }: TableSchem
     sourceIn(stream.name) === '' ? 'tidemark.label' : inBi({ name: besideIn(stream.name, 'label') })
   const shown = rows.map(({ name, type, codes, field }) => {
     if (name === '_synced_at') return 'latest._observed_at'
-    if (history?.columns.includes(name)) return `latest.${pg.escapeIdentifier(name)}`
+    // The view may show it as text: see `shownAsText`.
+    if (history?.columns.includes(name)) return `latest.${pg.escapeIdentifier(name)}::${type}`
     if (codes === null || field === null || !history?.columns.includes(codes)) return `null::${type}`
     const [ofStream, ofField] = [stream.name, field].map(pg.escapeLiteral)
     return `(

@@ -6,9 +6,7 @@ import type { Logger } from '../../log.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
 import { sharedKeyReason } from '../../streams/twins.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
-import { isInt64Sql } from '../types/numeric.ts'
-import { type ColumnType, columnTypes, keyCheck } from '../types/table.ts'
-import { uuidPattern } from '../types/uuid.ts'
+import { type ColumnType, columnTypes, keyCheck, keyFitsSql } from '../types/table.ts'
 import { showColumns, withoutView } from './change-view.ts'
 import { foldName, keyColumnName, keyComment, printable } from './column-names.ts'
 import type { KeyColumn } from './create-table.ts'
@@ -215,7 +213,7 @@ async function areAll(
   tables: readonly { readonly table: string; readonly keySql: string }[],
 ): Promise<boolean> {
   if (type === 'text') return true
-  const fits = type === 'uuid' ? `key ~* '${uuidPattern}'` : isInt64Sql('key')
+  const fits = keyFitsSql(type, 'key')
   const others = tables.map(
     ({ table, keySql }) =>
       `exists (select from (select ${keySql} as key from ${table}) as keys where key is not null and not ${fits})`,

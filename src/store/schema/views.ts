@@ -62,12 +62,13 @@ export async function refreshView(
 ): Promise<void> {
   const shown = await viewColumns(client, view)
   const labels = await readLabels(client, view)
+  const asText = await shownAsText(client, view)
   const isLabel = (column: string) => labels.some(({ name }) => name === column)
   const ofTable = [...new Set([...shown, ...columns, ...view.ownColumns])]
   const options = before ?? (await viewOptions(client, view))
   const rows = view.query(ofTable.filter((name) => !isLabel(name)))
   await client.query(
-    `create or replace view ${inBi(view)}${options} as ${labels.length === 0 ? rows : withLabels(rows, ofTable, labels)}`,
+    `create or replace view ${inBi(view)}${options} as ${labels.length + asText.length === 0 ? rows : withTexts(rows, ofTable, { labels, asText })}`,
   )
   if (shown.length === 0) await client.query(closeNewSql(inBi(view)))
   await describeView(client, view)
@@ -92,12 +93,31 @@ async function readLabels(client: ClientBase, view: View): Promise<readonly Labe
   return rows
 }
 
+/**
+ * Columns that the view shows as text although they are none: the texts of codes stood there before a field of that name came. Postgres
+ * changes no type of a view in place.
+ */
+async function shownAsText(client: ClientBase, view: View): Promise<readonly string[]> {
+  if (view.table !== qualified(view)) return []
+  const { rows } = await client.query<{ name: string }>(
+    `select attname as name from pg_attribute as shown join pg_attribute as told using (attname)
+     where shown.attrelid = to_regclass($1) and told.attrelid = to_regclass($2) and not told.attisdropped
+       and shown.atttypid = 'text'::regtype and told.atttypid <> 'text'::regtype`,
+    [inBi(view), view.table],
+  )
+  return rows.map(({ name }) => name)
+}
+
+type Texts = { readonly labels: readonly LabelColumn[]; readonly asText: readonly string[] }
+
 /** A text that nobody asks for costs nothing: Postgres leaves out the join, because a code has one text. */
-function withLabels(rows: string, ofTable: readonly string[], labels: readonly LabelColumn[]): string {
+function withTexts(rows: string, ofTable: readonly string[], { labels, asText }: Texts): string {
   const all = [...new Set([...ofTable, ...labels.map(({ name }) => name)])]
   const shown = all.map((name) => {
+    const quoted = pg.escapeIdentifier(name)
     const place = labels.findIndex((one) => one.name === name)
-    return `${place < 0 ? 'mine' : `label_${place}`}.${place < 0 ? pg.escapeIdentifier(name) : `text as ${pg.escapeIdentifier(name)}`}`
+    if (place >= 0) return `label_${place}.text as ${quoted}`
+    return asText.includes(name) ? `mine.${quoted}::text as ${quoted}` : `mine.${quoted}`
   })
   const joins = labels.map(
     ({ column, stream, field }, place) =>

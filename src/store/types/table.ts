@@ -6,11 +6,11 @@ import { bigint, fitsInt64 } from './bigint.ts'
 import { boolean } from './boolean.ts'
 import { date } from './date.ts'
 import { jsonb } from './jsonb.ts'
-import { numeric } from './numeric.ts'
+import { isInt64Sql, numeric } from './numeric.ts'
 import { text } from './text.ts'
 import { time } from './time.ts'
 import { isInstant, timestamptz } from './timestamptz.ts'
-import { uuid } from './uuid.ts'
+import { uuid, uuidPattern } from './uuid.ts'
 
 export const columnTypes = { bigint, numeric, boolean, uuid, timestamptz, date, time, text, jsonb } as const
 export type ColumnType = keyof typeof columnTypes
@@ -45,3 +45,11 @@ export const keyType = (type: ColumnType): ColumnType => (columnTypes[type].fits
 /** Whether a text is one that a key column of this type can hold. */
 export const keyCheck = (type: ColumnType): ((key: string) => boolean) =>
   columnTypes[type].fitsKey ?? (() => true)
+
+/** The same in SQL. */
+export const keyFitsSql = (type: ColumnType, text: string): string =>
+  type === 'uuid' ? `${text} ~* '${uuidPattern}'` : type === 'text' ? 'true' : isInt64Sql(text)
+
+/** In SQL: the text as a key of this type, null where the column cannot hold it. */
+export const keyFromSql = (type: ColumnType, text: string): string =>
+  type === 'text' ? text : `case when ${keyFitsSql(type, text)} then ${text}::${type} end`

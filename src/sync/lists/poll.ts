@@ -3,7 +3,7 @@
 
 import type { Json } from '../../json/json.ts'
 import type { ListStream, MirroredStream } from '../../streams/catalog.ts'
-import { type Row, readRecords } from '../../streams/record.ts'
+import { isObject, keyReader, type Row, readRecords } from '../../streams/record.ts'
 import {
   type ChosenBy,
   chooseKeyField,
@@ -114,7 +114,9 @@ export function chooseKey(
   records: readonly Json[],
   areOneAnswer = false,
 ): string {
-  const chosen = chooseKeyField(records, keyField ? [keyField] : stream.keyFields, areOneAnswer)
+  const chosen = keyField
+    ? chooseKeyField(records, [keyField], areOneAnswer)
+    : chooseKeyField(mostlyKeyed(records, stream.keyFields), stream.keyFields, areOneAnswer)
   if (chosen !== null) return chosen
   const first = records.find((record) => typeof record === 'object' && record !== null)
   const seen = Object.keys(first ?? {}).join(', ') || 'none'
@@ -125,6 +127,15 @@ export function chooseKey(
       ? `${variable} is ${keyField}, but not every record of ${stream.name} has ${keyField.includes(',') ? 'values of its own in these fields together' : 'a value of its own in that field'}.${told}`
       : `None of ${stream.keyFields.join(', ')} can be the key of ${stream.name}. Set ${variable} to the field that tells its records apart, or to several with commas between them.${told}`,
   )
+}
+
+/** Without those that have none of these, if they are few: they are no rows by any key, and go to quarantine as they do later (P5). */
+function mostlyKeyed(records: readonly Json[], candidates: readonly string[]): readonly Json[] {
+  const readers = candidates.map((candidate) => keyReader([candidate]))
+  const keyed = records.filter(
+    (record) => isObject(record) && readers.some((keyOf) => keyOf(record) !== null),
+  )
+  return 2 * keyed.length > records.length ? keyed : records
 }
 
 /** Which setting would help, if a field is no key only because records share its value. */

@@ -73,7 +73,7 @@ export async function readFamilies(
   const context = { ...given, versionField: run.state.versionField }
   const hasFiles = context.streams.some(({ bulkField }) => bulkField)
   const first = await readAll(context, wanted, hasFiles ? readsWithFilesAtOnce : readsAtOnce)
-  const keys = await keyFieldsOf(context.streams, run.keyFields, first.answers)
+  const { keys, unknown } = await keyFieldsOf(context.streams, run.keyFields, first.answers)
   const before = first.answers.map((answer) => understand(answer, context.streams, keys))
   const linked = await run.backlog.linked(before.map(({ due }) => due.assignmentId))
   const doubtful = doubtfulOf(before, linked)
@@ -89,29 +89,32 @@ export async function readFamilies(
   const lostSome = new Map(
     linked.filter(({ stream }) => silent.has(stream)).map((link) => [link.assignmentId, link.stream]),
   )
-  const isBelieved = (one: Understood) => isSteady(one) && !lostSome.has(one.due.assignmentId)
+  const whyAside = (one: Understood): string | null => {
+    if (!isSteady(one)) return 'the upstream answered twice with different records'
+    const silentGroup = lostSome.get(one.due.assignmentId)
+    if (silentGroup !== undefined) return silenceOf(silentGroup)
+    const keyless = one.groups.find(({ stream, records }) => records.length > 0 && unknown.has(stream.name))
+    return keyless ? messageOf(unknown.get(keyless.stream.name)?.error) : null
+  }
+  const believed = understood.filter((one) => whyAside(one) === null)
+  const [keyUnknown = null] = unknown.values()
   return {
     askedCount: first.askedCount,
     bytes: first.bytes,
     shown: understood.map(familyOf),
-    families: understood.filter(isBelieved).map(familyOf),
+    families: believed.map(familyOf),
     aside: [
       ...first.aside,
       ...again.aside,
-      ...understood
-        .filter((one) => !isSteady(one))
-        .map(({ due }) => ({ due, problem: 'the upstream answered twice with different records' })),
-      ...understood.filter(isSteady).flatMap(({ due }) => {
-        const group = lostSome.get(due.assignmentId)
-        return group === undefined ? [] : [{ due, problem: silenceOf(group) }]
+      ...understood.flatMap((one) => {
+        const problem = whyAside(one)
+        return problem === null ? [] : [{ due: one.due, problem }]
       }),
     ],
-    incomplete: understood
-      .filter(isBelieved)
-      .flatMap(({ due, leftOut }) => (leftOut ? [{ due, problem: leftOut.problem }] : [])),
+    incomplete: believed.flatMap(({ due, leftOut }) => (leftOut ? [{ due, problem: leftOut.problem }] : [])),
     gone: [...first.gone, ...again.gone],
     pages: pagesOf(context.streams, keys, understood),
-    failure: first.failure ?? again.failure,
+    failure: first.failure ?? again.failure ?? keyUnknown,
   }
 }
 
@@ -197,26 +200,48 @@ function problemOf(hasAnswer: boolean): string {
     : 'the upstream does not answer for it, or answers with another assignment'
 }
 
+type Keys = {
+  readonly keys: ReadonlyMap<string, string>
+  /** Groups whose records show no key. Assignments that have some wait; the others are read. */
+  readonly unknown: ReadonlyMap<string, Failure>
+}
+
 /** Chosen when the first records of a group come, and the same from then on. */
 async function keyFieldsOf(
   streams: readonly RelatedStream[],
   keyFields: RelatedKeyFields,
   answers: readonly Answered[],
-): Promise<ReadonlyMap<string, string>> {
+): Promise<Keys> {
   const keys = new Map<string, string>()
+  const unknown = new Map<string, Failure>()
   for (const stream of streams) {
-    const records = () =>
-      answers.flatMap(({ due, answer }) => groupRecords(answer, stream, due.assignmentId) ?? [])
     const stored = await keyFields.of(stream.name)
     const [wanted = null] = stream.isKeyChosen ? stream.keyFields : []
     const known = isOtherKey(stored, wanted) ? null : stored
-    const all = known === null ? records() : []
-    const key = known ?? (all.length > 0 ? chooseKey(stream, wanted, all) : null)
+    const key = known ?? choiceOf(stream, wanted, answers)
     if (key === null) continue
+    if (typeof key === 'object') {
+      unknown.set(stream.name, key)
+      continue
+    }
     if (known === null) await keyFields.keep(stream.name, key)
     keys.set(stream.name, key)
   }
-  return keys
+  return { keys, unknown }
+}
+
+/** Null while there are no records. */
+function choiceOf(
+  stream: RelatedStream,
+  wanted: string | null,
+  answers: readonly Answered[],
+): string | Failure | null {
+  const all = answers.flatMap(({ due, answer }) => groupRecords(answer, stream, due.assignmentId) ?? [])
+  try {
+    return all.length > 0 ? chooseKey(stream, wanted, all) : null
+  } catch (error) {
+    return { error }
+  }
 }
 
 type Group = Records & {
