@@ -20,7 +20,7 @@ import { dropSource } from '../store/schema/drop-source.ts'
 import { overridesOf } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'
-import { type Call, type Command, flag, json, operator, option, textOf } from './command.ts'
+import { type Call, type Command, flag, json, operator, option, textOf, type Values } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { changeMirror, listFromMirror, readMirror } from './mirror.ts'
 import { expectNoWords, findAction, onlyWord } from './parse.ts'
@@ -59,7 +59,20 @@ const actions: Readonly<Record<string, (call: Call, words: readonly string[]) =>
 
 async function run(call: Call): Promise<ExitCode> {
   const [word = 'list', ...rest] = call.positionals
-  return await findAction('sources', actions, word)(call, rest)
+  const act = findAction('sources', actions, word)
+  expectOwnOptions(word, call.values)
+  return await act(call, rest)
+}
+
+const actionOf = { 'dry-run': 'apply', reason: 'pause', confirm: 'drop' } as const
+
+/** An option of another action would be ignored: somebody might take a drop for a dry run. */
+function expectOwnOptions(word: string, values: Values): void {
+  for (const [name, action] of Object.entries(actionOf))
+    if (values[name] !== undefined && action !== word)
+      throw new UsageError(
+        `--${name} goes with \`tidemark sources ${action}\`, not with ${word}. Nothing was changed.`,
+      )
 }
 
 function fileOf({ environment }: Call): SourcesFile {
