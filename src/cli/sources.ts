@@ -21,7 +21,7 @@ import { overridesOf } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, operator, option, textOf, type Values } from './command.ts'
-import { type ExitCode, exitCodes } from './exit.ts'
+import { type ExitCode, worst } from './exit.ts'
 import { changeMirror, listFromMirror, readMirror } from './mirror.ts'
 import { expectNoWords, findAction, onlyWord } from './parse.ts'
 import { checkSource } from './probe-sources.ts'
@@ -133,15 +133,17 @@ async function check(call: Call, words: readonly string[]): Promise<ExitCode> {
   if (name !== undefined && !known.has(name))
     throw new UsageError(`The file names no source ${name}. It names ${[...known.keys()].join(', ')}.`)
   const results = []
+  const codes: ExitCode[] = []
   for (const [source, { settings }] of known) {
     if (name !== undefined && name !== source) continue
     const environment = environmentOfSource(call.environment, source, settings)
-    const result = await checkSource(() => loadConfig(environment), call)
-    results.push({ source, ...result })
-    if (!call.values.json) call.stdout.say(`${source}: ${result.problem ?? 'signs in and reads'}`)
+    const { problem, code } = await checkSource(() => loadConfig(environment), call)
+    results.push({ source, problem })
+    codes.push(code)
+    if (!call.values.json) call.stdout.say(`${source}: ${problem ?? 'signs in and reads'}`)
   }
   if (call.values.json) call.stdout.json({ sources: results })
-  return results.some(({ problem }) => problem !== null) ? exitCodes.upstream : exitCodes.done
+  return worst(codes)
 }
 
 const words: Readonly<Record<SourceChange['change'], string>> = {

@@ -60,6 +60,9 @@ export const sourceVariable = ' source'
 /** Where the environment of a source has WEBHOOK_SECRET of the deployment, from which its own one follows. */
 export const webhookMasterVariable = ' webhook master'
 
+/** Where the environment of a source says which variable the file of sources takes this secret from, if that is not set. */
+export const unsetPlaceOf = (name: string): string => ` place of ${name}`
+
 /** Empty: of the one that the environment itself describes. */
 export const sourceOfEnvironment = (environment: Environment): string => environment[sourceVariable] ?? ''
 

@@ -1,8 +1,11 @@
 import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { withValues } from '../../src/cli/dot-env.ts'
+import { expectWritable, withValues } from '../../src/cli/dot-env.ts'
 import { ambiguousIn, ignoredIn } from '../../src/config/environment.ts'
 
 const name = fc.stringMatching(/^[A-Z][A-Z0-9_]{0,8}$/)
@@ -41,6 +44,15 @@ describe('.env', () => {
     expect(ignoredIn(text)).toEqual([
       ...[told(1, 'PAGE_SIZE'), told(3, 'HTTP_PORT'), told(6, 'BI_ROLE'), told(11, 'LAST'), told(12, 'B')],
     ])
+  })
+
+  it('is known not to be writable before anybody is asked', () => {
+    expect(() => expectWritable('/dev/null/.env')).toThrow(
+      '/dev/null/.env cannot be written: a part of that path is a file (ENOTDIR).',
+    )
+    const folder = mkdtempSync(join(tmpdir(), 'dot-env-'))
+    expectWritable(join(folder, '.env'))
+    expect(readdirSync(folder)).toEqual([])
   })
 
   it('has no value that was left empty', () => {
