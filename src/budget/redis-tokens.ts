@@ -3,7 +3,7 @@
 
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto'
 import type { Logger } from '../log.ts'
-import { openRedis } from '../redis/connection.ts'
+import { openRedis, redisTrouble } from '../redis/connection.ts'
 import type { Identity, TokenPlace } from '../upstream/auth/shared-tokens.ts'
 
 /** KEYS: the token. Returns it, and for how many milliseconds it stays. */
@@ -28,7 +28,8 @@ export function openRedisTokens(given: {
   const { redis, trouble, close } = openRedis({ redisUrl, name: 'tidemark-tokens', retries: 0, log })
   const run = (script: string, key: string, ...values: readonly (string | number)[]): Promise<unknown> =>
     redis.eval(script, 1, key, ...values).catch((error) => {
-      throw trouble() ?? error
+      const cause = trouble() ?? error
+      throw new Error(redisTrouble(cause), { cause })
     })
   const keysOf = (identity: Identity) => {
     const digest = createHash('sha256').update(deployment).update(derived(identity, 'id')).digest('hex')

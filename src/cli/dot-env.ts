@@ -1,14 +1,27 @@
 // The file .env, written for one user alone: what is set in it changes, and all else in it stays.
 
-import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { asUnwritable } from '../util/files.ts'
+
+/** Says why the file could not be written, before anybody answers questions for it. */
+export const expectWritable = (file: string): void => rmSync(openDraft(file))
+
+/** It gets its mode before anything is written to it (P9). */
+function openDraft(file: string): string {
+  const draft = `${file}.new`
+  try {
+    writeFileSync(draft, '', { mode: 0o600 })
+    chmodSync(draft, 0o600)
+  } catch (error) {
+    throw asUnwritable(error, file)
+  }
+  return draft
+}
 
 /** An empty value switches its line off. */
 export function writeDotEnv(file: string, values: Readonly<Record<string, string>>): void {
   const before = existsSync(file) ? readFileSync(file, 'utf8').replace(/^\ufeff/, '') : ''
-  const draft = `${file}.new`
-  // The file gets its mode before anything is written to it (P9).
-  writeFileSync(draft, '', { mode: 0o600 })
-  chmodSync(draft, 0o600)
+  const draft = openDraft(file)
   writeFileSync(draft, withValues(before, values))
   renameSync(draft, file)
 }

@@ -3,7 +3,9 @@
 import { loadConfig } from '../config/load.ts'
 import { mirroredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
+import { meantKey } from '../documents/records.ts'
 import { erasedSentence, eraseRecord } from '../operator/erase.ts'
+import { storyTable } from '../store/book/row-story.ts'
 import { pickStream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
@@ -30,8 +32,8 @@ export const erase: Command = {
 
 async function run(call: Call): Promise<ExitCode> {
   const { positionals, values, stdout, environment, log, signal } = call
-  const [name, key, ...more] = positionals
-  if (name === undefined || key === undefined || more.length > 0)
+  const [name, typed, ...more] = positionals
+  if (name === undefined || typed === undefined || more.length > 0)
     throw new UsageError(
       '`tidemark erase` takes a stream and a key, e.g. `tidemark erase assignment 4711 --reason TEXT`.',
     )
@@ -43,6 +45,7 @@ async function run(call: Call): Promise<ExitCode> {
   const config = loadConfig(environment)
   const stream = pickStream(name, mirroredStreams(config, call.catalogue))
   await using context = await openContext({ config, log, migrates: false })
+  const key = meantKey(stream, await storyTable(context.database.pool, stream), typed)
   const wanted = { stream, key, withRelated: values['with-related'] === true, isDryRun }
   const erasing = () => eraseRecord(context, wanted, signal)
   const erased = isDryRun

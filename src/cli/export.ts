@@ -32,7 +32,7 @@ export const exportCommand: Command = {
 async function run(call: Call): Promise<ExitCode> {
   const { values, stdout, signal } = call
   const [directory, ...names] = call.positionals
-  if (directory === undefined)
+  if (!directory)
     throw new UsageError('Name the directory to write, which is made anew: `tidemark export DIR`.')
   const format = oneOf(values, 'format', exportFormats) ?? 'csv'
   const since = textOf(values, 'since')

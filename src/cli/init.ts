@@ -7,7 +7,7 @@ import { keepSecret } from '../log.ts'
 import { openQuestions, type Questions } from './ask.ts'
 import { areFine, type Check, exitCodeOfCheck, good, markOfCheck, wrong } from './check.ts'
 import type { Call, Command } from './command.ts'
-import { writeDotEnv } from './dot-env.ts'
+import { expectWritable, writeDotEnv } from './dot-env.ts'
 import type { ExitCode } from './exit.ts'
 import { worst } from './exit.ts'
 import { placeholders, type Question, questionsFor, type Tried, tokenMade } from './init-questions.ts'
@@ -34,6 +34,7 @@ async function run(call: Call): Promise<ExitCode> {
   const { stdout, environment, signal } = call
   // What nobody is asked for has to be right already.
   loadConfig({ ...environment, ...placeholders(environment) })
+  expectWritable(resolve(file))
   const asking: Asking = { call, asked: openQuestions(stdout, signal), answers: {} }
   const keys = `${back} goes back to the question before, ${empties} empties an optional answer.`
   stdout.say(fitted(`Enter keeps the answer in brackets. ${keys}`, stdout))

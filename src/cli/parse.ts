@@ -102,7 +102,10 @@ function unknownOption(command: Command, rawName: string): string {
   const known = ['help', 'source', ...Object.keys(command.options)]
   const [near] = nearest(rawName.replace(/^-+/, ''), known)
   const advice = near ? `Did you mean --${near}?` : `\`tidemark ${command.name} --help\` lists its options.`
-  return `\`tidemark ${command.name}\` has no option ${rawName}. ${advice}`
+  // A negative number, or a query with a comment before it.
+  const isMeantAsWord = /^-\d|\s/.test(rawName)
+  const other = isMeantAsWord ? ' To begin a word with a dash that is no option, write -- before it.' : ''
+  return `\`tidemark ${command.name}\` has no option ${rawName}. ${advice}${other}`
 }
 
 function usageOf(command: Command, name: string): string {

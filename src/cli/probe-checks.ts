@@ -10,6 +10,7 @@ import { type Finding, findDescription } from '../openapi/find-description.ts'
 import { openRedis } from '../redis/connection.ts'
 import { otherSources, otherSourceText, waysOut } from '../store/book/sources.ts'
 import { lackingLimits } from '../store/schema/bi-role.ts'
+import { expectNotNewer } from '../store/schema/migrate.ts'
 import { type Database, openDatabase, sessionsForWorker } from '../store/server/connect.ts'
 import { tooFewText } from '../store/server/pooler.ts'
 import { readingConnections } from '../store/server/reading-pool.ts'
@@ -215,6 +216,7 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
          exists (select from pg_class where oid = to_regclass('tidemark.action_log') and pg_has_role(relowner, 'usage')) as owns_record`,
     )
     const found = rows[0] as Found
+    await expectNotNewer(database)
     const schema = found.has_schema ? 'holds a mirror' : 'holds no mirror yet'
     const what = `${database.address}, version ${found.version}, ${schema} (${found.size}), rights sufficient`
     return [

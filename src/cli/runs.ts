@@ -4,11 +4,12 @@ import { run as oneRun, type RunLine, type RunStory, runs as runsDocument } from
 import { runOutcomes } from '../store/book/runs.ts'
 import { kinds } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { count, formatDuration, plural } from '../util/text.ts'
+import { count, formatDuration, nearest, plural } from '../util/text.ts'
 import { type Call, type Command, json, oneOf, option, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { listFromMirror, showFromMirror } from './mirror.ts'
 import { wrapped } from './output.ts'
+import { findAction } from './parse.ts'
 
 export const runs: Command = {
   name: 'runs',
@@ -24,11 +25,15 @@ export const runs: Command = {
   run,
 }
 
+const words: readonly string[] = ['list', 'show']
+
 function run(call: Call): Promise<ExitCode> {
   const [first, ...rest] = call.positionals
   // `list` may be left out before a stream.
-  const isWord = first === undefined || first === 'list' || first === 'show'
+  const isWord = first === undefined || words.includes(first)
   const [word, [target, ...more]] = isWord ? [first ?? 'list', rest] : ['list', [first, ...rest]]
+  if (more.length > 0 && !isWord && nearest(first, words).length > 0)
+    findAction('runs', Object.fromEntries(words.map((one) => [one, one])), first)
   if (more.length > 0)
     throw new UsageError(
       '`tidemark runs` takes one stream, or none for all; `tidemark runs show` takes one id.',

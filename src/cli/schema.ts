@@ -11,6 +11,7 @@ import { confirmedReferences, type Reference } from '../store/book/references.ts
 import { type MirroredStream, pickStreams, relatedBeside } from '../streams/catalog.ts'
 import { viewName } from '../streams/names.ts'
 import { UsageError } from '../util/errors.ts'
+import { asUnwritable } from '../util/files.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { plural, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, oneOf, option, textOf } from './command.ts'
@@ -94,10 +95,14 @@ async function run(call: Call): Promise<ExitCode> {
 }
 
 async function writeFiles(folder: string, files: Files): Promise<number> {
-  for (const [path, content] of Object.entries(files)) {
-    const target = join(folder, path)
-    await mkdir(dirname(target), { recursive: true })
-    await writeFile(target, content)
+  try {
+    for (const [path, content] of Object.entries(files)) {
+      const target = join(folder, path)
+      await mkdir(dirname(target), { recursive: true })
+      await writeFile(target, content)
+    }
+  } catch (error) {
+    throw asUnwritable(error, folder)
   }
   return Object.keys(files).length
 }

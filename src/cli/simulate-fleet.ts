@@ -7,6 +7,7 @@ import { stringify } from 'yaml'
 import { type FleetOptions, startFleet } from '../simulator/fleet.ts'
 import { type FleetSettings, fleetSettings } from '../simulator/fleet-settings.ts'
 import { UsageError } from '../util/errors.ts'
+import { asUnwritable } from '../util/files.ts'
 import { type Call, textOf, type Values, wholeNumber } from './command.ts'
 import { writeDotEnv } from './dot-env.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
@@ -74,9 +75,13 @@ ${nextSteps(folder)}
 }
 
 function writeSettings(folder: string, { environment, file }: FleetSettings): void {
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'sources.yaml'), stringify(file))
-  writeDotEnv(join(folder, '.env'), { ...environment, SOURCES_FILE: 'sources.yaml' })
+  try {
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, 'sources.yaml'), stringify(file))
+    writeDotEnv(join(folder, '.env'), { ...environment, SOURCES_FILE: 'sources.yaml' })
+  } catch (error) {
+    throw asUnwritable(error, folder)
+  }
 }
 
 const nextSteps = (folder: string | null): string =>

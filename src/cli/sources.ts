@@ -20,8 +20,8 @@ import { dropSource } from '../store/schema/drop-source.ts'
 import { overridesOf } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'
-import { type Call, type Command, flag, json, operator, option, textOf } from './command.ts'
-import { type ExitCode, exitCodes } from './exit.ts'
+import { type Call, type Command, flag, json, operator, option, textOf, type Values } from './command.ts'
+import { type ExitCode, worst } from './exit.ts'
 import { changeMirror, listFromMirror, readMirror } from './mirror.ts'
 import { expectNoWords, findAction, onlyWord } from './parse.ts'
 import { checkSource } from './probe-sources.ts'
@@ -59,7 +59,20 @@ const actions: Readonly<Record<string, (call: Call, words: readonly string[]) =>
 
 async function run(call: Call): Promise<ExitCode> {
   const [word = 'list', ...rest] = call.positionals
-  return await findAction('sources', actions, word)(call, rest)
+  const act = findAction('sources', actions, word)
+  expectOwnOptions(word, call.values)
+  return await act(call, rest)
+}
+
+const actionOf = { 'dry-run': 'apply', reason: 'pause', confirm: 'drop' } as const
+
+/** An option of another action would be ignored: somebody might take a drop for a dry run. */
+function expectOwnOptions(word: string, values: Values): void {
+  for (const [name, action] of Object.entries(actionOf))
+    if (values[name] !== undefined && action !== word)
+      throw new UsageError(
+        `--${name} goes with \`tidemark sources ${action}\`, not with ${word}. Nothing was changed.`,
+      )
 }
 
 function fileOf({ environment }: Call): SourcesFile {
@@ -120,15 +133,17 @@ async function check(call: Call, words: readonly string[]): Promise<ExitCode> {
   if (name !== undefined && !known.has(name))
     throw new UsageError(`The file names no source ${name}. It names ${[...known.keys()].join(', ')}.`)
   const results = []
+  const codes: ExitCode[] = []
   for (const [source, { settings }] of known) {
     if (name !== undefined && name !== source) continue
     const environment = environmentOfSource(call.environment, source, settings)
-    const result = await checkSource(() => loadConfig(environment), call)
-    results.push({ source, ...result })
-    if (!call.values.json) call.stdout.say(`${source}: ${result.problem ?? 'signs in and reads'}`)
+    const { problem, code } = await checkSource(() => loadConfig(environment), call)
+    results.push({ source, problem })
+    codes.push(code)
+    if (!call.values.json) call.stdout.say(`${source}: ${problem ?? 'signs in and reads'}`)
   }
   if (call.values.json) call.stdout.json({ sources: results })
-  return results.some(({ problem }) => problem !== null) ? exitCodes.upstream : exitCodes.done
+  return worst(codes)
 }
 
 const words: Readonly<Record<SourceChange['change'], string>> = {

@@ -73,13 +73,21 @@ async function ask(pool: Pool, text: string): Promise<Answer> {
       // With the extended protocol Postgres refuses a second statement. All values come as text, exactly as Postgres writes them.
       const types = { getTypeParser: () => (value: string) => value }
       const config = { text, queryMode: 'extended', rowMode: 'array' as const, types }
-      return await client.query<(string | null)[]>(config)
+      return shown(await client.query<(string | null)[]>(config))
     } catch (error) {
       throw explained(error)
     } finally {
       await client.query('rollback').catch(() => {})
     }
   })
+}
+
+/** What `copy` answers comes in another way, which nobody reads here. */
+function shown(answer: Answer): Answer {
+  if (answer.command !== 'COPY') return answer
+  throw new UsageError(
+    '`tidemark sql` shows what a query answers, and `copy` answers nothing. Write the query by itself; --csv prints it as CSV.',
+  )
 }
 
 function explained(error: unknown): unknown {
@@ -106,15 +114,24 @@ const unknownNames: ReadonlySet<string> = new Set(['3F000', '42P01', '42703'])
 function show({ values, stdout }: Call, { fields, rows }: Answer): void {
   const names = fields.map(({ name }) => name)
   const areNumbers = fields.map(({ dataTypeID }) => numeric.has(dataTypeID))
-  if (values.json)
+  if (values.json) {
+    expectDistinct(names)
     stdout.json(rows.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index] ?? null]))))
-  else if (values.csv) {
+  } else if (values.csv) {
     const isRaw = values.raw === true
     // For a file or a program it is exact.
     const write = (line: string) => stdout.write(stdout.isTTY ? visible(line) : line)
     write(csvLine(names, { areNumbers: [], isRaw }, '\n'))
     for (const row of rows) write(csvLine(row, { areNumbers, isRaw }, '\n'))
   } else stdout.say(table(names, rows, areNumbers))
+}
+
+function expectDistinct(names: readonly string[]): void {
+  const repeated = names.find((name, index) => names.indexOf(name) !== index)
+  if (repeated !== undefined)
+    throw new UsageError(
+      `Several columns are called ${repeated}, and JSON would hold only one of them. Give each a name of its own with \`as\`.`,
+    )
 }
 
 /** OIDs of int2, int4, int8, float4, float8, numeric and oid. */

@@ -215,8 +215,9 @@ function print({ log, stdout }: Call, body: Json): void {
 }
 
 /** Prints the whole answer of the upstream. The error message, which comes afterwards, tells what it means. */
-function printRefusal({ stdout }: Call, { body }: UpstreamError): void {
-  if (!body?.length) return
+function printRefusal({ stdout }: Call, { body, code }: UpstreamError): void {
+  // What the identity provider answered is no answer of the operation.
+  if (!body?.length || code === 'UPSTREAM_SIGN_IN') return
   const text = body.toString('utf8')
   try {
     stdout.write(`${redact(jsonText(parseJson(body)))}\n`)

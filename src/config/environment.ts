@@ -24,7 +24,19 @@ export function dotEnvWarnings(file = '.env'): readonly string[] {
   // Windows has no such modes: it answers with one for everybody.
   const isOpen = (mode & 0o077) !== 0 && process.platform !== 'win32'
   const open = `${file} can be read by other users of this machine (mode ${(mode & 0o777).toString(8).padStart(4, '0')}), and it holds secrets. Run: chmod 600 ${file}`
-  return [...(isOpen ? [open] : []), ...ambiguousIn(readDotEnvText(file)).map((one) => `${file} ${one}`)]
+  const text = readDotEnvText(file)
+  const lines = [...ignoredIn(text), ...ambiguousIn(text)]
+  return [...(isOpen ? [open] : []), ...lines.map((one) => `${file} ${one}`)]
+}
+
+/** Lines that look as if they set something, and set nothing: `PAGE_SIZE: 500`. */
+export function ignoredIn(text: string): readonly string[] {
+  // A value between quotes may have several lines, which are its own.
+  const alone = text.replaceAll(/=[ \t]*(["'`]).*?\1/gs, (value) => `=${value.replaceAll(/[^\n]/g, '')}`)
+  return alone.split('\n').flatMap((line, at) => {
+    const [, name] = /^\s*(?:export\s+)?([A-Z][A-Z0-9_]*)(?:\s*:.*|\s+[^=]*)?\s*$/.exec(line) ?? []
+    return name ? [`line ${at + 1} sets nothing: write ${name}=VALUE, with an equals sign.`] : []
+  })
 }
 
 /** Values that this program reads in another way than compose does: both call such a file `.env`. */
@@ -47,6 +59,9 @@ export const sourceVariable = ' source'
 
 /** Where the environment of a source has WEBHOOK_SECRET of the deployment, from which its own one follows. */
 export const webhookMasterVariable = ' webhook master'
+
+/** Where the environment of a source says which variable the file of sources takes this secret from, if that is not set. */
+export const unsetPlaceOf = (name: string): string => ` place of ${name}`
 
 /** Empty: of the one that the environment itself describes. */
 export const sourceOfEnvironment = (environment: Environment): string => environment[sourceVariable] ?? ''

@@ -5,7 +5,7 @@ import { keepSecret } from '../log.ts'
 import { catalogueOf } from '../streams/catalog.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { withOneHost } from '../util/redis-url.ts'
-import { ConfigError, type Environment, readVariable } from './environment.ts'
+import { ConfigError, type Environment, readVariable, unsetPlaceOf } from './environment.ts'
 import { misspeltIn } from './misspelt.ts'
 import { byName, namesNobody } from './parsers.ts'
 import {
@@ -85,7 +85,12 @@ export function readOne(
   const missing = raw === undefined && issue?.code === 'invalid_type'
   if (missing && problems.length > problemCount) return undefined
   const file = environment[`${name}_FILE`]?.trim()
-  const what = file ? `${name}_FILE names ${file}, which is empty` : variable.describe
+  const place = environment[unsetPlaceOf(name)]
+  const what = file
+    ? `${name}_FILE names ${file}, which is empty`
+    : place
+      ? `the file of sources takes it from ${place}, which is not set`
+      : variable.describe
   problems.push(`${name} ${missing ? `is not set: ${what}` : (issue?.message ?? 'is not usable')}`)
   return undefined
 }

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import { environmentSource, mostInUnion } from '../streams/names.ts'
 import type { Environment } from './environment.ts'
-import { ConfigError, readVariable, webhookMasterVariable } from './environment.ts'
+import { ConfigError, readVariable, unsetPlaceOf, webhookMasterVariable } from './environment.ts'
 import { loadConfig } from './load.ts'
 import { environmentOf } from './of-source.ts'
 import { isOfSource, sourceVariables } from './source-variables.ts'
@@ -250,11 +250,14 @@ export function environmentOfSource(
       ? [`${variable}_FILE`, value.slice('file:'.length)]
       : [variable, environment[value.slice('env:'.length)]]
   })
+  const unset = own.flatMap(([variable = '', value]) =>
+    value === undefined ? [[unsetPlaceOf(variable), settings[variable]?.slice('env:'.length)]] : [],
+  )
   const master = environment[webhookMasterVariable] ?? readVariable(environment, 'WEBHOOK_SECRET', [])
   return environmentOf(name, {
     ...processVariables(environment),
     [webhookMasterVariable]: master,
-    ...Object.fromEntries(own),
+    ...Object.fromEntries([...own, ...unset]),
   })
 }
 

@@ -9,6 +9,7 @@ import { withConnection } from '../store/server/session.ts'
 import type { ColumnType } from '../store/types/table.ts'
 import type { MirroredStream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
+import { asUnwritable } from '../util/files.ts'
 import { copyOut, rowsIn } from './copy-out.ts'
 import { mostDigits, openParquet, type ParquetColumn } from './parquet.ts'
 
@@ -80,9 +81,7 @@ const isNotEmpty = (directory: string) => `${directory} is there already and not
 function asUsage(error: unknown, directory: string): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   if (['ENOTEMPTY', 'EEXIST'].includes(code)) return new UsageError(isNotEmpty(directory))
-  if (['EACCES', 'EROFS', 'EPERM', 'ENOTDIR'].includes(code))
-    return new UsageError(`${directory} cannot be written: ${(error as Error).message}`)
-  return error
+  return asUnwritable(error, directory)
 }
 
 async function exportInto(client: ClientBase, partial: string, options: Options): Promise<Manifest> {

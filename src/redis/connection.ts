@@ -78,13 +78,22 @@ export function openRedis({ redisUrl, name, retries, log }: Options): RedisConne
         close()
         const cause = redis instanceof Cluster && isClosed(seen) ? await reasonOf(url, common) : seen
         if (cause instanceof UsageError) throw cause
-        const why = sentence(messageOf(cause))
-        throw new Error(`Redis at ${describeRedis(url)} cannot be used: ${why} Check REDIS_URL.`, { cause })
+        throw new Error(
+          `Redis at ${describeRedis(url)} cannot be used: ${redisTrouble(cause)} Check REDIS_URL.`,
+          { cause },
+        )
       } finally {
         isOpening = false
       }
     },
   }
+}
+
+/** What the driver says of a server that is gone, or that is no Redis, tells a person nothing. */
+export function redisTrouble(error: unknown): string {
+  const said = messageOf(error)
+  if (/maxRetriesPerRequest/.test(said)) return 'it cannot be reached.'
+  return /^Unknown RESP type|^Protocol error/.test(said) ? 'what answers there is no Redis.' : sentence(said)
 }
 
 const commonOptions = ({ kind, user, password, db, family, isTls }: RedisUrl) => ({

@@ -18,6 +18,7 @@ export type Switch<T> = {
     | 'optional-count'
     | 'fraction'
     | 'text'
+    | 'time-zone'
     | 'optional-text'
     | 'names'
 }
@@ -82,7 +83,11 @@ export const switches = {
   ),
   casing: choice(['camel', 'pascal'], 'casing of the field names'),
   escapes: choice(['net', 'json'], 'net writes emoji and odd characters as \\uXXXX, as .NET does'),
-  timeZone: text('Europe/Oslo', 'the time zone of date-times that are not UTC, e.g. Europe/Oslo'),
+  timeZone: {
+    initial: 'Europe/Oslo',
+    describe: 'the time zone of date-times that are not UTC, e.g. Europe/Oslo',
+    kind: 'time-zone',
+  } as Switch<string>,
   rowVersions: choice(
     ['number', 'string', 'base64'],
     'row versions as JSON numbers, as strings of digits, or as eight bytes in base64',
@@ -214,7 +219,7 @@ export const switchOptions: readonly SwitchOption[] = switchNames.map((name) => 
 function valueName(kind: Switch<unknown>['kind']): string {
   if (typeof kind !== 'string') return kind.join('|')
   const names = { flag: '', count: 'N', 'optional-count': 'N|none', fraction: '0…1' }
-  return { ...names, text: 'TEXT', 'optional-text': 'NAME', names: 'NAME,…' }[kind]
+  return { ...names, text: 'TEXT', 'time-zone': 'ZONE', 'optional-text': 'NAME', names: 'NAME,…' }[kind]
 }
 
 /** The value of one switch, or what to write instead. */
@@ -239,7 +244,7 @@ export function wrongSwitchValue(name: SwitchName, value: unknown): string | nul
       ? typeof value === 'boolean'
       : kind === 'names'
         ? Array.isArray(value) && value.every((item) => typeof item === 'string')
-        : typeof value === (kind.endsWith('text') ? 'string' : 'number') &&
+        : typeof value === (/text$|zone$/.test(kind) ? 'string' : 'number') &&
           readValue(kind, String(value)) !== undefined
   return isRight ? null : `It should be ${kind === 'flag' ? 'true or false' : wanted(kind)}.`
 }
@@ -258,12 +263,23 @@ function readValue(kind: Extract<Switch<unknown>['kind'], string>, text: string)
     case 'text':
     case 'optional-text':
       return text === '' ? undefined : text
+    case 'time-zone':
+      return isTimeZone(text) ? text : undefined
     case 'names':
       return text === '' ? undefined : text.split(',').map((name) => name.trim())
   }
 }
 
+function isTimeZone(text: string): boolean {
+  try {
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: text }))
+  } catch {
+    return false
+  }
+}
+
 function wanted(kind: Extract<Switch<unknown>['kind'], string>): string {
+  if (kind === 'time-zone') return 'the name of a time zone, such as Europe/Oslo'
   if (kind === 'fraction') return 'a number from 0 to 1'
   if (kind === 'count') return 'a whole number from 1 to 2147483647'
   if (kind === 'optional-count') return 'a whole number from 1 to 2147483647, or none'

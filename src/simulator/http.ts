@@ -48,12 +48,14 @@ export async function listen(
   }
 }
 
+const isOfHost: ReadonlySet<string | undefined> = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EADDRNOTAVAIL'])
+
 function started(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) =>
       reject(
         new Error(
-          `The stand-in cannot listen on ${host}:${port} (${cause.code ?? cause.message}): give it another port, or 0 for a free one`,
+          `The stand-in cannot listen on ${host}:${port} (${cause.code ?? cause.message}): ${isOfHost.has(cause.code) ? '--host must be an address of this machine' : 'give it another port, or 0 for a free one'}`,
           { cause },
         ),
       ),

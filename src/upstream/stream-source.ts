@@ -160,7 +160,8 @@ function openPageLength() {
 function asAdded({ name }: Stream, operation: Operation, error: unknown): unknown {
   const isOther =
     error instanceof UpstreamError &&
-    (error.code === 'UPSTREAM_SHAPE' || [404, 405].includes(error.status ?? 0))
+    (error.code === 'UPSTREAM_SHAPE' ||
+      (error.code === 'UPSTREAM_STATUS' && [404, 405].includes(error.status ?? 0)))
   if (!isOther) return error
   const { code, method, path, status } = error
   const what =
@@ -205,15 +206,17 @@ function foundRecord(body: Json | null, key: string, stream: Stream): Lookup {
   return row?.key === key ? { found: row.record } : 'unclear'
 }
 
-/** P7: gone is only what the service itself says is not there; a page for a browser comes from something before it. */
+/**
+ * P7: gone is only what the service itself says is not there; a page for a browser comes from something before it, and the status of a
+ * refused sign-in says nothing of a record.
+ */
 export function lookupAfter(error: unknown): Lookup {
   if (error instanceof ParameterError) return 'unclear'
-  if (!(error instanceof UpstreamError) || error.status === null || error.code === 'UPSTREAM_UNAUTHORIZED')
+  if (!(error instanceof UpstreamError) || error.status === null || error.code !== 'UPSTREAM_STATUS')
     throw error
   if (error.status === 404 || error.status === 410) return error.excerpt?.startsWith('<') ? 'unclear' : 'gone'
   // A record that breaks the upstream, or that this user may not see, must not stop the look at all others.
-  const isAboutThisRecord = [204, 400, 403, 405, 409, 422, 500].includes(error.status)
-  if (isAboutThisRecord && error.code === 'UPSTREAM_STATUS') return 'unclear'
+  if ([204, 400, 403, 405, 409, 422, 500].includes(error.status)) return 'unclear'
   throw error
 }
 

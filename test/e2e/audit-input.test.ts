@@ -119,6 +119,20 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       [['deletions', 'reject', 'assignment'], /No deletions of assignment are blocked/],
       [['deletions', 'list', 'asignment'], /did you mean assignment\?/],
       [['backfill', '--list', '--cancel', '5'], /either --list or --cancel, not both/],
+      [
+        ['backfill', '--cancel', '5', '--dry-run'],
+        /^--dry-run goes with a new backfill, not with --cancel\.$/,
+      ],
+      [
+        ['backfill', '--list', '--from-version', '0'],
+        /^--from-version goes with a new backfill, not with --list\.$/,
+      ],
+      [
+        ['sources', 'drop', 'acme', '--confirm', 'acme', '--dry-run'],
+        /^--dry-run goes with `tidemark sources apply`, not with drop\. Nothing was changed\./,
+      ],
+      [['sources', 'pause', 'acme', '--confirm', 'acme'], /^--confirm goes with `tidemark sources drop`/],
+      [['runs', 'shwo', '5'], /^`tidemark runs` has no "shwo"\. Did you mean `tidemark runs show`\?/],
       [['backfill', 'assignment', '--cancel', '5'], /takes an id, and no stream/],
       [['verify', 'tracker_object', '--sample', '5'], /cannot be asked for by id/],
       [['verify', 'assignment', '--sample', '0'], /must be a whole number from 1 on/],

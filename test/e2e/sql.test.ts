@@ -39,6 +39,14 @@ describe.skipIf(!hasPostgres)('tidemark sql', () => {
     ])
   })
 
+  it('hides no column behind another one of the same name in JSON', async () => {
+    const query = 'select 1 as a, 2 as a, 3 as b'
+    await expect(ask('--json', query)).rejects.toThrow(
+      'Several columns are called a, and JSON would hold only one of them. Give each a name of its own with `as`.',
+    )
+    expect((await ask('--csv', query)).stdout).toBe('a,a,b\n1,2,3\n')
+  })
+
   it('prints no text into CSV that a spreadsheet would run, unless a program asks for it', async () => {
     const query = `select -5 as number, '-5' as text, e'\\t=1' as tab, '=cmd|''/c calc''!A0,"x"' as "@name", 'a=b' as plain`
     expect((await ask('--csv', query)).stdout).toBe(
@@ -62,6 +70,10 @@ describe.skipIf(!hasPostgres)('tidemark sql', () => {
     [
       'select assignment_ids from bi.assignment',
       /Postgres says: column "assignment_ids" does not exist\. Perhaps you meant .+\. `tidemark schema` lists the views and their columns\.$/,
+    ],
+    [
+      'copy (select 1) to stdout',
+      /^`tidemark sql` shows what a query answers, and `copy` answers nothing\. Write the query by itself; --csv prints it as CSV\.$/,
     ],
     ['select * from bi.assignments', /"bi.assignments" does not exist\. `tidemark schema` lists the views/],
   ])('refuses %s', async (query, message) => {

@@ -10,7 +10,7 @@ import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts
 import { UsageError } from '../../src/util/errors.ts'
 import { failureOf } from '../support/client.ts'
 import { environmentFor } from '../support/environment.ts'
-import { callCommand } from '../support/verbs.ts'
+import { callCommand, runHere } from '../support/verbs.ts'
 
 let simulator: Simulator
 let folder: string
@@ -168,6 +168,13 @@ describe('tidemark api', () => {
     expect((error as Error).message).toContain(message)
     expect((error as Error).message).not.toContain('\n')
     expect(simulator.requests.entries).toHaveLength(before)
+  })
+
+  it('does not print what the identity provider answers for what the operation would', async () => {
+    const environment = environmentFor(simulator, null, { API_KEY: 'a wrong key of the tests' })
+    const { code, stdout, stderr } = await runHere(['api', 'GET', '/api/Assignment/Id/1'], environment)
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
+    expect(stderr).toContain('the identity provider refuses the sign-in')
   })
 
   it('P9: prints no secret, even when the upstream sends it back', async () => {

@@ -121,6 +121,16 @@ describe('with the stand-in', () => {
     simulator.faults.add({ kind: 401, path: '/Id/9' })
     await failureOf(lookup?.('9', noSignal) ?? Promise.resolve())
   })
+
+  it.each([404, 410, 403, 400])(
+    'P7: a sign-in that is answered with %d says nothing of a record',
+    async (kind) => {
+      const { lookup } = source('assignment')
+      simulator.faults.add({ kind, path: 'GenerateAccessToken' })
+      const error = await failureOf(lookup?.('7', noSignal) ?? Promise.resolve())
+      expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', status: kind })
+    },
+  )
 })
 
 describe('what else may be answered', () => {

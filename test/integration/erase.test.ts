@@ -47,6 +47,9 @@ describe.skipIf(!hasPostgres)('erasing', () => {
     upstream.source.change('assignment', 7, { Subject: `${name} again` })
     await call(sync)
     await expect(call(erase, 'assignment', '7', '--reason', 'asked')).rejects.toThrow('still has this record')
+    await expect(call(erase, 'assignment', 'seven', '--reason', 'asked')).rejects.toThrow(
+      '"seven" cannot be a key of assignment: its key AssignmentId is a whole number.',
+    )
     upstream.source.remove('assignment', 7, 'hard')
     upstream.source.remove('assignment_note', 3, 'hard')
     await expect(call(erase, 'assignment', '7', '--reason', 'asked')).rejects.toThrow(

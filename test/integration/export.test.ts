@@ -142,7 +142,12 @@ describe.skipIf(!hasPostgres)('an export', () => {
     const wrong: readonly (readonly [readonly string[], RegExp])[] = [
       [[], /^Name the directory to write/],
       [[place('full')], /full is there already and not empty: name a new directory\.$/],
-      [[place('full/other/deeper')], /full\/other\/deeper cannot be written: ENOTDIR/],
+      [[''], /^Name the directory to write/],
+      [[place('full/other')], /full\/other cannot be written: a part of that path is a file \(ENOTDIR\)\.$/],
+      [
+        [place('full/other/deeper')],
+        /full\/other\/deeper cannot be written: a part of that path is a file \(ENOTDIR\)\.$/,
+      ],
       [[place('one'), 'asignment'], /^There is no stream "asignment"; did you mean assignment\?/],
       [[place('one'), '--format', 'xlsx'], /^--format must be one of csv, parquet, not "xlsx"\.$/],
       [[place('one'), '--since', 'yesterday'], /^--since must be the position .* not "yesterday"\.$/],

@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../src/cli/migrate.ts'
+import { probePostgres } from '../../src/cli/probe-checks.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import {
   dueMigrations,
   expectMigrated,
@@ -14,6 +16,7 @@ import { locksOf } from '../../src/store/schema/migration-plan.ts'
 import { withConnection } from '../../src/store/server/session.ts'
 import { knownStreams } from '../../src/streams/catalog.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
+import { complete } from '../support/settings.ts'
 import { callCommand } from '../support/verbs.ts'
 
 const ascending = [
@@ -132,6 +135,9 @@ describe.skipIf(!hasPostgres)('a database that a newer version has migrated', ()
     await newer(needs)
     if (needs === null) await database.pool.query('comment on sequence tidemark.migration_id_seq is null')
     await expect(migrateNow()).rejects.toThrow('A newer Tidemark than this one has migrated the database')
+    const [check] = await probePostgres(loadConfig({ ...complete, DATABASE_URL: database.url }), quietLog)
+    expect(check).toMatchObject({ name: 'postgres', isFine: false })
+    expect(check?.says).toContain('A newer Tidemark than this one has migrated the database')
   })
 })
 

@@ -11,6 +11,7 @@ import { openLog } from '../../src/log.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { type BudgetStore, openBudgets } from '../../src/upstream/http/budget.ts'
 import type { CircuitState } from '../../src/upstream/http/circuit-state.ts'
+import { messageOf } from '../../src/util/errors.ts'
 import { type Client, failureOf, noSignal, openServerClient, startServer } from '../support/client.ts'
 import { openTestContext } from '../support/context.ts'
 import { createTestDatabase, quietLog } from '../support/database.ts'
@@ -340,5 +341,21 @@ describe.for(['redis', 'postgres'] satisfies Backend[])('the budget of three pro
       // Tokens are shared as well, in Redis alone.
       expect(signIns).toBe(redisUrl ? 1 : opened.length)
     })
+  })
+})
+
+describe('a Redis that is none', () => {
+  it('is told of in plain words', async () => {
+    await using server = await startServer((_, response) => response.end())
+    const reasonOf = async (port: number) => {
+      const store = openRedisBudget({ redisUrl: `redis://127.0.0.1:${port}`, deployment: 'a', log: quietLog })
+      try {
+        return await store.reserve(bucket, none).then(() => 'none', messageOf)
+      } finally {
+        store.close()
+      }
+    }
+    expect(await reasonOf(server.port)).toMatch(/^(what answers there is no Redis|it cannot be reached)\.$/)
+    expect(await reasonOf(1)).toBe('connect ECONNREFUSED 127.0.0.1:1.')
   })
 })

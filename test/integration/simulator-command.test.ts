@@ -174,6 +174,18 @@ describe('tidemark simulate', () => {
       /--look is about one client, so it cannot be combined with --fleet/,
     ],
     [['--oder', 'id'], /Did you mean --order/],
+    [
+      ['--time-zone', 'Mars/Base'],
+      /--time-zone: "Mars\/Base" should be the name of a time zone, such as Europe\/Oslo/,
+    ],
+    [
+      ['--host', 'nowhere.invalid'],
+      /cannot listen on nowhere\.invalid:8090 \(ENOTFOUND\): --host must be an address of this machine$/,
+    ],
+    [
+      ['--port', '0', '--fleet', '2', '--write-sources', '/dev/null/folder'],
+      /^\/dev\/null\/folder cannot be written: a part of that path is a file \(ENOTDIR\)\.$/,
+    ],
     [['now'], /takes options only/],
   ])('%j is refused with what to write', async (words, message) => {
     const attempt = start(...words)

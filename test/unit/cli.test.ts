@@ -59,6 +59,14 @@ describe('the command line', () => {
     expect(problem(() => parseCall(command, ['--xyzzyxyz']))).toContain('`tidemark water --help`')
   })
 
+  it('says how a word is written that begins with a dash, such as a query with a comment before it', () => {
+    const advice = 'To begin a word with a dash that is no option, write -- before it.'
+    for (const word of ['-5', '-- how many\nselect 1'])
+      expect(problem(() => parseCall(command, [word]))).toContain(advice)
+    expect(parseCall(command, ['--', '-- how many\nselect 1']).positionals).toEqual(['-- how many\nselect 1'])
+    expect(problem(() => parseCall(command, ['-x']))).not.toContain(advice)
+  })
+
   it('says when a value is missing or one too many', () => {
     expect(problem(() => parseCall(command, ['--litres']))).toContain(
       '--litres of `tidemark water` needs a value',

@@ -1,9 +1,12 @@
 import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { withValues } from '../../src/cli/dot-env.ts'
-import { ambiguousIn } from '../../src/config/environment.ts'
+import { expectWritable, withValues } from '../../src/cli/dot-env.ts'
+import { ambiguousIn, ignoredIn } from '../../src/config/environment.ts'
 
 const name = fc.stringMatching(/^[A-Z][A-Z0-9_]{0,8}$/)
 /** A value of three kinds of quotes cannot be written; a key has none of them. */
@@ -29,6 +32,27 @@ describe('.env', () => {
   it('keeps a backslash before an n, whatever quotes there are', () => {
     const values = { A: "'\\n" }
     expect(parseEnv(withValues('', values))).toEqual(values)
+  })
+
+  it('is told of lines that set nothing, without their values', () => {
+    const told = (line: number, name: string) =>
+      `line ${line} sets nothing: write ${name}=VALUE, with an equals sign.`
+    const text = [
+      ...['PAGE_SIZE: 500', '# OFF: 1', 'export HTTP_PORT 99', 'A=1', 'a few words', 'BI_ROLE'],
+      ...['KEY="-----BEGIN', 'Proc-Type: 4', 'NAME: inside', '-----END"', 'LAST: x', 'B: 1', 'B=2'],
+    ].join('\n')
+    expect(ignoredIn(text)).toEqual([
+      ...[told(1, 'PAGE_SIZE'), told(3, 'HTTP_PORT'), told(6, 'BI_ROLE'), told(11, 'LAST'), told(12, 'B')],
+    ])
+  })
+
+  it('is known not to be writable before anybody is asked', () => {
+    expect(() => expectWritable('/dev/null/.env')).toThrow(
+      '/dev/null/.env cannot be written: a part of that path is a file (ENOTDIR).',
+    )
+    const folder = mkdtempSync(join(tmpdir(), 'dot-env-'))
+    expectWritable(join(folder, '.env'))
+    expect(readdirSync(folder)).toEqual([])
   })
 
   it('has no value that was left empty', () => {

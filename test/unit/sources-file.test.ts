@@ -1,9 +1,13 @@
 // The file of sources: what it says of each, and what is told of mistakes: one line each, with file, line and the nearest name.
 
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig, signingSecretOf } from '../../src/config/load.ts'
 import { environmentOfSource, parseSourcesFile, whyNotNamed } from '../../src/config/sources-file.ts'
 import { complete } from '../support/settings.ts'
+import { runHere } from '../support/verbs.ts'
 
 const guid = (digit: number) => `00000000-0000-4000-8000-00000000000${digit}`
 const environment = {
@@ -59,6 +63,28 @@ describe('the file of sources', () => {
         `${defaults}sources:\n  acme: { client_guid: ${guid(1)}, webhook_secret: a-secret-in-the-file }`,
       ),
     ).toEqual([expect.stringContaining('must be env:NAME or file:PATH')])
+  })
+
+  it('names the variable that a secret should be in, when it is not set', () => {
+    const { sources } = parse(`${defaults}sources:\n  acme: { client_guid: ${guid(1)} }`)
+    const settings = sources.get('acme')?.settings ?? {}
+    const { ACME_KEY: _, ...without } = environment
+    expect(() => loadConfig(environmentOfSource(without, 'acme', settings))).toThrow(
+      'API_KEY is not set: the file of sources takes it from ACME_KEY, which is not set',
+    )
+  })
+
+  it('fails its check with 2 when the settings are the mistake, and nobody was asked', async () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'sources-')), 'sources.yaml')
+    writeFileSync(file, `${defaults}sources:\n  acme: { client_guid: ${guid(1)} }`)
+    const { ACME_KEY: _, ...without } = environment
+    const { code, stdout } = await runHere(['sources', 'check'], { ...without, SOURCES_FILE: file })
+    expect({ code, stdout }).toEqual({
+      ...{
+        code: 2,
+        stdout: 'acme: API_KEY is not set: the file of sources takes it from ACME_KEY, which is not set\n',
+      },
+    })
   })
 
   it('gives each source its settings: its own, those of the one it is made from, and the defaults', () => {

@@ -12,7 +12,13 @@ import { type MirroredStream, relatedIn, type Stream } from '../../streams/catal
 import { tableName } from '../../streams/names.ts'
 import { DatabaseError, messageOf, SourceGone } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
-import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
+import {
+  inTransaction,
+  limitLockWaits,
+  retryOnLockTimeout,
+  takeTurn,
+  withConnection,
+} from '../server/session.ts'
 import { type BiRole, grantReading } from './bi-role.ts'
 import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
@@ -174,6 +180,10 @@ export async function expectMigrated({ pool, address }: Pick<Database, 'pool' | 
     client.release()
   }
 }
+
+/** Changes nothing; rejects if a newer program has migrated the database, and this one cannot work with its tables. */
+export const expectNotNewer = async ({ pool }: Pick<Database, 'pool'>): Promise<void> =>
+  void (await withConnection(pool, compareMigrations))
 
 /** The newest migration that programs which do not know it cannot live with. Later ones only added something that those leave alone. */
 const neededMigration = '0057_one-set-of-state-for-many-sources'

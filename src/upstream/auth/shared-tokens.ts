@@ -4,6 +4,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { keepToken, type Logger } from '../../log.ts'
 import { messageOf } from '../../util/errors.ts'
+import { sentence } from '../../util/text.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import type { TokenAnswer } from './token-answer.ts'
 
@@ -54,7 +55,7 @@ export function openSharedTokens(kept: TokenPlace, log: Logger): SharedTokens {
   function noteAway(error: unknown): null {
     if (!isAway)
       log.warn(
-        `Tokens cannot be shared through ${kept.place}: ${messageOf(error)}. Until they can, each worker signs in for itself.`,
+        `Tokens cannot be shared through ${kept.place}: ${sentence(messageOf(error))} Until they can, each worker signs in for itself.`,
       )
     isAway = true
     return null

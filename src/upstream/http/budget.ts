@@ -4,6 +4,7 @@
 import type { Logger } from '../../log.ts'
 import { type BackoffPolicy, leftUntil, longestAskedMs } from '../../util/backoff.ts'
 import { messageOf } from '../../util/errors.ts'
+import { sentence } from '../../util/text.ts'
 import { type Clock, systemClock, withTimeout } from '../../util/waiting.ts'
 import { type CircuitPlace, type Circuits, openCircuits, type StoredCircuit } from './circuit.ts'
 import type { Told } from './circuit-state.ts'
@@ -123,7 +124,7 @@ function openShared({
       awayUntilMs = performance.now() + awayMs
       if (!isAway)
         log?.warn(
-          `The budget of requests cannot be kept in ${store.place}: ${messageOf(error)}. Until it can, this program asks on its own, with 1/${sharers()} of REQUESTS_PER_SECOND where that is set.`,
+          `The budget of requests cannot be kept in ${store.place}: ${sentence(messageOf(error))} Until it can, this program asks on its own, with 1/${sharers()} of REQUESTS_PER_SECOND where that is set.`,
         )
       isAway = true
       return null

@@ -1,0 +1,20 @@
+// What the file system says when a file or a folder cannot be written, in plain words.
+
+import { UsageError } from './errors.ts'
+
+const meanings: Readonly<Record<string, string>> = {
+  EACCES: 'this user may not write there',
+  EPERM: 'this user may not write there',
+  EROFS: 'the file system is read-only',
+  ENOTDIR: 'a part of that path is a file',
+  EEXIST: 'a part of that path is a file',
+  EISDIR: 'a folder has the name of a file',
+}
+
+/** Of an error about a place that a person named, one that says so; others stay as they are. */
+export function asUnwritable(error: unknown, place: string): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const meaning = Object.hasOwn(meanings, code) ? meanings[code] : undefined
+  if (meaning === undefined) return error
+  return new UsageError(`${place} cannot be written: ${meaning} (${code}).`, { cause: error })
+}
