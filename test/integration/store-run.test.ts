@@ -99,6 +99,23 @@ describe.skipIf(!hasPostgres)('a run', () => {
     await ended.finish(failed)
   })
 
+  it('ends in the ledger before the next begins, also where several are killed one after the other (P2, P8)', async () => {
+    const killed: Awaited<ReturnType<typeof begin>>[] = []
+    for (let run = 0; run < 3; run++) {
+      killed.push(await begin(storeOf(database)))
+      if (run === 0) await killed[0]?.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
+      await loseLock()
+    }
+    await (await begin(storeOf(database))).finish(done)
+    expect(
+      await query(
+        `select one.id, other.id from tidemark.run as one join tidemark.run as other on one.id < other.id and other.started_at < one.finished_at`,
+      ),
+    ).toEqual([])
+    expect(await ledger()).toHaveLength(4)
+    await Promise.all(killed.map((run) => run.finish(failed)))
+  })
+
   it('commits no page after one that failed (P6)', async () => {
     await query(`
       create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;

@@ -169,15 +169,18 @@ const lookSql = `
     exists (select from tidemark.run where ${leftSql}) or exists (select from ${killedSql}) as has_left
   from (${stateSql}) as state`
 
+// Whoever was killed had ended when this run took the lease.
 const beginSql = `
-  with ended as (
+  with taken as (
+    select (run ->> 'at')::timestamptz as at from tidemark.lease where stream = $1 and (run ->> 'id')::bigint = $8::bigint
+  ), ended as (
     update tidemark.run
-    set status = 'failed', finished_at = now(), error = 'its program was killed or lost its connection'
+    set status = 'failed', finished_at = greatest(started_at, coalesce((select at from taken), now())), error = 'its program was killed or lost its connection'
     where ${leftSql}
   ), state as (${stateSql}), killed as (
     insert into tidemark.run (id, stream, kind, status, started_at, finished_at, host, pid, position_from, position_to, error)
     overriding system value
-    select before.id, $1, before.kind, 'failed', before.at, now(), before.host, before.pid, position, position,
+    select before.id, $1, before.kind, 'failed', before.at, coalesce((select at from taken), now()), before.host, before.pid, position, position,
       'its program was killed or lost its connection'
     from state, ${killedSql}
     on conflict (id) do nothing
