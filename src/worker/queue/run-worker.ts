@@ -135,8 +135,13 @@ async function doRun(
   shouldYield: (startedMs: number) => boolean,
 ): Promise<void> {
   const { breaker } = options
-  if (signal.aborted || breaker.mustWait(request)) return
   const startedMs = Date.now()
+  // If the queue does not take it, this worker owes it.
+  const askFor = (next: QueuedRun) =>
+    options.queue.requestRun(next).catch((error) => breaker.failed(next, startedMs, notTaken(error)))
+  if (breaker.mustWait(request)) return
+  // It waited for a place until this worker ended: the next one does it.
+  if (signal.aborted) return await askFor(again(request))
   let outcome: DoneRun | null
   try {
     outcome = await options.run(request, { signal, shouldYield: () => shouldYield(startedMs) })
@@ -151,9 +156,8 @@ async function doRun(
   // If this worker is ending, the next one goes on with the run.
   const isCutShort = outcome.status === 'stopped' && (signal.aborted || outcome.isPutOff === true)
   const rest: QueuedRun = outcome.yielded ? { ...again(request), isLoad: true } : again(request)
-  // If the queue does not take it, this worker owes it.
   for (const next of outcome.yielded || isCutShort ? [rest] : options.whatFollows(request, outcome))
-    await options.queue.requestRun(next).catch((error) => breaker.failed(next, startedMs, notTaken(error)))
+    await askFor(next)
 }
 
 /** What the outcome says of the stream, its service and the database. */
