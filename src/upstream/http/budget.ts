@@ -79,6 +79,10 @@ const answerMs = 2_000
 const awayMs = 2_000
 const mostWorkers = 8
 
+/** Nothing when the clock was put back meanwhile: it would last longer than was asked for. */
+export const leftOf = ({ untilMs, askedMs }: Pause, nowMs: number): number =>
+  leftUntil(untilMs, nowMs, askedMs + samePauseMs)
+
 /** One for each process. */
 export function openBudgets(options: Options = {}): Budgets {
   const { clock = systemClock, store = null, workers = () => 0, circuitPolicy: policy } = options
@@ -146,7 +150,7 @@ function openBudget({ bucket, host, circuits }: Place, clock: Clock, shared: Sha
   let lookedMs = Number.NEGATIVE_INFINITY
   let looking: Promise<void> | null = null
   let toldMs = Number.NEGATIVE_INFINITY
-  const leftOfPause = () => (pause === null ? 0 : leftUntil(pause.untilMs, clock.now()))
+  const leftOfPause = () => (pause === null ? 0 : leftOf(pause, clock.now()))
 
   function keep(found: Pause): void {
     // A pause from before the clock was put back is over, though it would end later.

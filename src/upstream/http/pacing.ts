@@ -2,10 +2,9 @@
 // every request of the budget, not only for the one that got it (P10).
 
 import type { ServiceName } from '../../streams/catalog.ts'
-import { leftUntil } from '../../util/backoff.ts'
 import { type Clock, untilAborted } from '../../util/waiting.ts'
 import { errorThatAsksToWait, statusError } from './answer.ts'
-import type { Budget, Pause } from './budget.ts'
+import { type Budget, leftOf, type Pause } from './budget.ts'
 import type { Circuit } from './circuit.ts'
 import { errorOf, isAboutService, isStatusOfService, UpstreamError } from './errors.ts'
 import type { HttpAnswer, HttpRequest, UpstreamObserver } from './transport.ts'
@@ -92,7 +91,7 @@ export function openPacing(options: PacingOptions): Pacing {
     for (;;) {
       await take(signal, lowPriority)
       const pause = await widest.pauseNow()
-      const leftMs = pause === null ? 0 : leftUntil(pause.untilMs, clock.now())
+      const leftMs = pause === null ? 0 : leftOf(pause, clock.now())
       if (pause && leftMs > longestMs) throw notSentError(request, pause)
       if (pause && leftMs > 0) {
         await clock.waitUntil(pause.untilMs, signal)
