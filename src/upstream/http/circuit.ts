@@ -168,7 +168,9 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
         end()
         if (!isTry) return
         await known.change((state) =>
-          state === null ? null : { after: afterClaimed(state, asker, { nowMs: 0, longestMs: 0 }) },
+          state === null
+            ? null
+            : { after: afterClaimed(state, asker, { nowMs: known.nowMs(), longestMs: 0 }) },
         )
       },
       answered() {
@@ -224,8 +226,9 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
     },
     async heldUntil() {
       await known.look()
-      const found = held()
-      return found && known.inOwnTime(found.untilMs)
+      const [found, nowMs] = [held(), known.nowMs()]
+      if (found === null) return null
+      return known.inOwnTime(mayBeTried(found, nowMs) ? Math.min(found.untilMs, nowMs) : found.untilMs)
     },
   }
 }
