@@ -81,8 +81,6 @@ export function openSignIn(options: SignInOptions): SignIn {
 type Pause = {
   readonly error: UpstreamError
   readonly untilMs: number
-  /** For how long, when that was known. */
-  readonly askedMs: number
   /** It is about this key, and another one may be tried at once; null: whatever the key is. */
   readonly apiKey: string | null
 }
@@ -106,6 +104,7 @@ function openAttempts(options: SignInOptions): Attempts {
   let rejected: string | null = null
   let pause: Pause | null = null
   let failures = 0
+  let endedMs = 0
   let running: Promise<Token> | null = null
 
   async function signIn(): Promise<Token> {
@@ -128,24 +127,19 @@ function openAttempts(options: SignInOptions): Attempts {
   }
 
   function pauseAfterSame(): Pause {
-    const untilMs = pauseEndMs(backoff.signInRepeated)
-    const until = new Date(untilMs)
+    const until = new Date(pauseEndMs(backoff.signInRepeated))
     log.warn(
       { service, until },
       `the ${name} service rejects its token, and the identity provider hands out the same one again; the next sign-in is at ${until.toISOString()}`,
     )
-    return pauseUntil(untilMs, repeatedError(options, until), options.apiKey())
+    return { error: repeatedError(options, until), untilMs: until.getTime(), apiKey: options.apiKey() }
   }
 
   function pauseAfterFailure(error: UpstreamError, apiKey: string): Pause | null {
-    if (!error.retryable) return pauseUntil(pauseEndMs(backoff.signInRefused), error, apiKey)
+    if (!error.retryable) return { error, untilMs: pauseEndMs(backoff.signInRefused), apiKey }
     const untilMs = isLeftAlone(error) ? 0 : (error.notBefore?.getTime() ?? 0)
-    return untilMs > clock.now() ? pauseUntil(untilMs, error, null) : null
+    return untilMs > clock.now() ? { error, untilMs, apiKey: null } : null
   }
-
-  const pauseUntil = (untilMs: number, error: UpstreamError, apiKey: string | null): Pause => ({
-    ...{ error, untilMs, askedMs: untilMs - clock.now(), apiKey },
-  })
 
   const pauseEndMs = (policy: BackoffPolicy): number => clock.now() + delayAfter(policy, ++failures)
 
@@ -167,11 +161,11 @@ function openAttempts(options: SignInOptions): Attempts {
       if (
         pause &&
         (pause.apiKey ?? options.apiKey()) === options.apiKey() &&
-        leftUntil(pause.untilMs, clock.now(), pause.askedMs) > 0
+        leftUntil(pause.untilMs, clock.now(), pause.untilMs - endedMs) > 0
       )
         return Promise.reject(pause.error)
       running ??= signIn().finally(() => {
-        running = null
+        ;[running, endedMs] = [null, clock.now()]
       })
       return running
     },

@@ -155,10 +155,6 @@ export type Held = {
   readonly told: Told | null
 }
 
-/** What is further ahead than clocks differ was written before the clock went back. */
-const aheadMs = 5_000
-const isAhead = (thenMs: number, nowMs: number): boolean => thenMs > nowMs + aheadMs
-
 export function heldFor(state: CircuitState | null, { name }: Pick<Asker, 'name'>): Held | null {
   const own = state?.askers[name]
   const opening = state?.host ?? own?.opening ?? null
@@ -168,8 +164,11 @@ export function heldFor(state: CircuitState | null, { name }: Pick<Asker, 'name'
   return { whose: state.host ? 'host' : 'own', untilMs, failedMs: opening.lastFailureMs, told }
 }
 
-export const mayBeTried = ({ untilMs, failedMs }: Held, nowMs: number): boolean =>
-  nowMs >= untilMs || isAhead(failedMs, nowMs)
+/** Further ahead than clocks differ. What failed then did so before the clock went back. */
+const isAhead = (thenMs: number, nowMs: number): boolean => thenMs > nowMs + 5_000
+export const triedFrom = ({ untilMs, failedMs }: Held, nowMs: number): number =>
+  isAhead(failedMs, nowMs) ? nowMs : untilMs
+export const mayBeTried = (held: Held, nowMs: number): boolean => nowMs >= triedFrom(held, nowMs)
 
 /** Only one tries, until it knows or its time is over: who hangs longer leaves the next try to another, which may be answered. */
 export function afterClaimed(
