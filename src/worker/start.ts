@@ -9,7 +9,7 @@ import type { Parts } from '../problems/parts.ts'
 import { targetsOf } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { measured } from '../problems/targets.ts'
-import { isStillAsked, noteReleased, settleDue } from '../store/book/due.ts'
+import { noteReleased } from '../store/book/due.ts'
 import { forgetProblem } from '../store/book/problems.ts'
 import { SourceDiffers } from '../store/book/sources.ts'
 import { pausedStreams } from '../store/book/streams.ts'
@@ -23,6 +23,7 @@ import { UsageError } from '../util/errors.ts'
 import { giveMemoryBack } from '../util/memory.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
+import { settlingWhatIsAsked } from './asked-runs.ts'
 import { isPassingFailure, waitUntilAvailable } from './availability.ts'
 import { keepOverrides, type Looks } from './changed-settings.ts'
 import { failureScopeOf } from './failure-scope.ts'
@@ -208,9 +209,6 @@ async function startRuns(
     return stream !== undefined && ownValue(kinds, kind)?.isOf(stream) === true
   }
   const doRun: DoRun = async (request, hooks) => {
-    const { askedAt } = request
-    // Done by the run that was under way when it was handed out again.
-    if (askedAt !== undefined && !(await isStillAsked(pool, { ...request, askedAt }))) return null
     const stream = streamNamed(request.stream)
     const kind = ownValue(kinds, request.kind)
     // The request is from before the stream or the kind of run was switched off.
@@ -242,16 +240,7 @@ async function startRuns(
       }),
     isDue: (place) => isRunDue(kinds, place),
     onReleased: (asked) => noteReleased(pool, asked),
-    async run(request, hooks) {
-      const outcome = await doRun(request, hooks)
-      const hasEnded = outcome === null || outcome.status === 'done' || outcome.status === 'inconclusive'
-      // A request of what only other workers read is left to them.
-      if (isOurs(request) && hasEnded && !outcome?.yielded)
-        await settleDue(pool, request).catch((error) =>
-          log.debug({ err: error, ...request }, 'it could not be noted that a run is no longer due'),
-        )
-      return outcome
-    },
+    run: settlingWhatIsAsked({ pool, isOurs, log }, doRun),
     onWork: (agoMs) => parts.worked('queue', agoMs),
     onFailure: (error) => parts.failed('queue', error),
     whatFollows: (request, outcome) =>
