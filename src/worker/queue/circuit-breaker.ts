@@ -255,8 +255,8 @@ function tryAgain(state: State, key: string): void {
   const known = state.failing.get(key)
   if (!known) return
   clearTimeout(known.timer)
-  // The outage is forgotten after a while: another worker may take what is owed, and this one would never hear that the service works.
-  const timer = setTimeout(() => serviceKeyPattern.test(key) && state.failing.delete(key), forgottenAfterMs)
+  // The outage is forgotten after a while: another worker may take what is owed, and this one would never hear that it works.
+  const timer = setTimeout(() => key !== databaseKey && state.failing.delete(key), forgottenAfterMs)
   timer.unref()
   state.failing.set(key, { ...known, isLeftAlone: false, timer })
   askForOwed(state, key)
