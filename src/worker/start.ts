@@ -111,7 +111,7 @@ export async function start(beginning: Beginning): Promise<Live> {
   // It was there a moment ago; by now other programs may have all of its connections.
   const jobs = await waitUntilAvailable({
     what: whereQueued,
-    open: () => startRuns(beginning, served, queue, noted.running),
+    open: () => startRuns(beginning, served, queue, noted),
     isPassing: () => true,
     onFailure: (error) => parts.failed('queue', error),
     ...{ signal, log },
@@ -196,7 +196,7 @@ async function startRuns(
   { log, metrics, parts, onHopeless }: Beginning,
   { fleet, sources, configOf }: Served,
   queue: OpenDriver,
-  running: Set<WorkerLine['runs'][number]>,
+  noted: Noted,
 ): Promise<Jobs> {
   const { context } = fleet
   const { pool } = context.database
@@ -216,7 +216,7 @@ async function startRuns(
     if (!stream || !kind?.isOf(stream) || (await isTaken(reconcilesBy(settings, pool), request, new Date())))
       return null
     const line = { stream: request.stream, kind: request.kind, since: new Date() }
-    running.add(line)
+    noted.running.add(line)
     const source = sourceIn(stream.name)
     // The source that is open when it begins reads it.
     const read = (ended: typeof hooks) =>
@@ -226,7 +226,7 @@ async function startRuns(
       if (!(error instanceof SourceDiffers)) return
       return source === '' ? onHopeless(error) : sources.stop(source, error)
     })
-    return await reading.finally(() => running.delete(line))
+    return await reading.finally(() => noted.running.delete(line))
   }
   return await startJobs({
     ...{ queue, log, failureScope: failureScopeOf },
@@ -239,6 +239,7 @@ async function startRuns(
         kinds,
       }),
     isDue: (place) => isRunDue(kinds, place),
+    workers: () => noted.living.length,
     onReleased: (asked) => noteReleased(pool, asked),
     run: settlingWhatIsAsked({ pool, isOurs, log }, doRun),
     onWork: (agoMs) => parts.worked('queue', agoMs),

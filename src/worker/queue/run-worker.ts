@@ -3,6 +3,7 @@
 // consumer takes its place meanwhile, so that some that hang keep neither others nor the plan waiting (P19). A host
 // that hangs gets no more than the places of one consumer, and the last place of both is for a host that has none. The plan needs none.
 
+import { DelayedError, type Job } from 'bullmq'
 import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
 import type { RunOutcome } from '../../sync/perform-run.ts'
@@ -59,6 +60,9 @@ export type RunWorker = Omit<Consumer, 'name' | 'queue'> & {
 }
 
 const graceMs = 4_000
+/** Then it waits here. Perhaps no worker can do it. */
+const mostLeftToOthers = 5
+const leftForMs = 500
 
 export function startRunWorker(options: RunWorkerOptions): RunWorker {
   const { driver, runsAtOnce } = options
@@ -77,6 +81,7 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
           if (job.name === canaryName) return await takeCanary()
           if (job.name === planName) return await options.plan(job, token)
           const host = options.hostOf(job.data.stream)
+          await leaveToOthers(options, job, token)
           if (options.breaker.mustWait(job.data)) return
           const work = () => doRun(options, job.data, stopping.signal, places.shouldYield)
           if (!(await places.take(host, work))) options.breaker.turnedAway(job.data)
@@ -127,6 +132,19 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
 /** Of a consumer that takes nothing more. What it works on goes on; in Postgres its lease keeps others off meanwhile (P2). */
 const leave = (worker: { close(isForced: boolean): Promise<void> }): void =>
   void worker.close(true).catch(() => {})
+
+/** A worker that alone cannot reach a service would take most jobs, for it is soon done with each. It may be the next to take this one, too. */
+async function leaveToOthers(
+  { breaker }: RunWorkerOptions,
+  job: Job<QueuedRun>,
+  token: string | undefined,
+): Promise<void> {
+  const times = Number(job.data.leftToOthers) || 0
+  if (times >= mostLeftToOthers || !breaker.isForOthers(job.data)) return
+  await job.updateData({ ...job.data, leftToOthers: times + 1 })
+  await job.moveToDelayed(Date.now() + leftForMs, token)
+  throw new DelayedError()
+}
 
 async function doRun(
   options: RunWorkerOptions,
