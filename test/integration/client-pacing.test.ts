@@ -159,4 +159,27 @@ describe('the budget', () => {
     await Promise.all([told, list(other)])
     expect(Math.min(...arrivals.slice(12)) - (arrivals[11] ?? 0)).toBeGreaterThanOrEqual(990)
   })
+
+  it('P10: of one who signs in holds as well when its requests have waited for their host', async () => {
+    const arrivals: number[] = []
+    await using server = await startServer((request, response) => {
+      if (request.headers.clientid === 'slow') arrivals.push(performance.now())
+      response.writeHead(200, json).end('[]')
+    })
+    const budgets = openBudgets()
+    const hostLimit = { budget: budgets.of('host'), requestsPerSecond: () => 100 }
+    const open = (clientGuid: string, perSecond: number | null) => {
+      const requestsPerSecond = () => perSecond
+      const budget = budgets.of(clientGuid)
+      return openServerClient(server, { budget, clientGuid, requestsPerSecond, hostLimit })
+    }
+    const [busy, slow] = [open('busy', null), open('slow', 20)]
+    const ask = (client: Client, times: number) => Array.from({ length: times }, () => list(client))
+    await Promise.all([...ask(busy, 80), ...ask(slow, 16)])
+    const mostWithin = Math.max(
+      ...arrivals.map((from) => arrivals.filter((at) => at >= from && at < from + 200).length),
+    )
+    // Each may arrive a little late.
+    expect(mostWithin).toBeLessThanOrEqual(6)
+  })
 })

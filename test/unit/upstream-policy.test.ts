@@ -249,7 +249,7 @@ describe('the budget', () => {
     const limit = openRateLimit({ clock: handClock() })
     const order: string[] = []
     const take = (name: string, lowPriority: boolean) =>
-      limit.take(1, signal, lowPriority).then(() => order.push(name))
+      limit.take(1, signal, { lowPriority }).then(() => order.push(name))
     const load = ['load 1', 'load 2', 'load 3', 'load 4'].map((name) => take(name, true))
     await load[0]
     await Promise.all([...load, take('poll', false)])

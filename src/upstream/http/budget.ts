@@ -38,8 +38,15 @@ export type BudgetStore = CircuitPlace & {
 
 /** Of one bucket. */
 export type Budget = {
-  /** Waits for its turn and returns how long that took; null: there is no limit. Requests that give way wait one at a time: so at most one is ahead of any other. */
-  take(requestsPerSecond: number | null, signal: AbortSignal, lowPriority?: boolean): Promise<number>
+  /**
+   * Waits for its turn and returns how long that took; null: there is no limit. Requests that give way wait one at a time: so at most one is
+   * ahead of any other. `meanwhile`: what it waits for besides before it is sent. The next one has its turn after that.
+   */
+  take(
+    requestsPerSecond: number | null,
+    signal: AbortSignal,
+    how?: { readonly lowPriority?: boolean; readonly meanwhile?: () => Promise<void> },
+  ): Promise<number>
   /** Null: none is known. */
   pauseNow(): Promise<Pause | null>
   heed(pause: Pause): void
@@ -218,12 +225,16 @@ type RateLimitOptions = {
   readonly isPaused?: () => boolean
 }
 
+type Wanted = {
+  readonly requestsPerSecond: number
+  readonly signal: AbortSignal
+  readonly meanwhile: () => Promise<void>
+}
+
 /** Keeps a least time from one request to the next. Nothing is saved up while nobody asks. */
 export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
   const { clock, reserve = null, isPaused = () => false } = options
   let lastMs = Number.NEGATIVE_INFINITY
-  let queue: Promise<unknown> = Promise.resolve()
-  let givingWay: Promise<unknown> = Promise.resolve()
   let waiting = 0
   let reserved = { nextMs: 0, left: 0, endsMs: 0 }
 
@@ -255,40 +266,52 @@ export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
     return gapMs
   }
 
-  async function takeToken(requestsPerSecond: number, signal: AbortSignal): Promise<void> {
+  async function takeToken({ requestsPerSecond, signal, meanwhile }: Wanted): Promise<void> {
     signal.throwIfAborted()
     const intervalMs = await waitForPlace(1000 / requestsPerSecond, signal)
     const nowMs = clock.now()
     // Never longer than one interval, even if the clock was set back meanwhile.
     const waitMs = Math.min(lastMs + intervalMs - nowMs, intervalMs)
     if (waitMs > 0) await clock.waitUntil(nowMs + waitMs, signal)
+    await meanwhile()
     lastMs = clock.now()
   }
 
-  // A request that gives up must not hold up those behind it.
-  function takeTurn(requestsPerSecond: number, signal: AbortSignal): Promise<void> {
-    const mine = queue.then(() => takeToken(requestsPerSecond, signal))
-    queue = mine.catch(() => undefined)
-    return mine
-  }
-
-  function takeLateTurn(requestsPerSecond: number, signal: AbortSignal): Promise<void> {
-    const mine = givingWay.then(() => takeTurn(requestsPerSecond, signal))
-    givingWay = mine.catch(() => undefined)
-    return mine
-  }
-
+  const { takeTurn, takeLateTurn } = openTwoTurns(takeToken)
   return {
-    async take(requestsPerSecond, signal, lowPriority = false) {
-      if (requestsPerSecond === null) return 0
+    async take(requestsPerSecond, signal, { lowPriority = false, meanwhile = async () => {} } = {}) {
       const askedMs = clock.now()
+      if (requestsPerSecond === null) {
+        await meanwhile()
+        return 0
+      }
       waiting++
       try {
-        await (lowPriority ? takeLateTurn : takeTurn)(requestsPerSecond, signal)
+        await (lowPriority ? takeLateTurn : takeTurn)({ requestsPerSecond, signal, meanwhile })
       } finally {
         waiting--
       }
       return clock.now() - askedMs
+    },
+  }
+}
+
+/** One after the other. One that gives up must not hold up those behind it. */
+function openTwoTurns(take: (wanted: Wanted) => Promise<void>) {
+  let queue: Promise<unknown> = Promise.resolve()
+  let givingWay: Promise<unknown> = Promise.resolve()
+
+  function takeTurn(wanted: Wanted): Promise<void> {
+    const mine = queue.then(() => take(wanted))
+    queue = mine.catch(() => undefined)
+    return mine
+  }
+  return {
+    takeTurn,
+    takeLateTurn(wanted: Wanted): Promise<void> {
+      const mine = givingWay.then(() => takeTurn(wanted))
+      givingWay = mine.catch(() => undefined)
+      return mine
     },
   }
 }

@@ -79,10 +79,19 @@ export function openPacing(options: PacingOptions): Pacing {
   const { service, limits, circuit, longestMs, clock, observer } = options
   const { budget: widest, requestsPerSecond } = limits.at(-1) ?? limits[0]
 
+  /** One that has its turn gives way no more: others of its limit wait behind it. */
+  async function takeAll([first, ...rest]: readonly Limit[], signal: AbortSignal, lowPriority: boolean) {
+    if (!first) return
+    const perSecond = first.requestsPerSecond()
+    const meanwhile = () => takeAll(rest, signal, lowPriority && perSecond === null)
+    await first.budget.take(perSecond, signal, { lowPriority, meanwhile })
+  }
+
   async function take(signal: AbortSignal, lowPriority: boolean): Promise<void> {
-    let waitedMs = 0
-    for (const { budget, requestsPerSecond } of limits)
-      waitedMs += await budget.take(requestsPerSecond(), signal, lowPriority)
+    if (limits.every(({ requestsPerSecond }) => requestsPerSecond() === null)) return
+    const askedMs = clock.now()
+    await takeAll(limits, signal, lowPriority)
+    const waitedMs = clock.now() - askedMs
     if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
   }
 
