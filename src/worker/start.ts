@@ -231,15 +231,18 @@ async function startRuns(
   return await startJobs({
     ...{ queue, log, failureScope: failureScopeOf },
     schedules: () => schedulesOf(kinds, context.streams),
-    look: () =>
-      lookAtDue({
+    look: async () => ({
+      absent: await sources.absent(),
+      ...(await lookAtDue({
         pool,
         settingsOf: (stream) => configOf(stream).dynamic.now(),
         streams: context.streams,
         kinds,
-      }),
+      })),
+    }),
     isDue: (place) => isRunDue(kinds, place),
     workers: () => noted.living.length,
+    isKnown: (request) => isOurs(request),
     onReleased: (asked) => noteReleased(pool, asked),
     run: settlingWhatIsAsked({ pool, isOurs, log }, doRun),
     onWork: (agoMs) => parts.worked('queue', agoMs),

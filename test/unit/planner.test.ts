@@ -53,6 +53,29 @@ describe('the plan', () => {
     expect(calls.slice(2)).toEqual(['in 10 s'])
   })
 
+  it('leaves what a worker does not know of a source that it has not opened to the next plan of another (P19)', async () => {
+    const poll = (stream: string) => ({ stream, kind: 'incremental' as const, schedule: { everyMs: 30_000 } })
+    const knowing = { ...plannedBy([poll('assignment'), poll('acme.assignment')], { workers: 2 }) }
+    const { planner, calls, job } = openTestPlanner(knowing)
+    const absent = ['acme']
+    const lacking = openTestPlanner(plannedBy([poll('assignment')], { workers: 2, absent }))
+    const planBy = async (one: typeof planner) => {
+      await expect(one.plan(job, 'token')).rejects.toThrow(DelayedError)
+      return [...calls.splice(0), ...lacking.calls.splice(0)].toSorted()
+    }
+    const both = ['acme.assignment/incremental', 'assignment/incremental']
+    expect(await planBy(planner)).toEqual([...both, 'in 25 s'])
+    vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, 30))
+    // Another worker has its turn soon.
+    expect(await planBy(lacking.planner)).toEqual(['assignment/incremental', 'in 5 s'])
+    vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, 35))
+    expect(await planBy(lacking.planner)).toEqual(['in 5 s'])
+    vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, 40))
+    expect(await planBy(planner)).toEqual(['acme.assignment/incremental', 'in 20 s'])
+    vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, 45))
+    expect(await planBy(planner)).toEqual(['in 15 s'])
+  })
+
   it('releases at once what was never read and came since the last plan, however rare its schedule is, and once (P19)', async () => {
     const overdue: string[] = []
     const hourly = plannedBy([

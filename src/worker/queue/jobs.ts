@@ -25,7 +25,7 @@ export type Jobs = {
 
 export type JobsOptions = Pick<RunWorkerOptions, 'run' | 'failureScope' | 'onOutcome' | 'log'> &
   Pick<PlannerOptions, 'look' | 'isDue' | 'onReleased' | 'hostOf'> &
-  Pick<RunWorkerOptions, 'slowAfterMs'> &
+  Pick<RunWorkerOptions, 'slowAfterMs' | 'workers' | 'isKnown'> &
   Partial<Pick<RunWorkerOptions, 'whatFollows'> & Pick<WatchOptions, 'onWork' | 'onFailure'>> & {
     readonly queue: OpenDriver
     /** As they are now. */
@@ -33,7 +33,6 @@ export type JobsOptions = Pick<RunWorkerOptions, 'run' | 'failureScope' | 'onOut
     readonly slots?: Readonly<Record<QueueName, number>>
     readonly serviceOf: (stream: string) => string
     readonly heldUntil?: CircuitOptions['heldUntil']
-    readonly workers?: CircuitOptions['workers']
     /** How often it is looked at whether jobs get through, and how long a consumer may be silent before it is tried. */
     readonly canaries?: { readonly everyMs: number; readonly rhythmMs: number }
   }

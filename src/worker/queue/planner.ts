@@ -29,6 +29,8 @@ export type Look = {
   readonly asked: readonly (Asked & { readonly cause: Cause; readonly askedAt?: string })[]
   /** Polls that are overdue, whatever the queue knows. It may remember the database as it was before a restore. */
   readonly overdue: readonly string[]
+  /** Sources that are to be read, and that this worker has not opened. Left out: none. */
+  readonly absent?: readonly string[]
   /** Streams of which a poll is a first load. */
   readonly loading: ReadonlySet<string>
   readonly workers: number
@@ -96,6 +98,8 @@ export const planName = 'plan'
 const usualLongestPlanMs = 10_000
 /** While Postgres is away. */
 const awayPauseMs = 5_000
+/** While this worker has not opened all sources: another one may have. */
+const absentPauseMs = 5_000
 /** A plan takes a while, too. */
 const leastRoundMs = 15_000
 const lateMs = 3_000
@@ -201,14 +205,17 @@ function readPlanData(
   data: PlanData,
   database: string,
 ): (PlanState & Required<Pick<PlanData, 'beganMs' | 'overdue'>>) | null {
-  const { throughMs, late, beganMs, overdue } = data
+  const { throughMs, late, behind, beganMs, overdue } = data
   const isNumber = (value: unknown): value is number => Number.isFinite(value)
+  const numbersIn = (given: unknown) =>
+    Object.fromEntries(Object.entries(given ?? {}).filter(([, ms]) => isNumber(ms)))
   if (data.database !== database || !isNumber(throughMs) || !isNumber(beganMs)) return null
   return {
     throughMs,
     beganMs,
     overdue: Array.isArray(overdue) ? overdue : [],
-    late: Object.fromEntries(Object.entries(late ?? {}).filter(([, ms]) => isNumber(ms))),
+    late: numbersIn(late),
+    behind: numbersIn(behind),
   }
 }
 
@@ -233,7 +240,7 @@ async function planOnce(
   }: PlannerOptions,
   given: PlanData,
 ): Promise<{ data: PlanData; pauseMs: number }> {
-  const { nowMs, wanted, overdue, loading, workers, database, ...seen } = await look()
+  const { nowMs, wanted, overdue, loading, workers, database, absent = [], ...seen } = await look()
   const known = readPlanData(given, database)
   const beganMs = Math.min(known?.beganMs ?? nowMs, nowMs)
   // What the first plans released has to begin. What was not overdue then belongs to a source that came since.
@@ -250,7 +257,7 @@ async function planOnce(
     return Math.max(1, 2 * (slotsOf(name) - (active - takenBeside))) - waiting
   }
   const planIn = (room: Room, rests: (place: Place) => boolean = () => false) =>
-    planRuns(known ?? unknownState, { nowMs, wanted, asked, queueOf, room, rests })
+    planRuns(known ?? unknownState, { nowMs, wanted, asked, queueOf, room, rests, absent })
   let plan = planIn(boundless)
   if (plan.released.length > 0) {
     const slow = await queue.pollsLongerThan(slowMs)
@@ -283,5 +290,9 @@ async function planOnce(
     ),
   )
   const data = { ...plan.state, database, beganMs, ...(isPatient && { overdue }) }
-  return { data, pauseMs: Math.max(0, plan.nextMs - nowMs) }
+  const isForOthers = absent.length > 0 && workers > 1
+  return {
+    data,
+    pauseMs: Math.min(isForOthers ? absentPauseMs : longestPauseMs, Math.max(0, plan.nextMs - nowMs)),
+  }
 }

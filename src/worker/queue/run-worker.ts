@@ -46,6 +46,10 @@ export type RunWorkerOptions = {
   /** What a failed run means for the others; null when nothing is wrong. `isRecorded`: its failure is in the table of runs. */
   readonly failureScope: (error: unknown, isRecorded: boolean) => FailureScope | null
   readonly breaker: CircuitBreaker
+  /** How many workers there are. Left out: this one alone. */
+  readonly workers?: () => number
+  /** False: it is of a source that this worker has not opened, or of nothing that it reads. Left out: it knows all. */
+  readonly isKnown?: (request: QueuedRun) => boolean
   readonly runsAtOnce: number
   readonly slowAfterMs?: number
   readonly log: Logger
@@ -60,8 +64,8 @@ export type RunWorker = Omit<Consumer, 'name' | 'queue'> & {
 }
 
 const graceMs = 4_000
-/** Then it waits here. Perhaps no worker can do it. */
-const mostLeftToOthers = 5
+/** Then it waits here. Perhaps no worker can do it. What only this one does not know is left to others for longer: it would be lost. */
+const mostLeftToOthers = { known: 5, unknown: 20 }
 const leftForMs = 500
 
 export function startRunWorker(options: RunWorkerOptions): RunWorker {
@@ -133,14 +137,16 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
 const leave = (worker: { close(isForced: boolean): Promise<void> }): void =>
   void worker.close(true).catch(() => {})
 
-/** A worker that alone cannot reach a service would take most jobs, for it is soon done with each. It may be the next to take this one, too. */
+/** A worker that cannot do what others can would take most jobs, for it is soon done with each. It may be the next to take this one, too. */
 async function leaveToOthers(
-  { breaker }: RunWorkerOptions,
+  { breaker, workers = () => 1, isKnown = () => true }: RunWorkerOptions,
   job: Job<QueuedRun>,
   token: string | undefined,
 ): Promise<void> {
   const times = Number(job.data.leftToOthers) || 0
-  if (times >= mostLeftToOthers || !breaker.isForOthers(job.data)) return
+  const known = isKnown(job.data) ? 'known' : 'unknown'
+  const isForOthers = known === 'known' ? breaker.isForOthers(job.data) : workers() > 1
+  if (!isForOthers || times >= mostLeftToOthers[known]) return
   await job.updateData({ ...job.data, leftToOthers: times + 1 })
   await job.moveToDelayed(Date.now() + leftForMs, token)
   throw new DelayedError()
