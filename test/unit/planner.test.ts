@@ -111,6 +111,23 @@ describe('the plan', () => {
     expect(job.data).toMatchObject({ throughMs: 7 })
   })
 
+  it('is soon left to others, without another look, by a worker whose Postgres did not answer a moment ago', async () => {
+    let looks = 0
+    const { planner, calls, job } = openTestPlanner({
+      workers: () => 2,
+      look: () => {
+        looks++
+        return Promise.reject(new Error('no route to host'))
+      },
+    })
+    const plan = () => expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    for (let time = 0; time < 3; time++) await plan()
+    expect([looks, calls]).toEqual([1, ['in 1 s', 'in 1 s', 'in 1 s']])
+    await vi.advanceTimersByTimeAsync(20_000)
+    await plan()
+    expect(looks).toBe(2)
+  })
+
   it('is not known to be over until all was added', async () => {
     const { planner, job } = openTestPlanner({
       queue: {

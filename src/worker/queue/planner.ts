@@ -79,6 +79,8 @@ export type PlannerOptions = {
   /** True when it has to wait for a part that does not work; whoever says so asks for it again later. */
   readonly mustWait: (request: QueuedRun) => boolean
   readonly slots: Readonly<Record<QueueName, number>>
+  /** How many workers there are. Left out: this one alone. */
+  readonly workers?: (() => number) | undefined
   /** A plan is nobody's for longer: the next worker to take it may have a Postgres that answers. */
   readonly longestPlanMs?: number
   /** As they are now. */
@@ -98,6 +100,9 @@ export const planName = 'plan'
 const usualLongestPlanMs = 10_000
 /** While Postgres is away. */
 const awayPauseMs = 5_000
+/** It may be away for this worker alone: others have the plan soon, and this one does not look again for a while. */
+const leftForMs = 1_000
+const awayMs = 15_000
 /** While this worker has not opened all sources: another one may have. */
 const absentPauseMs = 5_000
 /** A plan takes a while, too. */
@@ -118,8 +123,8 @@ export function openPlanner(options: PlannerOptions): Planner {
   const settingsNow = () => fingerprintOf(options.schedules())
   let contestedInARow = 0
   let seen: { readonly round: number | undefined; readonly dueMs: number } | null = null
-  /** Until then it need not be looked at: this worker had it a moment ago. */
-  let restsUntilMs = Number.NEGATIVE_INFINITY
+  /** `rests`: until then it need not be looked at: this worker had it a moment ago. `away`: Postgres did not answer a moment ago. */
+  let [restsUntilMs, awayUntilMs] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
 
   const planJob = async () => ((await queue.forPlan.getJob(planName)) as PlanJob | undefined) ?? null
   async function make(): Promise<void> {
@@ -146,9 +151,10 @@ export function openPlanner(options: PlannerOptions): Planner {
       const job = given as PlanJob
       if (job.id !== planName) return
       see(job.data)
+      if (hasOthers(options) && performance.now() < awayUntilMs) return await putOff(job, leftForMs, token)
       const next = await withTimeout(longestPlanMs, planOnce(options, job.data)).catch((error) => {
-        log.debug({ err: error }, 'nobody knows what is due while Postgres does not answer')
-        return { data: job.data, pauseMs: awayPauseMs }
+        awayUntilMs = performance.now() + awayMs
+        return whileAway(options, job.data, error)
       })
       const round = (job.data.round ?? 0) + 1
       const data: PlanData = { ...next.data, round, settings: settingsNow(), pauseMs: next.pauseMs }
@@ -183,6 +189,19 @@ export function openPlanner(options: PlannerOptions): Planner {
       await job.promote().catch(() => void setTimeout(() => job.promote().catch(() => {}), soonMs).unref())
     },
   }
+}
+
+const hasOthers = ({ workers = () => 1 }: PlannerOptions): boolean => workers() > 1
+
+function whileAway(options: PlannerOptions, data: PlanData, error: unknown) {
+  options.log.debug({ err: error }, 'nobody knows what is due while Postgres does not answer')
+  return { data, pauseMs: hasOthers(options) ? leftForMs : awayPauseMs }
+}
+
+/** Ends with the error by which BullMQ knows that the job goes on later. */
+async function putOff(job: PlanJob, ms: number, token: string | undefined): Promise<never> {
+  await job.moveToDelayed(Date.now() + ms, token)
+  throw new DelayedError()
 }
 
 /** Schedules of named sources come from Postgres; that workers take them up one after the other is no mistake. */
