@@ -283,6 +283,30 @@ describe('the budget', () => {
     expect(most.at(-1)).toBeGreaterThan(most[2] ?? 12)
   })
 
+  it('P10: reserves several at once also of the limit of a host, of which one at a time waits for it', async () => {
+    const clock = handClock()
+    const asked = { own: 0, host: 0 }
+    const limitOf = (whose: keyof typeof asked) => {
+      let nextMs = now
+      const reserve = {
+        sharers: () => 1,
+        async of(count: number, gapMs: number) {
+          asked[whose] += 1
+          const fromMs = Math.max(nextMs, clock.now())
+          nextMs = fromMs + count * gapMs
+          return { isReserved: true, waitMs: fromMs - clock.now(), pause: null }
+        },
+      }
+      return openRateLimit({ clock, reserve })
+    }
+    const [own, host] = [limitOf('own'), limitOf('host')]
+    const meanwhile = async (soon: number) => void (await host.take(200, signal, { soon }))
+    await Promise.all(Array.from({ length: 100 }, () => own.take(100, signal, { meanwhile })))
+    expect(asked.own).toBeLessThan(12)
+    expect(asked.host).toBeLessThan(12)
+    expect(clock.now() - now).toBeGreaterThanOrEqual(990)
+  })
+
   it('goes on with the next when one gives up', async () => {
     const clock = handClock()
     const limit = openRateLimit({ clock })

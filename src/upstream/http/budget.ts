@@ -40,12 +40,16 @@ export type BudgetStore = CircuitPlace & {
 export type Budget = {
   /**
    * Waits for its turn and returns how long that took; null: there is no limit. Requests that give way wait one at a time: so at most one is
-   * ahead of any other. `meanwhile`: what it waits for besides before it is sent. The next one has its turn after that.
+   * ahead of any other. `meanwhile`: what it waits for besides before it is sent, and how many soon follow it. The next one has its turn after that.
    */
   take(
     requestsPerSecond: number | null,
     signal: AbortSignal,
-    how?: { readonly lowPriority?: boolean; readonly meanwhile?: () => Promise<void> },
+    how?: {
+      readonly lowPriority?: boolean
+      readonly soon?: number
+      readonly meanwhile?: (soon: number) => Promise<void>
+    },
   ): Promise<number>
   /** Null: none is known. */
   pauseNow(): Promise<Pause | null>
@@ -228,7 +232,8 @@ type RateLimitOptions = {
 type Wanted = {
   readonly requestsPerSecond: number
   readonly signal: AbortSignal
-  readonly meanwhile: () => Promise<void>
+  readonly soon: number
+  readonly meanwhile: (soon: number) => Promise<void>
 }
 
 /** Keeps a least time from one request to the next. Nothing is saved up while nobody asks. */
@@ -238,8 +243,11 @@ export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
   let waiting = 0
   let reserved = { nextMs: 0, left: 0, endsMs: 0 }
 
+  const mostAtOnce = (gapMs: number, soon: number): number =>
+    Math.max(1, Math.min(Math.max(waiting, soon), Math.floor(atOnceMs / gapMs)))
+
   /** Returns how far apart requests are for now. */
-  async function waitForPlace(gapMs: number, signal: AbortSignal): Promise<number> {
+  async function waitForPlace(gapMs: number, { signal, soon }: Wanted): Promise<number> {
     while (reserve && !isPaused()) {
       signal.throwIfAborted()
       const nowMs = clock.now()
@@ -248,7 +256,7 @@ export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
         await clock.waitUntil(reserved.nextMs, signal)
         return gapMs
       }
-      const count = Math.max(1, Math.min(waiting, Math.floor(atOnceMs / gapMs)))
+      const count = mostAtOnce(gapMs, soon)
       const found = await reserve.of(count, gapMs)
       if (found === null) return gapMs * reserve.sharers()
       const firstMs = clock.now() + found.waitMs
@@ -266,28 +274,34 @@ export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
     return gapMs
   }
 
-  async function takeToken({ requestsPerSecond, signal, meanwhile }: Wanted): Promise<void> {
+  async function takeToken(wanted: Wanted): Promise<void> {
+    const { signal, soon, meanwhile } = wanted
+    const gapMs = 1000 / wanted.requestsPerSecond
     signal.throwIfAborted()
-    const intervalMs = await waitForPlace(1000 / requestsPerSecond, signal)
+    const intervalMs = await waitForPlace(gapMs, wanted)
     const nowMs = clock.now()
     // Never longer than one interval, even if the clock was set back meanwhile.
     const waitMs = Math.min(lastMs + intervalMs - nowMs, intervalMs)
     if (waitMs > 0) await clock.waitUntil(nowMs + waitMs, signal)
-    await meanwhile()
+    await meanwhile(mostAtOnce(gapMs, soon))
     lastMs = clock.now()
   }
 
   const { takeTurn, takeLateTurn } = openTwoTurns(takeToken)
   return {
-    async take(requestsPerSecond, signal, { lowPriority = false, meanwhile = async () => {} } = {}) {
+    async take(
+      requestsPerSecond,
+      signal,
+      { lowPriority = false, soon = 0, meanwhile = async () => {} } = {},
+    ) {
       const askedMs = clock.now()
       if (requestsPerSecond === null) {
-        await meanwhile()
+        await meanwhile(soon)
         return 0
       }
       waiting++
       try {
-        await (lowPriority ? takeLateTurn : takeTurn)({ requestsPerSecond, signal, meanwhile })
+        await (lowPriority ? takeLateTurn : takeTurn)({ requestsPerSecond, signal, soon, meanwhile })
       } finally {
         waiting--
       }

@@ -79,18 +79,10 @@ export function openPacing(options: PacingOptions): Pacing {
   const { service, limits, circuit, longestMs, clock, observer } = options
   const { budget: widest, requestsPerSecond } = limits.at(-1) ?? limits[0]
 
-  /** One that has its turn gives way no more: others of its limit wait behind it. */
-  async function takeAll([first, ...rest]: readonly Limit[], signal: AbortSignal, lowPriority: boolean) {
-    if (!first) return
-    const perSecond = first.requestsPerSecond()
-    const meanwhile = () => takeAll(rest, signal, lowPriority && perSecond === null)
-    await first.budget.take(perSecond, signal, { lowPriority, meanwhile })
-  }
-
   async function take(signal: AbortSignal, lowPriority: boolean): Promise<void> {
     if (limits.every(({ requestsPerSecond }) => requestsPerSecond() === null)) return
     const askedMs = clock.now()
-    await takeAll(limits, signal, lowPriority)
+    await takeAll(limits, signal, { lowPriority })
     const waitedMs = clock.now() - askedMs
     if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
   }
@@ -146,6 +138,21 @@ export function openPacing(options: PacingOptions): Pacing {
       }
     },
   }
+}
+
+/** One that has its turn gives way no more: others of its limit wait behind it. `soon`: so many follow it. */
+async function takeAll(
+  [first, ...rest]: readonly Limit[],
+  signal: AbortSignal,
+  { lowPriority, soon = 0 }: { readonly lowPriority: boolean; readonly soon?: number },
+): Promise<void> {
+  if (!first) return
+  const perSecond = first.requestsPerSecond()
+  const isLow = lowPriority && perSecond === null
+  await first.budget.take(perSecond, signal, {
+    ...{ lowPriority, soon },
+    meanwhile: (next) => takeAll(rest, signal, { lowPriority: isLow, soon: next }),
+  })
 }
 
 /** Sends unless the host is left alone, and tells how that ended. */
