@@ -128,6 +128,23 @@ describe('the plan', () => {
     expect(looks).toBe(2)
   })
 
+  it('gives no room to what has nothing to do, so that what has is not late (P19)', async () => {
+    const related = Array.from({ length: 40 }, (_, nth) => ({
+      ...{ stream: `s${nth}.assignment`, kind: 'related' as const, schedule: { everyMs: 15_000 } },
+    }))
+    let asked = 0
+    const { planner, calls, job } = openTestPlanner({
+      ...plannedBy(related),
+      async isDue({ stream }) {
+        asked++
+        return stream === 's39.assignment'
+      },
+    })
+    await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    expect(calls).toEqual(['s39.assignment/related', 'in 10 s'])
+    expect(asked).toBe(40)
+  })
+
   it('is not known to be over until all was added', async () => {
     const { planner, job } = openTestPlanner({
       queue: {

@@ -10,6 +10,7 @@ import { sourceIn } from '../../streams/names.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import {
   type Asked,
+  keyOf,
   longestPauseMs,
   type Place,
   type PlanState,
@@ -213,6 +214,8 @@ function fingerprintOf(schedules: readonly Place[]): string {
 /** Mostly nothing is due, and then the queues need not be asked. */
 const boundless: Room = { polls: Number.POSITIVE_INFINITY, loads: Number.POSITIVE_INFINITY }
 
+/** Each takes a connection. */
+const looksAtOnce = 4
 /** So long after its schedule a poll has begun when all goes well. */
 const patienceMs = 60_000
 const overduePoll = (stream: string, nowMs: number): Look['asked'][number] => ({
@@ -246,6 +249,21 @@ function slowHosts(hosts: readonly string[], mostOfEach: number, mostOfAll: numb
   return new Set([...counts].flatMap(([host, count]) => (isFull || count >= mostOfEach ? host : [])))
 }
 
+/** What is due by its schedule and has nothing to do: it takes no room. When that cannot be found out, the run itself meets the error, and is owed until it is over. */
+async function idleAmong(
+  due: readonly (Place & { readonly ask: Asked | null })[],
+  isDue: PlannerOptions['isDue'],
+): Promise<ReadonlySet<string>> {
+  const idle = new Set<string>()
+  const places = due.filter(({ ask }) => ask === null).values()
+  const look = async () => {
+    for (const { stream, kind } of places)
+      if (!(await isDue({ stream, kind }).catch(() => true))) idle.add(keyOf({ stream, kind }))
+  }
+  await Promise.all(Array.from({ length: looksAtOnce }, look))
+  return idle
+}
+
 async function planOnce(
   {
     queue,
@@ -275,10 +293,13 @@ async function planOnce(
     // One more where there is no room: long runs give way to what waits.
     return Math.max(1, 2 * (slotsOf(name) - (active - takenBeside))) - waiting
   }
-  const planIn = (room: Room, rests: (place: Place) => boolean = () => false) =>
-    planRuns(known ?? unknownState, { nowMs, wanted, asked, queueOf, room, rests, absent })
+  const planIn = (room: Room, rests: (place: Place) => boolean = () => false, busy = wanted) =>
+    planRuns(known ?? unknownState, { nowMs, wanted: busy, asked, queueOf, room, rests, absent })
   let plan = planIn(boundless)
   if (plan.released.length > 0) {
+    const { nextMs } = plan
+    const idle = await idleAmong(plan.released, isDue)
+    const busy = wanted.filter((one) => !idle.has(keyOf(one)))
     const slow = await queue.pollsLongerThan(slowMs)
     // Workers have other places for them, up to as many again. The plan itself takes none.
     const beside = 1 + Math.min(slow.length, slotsOf('polls'))
@@ -288,19 +309,17 @@ async function planOnce(
       slots.polls,
       slotsOf('polls'),
     )
-    plan = planIn({ polls, loads }, (place) => queueOf(place) === 'polls' && slowAt.has(hostOf(place.stream)))
+    const rests = (place: Place) => queueOf(place) === 'polls' && slowAt.has(hostOf(place.stream))
+    const inRoom = planIn({ polls, loads }, rests, busy)
+    plan = { ...inRoom, nextMs: Math.min(nextMs, inRoom.nextMs) }
   }
   for (const { stream, kind, ask } of plan.released) {
-    const place = { stream, kind }
     const request: QueuedRun = {
-      ...{ ...place, cause: ask?.cause ?? 'tick' },
-      ...(isLoad(place) && { isLoad: true }),
+      ...{ stream, kind, cause: ask?.cause ?? 'tick' },
+      ...(isLoad({ stream, kind }) && { isLoad: true }),
       ...(ask?.askedAt !== undefined && { askedAt: ask.askedAt }),
     }
-    if (mustWait(request)) continue
-    // When that cannot be found out, the run itself meets the error, and is owed until it is over.
-    if (ask === null && !(await isDue(place).catch(() => true))) continue
-    await queue.requestRun(request)
+    if (!mustWait(request)) await queue.requestRun(request)
   }
   // After they were added: whoever is killed in between adds them twice, and never not at all.
   await onReleased(
