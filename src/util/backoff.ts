@@ -47,9 +47,9 @@ export const backoff = {
 /** What the other side asks for is believed for so long at most; a person has to look after more. */
 export const longestAskedMs = hour
 
-/** How long is left until a time that the other side asked for. More than it may ask for means that the clock was put back: nothing then. */
-export const leftUntil = (untilMs: number, nowMs: number): number =>
-  untilMs - nowMs > longestAskedMs ? 0 : Math.max(0, untilMs - nowMs)
+/** How long is left until a time that was set. More than `askedMs`, for which it was set, means that the clock was put back: nothing then. */
+export const leftUntil = (untilMs: number, nowMs: number, askedMs: number): number =>
+  untilMs - nowMs > askedMs ? 0 : Math.max(0, untilMs - nowMs)
 
 const mostDoublings = 30
 

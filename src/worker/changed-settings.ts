@@ -75,14 +75,24 @@ export function keepOverrides(
   { overrides }: Pick<SyncContext, 'overrides'>,
   { planNow, onTaken }: { readonly planNow: () => Promise<void>; readonly onTaken: (source: string) => void },
 ): void {
-  let planned = ''
+  /** Null: settings have changed since. */
+  let planned: string | null = ''
+  let isPlanning = false
+  async function plan(asked: string): Promise<void> {
+    const before = planned
+    ;[planned, isPlanning] = [asked, true]
+    await planNow().catch(() => {
+      planned = planned === asked ? before : planned
+    })
+    isPlanning = false
+  }
   looks.add('the settings in Postgres', async () => {
     const { overrides: stored, asked } = await overrides.read()
     const changed = overrides.takeUp(stored)
     for (const source of changed) onTaken(source)
-    if (changed.length === 0 && asked === planned) return
-    await planNow()
-    planned = asked
+    if (changed.length > 0) planned = null
+    // While the queue does not answer, settings are taken up all the same, and nothing piles up behind it.
+    if (asked !== planned && !isPlanning) void plan(asked)
   })
 }
 

@@ -3,6 +3,7 @@
 import type { Logger } from '../log.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
 import { sourceIn } from '../streams/names.ts'
+import { withTimeout } from '../util/waiting.ts'
 import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
 
 type Options = {
@@ -16,6 +17,7 @@ type Options = {
 export type Deliveries = { announce(source: string): void; close(): void }
 
 const windowMs = 700
+const longestLookMs = 2_000
 
 /** Of each source by itself: many of one delay none of another (P19). */
 export function openDeliveries({ streams, paused, requestRun, log }: Options): Deliveries {
@@ -25,7 +27,8 @@ export function openDeliveries({ streams, paused, requestRun, log }: Options): D
       windowMs,
       log,
       async requestRun() {
-        const isPaused = await paused()
+        // One that hangs would keep all later deliveries waiting.
+        const isPaused = await withTimeout(longestLookMs, paused())
         for (const { name: stream, kind } of streams())
           if (kind === 'changes' && sourceIn(stream) === source && !isPaused.has(stream))
             await requestRun({ stream, kind: 'incremental', cause: 'webhook' })

@@ -25,6 +25,7 @@ import {
 import { endNotices, forgetOfWorker, keepNotices, noteOfWorker } from '../store/book/worker-notices.ts'
 import { messageOf, SourceGone } from '../util/errors.ts'
 import { sentence } from '../util/text.ts'
+import { unlessTimedOut, withTimeout } from '../util/waiting.ts'
 
 type Options = {
   readonly fleet: Fleet
@@ -50,6 +51,8 @@ export type Sources = {
   closingOf(source: string): AbortSignal | null
   /** Whether it is one that is to be read, be it open or not; before the first look any may be. */
   isNamed(source: string): boolean
+  /** Those that are to be read and are not open here, yet or any more. */
+  absent(): Promise<readonly string[]>
   /** Its rows are of another upstream, or the like: it is read no more, until it is tried again. */
   stop(source: string, error: unknown): void
 }
@@ -57,6 +60,8 @@ export type Sources = {
 const lookEveryMs = 2_000
 const rareLookMs = 30_000
 const changingLookMs = 1_000
+/** While Postgres does not answer, there are other things to wait for. */
+const firstLookMs = 2_000
 const tryAgainMs = 30_000
 /** Before, a worker that starts may not have noted yet what it cannot read, and it would seem to be over. */
 const firstKeepMs = 150_000
@@ -84,6 +89,7 @@ export function keepSources(given: Options): Sources {
   const members = openMembers(options)
   const sourcesFile = openFile(options)
   const renewViews = openUnions(options, sourcesFile.held)
+  const first = Promise.withResolvers<void>()
   let wanted: Wanted = null
   let generation = 0
   let isOpening = false
@@ -95,6 +101,7 @@ export function keepSources(given: Options): Sources {
     const named = new Map(applied.flatMap((one) => (one.goneAt === null ? [[one.name, one]] : [])))
     const before = wanted
     wanted = named
+    first.resolve()
     generation = newestGeneration(applied)
     members.stopped.forgetOthers(named)
     await closeGone(options, members, before, named)
@@ -133,6 +140,10 @@ export function keepSources(given: Options): Sources {
     configOf: (source) => members.open.get(source)?.config ?? null,
     closingOf: (source) => members.open.get(source)?.closing.signal ?? null,
     isNamed: (source) => wanted?.has(source) ?? true,
+    async absent() {
+      await withTimeout(firstLookMs, first.promise).catch(unlessTimedOut)
+      return [...(wanted?.keys() ?? [])].filter((source) => !members.open.has(source))
+    },
     stop(source, error) {
       const member = members.open.get(source)
       if (!member) return

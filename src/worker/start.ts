@@ -9,7 +9,7 @@ import type { Parts } from '../problems/parts.ts'
 import { targetsOf } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { measured } from '../problems/targets.ts'
-import { isStillAsked, noteReleased, settleDue } from '../store/book/due.ts'
+import { noteReleased } from '../store/book/due.ts'
 import { forgetProblem } from '../store/book/problems.ts'
 import { SourceDiffers } from '../store/book/sources.ts'
 import { pausedStreams } from '../store/book/streams.ts'
@@ -23,6 +23,7 @@ import { UsageError } from '../util/errors.ts'
 import { giveMemoryBack } from '../util/memory.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
+import { settlingWhatIsAsked } from './asked-runs.ts'
 import { isPassingFailure, waitUntilAvailable } from './availability.ts'
 import { keepOverrides, type Looks } from './changed-settings.ts'
 import { failureScopeOf } from './failure-scope.ts'
@@ -110,7 +111,7 @@ export async function start(beginning: Beginning): Promise<Live> {
   // It was there a moment ago; by now other programs may have all of its connections.
   const jobs = await waitUntilAvailable({
     what: whereQueued,
-    open: () => startRuns(beginning, served, queue, noted.running),
+    open: () => startRuns(beginning, served, queue, noted),
     isPassing: () => true,
     onFailure: (error) => parts.failed('queue', error),
     ...{ signal, log },
@@ -195,7 +196,7 @@ async function startRuns(
   { log, metrics, parts, onHopeless }: Beginning,
   { fleet, sources, configOf }: Served,
   queue: OpenDriver,
-  running: Set<WorkerLine['runs'][number]>,
+  noted: Noted,
 ): Promise<Jobs> {
   const { context } = fleet
   const { pool } = context.database
@@ -208,9 +209,6 @@ async function startRuns(
     return stream !== undefined && ownValue(kinds, kind)?.isOf(stream) === true
   }
   const doRun: DoRun = async (request, hooks) => {
-    const { askedAt } = request
-    // Done by the run that was under way when it was handed out again.
-    if (askedAt !== undefined && !(await isStillAsked(pool, { ...request, askedAt }))) return null
     const stream = streamNamed(request.stream)
     const kind = ownValue(kinds, request.kind)
     // The request is from before the stream or the kind of run was switched off.
@@ -218,7 +216,7 @@ async function startRuns(
     if (!stream || !kind?.isOf(stream) || (await isTaken(reconcilesBy(settings, pool), request, new Date())))
       return null
     const line = { stream: request.stream, kind: request.kind, since: new Date() }
-    running.add(line)
+    noted.running.add(line)
     const source = sourceIn(stream.name)
     // The source that is open when it begins reads it.
     const read = (ended: typeof hooks) =>
@@ -228,30 +226,25 @@ async function startRuns(
       if (!(error instanceof SourceDiffers)) return
       return source === '' ? onHopeless(error) : sources.stop(source, error)
     })
-    return await reading.finally(() => running.delete(line))
+    return await reading.finally(() => noted.running.delete(line))
   }
   return await startJobs({
     ...{ queue, log, failureScope: failureScopeOf },
     schedules: () => schedulesOf(kinds, context.streams),
-    look: () =>
-      lookAtDue({
+    look: async () => ({
+      absent: await sources.absent(),
+      ...(await lookAtDue({
         pool,
         settingsOf: (stream) => configOf(stream).dynamic.now(),
         streams: context.streams,
         kinds,
-      }),
+      })),
+    }),
     isDue: (place) => isRunDue(kinds, place),
+    workers: () => noted.living.length,
+    isKnown: (request) => isOurs(request),
     onReleased: (asked) => noteReleased(pool, asked),
-    async run(request, hooks) {
-      const outcome = await doRun(request, hooks)
-      const hasEnded = outcome === null || outcome.status === 'done' || outcome.status === 'inconclusive'
-      // A request of what only other workers read is left to them.
-      if (isOurs(request) && hasEnded && !outcome?.yielded)
-        await settleDue(pool, request).catch((error) =>
-          log.debug({ err: error, ...request }, 'it could not be noted that a run is no longer due'),
-        )
-      return outcome
-    },
+    run: settlingWhatIsAsked({ pool, isOurs, log }, doRun),
     onWork: (agoMs) => parts.worked('queue', agoMs),
     onFailure: (error) => parts.failed('queue', error),
     whatFollows: (request, outcome) =>

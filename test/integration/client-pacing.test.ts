@@ -81,18 +81,25 @@ describe('Retry-After', () => {
     }
   })
 
-  it('does not hold for longer when the clock is put back', async () => {
+  it.each([
+    ['3000', 86_400_000],
+    ['3000', 1_800_000],
+    ['60', 1_800_000],
+  ])('of %s s does not hold for longer when the clock is put back by %i ms', async (asked, backMs) => {
     let isAway = true
     await using server = await startServer((_, response) => {
-      if (isAway) response.writeHead(503, { 'retry-after': '3000' }).end()
+      if (isAway) response.writeHead(503, { 'retry-after': asked }).end()
       else response.writeHead(200, json).end('[]')
     })
     const clock = jumpingClock()
-    const client = openServerClient(server, { clock })
+    const retryPolicy = { attempts: 1, firstMs: 1, longestMs: 1, jitter: 0, deadlineMs: 120_000 }
+    const client = openServerClient(server, { clock, retryPolicy })
     await failureOf(list(client))
     isAway = false
-    clock.advance(-86_400_000)
+    clock.advance(-backMs)
+    const putBackMs = clock.now()
     expect((await list(client)).status).toBe(200)
+    expect(clock.now() - putBackMs).toBeLessThanOrEqual(60_000)
   })
 
   it('P10: is obeyed after the clock was put back, whatever was asked for before', async () => {
@@ -151,5 +158,28 @@ describe('the budget', () => {
     await expect.poll(() => one.told.retries.length).toBe(1)
     await Promise.all([told, list(other)])
     expect(Math.min(...arrivals.slice(12)) - (arrivals[11] ?? 0)).toBeGreaterThanOrEqual(990)
+  })
+
+  it('P10: of one who signs in holds as well when its requests have waited for their host', async () => {
+    const arrivals: number[] = []
+    await using server = await startServer((request, response) => {
+      if (request.headers.clientid === 'slow') arrivals.push(performance.now())
+      response.writeHead(200, json).end('[]')
+    })
+    const budgets = openBudgets()
+    const hostLimit = { budget: budgets.of('host'), requestsPerSecond: () => 100 }
+    const open = (clientGuid: string, perSecond: number | null) => {
+      const requestsPerSecond = () => perSecond
+      const budget = budgets.of(clientGuid)
+      return openServerClient(server, { budget, clientGuid, requestsPerSecond, hostLimit })
+    }
+    const [busy, slow] = [open('busy', null), open('slow', 20)]
+    const ask = (client: Client, times: number) => Array.from({ length: times }, () => list(client))
+    await Promise.all([...ask(busy, 80), ...ask(slow, 16)])
+    const mostWithin = Math.max(
+      ...arrivals.map((from) => arrivals.filter((at) => at >= from && at < from + 200).length),
+    )
+    // Each may arrive a little late.
+    expect(mostWithin).toBeLessThanOrEqual(6)
   })
 })

@@ -5,7 +5,8 @@ import type { Redis } from 'ioredis'
 import { it } from 'vitest'
 import type { RunRequest } from '../../src/streams/catalog.ts'
 import type { Driver } from '../../src/worker/queue/driver.ts'
-import { describeJobs, incremental, outcomeOf } from '../support/jobs.ts'
+import { describeJobs, incremental, outcomeOf, type Run } from '../support/jobs.ts'
+import { plannedBy } from '../support/planned.ts'
 
 /** Returns a switch: whether the queue answers each command with an error, as a Redis does that is full. */
 function refusing(driver: Driver): (isRefusing: boolean) => void {
@@ -162,6 +163,55 @@ describeJobs('the jobs', (openIn) => {
     isDown = false
     await expect.poll(() => new Set(attempts).size).toBe(3)
     expect(jobs.breaker.outageOf('assignment')).toBeNull()
+  })
+
+  it('leaves to other workers what one of them alone cannot reach, so that nothing is late (P19)', async (test) => {
+    const { expect } = test
+    const { start } = await openIn(test)
+    const streams = ['one', 'two', 'three', 'four', 'five', 'six']
+    const planned = plannedBy(
+      streams.map((stream) => ({ stream, kind: 'incremental', schedule: { everyMs: 2_000 } })),
+      { workers: 2 },
+    )
+    let failures = 0
+    const workers = () => 2
+    await start(
+      async (request) => {
+        failures++
+        throw new Error(`${request.stream} cannot be reached from here`)
+      },
+      { ...planned, workers },
+    )
+    await expect.poll(() => failures).toBeGreaterThan(0)
+    const done: string[] = []
+    await start(
+      async (request) => {
+        done.push(request.stream)
+        return outcomeOf(request)
+      },
+      { ...planned, workers },
+    )
+    await wait(12_000)
+    // Nearly all: each may be handed to and fro until nobody wants it.
+    expect(done.length).toBeGreaterThan(0.75 * 6 * streams.length)
+    expect(new Set(done).size).toBe(streams.length)
+  })
+
+  it('leaves runs of a source that one worker has not opened to those that have (P19)', async (test) => {
+    const { expect } = test
+    const { start } = await openIn(test)
+    const done: string[] = []
+    const run: Run = async (request) => {
+      done.push(request.stream)
+      return outcomeOf(request)
+    }
+    const workers = () => 2
+    const isKnown = () => false
+    const lacking = await start(run, { workers, isKnown, run: async () => null })
+    await start(run, { workers })
+    const streams = Array.from({ length: 20 }, (_, nth) => `acme${nth}.assignment`)
+    for (const stream of streams) await lacking.requestRun(incremental(stream))
+    await expect.poll(() => done.toSorted(), { timeout: 15_000 }).toEqual(streams.toSorted())
   })
 
   it('stops a long run after the page in hand, within its time, and leaves it to whoever works next', async (test) => {

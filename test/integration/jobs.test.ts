@@ -317,6 +317,33 @@ describeJobs('the jobs', (openIn) => {
     await expect.poll(() => begun, { timeout: 15_000 }).toEqual(expect.arrayContaining(['b.2', 'b.3']))
   })
 
+  it('leaves what still waited for a place when its worker ended to the next one (P8)', async (test) => {
+    const { expect } = test
+    const { start } = await openIn(test)
+    const begun: string[] = []
+    const untilStopped: Run = (request, { signal }) => {
+      begun.push(request.stream)
+      const { promise, resolve } = Promise.withResolvers<ReturnType<typeof outcomeOf>>()
+      signal.addEventListener('abort', () => resolve(outcomeOf(request, { status: 'stopped' })))
+      return promise
+    }
+    const slots = { polls: 2, loads: 1 }
+    const first = await start(untilStopped, { slots, slowAfterMs: 4_500 })
+    for (const stream of ['a', 'b']) await first.requestRun(incremental(stream))
+    await expect.poll(() => begun).toHaveLength(2)
+    for (const stream of ['c', 'd', 'e']) await first.requestRun(incremental(stream))
+    // Two are slow by then, two others have their places, and the last one was taken from the queue.
+    await expect.poll(() => begun, { timeout: 8_000 }).toHaveLength(4)
+    await expect.poll(first.counts).toMatchObject({ active: 5, waiting: 0 })
+    await first.stop()
+    const ended: string[] = []
+    await start(async (request) => {
+      ended.push(request.stream)
+      return outcomeOf(request)
+    })
+    await expect.poll(() => ended.toSorted(), { timeout: 5_000 }).toEqual(['a', 'b', 'c', 'd', 'e'])
+  })
+
   it('searches for deletions when a look-back has brought rows, which hid as many that vanished (P7)', async (test) => {
     const { expect } = test
     const { start } = await openIn(test)

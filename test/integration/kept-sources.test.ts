@@ -33,11 +33,14 @@ describe.skipIf(!hasPostgres)('the sources of a worker', () => {
       },
     })
     await expect.poll(() => asked).toContain('slow')
+    // Others may have opened it already.
+    expect(await worker.sources.absent()).toContain('slow')
     file.write({ sources: { slow: settingsOf(1), third: settingsOf(3) } })
     await expect.poll(goneNow, { timeout: 5_000 }).toEqual(['other'])
     await expect.poll(() => worker.sources.isNamed('other')).toBe(false)
     slow.resolve()
     await expect.poll(() => worker.opened).toEqual(expect.arrayContaining(['slow', 'third']))
+    await expect.poll(worker.sources.absent).toEqual([])
     // The list from before is not worked off.
     const afterSlow = asked.slice(asked.indexOf('slow') + 1)
     expect(afterSlow).toEqual(['third'])

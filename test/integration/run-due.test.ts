@@ -5,14 +5,16 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { SyncContext } from '../../src/context.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { requestBackfill } from '../../src/store/book/backfills.ts'
-import { isStillAsked, makeDue, noteReleased, readDueState, settleDue } from '../../src/store/book/due.ts'
+import { lastAskedAt, makeDue, noteReleased, readDueState, settleDue } from '../../src/store/book/due.ts'
 import { pauseStream, resumeStream } from '../../src/store/book/streams.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
+import { settlingWhatIsAsked } from '../../src/worker/asked-runs.ts'
 import { isRunDue, scheduledKinds } from '../../src/worker/kinds.ts'
 import { lookAtDue } from '../../src/worker/look.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
-import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
+import { outcomeOf } from '../support/jobs.ts'
 import { begin, done } from '../support/runs.ts'
 
 const [assignment] = streams
@@ -207,9 +209,38 @@ describe.skipIf(!hasPostgres)('what somebody asks for', () => {
 
   it('is asked for no more when a run that was under way has done it', async () => {
     await makeDue(database.pool, place)
-    const request = { ...place, askedAt: (await asked())[0]?.askedAt ?? '' }
-    expect(await isStillAsked(database.pool, request)).toBe(true)
-    await settleDue(database.pool, request)
-    expect(await isStillAsked(database.pool, request)).toBe(false)
+    const askedAt = (await asked())[0]?.askedAt ?? ''
+    expect(await lastAskedAt(database.pool, place)).toBe(askedAt)
+    await settleDue(database.pool, { ...place, askedAt })
+    expect(await lastAskedAt(database.pool, place)).toBeNull()
   })
+
+  it.each([
+    ['that was handed out for the first request', 'reconcile', true],
+    ['that its schedule asked for', 'reconcile', false],
+    ['that was handed out for the first request', 'incremental', true],
+  ] as const)(
+    'is done, when it is asked for again while it waits, by the run %s: %s (P8)',
+    async (_, kind, isHandedOut) => {
+      const one = { stream: assignment.name, kind }
+      await makeDue(database.pool, one)
+      const askedAt = (await asked())[0]?.askedAt ?? ''
+      await noteReleased(database.pool, [{ ...one, askedAt }])
+      await makeDue(database.pool, one)
+      const done: string[] = []
+      const run = settlingWhatIsAsked(
+        { pool: database.pool, isOurs: () => true, log: quietLog },
+        async (request) => {
+          done.push(request.cause)
+          return outcomeOf(request)
+        },
+      )
+      const hooks = { signal, shouldYield: () => false }
+      await run({ ...one, cause: 'again', ...(isHandedOut && { askedAt }) }, hooks)
+      expect([done, await asked()]).toEqual([['operator'], []])
+      // And not once more by the one that was handed out for the second request.
+      await run({ ...one, cause: 'operator', askedAt }, hooks)
+      expect(done).toHaveLength(1)
+    },
+  )
 })

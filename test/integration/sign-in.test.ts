@@ -148,6 +148,17 @@ describe('with the stand-in', () => {
     expect(signIns()).toHaveLength(2)
   })
 
+  it('is not left alone for longer when the clock is put back', async () => {
+    const clock = jumpingClock()
+    const client = openSimulatorClient(simulator, 'assignment', { apiKey: () => 'canary-wrong-key', clock })
+    await failureOf(list(client))
+    clock.advance(-1_800_000)
+    await failureOf(list(client))
+    expect(signIns()).toHaveLength(2)
+    await failureOf(list(client))
+    expect(signIns()).toHaveLength(2)
+  })
+
   it('tries another key at once', async () => {
     let apiKey = 'not the key any more'
     const client = openSimulatorClient(simulator, 'assignment', { apiKey: () => apiKey })

@@ -55,6 +55,46 @@ it('plans when other runs are asked for, until that succeeds', async () => {
   ending.abort()
 })
 
+it('takes up settings while the queue does not answer, and asks it for one plan at a time', async () => {
+  const ending = new AbortController()
+  const looks = lookRegularly({ log: quietLog, signal: ending.signal })
+  let [reads, plans] = [0, 0]
+  const taken: number[] = []
+  let answer = () => {}
+  const overrides = {
+    async read() {
+      reads += 1
+      return { asked: 'one', alerts: [], overrides: [] }
+    },
+    takeUp() {
+      taken.push(reads)
+      return reads === 3 ? [''] : []
+    },
+  }
+  keepOverrides(
+    looks,
+    { overrides },
+    {
+      onTaken() {},
+      planNow: () => {
+        plans += 1
+        return new Promise<void>((resolve) => {
+          answer = resolve
+        })
+      },
+    },
+  )
+  await vi.advanceTimersByTimeAsync(5 * 4_000)
+  expect([taken, plans]).toEqual([[1, 2, 3, 4, 5], 1])
+  // Once more for what changed meanwhile.
+  for (const expected of [2, 2]) {
+    answer()
+    await vi.advanceTimersByTimeAsync(3 * 4_000)
+    expect(plans).toBe(expected)
+  }
+  ending.abort()
+})
+
 it('looks once more when it is asked to while it looks', async () => {
   const ending = new AbortController()
   const looks = lookRegularly({ log: quietLog, signal: ending.signal })

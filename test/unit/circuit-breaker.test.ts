@@ -124,6 +124,22 @@ describe('what was left alone', () => {
     expect(breaker.waits()).toEqual([])
   })
 
+  it('is tried again soon when it fails once, long after other workers have done it', async () => {
+    const { breaker } = watch()
+    const failed = () => breaker.failed(request, Date.now(), { ...broken, policy: backoff.circuit })
+    for (let failures = 0; failures < 8; failures++) {
+      failed()
+      await vi.advanceTimersByTimeAsync(310_000)
+      expect(breaker.mustWait(request)).toBe(false)
+    }
+    // What it owed was taken by another worker, and each time since.
+    await vi.advanceTimersByTimeAsync(3_600_000)
+    failed()
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(breaker.mustWait(request)).toBe(false)
+    breaker.close()
+  })
+
   it('is no service that is called down for ever', async () => {
     const { breaker } = watch()
     breaker.failed(request, Date.now(), away)

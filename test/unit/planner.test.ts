@@ -53,6 +53,29 @@ describe('the plan', () => {
     expect(calls.slice(2)).toEqual(['in 10 s'])
   })
 
+  it('leaves what a worker does not know of a source that it has not opened to the next plan of another (P19)', async () => {
+    const poll = (stream: string) => ({ stream, kind: 'incremental' as const, schedule: { everyMs: 30_000 } })
+    const knowing = { ...plannedBy([poll('assignment'), poll('acme.assignment')], { workers: 2 }) }
+    const { planner, calls, job } = openTestPlanner(knowing)
+    const absent = ['acme']
+    const lacking = openTestPlanner(plannedBy([poll('assignment')], { workers: 2, absent }))
+    const planBy = async (one: typeof planner) => {
+      await expect(one.plan(job, 'token')).rejects.toThrow(DelayedError)
+      return [...calls.splice(0), ...lacking.calls.splice(0)].toSorted()
+    }
+    const both = ['acme.assignment/incremental', 'assignment/incremental']
+    expect(await planBy(planner)).toEqual([...both, 'in 25 s'])
+    vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, 30))
+    // Another worker has its turn soon.
+    expect(await planBy(lacking.planner)).toEqual(['assignment/incremental', 'in 5 s'])
+    vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, 35))
+    expect(await planBy(lacking.planner)).toEqual(['in 5 s'])
+    vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, 40))
+    expect(await planBy(planner)).toEqual(['acme.assignment/incremental', 'in 20 s'])
+    vi.setSystemTime(Date.UTC(2026, 0, 1, 12, 0, 45))
+    expect(await planBy(planner)).toEqual(['in 15 s'])
+  })
+
   it('releases at once what was never read and came since the last plan, however rare its schedule is, and once (P19)', async () => {
     const overdue: string[] = []
     const hourly = plannedBy([
@@ -86,6 +109,40 @@ describe('the plan', () => {
     await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
     expect(calls).toEqual(['in 5 s'])
     expect(job.data).toMatchObject({ throughMs: 7 })
+  })
+
+  it('is soon left to others, without another look, by a worker whose Postgres did not answer a moment ago', async () => {
+    let looks = 0
+    const { planner, calls, job } = openTestPlanner({
+      workers: () => 2,
+      look: () => {
+        looks++
+        return Promise.reject(new Error('no route to host'))
+      },
+    })
+    const plan = () => expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    for (let time = 0; time < 3; time++) await plan()
+    expect([looks, calls]).toEqual([1, ['in 1 s', 'in 1 s', 'in 1 s']])
+    await vi.advanceTimersByTimeAsync(20_000)
+    await plan()
+    expect(looks).toBe(2)
+  })
+
+  it('gives no room to what has nothing to do, so that what has is not late (P19)', async () => {
+    const related = Array.from({ length: 40 }, (_, nth) => ({
+      ...{ stream: `s${nth}.assignment`, kind: 'related' as const, schedule: { everyMs: 15_000 } },
+    }))
+    let asked = 0
+    const { planner, calls, job } = openTestPlanner({
+      ...plannedBy(related),
+      async isDue({ stream }) {
+        asked++
+        return stream === 's39.assignment'
+      },
+    })
+    await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+    expect(calls).toEqual(['s39.assignment/related', 'in 10 s'])
+    expect(asked).toBe(40)
   })
 
   it('is not known to be over until all was added', async () => {

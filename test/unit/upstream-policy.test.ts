@@ -249,7 +249,7 @@ describe('the budget', () => {
     const limit = openRateLimit({ clock: handClock() })
     const order: string[] = []
     const take = (name: string, lowPriority: boolean) =>
-      limit.take(1, signal, lowPriority).then(() => order.push(name))
+      limit.take(1, signal, { lowPriority }).then(() => order.push(name))
     const load = ['load 1', 'load 2', 'load 3', 'load 4'].map((name) => take(name, true))
     await load[0]
     await Promise.all([...load, take('poll', false)])
@@ -281,6 +281,30 @@ describe('the budget', () => {
     expect(most.slice(0, 2)).toEqual([12, 12])
     expect(most[2]).toBeLessThanOrEqual(8)
     expect(most.at(-1)).toBeGreaterThan(most[2] ?? 12)
+  })
+
+  it('P10: reserves several at once also of the limit of a host, of which one at a time waits for it', async () => {
+    const clock = handClock()
+    const asked = { own: 0, host: 0 }
+    const limitOf = (whose: keyof typeof asked) => {
+      let nextMs = now
+      const reserve = {
+        sharers: () => 1,
+        async of(count: number, gapMs: number) {
+          asked[whose] += 1
+          const fromMs = Math.max(nextMs, clock.now())
+          nextMs = fromMs + count * gapMs
+          return { isReserved: true, waitMs: fromMs - clock.now(), pause: null }
+        },
+      }
+      return openRateLimit({ clock, reserve })
+    }
+    const [own, host] = [limitOf('own'), limitOf('host')]
+    const meanwhile = async (soon: number) => void (await host.take(200, signal, { soon }))
+    await Promise.all(Array.from({ length: 100 }, () => own.take(100, signal, { meanwhile })))
+    expect(asked.own).toBeLessThan(12)
+    expect(asked.host).toBeLessThan(12)
+    expect(clock.now() - now).toBeGreaterThanOrEqual(990)
   })
 
   it('goes on with the next when one gives up', async () => {

@@ -116,15 +116,13 @@ export async function noteReleased(
 
 const releasedAgain = '1 minute'
 
-export async function isStillAsked(
-  client: Queryable,
-  { stream, kind, askedAt }: Place & { readonly askedAt: string },
-): Promise<boolean> {
-  const { rowCount } = await client.query(
-    'select from tidemark.due where stream = $1 and kind = $2 and asked_at = $3::timestamptz',
-    [stream, kind, askedAt],
+/** When it was asked for last; null: it is not asked for, or was done meanwhile. Whichever request a run began with, it does all that were there by then. */
+export async function lastAskedAt(client: Queryable, { stream, kind }: Place): Promise<string | null> {
+  const { rows } = await client.query<{ askedAt: string }>(
+    `select to_json(asked_at) #>> '{}' as "askedAt" from tidemark.due where stream = $1 and kind = $2`,
+    [stream, kind],
   )
-  return (rowCount ?? 0) > 0
+  return rows[0]?.askedAt ?? null
 }
 
 /** Its run has ended. A request that came meanwhile stays due, and so does a backfill that is not finished. */

@@ -104,6 +104,7 @@ function openAttempts(options: SignInOptions): Attempts {
   let rejected: string | null = null
   let pause: Pause | null = null
   let failures = 0
+  let endedMs = 0
   let running: Promise<Token> | null = null
 
   async function signIn(): Promise<Token> {
@@ -160,11 +161,11 @@ function openAttempts(options: SignInOptions): Attempts {
       if (
         pause &&
         (pause.apiKey ?? options.apiKey()) === options.apiKey() &&
-        leftUntil(pause.untilMs, clock.now()) > 0
+        leftUntil(pause.untilMs, clock.now(), pause.untilMs - endedMs) > 0
       )
         return Promise.reject(pause.error)
       running ??= signIn().finally(() => {
-        running = null
+        ;[running, endedMs] = [null, clock.now()]
       })
       return running
     },

@@ -39,8 +39,19 @@ export type BudgetStore = CircuitPlace & {
 
 /** Of one bucket. */
 export type Budget = {
-  /** Waits for its turn and returns how long that took; null: there is no limit. Requests that give way wait one at a time: so at most one is ahead of any other. */
-  take(requestsPerSecond: number | null, signal: AbortSignal, lowPriority?: boolean): Promise<number>
+  /**
+   * Waits for its turn and returns how long that took; null: there is no limit. Requests that give way wait one at a time: so at most one is
+   * ahead of any other. `meanwhile`: what it waits for besides before it is sent, and how many soon follow it. The next one has its turn after that.
+   */
+  take(
+    requestsPerSecond: number | null,
+    signal: AbortSignal,
+    how?: {
+      readonly lowPriority?: boolean
+      readonly soon?: number
+      readonly meanwhile?: (soon: number) => Promise<void>
+    },
+  ): Promise<number>
   /** Null: none is known. */
   pauseNow(): Promise<Pause | null>
   heed(pause: Pause): void
@@ -79,6 +90,10 @@ const samePauseMs = 1_000
 const answerMs = 2_000
 const awayMs = 2_000
 const mostWorkers = 8
+
+/** Nothing when the clock was put back meanwhile: it would last longer than was asked for. */
+export const leftOf = ({ untilMs, askedMs }: Pause, nowMs: number): number =>
+  leftUntil(untilMs, nowMs, askedMs + samePauseMs)
 
 /** One for each process. */
 export function openBudgets(options: Options = {}): Budgets {
@@ -147,7 +162,7 @@ function openBudget({ bucket, host, circuits }: Place, clock: Clock, shared: Sha
   let lookedMs = Number.NEGATIVE_INFINITY
   let looking: Promise<void> | null = null
   let toldMs = Number.NEGATIVE_INFINITY
-  const leftOfPause = () => (pause === null ? 0 : leftUntil(pause.untilMs, clock.now()))
+  const leftOfPause = () => (pause === null ? 0 : leftOf(pause, clock.now()))
 
   function keep(found: Pause): void {
     // A pause from before the clock was put back is over, though it would end later.
@@ -215,17 +230,25 @@ type RateLimitOptions = {
   readonly isPaused?: () => boolean
 }
 
+type Wanted = {
+  readonly requestsPerSecond: number
+  readonly signal: AbortSignal
+  readonly soon: number
+  readonly meanwhile: (soon: number) => Promise<void>
+}
+
 /** Keeps a least time from one request to the next. Nothing is saved up while nobody asks. */
 export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
   const { clock, reserve = null, isPaused = () => false } = options
   let lastMs = Number.NEGATIVE_INFINITY
-  let queue: Promise<unknown> = Promise.resolve()
-  let givingWay: Promise<unknown> = Promise.resolve()
   let waiting = 0
   let reserved = { nextMs: 0, left: 0, endsMs: 0 }
 
+  const mostAtOnce = (gapMs: number, soon: number): number =>
+    Math.max(1, Math.min(Math.max(waiting, soon), Math.floor(atOnceMs / gapMs)))
+
   /** Returns how far apart requests are for now. */
-  async function waitForPlace(gapMs: number, signal: AbortSignal): Promise<number> {
+  async function waitForPlace(gapMs: number, { signal, soon }: Wanted): Promise<number> {
     while (reserve && !isPaused()) {
       signal.throwIfAborted()
       const nowMs = clock.now()
@@ -234,7 +257,7 @@ export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
         await clock.waitUntil(reserved.nextMs, signal)
         return gapMs
       }
-      const count = Math.max(1, Math.min(waiting, Math.floor(atOnceMs / gapMs)))
+      const count = mostAtOnce(gapMs, soon)
       const found = await reserve.of(count, gapMs)
       if (found === null) return gapMs * reserve.sharers()
       const firstMs = clock.now() + found.waitMs
@@ -252,40 +275,58 @@ export function openRateLimit(options: RateLimitOptions): Pick<Budget, 'take'> {
     return gapMs
   }
 
-  async function takeToken(requestsPerSecond: number, signal: AbortSignal): Promise<void> {
+  async function takeToken(wanted: Wanted): Promise<void> {
+    const { signal, soon, meanwhile } = wanted
+    const gapMs = 1000 / wanted.requestsPerSecond
     signal.throwIfAborted()
-    const intervalMs = await waitForPlace(1000 / requestsPerSecond, signal)
+    const intervalMs = await waitForPlace(gapMs, wanted)
     const nowMs = clock.now()
     // Never longer than one interval, even if the clock was set back meanwhile.
     const waitMs = Math.min(lastMs + intervalMs - nowMs, intervalMs)
     if (waitMs > 0) await clock.waitUntil(nowMs + waitMs, signal)
+    await meanwhile(mostAtOnce(gapMs, soon))
     lastMs = clock.now()
   }
 
-  // A request that gives up must not hold up those behind it.
-  function takeTurn(requestsPerSecond: number, signal: AbortSignal): Promise<void> {
-    const mine = queue.then(() => takeToken(requestsPerSecond, signal))
-    queue = mine.catch(() => undefined)
-    return mine
-  }
-
-  function takeLateTurn(requestsPerSecond: number, signal: AbortSignal): Promise<void> {
-    const mine = givingWay.then(() => takeTurn(requestsPerSecond, signal))
-    givingWay = mine.catch(() => undefined)
-    return mine
-  }
-
+  const { takeTurn, takeLateTurn } = openTwoTurns(takeToken)
   return {
-    async take(requestsPerSecond, signal, lowPriority = false) {
-      if (requestsPerSecond === null) return 0
+    async take(
+      requestsPerSecond,
+      signal,
+      { lowPriority = false, soon = 0, meanwhile = async () => {} } = {},
+    ) {
       const askedMs = clock.now()
+      if (requestsPerSecond === null) {
+        await meanwhile(soon)
+        return 0
+      }
       waiting++
       try {
-        await (lowPriority ? takeLateTurn : takeTurn)(requestsPerSecond, signal)
+        await (lowPriority ? takeLateTurn : takeTurn)({ requestsPerSecond, signal, soon, meanwhile })
       } finally {
         waiting--
       }
       return clock.now() - askedMs
+    },
+  }
+}
+
+/** One after the other. One that gives up must not hold up those behind it. */
+function openTwoTurns(take: (wanted: Wanted) => Promise<void>) {
+  let queue: Promise<unknown> = Promise.resolve()
+  let givingWay: Promise<unknown> = Promise.resolve()
+
+  function takeTurn(wanted: Wanted): Promise<void> {
+    const mine = queue.then(() => take(wanted))
+    queue = mine.catch(() => undefined)
+    return mine
+  }
+  return {
+    takeTurn,
+    takeLateTurn(wanted: Wanted): Promise<void> {
+      const mine = givingWay.then(() => takeTurn(wanted))
+      givingWay = mine.catch(() => undefined)
+      return mine
     },
   }
 }

@@ -150,10 +150,10 @@ export function afterAnswered(
 export type Held = {
   readonly whose: 'host' | 'own'
   readonly untilMs: number
+  /** When it last failed. */
+  readonly failedMs: number
   readonly told: Told | null
 }
-
-const longestPauseMs = 3_600_000
 
 export function heldFor(state: CircuitState | null, { name }: Pick<Asker, 'name'>): Held | null {
   const own = state?.askers[name]
@@ -161,12 +161,14 @@ export function heldFor(state: CircuitState | null, { name }: Pick<Asker, 'name'
   if (state === null || opening === null) return null
   const told = own?.told ?? Object.values(state.askers).at(-1)?.told ?? null
   const untilMs = Math.max(opening.untilMs, opening.triedUntilMs)
-  return { whose: state.host ? 'host' : 'own', untilMs, told }
+  return { whose: state.host ? 'host' : 'own', untilMs, failedMs: opening.lastFailureMs, told }
 }
 
-/** What is too far ahead was written before the clock went back. */
-export const mayBeTried = ({ untilMs }: Held, nowMs: number): boolean =>
-  nowMs >= untilMs || untilMs > nowMs + longestPauseMs
+/** Further ahead than clocks differ. What failed then did so before the clock went back. */
+const isAhead = (thenMs: number, nowMs: number): boolean => thenMs > nowMs + 5_000
+export const triedFrom = ({ untilMs, failedMs }: Held, nowMs: number): number =>
+  isAhead(failedMs, nowMs) ? nowMs : untilMs
+export const mayBeTried = (held: Held, nowMs: number): boolean => nowMs >= triedFrom(held, nowMs)
 
 /** Only one tries, until it knows or its time is over: who hangs longer leaves the next try to another, which may be answered. */
 export function afterClaimed(
@@ -179,7 +181,9 @@ export function afterClaimed(
       { ...aloneFor, longestMs: Math.max(longestMs, aloneFor.firstMs) },
       opening.failures,
     )
-    return { ...opening, triedUntilMs: nowMs + Math.min(alone, longestMs) }
+    const isOfNow = !isAhead(opening.lastFailureMs, nowMs)
+    const known = isOfNow ? opening : { ...opening, lastFailureMs: nowMs, untilMs: nowMs }
+    return { ...known, triedUntilMs: nowMs + Math.min(alone, longestMs) }
   }
   if (state.host !== null) return { ...state, host: claimed(state.host) }
   const own = state.askers[name]

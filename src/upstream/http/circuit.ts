@@ -15,6 +15,7 @@ import {
   lastOf,
   mayBeTried,
   type Told,
+  triedFrom,
 } from './circuit-state.ts'
 import { errorOf, type UpstreamError } from './errors.ts'
 import type { HttpRequest } from './transport.ts'
@@ -167,9 +168,8 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
       async givenUp() {
         end()
         if (!isTry) return
-        await known.change((state) =>
-          state === null ? null : { after: afterClaimed(state, asker, { nowMs: 0, longestMs: 0 }) },
-        )
+        const now = { nowMs: known.nowMs(), longestMs: 0 }
+        await known.change((state) => state && { after: afterClaimed(state, asker, now) })
       },
       answered() {
         end()
@@ -225,7 +225,7 @@ function circuitOf(known: Host, asker: Asker, { clock, policy = backoff.circuit,
     async heldUntil() {
       await known.look()
       const found = held()
-      return found && known.inOwnTime(found.untilMs)
+      return found && known.inOwnTime(triedFrom(found, known.nowMs()))
     },
   }
 }

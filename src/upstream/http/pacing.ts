@@ -2,10 +2,9 @@
 // every request of the budget, not only for the one that got it (P10).
 
 import type { ServiceName } from '../../streams/catalog.ts'
-import { leftUntil } from '../../util/backoff.ts'
 import { type Clock, untilAborted } from '../../util/waiting.ts'
 import { errorThatAsksToWait, statusError } from './answer.ts'
-import type { Budget, Pause } from './budget.ts'
+import { type Budget, leftOf, type Pause } from './budget.ts'
 import type { Circuit } from './circuit.ts'
 import { errorOf, isAboutService, isStatusOfService, UpstreamError } from './errors.ts'
 import type { HttpAnswer, HttpRequest, UpstreamObserver } from './transport.ts'
@@ -81,9 +80,10 @@ export function openPacing(options: PacingOptions): Pacing {
   const { budget: widest, requestsPerSecond } = limits.at(-1) ?? limits[0]
 
   async function take(signal: AbortSignal, lowPriority: boolean): Promise<void> {
-    let waitedMs = 0
-    for (const { budget, requestsPerSecond } of limits)
-      waitedMs += await budget.take(requestsPerSecond(), signal, lowPriority)
+    if (limits.every(({ requestsPerSecond }) => requestsPerSecond() === null)) return
+    const askedMs = clock.now()
+    await takeAll(limits, signal, { lowPriority })
+    const waitedMs = clock.now() - askedMs
     if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
   }
 
@@ -92,7 +92,7 @@ export function openPacing(options: PacingOptions): Pacing {
     for (;;) {
       await take(signal, lowPriority)
       const pause = await widest.pauseNow()
-      const leftMs = pause === null ? 0 : leftUntil(pause.untilMs, clock.now())
+      const leftMs = pause === null ? 0 : leftOf(pause, clock.now())
       if (pause && leftMs > longestMs) throw notSentError(request, pause)
       if (pause && leftMs > 0) {
         await clock.waitUntil(pause.untilMs, signal)
@@ -138,6 +138,21 @@ export function openPacing(options: PacingOptions): Pacing {
       }
     },
   }
+}
+
+/** One that has its turn gives way no more: others of its limit wait behind it. `soon`: so many follow it. */
+async function takeAll(
+  [first, ...rest]: readonly Limit[],
+  signal: AbortSignal,
+  { lowPriority, soon = 0 }: { readonly lowPriority: boolean; readonly soon?: number },
+): Promise<void> {
+  if (!first) return
+  const perSecond = first.requestsPerSecond()
+  const isLow = lowPriority && perSecond === null
+  await first.budget.take(perSecond, signal, {
+    ...{ lowPriority, soon },
+    meanwhile: (next) => takeAll(rest, signal, { lowPriority: isLow, soon: next }),
+  })
 }
 
 /** Sends unless the host is left alone, and tells how that ended. */

@@ -25,6 +25,8 @@ export type FailureScope = {
 export type CircuitBreaker = {
   /** True when the request has to wait; it is asked for again when the outage is over, or may be. */
   mustWait(request: QueuedRun): boolean
+  /** It would have to wait here for what only this worker knows of, so that others may be able to do it. */
+  isForOthers(request: QueuedRun): boolean
   failed(request: QueuedRun, startedMs: number, failureScope: FailureScope): void
   /** There was no place for it, which says nothing about what works. It is asked for again soon. */
   turnedAway(request: QueuedRun): void
@@ -64,6 +66,8 @@ export type CircuitOptions = {
   /** Until when all workers leave the service of a stream alone; null: it may be asked. */
   readonly heldUntil: (stream: string) => Promise<Date | null>
   readonly requestRun: (request: QueuedRun) => Promise<void>
+  /** How many workers there are. Left out: this one alone. */
+  readonly workers?: (() => number) | undefined
   readonly log: Logger
 }
 /** `failing` is keyed by what does not work, in words. */
@@ -73,6 +77,7 @@ type State = CircuitOptions & {
   readonly lastSuccessMs: Map<string, number>
 }
 
+const isLeft = ({ isLeftAlone }: Failing): boolean => isLeftAlone
 const severity: Readonly<Record<FailureScope['level'], number>> = { debug: 0, info: 1, warn: 2 }
 const databaseKey = 'the database'
 const forgottenAfterMs = 10 * 60_000
@@ -91,13 +96,16 @@ export function openCircuitBreaker(options: CircuitOptions): CircuitBreaker {
   const looking = setInterval(() => {
     for (const key of failing.keys()) if (serviceKeyPattern.test(key)) void followAll(state, key)
   }, lookEveryMs).unref()
+  const leftAlone = (keys: readonly string[]) => keys.flatMap((key) => failing.get(key) ?? []).filter(isLeft)
   return {
     mustWait(request) {
-      const waitsFor = keysOf(state, request)
-        .map((key) => failing.get(key))
-        .find((one) => one?.isLeftAlone)
+      const [waitsFor] = leftAlone(keysOf(state, request))
       waitsFor?.owed.set(keyOf(request), request)
       return waitsFor !== undefined
+    },
+    isForOthers(request) {
+      const parts = leftAlone([databaseKey, serviceKey(state, request)])
+      return parts.length > 0 && parts.every(({ isHeld }) => !isHeld) && (options.workers?.() ?? 1) > 1
     },
     failed: (request, startedMs, failureScope) => noteFailure(state, request, startedMs, failureScope),
     turnedAway(request) {
@@ -255,8 +263,8 @@ function tryAgain(state: State, key: string): void {
   const known = state.failing.get(key)
   if (!known) return
   clearTimeout(known.timer)
-  // The outage is forgotten after a while: another worker may take what is owed, and this one would never hear that the service works.
-  const timer = setTimeout(() => serviceKeyPattern.test(key) && state.failing.delete(key), forgottenAfterMs)
+  // The outage is forgotten after a while: another worker may take what is owed, and this one would never hear that it works.
+  const timer = setTimeout(() => key !== databaseKey && state.failing.delete(key), forgottenAfterMs)
   timer.unref()
   state.failing.set(key, { ...known, isLeftAlone: false, timer })
   askForOwed(state, key)

@@ -7,7 +7,7 @@ import { type CircuitBreaker, type CircuitOptions, openCircuitBreaker } from './
 import type { OpenDriver } from './driver.ts'
 import { nextTimeMs, type Place, type QueueName, type Scheduled } from './plan.ts'
 import { openPlanner, type PlannerOptions } from './planner.ts'
-import { again, openRunQueue, type QueueCounts, queueNames } from './requests.ts'
+import { again, openRunQueue, type QueueCounts, type QueuedRun, queueNames } from './requests.ts'
 import { type RunWorkerOptions, startRunWorker } from './run-worker.ts'
 
 export type NextRun = Place & { readonly at: Date }
@@ -25,7 +25,7 @@ export type Jobs = {
 
 export type JobsOptions = Pick<RunWorkerOptions, 'run' | 'failureScope' | 'onOutcome' | 'log'> &
   Pick<PlannerOptions, 'look' | 'isDue' | 'onReleased' | 'hostOf'> &
-  Pick<RunWorkerOptions, 'slowAfterMs'> &
+  Pick<RunWorkerOptions, 'slowAfterMs' | 'workers' | 'isKnown'> &
   Partial<Pick<RunWorkerOptions, 'whatFollows'> & Pick<WatchOptions, 'onWork' | 'onFailure'>> & {
     readonly queue: OpenDriver
     /** As they are now. */
@@ -43,7 +43,7 @@ const drainMs = 18_000
 const neverHeld = async () => null
 
 export async function startJobs(options: JobsOptions): Promise<Jobs> {
-  const { queue, serviceOf, heldUntil = neverHeld, schedules, slots = defaultSlots, log } = options
+  const { queue, serviceOf, heldUntil = neverHeld, workers, schedules, slots = defaultSlots, log } = options
   let watch: QueueWatch | null = null
   // That the queue is away is logged with the state of the parts.
   const onError = (error: Error) => {
@@ -51,13 +51,14 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     watch?.doubt(error)
   }
   const runs = openRunQueue(queue.driver, onError)
-  const breaker = openCircuitBreaker({ serviceOf, heldUntil, requestRun: runs.requestRun, log })
-  const planner = openPlanner({ ...options, queue: runs, mustWait: breaker.mustWait, slots })
+  const breaker = openCircuitBreaker({ serviceOf, heldUntil, requestRun: runs.requestRun, workers, log })
+  const mustWait = (request: QueuedRun) => !breaker.isForOthers(request) && breaker.mustWait(request)
+  const planner = openPlanner({ ...options, queue: runs, mustWait, slots })
   await planner.planNow().catch(async (error) => {
     await runs.close().catch(() => {})
     throw error
   })
-  const workers = queueNames.map((name) => ({
+  const consumers = queueNames.map((name) => ({
     name,
     queue: runs.forCanaries[name],
     ...startRunWorker({
@@ -73,7 +74,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     }),
   }))
   watch = watchQueue({
-    consumers: workers,
+    consumers,
     ping: queue.ping,
     keep: planner.keep,
     async prepare() {
@@ -102,7 +103,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     breaker,
     async stop() {
       watch?.close()
-      const drained = Promise.all(workers.map((worker) => worker.close()))
+      const drained = Promise.all(consumers.map((one) => one.close()))
         .then(handBack)
         .then(runs.close)
       // What waits for a queue that is away would wait for ever.

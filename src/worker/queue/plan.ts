@@ -25,6 +25,8 @@ export type PlanState = {
   readonly throughMs: number | null
   /** By `keyOf`, since when. */
   readonly late: Readonly<Record<string, number>>
+  /** Of sources that the last plans did not know: through when they were dealt with before. */
+  readonly behind?: Readonly<Record<string, number>>
 }
 export const unknownState: PlanState = { throughMs: null, late: {} }
 
@@ -42,6 +44,8 @@ export type Given<Ask extends Asked> = {
   readonly room: Room
   /** What is not released now, whatever room there is. */
   readonly rests?: (place: Place) => boolean
+  /** Sources that are to be read, and that this worker has not opened. Another plan deals with them. */
+  readonly absent?: readonly string[]
 }
 export type Plan<Ask extends Asked> = {
   /** In turn. With what somebody asked for beside the schedule. */
@@ -59,14 +63,14 @@ const crowdedPauseMs = 1_000
 const restingPauseMs = 5_000
 
 export function planRuns<Ask extends Asked>(before: PlanState, given: Given<Ask>): Plan<Ask> {
-  const { nowMs, wanted, asked, queueOf, room, rests = () => false } = given
+  const { nowMs, wanted, asked, queueOf, room, rests = () => false, absent = [] } = given
   const places = new Map<string, Place>([...wanted, ...asked].map((one) => [keyOf(one), one]))
   const since = new Map<string, number>()
   const isDueSince = (key: string, ms: number) => since.set(key, Math.min(ms, since.get(key) ?? nowMs))
   for (const [key, ms] of Object.entries(before.late)) if (places.has(key)) isDueSince(key, ms)
   for (const one of wanted) {
     // Where the clock was put back, nothing is due in this plan, and everything at its next time.
-    const fromMs = before.throughMs ?? one.doneMs
+    const fromMs = before.behind?.[sourceIn(one.stream)] ?? before.throughMs ?? one.doneMs
     const dueMs = fromMs === null ? nowMs : nextTimeMs(one.schedule, fromMs)
     if (dueMs <= nowMs) isDueSince(keyOf(one), dueMs)
   }
@@ -97,7 +101,22 @@ export function planRuns<Ask extends Asked>(before: PlanState, given: Given<Ask>
     ...wanted.map(({ schedule }) => nextTimeMs(schedule, nowMs)),
     ...asked.filter((one) => !isDue(one)).map(({ dueMs }) => dueMs),
   )
-  return { released, state: { throughMs: nowMs, late }, nextMs }
+  const plan = { released, state: { throughMs: nowMs, late }, nextMs }
+  return absent.length === 0 ? plan : { ...plan, state: { ...plan.state, ...leftOut(before, plan, absent) } }
+}
+
+/** What another plan has to know of sources that this one did not know. */
+function leftOut(
+  before: PlanState,
+  { state }: Pick<Plan<Asked>, 'state'>,
+  absent: readonly string[],
+): Pick<PlanState, 'late' | 'behind'> {
+  const late = Object.entries(before.late).filter(([key]) => absent.includes(sourceIn(key)))
+  const behind = absent.map((source) => [source, before.behind?.[source] ?? before.throughMs] as const)
+  return {
+    late: { ...state.late, ...Object.fromEntries(late) },
+    behind: Object.fromEntries(behind.flatMap(([source, ms]) => (ms === null ? [] : [[source, ms]]))),
+  }
 }
 
 /**

@@ -10,6 +10,7 @@ import { sourceIn } from '../../streams/names.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import {
   type Asked,
+  keyOf,
   longestPauseMs,
   type Place,
   type PlanState,
@@ -29,6 +30,8 @@ export type Look = {
   readonly asked: readonly (Asked & { readonly cause: Cause; readonly askedAt?: string })[]
   /** Polls that are overdue, whatever the queue knows. It may remember the database as it was before a restore. */
   readonly overdue: readonly string[]
+  /** Sources that are to be read, and that this worker has not opened. Left out: none. */
+  readonly absent?: readonly string[]
   /** Streams of which a poll is a first load. */
   readonly loading: ReadonlySet<string>
   readonly workers: number
@@ -77,6 +80,8 @@ export type PlannerOptions = {
   /** True when it has to wait for a part that does not work; whoever says so asks for it again later. */
   readonly mustWait: (request: QueuedRun) => boolean
   readonly slots: Readonly<Record<QueueName, number>>
+  /** How many workers there are. Left out: this one alone. */
+  readonly workers?: (() => number) | undefined
   /** A plan is nobody's for longer: the next worker to take it may have a Postgres that answers. */
   readonly longestPlanMs?: number
   /** As they are now. */
@@ -96,6 +101,11 @@ export const planName = 'plan'
 const usualLongestPlanMs = 10_000
 /** While Postgres is away. */
 const awayPauseMs = 5_000
+/** It may be away for this worker alone: others have the plan soon, and this one does not look again for a while. */
+const leftForMs = 1_000
+const awayMs = 15_000
+/** While this worker has not opened all sources: another one may have. */
+const absentPauseMs = 5_000
 /** A plan takes a while, too. */
 const leastRoundMs = 15_000
 const lateMs = 3_000
@@ -114,8 +124,8 @@ export function openPlanner(options: PlannerOptions): Planner {
   const settingsNow = () => fingerprintOf(options.schedules())
   let contestedInARow = 0
   let seen: { readonly round: number | undefined; readonly dueMs: number } | null = null
-  /** Until then it need not be looked at: this worker had it a moment ago. */
-  let restsUntilMs = Number.NEGATIVE_INFINITY
+  /** `rests`: until then it need not be looked at: this worker had it a moment ago. `away`: Postgres did not answer a moment ago. */
+  let [restsUntilMs, awayUntilMs] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
 
   const planJob = async () => ((await queue.forPlan.getJob(planName)) as PlanJob | undefined) ?? null
   async function make(): Promise<void> {
@@ -142,9 +152,10 @@ export function openPlanner(options: PlannerOptions): Planner {
       const job = given as PlanJob
       if (job.id !== planName) return
       see(job.data)
+      if (hasOthers(options) && performance.now() < awayUntilMs) return await putOff(job, leftForMs, token)
       const next = await withTimeout(longestPlanMs, planOnce(options, job.data)).catch((error) => {
-        log.debug({ err: error }, 'nobody knows what is due while Postgres does not answer')
-        return { data: job.data, pauseMs: awayPauseMs }
+        awayUntilMs = performance.now() + awayMs
+        return whileAway(options, job.data, error)
       })
       const round = (job.data.round ?? 0) + 1
       const data: PlanData = { ...next.data, round, settings: settingsNow(), pauseMs: next.pauseMs }
@@ -181,6 +192,19 @@ export function openPlanner(options: PlannerOptions): Planner {
   }
 }
 
+const hasOthers = ({ workers = () => 1 }: PlannerOptions): boolean => workers() > 1
+
+function whileAway(options: PlannerOptions, data: PlanData, error: unknown) {
+  options.log.debug({ err: error }, 'nobody knows what is due while Postgres does not answer')
+  return { data, pauseMs: hasOthers(options) ? leftForMs : awayPauseMs }
+}
+
+/** Ends with the error by which BullMQ knows that the job goes on later. */
+async function putOff(job: PlanJob, ms: number, token: string | undefined): Promise<never> {
+  await job.moveToDelayed(Date.now() + ms, token)
+  throw new DelayedError()
+}
+
 /** Schedules of named sources come from Postgres; that workers take them up one after the other is no mistake. */
 function fingerprintOf(schedules: readonly Place[]): string {
   const ofEnvironment = schedules.filter(({ stream }) => sourceIn(stream) === '')
@@ -190,6 +214,8 @@ function fingerprintOf(schedules: readonly Place[]): string {
 /** Mostly nothing is due, and then the queues need not be asked. */
 const boundless: Room = { polls: Number.POSITIVE_INFINITY, loads: Number.POSITIVE_INFINITY }
 
+/** Each takes a connection. */
+const looksAtOnce = 4
 /** So long after its schedule a poll has begun when all goes well. */
 const patienceMs = 60_000
 const overduePoll = (stream: string, nowMs: number): Look['asked'][number] => ({
@@ -201,14 +227,17 @@ function readPlanData(
   data: PlanData,
   database: string,
 ): (PlanState & Required<Pick<PlanData, 'beganMs' | 'overdue'>>) | null {
-  const { throughMs, late, beganMs, overdue } = data
+  const { throughMs, late, behind, beganMs, overdue } = data
   const isNumber = (value: unknown): value is number => Number.isFinite(value)
+  const numbersIn = (given: unknown) =>
+    Object.fromEntries(Object.entries(given ?? {}).filter(([, ms]) => isNumber(ms)))
   if (data.database !== database || !isNumber(throughMs) || !isNumber(beganMs)) return null
   return {
     throughMs,
     beganMs,
     overdue: Array.isArray(overdue) ? overdue : [],
-    late: Object.fromEntries(Object.entries(late ?? {}).filter(([, ms]) => isNumber(ms))),
+    late: numbersIn(late),
+    behind: numbersIn(behind),
   }
 }
 
@@ -218,6 +247,21 @@ function slowHosts(hosts: readonly string[], mostOfEach: number, mostOfAll: numb
   for (const host of hosts) counts.set(host, (counts.get(host) ?? 0) + 1)
   const isFull = hosts.length >= mostOfAll
   return new Set([...counts].flatMap(([host, count]) => (isFull || count >= mostOfEach ? host : [])))
+}
+
+/** What is due by its schedule and has nothing to do: it takes no room. When that cannot be found out, the run itself meets the error, and is owed until it is over. */
+async function idleAmong(
+  due: readonly (Place & { readonly ask: Asked | null })[],
+  isDue: PlannerOptions['isDue'],
+): Promise<ReadonlySet<string>> {
+  const idle = new Set<string>()
+  const places = due.filter(({ ask }) => ask === null).values()
+  const look = async () => {
+    for (const { stream, kind } of places)
+      if (!(await isDue({ stream, kind }).catch(() => true))) idle.add(keyOf({ stream, kind }))
+  }
+  await Promise.all(Array.from({ length: looksAtOnce }, look))
+  return idle
 }
 
 async function planOnce(
@@ -233,7 +277,7 @@ async function planOnce(
   }: PlannerOptions,
   given: PlanData,
 ): Promise<{ data: PlanData; pauseMs: number }> {
-  const { nowMs, wanted, overdue, loading, workers, database, ...seen } = await look()
+  const { nowMs, wanted, overdue, loading, workers, database, absent = [], ...seen } = await look()
   const known = readPlanData(given, database)
   const beganMs = Math.min(known?.beganMs ?? nowMs, nowMs)
   // What the first plans released has to begin. What was not overdue then belongs to a source that came since.
@@ -249,10 +293,13 @@ async function planOnce(
     // One more where there is no room: long runs give way to what waits.
     return Math.max(1, 2 * (slotsOf(name) - (active - takenBeside))) - waiting
   }
-  const planIn = (room: Room, rests: (place: Place) => boolean = () => false) =>
-    planRuns(known ?? unknownState, { nowMs, wanted, asked, queueOf, room, rests })
+  const planIn = (room: Room, rests: (place: Place) => boolean = () => false, busy = wanted) =>
+    planRuns(known ?? unknownState, { nowMs, wanted: busy, asked, queueOf, room, rests, absent })
   let plan = planIn(boundless)
   if (plan.released.length > 0) {
+    const { nextMs } = plan
+    const idle = await idleAmong(plan.released, isDue)
+    const busy = wanted.filter((one) => !idle.has(keyOf(one)))
     const slow = await queue.pollsLongerThan(slowMs)
     // Workers have other places for them, up to as many again. The plan itself takes none.
     const beside = 1 + Math.min(slow.length, slotsOf('polls'))
@@ -262,19 +309,17 @@ async function planOnce(
       slots.polls,
       slotsOf('polls'),
     )
-    plan = planIn({ polls, loads }, (place) => queueOf(place) === 'polls' && slowAt.has(hostOf(place.stream)))
+    const rests = (place: Place) => queueOf(place) === 'polls' && slowAt.has(hostOf(place.stream))
+    const inRoom = planIn({ polls, loads }, rests, busy)
+    plan = { ...inRoom, nextMs: Math.min(nextMs, inRoom.nextMs) }
   }
   for (const { stream, kind, ask } of plan.released) {
-    const place = { stream, kind }
     const request: QueuedRun = {
-      ...{ ...place, cause: ask?.cause ?? 'tick' },
-      ...(isLoad(place) && { isLoad: true }),
+      ...{ stream, kind, cause: ask?.cause ?? 'tick' },
+      ...(isLoad({ stream, kind }) && { isLoad: true }),
       ...(ask?.askedAt !== undefined && { askedAt: ask.askedAt }),
     }
-    if (mustWait(request)) continue
-    // When that cannot be found out, the run itself meets the error, and is owed until it is over.
-    if (ask === null && !(await isDue(place).catch(() => true))) continue
-    await queue.requestRun(request)
+    if (!mustWait(request)) await queue.requestRun(request)
   }
   // After they were added: whoever is killed in between adds them twice, and never not at all.
   await onReleased(
@@ -283,5 +328,9 @@ async function planOnce(
     ),
   )
   const data = { ...plan.state, database, beganMs, ...(isPatient && { overdue }) }
-  return { data, pauseMs: Math.max(0, plan.nextMs - nowMs) }
+  const isForOthers = absent.length > 0 && workers > 1
+  return {
+    data,
+    pauseMs: Math.min(isForOthers ? absentPauseMs : longestPauseMs, Math.max(0, plan.nextMs - nowMs)),
+  }
 }

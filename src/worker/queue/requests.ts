@@ -16,6 +16,8 @@ export type QueuedRun = RunRequest & {
   readonly isLoad?: true
   /** Of a run that `tidemark.due` asks for: which request of it. */
   readonly askedAt?: string
+  /** How many times a worker has left it to others. */
+  readonly leftToOthers?: number
 }
 
 export type RunQueue = {
@@ -102,7 +104,7 @@ export function openRunQueue(driver: Driver, onError: (error: Error) => void): R
 }
 
 /** The same, asked for by the worker itself; what an operator asked for stays that. */
-export const again = (request: QueuedRun): QueuedRun => ({
+export const again = ({ leftToOthers: _, ...request }: QueuedRun): QueuedRun => ({
   ...request,
   cause: request.cause === 'operator' ? 'operator' : 'again',
 })

@@ -3,6 +3,7 @@
 // consumer takes its place meanwhile, so that some that hang keep neither others nor the plan waiting (P19). A host
 // that hangs gets no more than the places of one consumer, and the last place of both is for a host that has none. The plan needs none.
 
+import { DelayedError, type Job } from 'bullmq'
 import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
 import type { RunOutcome } from '../../sync/perform-run.ts'
@@ -45,6 +46,10 @@ export type RunWorkerOptions = {
   /** What a failed run means for the others; null when nothing is wrong. `isRecorded`: its failure is in the table of runs. */
   readonly failureScope: (error: unknown, isRecorded: boolean) => FailureScope | null
   readonly breaker: CircuitBreaker
+  /** How many workers there are. Left out: this one alone. */
+  readonly workers?: () => number
+  /** False: it is of a source that this worker has not opened, or of nothing that it reads. Left out: it knows all. */
+  readonly isKnown?: (request: QueuedRun) => boolean
   readonly runsAtOnce: number
   readonly slowAfterMs?: number
   readonly log: Logger
@@ -59,6 +64,9 @@ export type RunWorker = Omit<Consumer, 'name' | 'queue'> & {
 }
 
 const graceMs = 4_000
+/** Then it waits here. Perhaps no worker can do it. What only this one does not know is left to others for longer: it would be lost. */
+const mostLeftToOthers = { known: 5, unknown: 20 }
+const leftForMs = 500
 
 export function startRunWorker(options: RunWorkerOptions): RunWorker {
   const { driver, runsAtOnce } = options
@@ -77,6 +85,7 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
           if (job.name === canaryName) return await takeCanary()
           if (job.name === planName) return await options.plan(job, token)
           const host = options.hostOf(job.data.stream)
+          await leaveToOthers(options, job, token)
           if (options.breaker.mustWait(job.data)) return
           const work = () => doRun(options, job.data, stopping.signal, places.shouldYield)
           if (!(await places.take(host, work))) options.breaker.turnedAway(job.data)
@@ -128,6 +137,21 @@ export function startRunWorker(options: RunWorkerOptions): RunWorker {
 const leave = (worker: { close(isForced: boolean): Promise<void> }): void =>
   void worker.close(true).catch(() => {})
 
+/** A worker that cannot do what others can would take most jobs, for it is soon done with each. It may be the next to take this one, too. */
+async function leaveToOthers(
+  { breaker, workers = () => 1, isKnown = () => true }: RunWorkerOptions,
+  job: Job<QueuedRun>,
+  token: string | undefined,
+): Promise<void> {
+  const times = Number(job.data.leftToOthers) || 0
+  const known = isKnown(job.data) ? 'known' : 'unknown'
+  const isForOthers = known === 'known' ? breaker.isForOthers(job.data) : workers() > 1
+  if (!isForOthers || times >= mostLeftToOthers[known]) return
+  await job.updateData({ ...job.data, leftToOthers: times + 1 })
+  await job.moveToDelayed(Date.now() + leftForMs, token)
+  throw new DelayedError()
+}
+
 async function doRun(
   options: RunWorkerOptions,
   request: QueuedRun,
@@ -135,8 +159,13 @@ async function doRun(
   shouldYield: (startedMs: number) => boolean,
 ): Promise<void> {
   const { breaker } = options
-  if (signal.aborted || breaker.mustWait(request)) return
   const startedMs = Date.now()
+  // If the queue does not take it, this worker owes it.
+  const askFor = (next: QueuedRun) =>
+    options.queue.requestRun(next).catch((error) => breaker.failed(next, startedMs, notTaken(error)))
+  if (breaker.mustWait(request)) return
+  // It waited for a place until this worker ended: the next one does it.
+  if (signal.aborted) return await askFor(again(request))
   let outcome: DoneRun | null
   try {
     outcome = await options.run(request, { signal, shouldYield: () => shouldYield(startedMs) })
@@ -151,9 +180,8 @@ async function doRun(
   // If this worker is ending, the next one goes on with the run.
   const isCutShort = outcome.status === 'stopped' && (signal.aborted || outcome.isPutOff === true)
   const rest: QueuedRun = outcome.yielded ? { ...again(request), isLoad: true } : again(request)
-  // If the queue does not take it, this worker owes it.
   for (const next of outcome.yielded || isCutShort ? [rest] : options.whatFollows(request, outcome))
-    await options.queue.requestRun(next).catch((error) => breaker.failed(next, startedMs, notTaken(error)))
+    await askFor(next)
 }
 
 /** What the outcome says of the stream, its service and the database. */
