@@ -234,6 +234,18 @@ describe('the version field', () => {
     expect(await findVersionField(ask, stream)).toMatchObject({ kind: 'found', field: 'rowVersion' })
   })
 
+  it('is the one with a fitting name though the records that it was tested by were deleted meanwhile', async () => {
+    const row = (id: number, rowVersion: number, size: number) => ({ id, rowVersion, size })
+    const first = [row(1, 1, 1), row(2, 2, 2), row(3, 12, 4)]
+    const changed = [row(1, 4, 9), row(2, 5, 10), row(3, 3, 7)]
+    const deleted = [row(3, 3, 7)]
+    const moments = [first, changed, changed, deleted, deleted]
+    let questions = 0
+    const ask = async (since: bigint) =>
+      (moments[questions++] ?? [row(5, 16, 13)]).filter(({ rowVersion }) => BigInt(rowVersion) > since)
+    expect(await findVersionField(ask, stream)).toMatchObject({ kind: 'found', field: 'rowVersion' })
+  })
+
   it('is not a field that was refuted because it is tested again with an answer of one record', async () => {
     const records = numbers(40).map((id) => ({
       ...{ Id: id, SysRowVersion: id === 1 ? 2_001 : 100 + ((id * 7) % 40), RowVersion: 2_000 + id },

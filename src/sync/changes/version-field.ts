@@ -48,12 +48,29 @@ export async function findVersionField(
     const candidate = candidatesOf(records, [field]).find((one) => one.field === field)
     return candidate ? test(ask, candidate, rivals, { records, keyOf }) : null
   }
+  const certainly = new Set<string>()
+  // Where records have vanished since, a named field was perhaps refuted by nothing else.
+  const namedAfterAll = async (): Promise<VersionField | null> => {
+    const records = (await ask(0n)).filter(isObject)
+    if (records.length >= sample.length) return null
+    for (const candidate of candidatesOf(records, preferred)) {
+      const { field, isNamed } = candidate
+      if (!isNamed || !isWanted(field) || certainly.has(field)) continue
+      const { isHeld, evidence } = await test(ask, candidate, [], { records, keyOf })
+      if (isHeld) return { kind: 'found', field, evidence }
+    }
+    return null
+  }
   for (const candidate of candidates) {
     onCandidate(candidate.field, sample.length)
     const rivals = candidates.filter((other) => other !== candidate)
     let verdict = await test(ask, candidate, rivals, { records: sample, keyOf })
     if (!verdict.isHeld && candidate.isNamed) verdict = (await testAgain(candidate, rivals)) ?? verdict
-    if (verdict.isHeld) return { kind: 'found', field: candidate.field, evidence: verdict.evidence }
+    if (verdict.isHeld) {
+      const found = { kind: 'found', field: candidate.field, evidence: verdict.evidence } as const
+      return (candidate.isNamed ? null : await namedAfterAll()) ?? found
+    }
+    if (verdict.isCertain) certainly.add(candidate.field)
     refuted.push(`${candidate.field} (${verdict.evidence})`)
   }
   const seen = `${sample.length} records of neworchanged/0`
@@ -162,7 +179,12 @@ function decidersBetween(
   return [above, below].flatMap((one) => one ?? [])
 }
 
-type Verdict = { readonly isHeld: boolean; readonly evidence: string }
+type Verdict = {
+  readonly isHeld: boolean
+  /** A record came that no answer may hold, whatever happens meanwhile. */
+  readonly isCertain?: boolean
+  readonly evidence: string
+}
 
 /** Asks just above its middle, just below its highest, just above its lowest version, and where it differs from its rivals. */
 async function test(
@@ -187,7 +209,11 @@ async function test(
       if (again.length > answer.records.length) answer = { since, records: again }
     }
     const why = whatRefutes(answer, candidate) ?? whatDecides(answer, deciders, sample)
-    if (why !== null) return refuse(`neworchanged/${since} ${why}`)
+    if (why !== null)
+      return {
+        ...refuse(`neworchanged/${since} ${why}`),
+        isCertain: lowestBelow(answer, field) !== undefined,
+      }
   }
   const records = answers.flat()
   const told = `${records.length} records of neworchanged/${points.join(', ')}`
