@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { forgetOldProblems, noteProblems, readClosedProblems } from '../../src/store/book/problems.ts'
 import { readAskedFor, readRequests } from '../../src/store/book/request-history.ts'
+import { countRuns } from '../../src/store/book/runs.ts'
 import {
   forgetWorker,
   noteRequests,
@@ -263,6 +264,23 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
     expect(seen?.waits.map(({ what, until: next }) => [what, next && new Date(next)])).toEqual([
       ['the reconcile run of assignment', until],
       ['the assignment service', until],
+    ])
+  })
+
+  it('P18: count for each worker no run of another one, and none that was longer ago', async () => {
+    await database.pool.query(
+      `insert into tidemark.run (stream, kind, status, is_idle, polls, host, pid, started_at, finished_at) values
+       -- Whichever worker finds nothing adds to the line of the first one that did.
+       ('note', 'incremental', 'done', true, 1400, 'one', 1, now() - interval '2 hours', now()),
+       ('note', 'incremental', 'done', false, 1, 'one', 1, now() - interval '3 minutes', now() - interval '2 minutes'),
+       ('note', 'incremental', 'running', false, 1, 'other', 2, now(), null),
+       ('note', 'lookback', 'failed', false, 1, 'other', 2, now() - interval '3 minutes', now() - interval '2 minutes'),
+       ('note', 'lookback', 'done', false, 1, 'other', 2, now() - interval '3 hours', now() - interval '2 hours')`,
+    )
+    const found = await countRuns(database.pool, 3_600_000)
+    expect(found.toSorted((a, b) => a.pid - b.pid)).toEqual([
+      { host: 'one', pid: 1, runs: 1, failed: 0 },
+      { host: 'other', pid: 2, runs: 0, failed: 1 },
     ])
   })
 
