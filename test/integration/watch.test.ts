@@ -5,6 +5,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { forgetOldProblems, noteProblems, readClosedProblems } from '../../src/store/book/problems.ts'
 import { readAskedFor, readRequests } from '../../src/store/book/request-history.ts'
 import { countRuns } from '../../src/store/book/runs.ts'
+import { noteSilence, noteSilenced, readSilences } from '../../src/store/book/silences.ts'
 import {
   forgetWorker,
   noteRequests,
@@ -354,6 +355,31 @@ describe.skipIf(!hasPostgres)('problems', () => {
     }
     await noteProblems(database.pool, [part], { seesAll: false })
     expect(await readClosedProblems(database.pool, 9)).toEqual([])
+  })
+
+  it('P18: are not over while their cause is shown instead', async () => {
+    const cause = {
+      ...quarantine,
+      key: 'access_lost:assignment',
+      kind: 'access_lost',
+      what: 'Nothing comes.',
+    }
+    await noteProblems(database.pool, [{ ...quarantine, what: '1 record' }])
+    await noteSilence(database.pool, {
+      target: quarantine.key,
+      until: null,
+      by: 'ops-1',
+      reason: '',
+    })
+    await age(55_000)
+    await database.pool.query(`update tidemark.silence set seen_at = seen_at - interval '55 seconds'`)
+    const seen = [{ ...cause, hides: [quarantine.key] }]
+    await noteProblems(database.pool, seen)
+    await noteSilenced(database.pool, seen, { seesAll: true })
+    expect(await readClosedProblems(database.pool, 9)).toEqual([])
+    expect(await readSilences(database.pool)).toHaveLength(1)
+    await noteProblems(database.pool, [cause])
+    expect(await readClosedProblems(database.pool, 9)).toMatchObject([{ kind: 'quarantine' }])
   })
 
   it('go on after a time in which no worker ran', async () => {
