@@ -1,4 +1,4 @@
-// Problems: what people were told of them, so that several workers tell it once; those there were, with what ended them; and notices of
+// Problems: what people were told of them, so that several workers tell it once; those there were, with what was done about them; and notices of
 // problems that no table shows by itself.
 
 import { and, eq, getTableColumns, inArray, ne } from 'drizzle-orm'
@@ -142,7 +142,7 @@ export type ClosedProblem = Pick<
   'kind' | 'stream' | 'what' | 'since'
 > & {
   readonly endedAt: Date
-  /** What somebody did about it shortly before; null: it ended by itself. */
+  /** What somebody did about it last while it lasted; null: nothing that is known to help. */
   readonly by: { readonly action: string; readonly who: string; readonly door: string } | null
 }
 
