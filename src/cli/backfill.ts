@@ -155,7 +155,7 @@ async function listAll(call: Call): Promise<ExitCode> {
     backfills,
     { stream: name },
     {
-      none: 'There was no backfill yet.',
+      none: `There was no backfill${name === undefined ? '' : ` of ${name}`} yet.`,
       columns: [
         ['ID', ({ id }) => id],
         ['STREAM', ({ stream }) => stream],

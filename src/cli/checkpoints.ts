@@ -33,7 +33,10 @@ async function run(call: Call): Promise<ExitCode> {
     checkpointsDocument,
     { stream: name, limit },
     {
-      none: 'There is no checkpoint yet: `tidemark sync` makes the first.',
+      none:
+        name === undefined
+          ? 'There is no checkpoint yet: `tidemark sync` makes the first.'
+          : `There is no checkpoint of ${name} yet: \`tidemark sync ${name}\` makes the first.`,
       columns: [
         ['ID', ({ id }) => id],
         ['STREAM', (one) => one.stream],

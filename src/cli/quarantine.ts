@@ -64,7 +64,7 @@ async function list(call: Call, target: string | undefined): Promise<ExitCode> {
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 100
   const asked = { limit, ...(id === null ? { stream: target } : { id: id.toString() }) }
   return await listFromMirror(call, quarantineDocument, asked, {
-    none: 'The quarantine is empty.',
+    none: target === undefined ? 'The quarantine is empty.' : `No record of ${target} is in quarantine.`,
     columns: [
       ['ID', ({ id }) => id],
       ['STREAM', ({ stream }) => stream],

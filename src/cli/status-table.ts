@@ -113,7 +113,7 @@ function sourceLines({ sources, at }: WholeStatus, out: Look, width: number): re
   const more = unwell.length - shown.length
   const left = [...Map.groupBy(sources.filter(isWell), ({ state }) => state)]
   const ages = ({ read_through_at: through }: Source) =>
-    through === null ? 'not read yet' : `read ${shortSpan(at.getTime() - through.getTime())} ago`
+    through === null ? 'not read through yet' : `read ${shortSpan(at.getTime() - through.getTime())} ago`
   return [
     '',
     ...shown.flatMap((one) => {

@@ -42,6 +42,7 @@ export function planAlerts(
 ): AlertPlan {
   const agoMs = (moment: Date) => now.getTime() - moment.getTime()
   const seen = new Set(problems.map(({ key }) => key))
+  const hidden = new Set(problems.flatMap(({ hides = [] }) => hides))
   const quiet = new Set(
     problems.flatMap(({ key, quietUntil }) => (quietUntil && quietUntil > now ? [key] : [])),
   )
@@ -51,9 +52,13 @@ export function planAlerts(
   })
   const gone = before
     .filter(({ key }) => !seen.has(key))
-    .map((alert) => ({ ...alert, goneSince: alert.goneSince ?? now }))
-  const isForgotten = ({ kind, toldAt, goneSince }: (typeof gone)[number]) =>
-    toldAt === null ? agoMs(goneSince) >= forgetUntoldMs : isNews(kind) && agoMs(goneSince) >= eventsLastMs
+    .map((alert) => {
+      const isHidden = hidden.has(alert.key) && alert.toldAt !== null
+      return { ...alert, goneSince: isHidden ? null : (alert.goneSince ?? now) }
+    })
+  const isForgotten = ({ kind, toldAt, goneSince }: Alert) =>
+    goneSince !== null &&
+    (toldAt === null ? agoMs(goneSince) >= forgetUntoldMs : isNews(kind) && agoMs(goneSince) >= eventsLastMs)
   const kept = gone.filter((alert) => !isForgotten(alert))
   const isOver = ({ kind, toldAt, goneSince, ...alert }: Alert) =>
     toldAt !== null &&

@@ -78,13 +78,21 @@ export function findProblems({
   const down = servicesDown(view)
   const namesDown = new Set(down.map(({ name }) => name))
   const isDown = (service: string) => hasCause(service) || namesDown.has(service)
-  return [
-    ...partsDown(view),
+  const ofServices = [
     ...down
       .filter(({ name }) => !hasCause(name))
       .map((service) => serviceDown(service, byService.get(service.name) ?? [], now)),
     ...[...refused].map(tokenRefused),
     ...[...toldToWait].filter(([service]) => !refused.has(service)).map(longWaitAsked),
+  ]
+  const hiddenBy = ({ key, kind }: Problem) =>
+    (byService.get(key.slice(kind.length + 1)) ?? []).flatMap(({ stream }) => [
+      `failing:${stream}`,
+      `stale:${stream}`,
+    ])
+  return [
+    ...partsDown(view),
+    ...ofServices.map((one) => ({ ...one, hides: hiddenBy(one) })),
     ...notices.flatMap(noticeProblem),
     ...symptoms.flatMap((one) => [
       ...(isDown(rules.serviceOf(one.stream)) ? [] : [...failing(one), ...stale(one, rules.isStale, now)]),

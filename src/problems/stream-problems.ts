@@ -105,6 +105,8 @@ export type Problem = {
   readonly quietUntil?: Date | null
   /** How many rows or records it is about; an acknowledged one that doubles is told again. */
   readonly size?: number | null
+  /** The keys of problems that this one is shown instead of. They may last, so nobody is told that they are over. */
+  readonly hides?: readonly string[]
   /** What happened, and what it means for the rows. */
   readonly what: string
   /** What a service that does not work was seen to answer: for people who may see text of the upstream. */
@@ -115,7 +117,10 @@ export type Problem = {
   readonly runbook: string
 }
 
-type Words = Pick<Problem, 'since' | 'isLong' | 'quietUntil' | 'size' | 'what' | 'seen' | 'whatToDo'>
+type Words = Pick<
+  Problem,
+  'since' | 'isLong' | 'quietUntil' | 'size' | 'hides' | 'what' | 'seen' | 'whatToDo'
+>
 
 /** `subject` distinguishes it from others of its kind. */
 export const problemOf = (
@@ -145,6 +150,8 @@ export function sourceOfProblem({
 const ofStream = (kind: ProblemKind, stream: string, words: Words): Problem =>
   problemOf(kind, stream, stream, words)
 
+const stuckKeys = (stream: string): readonly string[] => [`stuck:${stream}`, `stuck:reconcile:${stream}`]
+
 /** An event is shown for so long, and then forgotten; all else lasts until something was done. */
 export const eventsLastMs = 24 * 3_600_000
 
@@ -162,7 +169,7 @@ export function inconclusive({
   if (inconclusiveRuns < failuresThatCount || hiddenSince !== null) return []
   return [
     ofStream('inconclusive', stream, {
-      since: inconclusiveSince,
+      ...{ since: inconclusiveSince, hides: stuckKeys(stream) },
       what: `${stream}: ${count(inconclusiveRuns)} polls in a row could not be trusted: their answers lacked records that are stored here. Tidemark changed no row, and the stream does not count as up to date.`,
       whatToDo: `Check CLIENT_GUID and the permissions of the integration user. \`tidemark status ${stream}\` shows which record was missing, \`tidemark probe\` tests the upstream now.`,
     }),
@@ -182,7 +189,7 @@ export function stuck({
   blockedDeletions,
 }: StreamSymptoms): Problem[] {
   // The problem that causes this is shown instead.
-  if (inconclusiveRuns > 0 || hiddenSince !== null || blockedDeletions !== null) return []
+  if (inconclusiveRuns >= failuresThatCount || hiddenSince !== null || blockedDeletions !== null) return []
   const whyOf = (said: string | null) =>
     said === null ? 'They gave no reason.' : `The last one said: ${sentence(said)}`
   const behind = ofStream('stuck', stream, {
@@ -249,6 +256,7 @@ export function accessLost({ stream, hiddenSince, readThroughAt }: StreamSymptom
   return [
     ofStream('access_lost', stream, {
       since: hiddenSince,
+      hides: [...stuckKeys(stream), `stale:${stream}`, `inconclusive:${stream}`],
       what: `${stream}: the upstream returns no record any more, although rows are stored here. Tidemark has deleted none of them.${through}`,
       whatToDo: `${checkAccess} Tidemark continues by itself when the upstream returns records again.`,
     }),
@@ -270,7 +278,7 @@ export function deletionsBlocked({ stream, blockedDeletions, reconcilingSince }:
         : `See which they are: ${list}. If they are really gone: ${approve}. If not, check the permissions of the integration user.`
   return [
     ofStream('deletions_blocked', stream, {
-      ...{ since: at, size: missing },
+      ...{ since: at, size: missing, hides: [...stuckKeys(stream), `stale:${stream}`] },
       what: `${isKnown ? `${isLeast ? 'At least ' : ''}${count(missing)} of ${count(living)}` : 'An unknown number of'} rows of ${stream} disappeared from the upstream at once. Tidemark has not deleted them here.`,
       whatToDo,
     }),
@@ -296,6 +304,7 @@ export function deletionsFrozen(
   return [
     ofStream('deletions_frozen', stream, {
       since: at,
+      hides: [...stuckKeys(stream), `stale:${stream}`],
       quietUntil: at && new Date(at.getTime() + frozenAfterMs),
       what: `Deletions of ${stream} are frozen${since}, by ${by}${reason === null ? '' : `: “${reason}”`}. ${kept} that the list lacks ${stay}. ${known}`,
       whatToDo: `When the cause is mended upstream, look again: \`tidemark deletions undo ${stream}\`. If the rows are really gone, see which they are and approve them: \`tidemark deletions list ${stream}\`.`,

@@ -49,7 +49,14 @@ export const problemsByKey = (problems: readonly Problem[]): ProblemsByKey =>
   new Map(problems.toReversed().map((one) => [one.key, one]))
 
 export function stateOfStream(
-  { stream, paused: pause, readThroughAt, running, unexplained = null }: StreamStanding,
+  {
+    stream,
+    paused: pause,
+    readThroughAt,
+    firstReadThroughAt = null,
+    running,
+    unexplained = null,
+  }: StreamStanding,
   service: ServiceName,
   problems: ProblemsByKey,
 ): StreamState {
@@ -74,9 +81,10 @@ export function stateOfStream(
       state: 'live',
       reason: unexplained && unexplainedInWords(unexplained),
     }
-  const begun = running.length > 0
-  const [tone, words] = begun ? (['busy', 'first load'] as const) : (['todo', 'not read yet'] as const)
-  return { tone, words, state: 'loading', reason: null }
+  const isAgain = firstReadThroughAt !== null
+  return running.length > 0
+    ? { tone: 'busy', words: isAgain ? 'reading again' : 'first load', state: 'loading', reason: null }
+    : { tone: 'todo', words: isAgain ? 'to be read again' : 'not read yet', state: 'loading', reason: null }
 }
 
 /** Why deletions are not known through a later time, although nothing is wrong with the stream. */
@@ -95,7 +103,7 @@ const inWords = (amount: number): string => numbers[amount] ?? String(amount)
 /** How everything stands in one line, for somebody who was woken at night: pages and terminal say the same. */
 export function verdictInWords(
   problems: readonly Problem[],
-  streams: readonly Pick<StreamStanding, 'stream' | 'paused' | 'readThroughAt'>[],
+  streams: readonly Pick<StreamStanding, 'stream' | 'paused' | 'readThroughAt' | 'firstReadThroughAt'>[],
   sources: readonly SourceStanding[] = [],
 ): string {
   const causes = byCause(problems).flatMap(([first]) => first ?? [])
@@ -112,14 +120,21 @@ export function verdictInWords(
   if (streams.length === 0) return 'Nothing is mirrored yet'
   const paused = streams.filter((one) => one.paused !== null)
   if (paused.length === streams.length) return 'Every stream is paused'
-  const loaded = streams.filter(({ readThroughAt }) => readThroughAt !== null)
-  if (loaded.length < streams.length)
-    return `First load: ${loaded.length} of ${streams.length} streams are complete`
+  const unread = streams.filter(({ readThroughAt }) => readThroughAt === null)
+  const loading = unread.filter(({ firstReadThroughAt = null }) => firstReadThroughAt === null).length
+  if (loading > 0) return `First load: ${streams.length - loading} of ${streams.length} streams are complete`
+  if (unread.length > 0) return readAgainInWords(unread.map(({ stream }) => stream))
   if (paused.length === 0) return 'Everything is up to date'
   return paused.length === 1
     ? `${paused[0]?.stream} is paused, everything else is up to date`
     : `${capitalized(inWords(paused.length))} streams are paused, everything else is up to date`
 }
+
+/** Their first load was complete once; then their position was moved back. */
+const readAgainInWords = ([first, ...others]: readonly string[]): string =>
+  others.length === 0
+    ? `${first} is not read through again since its position was moved back`
+    : `${capitalized(inWords(others.length + 1))} streams are not read through again since their positions were moved back`
 
 export type SourceStanding = Pick<SourceLine, 'name' | 'state' | 'problems' | 'isGone' | 'streams'>
 
@@ -153,11 +168,17 @@ function sourcesInWords(all: readonly SourceStanding[]): string {
   const [bad, loading, paused] = [among(['stopped', 'behind']), among(['loading', 'new']), among(['paused'])]
   const the = (some: readonly SourceStanding[]) =>
     some.length === 1 ? `the source ${sourceTitle(some[0]?.name ?? '')}` : `${inWords(some.length)} sources`
-  const states = [...new Set(bad.map(({ state }) => state))].join(' or ')
-  if (bad.length === 1) return capitalized(`${the(bad)} is ${states}`)
-  if (bad.length > 1) return capitalized(`${inWords(bad.length)} of ${sources.length} sources are ${states}`)
-  if (loading.length > 0)
-    return `First load: ${sources.length - loading.length} of ${sources.length} sources are complete`
+  const standing = (some: readonly SourceStanding[]) => {
+    const words = [...new Set(some.map(({ state }) => (state === 'new' ? 'not read yet' : state)))].join(
+      ' or ',
+    )
+    return some.length === 1
+      ? capitalized(`${the(some)} is ${words}`)
+      : capitalized(`${inWords(some.length)} of ${sources.length} sources are ${words}`)
+  }
+  if (bad.length > 0) return standing(bad)
+  // Of a source that is loading, some streams may be read again, and one that is paused may not have been read whole.
+  if (loading.length > 0) return standing(loading)
   if (paused.length === 0) return `All ${sources.length} sources are up to date`
   return `Streams of ${the(paused)} are paused, all others are up to date`
 }

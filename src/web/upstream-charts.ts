@@ -23,7 +23,10 @@ export function latencyChart(service: string, buckets: readonly ServiceBucket[],
   const small = html`milliseconds per ${shortSpan(span.bucketMs)}, ${span.words}, ${zone}; logarithmic`
   const whole = latencyOf(buckets)
   const [median, slow] = [quantileMs(whole, 0.5), quantileMs(whole, 0.95)]
-  if (median === null || slow === null) return figure({ title, small })
+  if (median === null || slow === null) {
+    const isAsked = sumOf(buckets, ({ requests }) => requests) > 0
+    return figure({ title, small, nothing: isAsked ? 'No request was answered in this time.' : undefined })
+  }
   const all = everyBucket(buckets, span)
   const line = (words: string, share: number) => ({
     words,

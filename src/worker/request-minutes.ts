@@ -46,6 +46,8 @@ export function openRequestMinutes(now: () => number = Date.now): RequestMinutes
         const failure = isAnswered ? null : classOf(status)
         if (failure) add(counts.failures, failure)
         if (behalf) add(counts.askedFor, `${behalf.stream} ${behalf.kind}`)
+        // When a connection is refused or a request times out, nothing was answered: that says nothing of how long answers take.
+        if (status === null) return
         const place = bucketOf(durationMs)
         counts.latency[place] = (counts.latency[place] ?? 0) + 1
       },

@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { forgetOldProblems, noteProblems, readClosedProblems } from '../../src/store/book/problems.ts'
 import { readAskedFor, readRequests } from '../../src/store/book/request-history.ts'
+import { countRuns } from '../../src/store/book/runs.ts'
+import { noteSilence, noteSilenced, readSilences } from '../../src/store/book/silences.ts'
 import {
   forgetWorker,
   noteRequests,
@@ -237,7 +239,8 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
         requests: 6,
         bytes: 600,
         failures: { '429': 1, '5xx': 1, none: 1 },
-        latency: [3, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+        // What was not answered at all took no time to answer (P18).
+        latency: [3, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
       },
     ])
   })
@@ -262,6 +265,23 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
     expect(seen?.waits.map(({ what, until: next }) => [what, next && new Date(next)])).toEqual([
       ['the reconcile run of assignment', until],
       ['the assignment service', until],
+    ])
+  })
+
+  it('P18: count for each worker no run of another one, and none that was longer ago', async () => {
+    await database.pool.query(
+      `insert into tidemark.run (stream, kind, status, is_idle, polls, host, pid, started_at, finished_at) values
+       -- Whichever worker finds nothing adds to the line of the first one that did.
+       ('note', 'incremental', 'done', true, 1400, 'one', 1, now() - interval '2 hours', now()),
+       ('note', 'incremental', 'done', false, 1, 'one', 1, now() - interval '3 minutes', now() - interval '2 minutes'),
+       ('note', 'incremental', 'running', false, 1, 'other', 2, now(), null),
+       ('note', 'lookback', 'failed', false, 1, 'other', 2, now() - interval '3 minutes', now() - interval '2 minutes'),
+       ('note', 'lookback', 'done', false, 1, 'other', 2, now() - interval '3 hours', now() - interval '2 hours')`,
+    )
+    const found = await countRuns(database.pool, 3_600_000)
+    expect(found.toSorted((a, b) => a.pid - b.pid)).toEqual([
+      { host: 'one', pid: 1, runs: 1, failed: 0 },
+      { host: 'other', pid: 2, runs: 0, failed: 1 },
     ])
   })
 
@@ -335,6 +355,31 @@ describe.skipIf(!hasPostgres)('problems', () => {
     }
     await noteProblems(database.pool, [part], { seesAll: false })
     expect(await readClosedProblems(database.pool, 9)).toEqual([])
+  })
+
+  it('P18: are not over while their cause is shown instead', async () => {
+    const cause = {
+      ...quarantine,
+      key: 'access_lost:assignment',
+      kind: 'access_lost',
+      what: 'Nothing comes.',
+    }
+    await noteProblems(database.pool, [{ ...quarantine, what: '1 record' }])
+    await noteSilence(database.pool, {
+      target: quarantine.key,
+      until: null,
+      by: 'ops-1',
+      reason: '',
+    })
+    await age(55_000)
+    await database.pool.query(`update tidemark.silence set seen_at = seen_at - interval '55 seconds'`)
+    const seen = [{ ...cause, hides: [quarantine.key] }]
+    await noteProblems(database.pool, seen)
+    await noteSilenced(database.pool, seen, { seesAll: true })
+    expect(await readClosedProblems(database.pool, 9)).toEqual([])
+    expect(await readSilences(database.pool)).toHaveLength(1)
+    await noteProblems(database.pool, [cause])
+    expect(await readClosedProblems(database.pool, 9)).toMatchObject([{ kind: 'quarantine' }])
   })
 
   it('go on after a time in which no worker ran', async () => {

@@ -69,6 +69,24 @@ describe('planAlerts', () => {
     ])
   })
 
+  it('P18: does not call over what only stands behind its cause', () => {
+    const stale: Problem = { ...problem, key: 'stale:assignment', kind: 'stale' }
+    const cause: Problem = {
+      ...problem,
+      ...{ key: 'service_down:assignment', kind: 'service_down', stream: null, hides: [stale.key] },
+    }
+    expect(tell([...looks(0, 90, stale), ...looks(90, 600, cause), ...looks(600, 1200)])).toEqual([
+      '60 + stale:assignment',
+      '150 + service_down:assignment',
+      '720 - service_down:assignment',
+      '720 - stale:assignment',
+    ])
+    // What nobody was told of begins anew when it is shown again.
+    expect(
+      tell([...looks(0, 45, stale), ...looks(45, 600, cause), ...looks(600, 690, stale, cause)]),
+    ).toEqual(['105 + service_down:assignment', '660 + stale:assignment'])
+  })
+
   it('waits for a look before it calls over what stood when the workers stopped', () => {
     expect(tell([...looks(0, 90, problem), [9000], [9015, problem], ...looks(9030, 9200, problem)])).toEqual([
       '60 + deletions_blocked:assignment',

@@ -227,6 +227,32 @@ describe('findProblems', () => {
     expect(found && careOf(found)).toBe(care)
   })
 
+  it('P18: names what may last behind a cause, so that nobody is told that it is over', () => {
+    const hidden = (...given: Parameters<typeof find>) =>
+      find(...given).map(({ kind, hides = [] }) => [kind, ...hides])
+    const late = { readThroughAt: ago(60) }
+    expect(hidden([late], { parts: [down('service', 'assignment')] })).toEqual([
+      ['service_down', 'failing:assignment', 'stale:assignment'],
+    ])
+    expect(
+      hidden([{ ...late, failing: failing(4, 'UPSTREAM_UNAUTHORIZED'), lastSuccessAt: ago(60) }]),
+    ).toEqual([['token_refused', 'failing:assignment', 'stale:assignment']])
+    const stuck = { stuckRuns: 5, stuckSince: ago(60), ...late }
+    const behind = ['stuck:assignment', 'stuck:reconcile:assignment']
+    expect(hidden([{ ...stuck, hiddenSince: ago(9) }])).toEqual([
+      ['access_lost', ...behind, 'stale:assignment', 'inconclusive:assignment'],
+    ])
+    expect(hidden([{ ...stuck, blockedDeletions: { missing: 9, living: 10, at: ago(9) } }])).toEqual([
+      ['deletions_blocked', ...behind, 'stale:assignment'],
+    ])
+    expect(hidden([{ ...stuck, inconclusiveRuns: 3 }])).toContainEqual(['inconclusive', ...behind])
+  })
+
+  it('P18: goes on telling that a stream makes no progress when one poll lacks a known record', () => {
+    expect(kinds([{ stuckRuns: 5, stuckSince: ago(60), inconclusiveRuns: 1 }])).toEqual(['stuck'])
+    expect(kinds([{ stuckRuns: 5, stuckSince: ago(60), inconclusiveRuns: 3 }])).toEqual(['inconclusive'])
+  })
+
   it('sends a person at once where no stream of a service was ever read: its base URL may be wrong', () => {
     const [found] = find([{ failing: failing(9), lastSuccessAt: null }], {
       parts: [down('service', 'assignment')],

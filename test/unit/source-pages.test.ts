@@ -92,6 +92,22 @@ it('P18: says of the services of each source how they stand, and of no other', a
   ])
 })
 
+it('P18: does not say that a service was never asked whose answers a first load stores', async () => {
+  const streams = ['client_0.assignment', 'new.assignment'].map((stream) => ({
+    ...{ stream, service: 'assignment', lastSuccessAt: null, settling: null },
+  })) as unknown as Snapshot['streams']
+  const { text } = await show(upstreamPage, '', {}, [], { ...emptySnapshot, streams })
+  const standing = [
+    ...text.matchAll(
+      /<h2 id="service-[^>]*>([^<]*)<.*?class="st \w+">([^<]*)<.*?Sign-in<\/dt><dd>([^<]*)<.*?good answer<\/dt><dd>(.*?)<\/dd>/gs,
+    ),
+  ]
+  expect(standing.map((found) => found.slice(1))).toEqual([
+    ['Assignment service of client_0', 'Well', 'works', expect.stringContaining('2026-01-02T03:04:05')],
+    ['Assignment service of new', 'No answer recorded yet', 'not known yet', 'none recorded yet'],
+  ])
+})
+
 const named = (text: string) => [...text.matchAll(/href="\/sources\/(\w+)"/g)].map(([, name]) => name)
 
 describe('the page of sources', () => {

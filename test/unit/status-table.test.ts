@@ -173,7 +173,7 @@ describe('the status', () => {
     expect(many.join('\n')).toContain('15 more problems')
     expect(text).not.toContain('up to date ·')
     const calm = { ...status, problems: [], sources: sources.slice(20) }
-    expect(statusLines(calm, look(100)).join('\n')).toContain('First load: 179 of 180 sources are complete')
+    expect(statusLines(calm, look(100)).join('\n')).toContain('The source client_20 is loading')
   })
 
   it.each([60, 70, 80, 100, 200])('fits into %d columns', (columns) => {
@@ -207,7 +207,9 @@ describe('the status', () => {
   })
 
   it('tells that no worker runs, and how far a first load is', () => {
-    const loading = overview('assignment', { readThroughAt: null, running: ['incremental'] })
+    const loading = overview('assignment', {
+      ...{ readThroughAt: null, firstReadThroughAt: null, running: ['incremental'] },
+    })
     const lines = statusLines(
       {
         ...status,

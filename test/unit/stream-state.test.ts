@@ -78,6 +78,15 @@ describe('stateOfStream', () => {
     expect(stateWith([problem('failing')], begun)).toMatchObject({ state: 'loading', words: 'runs fail' })
     expect(stateWith([problem('access_lost')], begun)).toMatchObject({ state: 'stopped' })
   })
+
+  it('P18: calls it no first load when a stream is read again because its position was moved back', () => {
+    const again = { readThroughAt: null, firstReadThroughAt: new Date() }
+    expect(stateWith([], again)).toMatchObject({ state: 'loading', words: 'to be read again' })
+    expect(stateWith([], { ...again, running: ['incremental'] })).toMatchObject({
+      ...{ state: 'loading', words: 'reading again' },
+    })
+    expect(stateWith([], { readThroughAt: null })).toMatchObject({ words: 'not read yet' })
+  })
 })
 
 describe('the verdict', () => {
@@ -105,11 +114,24 @@ describe('the verdict', () => {
       'First load: 1 of 2 streams are complete',
     )
   })
+
+  it('P18: calls it no first load when streams are read again', () => {
+    const again = { ...loaded, readThroughAt: null, firstReadThroughAt: new Date() }
+    expect(verdictInWords([], [loaded, again])).toBe(
+      'note is not read through again since its position was moved back',
+    )
+    expect(verdictInWords([], [loaded, again, again])).toBe(
+      'Two streams are not read through again since their positions were moved back',
+    )
+    expect(verdictInWords([], [loaded, again, { ...loaded, readThroughAt: null }])).toBe(
+      'First load: 2 of 3 streams are complete',
+    )
+  })
 })
 
 describe('the verdict over several sources (P18)', () => {
   const of = (
-    ...states: readonly (readonly [string, 'live' | 'behind' | 'stopped' | 'paused' | 'loading'])[]
+    ...states: readonly (readonly [string, 'live' | 'behind' | 'stopped' | 'paused' | 'loading' | 'new'])[]
   ) =>
     verdictInWords(
       [],
@@ -127,7 +149,13 @@ describe('the verdict over several sources (P18)', () => {
     expect(of(['', 'live'], ['acme', 'paused'])).toBe(
       'Streams of the source acme are paused, all others are up to date',
     )
-    expect(of(['', 'live'], ['acme', 'loading'])).toBe('First load: 1 of 2 sources are complete')
+    expect(of(['', 'live'], ['acme', 'loading'])).toBe('The source acme is loading')
+  })
+
+  it('counts no source as complete that is paused, and calls nothing a first load that may be another reading', () => {
+    expect(of(['', 'paused'], ['acme', 'loading'], ['beta', 'new'])).toBe(
+      'Two of 3 sources are loading or not read yet',
+    )
   })
 })
 

@@ -1,4 +1,4 @@
-// Problems: what people were told of them, so that several workers tell it once; those there were, with what ended them; and notices of
+// Problems: what people were told of them, so that several workers tell it once; those there were, with what was done about them; and notices of
 // problems that no table shows by itself.
 
 import { and, eq, getTableColumns, inArray, ne } from 'drizzle-orm'
@@ -61,6 +61,8 @@ export const openAlertBook = (pool: Pool, receiver: string): AlertBook => ({
 export type SeenProblem = Pick<ClosedProblem, 'kind' | 'stream' | 'what'> & {
   readonly key: string
   readonly since: Date | null
+  /** What this one is shown instead of is not over. */
+  readonly hides?: readonly string[]
 }
 
 /** So long nobody saw it: whoever sees it looks again after 15 seconds, and not all see the same; sources are opened one after the other. */
@@ -92,7 +94,7 @@ export async function noteProblems(
   await client.query(
     `update tidemark.problem_history set ended_at = case when kind = any ($2) then seen_at else now() end
      where ended_at is null and key <> all ($1) and seen_at < now() - interval '${goneFor}'`,
-    [seen.map(({ key }) => key), outages],
+    [seen.flatMap(({ key, hides = [] }) => [key, ...hides]), outages],
   )
 }
 
@@ -140,7 +142,7 @@ export type ClosedProblem = Pick<
   'kind' | 'stream' | 'what' | 'since'
 > & {
   readonly endedAt: Date
-  /** What somebody did about it shortly before; null: it ended by itself. */
+  /** What somebody did about it last while it lasted; null: nothing that is known to help. */
   readonly by: { readonly action: string; readonly who: string; readonly door: string } | null
 }
 

@@ -258,12 +258,15 @@ export type RunsOfHost = {
 /** Ids rise with time, so that the newest are the recent past whatever the size of the ledger. */
 const countedRuns = 20_000
 
-/** Of the last `ms`, by the program that did them. */
+/**
+ * Of the last `ms`, by the program that did them: those that found something, and those that failed. Those that found nothing share a line,
+ * which may have begun long ago, and does not tell which programs did them.
+ */
 export async function countRuns(client: Queryable, ms: number): Promise<readonly RunsOfHost[]> {
   const { rows } = await client.query<RunsOfHost>(
-    `select host, pid, sum(polls)::float8 as runs, count(*) filter (where status = 'failed')::float8 as failed
+    `select host, pid, count(*) filter (where status = 'done')::float8 as runs, count(*) filter (where status = 'failed')::float8 as failed
      from (select * from tidemark.run order by id desc limit ${countedRuns}) as run
-     where coalesce(finished_at, now()) > now() - $1::float8 * interval '1 millisecond'
+     where not is_idle and finished_at > now() - $1::float8 * interval '1 millisecond'
      group by host, pid`,
     [ms],
   )

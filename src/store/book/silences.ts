@@ -61,9 +61,17 @@ const worse = 2
  */
 export async function noteSilenced(
   client: Queryable,
-  seen: readonly { readonly key: string; readonly size?: number | null }[],
+  seen: readonly {
+    readonly key: string
+    readonly size?: number | null
+    readonly hides?: readonly string[]
+  }[],
   { seesAll }: { readonly seesAll: boolean },
 ): Promise<void> {
+  const all = seen.flatMap(({ key, size = null, hides = [] }) => [
+    { key, size },
+    ...hides.map((hidden) => ({ key: hidden, size: null })),
+  ])
   await client.query(
     `with seen as (select * from jsonb_to_recordset($1) as seen (key text, size real)
      ), known as (
@@ -78,6 +86,6 @@ export async function noteSilenced(
      delete from tidemark.silence
      where $2 and (until <= now() or (until is null and seen_at < now() - interval '50 seconds'
        and not exists (select from seen where key = target)))`,
-    [JSON.stringify(seen.map(({ key, size = null }) => ({ key, size }))), seesAll],
+    [JSON.stringify(all), seesAll],
   )
 }

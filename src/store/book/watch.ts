@@ -271,6 +271,8 @@ export type StreamStanding = {
   /** By an operator. */
   readonly paused: { readonly at: string } | null
   readonly readThroughAt: Date | null
+  /** When its first load was complete; null or left out: it is not, or not known to be. */
+  readonly firstReadThroughAt?: Date | null
   readonly running: readonly string[]
   /** Null or left out: none. */
   readonly unexplained?: Unexplained | null

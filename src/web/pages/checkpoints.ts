@@ -47,8 +47,8 @@ ${await listPart({
   read: byId(pageSize, (before, limit) => statusQueries.checkpoints({ stream, before, from, to, limit })),
   ...{ caption: 'Checkpoints, the newest first', columns: checkpointColumns(now, viewer) },
   empty: isAll
-    ? 'There is no checkpoint yet. The first run makes one.'
-    : 'No position was reached in this time.',
+    ? `There is no checkpoint${stream === null ? '' : ` of ${stream}`} yet. The first run makes one.`
+    : 'No checkpoint of this time is kept.',
 })}`
 }
 

@@ -69,8 +69,9 @@ const closedColumns = (now: Date): readonly Column<ClosedProblem>[] => [
   { title: 'What it was', cell: ({ what }) => html`<span class="plain">${foreign(what, 300)}</span>` },
   { title: 'Closed', cell: ({ endedAt }) => html`<span class="nowrap">${clock(endedAt, now)}</span>` },
   { title: 'Lasted', cell: ({ since, endedAt }) => shortSpan(endedAt.getTime() - since.getTime()) },
-  { title: 'What ended it', cell: ({ by }) => (by === null ? 'it ended by itself' : endedBy(by)) },
+  // Whether that ended it is not known, and neither is what was done elsewhere, such as to a setting or upstream.
+  { title: 'What was done about it here', cell: ({ by }) => (by === null ? '–' : doneBy(by)) },
 ]
 
-const endedBy = ({ action, who, door }: NonNullable<ClosedProblem['by']>): Html =>
+const doneBy = ({ action, who, door }: NonNullable<ClosedProblem['by']>): Html =>
   html`${who === '' ? door : foreign(who, 60)} ${actionInWords(action)} <a class="small" href="/actions">who did what</a>`

@@ -46,9 +46,15 @@ ${await listPart({
     ),
   ),
   ...{ caption: 'Records in quarantine, the oldest first', columns: columns(now, viewer) },
-  empty: from || to ? 'No record came into quarantine in this time.' : 'No record is in quarantine.',
+  empty: emptyIn(stream, from !== null || to !== null),
 })}`
   },
+}
+
+/** Those that were taken out are not listed: some may have come in that time. */
+const emptyIn = (stream: string | null, isOfTime: boolean): string => {
+  const which = stream === null ? 'No record' : `No record of ${stream}`
+  return isOfTime ? `${which} that is in quarantine now came in this time.` : `${which} is in quarantine.`
 }
 
 const columns = (now: Date, viewer: Viewer): readonly Column<QuarantineEntry>[] => [

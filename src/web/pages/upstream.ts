@@ -100,14 +100,14 @@ function services(shown: readonly StreamSnapshot[]): readonly Service[] {
 const titleOfService = (name: string): string =>
   `${baseOf(name)} service${sourceIn(name) === '' ? '' : ` of ${sourceIn(name)}`}`
 
+const failedOf = ({ failures }: ServiceBucket): number =>
+  Object.values(failures).reduce((a, b) => a + Number(b), 0)
+
 /** How many requests there were, and how soon they were answered; null: none. */
 export function traffic(answers: readonly ServiceBucket[], when = 'last hour'): Html | null {
   const requests = answers.reduce((sum, one) => sum + one.requests, 0)
   if (requests === 0) return null
-  const failed = answers.reduce(
-    (sum, { failures }) => sum + Object.values(failures).reduce((a, b) => a + Number(b), 0),
-    0,
-  )
+  const failed = answers.reduce((sum, one) => sum + failedOf(one), 0)
   const latency = latencyOf(answers)
   const [half, most] = [quantileMs(latency, 0.5), quantileMs(latency, 0.95)]
   return html`${half !== null && html`<div><dt>Answers in</dt><dd>${count(half)} ms<small>half of them; 95 of 100 within ${count(most ?? half)} ms</small></dd></div>`}
@@ -126,9 +126,11 @@ function serviceCard(
   const down = has('service_down')
   const stopped = problems.find(({ key }) => key === `source_stopped:${sourceIn(name)}`)
   const cause = refused ?? toldToWait ?? down ?? stopped
-  const latest = own
-    .map(({ lastSuccessAt }) => lastSuccessAt)
-    .reduce((a, b) => (b !== null && (a === null || b > a) ? b : a), null)
+  // A first load takes long, and its run has not ended well before all is read.
+  const latest = [
+    ...own.map(({ lastSuccessAt }) => lastSuccessAt),
+    ...answers.filter((one) => one.requests > failedOf(one)).map(({ at }) => at),
+  ].reduce((a, b) => (b !== null && (a === null || b > a) ? b : a), null)
   const standing = refused
     ? state('bad', 'Refuses the sign-in')
     : toldToWait
@@ -138,12 +140,12 @@ function serviceCard(
         : stopped
           ? state('bad', 'Not asked')
           : latest === null
-            ? state('todo', 'Not asked yet')
+            ? state('todo', 'No answer recorded yet')
             : state('ok', 'Well')
   return html`<section class="card c6" aria-labelledby="service-${name}">
 <div class="bar spread"><h2 id="service-${name}">${capitalized(titleOfService(name))}</h2>${standing}</div>
-<dl class="facts"><div><dt>Sign-in</dt><dd>${refused ? 'refused' : latest === null ? 'not tried yet' : down || stopped ? 'worked last time' : 'works'}</dd></div>
-<div><dt>Last good answer</dt><dd>${latest === null ? 'never' : age(latest > now ? now : latest, now)}</dd></div>
+<dl class="facts"><div><dt>Sign-in</dt><dd>${refused ? 'refused' : latest === null ? 'not known yet' : down || stopped ? 'worked last time' : 'works'}</dd></div>
+<div><dt>Last good answer</dt><dd>${latest === null ? 'none recorded yet' : age(latest > now ? now : latest, now)}</dd></div>
 ${traffic(answers)}
 <div><dt>Streams</dt><dd>${own.length}<small>${own.map(({ stream }) => stream).join(', ')}</small></dd></div></dl>
 ${cause && html`<p>${foreign(cause.what, 500)}</p>`}

@@ -48,8 +48,16 @@ export const workersPage: Page = {
                 },
                 { title: 'When last heard', cell: (one) => standing(one, now) },
                 { title: 'Was doing then', cell: doing },
-                { title: 'Runs, last hour', cell: (one) => count(runsOf(one)?.runs ?? 0), isNumber: true },
-                { title: 'Failed', cell: (one) => count(runsOf(one)?.failed ?? 0), isNumber: true },
+                {
+                  title: 'Runs that found something, last hour',
+                  cell: (one) => count(runsOf(one)?.runs ?? 0),
+                  isNumber: true,
+                },
+                {
+                  title: 'Failed, last hour',
+                  cell: (one) => count(runsOf(one)?.failed ?? 0),
+                  isNumber: true,
+                },
                 { title: 'Version', cell: ({ version }) => version },
                 {
                   title: 'Up for',
