@@ -94,10 +94,25 @@ export function statusLines(
   ]
 }
 
-function workerLine({ worker, at }: WholeStatus, out: Look): readonly string[] {
+/** A worker that was killed may have read for so long after it was last heard. */
+const silentMs = 60_000
+
+/** Whether nothing was read since the last worker was heard: then somebody has to start one. */
+export const isLeftAlone = ({ worker, streams }: Pick<WholeStatus, 'worker' | 'streams'>): boolean =>
+  worker !== null &&
+  !worker.running &&
+  streams.every(
+    ({ last_success_at: at }) => at === null || at.getTime() <= worker.seen_at.getTime() + silentMs,
+  )
+
+function workerLine(status: WholeStatus, out: Look): readonly string[] {
+  const { worker, at } = status
   if (worker === null || worker.running) return []
   const since = shortSpan(at.getTime() - worker.seen_at.getTime())
-  return [out.plain(`No worker has run for ${since}, so nothing is read. Start one: tidemark serve`)]
+  const words = isLeftAlone(status)
+    ? `No worker has run for ${since}, so nothing is read. Start one: tidemark serve`
+    : `No worker has run for ${since}. Rows come only from tidemark sync.`
+  return [out.plain(words)]
 }
 
 const mostSources = 10

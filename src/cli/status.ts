@@ -24,7 +24,7 @@ import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { openRemote } from './remote.ts'
-import { type ShownStatus, statusLines } from './status-table.ts'
+import { isLeftAlone, type ShownStatus, statusLines } from './status-table.ts'
 import { watchStatus } from './status-watch.ts'
 
 export const status: Command = {
@@ -33,7 +33,7 @@ export const status: Command = {
   usage: '[stream…] [--watch | --check] [--json]',
   options: {
     watch: flag('keep it on the screen and update it, until q'),
-    check: flag('exit with status 1 if something needs your attention'),
+    check: flag('exit with status 1 if something needs your attention, or no worker reads'),
     json,
   },
   examples: ['tidemark status', 'tidemark status assignment --json', 'tidemark status --check'],
@@ -52,7 +52,8 @@ async function run(call: Call): Promise<ExitCode> {
     const { seen, ...found } = await gather()
     needsSomebody =
       [found, ...found.streams].some(({ problems }) => problems.some(({ care }) => care === 'needs you')) ||
-      found.sources.some((source) => source.name !== '' && !isWell(source))
+      found.sources.some((source) => source.name !== '' && !isWell(source)) ||
+      isLeftAlone(found)
     if (values.json) return stdout.json(found)
     for (const line of statusLines({ ...found, ...(seen && { seen }) }, stdout)) stdout.write(`${line}\n`)
     // A person who names a stream wants to know more about it.

@@ -66,7 +66,8 @@ export async function sendAlerts(round: Round): Promise<void> {
 async function planned({ problems, book, now, onAllSent, silences = [], ...round }: Round): Promise<News[]> {
   const isSilenced = isSilencedBy(silences, now)
   const plan = planAlerts(await book.read(), problems, now, { ...round, isSilenced })
-  const { known, begun, over, forgotten } = plan
+  const { known, over, forgotten } = plan
+  const begun = plan.begun.map((alert) => sinceItBegan(alert, problems))
   const news = [...begun, ...over]
   const isWaiting = news.length === 0 || news.some(({ retryAt }) => retryAt !== null && retryAt > now)
   const claimed = isWaiting ? [] : news.map(({ key }) => key)
@@ -75,6 +76,12 @@ async function planned({ problems, book, now, onAllSent, silences = [], ...round
   if (forgotten.length > 0) await book.forget(forgotten)
   if (known.every(({ attempts }) => attempts === 0)) onAllSent?.(lastToldOf(known))
   return isWaiting ? [] : [{ begun, over, now }]
+}
+
+/** A receiver may be younger than the problem. From the message on, the alert goes by when the problem began. */
+function sinceItBegan(alert: Alert, problems: readonly Problem[]): Alert {
+  const since = problems.find(({ key }) => key === alert.key)?.since
+  return since && since < alert.since ? { ...alert, since } : alert
 }
 
 const lastToldOf = (alerts: readonly Alert[]): Date | null =>

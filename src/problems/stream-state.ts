@@ -82,10 +82,17 @@ export function stateOfStream(
       reason: unexplained && unexplainedInWords(unexplained),
     }
   const isAgain = firstReadThroughAt !== null
-  return running.length > 0
+  return isReadWhole({ readThroughAt, running })
     ? { tone: 'busy', words: isAgain ? 'reading again' : 'first load', state: 'loading', reason: null }
     : { tone: 'todo', words: isAgain ? 'to be read again' : 'not read yet', state: 'loading', reason: null }
 }
+
+/** Whether a run goes on that reads it up to the end for the first time, or for the first time since its position was moved back. */
+export const isReadWhole = ({
+  readThroughAt,
+  running,
+}: Pick<StreamStanding, 'readThroughAt' | 'running'>): boolean =>
+  readThroughAt === null && running.some((kind) => kind === 'incremental' || kind === 'list')
 
 /** Why deletions are not known through a later time, although nothing is wrong with the stream. */
 export function unexplainedInWords({

@@ -41,12 +41,12 @@ export function firstLoadOf(seen: Pick<Seen, 'at' | 'loads'>, stream: string): H
 }
 
 function loadsOf({ at, streams, loads }: Seen, loading: readonly ReadingProgress[]): Html {
-  const complete = streams.filter(({ readThroughAt }) => readThroughAt !== null)
+  const complete = streams.filter((one) => (one.readThroughAt ?? one.firstReadThroughAt) !== null)
   const took = (stream: string) => {
     const load = loads.find((one) => one.stream === stream && one.isComplete)
     return load ? shortSpan(estimate(load, at).elapsedMs) : ''
   }
-  return html`<p class="lead">${count(complete.length)} of ${count(streams.length)} streams are complete. ${outlook(loading, at)} You can query the rows that are here already; sums are too small until then.</p>
+  return html`<p class="lead">${count(complete.length)} of ${count(streams.length)} streams are complete. ${loading.length === streams.length - complete.length && outlook(loading, at)} You can query the rows that are here already; sums are too small until then.</p>
 <div class="cols">${loading.map((load) => html`<div class="c6">${loadOf(load, at)}</div>`)}</div>
 ${
   complete.length > 0 &&

@@ -1,7 +1,7 @@
 // What is said of streams in short, on the overview and on the page of each.
 
 import type { Problem } from '../problems/stream-problems.ts'
-import { type ProblemsByKey, problemsByKey, stateOfStream } from '../problems/stream-state.ts'
+import { isReadWhole, type ProblemsByKey, problemsByKey, stateOfStream } from '../problems/stream-state.ts'
 import type { SourceLine } from '../store/book/source-config.ts'
 import { livingRows } from '../store/book/streams.ts'
 import { notSettledBecause, settledThrough } from '../streams/settling.ts'
@@ -106,12 +106,9 @@ const moment = (at: Date | null, now: Date, otherwise?: string): Html =>
     ? html`not yet${otherwise && html`<small>${otherwise}</small>`}`
     : html`${clock(at, now)}<small>${span(at, now)} ago</small>`
 
-function nextOf(
-  { stream, paused, readThroughAt, running }: StreamSnapshot,
-  { nextRuns, at }: Snapshot,
-): Html | null {
+function nextOf({ stream, paused, ...standing }: StreamSnapshot, { nextRuns, at }: Snapshot): Html | null {
   if (paused) return html`<span class="quiet">not read</span>`
-  if (readThroughAt === null && running.length > 0) return html`<span class="quiet">going on</span>`
+  if (isReadWhole(standing)) return html`<span class="quiet">going on</span>`
   const next = nextRuns.find((run) => run.stream === stream && ['incremental', 'list'].includes(run.kind))
   if (!next) return html`<span class="quiet">not known</span>`
   const aheadMs = next.at.getTime() - at.getTime()

@@ -86,6 +86,24 @@ describe.skipIf(!hasPostgres)('the status for programs', () => {
     expect(checked).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Everything is up to date/) })
     // Vehicles are not copied by these settings.
     expect(checked.stdout).not.toContain('tracker_object')
+    // Nobody reads it since a worker was killed: no stream need be late yet for somebody to start one.
+    await database.pool.query(
+      `insert into tidemark.worker (id, host, pid, version, started_at, seen_at, runs, waits)
+       values ('killed', 'here', 1, '1', now() - interval '1 hour', now() - interval '5 minutes', '[]', '[]');
+       update tidemark.stream set last_success_at = now() - interval '5 minutes'`,
+    )
+    expect(await runHere(['status', '--check'], environment)).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(
+        /^No worker is running.*\nNo worker has run for 5 min, so nothing is read\. Start one: tidemark serve/,
+      ),
+    })
+    // A schedule of one's own reads it, without a worker.
+    await runHere(['sync'], environment)
+    expect(await runHere(['status', '--check'], environment)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('No worker has run for 5 min. Rows come only from tidemark sync.'),
+    })
     await database.pool.query(
       `update tidemark.stream set blocked_deletions = '{"missing": 3, "living": 20}' where name = 'assignment'`,
     )

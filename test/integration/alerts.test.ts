@@ -90,6 +90,21 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     expect((await database.pool.query('select from tidemark.problem')).rowCount).toBe(0)
   })
 
+  it('P18: tells a receiver that is new since when there is a problem, and not since when it was looked at', async () => {
+    const { url, told } = await startReceiver()
+    const old = { ...problem, since: at(-3 * 86_400) }
+    for (const seconds of [0, 15, 60, 75]) await look(url, seconds, [old])
+    for (const seconds of [90, 150, 210, 225]) await look(url, seconds, [])
+    expect(told).toEqual([
+      expect.stringContaining('Since 2026-02-27 12:00 UTC, 3 d ago.'),
+      expect.stringContaining('Over after 3 d: the list lacks 3 of 4 rows'),
+    ])
+    // That it lasts for a while is measured from the first look all the same: nothing is sent of what comes and goes.
+    await look(url, 300, [old])
+    await look(url, 315, [old])
+    expect(told).toHaveLength(2)
+  })
+
   it('tells once when many workers look at the same moment', async () => {
     const { url, told } = await startReceiver()
     await look(url, 0, [problem])

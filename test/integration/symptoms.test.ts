@@ -1,6 +1,7 @@
 // What Postgres tells about the health of streams, after runs that made it so.
 
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { cancelBackfill } from '../../src/store/book/backfills.ts'
 import { readSymptoms, type StreamSymptoms } from '../../src/store/book/symptoms.ts'
 import type { Store } from '../../src/sync/ports/store.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -48,6 +49,21 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
       },
       { kind: 'lookback', failures: 1 },
     ])
+  })
+
+  it('P18: takes a backfill for failing only as long as one is to be done', async () => {
+    await database.pool.query(
+      `insert into tidemark.backfill (id, stream, position_from, position_to, position, requested_by)
+       overriding system value values (7, 'assignment', 0, 9, 0, 'a test')`,
+    )
+    // As of a run that failed, after which the backfill waits to be tried again.
+    await database.pool.query(
+      `insert into tidemark.run (stream, kind, status, host, pid, started_at, finished_at, error)
+       values ('assignment', 'backfill', 'failed', 'here', 1, now(), now(), 'it answered 500')`,
+    )
+    expect((await symptoms()).failing).toMatchObject([{ kind: 'backfill', failures: 1 }])
+    expect(await cancelBackfill(database.pool, '7', 'a test')).toBe(true)
+    expect((await symptoms()).failing).toEqual([])
   })
 
   it('takes a run that asked for nothing for no success', async () => {

@@ -17,7 +17,7 @@ import { problemsPage } from '../../src/web/pages/problems.ts'
 import { quarantinePage } from '../../src/web/pages/quarantine.ts'
 import { workersPage } from '../../src/web/pages/workers.ts'
 import { readOnlyViewer, type Viewer } from '../../src/web/sessions.ts'
-import type { DescriptionShown, StatusQueries } from '../../src/web/status-queries.ts'
+import type { DescriptionShown, Snapshot, StatusQueries } from '../../src/web/status-queries.ts'
 import { emptySnapshot, statusQueriesWith } from '../support/status-queries.ts'
 
 const shownBy = (shown: Html | Shown): string => markupOf('body' in shown ? shown.body : shown)
@@ -260,6 +260,23 @@ describe('what a page says holds when it is shown (P18)', () => {
     expect(text).toContain('Working 8 seconds ago')
     expect(text).toContain('incremental of assignment for 1 s')
     expect(text).toContain('Not listed: look-backs, searches for deletions')
+  })
+
+  it('no run is announced for a moment at which the first load of its stream goes on', async () => {
+    const now = new Date('2026-01-02T03:04:05Z')
+    const at = new Date(now.getTime() + 1_000)
+    const snapshot = async () =>
+      ({
+        ...emptySnapshot,
+        streams: [
+          { stream: 'assignment', paused: null, readThroughAt: null, running: ['incremental'] },
+          { stream: 'assignment_note', paused: null, readThroughAt: now, running: ['incremental'] },
+        ],
+        nextRuns: ['assignment', 'assignment_note'].map((stream) => ({ stream, kind: 'incremental', at })),
+      }) as unknown as Snapshot
+    const text = plain(await show(workersPage, { snapshot, queueCounts: async () => ({ active: 1 }) }))
+    expect(text).toContain('when all is readincremental of assignment')
+    expect(text).toContain('in 1 secondincremental of assignment_note')
   })
 
   it('advice names the place of the console that does it; in the terminal it stays a command', async () => {

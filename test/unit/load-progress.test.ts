@@ -10,7 +10,7 @@ import {
   rowsInWords,
 } from '../../src/streams/load-progress.ts'
 import { markStep } from '../../src/streams/run-steps.ts'
-import { firstLoadOf } from '../../src/web/first-load.ts'
+import { firstLoadCard, firstLoadOf } from '../../src/web/first-load.ts'
 import { html, markupOf } from '../../src/web/html.ts'
 
 const began = Date.UTC(2026, 10, 1, 12)
@@ -173,6 +173,33 @@ describe('a comparison', () => {
     }
     expect(words(59_900)).toEqual(['59,900 of about 60,000', 'nearly all is listed'])
     expect(words(327_227)).toEqual(['327,227 records of about 60,000 rows', 'listing again what may differ'])
+  })
+})
+
+describe('the card of first loads', () => {
+  const load = progress(60, (second) => 100 * second, { total: 60_000, share: 0.1 })
+  const words = (...streams: readonly (readonly [string, { read?: Date; first?: Date }])[]) =>
+    markupOf(
+      html`${firstLoadCard({
+        at: at(60),
+        loads: [load],
+        streams: streams.map(([stream, { read = null, first = read }]) => ({
+          ...{ stream, rows: 9, deletedRows: 0, readThroughAt: read, firstReadThroughAt: first },
+        })) as unknown as Parameters<typeof firstLoadCard>[0]['streams'],
+      })}`,
+    )
+  const loading = ['assignment', {}] as const
+  const complete = ['assignment_note', { read: at(9) }] as const
+
+  it('P18: says when all are complete only if it is known of each', () => {
+    expect(words(loading, complete)).toContain('1 of 2 streams are complete. The other one will be in')
+    const text = words(loading, complete, ['assignment_object', {}])
+    expect(text).toContain('1 of 3 streams are complete.')
+    expect(text).not.toContain('will be')
+  })
+
+  it('P18: takes no stream for a first load that is read again because its position was moved back', () => {
+    expect(words(loading, ['assignment_note', { first: at(9) }])).toContain('1 of 2 streams are complete.')
   })
 })
 

@@ -103,7 +103,12 @@ it('P18: does not say that a service was never asked whose answers a first load 
     ),
   ]
   expect(standing.map((found) => found.slice(1))).toEqual([
-    ['Assignment service of client_0', 'Well', 'works', expect.stringContaining('2026-01-02T03:04:05')],
+    [
+      'Assignment service of client_0',
+      'Well',
+      'works',
+      expect.stringMatching(/2026-01-02T03:04:05.*<small>or later<\/small>/),
+    ],
     ['Assignment service of new', 'No answer recorded yet', 'not known yet', 'none recorded yet'],
   ])
 })

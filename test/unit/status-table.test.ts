@@ -208,7 +208,7 @@ describe('the status', () => {
 
   it('tells that no worker runs, and how far a first load is', () => {
     const loading = overview('assignment', {
-      ...{ readThroughAt: null, firstReadThroughAt: null, running: ['incremental'] },
+      ...{ readThroughAt: null, firstReadThroughAt: null, lastSuccessAt: null, running: ['incremental'] },
     })
     const lines = statusLines(
       {

@@ -86,6 +86,8 @@ describe('stateOfStream', () => {
       ...{ state: 'loading', words: 'reading again' },
     })
     expect(stateWith([], { readThroughAt: null })).toMatchObject({ words: 'not read yet' })
+    // A look-back reads a part of it.
+    expect(stateWith([], { ...again, running: ['lookback'] })).toMatchObject({ words: 'to be read again' })
   })
 })
 

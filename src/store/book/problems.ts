@@ -40,6 +40,7 @@ export const openAlertBook = (pool: Pool, receiver: string): AlertBook => ({
             set: overwritten(problemTable, [
               'what',
               'whatToDo',
+              'since',
               'goneSince',
               'toldAt',
               'attempts',

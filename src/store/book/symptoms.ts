@@ -241,6 +241,10 @@ export async function readSymptoms(
            and id > coalesce((select id from ${lastSuccess} as well), 0)
        ) as in_a_row
        where last.status = 'failed'
+         -- Nobody tries one again that was cancelled.
+         and (last.kind <> 'backfill' or exists (
+           select from tidemark.backfill as asked where asked.stream = wanted.name and asked.status in ('waiting', 'running')
+         ))
      ) as failing
      cross join lateral (
        select coalesce(jsonb_agg(jsonb_build_object(

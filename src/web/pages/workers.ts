@@ -1,5 +1,6 @@
 // `/workers`: which workers there are, what each does, and what runs next. `/queue`: the same of the queue alone, with its numbers.
 
+import { isReadWhole } from '../../problems/stream-state.ts'
 import type { WorkerSeen } from '../../store/book/watch.ts'
 import type { Setting } from '../../streams/settings.ts'
 import { formatDuration, parseDuration, plural, shortSpan } from '../../util/text.ts'
@@ -150,10 +151,16 @@ async function next(
   if (runs.length === 0) return html`<p>Nothing is scheduled.</p>${others}`
   const { settings } = await statusQueries.settings()
   const paused = new Set(seen.flatMap((one) => (one.paused === null ? [] : one.stream)))
+  // The next run waits for one that reads everything, however long that takes.
+  const loading = new Set(seen.filter(isReadWhole).map(({ stream }) => stream))
   return html`${plainTable({
     caption: html`<span class="hidden">What runs next</span>`,
     columns: [
-      { title: 'When', cell: ({ at }) => until(at, now) },
+      {
+        title: 'When',
+        cell: ({ stream, kind, at }) =>
+          kind !== 'reconcile' && loading.has(stream) ? html`when all is read` : until(at, now),
+      },
       {
         title: 'What',
         cell: ({ stream, kind }) => html`${kindInWords(kind)} of <a href="/streams/${stream}">${stream}</a>`,
