@@ -19,8 +19,8 @@ const shared = {
 // the random worlds, which one processor reads for long, must not be the last.
 export default defineConfig({
   test: {
-    // Many wait for time to pass or for another program.
-    maxWorkers: 3,
+    // Two for each processor of a small machine: most of the time they wait for time to pass or for another program.
+    maxWorkers: 4,
     projects: [
       {
         test: {
