@@ -235,7 +235,7 @@ describe.skipIf(!hasPostgres).concurrent('the alert rules', () => {
       await expect.poll(() => worker.metric('tidemark_lag_seconds{stream="assignment_note"}')).not.toBeNull()
       await database.pool.query(
         `insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to, started_at, finished_at, error, error_code)
-         select stream, 'backfill', 'failed', 'there', 1, 0, 0, now(), now() + nth * interval '1 minute', 'refused', code
+         select stream, 'verify', 'failed', 'there', 1, 0, 0, now(), now() + nth * interval '1 minute', 'refused', code
          from (values ('assignment', null), ('assignment_note', 'UPSTREAM_SIGN_IN')) as given (stream, code), generate_series(1, 3) as nth`,
       )
       await expectFired(expect, worker, ['TidemarkTokenRefused'])
