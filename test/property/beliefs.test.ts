@@ -614,6 +614,26 @@ const foundEarlier: readonly LyingWorld[] = [
     initialChanges: 86,
     changeChance: 0.1,
   },
+  // Rights emptied a page of one record in the midst of the list, which then ended there, and nothing was shown behind it.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{
+        inclusive: true,
+        sorts: 'refused',
+        cap: 1,
+        dialect: 'dotnet-404',
+        byKey: 'honoured',
+        versions: 'number',
+      },
+      ...{ deletes: 'soft', showsMarked: 'not in lists', tieChance: 0.7 },
+    },
+    lies: [{ kind: 'rights hide after paging', from: 0, rounds: 2 }],
+    seed: 2019473936,
+    pageSize: 4,
+    initialChanges: 24,
+    changeChance: 0,
+  },
 ]
 
 const numRuns = Number(process.env.WORLDS ?? 150)

@@ -182,11 +182,26 @@ async function whatIsBehind(context: EverythingContext, key: bigint): Promise<st
     const left = behind.find(({ version }) => version !== null && version <= position)
     if (left)
       return `the list ended at record ${key}, and shows record ${left.key} when it is asked for those above: it is cut, and the upstream has to show all of it`
-    if (behind.length === 0) return null
+    if (behind.length === 0) {
+      // Rights may have emptied a page of one record: what does the list show from its other end?
+      const highestShown = page === 0 ? await highestOrNone(context) : null
+      if (highestShown === null || highestShown <= after) return null
+      after = highestShown - 1n
+      continue
+    }
     after = behind.reduce((last, row) => (BigInt(row.key) > last ? BigInt(row.key) : last), after)
   }
   return `the list ended at record ${key}, and shows more and more when it is asked for those above: nobody knows what it lacks`
 }
+
+/** None where the list refuses to be sorted. */
+const highestOrNone = (context: EverythingContext): Promise<bigint | null> =>
+  keyListing(context)
+    .askHighest()
+    .catch((error) => {
+      if (error instanceof KeyOrderBroken) return null
+      throw error
+    })
 
 /** So many pages hold what comes in a while even where much is written. */
 const mostPagesBehind = 5
