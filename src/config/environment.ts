@@ -29,13 +29,13 @@ export function dotEnvWarnings(file = '.env'): readonly string[] {
   return [...(isOpen ? [open] : []), ...lines.map((one) => `${file} ${one}`)]
 }
 
-/** Lines that look as if they set something, and set nothing: `PAGE_SIZE: 500`. */
+/** Lines that look as if they set something, and set nothing: `PAGE_SIZE: 500`. Their text is not told: it may be the second line of a secret (P9). */
 export function ignoredIn(text: string): readonly string[] {
   // A value between quotes may have several lines, which are its own.
   const alone = text.replaceAll(/=[ \t]*(["'`]).*?\1/gs, (value) => `=${value.replaceAll(/[^\n]/g, '')}`)
   return alone.split('\n').flatMap((line, at) => {
-    const [, name] = /^\s*(?:export\s+)?([A-Z][A-Z0-9_]*)(?:\s*:.*|\s+[^=]*)?\s*$/.exec(line) ?? []
-    return name ? [`line ${at + 1} sets nothing: write ${name}=VALUE, with an equals sign.`] : []
+    const isMeant = /^\s*(?:export\s+)?[A-Z][A-Z0-9_]*(?:\s*:.*|\s+[^=]*)?\s*$/.test(line)
+    return isMeant ? [`line ${at + 1} sets nothing. Write NAME=VALUE, with an equals sign.`] : []
   })
 }
 
