@@ -107,7 +107,7 @@ it('P18: does not say that a service was never asked whose answers a first load 
       'Assignment service of client_0',
       'Well',
       'works',
-      expect.stringMatching(/2026-01-02T03:04:05.*<small>or later<\/small>/),
+      expect.stringMatching(/2026-01-02T03:04:05.*<small>or more recently<\/small>/),
     ],
     ['Assignment service of new', 'No answer recorded yet', 'not known yet', 'none recorded yet'],
   ])

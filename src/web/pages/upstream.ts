@@ -145,7 +145,7 @@ function serviceCard(
   return html`<section class="card c6" aria-labelledby="service-${name}">
 <div class="bar spread"><h2 id="service-${name}">${capitalized(titleOfService(name))}</h2>${standing}</div>
 <dl class="facts"><div><dt>Sign-in</dt><dd>${refused ? 'refused' : latest === null ? 'not known yet' : down || stopped ? 'worked last time' : 'works'}</dd></div>
-<div><dt>Last good answer</dt><dd>${latest === null ? 'none recorded yet' : html`${age(latest > now ? now : latest, now)}<small>or later</small>`}</dd></div>
+<div><dt>Last good answer</dt><dd>${latest === null ? 'none recorded yet' : html`${age(latest > now ? now : latest, now)}<small>or more recently</small>`}</dd></div>
 ${traffic(answers)}
 <div><dt>Streams</dt><dd>${own.length}<small>${own.map(({ stream }) => stream).join(', ')}</small></dd></div></dl>
 ${cause && html`<p>${foreign(cause.what, 500)}</p>`}
