@@ -41,37 +41,31 @@ export async function findVersionField(
     .slice(0, mostCandidates)
   const refuted: string[] = []
   const keyOf = keyReader(keyFields)
-  // Records of the sample may have been written meanwhile, some with a lower version than before. A shorter sample shows less.
-  const testAgain = async ({ field }: Candidate, rivals: readonly Candidate[]): Promise<Verdict | null> => {
+  const rivalsOf = (candidate: Candidate) => candidates.filter((other) => other !== candidate)
+  const found = (field: string, { evidence }: Verdict): VersionField => ({ kind: 'found', field, evidence })
+  // Records of the sample may have been written meanwhile, some with a lower version than before, or deleted: then there are fewer.
+  const testAgain = async (before: Candidate, ifFewer: boolean): Promise<Verdict | null> => {
     const records = (await ask(0n)).filter(isObject)
-    if (records.length < sample.length) return null
-    const candidate = candidatesOf(records, [field]).find((one) => one.field === field)
-    return candidate ? test(ask, candidate, rivals, { records, keyOf }) : null
+    const areFewer = records.length < sample.length
+    const candidate = candidatesOf(records, [before.field]).find(({ field }) => field === before.field)
+    return candidate && areFewer === ifFewer
+      ? test(ask, candidate, rivalsOf(before), { records, keyOf })
+      : null
   }
-  const certainly = new Set<string>()
-  // Where records have vanished since, a named field was perhaps refuted by nothing else.
-  const namedAfterAll = async (): Promise<VersionField | null> => {
-    const records = (await ask(0n)).filter(isObject)
-    if (records.length >= sample.length) return null
-    for (const candidate of candidatesOf(records, preferred)) {
-      const { field, isNamed } = candidate
-      if (!isNamed || !isWanted(field) || certainly.has(field)) continue
-      const { isHeld, evidence } = await test(ask, candidate, [], { records, keyOf })
-      if (isHeld) return { kind: 'found', field, evidence }
-    }
-    return null
-  }
+  const named: Candidate[] = []
   for (const candidate of candidates) {
-    onCandidate(candidate.field, sample.length)
-    const rivals = candidates.filter((other) => other !== candidate)
-    let verdict = await test(ask, candidate, rivals, { records: sample, keyOf })
-    if (!verdict.isHeld && candidate.isNamed) verdict = (await testAgain(candidate, rivals)) ?? verdict
-    if (verdict.isHeld) {
-      const found = { kind: 'found', field: candidate.field, evidence: verdict.evidence } as const
-      return (candidate.isNamed ? null : await namedAfterAll()) ?? found
+    const { field, isNamed } = candidate
+    onCandidate(field, sample.length)
+    let verdict = await test(ask, candidate, rivalsOf(candidate), { records: sample, keyOf })
+    if (!verdict.isHeld && isNamed) verdict = (await testAgain(candidate, false)) ?? verdict
+    // A shorter sample shows less. But before a field is taken whose name says nothing, it is tested whether that alone spoke against others.
+    for (const other of verdict.isHeld && !isNamed ? named : []) {
+      const again = await testAgain(other, true)
+      if (again?.isHeld) return found(other.field, again)
     }
-    if (verdict.isCertain) certainly.add(candidate.field)
-    refuted.push(`${candidate.field} (${verdict.evidence})`)
+    if (verdict.isHeld) return found(field, verdict)
+    if (isNamed && !verdict.isServedBelow) named.push(candidate)
+    refuted.push(`${field} (${verdict.evidence})`)
   }
   const seen = `${sample.length} records of neworchanged/0`
   return {
@@ -181,8 +175,8 @@ function decidersBetween(
 
 type Verdict = {
   readonly isHeld: boolean
-  /** A record came that no answer may hold, whatever happens meanwhile. */
-  readonly isCertain?: boolean
+  /** A record came in which it is below what was asked for: whatever happens meanwhile, that refutes it. */
+  readonly isServedBelow?: boolean
   readonly evidence: string
 }
 
@@ -212,7 +206,7 @@ async function test(
     if (why !== null)
       return {
         ...refuse(`neworchanged/${since} ${why}`),
-        isCertain: lowestBelow(answer, field) !== undefined,
+        isServedBelow: lowestBelow(answer, field) !== undefined,
       }
   }
   const records = answers.flat()
