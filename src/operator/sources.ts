@@ -4,7 +4,7 @@
 import type { SyncContext } from '../context.ts'
 import { readKeyField, readVersionField } from '../store/book/checkpoints.ts'
 import { type ChangesStream, type ListStream, type ServiceName, versionedBy } from '../streams/catalog.ts'
-import { type Records, readRecords } from '../streams/record.ts'
+import { int64, type Records, readRecords } from '../streams/record.ts'
 
 export type Agreement = {
   readonly stream: string
@@ -17,7 +17,6 @@ export type Agreement = {
 const rowsToCompare = 20
 /** Rows are chosen evenly from so many of the newest, because the very newest may have changed meanwhile. */
 const rowsToChooseFrom = 2_000
-const highestVersion = 2n ** 63n - 1n
 
 /** Compares each stream of a service that has rows here. */
 export async function compareSource(
@@ -46,7 +45,7 @@ async function compareRows(
   stream: ChangesStream,
   signal: AbortSignal,
 ): Promise<Agreement> {
-  const newest = await context.store.history.anchors(stream.name, highestVersion, rowsToChooseFrom)
+  const newest = await context.store.history.anchors(stream.name, int64.max, rowsToChooseFrom)
   const step = Math.max(1, Math.floor(newest.length / rowsToCompare))
   const chosen = newest.filter((_row, index) => index % step === 0).slice(0, rowsToCompare)
   const source = context.sourceOf(stream)

@@ -10,6 +10,7 @@ import {
   versionedBy,
 } from '../../streams/catalog.ts'
 import { asMeant, type Dictionary } from '../../streams/dictionary.ts'
+import { int64 } from '../../streams/record.ts'
 import type { Store } from '../../sync/ports/store.ts'
 import { nextBackfill } from '../book/backfills.ts'
 import { positionAt, reachedAt, readVersionField } from '../book/checkpoints.ts'
@@ -102,7 +103,6 @@ type Options = {
 }
 
 const thinEveryMs = 3_600_000
-const highestVersion = 2n ** 63n - 1n
 /** Longer than most streams rest between two polls. */
 const anchorsLastMs = 65_000
 
@@ -185,7 +185,7 @@ function openHighestRows(pool: Database['pool'], knownStream: (name: string) => 
     const last = lastKnown.get(name)
     const isFresh = last?.position === position && last.anchors.length > 0 && last.untilMs > Date.now()
     if (isFresh) return last
-    const highest = await upTo(name, highestVersion, limit)
+    const highest = await upTo(name, int64.max, limit)
     const hasAbove = highest[0] !== undefined && highest[0].version > position
     const anchors = hasAbove ? await upTo(name, position, limit) : highest
     // Not kept for long: other runs may find that records are gone, and mark their rows.

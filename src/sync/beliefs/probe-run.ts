@@ -1,6 +1,7 @@
 // The probe as a run: tests what is believed of a changes stream and records it. It reads no rows into the mirror and moves no position;
 // a belief that falls takes back what rested on it all the same.
 
+import { int64 } from '../../streams/record.ts'
 import type { Detected } from '../capabilities.ts'
 import { performRun, type ReadingContext, type RunOutcome } from '../perform-run.ts'
 import type { Run, Store } from '../ports/store.ts'
@@ -14,7 +15,7 @@ export async function knownRows(
   { history }: Pick<Store, 'history'>,
   stream: string,
 ): Promise<readonly KnownRow[]> {
-  const highest = await history.anchors(stream, 2n ** 63n - 1n, ranksOfKnown.at(-1) ?? 1)
+  const highest = await history.anchors(stream, int64.max, ranksOfKnown.at(-1) ?? 1)
   return ranksOfKnown.flatMap((rank) => highest[rank - 1] ?? [])
 }
 
