@@ -634,6 +634,19 @@ const foundEarlier: readonly LyingWorld[] = [
     initialChanges: 24,
     changeChance: 0,
   },
+  // The list showed its first page whichever was asked for, and rights had shortened that page: it looked like the whole list.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ order: 'row version', paging: 'first page again', dialect: 'sieve', byKey: 'honoured' },
+      ...{ versions: 'number', deletes: 'hidden' },
+    },
+    lies: [{ kind: 'rights hide after paging', from: 0, rounds: 1 }],
+    seed: 624277168,
+    pageSize: 8,
+    initialChanges: 28,
+    changeChance: 0,
+  },
 ]
 
 const numRuns = Number(process.env.WORLDS ?? 150)

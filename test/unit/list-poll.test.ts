@@ -2,7 +2,9 @@
 
 import { expect, it } from 'vitest'
 import type { ListStream } from '../../src/streams/catalog.ts'
+import { readRecords } from '../../src/streams/record.ts'
 import { pollList } from '../../src/sync/lists/poll.ts'
+import { listWhole } from '../../src/sync/lists/read-whole.ts'
 import type { Source } from '../../src/sync/ports/source.ts'
 import { newFieldOrder } from '../../src/wire/field-order.ts'
 import type { RecordList } from '../../src/wire/record-page.ts'
@@ -48,6 +50,32 @@ it('keeps each of two records that one answer gives the same key: one as a row, 
 it('asks a second time when it is answered with nothing', async () => {
   const { polled } = poll([], [{ Id: 1 }])
   expect((await polled).tally).toMatchObject({ inserted: 1 })
+})
+
+/** A list whose first page comes whichever is asked for, and of which rights hide every tenth record. */
+async function listFirstPageAlone(records: number, longestPage: number) {
+  const run = await modelStore(() => new Date(0)).openRun('reconcile', 'thing')
+  if ('busy' in run) throw new Error(run.busy)
+  const list: Source['list'] = async ({ pageSize }) => {
+    if (pageSize > longestPage) throw Object.assign(new Error('so long a page is refused'), { status: 400 })
+    const page = Array.from({ length: Math.min(records, pageSize) }, (_, index) => ({ Id: index + 1 }))
+    return { records: page.filter(({ Id }) => Id % 10 !== 0), bytes: 1 }
+  }
+  const read = (page: RecordList) => readRecords(page, ['Id'], null)
+  const signal = new AbortController().signal
+  const asked = { source: { list, listHasPages: true }, run, read, pageSize: 100, signal }
+  return await listWhole(asked, async () => {})
+}
+
+it('does not take the only page that a list shows for the whole list where rights have shortened it (P6)', async () => {
+  expect(await listFirstPageAlone(150, 1_000)).toMatchObject({
+    isProven: false,
+    lacks:
+      'the list shows its first page whichever is asked for, and there may be more records than are on it',
+  })
+  expect(await listFirstPageAlone(50, 1_000)).toMatchObject({ isProven: true })
+  // Nobody can ask this one for more.
+  expect(await listFirstPageAlone(50, 100)).toMatchObject({ isProven: true })
 })
 
 it('takes a record that one answer shows twice for one', async () => {

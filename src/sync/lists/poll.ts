@@ -17,7 +17,7 @@ import { parsedRecords, type RecordList } from '../../wire/record-page.ts'
 import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run } from '../ports/store.ts'
-import { listWhole } from './read-whole.ts'
+import { listWhole, whyUnproven } from './read-whole.ts'
 
 type ListContext = Omit<ReadingContext<ListStream>, 'now'> & {
   /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth. */
@@ -59,7 +59,7 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
   if (twice.length > 0) await keepTwins(new Set(twice), run, listing, chosenBy(stream, keyField))
   if (absences === null)
     return {
-      note: `the list changed while it was read, ${listed.passes} times in a row, so no row was marked deleted`,
+      note: `${whyUnproven(listed)}, so no row was marked deleted`,
       isComplete: false,
       yielded: false,
     }

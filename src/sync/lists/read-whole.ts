@@ -42,6 +42,10 @@ export type Listed = {
   readonly lacks?: string
 }
 
+/** Why it is not proven that every record was shown. */
+export const whyUnproven = ({ lacks, passes }: Listed): string =>
+  lacks ?? `the list changed while it was read, ${passes} times in a row`
+
 const maxPasses = 6
 
 /** The records of a page may be used only until `eachPage` is through: then their memory is given back. */
@@ -99,18 +103,39 @@ export async function listWhole(
           await pages.settled()
           move = sawCount(listing, await run.seen.countAround(step.around))
           break
-        case 'uncertain':
-        case 'only page':
-        case 'complete': {
+        case 'only page': {
           await pages.settled()
-          const isCut = step.kind === 'only page' && step.page.received >= context.pageSize
-          return { isProven: step.kind !== 'uncertain' && !isCut, passes: listing.pass, received }
+          const isCut = await isCutOff(context, step.page)
+          return { isProven: !isCut, passes: listing.pass, received, ...(isCut && { lacks: onlyOnePage }) }
         }
+        case 'uncertain':
+        case 'complete':
+          await pages.settled()
+          return { isProven: step.kind === 'complete', passes: listing.pass, received }
       }
     }
   } finally {
     await pages.settled()
   }
+}
+
+const onlyOnePage =
+  'the list shows its first page whichever is asked for, and there may be more records than are on it'
+
+/** The only page that a list ever shows. Rights may have shortened it, and then one twice as long shows more. */
+async function isCutOff(
+  { source, read, pageSize, signal }: ListWholeContext,
+  only: SeenPage,
+): Promise<boolean> {
+  if (only.received >= pageSize) return true
+  const longer = await source.list({ page: 1, pageSize: 2 * pageSize }, signal).catch((error) => {
+    // Some take no pages as long as that.
+    if ('status' in error && error.status !== null) return null
+    throw error
+  })
+  if (longer === null) return false
+  const known = new Set(only.rows.map(({ key }) => key))
+  return (await read(longer.records)).rows.some(({ key }) => !known.has(key))
 }
 
 async function see(

@@ -11,7 +11,7 @@ import { recordComparison } from '../beliefs/from-runs.ts'
 import { detected, toRecord } from '../capabilities.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
 import { openShownKeys } from '../deletions/shown-keys.ts'
-import { listEverything } from '../lists/read-whole.ts'
+import { listEverything, whyUnproven } from '../lists/read-whole.ts'
 import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
 import {
   type Arrival,
@@ -98,12 +98,7 @@ async function reconcile(
   const reading = (isComplete: boolean, why: string | null) => told(isComplete, findings, differences, why)
   if (findings.missedRows > 0)
     await lookForCut({ ...context, source, run, history: context.store.history }, findings.samples)
-  if (!listed.isProven)
-    return reading(
-      false,
-      listed.lacks ??
-        `the list changed while it was read, ${listed.passes} times in a row, so no row was marked deleted`,
-    )
+  if (!listed.isProven) return reading(false, `${whyUnproven(listed)}, so no row was marked deleted`)
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
   if (shortfall.missing + shortfall.seen === 0 && run.state.inconclusiveRuns > 0) {

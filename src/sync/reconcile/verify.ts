@@ -8,7 +8,7 @@ import { parsedRecords, type RecordList } from '../../wire/record-page.ts'
 import { causeOf } from '../changes/causes.ts'
 import { openShownKeys, type ShownKeys } from '../deletions/shown-keys.ts'
 import { chooseKey } from '../lists/poll.ts'
-import { listWhole } from '../lists/read-whole.ts'
+import { type Listed, listWhole, whyUnproven } from '../lists/read-whole.ts'
 import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
 import {
   type Cause,
@@ -54,7 +54,8 @@ export type Inspection = {
   readonly shown: ShownKeys
 }
 
-const unsteadyList = 'the list changed while it was read, so rows whose records are gone were not looked for'
+const notLookedForGone = (listed: Listed) =>
+  `${whyUnproven(listed)}, so rows whose records are gone were not looked for`
 const tooMuchIsGone = ({ missing, living }: Shortfall): string =>
   `${missing} of ${living} rows are missing from the list, too many to be believed: a reconcile blocks such deletions until an operator approves them`
 
@@ -125,7 +126,8 @@ async function verifyList(inspection: Inspection): Promise<RunReading> {
   if (first.received > 0 && run.state.keyField === null)
     return told(inspection, `it was never read. Run: tidemark sync ${stream.name}`)
   const second = await list((page) => nameConfirmed(inspection, page))
-  if (!first.isProven || !second.isProven) return told(inspection, unsteadyList)
+  for (const listed of [first, second])
+    if (!listed.isProven) return told(inspection, notLookedForGone(listed))
   if (isDoubtful(shortfall) || (second.received === 0 && shortfall.missing > 0))
     return told(inspection, tooMuchIsGone(shortfall))
   await run.absent.spareShown()
@@ -213,7 +215,7 @@ async function verifyAll(inspection: Inspection): Promise<RunReading> {
   run.progress.step('Look again at rows that differ, one by one')
   for await (const keys of batches((after) => run.verification.suspects(after, keysAtOnce)))
     for (const key of keys) await inspect(inspection, key, false)
-  if (!listed.isProven) return told(inspection, unsteadyList)
+  if (!listed.isProven) return told(inspection, notLookedForGone(listed))
   const shortfall = await run.absent.gather()
   if (isDoubtful(shortfall)) return told(inspection, tooMuchIsGone(shortfall))
   if (shortfall.missing > 0)
