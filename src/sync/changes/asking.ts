@@ -74,7 +74,11 @@ export function openAsking(context: AskingContext): Asking {
     keep(asked, fetched) {
       early = [...early, { asked, answer: Promise.resolve(fetched), isKept: true }]
     },
-    stop: () => stopping.abort(new Error('the reading is over')),
+    stop() {
+      stopping.abort(new Error('the reading is over'))
+      // Whoever still holds the signal would hold these pages.
+      early = []
+    },
   }
 }
 

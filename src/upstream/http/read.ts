@@ -3,6 +3,7 @@
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import type { Socket } from 'node:net'
 import { pipeline } from 'node:stream'
 import { type BrotliDecompress, createBrotliDecompress, createUnzip, type Unzip } from 'node:zlib'
 import type { Agents } from '../../util/proxies.ts'
@@ -121,17 +122,23 @@ function unpack(
 /** Fails a request that gets no connection in time. A kept connection is there at once. */
 function limitConnecting(request: ClientRequest, isSecure: boolean, longestMs: number, onLate: () => void) {
   let timer: NodeJS.Timeout | undefined
-  const end = () => clearTimeout(timer)
+  let connecting: Socket | null = null
   const begin = () => {
-    end()
+    clearTimeout(timer)
     timer = setTimeout(onLate, longestMs)
   }
+  const end = () => {
+    clearTimeout(timer)
+    // Or else the connection would hold this request and its answer for as long as it is kept.
+    connecting?.off('lookup', begin).off('connect', connected).off('secureConnect', end)
+    connecting = null
+  }
+  const connected = isSecure ? begin : end
   request.once('socket', (socket) => {
     if (!socket.connecting) return
+    connecting = socket
     begin()
-    socket.once('lookup', begin)
-    socket.once('connect', isSecure ? begin : end)
-    socket.once('secureConnect', end)
+    socket.once('lookup', begin).once('connect', connected).once('secureConnect', end)
   })
   return { end }
 }
