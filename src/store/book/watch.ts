@@ -290,6 +290,8 @@ export type StreamStanding = {
   readonly readThroughAt: Date | null
   /** When its first load was complete; null or left out: it is not, or not known to be. */
   readonly firstReadThroughAt?: Date | null
+  /** Left out: not known, or not. */
+  readonly isReadAgain?: boolean
   readonly running: readonly string[]
   /** Null or left out: none. */
   readonly unexplained?: Unexplained | null
