@@ -267,7 +267,8 @@ function streamJson(
   { overview, kind, state, settling, settledAt, rowsPerMinute, targets }: StatusLine,
   problems: readonly Problem[],
 ): z.output<typeof stream> {
-  const { readThroughAt, settledThroughAt: _, firstReadThroughAt: __, deletionsKnownAt, ...more } = overview
+  const { firstReadThroughAt: _first, isReadAgain: _again, ...shown } = overview
+  const { readThroughAt, settledThroughAt: _, deletionsKnownAt, ...more } = shown
   const { lagMs, lookbackMs, related, rescued, unexplained, lastRun: last, paused, ...kept } = more
   const { blockedDeletions: blocked, ...rest } = kept
   return {

@@ -25,9 +25,10 @@ export async function clearPastAlone(
   )
   const [wanted, own] = [fields.map(bare), historyColumns.map(({ name }) => name)]
   for (const { name, isJson } of rows) {
-    if (own.includes(name) || !(isJson || wanted.includes(bare(name)))) continue
+    const isWanted = wanted.includes(bare(name))
+    if (own.includes(name) || !(isWanted || isJson)) continue
     const column = pg.escapeIdentifier(name)
-    const where = wanted.includes(bare(name)) ? `${column} is not null` : holdsField(`${column}::text`)
+    const where = isWanted ? `${column} is not null` : holdsField(`${column}::text`)
     await client.query(`update ${past} set ${column} = null where ${where}`)
   }
 }
