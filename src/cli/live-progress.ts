@@ -10,6 +10,7 @@ import {
   percent,
   type ReadingProgress,
   rangesInWords,
+  readingName,
   rowsInWords,
 } from '../streams/load-progress.ts'
 import { count } from '../util/text.ts'
@@ -114,7 +115,7 @@ export function blockOf(
   const seen = estimate(progress, now)
   const width = Math.max(40, (terminal.columns() ?? 80) - 1)
   const signs = terminal.isAscii ? asciiSpinner : spinner
-  const what = progress.reading === 'list' ? 'reading' : progress.reading
+  const what = progress.reading === 'list' ? 'reading' : readingName(progress)
   const head = `${signs[frame % signs.length]} ${title.padEnd(nameWidth)}  ${what}`
   const share = seen.share === null ? '' : `${percent(seen.share)} %`
   const room = Math.min(20, width - head.length - share.length - 4)

@@ -1,6 +1,6 @@
 // `tidemark schema`: what is in the mirror, as a dictionary, or as files for the tools that read it.
 
-import { mkdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { sourceOfEnvironment } from '../config/environment.ts'
 import { loadMirrorConfig } from '../config/load.ts'
@@ -11,7 +11,7 @@ import { confirmedReferences, type Reference } from '../store/book/references.ts
 import { type MirroredStream, pickStreams, relatedBeside } from '../streams/catalog.ts'
 import { viewName } from '../streams/names.ts'
 import { UsageError } from '../util/errors.ts'
-import { asUnwritable } from '../util/files.ts'
+import { asUnwritable, makeFolder } from '../util/files.ts'
 import { readPostgresUrl } from '../util/postgres-url.ts'
 import { plural, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, oneOf, option, textOf } from './command.ts'
@@ -98,7 +98,7 @@ async function writeFiles(folder: string, files: Files): Promise<number> {
   try {
     for (const [path, content] of Object.entries(files)) {
       const target = join(folder, path)
-      await mkdir(dirname(target), { recursive: true })
+      await makeFolder(dirname(target))
       await writeFile(target, content)
     }
   } catch (error) {

@@ -1,13 +1,13 @@
 // `tidemark simulate --fleet N`: the upstream of many clients, and the settings with which a worker mirrors all of them.
 
 import { once } from 'node:events'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { type FleetOptions, startFleet } from '../simulator/fleet.ts'
 import { type FleetSettings, fleetSettings } from '../simulator/fleet-settings.ts'
 import { UsageError } from '../util/errors.ts'
-import { asUnwritable } from '../util/files.ts'
+import { asUnwritable, makeFolder } from '../util/files.ts'
 import { type Call, textOf, type Values, wholeNumber } from './command.ts'
 import { writeDotEnv } from './dot-env.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
@@ -60,7 +60,7 @@ export async function simulateFleet(
     churnPerSecond: number('churn', 100_000) ?? 0,
   })
   const folder = textOf(values, 'write-sources')
-  if (folder !== null) writeSettings(folder, fleetSettings(fleet.clients))
+  if (folder !== null) await writeSettings(folder, fleetSettings(fleet.clients))
   const [first = ''] = fleet.origins
   stdout.write(`The stand-in upstream of ${fleet.clients.length} clients is up; Ctrl-C stops it.
 
@@ -74,9 +74,9 @@ ${nextSteps(folder)}
   return exitCodes.done
 }
 
-function writeSettings(folder: string, { environment, file }: FleetSettings): void {
+async function writeSettings(folder: string, { environment, file }: FleetSettings): Promise<void> {
   try {
-    mkdirSync(folder, { recursive: true })
+    await makeFolder(folder)
     writeFileSync(join(folder, 'sources.yaml'), stringify(file))
     writeDotEnv(join(folder, '.env'), { ...environment, SOURCES_FILE: 'sources.yaml' })
   } catch (error) {

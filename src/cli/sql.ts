@@ -8,6 +8,7 @@ import { readReach } from '../store/book/checkpoints.ts'
 import { readMode } from '../store/server/connect.ts'
 import { withConnection } from '../store/server/session.ts'
 import type { Catalogue } from '../streams/catalog.ts'
+import { baseOf, schemasOf, sourceIn } from '../streams/names.ts'
 import { settledThrough } from '../streams/settling.ts'
 import { csvLine } from '../util/csv.ts'
 import { UsageError } from '../util/errors.ts'
@@ -156,23 +157,34 @@ function table(
   return [line(names), ruler, ...rows.map(line)].join('\n')
 }
 
-/** How current the streams are that the query names. */
+const mostTold = 3
+
+/** How current the streams are that the query names, of whichever source. */
 async function currency(pool: Pool, query: string, catalogue: Catalogue): Promise<string> {
-  const named = catalogue.filter(({ name }) => new RegExp(`\\b${name}\\b`, 'i').test(query))
-  if (named.length === 0) return ''
-  const found = await readReach(
-    pool,
-    named.map(({ name }) => name),
-  )
+  const found = (await readReach(pool, null)).filter(({ stream }) => isNamed(query, stream))
   const through = (what: string, moment: Date | null, none: string) =>
     moment === null ? none : `${what} through ${moment.toISOString().slice(0, 19).replace('T', ' ')} UTC`
-  const told = found.map((one) => {
-    const kind = named.find(({ name }) => name === one.stream)?.kind
+  const told = found.slice(0, mostTold).map((one) => {
+    const kind = catalogue.find(({ name }) => baseOf(name) === baseOf(one.stream))?.kind
     const settled = through('settled', settledThrough(kind, one), 'not settled yet')
     const deletions = through('deletions known', one.deletionsKnownAt, 'deletions not known yet')
     return `${one.stream}: ${settled}, ${deletions}`
   })
-  return ` ${told.join('; ')}.`
+  if (found.length > mostTold) told.push(`${found.length - mostTold} more are in tidemark.freshness`)
+  return told.length === 0 ? '' : ` ${told.join('; ')}.`
+}
+
+/** By a table or a view of its source, or by one over several sources. Without a schema, those of the environment are meant. */
+function isNamed(query: string, stream: string): boolean {
+  const { tables, views } = schemasOf(sourceIn(stream))
+  const schemas = [
+    `${tables}\\.`,
+    `${views}\\.`,
+    'fleet(?:_\\w+)?\\.',
+    ...(sourceIn(stream) === '' ? [''] : []),
+  ]
+  const table = `${baseOf(stream)}(?:_(?:at|versions|changes|history))?`
+  return new RegExp(`(?<![\\w.])(?:${schemas.join('|')})${table}(?!\\w)`, 'i').test(query.replaceAll('"', ''))
 }
 
 // ── psql ─────────────────────────────────────────────────────────────────────────────────────────────────────

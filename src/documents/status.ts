@@ -15,7 +15,7 @@ import { readProgress } from '../store/book/progress.ts'
 import { readSourceLines, type SourceLine } from '../store/book/source-config.ts'
 import { livingRows, readOverview, type StreamOverview } from '../store/book/streams.ts'
 import { type KeptTarget, readKeptTargets, type Target } from '../store/book/targets.ts'
-import { readMinutes, readWorkers, type WorkerSeen } from '../store/book/watch.ts'
+import { readLastSeen, readMinutes, readWorkers, type WorkerSeen } from '../store/book/watch.ts'
 import { pickStream, pickStreams, type Stream } from '../streams/catalog.ts'
 import { estimate, isTold, type ReadingProgress, readingInWords } from '../streams/load-progress.ts'
 import { sourceIn } from '../streams/names.ts'
@@ -82,9 +82,10 @@ export async function gatherStatus(facts: Needed, named: readonly string[]): Pro
   const targets = measured(facts.targets, catalogue)
   const own = new Set(catalogue.map(({ name }) => sourceIn(name)))
   const isOfAll = named.length === 0 && own.has('')
-  const [overview, workers, readings, minutes, kept, sources] = await Promise.all([
+  const [overview, workers, lastSeen, readings, minutes, kept, sources] = await Promise.all([
     readOverview(pool, names),
     readWorkers(pool),
+    readLastSeen(pool),
     readProgress(pool, names),
     readMinutes(pool, names, { ...span, bucketMs: rateMinutes * minuteMs }),
     readKeptTargets(pool, targets),
@@ -128,13 +129,8 @@ export async function gatherStatus(facts: Needed, named: readonly string[]): Pro
     waits: workers
       .flatMap(({ isGone, waits }) => (isGone ? [] : waits))
       .flatMap(({ what, until }) => (until === null ? [] : [{ what, until: new Date(until) }])),
-    worker: lastWorker(workers),
+    worker: lastSeen && { isThere: workers.some(({ isGone }) => !isGone), seenAt: lastSeen },
   }
-}
-
-function lastWorker(workers: readonly WorkerSeen[]): Status['worker'] {
-  const last = workers.toSorted((a, b) => b.seenAt.getTime() - a.seenAt.getTime())[0]
-  return last ? { isThere: !last.isGone, seenAt: last.seenAt } : null
 }
 
 /** Nothing stays up to date without a worker. */
@@ -271,7 +267,8 @@ function streamJson(
   { overview, kind, state, settling, settledAt, rowsPerMinute, targets }: StatusLine,
   problems: readonly Problem[],
 ): z.output<typeof stream> {
-  const { readThroughAt, settledThroughAt: _, firstReadThroughAt: __, deletionsKnownAt, ...more } = overview
+  const { firstReadThroughAt: _first, isReadAgain: _again, ...shown } = overview
+  const { readThroughAt, settledThroughAt: _, deletionsKnownAt, ...more } = shown
   const { lagMs, lookbackMs, related, rescued, unexplained, lastRun: last, paused, ...kept } = more
   const { blockedDeletions: blocked, ...rest } = kept
   return {

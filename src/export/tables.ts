@@ -1,6 +1,6 @@
 // Writes tables of the mirror into files of one directory, all as of one moment: whole, or what changed since a position of the feed.
 
-import { mkdir, open, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { open, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import pg, { type ClientBase, type Pool } from 'pg'
 import { baseSql, qualified, schemaSql } from '../store/schema/places.ts'
@@ -9,7 +9,7 @@ import { withConnection } from '../store/server/session.ts'
 import type { ColumnType } from '../store/types/table.ts'
 import type { MirroredStream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { asUnwritable } from '../util/files.ts'
+import { asUnwritable, makeFolder } from '../util/files.ts'
 import { copyOut, rowsIn } from './copy-out.ts'
 import { mostDigits, openParquet, type ParquetColumn } from './parquet.ts'
 
@@ -63,7 +63,7 @@ export async function exportTables(options: Options): Promise<Manifest> {
     })
     if (there.length > 0) throw new UsageError(isNotEmpty(options.directory))
     await rm(partial, { recursive: true, force: true })
-    await mkdir(partial, { recursive: true })
+    await makeFolder(partial)
     const manifest = await withConnection(options.pool, (client) => exportInto(client, partial, options))
     await writeFile(join(partial, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`)
     await rename(partial, directory)

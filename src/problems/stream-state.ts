@@ -49,14 +49,7 @@ export const problemsByKey = (problems: readonly Problem[]): ProblemsByKey =>
   new Map(problems.toReversed().map((one) => [one.key, one]))
 
 export function stateOfStream(
-  {
-    stream,
-    paused: pause,
-    readThroughAt,
-    firstReadThroughAt = null,
-    running,
-    unexplained = null,
-  }: StreamStanding,
+  { stream, paused: pause, readThroughAt, running, unexplained = null, ...before }: StreamStanding,
   service: ServiceName,
   problems: ProblemsByKey,
 ): StreamState {
@@ -81,11 +74,18 @@ export function stateOfStream(
       state: 'live',
       reason: unexplained && unexplainedInWords(unexplained),
     }
-  const isAgain = firstReadThroughAt !== null
+  const isAgain = wasRead(before)
   return isReadWhole({ readThroughAt, running })
     ? { tone: 'busy', words: isAgain ? 'reading again' : 'first load', state: 'loading', reason: null }
     : { tone: 'todo', words: isAgain ? 'to be read again' : 'not read yet', state: 'loading', reason: null }
 }
+
+/** Whether its first load is over, although it may have to be read again. */
+const wasRead = ({
+  firstReadThroughAt = null,
+  isReadAgain = false,
+}: Pick<StreamStanding, 'firstReadThroughAt' | 'isReadAgain'>): boolean =>
+  firstReadThroughAt !== null || isReadAgain
 
 /** Whether a run goes on that reads it up to the end for the first time, or for the first time since its position was moved back. */
 export const isReadWhole = ({
@@ -110,7 +110,10 @@ const inWords = (amount: number): string => numbers[amount] ?? String(amount)
 /** How everything stands in one line, for somebody who was woken at night: pages and terminal say the same. */
 export function verdictInWords(
   problems: readonly Problem[],
-  streams: readonly Pick<StreamStanding, 'stream' | 'paused' | 'readThroughAt' | 'firstReadThroughAt'>[],
+  streams: readonly Pick<
+    StreamStanding,
+    'stream' | 'paused' | 'readThroughAt' | 'firstReadThroughAt' | 'isReadAgain'
+  >[],
   sources: readonly SourceStanding[] = [],
 ): string {
   const causes = byCause(problems).flatMap(([first]) => first ?? [])
@@ -128,7 +131,7 @@ export function verdictInWords(
   const paused = streams.filter((one) => one.paused !== null)
   if (paused.length === streams.length) return 'Every stream is paused'
   const unread = streams.filter(({ readThroughAt }) => readThroughAt === null)
-  const loading = unread.filter(({ firstReadThroughAt = null }) => firstReadThroughAt === null).length
+  const loading = unread.filter((one) => !wasRead(one)).length
   if (loading > 0) return `First load: ${streams.length - loading} of ${streams.length} streams are complete`
   if (unread.length > 0) return readAgainInWords(unread.map(({ stream }) => stream))
   if (paused.length === 0) return 'Everything is up to date'

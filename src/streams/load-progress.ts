@@ -17,6 +17,8 @@ export type ReadingProgress = {
   /** When its last run was over; null while one reads. */
   readonly endedAt: Date | null
   readonly isComplete: boolean
+  /** Of a first load: the stream was loaded before, and is read again from its beginning. */
+  readonly isAgain?: boolean
   readonly rows: number
   readonly rowsAt: Date | null
   readonly requests: number
@@ -59,6 +61,10 @@ export const isLogged = (
   isTold(progress) &&
   ((worker.isOwn && worker.isLong) ||
     (worker.isFirst && worker.isStalled && progress.reading === 'first load'))
+
+/** What it is called. */
+export const readingName = ({ reading, isAgain }: Pick<ReadingProgress, 'reading' | 'isAgain'>): string =>
+  isAgain ? 'reading again' : reading
 
 /** These list records and compare them; others store what they read. */
 const listing: readonly string[] = ['reconcile', 'verify', 'deletions']
@@ -222,5 +228,5 @@ export function readingInWords(progress: ReadingProgress, seen: Estimate, now: D
     outlookInWords(seen, now),
   ].filter((part) => part !== null)
   const share = seen.share === null ? '' : ` ${percent(seen.share)} %`
-  return `${progress.stream}: ${progress.reading}${share}, ${facts.join(', ')}`
+  return `${progress.stream}: ${readingName(progress)}${share}, ${facts.join(', ')}`
 }

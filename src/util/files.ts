@@ -1,5 +1,7 @@
-// What the file system says when a file or a folder cannot be written, in plain words.
+// Folders that are made, and what the file system says when a file or a folder cannot be written, in plain words.
 
+import { mkdir, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { UsageError } from './errors.ts'
 
 const meanings: Readonly<Record<string, string>> = {
@@ -9,6 +11,8 @@ const meanings: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of that path is a file',
   EEXIST: 'a part of that path is a file',
   EISDIR: 'a folder has the name of a file',
+  ENOENT: 'there is no such folder, and none can be made',
+  ENAMETOOLONG: 'a name in it is too long',
 }
 
 /** Of an error about a place that a person named, one that says so; others stay as they are. */
@@ -17,4 +21,17 @@ export function asUnwritable(error: unknown, place: string): unknown {
   const meaning = Object.hasOwn(meanings, code) ? meanings[code] : undefined
   if (meaning === undefined) return error
   return new UsageError(`${place} cannot be written: ${meaning} (${code}).`, { cause: error })
+}
+
+/** With those around it. Node's own way never ends where a folder is there in which none can be made, such as /proc. */
+export async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return
+    if (code !== 'ENOENT' || dirname(path) === path) throw error
+    await makeFolder(dirname(path))
+    await mkdir(path)
+  }
 }

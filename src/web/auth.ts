@@ -28,7 +28,7 @@ export type Authentication = {
   sessionOf(request: FastifyRequest): Session | null
   /** Why somebody whom a proxy names has no rights here. */
   problemOf(request: FastifyRequest): string | null
-  /** Whether that session still goes on. */
+  /** Whether that session still goes on, or the token that the request brought is still taken. */
   isSignedIn(request: FastifyRequest): Promise<boolean>
   /** What pages need to know. A message that was left for this page is forgotten with the answer. */
   viewerOf(request: FastifyRequest): Viewer
@@ -53,6 +53,9 @@ const sessionCookie = 'tidemark_session'
 /** From which the tokens of forms follow for who has no session, because a proxy names them. */
 const formCookie = 'tidemark_form'
 
+/** During a long answer it is looked up so often who reads it. */
+const knownMs = 2_000
+
 type Options = {
   readonly tokens: Tokens
   readonly lookUp: LookUp
@@ -71,6 +74,7 @@ export function openAuthentication(options: Options): Authentication {
   const sessions = openSessions({ lookUp, secretsOf, lastsMs: sessionMs, ...(now && { now }) })
   const found = new WeakMap<FastifyRequest, Session>()
   const problems = new WeakMap<FastifyRequest, string>()
+  const checkToken = openTokenCheck(options)
   const sessionOf = (request: FastifyRequest) => found.get(request) ?? null
   const read = (request: FastifyRequest, known?: { readonly forMs: number }) =>
     sessions.read(cookieOf(request, sessionCookie), clientAddress(request), known)
@@ -86,7 +90,8 @@ export function openAuthentication(options: Options): Authentication {
     problemOf: (request) => problems.get(request) ?? null,
     async isSignedIn(request) {
       const key = sessionOf(request)?.key
-      return key === proxied(request).person?.who || (await read(request, { forMs: 2_000 }))?.key === key
+      if (key === undefined) return await checkToken.isStillTaken(request)
+      return key === proxied(request).person?.who || (await read(request, { forMs: knownMs }))?.key === key
     },
     viewerOf(request) {
       const session = sessionOf(request)
@@ -100,7 +105,7 @@ export function openAuthentication(options: Options): Authentication {
         ...{ sessionKey, csrfToken, message },
       }
     },
-    check: openTokenCheck(options),
+    check: checkToken.check,
     async signIn(request, reply, who) {
       const address = clientAddress(request)
       const cookie = await sessions.open({ ...who, address })
@@ -276,16 +281,11 @@ export function openClientLimit(ofClient: Parameters<typeof openLimit>[0]) {
 
 // Checks a token, wherever it is given. After five wrong ones within a minute no token of that client is looked at, not even a right one:
 // otherwise a guesser could go on, and would only miss the answers to the wrong ones.
-function openTokenCheck({
-  tokens,
-  lookUp,
-  log,
-  onLockedOut,
-  now = Date.now,
-}: Options): Authentication['check'] {
+function openTokenCheck({ tokens, lookUp, log, onLockedOut, now = Date.now }: Options) {
   const limit = openClientLimit(mostOfClient)
   const whose = openWhose(tokens, lookUp)
-  return async (request, reply, token) => {
+  const taken = new WeakMap<FastifyRequest, { readonly token: string; readonly atMs: number }>()
+  const check: Authentication['check'] = async (request, reply, token) => {
     const waitMs = limit.waitMs(request, now())
     if (waitMs > 0) {
       const waitSeconds = Math.ceil(waitMs / 1000)
@@ -295,7 +295,10 @@ function openTokenCheck({
     const address = clientAddress(request)
     const found = await whose(token, address).catch(() => 'unknown' as const)
     if (found === 'unknown') return { status: 503, problem: notLookedUp }
-    if (found !== null) return found
+    if (found !== null) {
+      taken.set(request, { token, atMs: now() })
+      return found
+    }
     const forwardedFor = unprovenAddress(request)
     log.warn({ address, ...(forwardedFor !== null && { forwardedFor }) }, 'somebody gave a wrong token')
     if (limit.count(request, now())) onLockedOut(request)
@@ -304,6 +307,17 @@ function openTokenCheck({
       problem:
         'The token that was sent is not taken: it is wrong, has ended or was revoked. Sign in, or send another one as `Authorization: Bearer …`.',
     }
+  }
+  return {
+    check,
+    /** While Postgres is away, what was known last counts, as for sessions. */
+    async isStillTaken(request: FastifyRequest): Promise<boolean> {
+      const known = taken.get(request)
+      if (known === undefined || Math.abs(now() - known.atMs) < knownMs) return known !== undefined
+      const found = await whose(known.token, clientAddress(request)).catch(() => 'unknown' as const)
+      if (found !== null) taken.set(request, { ...known, atMs: now() })
+      return found !== null
+    },
   }
 }
 

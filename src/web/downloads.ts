@@ -119,10 +119,10 @@ async function* rowLines(
   }
 }
 
-/** A download goes on for minutes; the session may end meanwhile. */
+/** A download goes on for minutes; the session may end meanwhile, or the token be revoked. */
 async function* whileMayRead(reader: Reader, lines: AsyncGenerator<string>): AsyncGenerator<string> {
   for await (const line of lines) {
-    if (!(await reader.mayRead())) throw new Error('the session of this download ended')
+    if (!(await reader.mayRead())) throw new Error('who downloads this may not read any more')
     yield line
   }
 }

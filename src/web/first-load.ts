@@ -11,6 +11,7 @@ import {
   percent,
   type ReadingProgress,
   rangesInWords,
+  readingName,
   rowsInWords,
   type UnreadPart,
 } from '../streams/load-progress.ts'
@@ -28,7 +29,7 @@ const unfinished = ({ loads }: Pick<Seen, 'loads'>): readonly ReadingProgress[] 
 export function firstLoadCard(seen: Seen): Html | null {
   const loading = unfinished(seen)
   if (loading.length === 0) return null
-  return html`<section class="card" aria-labelledby="first-load"><h2 id="first-load">First load</h2>
+  return html`<section class="card" aria-labelledby="first-load"><h2 id="first-load">${loading.every(({ isAgain }) => isAgain) ? 'Reading again' : 'First load'}</h2>
 <div class="more">${loadsOf(seen, loading)}</div>
 <ol class="steps"><li><b>Load:</b> every record is read once.</li><li><b>Catch up:</b> changes made in the meantime are read. Then the stream is <b>read through</b> a moment, seconds ago.</li><li><b>First reconcile:</b> everything is compared with the whole list, so that <b>deletions are known</b>. It starts by itself.</li></ol>
 <details><summary>How sure is this?</summary><p class="quiet small">The upstream does not say how many records it has. Where its list can be counted, Tidemark asks for pages further and further on until one is not full, and again every 5 minutes. The percentage never falls: if there turn out to be more records, it waits. The time left comes from the slowest and the fastest 30 seconds of the last 5 minutes. Row versions are no measure of progress: most rows can lie in a small part of their range.</p></details></section>`
@@ -46,7 +47,7 @@ function loadsOf({ at, streams, loads }: Seen, loading: readonly ReadingProgress
     const load = loads.find((one) => one.stream === stream && one.isComplete)
     return load ? shortSpan(estimate(load, at).elapsedMs) : ''
   }
-  return html`<p class="lead">${count(complete.length)} of ${count(streams.length)} streams are complete. ${loading.length === streams.length - complete.length && outlook(loading, at)} You can query the rows that are here already; sums are too small until then.</p>
+  return html`<p class="lead">${count(complete.length)} of ${count(streams.length)} streams are complete. ${loading.length === streams.length - complete.length && outlook(loading, at)} You can query the rows that are here already; ${loading.every(({ isAgain }) => isAgain) ? 'until then some may be missing, or older than their records' : 'sums are too small until then'}.</p>
 <div class="cols">${loading.map((load) => html`<div class="c6">${loadOf(load, at)}</div>`)}</div>
 ${
   complete.length > 0 &&
@@ -91,7 +92,7 @@ function loadOf(load: ReadingProgress, at: Date): Html {
   const found = estimate(load, at)
   const { stream, reading, rows, requests, bytes, total, share } = { ...load, share: found.share }
   const name = reading === 'first load' ? stream : `${kindInWords(reading)} of ${stream}`
-  const words = share === null ? reading === 'first load' && 'first load' : `about ${percent(share)} %`
+  const words = share === null ? reading === 'first load' && readingName(load) : `about ${percent(share)} %`
   const left = total === null ? null : Math.max(0, total - rows)
   return html`<figure><figcaption><span>${name}${words && `: ${words}`}</span> <small>${rowsInWords(load)}, ${countedInWords(load, at)}</small></figcaption>
 ${share !== null && bar(stream, share)}</figure>

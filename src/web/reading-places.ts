@@ -10,7 +10,7 @@ export type Reader = {
   readonly who: unknown
   /** Nobody waits for the answer any more. */
   readonly gone: AbortSignal
-  /** Whether they may still read: a session may end during a download. */
+  /** Whether they may still read: a session may end during a download, or a token be revoked. */
   mayRead(): Promise<boolean>
 }
 
@@ -85,7 +85,7 @@ function beginReading(
   const session = authentication.sessionOf(request)
   const gone = new AbortController()
   raw.once('close', () => gone.abort(new Error('the reader is gone')))
-  const mayRead = async () => isOpen || session === null || (await authentication.isSignedIn(request))
+  const mayRead = async () => isOpen || (await authentication.isSignedIn(request))
   const reader = { who: session?.key ?? clientAddress(request), gone: gone.signal, mayRead }
   readers.set(request, reader)
   return reader

@@ -154,6 +154,10 @@ function ofStreams(given: Given) {
   return {
     /** The names of the configured streams. */
     streams: names as readonly string[],
+    /** The same, and those of the related records beside them. */
+    mirrored: [
+      ...new Set([...streams, ...relatedBeside(streams)].map(({ name }) => name)),
+    ] as readonly string[],
     snapshot: () => readSnapshot(given, names),
     /** How far what reads now has come; null: of all streams. */
     readings: (stream: string | null) => readProgress(pool, stream === null ? names : [stream]),

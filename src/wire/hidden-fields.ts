@@ -56,7 +56,7 @@ export function hideFields(bytes: Buffer, hiding: Hiding, isList: boolean): Buff
   const first = skipSpace(bytes, hasByteOrderMark(bytes) ? 3 : 0)
   const end =
     bytes[first] === openBrace
-      ? hideInObject(walk, first, hiding, { depth: 1, isAround: isList })
+      ? hideInObject(walk, first, hiding, { depth: 1, around: isList ? mostAround : 0 })
       : bytes[first] === openBracket
         ? hideInRecords(walk, first, hiding, 1)
         : bytes[first] === quote && hiding.hidesOwn
@@ -105,7 +105,7 @@ function replace({ places, texts }: Walk, start: number, end: number, text: stri
 function hideInValue(walk: Walk, at: number, hiding: Hiding, depth: number): number {
   const { bytes } = walk
   if (depth > deepest) return bad
-  if (bytes[at] === openBrace) return hideInObject(walk, at, hiding, { depth, isAround: false })
+  if (bytes[at] === openBrace) return hideInObject(walk, at, hiding, { depth, around: 0 })
   if (bytes[at] === openBracket)
     return hideInList(walk, at, (item) => hideInValue(walk, item, hiding, depth + 1))
   return endOfPlain(bytes, at)
@@ -127,7 +127,7 @@ const hideInRecords = (walk: Walk, start: number, hiding: Hiding, depth: number)
 const firstOfNull = 0x6e
 
 const hideWhole = (walk: Walk, at: number, hiding: Hiding): number =>
-  hideMember(walk, at, { name: '', hiding, hide: hiding.other, where: { depth: 1, isAround: false } })
+  hideMember(walk, at, { name: '', hiding, hide: hiding.other, where: { depth: 1, around: 0 } })
 
 function hideInList({ bytes }: Walk, start: number, hideItem: (at: number) => number): number {
   let at = skipSpace(bytes, start + 1)
@@ -142,8 +142,13 @@ function hideInList({ bytes }: Walk, start: number, hideItem: (at: number) => nu
   }
 }
 
-/** `isAround`: around a list of records, whose name is none of their fields. */
-type Where = { readonly depth: number; readonly isAround: boolean }
+/** `around`: the object is no record, and at most so many levels below it stand a list of them, whose name is none of their fields. */
+type Where = { readonly depth: number; readonly around: number }
+/** As deep as a list is looked for: in an object, or in one inside it. */
+const mostAround = 2
+
+const mayHoldRecords = (first: number | undefined, { around }: Where): boolean =>
+  first === openBracket ? around > 0 : first === openBrace && around > 1
 
 function hideInObject(walk: Walk, start: number, hiding: Hiding, where: Where): number {
   const { bytes, view } = walk
@@ -170,7 +175,7 @@ function hideInObject(walk: Walk, start: number, hiding: Hiding, where: Where): 
     before = field
     valueAt = skipSpace(bytes, valueAt)
     let hide = field === 0 ? hiding.of(name) : hides[field]
-    if (where.isAround && isNested(bytes[valueAt])) hide = undefined
+    if (mayHoldRecords(bytes[valueAt], where)) hide = undefined
     const end =
       hide === undefined && !isNested(bytes[valueAt])
         ? endOfPlain(bytes, valueAt)
@@ -219,7 +224,8 @@ function hideMember(walk: Walk, at: number, { name, hiding, hide, where }: Membe
     return end
   }
   const within = hiding.inside(name)
-  return where.isAround && bytes[at] === openBracket
+  if (!mayHoldRecords(bytes[at], where)) return hideInValue(walk, at, within, where.depth + 1)
+  return bytes[at] === openBracket
     ? hideInRecords(walk, at, within, where.depth)
-    : hideInValue(walk, at, within, where.depth + 1)
+    : hideInObject(walk, at, within, { depth: where.depth + 1, around: where.around - 1 })
 }

@@ -29,6 +29,31 @@ describe.skipIf(!hasPostgres)('tidemark sql', () => {
     )
   })
 
+  it('says it of the source that was asked for, and of no other one (P18)', async () => {
+    await using simulator = await startSimulator({ assignments: 2 })
+    await callVerb(['sync', 'assignment'], environmentFor(simulator, database))
+    await database.pool.query(
+      `insert into tidemark.stream (name, settled_through_at) values ('acme.assignment', '2026-11-01Z'), ('zeta.assignment', '2026-11-02Z');
+       create schema acme; create view acme.assignment as select 1 as assignment_id; create view acme.assignment_versions as select 2`,
+    )
+    const toldOf = async (from: string) =>
+      /\n1 row, [^.]+\.(.*)\n$/s.exec((await ask(`select 1 from ${from} limit 1`)).stdout)?.[1]
+    const acme = ' acme.assignment: settled through 2026-11-01 00:00:00 UTC, deletions not known yet.'
+    expect(await toldOf('acme.assignment')).toBe(acme)
+    expect(await toldOf('acme."assignment_versions"')).toBe(acme)
+    expect(await toldOf('bi.assignment')).toMatch(/^ assignment: [^;]+\.$/)
+    expect(await toldOf('tidemark.run as assignments')).toBe('')
+    await database.pool.query(
+      `create schema fleet_some; create view fleet_some.assignment as table acme.assignment`,
+    )
+    expect(await toldOf('fleet_some.assignment')).toMatch(
+      /^ acme\.assignment: .*; assignment: .*; zeta\.assignment: /,
+    )
+    await database.pool.query(
+      `drop schema acme, fleet_some cascade; delete from tidemark.stream where name like '%.%'`,
+    )
+  })
+
   it('prints CSV and JSON exactly', async () => {
     const query = `select 9007199254740993 as big, null as nothing, '' as empty, 'a "b",c' as text`
     expect((await ask('--csv', query)).stdout).toBe(

@@ -328,6 +328,10 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     await quarantine('seen')
     const shown = await (await page.get('/quarantine?stream=assignment_note')).text()
     const [, through = ''] = /name="through" value="(\d+)"/.exec(shown) ?? []
+    // Of a related table alone, too: a problem leads there.
+    expect(await (await page.get('/quarantine?stream=customer')).text()).toContain(
+      'No record of customer is in quarantine.',
+    )
     await quarantine('came later')
     const drop = { reason: 'a test of ours', through }
     expect(await told('/quarantine/assignment_note/drop', drop)).toBe('1 record dropped.')

@@ -4,8 +4,11 @@ import type { Pool } from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { findProblems } from '../../src/problems/find-problems.ts'
+import { verdictInWords } from '../../src/problems/stream-state.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { requestBackfill } from '../../src/store/book/backfills.ts'
+import { readFirstLoads } from '../../src/store/book/progress.ts'
+import { readOverview } from '../../src/store/book/streams.ts'
 import { readSymptoms } from '../../src/store/book/symptoms.ts'
 import { readIncremental } from '../../src/sync/changes/incremental.ts'
 import { readLookback } from '../../src/sync/changes/lookback.ts'
@@ -102,7 +105,12 @@ describe.skipIf(!hasPostgres)('an upstream that goes back', () => {
         rows: [{ status: 'cancelled' }],
       })
       simulator.source.change('assignment', 7, { Subject: 'after the restore' })
+      // It is no first load, and counts what is read (P17, P18).
+      const [stands] = await readOverview(pool, ['assignment'])
+      expect(verdictInWords([], stands ? [stands] : [])).toContain('is not read through again')
       expect(await read()).toMatchObject({ status: 'done', isComplete: true })
+      const [load] = await readFirstLoads(pool, ['assignment'])
+      expect([load?.isAgain, (load?.rows ?? 0) >= 198]).toEqual([true, true])
       // What the restored upstream does not show is a suspect; a look at each says that it is gone.
       expect((await wrong()).every((one) => one.includes('no longer there'))).toBe(true)
       expect(await reconcile()).toMatchObject({ isComplete: true, findings: { marked: 5, missedRows: 0 } })

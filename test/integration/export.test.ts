@@ -148,6 +148,11 @@ describe.skipIf(!hasPostgres)('an export', () => {
         [place('full/other/deeper')],
         /full\/other\/deeper cannot be written: a part of that path is a file \(ENOTDIR\)\.$/,
       ],
+      [
+        ['/proc/nope/deeper'],
+        /^\/proc\/nope\/deeper cannot be written: there is no such folder, and none can be made \(ENOENT\)\.$/,
+      ],
+      [[place('x'.repeat(300))], /cannot be written: a name in it is too long \(ENAMETOOLONG\)\.$/],
       [[place('one'), 'asignment'], /^There is no stream "asignment"; did you mean assignment\?/],
       [[place('one'), '--format', 'xlsx'], /^--format must be one of csv, parquet, not "xlsx"\.$/],
       [[place('one'), '--since', 'yesterday'], /^--since must be the position .* not "yesterday"\.$/],

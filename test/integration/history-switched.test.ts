@@ -108,9 +108,11 @@ describe.skipIf(!hasPostgres)('a history', () => {
   })
 
   it('loses a private field also where its table was filled anew without it', async () => {
-    await write(on(), { AssignmentId: 1, RowVersion: 1, Phone: 'SECRET' })
+    await write(on(), { AssignmentId: 1, RowVersion: 1, Phone: 'SECRET', Contact: { Phone: 'SECRET' } })
     await query('drop table mirror.assignment cascade')
     await write(on(), { AssignmentId: 2, RowVersion: 2 })
+    // In columns of other types as well.
+    await write(on(), { AssignmentId: 2, RowVersion: 3, Phone: 5, Contact: 'a text' })
     await applyRules(database.pool, assignment, {
       wantedOf: () => omitPhone,
       names: ['assignment'],

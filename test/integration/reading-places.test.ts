@@ -114,6 +114,29 @@ describe.skipIf(!hasPostgres)('somebody who asks for very much', () => {
     }
   })
 
+  it('by a token that is revoked meanwhile does not get the rest of a download (P20)', async () => {
+    await rows(`update mirror.assignment_note set text = repeat('x', 900000)
+      where assignment_note_id in (select assignment_note_id from mirror.assignment_note limit 200)`)
+    const admin = openBrowsing(worker.url)
+    await admin.signIn(adminToken)
+    const made = await admin.submit('/tokens/create', { target: 'report', role: 'viewer' })
+    const [token = 'none'] = /tidemark_[\w-]{43}/.exec(await made.text()) ?? []
+    const answer = await fetch(`${worker.url}/streams/assignment_note/rows.csv?column=text`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
+    const reader = answer.body?.getReader()
+    expect([answer.status, (await reader?.read())?.done]).toEqual([200, false])
+    await admin.submit('/tokens/report/revoke')
+    await setTimeout(2_100)
+    let bytes = 0
+    const rest = async () => {
+      for (let part = await reader?.read(); part?.value; part = await reader?.read())
+        bytes += part.value.length
+    }
+    await expect(rest()).rejects.toThrow('terminated')
+    expect(bytes).toBeLessThan(60_000_000)
+  })
+
   it('of `/metrics` shares one look, which takes no connection of the runs and goes on for nobody', async () => {
     const holder = await database.pool.connect()
     // What an earlier test asked for is not kept for longer.

@@ -60,6 +60,53 @@ describe.skipIf(!hasPostgres)('the history of a stream that has row versions', (
     ])
   })
 
+  it('goes on in each column of a table that was dropped, and comes again with other types (P15)', async () => {
+    await using upstream = await startSimulator({ assignments: 12 })
+    await using context = await openTestContext(database, upstream, { HISTORY: 'assignment' })
+    const read = () => context.read(assignment, 'incremental', { signal })
+    const told = (values: Parameters<typeof upstream.source.change>[2]) => {
+      for (let id = 1; id <= 12; id++) upstream.source.change('assignment', id, values)
+    }
+    told({ Floor: 3, Size: 'large' })
+    await read()
+    const before = await clock()
+    const drop = 'drop table mirror.assignment cascade'
+    await query(drop)
+    told({ Floor: 'attic', Size: 9 })
+    await read()
+    await read()
+    const lines = (what: string) =>
+      query(`select ${what} from mirror.assignment_history
+      where assignment_id = 7 group by 1, 2 order by min(_observed_at)`)
+    expect(await lines('floor, size::text')).toEqual([
+      { floor: '3', size: null },
+      { floor: 'attic', size: '9' },
+    ])
+    const at = `select floor, size::int from bi.assignment_at($1) where assignment_id = 7`
+    expect(await query(at, [await clock()])).toEqual([{ floor: 'attic', size: 9 }])
+    expect(await query(at, [before])).toEqual([{ floor: '3', size: null }])
+    const changed = `select field, before, after from bi.assignment_changes where field in ('floor', 'size') group by 1, 2, 3 order by 1`
+    expect(await query(changed)).toEqual([
+      { field: 'floor', before: '3', after: 'attic' },
+      { field: 'size', before: null, after: '9' },
+    ])
+    // What is no number stays where it can be read.
+    const [{ name }] = await query(`select attname as name from pg_attribute
+      where attrelid = 'mirror.assignment_history'::regclass and attname like 'size\\_%'`)
+    expect(await query(`select distinct ${name} as size from mirror.assignment_history order by 1`)).toEqual([
+      { size: 'large' },
+      { size: null },
+    ])
+    // Somebody's view keeps the mirror from nothing.
+    await query(`create view public.reports as select floor from bi.assignment_history; ${drop}`)
+    told({ Floor: { of: 'the house' } })
+    await read()
+    expect(await read()).toMatchObject({ status: 'done' })
+    expect(await query(`select floor from mirror.assignment where assignment_id = 7`)).toEqual([
+      { floor: { of: 'the house' } },
+    ])
+  })
+
   it('begins with the rows as they are when it is switched on, and misses nothing when it is so again', async () => {
     await using upstream = await startSimulator({ assignments: 100 })
     const readWith = async (HISTORY: string, Subject: string) => {

@@ -246,6 +246,12 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
       mostCharacters: 1_000_000,
       mostBytes: 2_000_000,
     }
+    // What is empty takes no room.
+    const empty = { ...columns[0], name: 'quite_empty' } as (typeof columns)[number]
+    await database.pool.query('alter table mirror.assignment add column quite_empty text')
+    const sparse = { ...options, columns: [empty], after: null, limit: 20 }
+    expect((await readRowPage(database.pool, table, sparse)).rows).toHaveLength(20)
+    await database.pool.query('alter table mirror.assignment drop column quite_empty')
     const keys: string[] = []
     for (let after: RowCursor | null = null, pages = 0; pages === 0 || after !== null; pages++) {
       const { rows, next }: RowPage = await readRowPage(database.pool, table, { ...options, after })

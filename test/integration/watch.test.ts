@@ -1,6 +1,7 @@
 // What workers note for those who watch, and what is read of it.
 
 import { describe, expect, it } from 'vitest'
+import { gatherStatus, statusJson } from '../../src/documents/status.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { forgetOldProblems, noteProblems, readClosedProblems } from '../../src/store/book/problems.ts'
 import { readAskedFor, readRequests } from '../../src/store/book/request-history.ts'
@@ -17,6 +18,7 @@ import {
   readWorkers,
   thinMinutes,
 } from '../../src/store/book/watch.ts'
+import { knownStreams } from '../../src/streams/catalog.ts'
 import { onBehalfOf } from '../../src/util/on-behalf.ts'
 import { openRequestMinutes } from '../../src/worker/request-minutes.ts'
 import { keepBeating, newWorkerId } from '../../src/worker/watch.ts'
@@ -298,6 +300,29 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
       expect.objectContaining({ id: 'killed', isGone: true }),
       expect.objectContaining({ id: 'lives', isGone: false }),
     ])
+  })
+
+  it('P18: leave behind that none is there any more, whichever way the last one went', async () => {
+    const { pool } = database
+    const seen = async () => {
+      const needs = {
+        ...{ pool, streams: [], catalogue: knownStreams, targets: {} },
+        ...{ lookbackMs: () => 0, problems: async () => [] },
+      }
+      const { worker, verdict } = statusJson(await gatherStatus(needs, []))
+      return [worker && [worker.running, Date.now() - worker.seen_at.getTime() < 10_000], verdict]
+    }
+    await pool.query(`delete from tidemark.worker; delete from tidemark.standing;
+      insert into tidemark.stream (name, read_through_at) values ('assignment', now()) on conflict (name) do update set read_through_at = now()`)
+    // Rows may come from `tidemark sync` alone.
+    expect(await seen()).toEqual([null, 'Everything is up to date'])
+    const line = { host: 'a', pid: 1, version: '1', startedAt: new Date(0), runs: [], waits: [] }
+    await noteWorker(pool, { ...line, id: 'last' })
+    await noteStandings(pool, [{ stream: 'assignment', state: 'live', reason: null }])
+    expect(await seen()).toEqual([[true, true], 'Everything is up to date'])
+    await pool.query(`update tidemark.standing set seen_at = now() - interval '2 minutes'`)
+    await forgetWorker(pool, 'last')
+    expect(await seen()).toEqual([[false, true], 'No worker is running'])
   })
 })
 

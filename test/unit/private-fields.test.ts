@@ -116,6 +116,17 @@ describe('private answers', () => {
       expect.stringMatching(/^left out: /),
     ])
     expect(hide('/api/Assignment', '"phone 555-0199"')).not.toContain('555')
+    // Wherever a list is looked for.
+    for (const [before, after] of [
+      ['{"total":1,"items":', '}'],
+      ['{"data":{"items":', ',"total":1}}'],
+    ])
+      expect(hide('/api/Assignment', `${before}["phone 555-0199",{"phone":555}]${after}`, true)).toMatch(
+        /"items":\["left out: [^"]*",\{\}\]/,
+      )
+    expect(hide('/api/Assignment', '{"data":{"phone":1,"a":{"b":["c"]}}}', true)).toBe(
+      '{"data":{"a":{"b":["c"]}}}',
+    )
   })
 
   it('leave the records of others as they are', () => {

@@ -24,6 +24,7 @@ const overview = (stream: string, more: Partial<StreamOverview> = {}): StreamOve
   lastReconcileAt: ago(39_060),
   settledThroughAt: ago(660),
   firstReadThroughAt: ago(86_400),
+  isReadAgain: false,
   deletionsKnownAt: ago(39_060),
   lastRun: null,
   running: [],

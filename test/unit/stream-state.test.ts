@@ -85,6 +85,12 @@ describe('stateOfStream', () => {
     expect(stateWith([], { ...again, running: ['incremental'] })).toMatchObject({
       ...{ state: 'loading', words: 'reading again' },
     })
+    // After a restored backup nothing is left of its first load.
+    expect(stateWith([], { readThroughAt: null, isReadAgain: true, running: ['incremental'] })).toMatchObject(
+      {
+        words: 'reading again',
+      },
+    )
     expect(stateWith([], { readThroughAt: null })).toMatchObject({ words: 'not read yet' })
     // A look-back reads a part of it.
     expect(stateWith([], { ...again, running: ['lookback'] })).toMatchObject({ words: 'to be read again' })

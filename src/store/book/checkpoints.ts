@@ -17,12 +17,15 @@ export type Reach = {
   readonly deletionsKnownAt: Date | null
 }
 
-/** How far streams have been read, as every role that reads the mirror may see it. */
-export async function readReach(client: Queryable, streams: readonly string[]): Promise<readonly Reach[]> {
+/** How far streams have been read, as every role that reads the mirror may see it; null: all of them. */
+export async function readReach(
+  client: Queryable,
+  streams: readonly string[] | null,
+): Promise<readonly Reach[]> {
   const { rows } = await client.query<Reach>(
     `select stream, read_through_time as "readThroughAt", settled_through_time as "settledThroughAt",
        deletions_known_through as "deletionsKnownAt"
-     from tidemark.freshness where stream = any ($1) order by array_position($1, stream)`,
+     from tidemark.freshness where $1::text[] is null or stream = any ($1) order by array_position($1, stream), stream`,
     [streams],
   )
   return rows
@@ -223,3 +226,9 @@ async function move(
   )
   return { from: BigInt(before.position), to: position }
 }
+
+/** In SQL: whether a stream that was read before is to be read again from its beginning. */
+export const isReadAgainSql = (stream: string): string =>
+  `exists (
+    select from tidemark.checkpoint as moved where moved.stream = ${stream} and moved.position = 0 and moved.reason is not null
+  )`

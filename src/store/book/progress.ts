@@ -2,6 +2,7 @@
 
 import type { Mark, ReadingProgress } from '../../streams/load-progress.ts'
 import type { Queryable } from '../server/session.ts'
+import { isReadAgainSql } from './checkpoints.ts'
 import { isHeldSql } from './runs.ts'
 
 /** Of those that go on or are to go on: first loads that are not complete, and whatever a run reads now. */
@@ -29,7 +30,7 @@ async function select(
     `select progress.stream, reading, began_at as "beganAt", updated_at as "updatedAt", ended_at as "endedAt",
        is_complete as "isComplete", rows::float8 as rows, rows_at as "rowsAt", requests::float8 as requests,
        bytes::float8 as bytes, total::float8 as total, total_at as "totalAt", total_requests as "totalRequests",
-       share::float8 as share, waits_for as "waitsFor", waits_until as "waitsUntil", error, marks, parts.unread,
+       share::float8 as share, reading = 'first load' and ${isReadAgainSql('progress.stream')} as "isAgain", waits_for as "waitsFor", waits_until as "waitsUntil", error, marks, parts.unread,
        (
          select steps -> -1 ->> 'what' from tidemark.run
          where id = progress.run_id and status = 'running' and (kind <> 'reconcile' or ${isHeldSql('run.stream', 'whole')})

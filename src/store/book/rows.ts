@@ -304,7 +304,7 @@ async function fitting(
 ): Promise<readonly RowCursor[]> {
   if (mostBytes === undefined || wanted.length === 0 || columns.length === 0) return wanted
   const sizes = columns.map(
-    ({ name }) => `coalesce(least(octet_length(mine.${pg.escapeIdentifier(name)}::text), 4 * $2::int), 0)`,
+    ({ name }) => `least(coalesce(octet_length(mine.${pg.escapeIdentifier(name)}::text), 0), 4 * $2::int)`,
   )
   const { rows } = await client.query<{ rows: number }>(
     `select count(*)::int as rows from (

@@ -6,6 +6,7 @@ import { isAssignments } from '../../streams/names.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import type { streamTable } from '../tables/state.ts'
+import { isReadAgainSql } from './checkpoints.ts'
 import { type RelatedProgress, readRelatedProgress } from './related.ts'
 import { latestRunsSql, type RunLine } from './runs.ts'
 import { type BlockedDeletions, blockedDeletionsOf, isUnexplainedSql, type Unexplained } from './symptoms.ts'
@@ -24,6 +25,8 @@ export type StreamOverview = Readonly<
 > & {
   readonly stream: string
   readonly position: string
+  /** All of it was to be read once more since the first load: its position was moved back to the beginning. */
+  readonly isReadAgain: boolean
   readonly lagMs: number | null
   /** Deleted ones among them. As Postgres has counted along, or estimates them after a crash of its own; null when it does not know yet. */
   readonly rows: number | null
@@ -82,6 +85,7 @@ export async function readOverview(
        settled_through_at as "settledThroughAt",
        deletions_known_at as "deletionsKnownAt",
        first_read_through_at as "firstReadThroughAt",
+       ${isReadAgainSql('stream.name')} as "isReadAgain",
        -- A Postgres that was killed forgets how many there are, until it counts them some day.
        case when to_regclass(${tableSql('stream.name')}) is null then 0 else
          (select coalesce(nullif(pg_stat_get_live_tuples(oid), 0)::float8, nullif(reltuples, -1)::float8,

@@ -1,7 +1,7 @@
 // What workers note for those who watch: that they are there, what each minute was like, and what requests to the upstream came to.
 // Minutes thin out to hours after eight days, and hours go after ninety.
 
-import { eq, getTableColumns, sql } from 'drizzle-orm'
+import { getTableColumns, sql } from 'drizzle-orm'
 import pg, { type Pool } from 'pg'
 import { DatabaseError } from '../../util/errors.ts'
 import { holdableJson } from '../../util/text.ts'
@@ -73,8 +73,25 @@ function lineSql({ id, host, pid, version, startedAt, runs, waits }: WorkerLine)
     on conflict (id) do update set seen_at = now(), runs = excluded.runs, waits = excluded.waits`
 }
 
+/** What the last worker noted of the streams stands for when it was there. */
 export async function forgetWorker(client: Queryable, id: string): Promise<void> {
-  await ask(client, (db) => db.delete(workerTable).where(eq(workerTable.id, id)))
+  await client.query(
+    `with gone as (
+       delete from tidemark.worker where id = $1
+     ), noted as (
+       select stream from tidemark.standing where seen_at > now() - interval '5 minutes' order by stream for update
+     )
+     update tidemark.standing as known set seen_at = now() from noted where known.stream = noted.stream`,
+    [id],
+  )
+}
+
+/** When any worker was there last, also one that has ended; null: there never was one. */
+export async function readLastSeen(client: Queryable): Promise<Date | null> {
+  const { rows } = await client.query<{ at: Date | null }>(
+    'select greatest((select max(seen_at) from tidemark.worker), (select max(seen_at) from tidemark.standing)) as at',
+  )
+  return rows[0]?.at ?? null
 }
 
 const silentFor = `interval '1 minute'`
@@ -273,6 +290,8 @@ export type StreamStanding = {
   readonly readThroughAt: Date | null
   /** When its first load was complete; null or left out: it is not, or not known to be. */
   readonly firstReadThroughAt?: Date | null
+  /** Left out: not known, or not. */
+  readonly isReadAgain?: boolean
   readonly running: readonly string[]
   /** Null or left out: none. */
   readonly unexplained?: Unexplained | null

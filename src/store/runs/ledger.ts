@@ -8,6 +8,7 @@ import { kinds, type RunKind } from '../../streams/catalog.ts'
 import type { RunStep } from '../../streams/run-steps.ts'
 import type { Belief, RunEnd, StreamState, Unread } from '../../sync/ports/store.ts'
 import { holdableJson, holdableText } from '../../util/text.ts'
+import { isReadAgainSql } from '../book/checkpoints.ts'
 import { isAliveSql } from '../book/runs.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
@@ -30,6 +31,7 @@ type Begun = {
   readonly is_locally_changed: boolean
   readonly read_zones: string | null
   readonly is_first: boolean
+  readonly is_read_again: boolean
   /** A run before was killed, and the ledger does not say so yet. */
   readonly has_left?: boolean
   readonly beliefs: readonly {
@@ -98,6 +100,7 @@ export async function beginRun(
   readZones: string | null
   /** The stream was never read whole. */
   isFirst: boolean
+  isReadAgain: boolean
 }> {
   const known = [lease.stream, lease.kind, kindsBeside(lease.kind), lease.runBefore]
   const isFrequent = frequent.includes(lease.kind)
@@ -113,6 +116,7 @@ export async function beginRun(
     unread: readUnread(begun.unread),
     readZones: begun.read_zones,
     isFirst: begun.is_first,
+    isReadAgain: begun.is_read_again,
     state: {
       startedAt: begun.started_at,
       position: BigInt(begun.position),
@@ -137,7 +141,7 @@ const stateSql = `
     last_lookback_at, inconclusive_runs, read_zones,
     -- What is read again, although it is settled, is not read yet.
     case when settled_through_version <= position then settled_through_version end as settled_through_version,
-    first_read_through_at is null as is_first,
+    first_read_through_at is null as is_first, ${isReadAgainSql('$1')} as is_read_again,
     (
       select finished_at from tidemark.run
       where run.stream = $1 and kind = $2 and status = 'done' order by id desc limit 1

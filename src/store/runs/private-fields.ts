@@ -381,7 +381,7 @@ async function clear(
     if (history && inHistory !== '')
       await client.query(`update ${history.table} set ${inHistory} where ${holdsSql(places, [])}`)
   }
-  await clearPastAlone(client, stream, places.fields)
+  await clearPastAlone(client, stream, places.fields, (text) => namesAnySql(text, places.fields))
   await client.query('delete from tidemark.quarantine where stream = $1', [stream.name])
   await client.query('update tidemark.field set steady_sample = null where stream = $1', [stream.name])
   await client.query(

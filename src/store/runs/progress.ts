@@ -26,6 +26,8 @@ type Needs = {
   readonly noteLine: () => Promise<void>
   /** The stream was never read whole. */
   readonly isFirst: boolean
+  /** It was read before, and its rows are here. */
+  readonly isReadAgain: boolean
   readonly backfill: string | null
   readonly from: StartingPoint
   readonly versionField: string | null
@@ -121,7 +123,10 @@ export function startRecorder(needs: Needs): RunRecorder {
       const { inserted, updated, unchanged, quarantined } = written
       add(state, table, { inserted, updated, quarantined: newlyQuarantined, deleted: 0 })
       if (table !== state.stream.name || listing.includes(state.kind)) return
-      state.news.rows += isFirst ? inserted + newlyQuarantined : inserted + updated + unchanged + quarantined
+      state.news.rows +=
+        isFirst && !needs.isReadAgain
+          ? inserted + newlyQuarantined
+          : inserted + updated + unchanged + quarantined
     },
     marked: (table, rows) => add(state, table, { inserted: 0, updated: 0, quarantined: 0, deleted: rows }),
     steps({ status }) {

@@ -120,7 +120,7 @@ async function startRun<Kind extends RunKind>(
       runId,
       startedAt: found.startedAt,
       noteLine: () => line.note(options.pool),
-      isFirst: before.isFirst || beginsAnew,
+      ...{ isFirst: before.isFirst || beginsAnew, isReadAgain: before.isReadAgain || beginsAnew },
       versionField: state.versionField,
       from: from ?? live,
     },

@@ -51,6 +51,7 @@ export async function growTable(
   if (added.length === 0) return true
   await showColumns(client, viewOf(tableSchema.stream), added, log)
   if (tableSchema.stream.meaning) await keepMeaning(client, tableSchema.stream, log)
+  if (tableSchema.history) await fitHistory(client, tableSchema.stream, log)
   await showHistory(client, tableSchema.stream, log)
   return true
 }
@@ -154,6 +155,75 @@ async function describeField(
       note,
     ],
   )
+}
+
+/**
+ * Gives columns of the history the types that those of the table have now: it has others where somebody dropped the table, or a column of
+ * it, to have it filled anew. What cannot be of the new type stays in a column beside it.
+ */
+async function fitHistory(client: ClientBase, stream: TableSchema['stream'], log: Logger): Promise<void> {
+  const tableSchema = await readTableSchema(client, stream)
+  const kept = tableSchema?.history?.columns ?? []
+  const others = tableSchema?.columns.filter(({ name }) => !kept.includes(name)) ?? []
+  if (!tableSchema?.history || others.length === 0) return
+  const { table } = tableSchema.history
+  await client.query('savepoint fitting')
+  try {
+    await withoutHistory(client, tableSchema, async () => {
+      for (const column of others) await fitColumn(client, table, column)
+    })
+    await client.query('release savepoint fitting')
+  } catch (error) {
+    if (!isDependedUpon(error)) throw error
+    await client.query('rollback to savepoint fitting')
+    log.warn(
+      { table, columns: others.map(({ name }) => name) },
+      'These columns have another type in the history than in their table, so no more values of them are kept there: a view or another object depends on them. Drop that object, then the table once more.',
+    )
+  }
+}
+
+async function fitColumn(
+  client: ClientBase,
+  table: string,
+  { name, type, field }: TableSchema['columns'][number],
+): Promise<void> {
+  const column = pg.escapeIdentifier(name)
+  const { rows: kept } = await client.query<{ name: string; isJson: boolean }>(
+    `select attname as name, atttypid = 'jsonb'::regtype as "isJson" from pg_attribute where attrelid = to_regclass($1) and not attisdropped`,
+    [table],
+  )
+  // What is nested in it may have to be found again (P20).
+  const isJson = kept.some((one) => one.name === name && one.isJson)
+  if (
+    !isJson &&
+    (await converts(
+      client,
+      `alter table ${table} alter column ${column} type ${type} using ${column}::text::${type}`,
+    ))
+  )
+    return
+  // Whatever is done to the field by its name is done to this one, too.
+  let beside = `${name}_`
+  while (kept.some((one) => one.name === beside)) beside += '_'
+  await client.query(
+    `alter table ${table} rename column ${column} to ${pg.escapeIdentifier(beside)};
+     alter table ${table} add column ${column} ${type};
+     comment on column ${table}.${column} is ${fieldComment(field)}`,
+  )
+}
+
+/** Whether each value can be of that type. */
+async function converts(client: ClientBase, statement: string): Promise<boolean> {
+  await client.query('savepoint converting')
+  try {
+    await client.query(statement)
+    return true
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError && error.code?.startsWith('22'))) throw error
+    await client.query('rollback to savepoint converting')
+    return false
+  }
 }
 
 async function widenColumns(

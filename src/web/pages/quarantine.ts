@@ -18,7 +18,7 @@ export const quarantinePage: Page = {
   title: 'Quarantine',
   isLive: true,
   async body({ statusQueries, viewer, query, now }) {
-    const stream = chosen(query, 'stream', statusQueries.streams)
+    const stream = chosen(query, 'stream', statusQueries.mirrored)
     const range = rangeIn(query, now, null)
     const { from, to } = range
     // Read before the list, so that the forms cover no entry that the list does not lead to.
@@ -27,7 +27,7 @@ export const quarantinePage: Page = {
   Records that cannot be stored as rows are kept here whole, so that nothing is lost.
   After a record was corrected upstream, it becomes a row when it next changes, or when you try it again.
 </p>
-${filterForm('/quarantine', [select('Stream', 'stream', statusQueries.streams, stream)], { range, kept: { stream } })}
+${filterForm('/quarantine', [select('Stream', 'stream', statusQueries.mirrored, stream)], { range, kept: { stream } })}
 ${
   stream !== null &&
   whole !== null &&
