@@ -105,10 +105,9 @@ describe.skipIf(!hasPostgres)('sources that were opened before', () => {
     ['a stream is not known', `delete from tidemark.stream where name = 'acme.assignment_object'`],
     ['it is not noted whose rows they are', `delete from tidemark.source where name = 'acme'`],
     [
-      'nobody noted that its readers may read a view',
-      `create view acme.another as select 1 as one; delete from tidemark.granted where object = 'acme.another'`,
+      'its readers were not given a view',
+      `create view acme.another as select 1 as one; revoke select on acme.another from BI`,
     ],
-    ['its readers lost a right', 'revoke select on acme.freshness from BI'],
     [
       'another version has made it',
       `update tidemark.source_config set made_by = 'another' where name = 'acme'`,
@@ -125,11 +124,44 @@ describe.skipIf(!hasPostgres)('sources that were opened before', () => {
       `insert into tidemark.notice (key, what) values ('source_stopped:acme', 'not read')`,
       'notice',
     ],
+    [
+      'the description of the upstream cannot be used',
+      `insert into tidemark.contract_check (service, problem) values ('acme.assignment', 'no JSON')`,
+      'contract_check',
+    ],
   ])('are prepared until it is over that %s', async (_what, sql, table) => {
     await query(sql)
     expect(await whole()).toEqual(['other'])
     await query(`delete from tidemark.${table}`)
     expect((await whole()).toSorted()).toEqual(names)
+  })
+
+  it('are prepared anew after a run has made a table again without what the description said', async () => {
+    await using context = await open('acme')
+    const stream = context.streams.find(({ name }) => name === 'acme.assignment_note')
+    if (!stream) throw new Error('no acme.assignment_note')
+    await context.read(stream, 'incremental', { signal })
+    expect((await whole()).toSorted()).toEqual(names)
+    await query('drop table acme_mirror.assignment_note cascade')
+    await context.read(stream, 'incremental', { signal })
+    expect(
+      await query(`select count(*)::int as open from tidemark.local_change where run_id is null`),
+    ).toEqual([{ open: 0 }])
+    await expectNoticed('a run has made a table again')
+  })
+
+  it('have noted what their readers were given and what was taken from them, without being prepared', async () => {
+    await query(`create view acme.given as select 1 as one; revoke select on acme.freshness from ${role}`)
+    expect((await whole()).toSorted()).toEqual(names)
+    expect(
+      await query(
+        `select object, revoked_at is null as "isHeld" from tidemark.granted
+         where role = '${role}' and object in ('acme.given', 'acme.freshness') order by 1`,
+      ),
+    ).toEqual([
+      { object: 'acme.freshness', isHeld: false },
+      { object: 'acme.given', isHeld: true },
+    ])
   })
 
   it('are prepared when settings, the role of readers or the version are others, and when what is behind their views is', async () => {

@@ -25,27 +25,37 @@ export async function grantOnce(client: ClientBase, reader: Reader): Promise<voi
     await forgetFormerRole(client, reader)
     await takeBack(client, reader)
     const wanted = await readWanted(client, reader)
-    const missing = wanted.filter(({ isKnown, isHeld }) => !isKnown && !isHeld)
-    for (const { statement } of missing) await client.query(statement)
-    await client.query(
-      `insert into tidemark.granted as known (role, role_id, object, privilege, revoked_at)
-       select rolname, pg_roles.oid, object, privilege, case when not is_held then now() end
-       from pg_roles, unnest($2::text[], $3::text[], $4::boolean[]) as found (object, privilege, is_held) where rolname = $1
-       on conflict (role, object, privilege) do update set revoked_at = excluded.revoked_at
-       where (known.revoked_at is null) <> (excluded.revoked_at is null)`,
-      [
-        reader.role,
-        wanted.map(({ object }) => object),
-        wanted.map(({ privilege }) => privilege),
-        wanted.map(({ isKnown, isHeld }) => isHeld || !isKnown),
-      ],
-    )
+    for (const { statement } of wanted.filter(isMissing)) await client.query(statement)
+    await note(client, reader, wanted)
   })
 }
 
-/** Of these schemas those in which `grantOnce` would change or note something. The role must be there. */
+async function note(client: ClientBase, { role }: Reader, wanted: readonly Wanted[]): Promise<void> {
+  await client.query(
+    `insert into tidemark.granted as known (role, role_id, object, privilege, revoked_at)
+     select rolname, pg_roles.oid, object, privilege, case when not is_held then now() end
+     from pg_roles, unnest($2::text[], $3::text[], $4::boolean[]) as found (object, privilege, is_held) where rolname = $1
+     on conflict (role, object, privilege) do update set revoked_at = excluded.revoked_at
+     where (known.revoked_at is null) <> (excluded.revoked_at is null)`,
+    [
+      role,
+      wanted.map(({ object }) => object),
+      wanted.map(({ privilege }) => privilege),
+      wanted.map(({ isKnown, isHeld }) => isHeld || !isKnown),
+    ],
+  )
+}
+
+/** Of these schemas those in which `grantOnce` would give or take something. What else it would note is noted. The role must be there. */
 export async function schemasToGrant(client: ClientBase, reader: Reader): Promise<ReadonlySet<string>> {
-  const wanted = (await readWanted(client, reader)).filter(({ isNoted }) => !isNoted)
+  const unnoted = (await readWanted(client, reader)).filter(({ isNoted }) => !isNoted)
+  const wanted = unnoted.filter(isMissing)
+  if (unnoted.length > wanted.length)
+    await note(
+      client,
+      reader,
+      unnoted.filter((one) => !isMissing(one)),
+    )
   const { rows } = await client.query<{ schema: string }>(
     `select distinct ${schemaOfGrantSql} as schema from tidemark.granted
      where role = $1 and (${schemaOfGrantSql} = any ($2) or exists (select from pg_roles where ${isFormerRoleSql}))`,
@@ -99,6 +109,8 @@ type Wanted = {
   readonly isNoted: boolean
   readonly statement: string
 }
+
+const isMissing = ({ isKnown, isHeld }: Wanted): boolean => !isKnown && !isHeld
 
 /** Leaves out tables and views of others, of which the role of this session cannot give anything. */
 async function readWanted(
