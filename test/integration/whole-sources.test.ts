@@ -10,6 +10,8 @@ import { noteWhole, wholeSources } from '../../src/whole-sources.ts'
 import { neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
+import { fileOfSources } from '../support/kept-sources.ts'
+import { startTestWorker } from '../support/worker.ts'
 
 const names = ['acme', 'other']
 
@@ -183,5 +185,46 @@ describe.skipIf(!hasPostgres)('sources that were opened before', () => {
     await query('alter table tidemark.source_config rename to aside')
     expect(await whole()).toEqual([])
     await query('alter table tidemark.aside rename to source_config')
+  })
+})
+
+describe.skipIf(!hasPostgres)('a worker that is started again', () => {
+  const database = createTestDatabase()
+
+  it('reads a source that was opened before without asking its upstream how it describes itself', async () => {
+    await using simulator = await startSimulator({ assignments: 5 })
+    await using acme = await startSimulator({
+      ...{ seed: 2, assignments: 6 },
+      credentials: { clientGuid: '00000000-0000-4000-8000-000000000001' },
+    })
+    const { assignmentUrl, authUrl, credentials } = acme
+    const { path } = fileOfSources({
+      sources: {
+        acme: {
+          ...{ assignment_base_url: assignmentUrl, auth_url: authUrl, streams: 'assignment' },
+          ...{ client_guid: credentials.clientGuid, subject_id: credentials.subjectId },
+          ...{ api_key: 'env:ACME_KEY', schedule_assignment: '1s' },
+        },
+      },
+    })
+    acme.requests.start()
+    const asked = () => acme.requests.entries.filter(({ path }) => /openapi|swagger/i.test(path)).length
+    const count = async () =>
+      (await database.pool.query('select count(*)::int as rows from acme.assignment')).rows[0].rows
+    for (const rows of [6, 7]) {
+      const worker = await startTestWorker(simulator, database, {
+        ...{ SOURCES_FILE: path, STREAMS: 'assignment', ACME_KEY: credentials.apiKey },
+      })
+      try {
+        const soon = { timeout: 60_000, interval: 200 }
+        await expect.poll(() => worker.logged().join(' '), soon).toContain('A source is read from now on')
+        await expect.poll(count, soon).toBe(rows)
+        expect(asked() > 0).toBe(rows === 6)
+      } finally {
+        await worker.stop()
+      }
+      acme.requests.clear()
+      acme.source.insert('assignment')
+    }
   })
 })
