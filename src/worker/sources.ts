@@ -184,8 +184,8 @@ async function closeGone(
 const lookedAtOnce = 50
 
 /**
- * One after the other, so that they take no more than one connection from the runs. No upstream is waited for: it may hang. Of a thousand it
- * takes minutes where their tables have to be made, and other ones are wanted meanwhile.
+ * One after the other, so that they take no more than one connection from the runs; those of the looked at that have all ask little, and do it
+ * together. No upstream is waited for: it may hang. To make the tables of a thousand takes minutes, and other ones are wanted meanwhile.
  */
 async function openEach(
   { isToOpen, readyToOpen }: ReturnType<typeof openMembers>,
