@@ -181,7 +181,7 @@ async function closeGone(
 }
 
 /** So many are looked at together before they are opened. */
-const lookedAtOnce = 50
+const lookedAtOnce = 20
 
 /**
  * One after the other, so that they take no more than one connection from the runs; those of the looked at that have all ask little, and do it
