@@ -66,7 +66,6 @@ import { sentence } from './util/text.ts'
 import { openPriorityGate } from './util/waiting.ts'
 
 export type Pool = Database['pool']
-
 // One run of any stream, of the kinds that run on a schedule.
 export type ScheduledKind = 'incremental' | 'lookback'
 
@@ -156,7 +155,7 @@ export type ContextOptions = Pick<BudgetOptions, 'budgets' | 'workers'> & {
   readonly migrates?: boolean
   /** True: also when the rows came from another source than the settings name. */
   readonly anySource?: boolean
-  /** Called as soon as rows can be written, before the upstream is asked for anything. */
+  /** Called once rows can be written, before the upstream is asked. */
   readonly onDatabase?: (database: Database) => void
   /** One that is open already, and stays so. */
   readonly database?: Database
@@ -166,6 +165,10 @@ export type ContextOptions = Pick<BudgetOptions, 'budgets' | 'workers'> & {
   readonly sessionsBeside?: number
   /** Those that are open already, and stay so. */
   readonly tokens?: SharedTokens | null
+  /** It was seen to have all that it needs: nothing is made, and its upstream is not asked how it describes itself. */
+  readonly isWhole?: boolean
+  /** What was changed while workers run; left out: it is read. */
+  readonly stored?: readonly Override[]
 }
 
 export async function openContext(options: ContextOptions): Promise<SyncContext> {
@@ -238,7 +241,7 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
   }
 }
 
-async function openOverrides({ config, log }: ContextOptions, pool: Pool): Promise<Overrides> {
+async function openOverrides({ config, stored, log }: ContextOptions, pool: Pool): Promise<Overrides> {
   const { source, dynamic, dictionary } = config
   const overrides: Overrides = {
     async read() {
@@ -258,7 +261,7 @@ async function openOverrides({ config, log }: ContextOptions, pool: Pool): Promi
       return [source]
     },
   }
-  overrides.takeUp((await overrides.read()).overrides)
+  overrides.takeUp(stored ?? (await overrides.read()).overrides)
   // How long histories are kept may be among them.
   const { problem = null } = dictionary.look() ?? {}
   if (problem !== null) log.warn(`What the dictionary said before holds: ${problem}`)
@@ -358,7 +361,7 @@ const dayMs = 24 * 3_600_000
 
 /** Reads the descriptions before the first row comes, unless they were looked for within `descriptionAgeMs`. */
 async function descriptionsFor(
-  { config, log, migrates = true, descriptionAgeMs = dayMs }: ContextOptions,
+  { config, log, migrates = true, isWhole = false, descriptionAgeMs = dayMs }: ContextOptions,
   given: {
     readonly database: Database
     readonly upstreams: Readonly<Record<ServiceName, Upstream | null>>
@@ -369,7 +372,7 @@ async function descriptionsFor(
   const { pool } = given.database
   const mirrored = mirroredStreams(config, catalogue)
   const descriptions = await openDescriptions({ pool, config, upstreams, catalogue, mirrored, log })
-  if (migrates)
+  if (migrates && !isWhole)
     await descriptions.refresh({ olderThanMs: descriptionAgeMs, signal: new AbortController().signal })
   return descriptions
 }
@@ -378,7 +381,7 @@ const isOfAnySource = ({ migrates = true, anySource = !migrates }: ContextOption
 
 /** Closed with the rest, unless it was open before. */
 async function openMirrorDatabase(options: ContextOptions, opened: AsyncDisposableStack): Promise<Database> {
-  const { config, log, migrates = true } = options
+  const { config, log, migrates = true, isWhole = false } = options
   const database = options.database ?? (await openDatabase({ ...options, url: config.databaseUrl }))
   if (!options.database) opened.adopt(database, ({ close }) => close())
   const { source, biRole, biSchemas, sourceTimezone } = config
@@ -386,9 +389,9 @@ async function openMirrorDatabase(options: ContextOptions, opened: AsyncDisposab
   const wanted = { database, source, streams, biRole, biSchemas, sourceTimezone, log }
   if (!migrates) await expectMigrated(database)
   // Whoever has it open has migrated it.
-  else if (options.database && source !== '') await prepareSource(wanted)
+  else if (options.database && source !== '') await (isWhole || prepareSource(wanted))
   else await migrateDatabase(wanted)
-  if (migrates)
+  if (migrates && !isWhole)
     await claimSources(database.pool, sourcesOf(config)).catch((error) => {
       if (!(error instanceof SourceDiffers) || !isOfAnySource(options)) throw error
     })

@@ -26,11 +26,12 @@ export function misspeltIn(
   prefix: string | null,
   dotEnv: Environment = {},
 ): readonly Misspelt[] {
-  const known = knownNames(environment)
   const isOfPrefix = (name: string) =>
     prefix === null ? !prefixes.some((one) => name.startsWith(one)) : name.startsWith(prefix)
-  return Object.keys(environment).flatMap((name) => {
-    if (!isOfPrefix(name) || !environment[name]?.trim() || isKnown(name, known)) return []
+  const given = Object.keys(environment).filter((name) => isOfPrefix(name) && environment[name]?.trim())
+  const known = given.length === 0 ? [] : knownNames(environment)
+  return given.flatMap((name) => {
+    if (isKnown(name, known)) return []
     const [, bare = '', file = ''] = /^(.*?)(_FILE)?$/.exec(name) ?? []
     const meant = prefix === null ? nearestName(bare, known) : nearestOf(prefix, bare, known)
     const isSet = meant !== null && [meant, `${meant}_FILE`].some((one) => environment[one]?.trim())

@@ -30,6 +30,7 @@ export function openReader(environment: Environment) {
   const added = readAddedStreams(environment)
   const catalogue = catalogueOf(added)
   const read = (name: string, variable: Variable) => readOne(environment, name, variable, problems)
+  let ofStreams: ReturnType<typeof variablesOfStreams> | null = null
   return {
     added,
     catalogue,
@@ -41,7 +42,8 @@ export function openReader(environment: Environment) {
       return Object.freeze(Object.fromEntries(entries)) as Values<Table>
     },
     perStream<Family extends StreamVariable>(family: Family): PerStream<Family> {
-      const named = variablesOfStreams(catalogue)
+      ofStreams ??= variablesOfStreams(catalogue)
+      const named = ofStreams
       const values = streamVariables[family].streams(catalogue).flatMap((stream) => {
         const name = variableOf(family, stream)
         const variable = named[name]

@@ -45,6 +45,8 @@ export type Descriptions = {
    * whose tables are made so.
    */
   refresh(options: { readonly olderThanMs: number; readonly signal: AbortSignal }): Promise<readonly string[]>
+  /** Whether the last refresh made everything as the services say, or as they said when they were asked last. */
+  isWhole(): boolean
   /** Notes which columns refer to which views, by names and by the dictionary, where the rows confirm it. */
   noteReferences(): Promise<void>
 }
@@ -70,22 +72,29 @@ export async function openDescriptions(needs: Needs): Promise<Descriptions> {
     known = new Map([...types].map(([name, type]) => [name, kindsIn(type)]))
   }
   if (config.contract !== null) learn(typesIn(await storedDescriptions(pool, config), catalogue))
+  let isWhole = false
   const refresh: Descriptions['refresh'] = async (options) => {
-    await lookAt(needs, 'assignment', options)
-    await lookAt(needs, 'tracking', options)
+    isWhole = false
+    const answered = [
+      await lookAt(needs, 'assignment', options),
+      await lookAt(needs, 'tracking', options),
+    ].every(Boolean)
     if (config.contract === null) {
       await forgetDescriptionBeliefs(pool, config.source)
+      isWhole = true
       return []
     }
     const stored = await storedDescriptions(pool, config)
     const types = typesIn(stored, catalogue)
-    const made = await makeTables(needs, types)
+    const { made, failed } = await makeTables(needs, types)
     learn(types)
     await believeDescriptions(pool, stored, types, mirrored)
+    isWhole = answered && failed === 0
     return made
   }
   return {
     noteReferences: () => noteConfirmed(needs),
+    isWhole: () => isWhole,
     kindsOf(stream) {
       const kinds = known.get(stream)
       const fields = config.dictionary.now().get(stream)?.fields
@@ -125,22 +134,26 @@ const landedType = (type: RecordType, meanings: StreamMeaning['fields'] = new Ma
   }),
 })
 
+/** False: it did not answer. */
 async function lookAt(
   { pool, config, upstreams, catalogue, log }: Needs,
   service: ServiceName,
   { olderThanMs, signal }: Parameters<Descriptions['refresh']>[0],
-): Promise<void> {
+): Promise<boolean> {
   const place = descriptionPlaceOf(config, service)
   const upstream = upstreams[service]
   const named = keyIn(config.source, service)
-  if (!place || (upstream === null && place.kind !== 'file'))
-    return await forgetDescriptionProblem(pool, named)
-  if (olderThanMs > 0 && (await wasCheckedWithin(pool, named, olderThanMs))) return
+  if (!place || (upstream === null && place.kind !== 'file')) {
+    await forgetDescriptionProblem(pool, named)
+    return true
+  }
+  if (olderThanMs > 0 && (await wasCheckedWithin(pool, named, olderThanMs))) return true
   const finding = await findDescription(place, upstream, signal)
   signal.throwIfAborted()
   if (finding.found === 'no answer') {
     const asked = 'The upstream was asked how it describes itself, and did not answer.'
-    return log.info({ service, why: finding.why }, asked)
+    log.info({ service, why: finding.why }, asked)
+    return false
   }
   const found =
     finding.found === 'description' && isOf(service, finding.description, catalogue) ? finding : null
@@ -160,6 +173,7 @@ async function lookAt(
         ? `The upstream describes itself otherwise than before: ${plural(changes.length, 'change')}.`
         : 'The upstream describes itself.',
     )
+  return true
 }
 
 /** Two services of one host may show the same description: it is that of the one whose records it names. */
@@ -179,8 +193,11 @@ function streamOfType(
   return (type) => streamOf.get(type) ?? null
 }
 
-/** Makes the tables as the stored descriptions say. Returns the streams for which that worked. */
-async function makeTables(needs: Needs, types: ReadonlyMap<string, RecordType>): Promise<readonly string[]> {
+/** Makes the tables as the stored descriptions say. Returns the streams for which that worked, and for how many it did not. */
+async function makeTables(
+  needs: Needs,
+  types: ReadonlyMap<string, RecordType>,
+): Promise<{ readonly made: readonly string[]; readonly failed: number }> {
   const { pool, config, mirrored, log } = needs
   const wanted = mirrored.flatMap((stream) => {
     const meaning = config.dictionary.now().get(stream.name) ?? nothingSaid
@@ -203,7 +220,7 @@ async function makeTables(needs: Needs, types: ReadonlyMap<string, RecordType>):
         'The table could not be made what the upstream says that its records are.',
       )
     }
-  return made
+  return { made, failed: wanted.length - made.length }
 }
 
 /** Which columns refer to which views; the comments of the tables name them. */

@@ -15,7 +15,17 @@ const confirmMs = 24 * 3_600_000
 
 /** Goes on by itself until the signal. */
 export async function keepIndexes(
-  { config, signal, log }: { readonly config: Config; readonly signal: AbortSignal; readonly log: Logger },
+  {
+    config,
+    isWhole = false,
+    signal,
+    log,
+  }: {
+    readonly config: Config
+    readonly isWhole?: boolean
+    readonly signal: AbortSignal
+    readonly log: Logger
+  },
   { database: { pool }, catalogue }: Pick<SyncContext, 'database' | 'catalogue'>,
 ): Promise<void> {
   const mirrored = mirroredStreams(config, catalogue)
@@ -33,6 +43,8 @@ export async function keepIndexes(
     ;[done, doneMs, said] = [loaded, nowMs, saying]
     return lookMs
   }
+  // Those of many sources that are opened together are not looked at together.
+  if (isWhole) await wait(Math.random() * againMs, undefined, { signal, ref: false }).catch(() => null)
   while (!signal.aborted) {
     const nextMs = await look().catch((error) => {
       log.debug({ err: error }, 'could not look which indexes reports need')

@@ -1,6 +1,7 @@
 // What belongs to each source that a worker reads: how it is opened, what goes on beside its runs, and which settings hold for its streams.
 
 import { hostname } from 'node:os'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { DynamicValues } from '../config/dynamic-settings.ts'
 import { type Config, type Environment, signingSecretOf, webhookSecretOf } from '../config/load.ts'
 import { byName } from '../config/parsers.ts'
@@ -16,11 +17,13 @@ import { keyIn, sourceIn } from '../streams/names.ts'
 import type { UpstreamObserver } from '../upstream/http/transport.ts'
 import { openTurns } from '../util/turns.ts'
 import type { Hook } from '../web/monitoring.ts'
+import { noteWhole, wholeSources } from '../whole-sources.ts'
 import { keepDictionary, type Looks, lookAtDictionary, lookRegularly } from './changed-settings.ts'
 import { keepIndexes } from './indexes.ts'
 import { kindsOfFleet, type ScheduledKinds, scheduledKinds } from './kinds.ts'
 import { keepSources, type Sources } from './sources.ts'
 import { beSubscribed, unsubscribe } from './subscription.ts'
+import { ownVersion } from './watch.ts'
 
 type Serving = {
   readonly config: Config
@@ -46,7 +49,10 @@ type ServedSources = Sources & {
 
 /** What goes on beside the runs of a source. */
 export function keepRound(
-  given: Pick<Serving, 'config' | 'log' | 'looks' | 'signal'>,
+  given: Pick<Serving, 'config' | 'log' | 'looks' | 'signal'> & {
+    /** It has all that it needs, and nothing was looked at. */
+    readonly isWhole?: boolean
+  },
   context: SyncContext,
 ): void {
   keepDescriptions(given, context)
@@ -65,19 +71,26 @@ export function serveSources(
   const { database, budgets, tokens } = fleet.context
   const looksOf = new Map([['', first.looks]])
   const alone = openTurns()
+  const seeing = { version: ownVersion(), log }
   const sources = keepSources({
     ...{ fleet, environment, config, file: config.sourcesFile, onOpened, signal, log },
     by: `worker ${hostname()}`,
     onGone: (config) => void endSubscription(config, first),
-    async open(config, until, onTables) {
+    async lookAt(configs) {
+      const whole = await wholeSources(database, configs, seeing)
+      const { overrides: stored } = await fleet.context.overrides.read()
+      return ({ source }) => ({ isWhole: whole.has(source), stored })
+    },
+    async open(config, { isWhole, stored }, until, onTables) {
       const context = await openContext({
         ...{ config, log, database, budgets, tokens, observer: observerOf(config.source, observer) },
-        ...{ descriptionAgeMs: 0, onDatabase: onTables },
+        ...{ descriptionAgeMs: 0, onDatabase: onTables, isWhole, stored },
       })
       if (until.aborted) return context
+      if (context.descriptions.isWhole()) await noteWhole(database, config, seeing.version)
       const looks = lookRegularly({ log, signal: until })
       looks.add('secrets in files', () => config.secretFiles.look(log))
-      keepRound({ config, log, looks, signal: until }, context)
+      keepRound({ config, log, looks, signal: until, isWhole }, context)
       beSubscribed({ config, publicUrl: first.config.publicUrl, alone, log, signal: until }, context)
       looksOf.set(config.source, looks)
       return context
@@ -202,17 +215,26 @@ const descriptionAgeMs = 24 * 3_600_000
 /** After this there are first rows, which tell which columns refer to which. */
 const firstRowsMs = 120_000
 
-/** Goes on by itself until the signal. */
+/** Goes on by itself until the signal. Each source is looked at in its own minute of the hour. */
 function keepDescriptions(
-  { config, log, signal }: Pick<Serving, 'config' | 'log' | 'signal'>,
+  { config, isWhole = false, log, signal }: Parameters<typeof keepRound>[0],
   { descriptions }: SyncContext,
 ): void {
+  const openedMs = performance.now()
+  // Of one that was whole it was not asked when it was opened.
+  const ageMs = () => (isWhole ? Math.min(descriptionAgeMs, performance.now() - openedMs) : descriptionAgeMs)
   const look = () =>
     descriptions
-      .refresh({ olderThanMs: descriptionAgeMs, signal })
+      .refresh({ olderThanMs: ageMs(), signal })
       // With a description that is done as well.
       .then(() => (config.contract === null ? descriptions.noteReferences() : undefined))
       .catch((error) => log.debug({ err: error }, 'could not look at what the upstream says about itself'))
-  const regularly = [setInterval(look, descriptionCheckMs).unref(), setTimeout(look, firstRowsMs).unref()]
-  signal.addEventListener('abort', () => regularly.forEach(clearInterval))
+  const regularly = async () => {
+    let pauseMs = isWhole ? Math.random() * descriptionCheckMs : firstRowsMs
+    while (await wait(pauseMs, true, { signal, ref: false }).catch(() => false)) {
+      void look()
+      pauseMs = descriptionCheckMs
+    }
+  }
+  void regularly()
 }

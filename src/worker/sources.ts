@@ -8,7 +8,7 @@ import { ConfigError } from '../config/environment.ts'
 import { type Config, type Environment, loadConfig } from '../config/load.ts'
 import { environmentOfSource, readSourcesFile, type SourcesFile } from '../config/sources-file.ts'
 import { FileError, stampOf } from '../config/yaml-file.ts'
-import type { SyncContext } from '../context.ts'
+import type { ContextOptions, SyncContext } from '../context.ts'
 import type { Fleet } from '../fleet.ts'
 import type { Logger } from '../log.ts'
 import { renewUnions, unionsStamp } from '../store/book/fleet-views.ts'
@@ -39,11 +39,19 @@ type Options = {
   readonly onOpened: () => void
   /** The file does not name it any more. */
   readonly onGone: (config: Config) => void
+  /** Sees of many at once what they have already. */
+  readonly lookAt: (configs: readonly Config[]) => Promise<(config: Config) => Seen>
   /** Opens one; goes on with what belongs to it until the signal. `onTables`: only its upstream is waited for from now on. */
-  readonly open: (config: Config, signal: AbortSignal, onTables: () => void) => Promise<SyncContext>
+  readonly open: (
+    config: Config,
+    seen: Seen,
+    signal: AbortSignal,
+    onTables: () => void,
+  ) => Promise<SyncContext>
   readonly signal: AbortSignal
   readonly log: Logger
 }
+type Seen = Required<Pick<ContextOptions, 'isWhole' | 'stored'>>
 export type Sources = {
   /** The settings of a source that is open. */
   configOf(source: string): Config | null
@@ -172,19 +180,24 @@ async function closeGone(
   }
 }
 
+/** So many are looked at together before they are opened. */
+const lookedAtOnce = 20
+
 /**
- * One after the other, so that they take no more than one connection from the runs. No upstream is waited for: it may hang. Of a thousand it
- * takes minutes, and other ones are wanted meanwhile.
+ * One after the other, so that they take no more than one connection from the runs; those of the looked at that have all ask little, and do it
+ * together. No upstream is waited for: it may hang. To make the tables of a thousand takes minutes, and other ones are wanted meanwhile.
  */
 async function openEach(
-  { isToOpen, beginToOpen }: ReturnType<typeof openMembers>,
+  { isToOpen, readyToOpen }: ReturnType<typeof openMembers>,
   wanted: () => Wanted,
   signal: AbortSignal,
 ): Promise<void> {
   for (let list: Wanted = null; list !== wanted(); ) {
     list = wanted()
-    for (const one of beginningAnywhere([...(list?.values() ?? [])]))
-      if (list === wanted() && !signal.aborted && isToOpen(one)) await beginToOpen(one)
+    const left = beginningAnywhere([...(list?.values() ?? [])]).filter(isToOpen)
+    while (left.length > 0 && list === wanted() && !signal.aborted)
+      for (const begin of await readyToOpen(left.splice(0, lookedAtOnce)))
+        if (list === wanted() && !signal.aborted) await begin()
   }
 }
 
@@ -192,6 +205,18 @@ async function openEach(
 function beginningAnywhere<One>(all: readonly One[]): readonly One[] {
   const first = Math.floor(Math.random() * all.length)
   return [...all.slice(first), ...all.slice(0, first)]
+}
+
+/** `config`: or why there is none. */
+type ToOpen = { readonly config: Config | Error; readonly seen: Seen }
+const nothingSeen: Seen = { isWhole: false, stored: [] }
+
+function configOf(environment: Environment, { name, settings }: AppliedSource): ToOpen['config'] {
+  try {
+    return loadConfig(environmentOfSource(environment, name, settings))
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
 }
 
 /** Those that are open, and those that could not be opened. */
@@ -211,18 +236,19 @@ function openMembers(options: OfWorker) {
 
   async function openOne(
     { name, settings }: AppliedSource,
+    { config, seen }: ToOpen,
     closing: AbortController,
     onTables: () => void,
   ): Promise<void> {
     const until = AbortSignal.any([signal, closing.signal])
     try {
-      const config = loadConfig(environmentOfSource(options.environment, name, settings))
-      const context = await options.open(config, until, onTables)
+      if (config instanceof Error) throw config
+      const context = await options.open(config, seen, until, onTables)
       if (until.aborted) return await context[Symbol.asyncDispose]()
       open.get(name)?.closing.abort()
       open.set(name, { said: saidIn(settings), config, closing })
       await fleet.add(name, context)
-      await stopped.forget(name)
+      if (!seen.isWhole) await stopped.forget(name)
       log.info({ source: name, streams: context.streams.length }, 'A source is read from now on.')
       options.onOpened()
     } catch (error) {
@@ -237,19 +263,30 @@ function openMembers(options: OfWorker) {
   }
 
   /** Returns once its tables are there; it is read once its upstream has answered, or has not for a while. */
-  function beginToOpen(one: AppliedSource): Promise<void> {
+  function beginToOpen(one: AppliedSource, given: ToOpen): Promise<void> {
     opening.get(one.name)?.closing.abort()
     const closing = new AbortController()
     opening.set(one.name, { said: saidIn(one.settings), closing })
     return new Promise((resolve) => {
-      openOne(one, closing, resolve)
+      openOne(one, given, closing, resolve)
         .catch((cause) => log.debug({ err: cause, source: one.name }, notNoted))
         .finally(resolve)
     })
   }
 
+  /** What is to be done for each of them, one after the other. */
+  async function readyToOpen(some: readonly AppliedSource[]): Promise<readonly (() => Promise<void>)[]> {
+    const all = some.map((one) => ({ one, config: configOf(options.environment, one) }))
+    const configs = all.flatMap(({ config }) => (config instanceof Error ? [] : [config]))
+    const seenOf = await options.lookAt(configs)
+    return all.map(({ one, config }) => () => {
+      const seen = config instanceof Error ? nothingSeen : seenOf(config)
+      return beginToOpen(one, { config, seen })
+    })
+  }
+
   return {
-    ...{ open, close, stopped, beginToOpen },
+    ...{ open, close, stopped, readyToOpen },
     known: () => new Set([...open.keys(), ...opening.keys()]),
     isToOpen({ name, settings }: AppliedSource): boolean {
       const said = saidIn(settings)

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Config, Environment } from '../config/load.ts'
 import { leftAloneUntil, streamsIn } from '../configured.ts'
 import { openContext, type Pool, relatedNotice, type SyncContext } from '../context.ts'
@@ -117,7 +118,7 @@ export async function start(beginning: Beginning): Promise<Live> {
     ...{ signal, log },
   })
   noted.waits = jobs.breaker.waits
-  onOpened = () => void jobs.planNow().catch(() => {})
+  onOpened = planningSoon(jobs, signal)
   keepOverrides(beginning.looks, context, { planNow: jobs.planNow, onTaken: sources.lookAtDictionary })
   keepRound(beginning, first)
   beSubscribed(beginning, first)
@@ -138,6 +139,23 @@ export async function start(beginning: Beginning): Promise<Live> {
   log.info({ database: context.database.address, queue: queue.address, streams }, 'the worker is running')
   opened.move()
   return { ...mirror, context, jobs, watch }
+}
+
+const planAgainMs = 1_000
+
+/** Many sources are opened together, and a plan looks at all of them: one plan for those of a second. */
+function planningSoon({ planNow }: Jobs, signal: AbortSignal): () => void {
+  let isPlanned = false
+  return () => {
+    if (isPlanned) return
+    isPlanned = true
+    void wait(planAgainMs, undefined, { signal, ref: false })
+      .then(() => {
+        isPlanned = false
+        return planNow()
+      })
+      .catch(() => {})
+  }
 }
 
 const mirrorOf = (

@@ -55,7 +55,8 @@ export function keepTestSources({
     config: { fleetBiRole: null, sourceTimezone: 'UTC' },
     ...{ environment, file, by: 'a test', onOpened() {}, onGone() {}, signal: ending.signal },
     log: openLog({ level: 'info', stream }),
-    async open({ source }, _signal, onTables) {
+    lookAt: async () => () => ({ isWhole: false, stored: [] }),
+    async open({ source }, _seen, _signal, onTables) {
       await open(source)
       onTables()
       opened.push(source)

@@ -110,6 +110,9 @@ const matrix: Readonly<Record<string, Row>> = {
   configured: row('says what the settings ask for', [
     ...[...base, 'config', 'openapi', 'store/runs', 'sync', 'sync/ports', 'upstream'],
   ]),
+  'whole-sources': row('sees of many sources at once which have all that opening them would make', [
+    ...[...base, 'config', 'configured', 'store/server', 'store/schema', 'store/book'],
+  ]),
   context: row('puts together what reading needs, and knows neither queues, nor pages, nor verbs', [
     ...[
       ...base,
@@ -149,7 +152,7 @@ const matrix: Readonly<Record<string, Row>> = {
   ),
   worker: row('puts together what runs for long; queues are behind worker/queue, and HTTP is in web', [
     ...[...base, 'config', 'configured', 'context', 'fleet', 'openapi', 'operator', 'problems', 'web'],
-    'worker/queue',
+    ...['whole-sources', 'worker/queue'],
     ...['store/book', 'store/server', 'sync', 'sync/ports', 'upstream'],
   ]),
   cli: row(

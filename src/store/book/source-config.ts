@@ -33,6 +33,25 @@ export async function readAppliedSources(client: Queryable): Promise<readonly Ap
   return rows
 }
 
+/** Those whose tables were last made by what is given for each of them, that are still to be read, and with which nothing is wrong. */
+export async function sourcesMadeBy(
+  client: Queryable,
+  wanted: ReadonlyMap<string, string>,
+): Promise<ReadonlySet<string>> {
+  const { rows } = await client.query<{ name: string }>(
+    `select name from tidemark.source_config join unnest($1::text[], $2::text[]) as wanted (name, by) using (name)
+     where made_by = wanted.by and gone_at is null
+       and not exists (select from tidemark.notice where key = 'source_stopped:' || name)
+       and not exists (select from tidemark.contract_check where problem is not null and ${sourceSql('service')} = name)`,
+    [[...wanted.keys()], [...wanted.values()]],
+  )
+  return new Set(rows.map(({ name }) => name))
+}
+
+export async function noteMadeBy(client: Queryable, source: string, by: string): Promise<void> {
+  await client.query('update tidemark.source_config set made_by = $2 where name = $1', [source, by])
+}
+
 export const newestGeneration = (applied: readonly AppliedSource[]): number =>
   Math.max(0, ...applied.map(({ generation }) => generation))
 

@@ -22,21 +22,43 @@ const columns = 'name, service, base_url as "baseUrl", account'
 /** Of the source $1. */
 export const sourceSql = `select ${columns} from tidemark.source where name = $1 order by service`
 
-/** Whose data is here, by service. */
-export async function readSources(client: Queryable): Promise<readonly SourceIdentity[]> {
+/** Whose data is here, by service. `names`: of which sources; left out: of all. */
+export async function readSources(
+  client: Queryable,
+  names: readonly string[] | null = null,
+): Promise<readonly SourceIdentity[]> {
   const { rows } = await client.query<SourceIdentity>({
     name: 'tidemark_sources',
-    text: `select ${columns} from tidemark.source order by name, service`,
+    text: `select ${columns} from tidemark.source where $1::text[] is null or name = any ($1) order by name, service`,
+    values: [names],
   })
   return rows
 }
+
+/** Those of which it is not noted yet that the rows here are theirs. */
+export async function unclaimedSources<Wanted extends SourceIdentity>(
+  client: Queryable,
+  wanted: readonly Wanted[],
+): Promise<readonly Wanted[]> {
+  const known = await readSources(client, namesOf(wanted))
+  const keyOf = ({ name, service }: SourceIdentity) => `${name} ${service}`
+  const here = new Map(known.map((one) => [keyOf(one), one]))
+  return wanted.filter((one) => {
+    const found = here.get(keyOf(one))
+    return !found || !isSame(found, one)
+  })
+}
+
+const namesOf = (sources: readonly SourceIdentity[]): readonly string[] => [
+  ...new Set(sources.map(({ name }) => name)),
+]
 
 /** The services whose rows here came from another source than the settings name. */
 export async function otherSources<Wanted extends SourceIdentity>(
   client: Queryable,
   wanted: readonly Wanted[],
 ): Promise<readonly OtherSource<Wanted>[]> {
-  return othersAmong(await readSources(client), wanted)
+  return othersAmong(await readSources(client, namesOf(wanted)), wanted)
 }
 
 export const othersAmong = <Wanted extends SourceIdentity>(

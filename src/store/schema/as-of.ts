@@ -5,7 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { besideIn, sourceIn } from '../../streams/names.ts'
-import { inBi } from './places.ts'
+import { inBi, viewSql } from './places.ts'
 import { historyOf, type TableSchema } from './table-schema.ts'
 import { granteeSql, optionSql, unlessOthers } from './views.ts'
 
@@ -25,16 +25,20 @@ const former =
 
 type Known = {
   readonly isOurs: boolean
-  readonly isFormer: boolean
   /** As they are declared; null: it was dropped. */
   readonly columns: string | null
   readonly rights: readonly string[]
 }
 
+/** In SQL, of the key of a stream: whether an earlier version made its function. */
+export const isFormerSql = (key: string): string => `exists (
+  select from pg_proc where oid = to_regprocedure(${viewSql(`${key} || '_at'`)} || '(timestamptz)') and prosrc ~ ${pg.escapeLiteral(former)}
+)`
+
 /** Null: there is none. */
 export async function readAsOf(client: ClientBase, stream: Named): Promise<Known | null> {
   const { rows } = await client.query<Known>(
-    `select strpos(prosrc, $2) > 0 or prosrc ~ $3 as "isOurs", prosrc ~ $3 as "isFormer",
+    `select strpos(prosrc, $2) > 0 or prosrc ~ $3 as "isOurs",
        coalesce((
          select string_agg(format('"%s" %s', replace(name, '"', '""'), format_type(type, null)), ', ' order by place)
          from unnest(proargnames, proallargtypes, proargmodes) with ordinality as arguments (name, type, mode, place) where mode = 't'

@@ -25,40 +25,66 @@ export async function grantOnce(client: ClientBase, reader: Reader): Promise<voi
     await forgetFormerRole(client, reader)
     await takeBack(client, reader)
     const wanted = await readWanted(client, reader)
-    const missing = wanted.filter(({ isKnown, isHeld }) => !isKnown && !isHeld)
-    for (const { statement } of missing) await client.query(statement)
-    await client.query(
-      `insert into tidemark.granted as known (role, role_id, object, privilege, revoked_at)
-       select rolname, pg_roles.oid, object, privilege, case when not is_held then now() end
-       from pg_roles, unnest($2::text[], $3::text[], $4::boolean[]) as found (object, privilege, is_held) where rolname = $1
-       on conflict (role, object, privilege) do update set revoked_at = excluded.revoked_at
-       where (known.revoked_at is null) <> (excluded.revoked_at is null)`,
-      [
-        reader.role,
-        wanted.map(({ object }) => object),
-        wanted.map(({ privilege }) => privilege),
-        wanted.map(({ isKnown, isHeld }) => isHeld || !isKnown),
-      ],
-    )
+    for (const { statement } of wanted.filter(isMissing)) await client.query(statement)
+    await note(client, reader, wanted)
   })
 }
 
-/** A role that was dropped has lost everything; one of another cluster, which a restore brought along, has it under another number. */
-const forgetFormerRole = (client: ClientBase, { role }: Reader) =>
-  client.query(
-    `delete from tidemark.granted using pg_roles
-     where role = $1 and rolname = $1 and role_id <> oid and not exists (
+async function note(client: ClientBase, { role }: Reader, wanted: readonly Wanted[]): Promise<void> {
+  await client.query(
+    `insert into tidemark.granted as known (role, role_id, object, privilege, revoked_at)
+     select rolname, pg_roles.oid, object, privilege, case when not is_held then now() end
+     from pg_roles, unnest($2::text[], $3::text[], $4::boolean[]) as found (object, privilege, is_held) where rolname = $1
+     on conflict (role, object, privilege) do update set revoked_at = excluded.revoked_at
+     where (known.revoked_at is null) <> (excluded.revoked_at is null)`,
+    [
+      role,
+      wanted.map(({ object }) => object),
+      wanted.map(({ privilege }) => privilege),
+      wanted.map(({ isKnown, isHeld }) => isHeld || !isKnown),
+    ],
+  )
+}
+
+/** Of these schemas those in which `grantOnce` would give or take something. What else it would note is noted. The role must be there. */
+export async function schemasToGrant(client: ClientBase, reader: Reader): Promise<ReadonlySet<string>> {
+  const unnoted = (await readWanted(client, reader)).filter(({ isNoted }) => !isNoted)
+  const wanted = unnoted.filter(isMissing)
+  if (unnoted.length > wanted.length)
+    await note(
+      client,
+      reader,
+      unnoted.filter((one) => !isMissing(one)),
+    )
+  const { rows } = await client.query<{ schema: string }>(
+    `select distinct ${schemaOfGrantSql} as schema from tidemark.granted
+     where role = $1 and (${schemaOfGrantSql} = any ($2) or exists (select from pg_roles where ${isFormerRoleSql}))`,
+    [reader.role, dropped(reader)],
+  )
+  return new Set([...wanted, ...rows].map(({ schema }) => schema))
+}
+
+/** In SQL, of a line of tidemark.granted. */
+const schemaOfGrantSql = `trim('"' from split_part(object, '.', 1))`
+
+/** In SQL, of a line of tidemark.granted and one of pg_roles. */
+const isFormerRoleSql = `rolname = role and role_id <> oid and not exists (
        select from pg_namespace, aclexplode(nspacl)
        where (nspname in ('bi', 'mirror', 'tidemark') or ${isOfSourceSql}) and grantee = pg_roles.oid
-     )`,
-    [role],
-  )
+     )`
+
+const dropped = ({ schemas, possible }: Reader): readonly string[] =>
+  possible.filter((schema) => !schemas.includes(schema))
+
+/** A role that was dropped has lost everything; one of another cluster, which a restore brought along, has it under another number. */
+const forgetFormerRole = (client: ClientBase, { role }: Reader) =>
+  client.query(`delete from tidemark.granted using pg_roles where role = $1 and ${isFormerRoleSql}`, [role])
 
 /** In schemas that the settings name no more. What somebody else gave there stays. */
-async function takeBack(client: ClientBase, { role, schemas, possible }: Reader): Promise<void> {
+async function takeBack(client: ClientBase, reader: Reader): Promise<void> {
   const { rows } = await client.query<{ statement: string | null }>(
     `with former as (
-       delete from tidemark.granted where role = $1 and trim('"' from split_part(object, '.', 1)) = any ($2)
+       delete from tidemark.granted where role = $1 and ${schemaOfGrantSql} = any ($2)
        returning object, privilege, replace(privilege, 'select by default of ', '') as creator, revoked_at is null as is_held
      )
      select case
@@ -68,18 +94,23 @@ async function takeBack(client: ClientBase, { role, schemas, possible }: Reader)
        then format('alter default privileges for role %I in schema %s revoke select on tables from %I', creator, object, $1)
      end as statement
      from former where is_held`,
-    [role, possible.filter((schema) => !schemas.includes(schema))],
+    [reader.role, dropped(reader)],
   )
   for (const { statement } of rows) if (statement !== null) await client.query(statement)
 }
 
 type Wanted = {
+  readonly schema: string
   readonly object: string
   readonly privilege: string
   readonly isHeld: boolean
   readonly isKnown: boolean
+  /** As it is. */
+  readonly isNoted: boolean
   readonly statement: string
 }
+
+const isMissing = ({ isKnown, isHeld }: Wanted): boolean => !isKnown && !isHeld
 
 /** Leaves out tables and views of others, of which the role of this session cannot give anything. */
 async function readWanted(
@@ -88,29 +119,29 @@ async function readWanted(
 ): Promise<readonly Wanted[]> {
   const { rows } = await client.query<Wanted>(
     `with shown as (select oid, nspname from pg_namespace where nspname = any ($2) or (nspname = 'tidemark' and $5)),
-     wanted (object, privilege, "isHeld", statement) as (
-       select nspname::text, 'usage', has_schema_privilege($1, oid, 'usage'), format('grant usage on schema %I to %I', nspname, $1::text)
+     wanted (schema, object, privilege, "isHeld", statement) as (
+       select nspname::text, nspname::text, 'usage', has_schema_privilege($1, oid, 'usage'), format('grant usage on schema %I to %I', nspname, $1::text)
        from shown
        union all
-       select format('%I.%I', nspname, relname), 'select', has_table_privilege($1, pg_class.oid, 'select'),
+       select nspname, format('%I.%I', nspname, relname), 'select', has_table_privilege($1, pg_class.oid, 'select'),
          format('grant select on %I.%I to %I', nspname, relname, $1)
        from pg_class join shown on shown.oid = relnamespace
        where relkind in ('r', 'p', 'v', 'm', 'f') and (nspname <> 'tidemark' or relname = any ($3))
          and has_table_privilege(pg_class.oid, 'select with grant option')
        union all
-       select oid::regprocedure::text, 'execute', has_function_privilege($1, oid, 'execute'),
+       select 'tidemark', oid::regprocedure::text, 'execute', has_function_privilege($1, oid, 'execute'),
          format('grant execute on function %s to %I', oid::regprocedure, $1)
        from pg_proc where $5 and pronamespace = 'tidemark'::regnamespace and proname = any ($4)
          and has_function_privilege(oid, 'execute with grant option')
        union all
-       select nspname, 'select by default of ' || current_user, exists (
+       select nspname, nspname, 'select by default of ' || current_user, exists (
            select from pg_default_acl, aclexplode(defaclacl)
            where defaclnamespace = shown.oid and defaclobjtype = 'r' and pg_get_userbyid(defaclrole) = current_user
              and pg_get_userbyid(grantee) = $1 and privilege_type = 'SELECT'
          ), format('alter default privileges in schema %I grant select on tables to %I', nspname, $1)
        from shown where nspname <> 'tidemark'
      )
-     select wanted.*, known.role is not null as "isKnown"
+     select wanted.*, known.role is not null as "isKnown", coalesce((known.revoked_at is null) = "isHeld", false) and known.role is not null as "isNoted"
      from wanted left join tidemark.granted as known on known.role = $1 and (known.object, known.privilege) = (wanted.object, wanted.privilege)`,
     [role, schemas, readable, callable, withState],
   )

@@ -6,7 +6,7 @@ import type { Logger } from '../../log.ts'
 import { schemasOf } from '../../streams/names.ts'
 import { DatabaseError } from '../../util/errors.ts'
 import type { Queryable } from '../server/session.ts'
-import { grantOnce } from './bi-grants.ts'
+import { grantOnce, schemasToGrant } from './bi-grants.ts'
 
 export type BiRole = {
   /** Whose tables and views it reads. */
@@ -19,17 +19,47 @@ export type BiRole = {
 }
 
 /** Makes no roles. */
-export async function grantReading(
-  client: ClientBase,
-  { source = '', biRole: role, biSchemas = ['bi', 'mirror'], sourceTimezone = 'UTC' }: BiRole,
-  log: Logger,
-): Promise<void> {
+export async function grantReading(client: ClientBase, given: BiRole, log: Logger): Promise<void> {
+  const { source = '', biRole: role, sourceTimezone = 'UTC' } = given
   if (role === null) return
   await expectRole(client, role)
-  const { views, tables } = schemasOf(source)
-  const schemas = biSchemas.map((schema) => (schema === 'bi' ? views : tables))
-  await grantOnce(client, { role, schemas, possible: [views, tables], withState: source === '' })
+  await grantOnce(client, { ...schemasFor(given), role, withState: source === '' })
   await limitReading(client, 'BI_ROLE', { role, sourceTimezone }, log)
+}
+
+function schemasFor({ source = '', biSchemas = ['bi', 'mirror'] }: BiRole) {
+  const { views, tables } = schemasOf(source)
+  return {
+    schemas: biSchemas.map((schema) => (schema === 'bi' ? views : tables)),
+    possible: [views, tables],
+  }
+}
+
+/** Those of these named sources in which their role has yet to be given something. The limits of each role are set once for the others. */
+export async function lackingGrants(
+  client: ClientBase,
+  sources: readonly (BiRole & { readonly source: string })[],
+  log: Logger,
+): Promise<readonly string[]> {
+  const lacking: string[] = []
+  for (const [role, those] of Map.groupBy(sources, ({ biRole }) => biRole)) {
+    if (role === null) continue
+    const all = those.map(schemasFor)
+    const reader = {
+      ...{ role, withState: false },
+      schemas: all.flatMap(({ schemas }) => schemas),
+      possible: all.flatMap(({ possible }) => possible),
+    }
+    const open = (await isThere(client, role))
+      ? await schemasToGrant(client, reader)
+      : new Set(reader.possible)
+    const isOpen = (one: BiRole) => schemasFor(one).possible.some((schema) => open.has(schema))
+    lacking.push(...those.filter(isOpen).map(({ source }) => source))
+    const zones = those.filter((one) => !isOpen(one)).map(({ sourceTimezone = 'UTC' }) => sourceTimezone)
+    for (const sourceTimezone of new Set(zones))
+      await limitReading(client, 'BI_ROLE', { role, sourceTimezone }, log)
+  }
+  return lacking
 }
 
 async function limitReading(
@@ -62,9 +92,11 @@ export async function grantUnions(
   await limitReading(client, 'FLEET_BI_ROLE', { role, sourceTimezone }, log)
 }
 
+const isThere = async (client: Queryable, role: string): Promise<boolean> =>
+  (await client.query('select from pg_roles where rolname = $1', [role])).rowCount === 1
+
 export async function expectRole(client: Queryable, role: string, variable = 'BI_ROLE'): Promise<void> {
-  const { rowCount } = await client.query('select from pg_roles where rolname = $1', [role])
-  if (rowCount === 0)
+  if (!(await isThere(client, role)))
     throw new DatabaseError(
       `${variable} is ${role}, but this Postgres has no such role. Create it: create role ${pg.escapeIdentifier(role)} login`,
     )

@@ -61,15 +61,44 @@ const meanings: Readonly<Record<string, string>> = {
 
 /** Made anew only when it is another one than before: whoever reads it meanwhile has it locked. A view that somebody has in its place stays. */
 export async function showDictionary(client: ClientBase, source: string, log: Logger): Promise<void> {
-  const query = queryOf(source)
-  const view = inBi({ name: keyIn(source, 'dictionary') })
-  const comment = `what is known of each column of the views of streams (edition ${hash('sha256', query).slice(0, 8)})`
-  const { rows } = await client.query<{ before: string | null }>(
-    `select obj_description(to_regclass($1), 'pg_class') as before`,
-    [view],
+  const [lacking] = await lackingDictionaries(client, [source])
+  if (lacking) await show(client, lacking, log)
+}
+
+type Lacking = {
+  readonly source: string
+  readonly view: string
+  readonly query: string
+  readonly comment: string
+  readonly before: string | null
+}
+
+/** Of these sources. */
+export async function lackingDictionaries(
+  client: ClientBase,
+  sources: readonly string[],
+): Promise<readonly Lacking[]> {
+  const wanted = sources.map((source) => {
+    const query = queryOf(source)
+    const edition = hash('sha256', query).slice(0, 8)
+    const comment = `what is known of each column of the views of streams (edition ${edition})`
+    return { source, query, comment, view: inBi({ name: keyIn(source, 'dictionary') }) }
+  })
+  const { rows } = await client.query<{ view: string; before: string | null }>(
+    `select view, obj_description(to_regclass(view), 'pg_class') as before from unnest($1::text[]) as view`,
+    [wanted.map(({ view }) => view)],
   )
-  const before = rows[0]?.before ?? null
-  if (before === comment) return
+  const commentOf = new Map(rows.map(({ view, before }) => [view, before]))
+  return wanted
+    .map((one) => ({ ...one, before: commentOf.get(one.view) ?? null }))
+    .filter(({ before, comment }) => before !== comment)
+}
+
+async function show(
+  client: ClientBase,
+  { view, query, comment, before }: Lacking,
+  log: Logger,
+): Promise<void> {
   const statements = [
     `create or replace view ${view} as ${query}`,
     `comment on view ${view} is ${pg.escapeLiteral(comment)}`,

@@ -71,6 +71,7 @@ async function addColumns(
   const owners = new Map(tableSchema.columns.map((column) => [column.name, column.field]))
   const statements: string[] = []
   const added: string[] = []
+  const described: Described[] = []
   let unplacedLeft = mostUnplaced - tableSchema.unplaced.size
   for (const [field, type] of versionsFirst(tableSchema, fields)) {
     const name = columnName(field)
@@ -88,8 +89,13 @@ async function addColumns(
       owners.set(name, field)
       added.push(name)
     } else if (unplacedLeft-- <= 0) continue
-    await describeField(client, tableSchema, field, reason === null ? { name, type } : null, reason)
+    described.push({
+      field,
+      ...(reason === null ? { name, type } : { name: null, type: null }),
+      note: reason,
+    })
   }
+  await describeFields(client, tableSchema, described)
   statements.push(...versionIndexes(tableSchema, owners, added))
   if (statements.length > 0) await client.query(statements.join(';\n'))
   return added
@@ -134,25 +140,35 @@ function placingProblem(
   return null
 }
 
-async function describeField(
+type Described = {
+  readonly field: string
+  /** Of its column; null: it gets none. */
+  readonly name: string | null
+  readonly type: ColumnType | null
+  readonly note: string | null
+}
+
+async function describeFields(
   client: ClientBase,
-  tableSchema: TableSchema,
-  field: string,
-  column: { readonly name: string; readonly type: ColumnType } | null,
-  note: string | null,
+  { stream }: TableSchema,
+  fields: readonly Described[],
 ): Promise<void> {
+  // Two fields may fold to one name: the last one holds.
+  const byName = new Map(fields.map((one) => [foldName(one.field), one]))
+  const all = [...byName.values()]
+  if (all.length === 0) return
   await client.query(
     `insert into tidemark.field (stream, folded, source_name, column_name, column_type, note)
-     values ($1, $2, $3, $4, $5, $6)
+     select $1, * from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
      on conflict (stream, folded) do update
      set source_name = excluded.source_name, column_name = excluded.column_name, column_type = excluded.column_type, note = excluded.note`,
     [
-      tableSchema.stream.name,
-      foldName(field),
-      printable(field),
-      column?.name ?? null,
-      column?.type ?? null,
-      note,
+      stream.name,
+      [...byName.keys()],
+      all.map(({ field }) => printable(field)),
+      all.map(({ name }) => name),
+      all.map(({ type }) => type),
+      all.map(({ note }) => note),
     ],
   )
 }

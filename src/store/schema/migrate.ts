@@ -9,7 +9,7 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import pg, { type ClientBase, type PoolClient } from 'pg'
 import type { Logger } from '../../log.ts'
 import { type MirroredStream, relatedIn, type Stream } from '../../streams/catalog.ts'
-import { tableName } from '../../streams/names.ts'
+import { sourceIn, tableName } from '../../streams/names.ts'
 import { DatabaseError, messageOf, SourceGone } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
 import {
@@ -19,13 +19,13 @@ import {
   takeTurn,
   withConnection,
 } from '../server/session.ts'
-import { type BiRole, grantReading } from './bi-role.ts'
+import { type BiRole, grantReading, lackingGrants } from './bi-role.ts'
 import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
 import { indexDeletedRows } from './deleted-index.ts'
-import { showDictionary } from './dictionary-view.ts'
-import { renewHistories } from './row-history.ts'
-import { makeSchemas, turnOfSchemas } from './source-schemas.ts'
+import { lackingDictionaries, showDictionary } from './dictionary-view.ts'
+import { formerHistories, renewHistories } from './row-history.ts'
+import { lackingSchemas, makeSchemas, turnOfSchemas } from './source-schemas.ts'
 import { isLocallyChangedSql, watchTable } from './watch-table.ts'
 
 type Options = BiRole & {
@@ -138,17 +138,10 @@ async function makeAndWatchTables(
   streams: readonly MirroredStream[],
   log: Logger,
 ): Promise<void> {
-  const { rows } = await client.query<{ name: string; is_changed: boolean }>(
-    `select name, is_changed from tidemark.stream as known, lateral (select ${isLocallyChangedSql} as is_changed) as looked
-     where name = any ($1) and (table_oid is null or is_changed)`,
-    [streams.map(({ name }) => name)],
-  )
-  const found = new Map(rows.map(({ name, is_changed }) => [name, is_changed]))
-  for (const stream of streams) {
-    if (!found.has(stream.name)) continue
+  for (const stream of await lackingTables(client, streams)) {
     if (stream.kind === 'changes')
       await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
-    else if (found.get(stream.name))
+    else
       await retryOnLockTimeout(client, tableName(stream.name), 'watch', () =>
         inTransaction(client, async () => {
           await limitLockWaits(client)
@@ -156,6 +149,48 @@ async function makeAndWatchTables(
         }),
       )
   }
+}
+
+/** Those that nobody knows yet, or whose table is to be made or watched. Related records are not known before they are wanted. */
+async function lackingTables(
+  client: ClientBase,
+  streams: readonly MirroredStream[],
+): Promise<readonly MirroredStream[]> {
+  const { rows } = await client.query<{ name: string; is_new: boolean; is_changed: boolean }>(
+    `select wanted.name, known.name is null as is_new, is_changed
+     from unnest($1::text[]) as wanted (name) left join tidemark.stream as known on known.name = wanted.name,
+       lateral (select ${isLocallyChangedSql} as is_changed) as looked
+     where known.table_oid is null or is_changed`,
+    [streams.map(({ name }) => name)],
+  )
+  const found = new Map(rows.map((row) => [row.name, row]))
+  return streams.filter(({ name, kind }) => {
+    const row = found.get(name)
+    return row && (row.is_new ? kind !== 'related' : kind === 'changes' || row.is_changed)
+  })
+}
+
+/**
+ * Those of these named sources for which `prepareSource` would do something, asked of all at once. Nobody need be kept from anything: what
+ * changes from now on, runs notice as well.
+ */
+export async function unprepared(
+  client: ClientBase,
+  sources: readonly Omit<Options & { readonly source: string }, 'database'>[],
+  log: Logger,
+): Promise<readonly string[]> {
+  const names = sources.map(({ source }) => source)
+  const streams = sources.flatMap((one): readonly MirroredStream[] => [
+    ...one.streams,
+    ...relatedIn(one.source),
+  ])
+  const lacking = [...(await lackingTables(client, streams)), ...(await formerHistories(client, streams))]
+  return [
+    ...lacking.map(({ name }) => sourceIn(name)),
+    ...(await lackingSchemas(client, names)),
+    ...(await lackingDictionaries(client, names)).map(({ source }) => source),
+    ...(await lackingGrants(client, sources, log)),
+  ]
 }
 
 /** Changes nothing; rejects unless the database has the schema of this program. A role that only reads the mirror, such as BI_ROLE, may not see that. */

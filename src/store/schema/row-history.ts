@@ -11,7 +11,7 @@ import {
   statementName,
   takeTurn,
 } from '../server/session.ts'
-import { asOfName, readAsOf } from './as-of.ts'
+import { asOfName, isFormerSql, readAsOf } from './as-of.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { fieldComment } from './column-names.ts'
 import { hasTable } from './create-table.ts'
@@ -204,23 +204,29 @@ export async function renewHistories(
   streams: readonly TableSchema['stream'][],
   log: Logger,
 ): Promise<void> {
-  const { rows } = await client.query<{ name: string; is_noted: boolean }>(
-    `select name, history_from is not null as is_noted from tidemark.stream
-     where name = any ($1) and exists (
-       select from pg_class where oid = to_regclass(${tableSql("name || '_history'")}) and relkind in ('r', 'p')
-     )`,
-    [streams.map(({ name }) => name)],
-  )
-  for (const stream of streams) {
-    const found = rows.find(({ name }) => name === stream.name)
-    if (!found || (found.is_noted && !(await readAsOf(client, stream))?.isFormer)) continue
+  for (const stream of await formerHistories(client, streams))
     await retryOnLockTimeout(client, qualified(historyOf(stream)), 'show', () =>
       inOwnTransaction(client, stream, async () => {
         await beginAt(client, stream, null)
         await showHistory(client, stream, log)
       }),
     )
-  }
+}
+
+/** Those whose past is shown as an earlier version did. */
+export async function formerHistories<Some extends TableSchema['stream']>(
+  client: ClientBase,
+  streams: readonly Some[],
+): Promise<readonly Some[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `select name from tidemark.stream
+     where name = any ($1) and exists (
+       select from pg_class where oid = to_regclass(${tableSql("name || '_history'")}) and relkind in ('r', 'p')
+     ) and (history_from is null or ${isFormerSql('name')})`,
+    [streams.map(({ name }) => name)],
+  )
+  const found = new Set(rows.map(({ name }) => name))
+  return streams.filter(({ name }) => found.has(name))
 }
 
 type Months = { readonly now: Date; readonly names: readonly string[] }

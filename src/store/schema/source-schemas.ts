@@ -20,21 +20,39 @@ export const isOfSourceSql = `(nspname in ('mirror', 'bi') or obj_description(pg
 /** Makes what is not there yet. A schema of that name that somebody else made is left alone, and the source cannot be. Nobody else may be at it. */
 export async function makeSchemas(client: ClientBase, source: string): Promise<void> {
   await inTransaction(client, async () => {
-    for (const schema of await schemasToMake(client, source))
+    for (const { schema } of await schemasToMake(client, [source]))
       await makeSchema(client, { schema, source, what: `The source ${source}` })
-    await showState(client, source)
+    for (const state of await statesToShow(client, [source])) await showState(client, state)
   })
 }
 
-/** Those of a source that are not there, or not known to be ours. */
-async function schemasToMake(client: ClientBase, source: string): Promise<readonly string[]> {
-  const { rows } = await client.query<{ schema: string }>(
-    `select schema from unnest($1::text[]) as schema
-     left join pg_namespace on nspname = schema
-     where obj_description(pg_namespace.oid, 'pg_namespace') is distinct from $2`,
-    [Object.values(schemasOf(source)), markOf(source)],
+/** Those of these sources that lack something of it. */
+export async function lackingSchemas(
+  client: ClientBase,
+  sources: readonly string[],
+): Promise<readonly string[]> {
+  const lacking = [...(await schemasToMake(client, sources)), ...(await statesToShow(client, sources))]
+  return lacking.map(({ source }) => source)
+}
+
+type OfSource = { readonly schema: string; readonly source: string }
+
+/** Those that are not there, or not known to be ours. */
+async function schemasToMake(client: ClientBase, sources: readonly string[]): Promise<readonly OfSource[]> {
+  const all = sources.flatMap((source) =>
+    Object.values(schemasOf(source)).map((schema): OfSource => ({ schema, source })),
   )
-  return rows.map(({ schema }) => schema)
+  const { rows } = await client.query<OfSource>(
+    `select schema, source from unnest($1::text[], $2::text[], $3::text[]) as wanted (schema, source, mark)
+     left join pg_namespace on nspname = schema
+     where obj_description(pg_namespace.oid, 'pg_namespace') is distinct from mark`,
+    [
+      all.map(({ schema }) => schema),
+      all.map(({ source }) => source),
+      all.map(({ source }) => markOf(source)),
+    ],
+  )
+  return rows
 }
 
 export async function makeSchema(
@@ -70,34 +88,57 @@ const historyReaches = (schema: string): string => `
   $$;
   grant execute on function ${schema}.history_reaches(text, timestamptz, timestamptz) to public`
 
+type State = {
+  /** Quoted. */
+  readonly schema: string
+  readonly source: string
+  readonly views: Readonly<Record<string, string>>
+  readonly there: readonly string[]
+  readonly comment: string
+}
+
+const stateViews = (source: string): State['views'] => ({
+  freshness: `select * from tidemark.freshness where source = ${pg.escapeLiteral(source)}`,
+  in_doubt: `select * from tidemark.in_doubt where starts_with(stream, ${pg.escapeLiteral(`${source}.`)})`,
+  label: `select * from tidemark.label where starts_with(stream, ${pg.escapeLiteral(`${source}.`)})`,
+})
+
 /** Made anew only when they are other ones than before: every worker comes here for every source, and whoever reads a view has it locked. */
-async function showState(client: ClientBase, source: string): Promise<void> {
-  const schema = pg.escapeIdentifier(schemasOf(source).views)
-  const views = {
-    freshness: `select * from tidemark.freshness where source = ${pg.escapeLiteral(source)}`,
-    in_doubt: `select * from tidemark.in_doubt where starts_with(stream, ${pg.escapeLiteral(`${source}.`)})`,
-    label: `select * from tidemark.label where starts_with(stream, ${pg.escapeLiteral(`${source}.`)})`,
-  }
-  const names = Object.keys(views)
-  const { rows } = await client.query<{ comment: string | null; columns: string; there: readonly string[] }>(
-    `select obj_description(to_regclass($1 || '.freshness'), 'pg_class') as comment,
-       (select string_agg(format('%s %s %s', attrelid::regclass, attname, atttypid), ',' order by attrelid::regclass::text, attnum)
-        from pg_attribute
-        where attrelid in (select to_regclass('tidemark.' || name) from unnest($2::text[]) as name) and attnum > 0 and not attisdropped) as columns,
-       array(select name from unnest($2::text[]) as name where to_regclass($1 || '.' || name) is not null) as there`,
-    [schema, names],
+async function statesToShow(client: ClientBase, sources: readonly string[]): Promise<readonly State[]> {
+  const { rows } = await client.query<{
+    readonly source: string
+    readonly comment: string | null
+    readonly columns: string
+    readonly there: readonly string[]
+  }>(
+    `select source, obj_description(to_regclass(schema || '.freshness'), 'pg_class') as comment,
+       coalesce((
+         select string_agg(format('%s %s %s', attrelid::regclass, attname, atttypid), ',' order by attrelid::regclass::text, attnum)
+         from pg_attribute
+         where attrelid in (select to_regclass('tidemark.' || name) from unnest($3::text[]) as name) and attnum > 0 and not attisdropped
+       ), '') as columns,
+       array(select name from unnest($3::text[]) as name where to_regclass(schema || '.' || name) is not null) as there
+     from unnest($1::text[], $2::text[]) as wanted (source, schema)`,
+    [sources, sources.map(viewsOf), Object.keys(stateViews(''))],
   )
-  const { comment = null, columns = '', there = [] } = rows[0] ?? {}
-  const reaches = historyReaches(schema)
-  // Columns that came to the views behind them since are shown, too.
-  const edition = hash('sha256', JSON.stringify([views, reaches, columns])).slice(0, 8)
-  const wanted = `how far each stream of the source is (edition ${edition})`
-  if (comment === wanted && there.length === names.length) return
+  return rows.flatMap(({ source, comment: before, columns, there }) => {
+    const [schema, views] = [viewsOf(source), stateViews(source)]
+    // Columns that came to the views behind them since are shown, too.
+    const edition = hash('sha256', JSON.stringify([views, historyReaches(schema), columns])).slice(0, 8)
+    const comment = `how far each stream of the source is (edition ${edition})`
+    const isShown = before === comment && there.length === Object.keys(views).length
+    return isShown ? [] : [{ schema, source, views, there, comment }]
+  })
+}
+
+const viewsOf = (source: string): string => pg.escapeIdentifier(schemasOf(source).views)
+
+async function showState(client: ClientBase, { schema, views, there, comment }: State): Promise<void> {
   for (const [name, query] of Object.entries(views)) {
     const view = `${schema}.${name}`
     await client.query(`create or replace view ${view} as ${query}`)
     if (!there.includes(name)) await client.query(closeNewSql(view))
   }
-  await client.query(reaches)
-  await client.query(`comment on view ${schema}.freshness is ${pg.escapeLiteral(wanted)}`)
+  await client.query(historyReaches(schema))
+  await client.query(`comment on view ${schema}.freshness is ${pg.escapeLiteral(comment)}`)
 }

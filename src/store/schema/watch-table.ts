@@ -4,7 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import { baseOf, tableName } from '../../streams/names.ts'
+import { baseOf, sourceIn, tableName } from '../../streams/names.ts'
 import { columnTypes } from '../types/table.ts'
 import { showColumns } from './change-view.ts'
 import { definitions, ownColumns } from './own-columns.ts'
@@ -130,12 +130,14 @@ function changeOf({ table_oid, known_oid, triggers: count, is_altered }: Watched
   return count < triggers.length ? 'unwatch' : null
 }
 
+/** Whatever it was, what a description has made of the table may be gone. */
 const noteChange = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>, change: Change) =>
   client.query(
-    `insert into tidemark.local_change (stream, operation, transaction)
+    `with made as (update tidemark.source_config set made_by = null where name = $3)
+     insert into tidemark.local_change (stream, operation, transaction)
      values ($1, $2, pg_current_xact_id()::text::bigint)
      on conflict (stream, operation, transaction) where run_id is null do nothing`,
-    [name, change],
+    [name, change, sourceIn(name)],
   )
 
 /** Whether another table was put in its place, or it lacks something, and no run has acted upon it yet. */

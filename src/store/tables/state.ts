@@ -163,6 +163,8 @@ export const sourceConfigTable = tidemark.table('source_config', {
   changedBy: text('changed_by').notNull(),
   /** Since when the file does not name it any more; empty: it does. */
   goneAt: at('gone_at'),
+  /** By which version and settings its tables were last made as its upstream describes them; empty: they have to be looked at. */
+  madeBy: text('made_by'),
 })
 
 /** Who may write: one line for each stream and lane. */

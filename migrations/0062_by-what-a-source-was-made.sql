@@ -1,0 +1,1 @@
+ALTER TABLE "tidemark"."source_config" ADD COLUMN "made_by" text;
