@@ -210,7 +210,7 @@ export const beliefs = {
   },
   contract: {
     claim: 'records match the description that the upstream publishes (OpenAPI)',
-    test: 'Tidemark reads the description at each start and once a day (that of a named source, of which nothing is to be made at the start, within an hour of it), and compares it with the columns. After that each run checks it: a field that is not described, or a value that does not fit, disproves it.',
+    test: 'Tidemark reads the description at each start and once a day (that of a named source, of which nothing is to be made at the start, within ten minutes of it), and compares it with the columns. After that each run checks it: a field that is not described, or a value that does not fit, disproves it.',
     lifetimeMs: 2 * dayMs,
     holdsAs: ['as described'],
     without:

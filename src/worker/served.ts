@@ -215,7 +215,10 @@ const descriptionAgeMs = 24 * 3_600_000
 /** After this there are first rows, which tell which columns refer to which. */
 const firstRowsMs = 120_000
 
-/** Goes on by itself until the signal. Each source is looked at in its own minute of the hour. */
+/** Sources that are opened together are not looked at together. */
+const mostDelayMs = 600_000
+
+/** Goes on by itself until the signal. */
 function keepDescriptions(
   { config, isWhole = false, log, signal }: Parameters<typeof keepRound>[0],
   { descriptions }: SyncContext,
@@ -230,7 +233,7 @@ function keepDescriptions(
       .then(() => (config.contract === null ? descriptions.noteReferences() : undefined))
       .catch((error) => log.debug({ err: error }, 'could not look at what the upstream says about itself'))
   const regularly = async () => {
-    let pauseMs = isWhole ? Math.random() * descriptionCheckMs : firstRowsMs
+    let pauseMs = isWhole ? Math.random() * mostDelayMs : firstRowsMs
     while (await wait(pauseMs, true, { signal, ref: false }).catch(() => false)) {
       void look()
       pauseMs = descriptionCheckMs

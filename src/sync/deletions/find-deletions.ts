@@ -12,6 +12,7 @@ import { type Detected, detected, toRecord, usable } from '../capabilities.ts'
 import { KeyOrderBroken, keyListing } from '../lists/by-key.ts'
 import { keyOrderOf } from '../lists/key-order.ts'
 import { performRun, type ReadingContext, type RunOutcome, type RunReading } from '../perform-run.ts'
+import type { SortOrder } from '../ports/source.ts'
 import { countListed, probeRanks, type RankSides } from './rank-probe.ts'
 import { decide, lookAt, mostAtOnce, type Search } from './search.ts'
 import { openShownKeys } from './shown-keys.ts'
@@ -135,7 +136,10 @@ async function ranksOf(search: Search): Promise<string> {
 }
 
 async function testRanks(search: Search): Promise<string> {
-  const served = (await askRank(search, farBehind)).records.length
+  // Rights may hide the record at one end, and the last page that is shown for ever would be empty.
+  const served =
+    (await askRank(search, farBehind)).records.length ||
+    (await askPage(search, farBehind, 1, 'descending')).records.length
   const { length } = (await askPage(search, 1, mostOfEnd)).records
   // Where no second page is shown at the moment, nothing says what comes far behind the end at other times.
   if (length > 1 && (await askRank(search, 2)).records.length === 0) return 'not trusted'
@@ -146,8 +150,12 @@ async function testRanks(search: Search): Promise<string> {
   return value
 }
 
-const askPage = ({ source, keyField, signal }: Search, page: number, pageSize: number) =>
-  source.list({ page, pageSize, byKey: { field: keyField, after: null, order: 'ascending' } }, signal)
+const askPage = (
+  { source, keyField, signal }: Search,
+  page: number,
+  pageSize: number,
+  order: SortOrder = 'ascending',
+) => source.list({ page, pageSize, byKey: { field: keyField, after: null, order } }, signal)
 
 const askRank = (search: Search, rank: number) => askPage(search, rank, 1)
 
