@@ -272,7 +272,9 @@ describe('what a page says holds when it is shown (P18)', () => {
           { stream: 'assignment', paused: null, readThroughAt: null, running: ['incremental'] },
           { stream: 'assignment_note', paused: null, readThroughAt: now, running: ['incremental'] },
         ],
-        nextRuns: ['assignment', 'assignment_note'].map((stream) => ({ stream, kind: 'incremental', at })),
+        nextRuns: ['assignment', 'assignment_note'].map((stream) => ({
+          ...{ stream, kind: 'incremental', schedule: { everyMs: 30_000 }, at },
+        })),
       }) as unknown as Snapshot
     const text = plain(await show(workersPage, { snapshot, queueCounts: async () => ({ active: 1 }) }))
     expect(text).toContain('when all is readincremental of assignment')
