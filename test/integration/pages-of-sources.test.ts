@@ -64,6 +64,12 @@ describe.skipIf(!hasPostgres)('the pages of a source with a name', () => {
     expect(workers).toMatch(/incremental of acme\.assignment every 9 s SCHEDULE_ASSIGNMENT , or/)
   })
 
+  it('name its own tables', async () => {
+    const rows = await text('/streams/acme.assignment/rows')
+    expect(rows).toContain('&quot;select * from acme.assignment&quot; &gt; acme.assignment.csv')
+    expect(rows).toContain('texts and numbers of acme_mirror.assignment ,')
+  })
+
   it('take streams for its own only if they are mirrored, also while it is paused', async () => {
     await pauseSource(database.pool, 'acme', { by: 'a test', reason: 'it moves' })
     expect(await line()).toMatchObject({

@@ -8,6 +8,7 @@ import {
   type RowPage,
   type RowSearch,
 } from '../../store/book/rows.ts'
+import { tableName, viewName } from '../../streams/names.ts'
 import { plural } from '../../util/text.ts'
 import { clock, copyButton, count, foreign, type Html, html } from '../html.ts'
 import type { RowsShown } from '../row-queries.ts'
@@ -82,7 +83,7 @@ ${asSql(stream, shown, csvAddress(stream, context.query, { raw: '1' }))}`,
 
 const asSql = (stream: string, { sql }: RowsShown, rawCsv: string): Html =>
   html`<section class="card" aria-labelledby="sql"><div class="bar spread"><h2 id="sql">As SQL</h2>${copyButton('Copy as SQL', { from: 'query' })}</div><pre class="term" tabindex="0" id="query">${sql}</pre>
-<p class="small quiet">The CSV contains these columns and at most ${count(mostInCsv)} rows. A text that a spreadsheet would run as a formula begins with an apostrophe there; programs take <a href="${rawCsv}">the CSV without it</a>. Everything: <code>tidemark sql --csv "select * from bi.${stream}" > ${stream}.csv</code></p></section>`
+<p class="small quiet">The CSV contains these columns and at most ${count(mostInCsv)} rows. A text that a spreadsheet would run as a formula begins with an apostrophe there; programs take <a href="${rawCsv}">the CSV without it</a>. Everything: <code>tidemark sql --csv "select * from ${viewName(stream)}" > ${stream}.csv</code></p></section>`
 
 const searchForm = (
   stream: string,
@@ -101,7 +102,7 @@ ${choice('Deleted rows', 'deleted', deletedChoices, search.deleted)}
     (name) =>
       html`<label class="check"><input type="checkbox" name="column" value="${name}"${columns.includes(name) && html` checked`}> ${foreign(name, 60)}</label>`,
   )}</fieldset></details>
-<p class="small quiet">Searches the key, texts and numbers of <code>mirror.${stream}</code>, the newest change first. It stops after two seconds, and then says how far it got.</p></form>`
+<p class="small quiet">Searches the key, texts and numbers of <code>${tableName(stream)}</code>, the newest change first. It stops after two seconds, and then says how far it got.</p></form>`
 
 const choice = (label: string, name: string, values: readonly string[], value: string): Html =>
   html`<label>${label} <select name="${name}">${values.map(
