@@ -64,9 +64,15 @@ describe.skipIf(!hasPostgres)('the pages of a source with a name', () => {
     expect(workers).toMatch(/incremental of acme\.assignment every 9 s SCHEDULE_ASSIGNMENT , or/)
   })
 
+  it('tell of the budget of requests whose it is', async () => {
+    const upstream = await text('/upstream')
+    expect(upstream).toContain('No budget is set for the source that the environment describes.')
+    expect(upstream).toContain('Each of the other sources has a setting of its own.')
+  })
+
   it('name its own tables', async () => {
     const rows = await text('/streams/acme.assignment/rows')
-    expect(rows).toContain('&quot;select * from acme.assignment&quot; &gt; acme.assignment.csv')
+    expect(rows).toContain('"select * from acme.assignment" > acme.assignment.csv')
     expect(rows).toContain('texts and numbers of acme_mirror.assignment ,')
   })
 
