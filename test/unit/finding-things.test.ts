@@ -148,6 +148,7 @@ describe('the page of problems', () => {
       ...{
         rules: [{ ...rule, from, name: null }],
         unusable: [],
+        keepsNone: null,
         targets: {},
         remarks: ['rule 2 adds nothing'],
         problem: 'alerts.yml:3: <b> is wrong',
@@ -309,7 +310,7 @@ describe('what a page says holds when it is shown (P18)', () => {
   it('kinds of problems are told in words beside their names, and rules for names beside the field', async () => {
     const admin: Viewer = { ...operator, role: 'admin', canAdminister: true }
     const alerting = {
-      ...{ rules: [], targets: {}, remarks: [], problem: null, unusable: [] },
+      ...{ rules: [], targets: {}, remarks: [], problem: null, unusable: [], keepsNone: null },
       receivers: [
         { name: 'chat', from: 'file' as const, url: 'https://chat.example', format: 'json' as const },
       ],

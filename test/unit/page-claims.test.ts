@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { markupOf } from '../../src/web/html.ts'
 import { actionsPage } from '../../src/web/pages/actions.ts'
+import { alertsPage } from '../../src/web/pages/alerts.ts'
 import { changesPage } from '../../src/web/pages/changes.ts'
 import { approvePage } from '../../src/web/pages/confirm.ts'
 import { eventsPage } from '../../src/web/pages/events.ts'
@@ -15,14 +16,19 @@ import { readOnlyViewer, type Viewer } from '../../src/web/sessions.ts'
 import type { Snapshot, StatusQueries } from '../../src/web/status-queries.ts'
 import { emptySnapshot, statusQueriesWith } from '../support/status-queries.ts'
 
-const viewer: Viewer = { ...readOnlyViewer, canAct: true, role: 'operator', csrfToken: 'csrf' }
+const operator: Viewer = { ...readOnlyViewer, canAct: true, role: 'operator', csrfToken: 'csrf' }
+const admin: Viewer = { ...operator, role: 'admin', canAdminister: true }
 
 type Shown = { readonly text: string; readonly markup: string }
 
 async function show(
   page: Page,
   queries: Partial<StatusQueries> = {},
-  { query = '', params = {} }: { query?: string; params?: Readonly<Record<string, string>> } = {},
+  {
+    query = '',
+    params = {},
+    by: viewer = operator,
+  }: { query?: string; params?: Readonly<Record<string, string>>; by?: Viewer } = {},
 ): Promise<Shown> {
   const shown = await page.body({
     ...{ statusQueries: statusQueriesWith(queries), viewer, query: new URLSearchParams(query), params },
@@ -97,6 +103,18 @@ describe('a row version', () => {
     const of = { query: 'to-version=638000000000000121', params: { name: 'assignment' } }
     const { text } = await show(rewindTab, { snapshot, planRewind }, of)
     expect(text).toContain('from 638,000,000,000,000,123 back to 638,000,000,000,000,121')
+  })
+})
+
+describe('the form of a receiver', () => {
+  it('is offered only where its secrets can be kept', async () => {
+    const offered = await show(alertsPage, {}, { by: admin })
+    expect(offered.markup).toContain('action="/alerts/receivers/set"')
+    const alerting = () => ({ ...statusQueriesWith().alerting(), keepsNone: 'Set `KEY` first.' })
+    const refused = await show(alertsPage, { alerting }, { by: admin })
+    expect(refused.markup).not.toContain('action="/alerts/receivers/set"')
+    expect(refused.markup).toContain('Set <code>KEY</code> first.')
+    expect((await show(alertsPage, { alerting })).text).not.toContain('An admin can add one here.')
   })
 })
 
