@@ -1,7 +1,7 @@
 // Sentences of pages that hold when they are shown (P18): of few and of many, of each source, and behind the end of a list.
 
 import { describe, expect, it } from 'vitest'
-import { markupOf } from '../../src/web/html.ts'
+import { html, markupOf } from '../../src/web/html.ts'
 import { actionsPage } from '../../src/web/pages/actions.ts'
 import { alertsPage } from '../../src/web/pages/alerts.ts'
 import { changesPage } from '../../src/web/pages/changes.ts'
@@ -11,6 +11,7 @@ import type { Page } from '../../src/web/pages/layout.ts'
 import { quarantinePage } from '../../src/web/pages/quarantine.ts'
 import { recordPage } from '../../src/web/pages/record.ts'
 import { rewindTab } from '../../src/web/pages/rewind.ts'
+import { rowsTab } from '../../src/web/pages/rows.ts'
 import { sourcesPage } from '../../src/web/pages/sources.ts'
 import { readOnlyViewer, type Viewer } from '../../src/web/sessions.ts'
 import type { Snapshot, StatusQueries } from '../../src/web/status-queries.ts'
@@ -34,12 +35,18 @@ async function show(
     ...{ statusQueries: statusQueriesWith(queries), viewer, query: new URLSearchParams(query), params },
     ...{ problems: Promise.resolve([]), now: new Date('2026-01-02T03:04:05Z') },
   })
-  const markup = 'body' in shown ? markupOf(shown.heading) + markupOf(shown.body) : markupOf(shown)
+  const parts = 'body' in shown ? [shown.heading, shown.body, (await shown.rest?.()) ?? html``] : [shown]
+  const markup = parts.map(markupOf).join('')
   return { markup, text: markup.replaceAll(/<[^>]*>/g, '').replaceAll(/\s+/g, ' ') }
 }
 
 const withStream = (stream: object) => async () =>
   ({ ...emptySnapshot, streams: [{ running: [], paused: null, ...stream }] }) as unknown as Snapshot
+
+const unread = {
+  ...{ stream: 'assignment', kind: 'changes', service: 'assignment' },
+  ...{ readThroughAt: null, settledThroughAt: null, deletionsKnownAt: null, rows: null, settling: null },
+}
 
 describe('a list', () => {
   it('says behind its end that there is no more, and not that there is nothing', async () => {
@@ -91,12 +98,27 @@ describe('blocked deletions', () => {
   })
 })
 
+describe('a search for rows', () => {
+  it('that finds nothing says which rows it looked through', async () => {
+    const rows = async () => ({
+      ...{ all: ['subject'], keyName: 'assignment_id', columns: [], numbers: [], sql: '' },
+      page: Promise.resolve({ rows: [], next: null, isCut: false, looked: 0 }),
+    })
+    const search = async (query: string) =>
+      (await show(rowsTab, { snapshot: withStream(unread), rows }, { query, params: { name: 'assignment' } }))
+        .text
+    expect(await search('q=x')).toContain('No row of assignment matches “x”. Deleted rows were searched too.')
+    expect(await search('q=x&deleted=only')).toContain('“x”. Only deleted rows were searched.')
+    const older = 'at=2026-01-01+00:00:00%2B00&key=7'
+    expect(await search(`q=x&${older}`)).toContain(
+      'Nothing more foundNo older row of assignment matches “x”.',
+    )
+  })
+})
+
 describe('a row version', () => {
   it('is told with all of its digits (P4)', async () => {
-    const snapshot = withStream({
-      ...{ stream: 'assignment', kind: 'changes', service: 'assignment', position: '638000000000000123' },
-      ...{ readThroughAt: null, settledThroughAt: null, deletionsKnownAt: null, rows: null, settling: null },
-    })
+    const snapshot = withStream({ ...unread, position: '638000000000000123' })
     const planRewind = async () => ({
       ...{ from: '638000000000000123', to: '638000000000000121', reachedAt: null, rows: 2, expectedMs: null },
     })

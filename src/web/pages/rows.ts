@@ -142,12 +142,18 @@ function howMany({ after }: Asked, { rows, next }: RowPage): string {
   return after === null ? `The first ${few}` : few
 }
 
+const whichSearched: Readonly<Record<RowSearch['deleted'], string>> = {
+  shown: 'Deleted rows were searched too.',
+  hidden: 'Deleted rows were not searched.',
+  only: 'Only deleted rows were searched.',
+}
+
 function nothingFound(stream: string, { search, after }: Asked): Html {
   const wider = addressOf(`/streams/${stream}/rows`, {})
   const isWithin = search.within?.from || search.within?.to
   if (search.text === '' && !search.field && !isWithin && search.deleted === 'shown')
     return html`<section class="card"><p>${after === null ? `${stream} has no rows yet.` : 'There are no older rows.'}</p></section>`
-  return html`<section class="card"><h2>Nothing found</h2><p>No row of ${stream} matches${search.text !== '' && html` “${foreign(search.text)}”`}${search.field && html`${search.text !== '' && ' and'} <code>${foreign(search.field.column)}</code> “${foreign(search.field.value)}”`}. ${search.deleted === 'hidden' ? 'Deleted rows were not searched.' : 'Deleted rows were searched too.'}</p>
+  return html`<section class="card"><h2>${after === null ? 'Nothing found' : 'Nothing more found'}</h2><p>No ${after !== null && 'older '}row of ${stream} matches${search.text !== '' && html` “${foreign(search.text)}”`}${search.field && html`${search.text !== '' && ' and'} <code>${foreign(search.field.column)}</code> “${foreign(search.field.value)}”`}. ${whichSearched[search.deleted]}</p>
 <div class="bar"><a class="btn" href="${wider}">Clear the search</a>${search.text !== '' && html`<a class="btn" href="${addressOf('/find', { q: search.text })}">Search every stream</a>`}</div></section>`
 }
 
