@@ -198,7 +198,7 @@ const pauseTab: Page = {
       orCommand(
         context.viewer,
         `tidemark pause ${stream} --reason TEXT`,
-        () => html`<section class="card dialogue"><h2>Pause ${stream}?</h2><p>No worker reads it until somebody resumes it. Runs that are in progress end after their current page. Its rows stay and get older.</p>
+        () => html`<section class="card dialogue"><h2>Pause ${stream}?</h2><p>No worker reads it by itself until somebody resumes it; you can still press <b>Read now</b>. Runs that are in progress end after their current page. Its rows stay and get older.</p>
 ${actionForm(context.viewer, `/streams/${stream}/pause`, (fields) => html`${reasonLine(fields, 'Reason for the pause')}<button class="go">Pause</button> <a class="btn" href="/streams/${stream}">Do not pause</a>`)}</section>`,
       ),
     ),

@@ -4,7 +4,7 @@ import { isReadWhole } from '../../problems/stream-state.ts'
 import type { WorkerSeen } from '../../store/book/watch.ts'
 import { baseOf } from '../../streams/names.ts'
 import { formatDuration, plural, shortSpan } from '../../util/text.ts'
-import { age, count, foreign, type Html, html, kindInWords, state, until } from '../html.ts'
+import { age, count, foreign, type Html, html, kindInWords, short, state, until } from '../html.ts'
 import type { NextRun, Snapshot } from '../status-queries.ts'
 import { heading, type Page } from './layout.ts'
 import { plainTable } from './tables.ts'
@@ -96,7 +96,7 @@ function doing({ isGone, runs, waits, seenAt }: WorkerSeen): Html | null {
     ),
     ...waits.map(
       ({ what, until }) =>
-        html`waits for ${foreign(what, 100)}${until && ` until ${new Date(until).toISOString().slice(11, 19)}`}`,
+        html`waits for ${foreign(what, 100)}${until && html` until ${short(new Date(until), 'second')}`}`,
     ),
   ]
   return parts.length === 0
@@ -168,7 +168,7 @@ function next(
         title: 'Why',
         cell: (run) =>
           paused.has(run.stream)
-            ? html`paused, so nothing is read <span class="small quiet">until it is resumed</span>`
+            ? html`paused, so nothing is read by schedule <span class="small quiet">until it is resumed</span>`
             : whyOf(run, seen),
       },
     ],
