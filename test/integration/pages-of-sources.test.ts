@@ -111,6 +111,13 @@ describe.skipIf(!hasPostgres)('the pages of a source with a name', () => {
     expect(checkpoints).toContain('/backfills?stream=assignment&amp;')
     expect(checkpoints).not.toMatch(/href="[^"]*acme\.assignment/)
 
+    const { rows: runs } = await database.pool.query<{ id: string }>(
+      `select max(id) as id from tidemark.run where stream = 'acme.assignment' and kind = 'incremental'`,
+    )
+    const run = (await (await browsing?.get(`/runs/${runs[0]?.id}`))?.text()) ?? ''
+    expect(run).toContain('incremental of acme.assignment')
+    expect(run).not.toContain('Run again')
+
     await browsing?.submit(`/quarantine/${rows[0]?.id}/retry`)
     expect(await text('/quarantine')).toContain('acme.assignment is not mirrored now')
   })

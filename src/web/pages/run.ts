@@ -75,6 +75,7 @@ const again = (
   { stream, kind }: RunStory,
   { statusQueries, viewer }: Pick<PageContext, 'statusQueries' | 'viewer'>,
 ): Html | null =>
+  !statusQueries.streams.includes(stream) ||
   !(
     kind === 'incremental' ||
     kind === 'list' ||
