@@ -24,6 +24,8 @@ export type KeptSettings = {
 type Judged = { readonly value: Texts } | { readonly problem: string; readonly field: string | null }
 
 export type KeptAlerts = {
+  /** Why no receiver can be kept; null: they can. */
+  readonly keepsNone: string | null
   /** As they were taken up last. */
   now(kinds: Kinds): KeptSettings
   takeUp(entries: readonly AlertEntry[]): void
@@ -51,6 +53,7 @@ export function openKeptAlerts({ secretsKey, ...around }: Around): KeptAlerts {
   let [entries, seen, read]: [readonly AlertEntry[], string, KeptSettings | null] = [[], '[]', nothing]
   const wayFrom = (key: string, value: Texts) => readReceiver(key, value, { ...around, seal })
   return {
+    keepsNone: seal === null ? noKey : null,
     takeUp(given) {
       const now = JSON.stringify(given)
       if (now !== seen) [entries, seen, read] = [given, now, null]

@@ -8,6 +8,7 @@ import {
   readBlockedDeletions,
   readDeletionEvidence,
 } from '../store/book/deletions.ts'
+import type { BlockedDeletions } from '../store/book/symptoms.ts'
 import { isLookedUpByKey, pickStreams } from '../streams/catalog.ts'
 import { count, snakeCased } from '../util/text.ts'
 import { amount, document, type Facts, list, streamNames, time } from './document.ts'
@@ -77,14 +78,18 @@ export const deletions = document({
     const blocked = found.map(async (one) => {
       const canLookUp = catalogue.some((stream) => stream.name === one.stream && isLookedUpByKey(stream))
       const evidence = await readDeletionEvidence(pool, one.stream)
-      return { ...blockedJson(one), evidence: evidenceJson(evidence, inWords(evidence, canLookUp)) }
+      return { ...blockedJson(one), evidence: evidenceJson(evidence, inWords(evidence, one, canLookUp)) }
     })
     return { blocked: await Promise.all(blocked) }
   },
 })
 
-const inWords = (evidence: DeletionEvidence, canLookUp: boolean): readonly string[] => [
-  ...evidenceFacts(evidence, canLookUp).map(
+const inWords = (
+  evidence: DeletionEvidence,
+  blocked: BlockedDeletions,
+  canLookUp: boolean,
+): readonly string[] => [
+  ...evidenceFacts(evidence, blocked, canLookUp).map(
     ({ text, at }) => `${text}${at ? ` (asked on ${at.toISOString()})` : ''}`,
   ),
   ...whichAreMissing(evidence),

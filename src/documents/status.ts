@@ -14,6 +14,7 @@ import { keptInWords, measured } from '../problems/targets.ts'
 import { readProgress } from '../store/book/progress.ts'
 import { readSourceLines, type SourceLine } from '../store/book/source-config.ts'
 import { livingRows, readOverview, type StreamOverview } from '../store/book/streams.ts'
+import type { BlockedDeletions } from '../store/book/symptoms.ts'
 import { type KeptTarget, readKeptTargets, type Target } from '../store/book/targets.ts'
 import { readLastSeen, readMinutes, readWorkers, type WorkerSeen } from '../store/book/watch.ts'
 import { pickStream, pickStreams, type Stream } from '../streams/catalog.ts'
@@ -263,6 +264,11 @@ const problemJson = (given: Problem): z.output<typeof problem> => {
 
 const dated = (text: string | null): Date | null => (text === null ? null : new Date(text))
 
+const blockedIn = ({ marked: _, isLeast = false, ...blocked }: BlockedDeletions) => ({
+  ...blocked,
+  is_least: isLeast,
+})
+
 function streamJson(
   { overview, kind, state, settling, settledAt, rowsPerMinute, targets }: StatusLine,
   problems: readonly Problem[],
@@ -283,7 +289,7 @@ function streamJson(
       started_at: new Date(last.startedAt),
       finished_at: dated(last.finishedAt),
     },
-    blocked_deletions: blocked && { ...snakeCased(blocked), is_least: blocked.isLeast ?? false },
+    blocked_deletions: blocked && blockedIn(blocked),
     paused: paused && { ...paused, at: new Date(paused.at) },
     related: related && snakeCased(related),
     targets: Object.fromEntries(

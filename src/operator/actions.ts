@@ -125,7 +125,7 @@ async function retryQuarantine(
   return await inBackground(context, `The retry of ${what} in quarantine`, async (signal) => {
     const detail: RetryOutcome[] = []
     for await (const outcome of retrySelected(context.sync, selection, signal)) detail.push(outcome)
-    const text = detail.map(retrySentence).join(' ') || (await nothingTried(pool, selection))
+    const text = detail.map(retrySentence).join(' ') || (await nothingTried(pool, selection, context.streams))
     return { text, isFailed: detail.some(isUndone), detail }
   })
 }

@@ -38,7 +38,11 @@ export const othersFoundGone = ({
 }: Pick<DeletionEvidence, 'marked' | 'isSinceDecision'>): string =>
   `${plural(marked, 'other row')} ${marked === 1 ? 'was' : 'were'} found gone and marked deleted ${isSinceDecision ? 'since a person last decided about deletions' : 'within the last day'}`
 
-export function evidenceFacts(evidence: DeletionEvidence, canLookUp: boolean): readonly EvidenceFact[] {
+export function evidenceFacts(
+  evidence: DeletionEvidence,
+  { missing }: Pick<BlockedDeletions, 'missing'>,
+  canLookUp: boolean,
+): readonly EvidenceFact[] {
   const { looked, lookedAt: at, mostInARun, marked } = evidence
   const asked = looked.gone + looked.there + looked.unclear
   const of = (amount: number) => `${count(amount)} of ${count(asked)} looked up by key`
@@ -65,7 +69,7 @@ export function evidenceFacts(evidence: DeletionEvidence, canLookUp: boolean): r
       ...{ speaks: 'for', tone: 'ok' },
       text: `${othersFoundGone(evidence)} (rows that the upstream marks itself are not counted)`,
     },
-    {
+    (missing === null || missing > mostInARun) && {
       ...{ speaks: 'against', tone: 'warn' },
       text:
         mostInARun > 0

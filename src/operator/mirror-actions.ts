@@ -63,7 +63,8 @@ async function pause({ pool, streams }: MirrorContext, { target, fields, by }: O
   const stream = pickStream(target, streams).name
   const before = await pauseStream(pool, { stream, by, reason: fields.reason ?? null })
   const json = { stream, paused: true }
-  if (before === null) return { text: `${stream} is paused. No worker reads it until it is resumed.`, json }
+  if (before === null)
+    return { text: `${stream} is paused. No worker reads it by itself until it is resumed.`, json }
   const why = before.reason === null ? '' : `: “${before.reason}”`
   const since = formatDuration(Date.now() - before.at.getTime())
   const text = `${stream} was paused already, ${since} ago by ${before.by}${why}. Nothing was changed.`

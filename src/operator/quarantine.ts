@@ -42,8 +42,14 @@ export async function* retrySelected(
 }
 
 /** Why there was nothing to try. */
-export async function nothingTried(pool: Pool, selection: QuarantineSelection): Promise<string> {
+export async function nothingTried(
+  pool: Pool,
+  selection: QuarantineSelection,
+  streams: readonly Stream[],
+): Promise<string> {
   const [left] = await readQuarantine(pool, selection, { after: '0', limit: 1, mostCharacters: 1 })
+  if (left && relatedBeside(streams).every(({ name }) => name !== left.stream))
+    return `${left.stream} is not mirrored now, so its records in quarantine were not tried.`
   return left
     ? `Records of ${left.stream} cannot be tried one by one: they are tried when their assignment or their list is read again.`
     : selection.stream === null

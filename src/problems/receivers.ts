@@ -35,6 +35,8 @@ export type Alerting = Pick<AlertSettings, 'targets' | 'remarks'> & {
   readonly problem: string | null
   /** What was set up in the console and cannot be used, one line each. */
   readonly unusable: readonly string[]
+  /** Why no receiver can be set up in the console; null: it can. */
+  readonly keepsNone: string | null
 }
 
 const kinds: Kinds = {
@@ -91,6 +93,7 @@ export function alertingOf(config: Config): Alerting {
   return {
     ...{ targets: targetsOf(config), receivers, rules, problem },
     remarks: [...settings.remarks, ...remarksOn(receivers, rules)],
+    keepsNone: config.keptAlerts.keepsNone,
     unusable: [
       ...kept.problems,
       ...own

@@ -265,7 +265,7 @@ export function accessLost({ stream, hiddenSince, readThroughAt }: StreamSymptom
 
 export function deletionsBlocked({ stream, blockedDeletions, reconcilingSince }: StreamSymptoms): Problem[] {
   if (blockedDeletions === null || blockedDeletions.rejected) return []
-  const { missing, living, at, isLeast = false } = blockedDeletions
+  const { missing, living, at, marked = null, isLeast = false } = blockedDeletions
   const isKnown = missing !== null && living !== null
   const list = `\`tidemark deletions list ${stream}\``
   const approve = `\`tidemark deletions approve ${stream} --rows ${missing}\``
@@ -279,7 +279,7 @@ export function deletionsBlocked({ stream, blockedDeletions, reconcilingSince }:
   return [
     ofStream('deletions_blocked', stream, {
       ...{ since: at, size: missing, hides: [...stuckKeys(stream), `stale:${stream}`] },
-      what: `${isKnown ? `${isLeast ? 'At least ' : ''}${count(missing)} of ${count(living)}` : 'An unknown number of'} rows of ${stream} disappeared from the upstream at once. Tidemark has not deleted them here.`,
+      what: `${isKnown ? `${isLeast ? 'At least ' : ''}${count(missing)} of ${count(living)}` : 'An unknown number of'} rows of ${stream} disappeared from the upstream${marked === null ? ' at once. Tidemark has not deleted them here.' : `, after ${count(marked)} others within a day, which were marked deleted. Tidemark has not deleted these here.`}`,
       whatToDo,
     }),
   ]

@@ -4,6 +4,7 @@
 import type { StreamSymptoms } from '../store/book/symptoms.ts'
 import { beliefKind } from '../streams/beliefs.ts'
 import { mostUnplaced } from '../streams/field-types.ts'
+import { schemasOf, sourceIn, tableName } from '../streams/names.ts'
 import { count, plural, sentence } from '../util/text.ts'
 import { type Problem, problemOf } from './stream-problems.ts'
 
@@ -72,8 +73,8 @@ function lostHistory(stream: string, localChanges: StreamSymptoms['localChanges'
     return [
       problemOf('local_damage', stream, `${stream}:history:${first.at.toISOString()}`, {
         since: first.foundAt,
-        what: `${stream}: somebody changed its history in Postgres, mirror.${stream}_history: ${named.join('; ')}${more}. ${isLost ? 'The upstream does not keep old versions, so these lines are lost. The current rows are in it again.' : 'What it contains may be wrong.'}`,
-        whatToDo: `Restore what is lost from a backup, if reports need it: insert it into mirror.${stream}_history. Find out who writes to schema mirror, and revoke that permission.`,
+        what: `${stream}: somebody changed its history in Postgres, ${tableName(stream)}_history: ${named.join('; ')}${more}. ${isLost ? 'The upstream does not keep old versions, so these lines are lost. The current rows are in it again.' : 'What it contains may be wrong.'}`,
+        whatToDo: `Restore what is lost from a backup, if reports need it: insert it into ${tableName(stream)}_history. Find out who writes to schema ${schemasOf(sourceIn(stream)).tables}, and revoke that permission.`,
       }),
     ]
   })
@@ -94,7 +95,7 @@ function mendedDamage(stream: string, localChanges: StreamSymptoms['localChanges
       problemOf('local_damage', stream, `${stream}:${first.at.toISOString()}`, {
         since: first.foundAt,
         what: `${stream}: somebody changed its table in Postgres: ${named.join('; ')}${more}. ${mending}`,
-        whatToDo: `Nothing: Tidemark repairs this by itself. \`tidemark status ${stream}\` shows the progress. Find out who writes to schema mirror, and revoke that permission.`,
+        whatToDo: `Nothing: Tidemark repairs this by itself. \`tidemark status ${stream}\` shows the progress. Find out who writes to schema ${schemasOf(sourceIn(stream)).tables}, and revoke that permission.`,
       }),
     ]
   })

@@ -59,6 +59,9 @@ export function momentInWords(moment: Date, now: Date): string {
 
 export const count = (amount: number): string => Math.round(amount).toLocaleString('en')
 
+/** A row version, which may have more digits than a number keeps (P4). */
+export const wholeVersion = (version: string): string => BigInt(version).toLocaleString('en')
+
 /** A kind of run as people read it. */
 export const kindInWords = (kind: string): string => (kind === 'lookback' ? 'look-back' : kind)
 

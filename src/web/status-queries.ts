@@ -48,7 +48,12 @@ import type { ChartSpan } from './time-range.ts'
 
 export type { Happening } from '../operator/happenings.ts'
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
-export type NextRun = { readonly stream: string; readonly kind: string; readonly at: Date }
+export type NextRun = {
+  readonly stream: string
+  readonly kind: string
+  readonly schedule: { readonly everyMs: number } | { readonly cron: string }
+  readonly at: Date
+}
 export type StreamSnapshot = StreamOverview & {
   readonly kind: Stream['kind']
   readonly service: Stream['service']

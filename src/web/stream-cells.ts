@@ -18,6 +18,7 @@ import {
   span,
   spanInWords,
   state,
+  wholeVersion,
   zone,
 } from './html.ts'
 import { addressOf } from './pages/tables.ts'
@@ -119,7 +120,7 @@ function nextOf({ stream, paused, ...standing }: StreamSnapshot, { nextRuns, at 
 export function countsOf(stream: StreamSnapshot) {
   const { stream: name, position, lookbackMs, related } = stream
   return {
-    position: html`${position === '0' ? 'none yet' : BigInt(position).toLocaleString('en')}`,
+    position: html`${position === '0' ? 'none yet' : wholeVersion(position)}`,
     lookback:
       lookbackMs === null
         ? html`as configured<small>no late arrival was measured yet</small>`

@@ -1,6 +1,7 @@
 // How the upstream answered as charts, what failed, and what was asked for: by stream and kind of run, also day by day beside the budget.
 
 import { type AskedBucket, quantileMs, type ServiceBucket } from '../store/book/request-history.ts'
+import { sourceIn } from '../streams/names.ts'
 import { shortSpan } from '../util/text.ts'
 import { latencyOf, partsTable, sumOf } from './chart-tables.ts'
 import { bars, everyBucket, figure, lines, type Scale } from './history-charts.ts'
@@ -115,12 +116,17 @@ export const daysUntil = (to: Date): ChartSpan => {
   return { from: new Date(end - mostDays * dayMs), to: new Date(end), bucketMs: dayMs, words }
 }
 
-/** `perSecond`: the budget of all workers for a host with one sign-in; null: there is none. `services`: the same requests by service. */
+/** `perSecond`: the budget of the source that the environment describes for a host with one sign-in; null: it has none. `services`: the same requests by service. */
+export type Budget = {
+  readonly perSecond: number | null
+  /** There are other sources, with budgets of their own. */
+  readonly hasNamed: boolean
+}
 export function askedByDay(
   buckets: readonly AskedBucket[],
-  services: readonly Pick<ServiceBucket, 'requests'>[],
+  services: readonly Pick<ServiceBucket, 'requests' | 'service'>[],
   { from }: ChartSpan,
-  perSecond: number | null,
+  { perSecond, hasNamed }: Budget,
 ): Html {
   const days = Array.from(
     { length: mostDays },
@@ -132,7 +138,8 @@ export function askedByDay(
   const rows = [...Map.groupBy(buckets, ({ stream, kind }) => `${stream} ${kind}`).values()]
     .toSorted((a, b) => sumOf(b, ({ requests }) => requests) - sumOf(a, ({ requests }) => requests))
     .map((own) => ({ name: nameOf(own[0]), own }))
-  const most = Math.max(0, ...services.map(({ requests }) => requests))
+  const own = services.filter(({ service }) => sourceIn(service) === '')
+  const most = Math.max(0, ...own.map(({ requests }) => requests))
   return html`<h2 id="by-day">Requests a day</h2>${
     rows.length === 0
       ? html`<p class="quiet">No request was counted in these days.</p>`
@@ -149,7 +156,7 @@ export function askedByDay(
           rows: [...rows, all],
           scrolls: 'Requests a day',
         })
-  }<p class="small quiet">${budgetInWords(perSecond, most)}</p><p class="small quiet">${costOfSchedule}</p>`
+  }<p class="small quiet">${budgetInWords(perSecond, most, hasNamed)}</p><p class="small quiet">${costOfSchedule}</p>`
 }
 
 const costOfSchedule = html`What another schedule would cost: a run that finds nothing new takes one request (a list one for each page of it, and a few more that confirm its end), so SCHEDULE_… = 30s means about ${count(86_400 / 30)} requests a day where one is enough, and 5m about ${count(86_400 / 300)}. Look-backs, the search for deletions and reconciles have schedules of their own. <a href="/settings">Settings</a>`
@@ -159,10 +166,12 @@ const nameOf = (one: AskedBucket | undefined): Html =>
     ? html`no run known`
     : html`<a href="/streams/${one.stream}">${one.stream}</a> ${kindInWords(one.kind)}`
 
-function budgetInWords(perSecond: number | null, most: number): Html | string {
+function budgetInWords(perSecond: number | null, most: number, hasNamed: boolean): Html {
+  const whose = hasNamed && ' for the source that the environment describes'
+  const others = hasNamed && html` Each of the other <a href="/sources">sources</a> has a setting of its own.`
   if (perSecond === null)
-    return html`No budget is set. REQUESTS_PER_SECOND bounds what all workers together ask a host with one sign-in. Set it on the page <a href="/settings">Settings</a>, or in the environment of the workers.`
+    return html`No budget is set${whose}.${others} REQUESTS_PER_SECOND bounds what all workers together ask a host with one sign-in. Set it on the page <a href="/settings">Settings</a>, or in the environment of the workers.`
   const budget = perSecond * 86_400
   const share = most / budget
-  return `REQUESTS_PER_SECOND=${perSecond} lets all workers together ask a host with one sign-in ${count(budget)} times a day. The most that they asked one service in one of these days is ${share > 0 && share < 0.01 ? 'less than 1' : count(100 * share)} % of that.`
+  return html`REQUESTS_PER_SECOND=${perSecond} lets all workers together ask a host with one sign-in ${count(budget)} times a day${whose}. The most that they asked one service${hasNamed && ' of it'} in one of these days is ${share > 0 && share < 0.01 ? 'less than 1' : count(100 * share)} % of that.${others}`
 }

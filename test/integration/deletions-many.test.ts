@@ -275,9 +275,10 @@ describe.skipIf(!hasPostgres)('many vanished records', () => {
     })
     expect(await gone()).toHaveLength(320)
     const { rows } = await database.pool.query(
-      `select blocked_deletions -> 'missing' as missing from tidemark.stream where name = 'assignment'`,
+      `select blocked_deletions -> 'missing' as missing, blocked_deletions -> 'marked' as marked
+       from tidemark.stream where name = 'assignment'`,
     )
-    expect(rows).toEqual([{ missing: 240 }])
+    expect(rows).toEqual([{ missing: 240, marked: 320 }])
     // What is marked already says nothing of those that a person is asked about.
     expect(await readDeletionEvidence(database.pool, 'assignment')).toMatchObject({
       ...{ samples: [], looked: { gone: 0, there: 0, unclear: 0 }, marked: 320 },

@@ -244,7 +244,7 @@ describe.skipIf(!hasPostgres)('the API', () => {
       }
     await expect(said(pause, ['assignment_note'], remotely(viewerToken))).rejects.toThrow('viewer')
     const paused = await said(pause, ['assignment_note', '--reason', 'from afar'], remotely(adminToken))
-    expect(paused).toBe('assignment_note is paused. No worker reads it until it is resumed.\n')
+    expect(paused).toBe('assignment_note is paused. No worker reads it by itself until it is resumed.\n')
     expect(await get('/streams/assignment_note')).toMatchObject({ paused: { reason: 'from afar' } })
     expect(JSON.parse(await said(resume, ['assignment_note', '--json'], remotely(adminToken)))).toMatchObject(
       {

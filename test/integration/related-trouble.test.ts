@@ -5,6 +5,7 @@ import { nothingTried, selectionOf } from '../../src/operator/quarantine.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { dropFromQuarantine } from '../../src/store/book/quarantine.ts'
 import { readRelatedAgain, readRelatedProgress } from '../../src/store/book/related.ts'
+import { knownStreams } from '../../src/streams/catalog.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
@@ -129,11 +130,13 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
       expect((await context.readRelated({ signal })).tally.quarantined).toBe(1)
       expect(await readRelatedProgress(database.pool)).toMatchObject({ read: 3, quarantined: 1 })
       const selection = selectionOf('assignment_service', [])
-      expect(await nothingTried(database.pool, selection)).toContain(
+      expect(await nothingTried(database.pool, selection, knownStreams)).toContain(
         'when their assignment or their list is read',
       )
       expect(await dropFromQuarantine(database.pool, selection, 'ours')).toBe(1)
-      expect(await nothingTried(database.pool, selection)).toMatch(/^No record of .+ is in quarantine\.$/)
+      expect(await nothingTried(database.pool, selection, knownStreams)).toMatch(
+        /^No record of .+ is in quarantine\.$/,
+      )
     })
   })
 

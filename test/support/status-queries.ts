@@ -17,7 +17,15 @@ export const emptySnapshot: Snapshot = {
 const answers: Partial<StatusQueries> = {
   streams: ['assignment'],
   catalogue: knownStreams,
-  alerting: () => ({ receivers: [], rules: [], targets: {}, remarks: [], problem: null, unusable: [] }),
+  alerting: () => ({
+    receivers: [],
+    rules: [],
+    targets: {},
+    remarks: [],
+    problem: null,
+    unusable: [],
+    keepsNone: null,
+  }),
   alertSettings: async () => [],
   staleAfterMs: () => 900_000,
   snapshot: async () => emptySnapshot,

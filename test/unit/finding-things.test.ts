@@ -148,6 +148,7 @@ describe('the page of problems', () => {
       ...{
         rules: [{ ...rule, from, name: null }],
         unusable: [],
+        keepsNone: null,
         targets: {},
         remarks: ['rule 2 adds nothing'],
         problem: 'alerts.yml:3: <b> is wrong',
@@ -272,7 +273,9 @@ describe('what a page says holds when it is shown (P18)', () => {
           { stream: 'assignment', paused: null, readThroughAt: null, running: ['incremental'] },
           { stream: 'assignment_note', paused: null, readThroughAt: now, running: ['incremental'] },
         ],
-        nextRuns: ['assignment', 'assignment_note'].map((stream) => ({ stream, kind: 'incremental', at })),
+        nextRuns: ['assignment', 'assignment_note'].map((stream) => ({
+          ...{ stream, kind: 'incremental', schedule: { everyMs: 30_000 }, at },
+        })),
       }) as unknown as Snapshot
     const text = plain(await show(workersPage, { snapshot, queueCounts: async () => ({ active: 1 }) }))
     expect(text).toContain('when all is readincremental of assignment')
@@ -307,7 +310,7 @@ describe('what a page says holds when it is shown (P18)', () => {
   it('kinds of problems are told in words beside their names, and rules for names beside the field', async () => {
     const admin: Viewer = { ...operator, role: 'admin', canAdminister: true }
     const alerting = {
-      ...{ rules: [], targets: {}, remarks: [], problem: null, unusable: [] },
+      ...{ rules: [], targets: {}, remarks: [], problem: null, unusable: [], keepsNone: null },
       receivers: [
         { name: 'chat', from: 'file' as const, url: 'https://chat.example', format: 'json' as const },
       ],

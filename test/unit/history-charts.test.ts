@@ -148,14 +148,14 @@ describe('what was asked for', () => {
     asked('2026-11-16T00:00:00Z', null, null, 2),
   ]
 
-  const services = [{ requests: 900 }, { requests: 30 }, { requests: 10 }, { requests: 2 }]
+  const services = [900, 30, 10, 2].map((requests) => ({ requests, service: 'assignment' }))
 
   it('is told for seven days of UTC, by stream and kind of run, the most first, beside the budget', () => {
     expect(days).toMatchObject({
       from: new Date('2026-11-16T00:00:00Z'),
       to: new Date('2026-11-23T00:00:00Z'),
     })
-    const text = markupOf(askedByDay(some, services, days, 0.1))
+    const text = markupOf(askedByDay(some, services, days, { perSecond: 0.1, hasNamed: false }))
     const plain = text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ')
     expect(plain).toMatch(
       /For 22 Nov 21 Nov .* 16 Nov tracker_object list 900 0 0 0 0 0 0 assignment look-back 30 10 0 0 0 0 0 no run known 0 0 0 0 0 0 2 all 930 10 0 0 0 0 2/,
@@ -163,8 +163,15 @@ describe('what was asked for', () => {
     expect(plain).toContain(
       '8,640 times a day. The most that they asked one service in one of these days is 10 % of that',
     )
-    expect(markupOf(askedByDay(some, services, days, 100))).toContain('is less than 1 % of that')
-    expect(markupOf(askedByDay([], [], days, null))).toMatch(
+    expect(markupOf(askedByDay(some, services, days, { perSecond: 100, hasNamed: false }))).toContain(
+      'is less than 1 % of that',
+    )
+    const ofAcme = { requests: 5_000, service: 'acme.assignment' }
+    const ofTwo = markupOf(askedByDay(some, [...services, ofAcme], days, { perSecond: 0.1, hasNamed: true }))
+    expect(ofTwo).toMatch(
+      /times a day for the source that the environment describes\. .* of it .* 10 % of that/,
+    )
+    expect(markupOf(askedByDay([], [], days, { perSecond: null, hasNamed: false }))).toMatch(
       /No request was counted[\s\S]*No budget is set\..*href="\/settings"/,
     )
   })

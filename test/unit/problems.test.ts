@@ -109,6 +109,13 @@ describe('findProblems', () => {
     )
   })
 
+  it('P18: tells of a few rows why they are too many: with those that were marked within a day', () => {
+    const blockedDeletions = { missing: 1, living: 70, marked: 18, at: ago(5) }
+    expect(find([{ blockedDeletions }])[0]?.what).toBe(
+      '1 of 70 rows of assignment disappeared from the upstream, after 18 others within a day, which were marked deleted. Tidemark has not deleted these here.',
+    )
+  })
+
   it('P18: asks nobody to approve while a reconcile decides about them', () => {
     const blockedDeletions = { missing: 9, living: 99, at: ago(5) }
     const [found] = find([{ blockedDeletions, reconcilingSince: ago(1) }])

@@ -247,18 +247,24 @@ export type SourceLine = {
 /** Worst first. The source that the environment describes has an empty name. */
 export async function readSourceLines(client: Queryable): Promise<readonly SourceLine[]> {
   const { rows } = await client.query<SourceLine>(
-    `with ofStreams as (
+    `with seen as (
+       select known.*, is_fresh, bool_or(is_fresh) over (partition by source) as is_read
+       from tidemark.freshness as known left join (
+         select stream, seen_at > now() - interval '5 minutes' as is_fresh from tidemark.standing
+       ) as noted using (stream)
+     ), ofStreams as (
        select source, count(*)::int as streams,
          case when bool_and(read_through_time is not null) then min(read_through_time) end as "readThroughAt",
          case when bool_and(deletions_known_through is not null) then min(deletions_known_through) end as "deletionsKnownAt",
          min(place) as place, array_agg(distinct case when strpos(reason, stream) > 0 then reason else base || ': ' || reason end)
            filter (where reason is not null) as reasons
-       from tidemark.freshness
+       from seen
        cross join lateral (
          select array_position(array['stopped', 'behind', 'loading', 'paused', 'live'], coalesce(state, 'behind')) as place
        ) as ranked
-       -- Of others no run is known: nobody mirrors them.
-       where state is not null or read_through_time is not null or last_success_at is not null
+       -- A worker says of each stream that it mirrors how it stands. Without one, all that were ever mirrored count: a pause holds for others, too.
+       where case when is_read then is_fresh
+         else state <> 'paused' or is_fresh is not null or read_through_time is not null or last_success_at is not null end
        group by source
      ), problems as (
        select ${problemSourceSql} as of_source, count(*)::int as problems from ${openProblemsSql} group by 1

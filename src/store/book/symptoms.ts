@@ -14,6 +14,8 @@ export type BlockedDeletions = {
   readonly isLeast?: boolean
   readonly living: number | null
   readonly seen: number | null
+  /** So many were marked within the day before; null: these are too many by themselves. */
+  readonly marked?: number | null
   readonly at: Date | null
   /** An operator keeps the rows: nothing is to be done until a listing lacks other ones. */
   readonly rejected: Rejection | null
@@ -37,6 +39,7 @@ export function blockedDeletionsOf(stored: unknown): BlockedDeletions | null {
     living: countOf(fields.living),
     // A search lists nothing.
     seen: fields.isLeast === true ? null : countOf(fields.seen),
+    marked: countOf(fields.marked),
     at: momentOf(fields.at),
     rejected: rejectionOf(fields.rejected),
   }
@@ -141,7 +144,7 @@ export type StreamSymptoms = Readonly<
   readonly partialSince: Date | null
   readonly partialNote: string | null
   readonly blockedDeletions:
-    | (Pick<BlockedDeletions, 'missing' | 'isLeast' | 'living' | 'at'> &
+    | (Pick<BlockedDeletions, 'missing' | 'isLeast' | 'living' | 'at' | 'marked'> &
         Partial<Pick<BlockedDeletions, 'rejected'>>)
     | null
   /** Since when a reconcile runs; null: none does. */

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../json/json.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
 import { count, plural } from '../../util/text.ts'
 import type { ReadingContext } from '../perform-run.ts'
-import { type Gone, isDoubtfulWith, type ShownCounts } from '../ports/audits.ts'
+import { doubtfulWith, type Gone, type ShownCounts } from '../ports/audits.ts'
 import type { Run } from '../ports/store.ts'
 import type { ShownKeys } from './shown-keys.ts'
 
@@ -42,12 +42,12 @@ export async function decide(search: Search, missing: number): Promise<string | 
   const review = `To review ${before.isBlocked ? 'the deletions' : 'them'}: tidemark deletions list ${stream.name}`
   if (before.isBlocked) return `blocked: nothing is marked until somebody has decided. ${review}`
   const shortfall = { living, missing, seen: Math.max(0, living - missing), isLeast: true }
-  const isDoubtful = isDoubtfulWith(shortfall, before.marked)
-  if (!isDoubtful && missing <= mostAtOnce) return null
-  if (isDoubtful) await run.shown.block(shortfall)
+  const tooMany = doubtfulWith(shortfall, before.marked)
+  if (tooMany === null && missing <= mostAtOnce) return null
+  if (tooMany !== null) await run.shown.block(tooMany)
   search.wantsReconcile = true
   await run.shown.wantReconcile()
-  return isDoubtful
+  return tooMany !== null
     ? `blocked: the list lacks at least ${count(missing)} of ${count(living)} rows. ${review}`
     : `the list lacks ${plural(missing, 'row')} or more; none was marked, a reconcile compares the whole list first`
 }

@@ -9,6 +9,8 @@ export type Shortfall = {
   readonly seen: number
   /** More may be missing: only a listing of everything counts them all. */
   readonly isLeast?: boolean
+  /** Rows that were marked just before, where only together with them too many are missing. */
+  readonly marked?: number
   /** Made of the keys that are missing: another listing that lacks the same rows has the same one. */
   readonly fingerprint?: string | null
 }
@@ -16,11 +18,16 @@ export type Shortfall = {
 export const isDoubtful = ({ living, missing, seen }: Shortfall): boolean =>
   missing > 0 && (seen === 0 || missing * 5 > living)
 
-/** Doubtful by itself, or together with the rows that were marked just before: too much at once is too much bit by bit as well (P7). */
-export const isDoubtfulWith = (shortfall: Shortfall, marked: number): boolean =>
-  isDoubtful(shortfall) ||
-  (shortfall.missing > 0 &&
-    isDoubtful({ ...shortfall, living: shortfall.living + marked, missing: shortfall.missing + marked }))
+/**
+ * What is too much by itself, or together with the rows that were marked just before: too much at once is too much bit by bit as well (P7).
+ * Null: it is believed.
+ */
+export function doubtfulWith(shortfall: Shortfall, marked: number): Shortfall | null {
+  const { living, missing } = shortfall
+  if (isDoubtful(shortfall)) return shortfall
+  const together = { ...shortfall, living: living + marked, missing: missing + marked }
+  return missing > 0 && isDoubtful(together) ? { ...shortfall, marked } : null
+}
 
 /** For list streams, whose records cannot be looked at singly. */
 export type ListAbsences = {

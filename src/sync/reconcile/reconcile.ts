@@ -16,7 +16,7 @@ import { performRun, type ReadingContext, type RunOutcome, type RunReading } fro
 import {
   type Arrival,
   type DifferenceCounts,
-  isDoubtfulWith,
+  doubtfulWith,
   type MissingLook,
   type Shortfall,
 } from '../ports/audits.ts'
@@ -147,13 +147,15 @@ async function blockTooMany(
   context: ReconcileContext,
   run: Run<'reconcile'>,
   source: Source,
-  shortfall: Shortfall,
+  found: Shortfall,
   findings: Findings,
 ): Promise<string | null> {
-  const { living, missing } = shortfall
+  const { living, missing } = found
   if (missing <= context.approved) return null
   const marked = await run.reconciliation.markedBefore()
-  if (!isDoubtfulWith(shortfall, marked) && !(await run.reconciliation.isRejected(shortfall))) return null
+  const tooMany = doubtfulWith(found, marked)
+  if (tooMany === null && !(await run.reconciliation.isRejected(found))) return null
+  const shortfall = tooMany ?? found
   findings.blocked = shortfall
   // Before the looks, so that the block stands even if they fail.
   await run.reconciliation.block(shortfall)

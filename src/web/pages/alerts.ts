@@ -13,6 +13,7 @@ import { isNews, problemMeanings } from '../../problems/stream-problems.ts'
 import type { AlertSetting } from '../../store/book/alert-settings.ts'
 import { environmentSource, sourceIn } from '../../streams/names.ts'
 import { actionForm, adminForm, formOfAdmin } from '../action-forms.ts'
+import { withPlaces } from '../command-places.ts'
 import type { FormFields } from '../form-fields.ts'
 import { clock, foreign, type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
@@ -117,8 +118,20 @@ function receiversCard(given: Given): Html {
     },
   ]
   return html`<section class="card" aria-labelledby="receivers"><h2 id="receivers">Receivers</h2>
-${lines.length === 0 ? html`<p>No alerts are sent: there is no receiver.${!viewer.canAdminister && ' An admin can add one here.'}</p>` : plainTable({ caption: html`<span class="hidden">Receivers</span>`, columns, rows: lines })}
-${receiverKinds.map(([kind, title]) => adminForm(viewer, '/alerts/receivers/set', title, (fields) => receiverFields(fields, kind, null, null), kind))}
+${lines.length === 0 ? html`<p>No alerts are sent: there is no receiver.${!viewer.canAdminister && alerting.keepsNone === null && ' An admin can add one here.'}</p>` : plainTable({ caption: html`<span class="hidden">Receivers</span>`, columns, rows: lines })}
+${
+  alerting.keepsNone === null
+    ? receiverKinds.map(([kind, title]) =>
+        adminForm(
+          viewer,
+          '/alerts/receivers/set',
+          title,
+          (fields) => receiverFields(fields, kind, null, null),
+          kind,
+        ),
+      )
+    : html`<p class="quiet">${withPlaces(alerting.keepsNone)}</p>`
+}
 </section>`
 }
 

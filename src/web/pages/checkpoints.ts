@@ -30,7 +30,7 @@ export async function checkpointList(
   path: string,
   choices: readonly Html[] = [],
 ): Promise<Html> {
-  const { statusQueries, viewer, now, query } = context
+  const { statusQueries, now, query } = context
   const range = rangeIn(query, now, null)
   const { from, to } = range
   const isAll = !query.has('before') && from === null && to === null
@@ -45,7 +45,7 @@ ${await listPart({
   ...{ path, query, kept: { ...kept, ...range.kept } },
   names: { list: 'checkpoints', first: 'Newest', next: 'Older' },
   read: byId(pageSize, (before, limit) => statusQueries.checkpoints({ stream, before, from, to, limit })),
-  ...{ caption: 'Checkpoints, the newest first', columns: checkpointColumns(now, viewer) },
+  ...{ caption: 'Checkpoints, the newest first', columns: checkpointColumns(context) },
   empty: isAll
     ? `There is no checkpoint${stream === null ? '' : ` of ${stream}`} yet. The first run makes one.`
     : 'No checkpoint of this time is kept.',
@@ -67,7 +67,7 @@ export async function backfillList(
   })
 }
 
-const checkpointColumns = (now: Date, viewer: Viewer): readonly Column<Checkpoint>[] => [
+const checkpointColumns = ({ statusQueries, viewer, now }: PageContext): readonly Column<Checkpoint>[] => [
   { title: 'Checkpoint', cell: ({ id }) => id, isNumber: true },
   { title: 'Stream', cell: ({ stream }) => stream },
   { title: 'Position', cell: ({ position }) => position, isNumber: true },
@@ -79,7 +79,15 @@ const checkpointColumns = (now: Date, viewer: Viewer): readonly Column<Checkpoin
         ? null
         : html`${foreign(reason, 500)}${moved_by !== null && html` (${foreign(moved_by)})`}`,
   },
-  ...(viewer.canAct ? [{ title: 'Act', cell: fromHere }] : []),
+  ...(viewer.canAct
+    ? [
+        {
+          title: 'Act',
+          // Checkpoints of a stream outlive its being mirrored.
+          cell: (one: Checkpoint) => (statusQueries.streams.includes(one.stream) ? fromHere(one) : null),
+        },
+      ]
+    : []),
 ]
 
 const backfillColumns = (now: Date, viewer: Viewer): readonly Column<BackfillLine>[] => [

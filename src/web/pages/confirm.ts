@@ -10,8 +10,9 @@ import {
 import type { DeletionEvidence } from '../../store/book/deletions.ts'
 import type { BlockedDeletions, Rejection } from '../../store/book/symptoms.ts'
 import { isLookedUpByKey } from '../../streams/catalog.ts'
+import { tableName, viewName } from '../../streams/names.ts'
 import { UsageError } from '../../util/errors.ts'
-import { capitalized } from '../../util/text.ts'
+import { capitalized, plural } from '../../util/text.ts'
 import { actionForm, hasPositions, mistakeIn } from '../action-forms.ts'
 import { runningNow } from '../first-load.ts'
 import { newForm, openFields, wrongIn } from '../form-fields.ts'
@@ -117,9 +118,9 @@ export const approvePage: Page = {
     return {
       title: 'Blocked deletions',
       heading: heading({
-        title: `Mark ${count(missing)} rows of ${stream} as deleted?`,
+        title: `Mark ${plural(missing, 'row')} of ${stream} as deleted?`,
         crumbs: [['/problems', 'Problems']],
-        lead: html`They are missing from the list of the upstream. Tidemark marks none of them as deleted until you confirm.${blocked.rejected && html` ${frozenInWords(blocked.rejected)}`}`,
+        lead: html`${missing === 1 ? 'It is' : 'They are'} missing from the list of the upstream. Tidemark marks nothing as deleted until you confirm.${blocked.rejected && html` ${frozenInWords(blocked.rejected)}`}`,
       }),
       body: html`<div class="cols">${whatIsKnown(stream, { ...blocked, missing }, evidence, isLookedUp)}${whatWillHappen(stream, { ...blocked, missing }, evidence, viewer)}</div>`,
     }
@@ -134,10 +135,10 @@ const whatIsKnown = (
   evidence: DeletionEvidence,
   isLookedUp: boolean,
 ): Html => {
-  const { seen } = blocked
+  const { seen, missing, marked = null } = blocked
   const { samples, spread } = evidence
-  const facts = evidenceFacts(evidence, isLookedUp)
-  return html`<section class="card c7"><p>${shareMissing(blocked)} of ${stream} were missing from the last listing of the upstream${seen !== null && `, which showed ${count(seen)} records`}. So many at once can mean that the upstream showed only a part, for example because the integration user lost a permission.</p>
+  const facts = evidenceFacts(evidence, blocked, isLookedUp)
+  return html`<section class="card c7"><p>${shareMissing(blocked)} of ${stream} ${missing === 1 ? 'was' : 'were'} missing from the last listing of the upstream${seen !== null && `, which showed ${count(seen)} records`}. ${marked === null ? 'So many at once' : `With ${count(marked)} others, which were marked deleted within the day before, that is more than a fifth. So many`} can mean that the upstream showed only a part, for example because the integration user lost a permission.</p>
 <h2>What speaks for it</h2><ul class="steps">${facts.filter(({ speaks }) => speaks === 'for').map(factLine)}</ul>
 <h2>What speaks against it</h2><ul class="steps">${facts.filter(({ speaks }) => speaks === 'against').map(factLine)}<li>${state('warn', '')} Whether the integration user still may see everything is not known: <code>tidemark probe</code></li></ul>
 ${spread && missingRowsChart(spread)}
@@ -172,10 +173,10 @@ const whatWillHappen = (
     `${othersFoundGone(evidence)}: let ${evidence.marked === 1 ? 'it' : 'them'} live again, too`
   const number = { name: 'rows', title: 'Type the number of rows' } as const
   const [approving, rejecting] = [`/streams/${stream}/approve`, `/streams/${stream}/reject`]
-  return html`<section class="card c5"><h2>What will happen</h2><ol class="steps"><li>Tidemark lists ${stream} once more.</li><li>Where records can be looked up by key, each row that is still missing is proven gone: by a lookup, or, if there are many, by a second reading of its part of the list. Normal reading goes on meanwhile.</li><li>Those that are gone get <code>_deleted_at</code> and leave <code>bi.${stream}</code>. They stay in <code>mirror</code>, and a row that comes back lives again.</li></ol>
+  return html`<section class="card c5"><h2>What will happen</h2><ol class="steps"><li>Tidemark lists ${stream} once more.</li><li>Where records can be looked up by key, each row that is still missing is proven gone: by a lookup, or, if there are many, by a second reading of its part of the list. Normal reading goes on meanwhile.</li><li>Those that are gone get <code>_deleted_at</code> and leave <code>${viewName(stream)}</code>. They stay in <code>${tableName(stream)}</code>, and a row that comes back lives again.</li></ol>
 ${
   viewer.canAct
-    ? html`${actionForm(viewer, approving, (fields) => html`${fields.text({ name: 'reason', title: 'Why you believe it' })}${fields.line({ ...number, more: html`inputmode="numeric" required placeholder="${missing}"` })}<div class="bar"><button class="harm">Mark ${count(missing)} rows as deleted</button><a class="btn" href="/problems">Cancel</a></div>`)}
+    ? html`${actionForm(viewer, approving, (fields) => html`${fields.text({ name: 'reason', title: 'Why you believe it' })}${fields.line({ ...number, more: html`inputmode="numeric" required placeholder="${missing}"` })}<div class="bar"><button class="harm">Mark ${plural(missing, 'row')} as deleted</button><a class="btn" href="/problems">Cancel</a></div>`)}
 ${rejected && html`<h3>Frozen</h3><p>Was the cause mended upstream? The list is read again now; if the rows are still missing, you are asked again.</p>${lookAgainForm(viewer, stream)}`}
 <details${mistakeIn(viewer, rejecting) && html` open`}><summary>${rejected ? 'Keep them for another reason…' : 'They are not gone: keep the rows…'}</summary>${actionForm(viewer, rejecting, (fields) => html`${fields.text({ name: 'reason', title: 'Why they are kept' })}${restoring && fields.check({ name: 'restore', title: restoring })}<button>Keep the rows</button>`)}<p class="small quiet">No deletion of ${stream} is marked until a list lacks other rows than these, or somebody looks again.</p></details>
 <p class="small quiet">Recorded: your name, address, time, reason, and the number you typed. If the number changes before you confirm, nothing is marked and you are asked again.</p>`

@@ -10,6 +10,7 @@ import {
   type Part,
   settledInWords,
 } from '../../operator/row-story.ts'
+import { tableName, viewName } from '../../streams/names.ts'
 import { capitalized, shortSpan } from '../../util/text.ts'
 import { actionForm } from '../action-forms.ts'
 import { withPlaces } from '../command-places.ts'
@@ -38,7 +39,7 @@ export async function recordShown(context: PageContext, compared: Compared): Pro
   if (record.row === null && compared === null && isUnknown(record))
     return notThere(
       `${stream} has no such row`,
-      html`The mirror holds no row with the key ${foreign(key, 100)}, and nothing was noted about it. <a href="${addressOf(`/streams/${stream}/rows`, { q: key })}">Search the rows</a>, or ask the upstream: ${record.canCompare && context.viewer.canAct ? html`<i>Compare with upstream now</i>, above` : html`<code>tidemark explain ${stream} ${foreign(inShell(key), 100)}</code>`}`,
+      html`The mirror holds no row with the key ${foreign(key, 100)}, and nothing was noted about it. ${hasPages(context, stream) ? html`<a href="${addressOf(`/streams/${stream}/rows`, { q: key })}">Search the rows</a>, or ask` : 'Ask'} the upstream: ${record.canCompare && context.viewer.canAct ? html`<i>Compare with upstream now</i>, above` : html`<code>tidemark explain ${stream} ${foreign(inShell(key), 100)}</code>`}`,
       compareBar(context, record, stream, key),
     )
   return {
@@ -47,8 +48,12 @@ export async function recordShown(context: PageContext, compared: Compared): Pro
       title: html`${stream} ${foreign(key, 100)}`,
       crumbs: [
         ['/', 'Streams'],
-        [`/streams/${stream}`, stream],
-        [`/streams/${stream}/rows`, 'Rows'],
+        ...(hasPages(context, stream)
+          ? ([
+              [`/streams/${stream}`, stream],
+              [`/streams/${stream}/rows`, 'Rows'],
+            ] as const)
+          : []),
       ],
       lead: leadOf(record),
       bar: html`${compareBar(context, record, stream, key)}${copyButton('Copy link', { address: recordAddress(stream, key) })}`,
@@ -60,6 +65,10 @@ ${record.events.related.length > 0 && belongsTo(record.events)}
     status: record.row === null && compared === null ? 404 : 200,
   }
 }
+
+/** Related records are read with their assignments, and have no pages of a stream. */
+const hasPages = ({ statusQueries }: PageContext, stream: string): boolean =>
+  statusQueries.streams.includes(stream)
 
 /** As one word of a command. */
 const inShell = (key: string): string => (/^[\w.:-]+$/.test(key) ? key : `'${key.replaceAll("'", "'\\''")}'`)
@@ -114,7 +123,7 @@ function verdict(story: RecordShown, compared: Compared, now: Date): Html {
   if (row === null)
     return html`<div class="note warn"><b>The mirror holds no such row.</b> Below is what was recorded about its key.</div>`
   if (row.deletedAt !== null)
-    return html`<div class="note warn"><b>Deleted.</b> ${deletedBecause(row)}, noticed at ${clock(row.deletedAt, now)} ${zone}. The row is no longer in <code>bi</code>, and stays in <code>mirror</code>.</div>`
+    return html`<div class="note warn"><b>Deleted.</b> ${deletedBecause(row)}, noticed at ${clock(row.deletedAt, now)} ${zone}. The row is no longer in <code>${viewName(stream.name)}</code>, and stays in <code>${tableName(stream.name)}</code>.</div>`
   return html`<div class="note"><b>It last changed ${shortSpan(now.getTime() - row.syncedAt.getTime())} ago.</b> ${settledInWords(row, settledAt)}</div>`
 }
 

@@ -6,7 +6,7 @@ import { UsageError } from '../../util/errors.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { newForm, openFields, wrongIn } from '../form-fields.ts'
-import { clock, count, type Html, html, zone } from '../html.ts'
+import { clock, type Html, html, wholeVersion, zone } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Page, PageContext } from './layout.ts'
 import { orCommand, streamPage } from './stream-frame.ts'
@@ -87,14 +87,14 @@ const whatItMeans = (
   now: Date,
 ): Html =>
   html`<section class="card c7"><h2>What will happen</h2><ol class="steps"><li>Runs of ${stream} that are under way end without writing anything more.</li>
-<li>The position moves from ${whole(from)} back to ${whole(to)}${reachedAt && html`, which was reached at ${clock(reachedAt, now)} ${zone}`}.</li>
+<li>The position moves from ${wholeVersion(from)} back to ${wholeVersion(to)}${reachedAt && html`, which was reached at ${clock(reachedAt, now)} ${zone}`}.</li>
 <li>Everything above it is read again. The mirror holds ${plural(rows, 'row')} there${expectedMs !== null && `; at the speed of earlier runs that takes about ${formatDuration(expectedMs)}`}.</li></ol>
 <h2>What speaks against it</h2><ul class="steps"><li>Until that is done, <b>read through</b> and <b>settled through</b> go back with the position: reports show older data until then.</li>
 <li>What the upstream shows then replaces what is here, even when it is an older version of a row.</li>
-<li>It cannot be taken back from here. A <a href="${addressOf('/backfills', { stream, 'from-version': to })}">backfill from ${whole(to)}</a> reads the same rows again and moves nothing.</li></ul></section>`
+<li>It cannot be taken back from here. A <a href="${addressOf('/backfills', { stream, 'from-version': to })}">backfill from ${wholeVersion(to)}</a> reads the same rows again and moves nothing.</li></ul></section>`
 
 const confirmForm = (stream: string, { from, to }: RewindPlan, viewer: Viewer): Html =>
-  html`<section class="card c5"><h2>Move ${stream} back to ${whole(to)}?</h2>
+  html`<section class="card c5"><h2>Move ${stream} back to ${wholeVersion(to)}?</h2>
 ${actionForm(
   viewer,
   `/streams/${stream}/rewind`,
@@ -109,5 +109,3 @@ ${fields.line({
 <div class="bar"><button class="harm">Move the position back</button><a class="btn" href="/streams/${stream}">Cancel</a></div>`,
 )}
 <p class="small quiet">Recorded: your name, address, time and reason, and the position before and afterwards. If somebody else moves it in the meantime, nothing is done and you are told.</p></section>`
-
-const whole = (version: string): string => count(Number(version))

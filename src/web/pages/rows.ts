@@ -8,6 +8,7 @@ import {
   type RowPage,
   type RowSearch,
 } from '../../store/book/rows.ts'
+import { tableName, viewName } from '../../streams/names.ts'
 import { plural } from '../../util/text.ts'
 import { clock, copyButton, count, foreign, type Html, html } from '../html.ts'
 import type { RowsShown } from '../row-queries.ts'
@@ -82,7 +83,7 @@ ${asSql(stream, shown, csvAddress(stream, context.query, { raw: '1' }))}`,
 
 const asSql = (stream: string, { sql }: RowsShown, rawCsv: string): Html =>
   html`<section class="card" aria-labelledby="sql"><div class="bar spread"><h2 id="sql">As SQL</h2>${copyButton('Copy as SQL', { from: 'query' })}</div><pre class="term" tabindex="0" id="query">${sql}</pre>
-<p class="small quiet">The CSV contains these columns and at most ${count(mostInCsv)} rows. A text that a spreadsheet would run as a formula begins with an apostrophe there; programs take <a href="${rawCsv}">the CSV without it</a>. Everything: <code>tidemark sql --csv "select * from bi.${stream}" > ${stream}.csv</code></p></section>`
+<p class="small quiet">The CSV contains these columns and at most ${count(mostInCsv)} rows. A text that a spreadsheet would run as a formula begins with an apostrophe there; programs take <a href="${rawCsv}">the CSV without it</a>. Everything: <code>tidemark sql --csv "select * from ${viewName(stream)}" > ${stream}.csv</code></p></section>`
 
 const searchForm = (
   stream: string,
@@ -101,7 +102,7 @@ ${choice('Deleted rows', 'deleted', deletedChoices, search.deleted)}
     (name) =>
       html`<label class="check"><input type="checkbox" name="column" value="${name}"${columns.includes(name) && html` checked`}> ${foreign(name, 60)}</label>`,
   )}</fieldset></details>
-<p class="small quiet">Searches the key, texts and numbers of <code>mirror.${stream}</code>, the newest change first. It stops after two seconds, and then says how far it got.</p></form>`
+<p class="small quiet">Searches the key, texts and numbers of <code>${tableName(stream)}</code>, the newest change first. It stops after two seconds, and then says how far it got.</p></form>`
 
 const choice = (label: string, name: string, values: readonly string[], value: string): Html =>
   html`<label>${label} <select name="${name}">${values.map(
@@ -141,12 +142,18 @@ function howMany({ after }: Asked, { rows, next }: RowPage): string {
   return after === null ? `The first ${few}` : few
 }
 
+const whichSearched: Readonly<Record<RowSearch['deleted'], string>> = {
+  shown: 'Deleted rows were searched too.',
+  hidden: 'Deleted rows were not searched.',
+  only: 'Only deleted rows were searched.',
+}
+
 function nothingFound(stream: string, { search, after }: Asked): Html {
   const wider = addressOf(`/streams/${stream}/rows`, {})
   const isWithin = search.within?.from || search.within?.to
   if (search.text === '' && !search.field && !isWithin && search.deleted === 'shown')
     return html`<section class="card"><p>${after === null ? `${stream} has no rows yet.` : 'There are no older rows.'}</p></section>`
-  return html`<section class="card"><h2>Nothing found</h2><p>No row of ${stream} matches${search.text !== '' && html` “${foreign(search.text)}”`}${search.field && html`${search.text !== '' && ' and'} <code>${foreign(search.field.column)}</code> “${foreign(search.field.value)}”`}. ${search.deleted === 'hidden' ? 'Deleted rows were not searched.' : 'Deleted rows were searched too.'}</p>
+  return html`<section class="card"><h2>${after === null ? 'Nothing found' : 'Nothing more found'}</h2><p>No ${after !== null && 'older '}row of ${stream} matches${search.text !== '' && html` “${foreign(search.text)}”`}${search.field && html`${search.text !== '' && ' and'} <code>${foreign(search.field.column)}</code> “${foreign(search.field.value)}”`}. ${whichSearched[search.deleted]}</p>
 <div class="bar"><a class="btn" href="${wider}">Clear the search</a>${search.text !== '' && html`<a class="btn" href="${addressOf('/find', { q: search.text })}">Search every stream</a>`}</div></section>`
 }
 

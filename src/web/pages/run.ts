@@ -6,7 +6,18 @@ import { blockStep, type RunStep } from '../../streams/run-steps.ts'
 import { formatDuration, plural, shortSpan } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { runningNow } from '../first-load.ts'
-import { clock, count, foreign, type Html, html, kindInWords, runState, state, zone } from '../html.ts'
+import {
+  clock,
+  count,
+  foreign,
+  type Html,
+  html,
+  kindInWords,
+  runState,
+  state,
+  wholeVersion,
+  zone,
+} from '../html.ts'
 import { missingRowsChart } from '../missing-rows.ts'
 import { stepsFigure } from '../run-steps.ts'
 import { rangeAround } from '../time-range.ts'
@@ -64,6 +75,7 @@ const again = (
   { stream, kind }: RunStory,
   { statusQueries, viewer }: Pick<PageContext, 'statusQueries' | 'viewer'>,
 ): Html | null =>
+  !statusQueries.streams.includes(stream) ||
   !(
     kind === 'incremental' ||
     kind === 'list' ||
@@ -105,7 +117,7 @@ ${fact('Marked deleted', count(run.markedDeleted), 'rows')}
 ${run.quarantined > 0 && fact('Quarantine', html`<a href="/quarantine?stream=${run.stream}">${count(run.quarantined)}</a>`, 'records that cannot be stored as rows')}
 ${run.rescued > 0 && fact('Misfit values', count(run.rescued), 'do not fit their column; kept in _rescued')}
 ${fact('Requests', count(run.requests), size(run.bytes))}
-${run.positionTo !== null && run.positionTo !== '0' && fact('Position', count(Number(run.positionTo)), run.positionFrom === run.positionTo ? 'as before' : `from ${count(Number(run.positionFrom ?? 0))}`)}
+${run.positionTo !== null && run.positionTo !== '0' && fact('Position', wholeVersion(run.positionTo), run.positionFrom === run.positionTo ? 'as before' : `from ${wholeVersion(run.positionFrom ?? '0')}`)}
 </dl>${run.inserted + run.updated + run.markedDeleted > 0 && writtenMeanwhile(run)}</section>`
 
 /** Other runs may have written at the same time. */
@@ -176,5 +188,5 @@ const reached = ({ stream, checkpoints, positionFrom, positionTo }: RunStory, no
   html`<section class="card c5"><h2>Positions it reached</h2>${
     checkpoints.length === 0
       ? html`<p class="quiet">${(positionTo ?? positionFrom) === positionFrom ? 'It moved no position.' : 'None are kept any more.'} <a href="${addressOf('/checkpoints', { stream })}">Checkpoints</a></p>`
-      : html`<ol class="story">${checkpoints.map(({ position, at }) => html`<li><b>${count(Number(position))}</b><span class="small quiet">${clock(new Date(at), now)}</span></li>`)}</ol>`
+      : html`<ol class="story">${checkpoints.map(({ position, at }) => html`<li><b>${wholeVersion(position)}</b><span class="small quiet">${clock(new Date(at), now)}</span></li>`)}</ol>`
   }</section>`

@@ -63,6 +63,6 @@ export const orCommand = (viewer: Viewer, command: string, form: () => Html): Ht
 export const noSuchStream = (known: readonly string[]): Shown => ({
   title: 'No such stream',
   heading: heading({ title: 'There is no such stream', crumbs: [['/', 'Streams']] }),
-  body: html`<section class="card"><p>These are mirrored: ${known.map((name, index) => html`${index > 0 && ', '}<a href="/streams/${name}">${name}</a>`)}. <code>STREAMS</code> says which.</p></section>`,
+  body: html`<section class="card"><p>These are mirrored: ${known.map((name, index) => html`${index > 0 && ', '}<a href="/streams/${name}">${name}</a>`)}. <code>STREAMS</code> says which, and for a source that has a name the file of <code>SOURCES_FILE</code>. Rows of a stream that was mirrored before stay in its table.</p></section>`,
   status: 404,
 })

@@ -129,7 +129,7 @@ function attention({ stream, blockedDeletions, missedRows }: StreamOverview, vie
       html`<div class="bar"><p>Deletions are frozen. ${frozenInWords(blockedDeletions.rejected)} ${blockedDeletions.missing !== null && html`${plural(blockedDeletions.missing, 'row')} that the list lacks ${blockedDeletions.missing === 1 ? 'stays' : 'stay'}. `}<a href="/approve?stream=${stream}">Review deletions…</a></p>${lookAgainForm(viewer, stream)}</div>`,
     blockedDeletions !== null &&
       !blockedDeletions.rejected &&
-      html`<p>Deletions are blocked: too many rows were missing at once. <a class="btn" href="/approve?stream=${stream}">Review deletions…</a></p>`,
+      html`<p>Deletions are blocked: too many rows are missing. <a class="btn" href="/approve?stream=${stream}">Review deletions…</a></p>`,
     missedRows > 0 &&
       html`<div class="bar"><p>A reconcile found ${plural(missedRows, 'row')} that no other run had brought. They are stored now.</p>
 ${actionForm(viewer, `/streams/${stream}/acknowledge`, html`<button>Acknowledge ${plural(missedRows, 'missed row')}</button>`) ?? html`<code class="small">tidemark reconcile --acknowledge ${stream}</code>`}</div>`,
@@ -180,7 +180,7 @@ ${isChanges && fact('Late commits', cells.late, 'became visible after a higher v
 ${isChanges && fact('Missed rows', cells.missed, 'found by a reconcile and by no other run')}
 ${fact('Quarantine', cells.quarantined, 'records that cannot be stored as rows')}
 ${fact('Misfit values', cells.rescued, 'do not fit their column; kept in _rescued')}
-${fact('Deletions', cells.blocked, 'blocked if more than a fifth of the rows are missing at once')}
+${fact('Deletions', cells.blocked, 'blocked if more than a fifth of the rows are missing, at once or within a day')}
 ${isChanges && fact('Look-back', cells.lookback)}
 ${isChanges && fact('Unfinished backfills', cells.backfills)}
 ${cells.related && fact('Assignments with related records', cells.related)}
@@ -198,7 +198,7 @@ const pauseTab: Page = {
       orCommand(
         context.viewer,
         `tidemark pause ${stream} --reason TEXT`,
-        () => html`<section class="card dialogue"><h2>Pause ${stream}?</h2><p>No worker reads it until somebody resumes it. Runs that are in progress end after their current page. Its rows stay and get older.</p>
+        () => html`<section class="card dialogue"><h2>Pause ${stream}?</h2><p>No worker reads it by itself until somebody resumes it; you can still press <b>Read now</b>. Runs that are in progress end after their current page. Its rows stay and get older.</p>
 ${actionForm(context.viewer, `/streams/${stream}/pause`, (fields) => html`${reasonLine(fields, 'Reason for the pause')}<button class="go">Pause</button> <a class="btn" href="/streams/${stream}">Do not pause</a>`)}</section>`,
       ),
     ),

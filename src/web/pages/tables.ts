@@ -120,7 +120,10 @@ export async function listPart<Row>(given: {
   const { path, query, kept, beginsAt = 'before', names, caption, columns, empty } = given
   const begin = query.get(beginsAt) || null
   const { rows, next } = await given.read(begin)
-  return html`${table({ caption, columns, rows, empty })}
+  // There are others, which the address passes over.
+  const isBehindEnd = begin !== null && next === null
+  const none = isBehindEnd ? `There are no ${names.next.toLowerCase()} ${names.list}.` : empty
+  return html`${table({ caption, columns, rows, empty: none })}
 <nav class="pages" aria-label="More ${names.list}">
 ${begin !== null && html`<a class="btn" href="${addressOf(path, kept)}">${names.first}</a>`}
 ${next !== null && html`<a class="btn" rel="next" href="${addressOf(path, { ...kept, [beginsAt]: next })}">${names.next}</a>`}

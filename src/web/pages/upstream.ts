@@ -63,7 +63,7 @@ ${filterForm('/upstream', [], { range, usual: 'day' })}
     )}</div>
 <section class="card">${failuresChart(failed, coarse)}</section>
 <section class="card">${askedChart(asked, coarse)}</section>
-<section class="card" aria-labelledby="by-day">${askedByDay(byDay, inDays, days, budgetOf(settings))}</section>
+<section class="card" aria-labelledby="by-day">${askedByDay(byDay, inDays, days, { perSecond: budgetOf(settings), hasNamed: snapshot.streams.some(({ stream }) => sourceIn(stream) !== '') })}</section>
 ${shown.filter(isChanges).map((stream) =>
   streamPart(
     stream,
@@ -79,7 +79,7 @@ ${listsPart(
   },
 }
 
-/** Requests per second that all workers make to a host with one sign-in; null: as many as it wants. */
+/** Requests per second that all workers make to a host with one sign-in, for the source that the environment describes; null: as many as it wants. */
 function budgetOf({ settings }: Settings): number | null {
   const set = settings.find(({ name }) => name === 'REQUESTS_PER_SECOND')
   return Number(set?.value) > 0 ? Number(set?.value) : null

@@ -2,11 +2,11 @@
 
 import { isReadWhole } from '../../problems/stream-state.ts'
 import type { WorkerSeen } from '../../store/book/watch.ts'
-import type { Setting } from '../../streams/settings.ts'
-import { formatDuration, parseDuration, plural, shortSpan } from '../../util/text.ts'
-import { age, count, foreign, type Html, html, kindInWords, state, until } from '../html.ts'
+import { baseOf } from '../../streams/names.ts'
+import { formatDuration, plural, shortSpan } from '../../util/text.ts'
+import { age, count, foreign, type Html, html, kindInWords, short, state, until } from '../html.ts'
 import type { NextRun, Snapshot } from '../status-queries.ts'
-import { heading, type Page, type PageContext } from './layout.ts'
+import { heading, type Page } from './layout.ts'
 import { plainTable } from './tables.ts'
 
 const hourMs = 3_600_000
@@ -69,7 +69,7 @@ export const workersPage: Page = {
               rows: workers.toSorted((a, b) => Number(a.isGone) - Number(b.isGone)),
             })
       }</section>
-${await queueParts(counts, snapshot, context)}`,
+${queueParts(counts, snapshot, now)}`,
     }
   },
 }
@@ -96,7 +96,7 @@ function doing({ isGone, runs, waits, seenAt }: WorkerSeen): Html | null {
     ),
     ...waits.map(
       ({ what, until }) =>
-        html`waits for ${foreign(what, 100)}${until && ` until ${new Date(until).toISOString().slice(11, 19)}`}`,
+        html`waits for ${foreign(what, 100)}${until && html` until ${short(new Date(until), 'second')}`}`,
     ),
   ]
   return parts.length === 0
@@ -110,7 +110,7 @@ export const queuePage: Page = {
   title: 'Queue',
   isLive: true,
   async body(context) {
-    const { statusQueries } = context
+    const { statusQueries, now } = context
     const [counts, snapshot] = await Promise.all([statusQueries.queueCounts(), statusQueries.snapshot()])
     return {
       title: 'Queue',
@@ -119,14 +119,14 @@ export const queuePage: Page = {
         crumbs: [['/workers', 'Workers']],
         lead: 'The queue only says what runs next. If it is lost, Tidemark fills it again within seconds, and no row is lost.',
       }),
-      body: await queueParts(counts, snapshot, context),
+      body: queueParts(counts, snapshot, now),
     }
   },
 }
 
-const queueParts = async (counts: Counts | null, snapshot: Snapshot, context: PageContext): Promise<Html> =>
+const queueParts = (counts: Counts | null, snapshot: Snapshot, now: Date): Html =>
   html`${counts === null && html`<div class="note bad"><b>The queue does not answer, so nothing is read.</b> Tidemark goes on by itself when it is back. <a href="/problems">Problems</a></div>`}
-<div class="cols"><section class="card c8"><h2>What runs next by schedule</h2>${await next(snapshot, counts !== null, context)}</section>
+<div class="cols"><section class="card c8"><h2>What runs next by schedule</h2>${next(snapshot, counts !== null, now)}</section>
 ${counts && numbers(counts)}</div>`
 
 type Counts = Readonly<Record<string, number>>
@@ -142,14 +142,13 @@ const numbers = (counts: Counts): Html =>
   )}</dl></section>`
 
 /** What runs next. Runs of one moment and one kind share a line. */
-async function next(
+function next(
   { nextRuns: runs, streams: seen }: Pick<Snapshot, 'nextRuns' | 'streams'>,
   isKnown: boolean,
-  { statusQueries, now }: PageContext,
-): Promise<Html> {
+  now: Date,
+): Html {
   if (!isKnown) return html`<p>Not known until the queue answers.</p>`
   if (runs.length === 0) return html`<p>Nothing is scheduled.</p>${others}`
-  const { settings } = await statusQueries.settings()
   const paused = new Set(seen.flatMap((one) => (one.paused === null ? [] : one.stream)))
   // The next run waits for one that reads everything, however long that takes.
   const loading = new Set(seen.filter(isReadWhole).map(({ stream }) => stream))
@@ -169,8 +168,8 @@ async function next(
         title: 'Why',
         cell: (run) =>
           paused.has(run.stream)
-            ? html`paused, so nothing is read <span class="small quiet">until it is resumed</span>`
-            : whyOf(run, settings, seen),
+            ? html`paused, so nothing is read by schedule <span class="small quiet">until it is resumed</span>`
+            : whyOf(run, seen),
       },
     ],
     rows: runs.toSorted((a, b) => a.at.getTime() - b.at.getTime()),
@@ -179,21 +178,11 @@ async function next(
 
 const others = html`<p class="small quiet">Not listed: look-backs, searches for deletions, checks of the upstream and other runs that come in between, when there is something for them to do. <a href="/runs">Runs</a> shows them.</p>`
 
-function whyOf(
-  { stream, kind }: NextRun,
-  settings: readonly Setting[],
-  seen: Snapshot['streams'],
-): Html | null {
+/** By the schedule of its own source. */
+function whyOf({ stream, kind, schedule }: NextRun, seen: Snapshot['streams']): Html {
   const isOwn = kind === 'incremental' || kind === 'list'
-  const variable = isOwn ? `SCHEDULE_${stream.toUpperCase()}` : `SCHEDULE_${kind.toUpperCase()}`
-  const setting = settings.find((one) => one.name === variable)
+  const variable = `SCHEDULE_${(isOwn ? baseOf(stream) : kind).toUpperCase()}`
   const byWebhook = isOwn && seen.find((one) => one.stream === stream)?.kind === 'changes'
-  return setting === undefined
-    ? null
-    : html`${scheduleInWords(setting.value)} <span class="small quiet"><code>${variable}</code>${byWebhook && ', or at once when a webhook says so'}</span>`
-}
-
-function scheduleInWords(value: string): string {
-  const everyMs = parseDuration(value)
-  return everyMs === null ? value : `every ${formatDuration(everyMs)}`
+  const words = 'cron' in schedule ? schedule.cron : `every ${formatDuration(schedule.everyMs)}`
+  return html`${words} <span class="small quiet"><code>${variable}</code>${byWebhook && ', or at once when a webhook says so'}</span>`
 }

@@ -5,12 +5,12 @@ import { withTimeout } from '../../util/waiting.ts'
 import { type QueueWatch, type WatchOptions, watchQueue } from './canary.ts'
 import { type CircuitBreaker, type CircuitOptions, openCircuitBreaker } from './circuit-breaker.ts'
 import type { OpenDriver } from './driver.ts'
-import { nextTimeMs, type Place, type QueueName, type Scheduled } from './plan.ts'
+import { nextTimeMs, type QueueName, type Scheduled } from './plan.ts'
 import { openPlanner, type PlannerOptions } from './planner.ts'
 import { again, openRunQueue, type QueueCounts, type QueuedRun, queueNames } from './requests.ts'
 import { type RunWorkerOptions, startRunWorker } from './run-worker.ts'
 
-export type NextRun = Place & { readonly at: Date }
+export type NextRun = Scheduled & { readonly at: Date }
 export type Jobs = {
   requestRun(request: RunRequest): Promise<void>
   counts(): Promise<QueueCounts>
@@ -97,7 +97,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     planNow: planner.planNow,
     nextRuns: (now) =>
       schedules().map(({ stream, kind, schedule }) => ({
-        ...{ stream, kind },
+        ...{ stream, kind, schedule },
         at: new Date(nextTimeMs(schedule, now.getTime())),
       })),
     breaker,
