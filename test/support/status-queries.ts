@@ -15,7 +15,7 @@ export const emptySnapshot: Snapshot = {
 }
 
 const answers: Partial<StatusQueries> = {
-  streams: ['assignment'],
+  ...{ streams: ['assignment'], mirrored: ['assignment'] },
   catalogue: knownStreams,
   alerting: () => ({
     receivers: [],
