@@ -70,9 +70,11 @@ export async function watchReconcile<Outcome extends RunOutcome>(
   if (status !== 'done' || !isComplete || isTold) return outcome
   const copies = ['another copy answers', 'another copy answers some requests'] as const
   if ([...oldAnswers, ...copies].some((kind) => told.has(kind))) return outcome
-  // To a mirror without a living row an empty list brings nothing new.
+  // An empty list, even by mistake, fits a mirror without a living row.
   const rows = [...store.rows.values()]
-  if (told.has('lists are empty') && rows.every(({ gone }) => gone !== null)) return outcome
+  const { inserted, updated, unchanged, quarantined } = outcome.tally
+  const listed = inserted + updated + unchanged + quarantined
+  if (listed === 0 && rows.every(({ gone }) => gone !== null)) return outcome
   const wrong = truth.visible().flatMap(({ id, version, deleted, text = 0 }) => {
     const row = store.rows.get(String(id))
     const isRead = version <= store.position()
