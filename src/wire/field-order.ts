@@ -19,7 +19,7 @@ export type FieldOrder = {
   /** How long the longest is, and at least a few bytes. */
   longest: number
   /** By the hash of a name, a field whose name has it. */
-  readonly slots: Int32Array
+  readonly slots: Int16Array
   /** How long a record was in the last list that had some. */
   recordBytes: number
   /** Memory for the places of the next list. */
@@ -29,6 +29,8 @@ export type FieldOrder = {
 // An upstream may make up a field name for every record (P10).
 const mostFields = 1_000
 const mostBytes = 64 * 1024
+/** A worker with a thousand sources has some thousand of these. */
+const firstBytes = 2 * 1024
 export const noField = -1
 const slotCount = 4_096
 const longestHashed = 100
@@ -36,7 +38,7 @@ const longestHashed = 100
 const mostSpareBytes = 16 * 1024 * 1024
 
 export function newFieldOrder(): FieldOrder {
-  const bytes = new Uint8Array(mostBytes)
+  const bytes = new Uint8Array(firstBytes)
   return {
     names: [''],
     numbers: new Map(),
@@ -47,7 +49,7 @@ export function newFieldOrder(): FieldOrder {
     lengths: new Int32Array(mostFields + 1),
     end: 0,
     longest: 8,
-    slots: new Int32Array(slotCount),
+    slots: new Int16Array(slotCount),
     recordBytes: 1_000,
     spare: openSpareBytes(mostSpareBytes),
   }
@@ -64,6 +66,7 @@ export function numberOf(order: FieldOrder, name: string): number {
   }
   const number = order.names.length
   if (number > mostFields || order.end + text.length > mostBytes) return noField
+  if (order.end + text.length > order.bytes.length) grow(order, order.end + text.length)
   order.bytes.set(text, order.end)
   order.starts[number] = order.end
   order.lengths[number] = text.length
@@ -73,6 +76,13 @@ export function numberOf(order: FieldOrder, name: string): number {
   order.names.push(name)
   order.numbers.set(name, number)
   return number
+}
+
+function grow(order: FieldOrder, least: number): void {
+  const bytes = new Uint8Array(Math.min(mostBytes, Math.max(least, 2 * order.bytes.length)))
+  bytes.set(order.bytes)
+  order.bytes = bytes
+  order.words = new DataView(bytes.buffer)
 }
 
 function slotAt(bytes: Uint8Array, at: number): number {

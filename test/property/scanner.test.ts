@@ -46,6 +46,18 @@ describe('the scanner', { timeout: 120_000 }, () => {
     expect(rows).toBeGreaterThan(2_000)
   })
 
+  it('finds the names of many fields, in any order and as they become more (P4)', async () => {
+    const [order, table] = [newFieldOrder(), hostileTable(seededRandom(1))]
+    for (const fields of [3, 90, 400, 1_100]) {
+      const more = Array.from(
+        { length: fields },
+        (_, index) => `"${'aField'.repeat(1 + (index % 9))}${index}":${index}`,
+      )
+      for (const some of [more, more.toReversed()])
+        await compareScanner(Buffer.from(`[{"AssignmentId":1,"SysRowVersion":1,${some}}]`), order, table)
+    }
+  })
+
   it('asks the parser which of two flags counts that differ only in case', async () => {
     const order = newFieldOrder()
     const table = hostileTable(seededRandom(1))

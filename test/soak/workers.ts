@@ -40,7 +40,8 @@ export function openSoakWorker({ name, directory, environment, program = ownProg
 
   function start(): void {
     isExpected = false
-    const started = spawn(process.execPath, [program, 'serve'], {
+    // By its first line, which bounds its memory.
+    const started = spawn(program, ['serve'], {
       cwd: directory,
       env: { PATH: process.env.PATH, ...environment },
       stdio: ['ignore', 'ignore', 'pipe'],
