@@ -290,6 +290,23 @@ describe('links of an alert', () => {
     expect(text).not.toContain('docs/operations')
   })
 
+  it('lead to a page that is there, also where the problem is one of related records', () => {
+    const pageOf = (kind: Problem['kind'], stream: string | null) => {
+      const about = known({ ...problem, key: `${kind}:${stream ?? ''}`, kind, stream })
+      const news = { begun: [about], over: [], now: at(60) }
+      const body = alertBody({ url: slack, format: 'json', ...reachable }, news)
+      return JSON.parse(body).problems[0].page_url.replace('https://mirror.acme.example', '')
+    }
+    expect(pageOf('schema_drift', 'customer')).toBe('/dictionary?stream=customer')
+    expect(pageOf('volatile_field', 'acme.customer')).toBe('/dictionary?stream=acme.customer')
+    expect(pageOf('private_fields', 'customer')).toBe('/dictionary?stream=customer')
+    expect(pageOf('local_damage', 'customer')).toBe('/runs?stream=customer')
+    expect(pageOf('missed_rows', 'acme.assignment')).toBe('/streams/acme.assignment')
+    expect(pageOf('target_missed', 'assignment')).toBe('/streams/assignment')
+    expect(pageOf('part_down', null)).toBe('/workers')
+    expect(pageOf('source_stopped', null)).toBe('/sources')
+  })
+
   it('are buttons in Teams', () => {
     const body = JSON.parse(alertBody({ url: teams, ...reachable }, { begun, over: [], now: at(60) }))
     const sets = body.attachments[0].content.body.filter(({ type }: { type: string }) => type === 'ActionSet')
