@@ -143,7 +143,7 @@ function begunLine(receiver: Receiver, group: readonly Alert[], now: Date): Line
   const path = links.some(({ title }) => title === 'Runbook') ? '' : ` More: ${runbookOf(kind)}`
   const lasted = formatDuration(now.getTime() - since.getTime())
   return {
-    text: `${harmless(sharedWhat(group, 'have'))} Since ${clock}, ${lasted} ago. → ${harmless(whatToDo)}${path}`,
+    text: `${harmless(sharedWhat(group, 'have'))} Since ${clock}, ${lasted} ago. → ${adviceOf(whatToDo)}${path}`,
     links,
   }
 }
@@ -172,6 +172,13 @@ function harmless(text: string): string {
     .replaceAll('](', `]${apart}(`)
     .replaceAll(/\.(?=\p{L})/gu, `.${apart}`)
 }
+
+/** Commands stay as they are, so that they can be copied. What stands around them may be the name of a field. */
+const adviceOf = (whatToDo: string): string =>
+  clean(whatToDo)
+    .split(/(`tidemark [\w .<>|-]+`)/)
+    .map((text, index) => (index % 2 === 1 ? text : harmless(text)))
+    .join('')
 
 function clean(text: string): string {
   const line = redact(text)

@@ -262,6 +262,15 @@ describe('alertBody', () => {
     expect(text).toContain('&lt;!channel&gt;')
   })
 
+  it('says commands so that they can be copied', () => {
+    const command = '`tidemark reconcile --acknowledge acme.assignment`'
+    const whatToDo = `Nothing, unless you need www.evil.example: ${command}.`
+    const news = { begun: [known({ ...problem, whatToDo })], over: [], now: at(60) }
+    const { text } = JSON.parse(alertBody({ url: slack }, news))
+    expect(text).toContain(command)
+    expect(text).not.toContain('www.evil')
+  })
+
   it('holds no secret, and no more than fits (P9)', () => {
     keepSecret('a-secret-of-the-alert-tests')
     const begun = Array.from({ length: 500 }, (_, index) =>
