@@ -1,6 +1,7 @@
 // docs/reference/metrics.md, from the metrics that a worker registers.
 
 import { kinds } from '../../src/streams/catalog.ts'
+import { causes } from '../../src/sync/ports/audits.ts'
 import { addStateGauges, openMetrics, outcomes } from '../../src/web/metrics.ts'
 import { code, generatedBy, sentence, table } from './markdown.ts'
 
@@ -40,10 +41,13 @@ ${table(['label', 'values'], labels)}`,
 const list = (names: readonly string[]): string => names.map(code).join(', ')
 
 const labels = [
-  [code('stream'), 'the name of the stream; `related` for all related records in counters'],
+  [
+    code('stream'),
+    'the name of the stream, with that of its source before it where it has one (`acme.assignment`); `related` for all related records in counters',
+  ],
   ['`kind` of runs', list(kinds)],
   ['`kind` of problems', '[all kinds](problems.md)'],
-  ['`status` of runs', list(['done', 'failed', 'stopped', 'skipped'])],
+  ['`status` of runs', list(['done', 'failed', 'inconclusive', 'stopped', 'skipped'])],
   ['`status` of requests', 'the HTTP status, or `none` when there was no answer'],
   [
     '`outcome` of rows',
@@ -52,10 +56,16 @@ const labels = [
   ['`outcome` of sign-ins', list(['new_token', 'same_token', 'failed'])],
   ['`reason` of retries', '[error codes](../guides/call-the-upstream.md#when-it-fails)'],
   ['`reason` of waits', list(['budget', 'retry-after'])],
+  [code('cause'), list(causes)],
+  [code('reading'), `${code('first load')}, or the kind of the run`],
+  [code('bound'), list(['least', 'most'])],
   [code('announced'), 'whether a webhook asked for the run'],
   [code('belief'), `[all beliefs](../how-it-works/beliefs.md#all-of-them)`],
-  [code('service'), list(['assignment', 'tracking'])],
-  [code('part'), list(['database', 'queue', 'assignment', 'tracking'])],
+  [
+    code('service'),
+    `${list(['assignment', 'tracking'])}; of a source with a name ${code('acme.assignment')}`,
+  ],
+  [code('part'), list(['database', 'queue', 'assignment', 'tracking', 'alerts'])],
   [code('state'), list(['waiting', 'active', 'delayed'])],
 ]
 

@@ -22,8 +22,13 @@ function openDraft(file: string): string {
 export function writeDotEnv(file: string, values: Readonly<Record<string, string>>): void {
   const before = existsSync(file) ? readFileSync(file, 'utf8').replace(/^\ufeff/, '') : ''
   const draft = openDraft(file)
-  writeFileSync(draft, withValues(before, values))
-  renameSync(draft, file)
+  try {
+    writeFileSync(draft, withValues(before, values))
+    renameSync(draft, file)
+  } catch (error) {
+    rmSync(draft)
+    throw asUnwritable(error, file)
+  }
 }
 
 export function withValues(before: string, values: Readonly<Record<string, string>>): string {

@@ -2,7 +2,7 @@
 // again, and its absence would look like a fault of the mirror.
 
 import type { SyncContext } from '../context.ts'
-import { readRow, type StoryTable, storyTable } from '../store/book/row-story.ts'
+import { pastAlone, readRow, type StoryTable, storyTable } from '../store/book/row-story.ts'
 import { type MirroredStream, relatedBeside } from '../streams/catalog.ts'
 import { assignmentsBeside, isAssignments } from '../streams/names.ts'
 import { typedKey } from '../streams/record.ts'
@@ -35,6 +35,7 @@ export async function eraseRecord(
 ): Promise<Erased> {
   const { stream, withRelated, isDryRun } = wanted
   const { pool } = context.database
+  await expectTables(pool, withRelated ? [stream, ...context.streams, ...context.related] : [stream])
   const table = await storyTable(pool, stream)
   const key = (table && typedKey(table.tableSchema.key.field, wanted.key)) ?? wanted.key
   const staysRow = await existsUpstream(context, stream, { key, table }, signal)
@@ -64,6 +65,20 @@ export async function eraseRecord(
       stay: living,
     })),
   }
+}
+
+/** Without its table nobody can tell which lines of a history are of the record. */
+async function expectTables(
+  pool: SyncContext['database']['pool'],
+  streams: readonly MirroredStream[],
+): Promise<void> {
+  const alone = await pastAlone(pool, streams)
+  if (!alone) return
+  const { name, kind } = alone
+  const reads = kind === 'related' ? `sync ${assignmentsBeside(name)} --kind related` : `sync ${name}`
+  throw new UsageError(
+    `Nothing was erased: somebody dropped the table of ${name}, and only its history is left, in which the record cannot be found. Have the table read again: \`tidemark ${reads}\`. Then erase.`,
+  )
 }
 
 type Relatives = Awaited<ReturnType<SyncContext['privacy']['relativesOf']>>[number]

@@ -15,7 +15,7 @@ import { countQuarantine, dropFromQuarantine } from '../store/book/quarantine.ts
 import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from '../store/book/streams.ts'
 import { pickStream, type RunRequest, type Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
-import { UsageError } from '../util/errors.ts'
+import { NotThere, UsageError } from '../util/errors.ts'
 import { formatDuration, plural, snakeCased } from '../util/text.ts'
 import { alertSettingActions } from './alert-settings.ts'
 import { backfillJson, backfillSentence } from './backfill.ts'
@@ -155,7 +155,7 @@ async function stopBackfill({ pool }: MirrorContext, { target, by }: Order): Pro
   const id = parseInt64(target)
   const isCancelled = id !== null && (await cancelBackfill(pool, id.toString(), by))
   const found = id === null ? null : await readBackfill(pool, id.toString())
-  if (!found) throw new UsageError(`There is no backfill ${target.slice(0, 20)}.`)
+  if (!found) throw new NotThere(`There is no backfill ${target.slice(0, 20)}.`)
   if (!isCancelled) throw new UsageError(`Backfill ${id} has ended already: ${found.status}.`)
   return { text: backfillSentence(found), json: { cancelled: found.id, ...backfillJson(found) } }
 }

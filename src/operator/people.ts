@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { addToken, endSessions, removeToken } from '../store/book/people.ts'
 import { parseInt64 } from '../streams/record.ts'
-import { UsageError } from '../util/errors.ts'
+import { NotThere, UsageError } from '../util/errors.ts'
 import { parseDuration, plural, utcMinute } from '../util/text.ts'
 import type { MirrorContext, Order, Outcome } from './mirror-actions.ts'
 import { timeIn } from './positions.ts'
@@ -39,7 +39,7 @@ async function createToken({ pool }: MirrorContext, { target, fields, by }: Orde
 
 async function revokeToken({ pool }: MirrorContext, { target }: Order): Promise<Outcome> {
   if (!(await removeToken(pool, target)))
-    throw new UsageError(
+    throw new NotThere(
       `There is no token ${target.slice(0, 60)}. \`tidemark token list\` shows those that there are.`,
     )
   return {
@@ -61,7 +61,7 @@ async function end({ pool }: MirrorContext, { target }: Order): Promise<Outcome>
   const id = parseInt64(target)
   const ended = id === null ? 0 : await endSessions(pool, id.toString())
   if (ended === 0)
-    throw new UsageError(
+    throw new NotThere(
       `There is no session ${target.slice(0, 20)}. \`tidemark sessions list\` shows those that there are.`,
     )
   return { text: `Session ${target} ended.`, json: { ended } }

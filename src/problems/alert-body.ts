@@ -8,6 +8,7 @@ import type { Alert } from '../store/book/problems.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { byMessage } from './alerts.ts'
 import { byCause, keyOfCause, sharedBy, sourcesOf } from './one-cause.ts'
+import { placeOf } from './problem-place.ts'
 import { isNews, runbookOf } from './stream-problems.ts'
 
 /** Who is told, and where what is told can be looked at. */
@@ -142,7 +143,7 @@ function begunLine(receiver: Receiver, group: readonly Alert[], now: Date): Line
   const path = links.some(({ title }) => title === 'Runbook') ? '' : ` More: ${runbookOf(kind)}`
   const lasted = formatDuration(now.getTime() - since.getTime())
   return {
-    text: `${harmless(sharedWhat(group, 'have'))} Since ${clock}, ${lasted} ago. → ${harmless(whatToDo)}${path}`,
+    text: `${harmless(sharedWhat(group, 'have'))} Since ${clock}, ${lasted} ago. → ${adviceOf(whatToDo)}${path}`,
     links,
   }
 }
@@ -151,23 +152,12 @@ function linksOf(
   { consoleUrl = null, runbooksUrl = null }: Receiver,
   [alert, ...others]: readonly Alert[],
 ): readonly Link[] {
-  const { kind = '', stream = null } = alert ?? {}
-  const address =
-    others.length > 0 ? `${plain(consoleUrl ?? '')}/problems` : pageOf(consoleUrl ?? '', { kind, stream })
-  const page = consoleUrl === null ? [] : [{ title: 'Console', url: address }]
+  const { key = '', kind = '', stream = null } = alert ?? {}
+  const [address] = others.length > 0 ? ['/problems'] : placeOf({ key, kind, stream })
+  const page = consoleUrl === null ? [] : [{ title: 'Console', url: `${plain(consoleUrl)}${address}` }]
   const file = runbookOf(kind).replace(/^.*\//, '')
   const runbook = runbooksUrl === null ? [] : [{ title: 'Runbook', url: `${plain(runbooksUrl)}/${file}` }]
   return [...page, ...runbook]
-}
-
-/** The page of the console where people see the problem and can do something about it. */
-function pageOf(consoleUrl: string, { kind, stream }: Pick<Alert, 'kind' | 'stream'>): string {
-  if (stream !== null && ['deletions_blocked', 'deletions_frozen'].includes(kind))
-    return `${plain(consoleUrl)}/approve?stream=${encodeURIComponent(stream)}`
-  if (stream !== null && kind === 'quarantine')
-    return `${plain(consoleUrl)}/quarantine?stream=${encodeURIComponent(stream)}`
-  if (stream !== null) return `${plain(consoleUrl)}/streams/${encodeURIComponent(stream)}`
-  return `${plain(consoleUrl)}/${['service_down', 'token_refused', 'told_to_wait'].includes(kind) ? 'upstream' : ''}`
 }
 
 const plain = (url: string): string => url.replace(/(?<!\/)\/+$/, '')
@@ -182,6 +172,13 @@ function harmless(text: string): string {
     .replaceAll('](', `]${apart}(`)
     .replaceAll(/\.(?=\p{L})/gu, `.${apart}`)
 }
+
+/** Commands stay as they are, so that they can be copied. What stands around them may be the name of a field. */
+const adviceOf = (whatToDo: string): string =>
+  clean(whatToDo)
+    .split(/(`tidemark [\w .<>|-]+`)/)
+    .map((text, index) => (index % 2 === 1 ? text : harmless(text)))
+    .join('')
 
 function clean(text: string): string {
   const line = redact(text)

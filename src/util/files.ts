@@ -13,6 +13,8 @@ const meanings: Readonly<Record<string, string>> = {
   EISDIR: 'a folder has the name of a file',
   ENOENT: 'there is no such folder, and none can be made',
   ENAMETOOLONG: 'a name in it is too long',
+  ENOSPC: 'the disk is full; make room on it, or name a place on another one',
+  EDQUOT: 'this user may keep no more there; make room, or name a place on another disk',
 }
 
 /** Of an error about a place that a person named, one that says so; others stay as they are. */

@@ -13,7 +13,7 @@ import { clock, foreign, type Html, html, state, type Tone } from './html.ts'
 import type { NoteSignIn } from './noting.ts'
 import { sendPage } from './page-routes.ts'
 import { heading, layout } from './pages/layout.ts'
-import { fieldsOf, type Routes, withForms } from './server.ts'
+import { fieldsOf, queryOf, type Routes, withForms } from './server.ts'
 import { isSecret, type Viewer } from './sessions.ts'
 
 export type DemoStep = { readonly text: string; readonly at: Date | null }
@@ -111,7 +111,7 @@ export const demoRoutes =
     })
   }
 
-const keyIn = ({ url }: FastifyRequest): string | null => new URLSearchParams(url.split('?')[1]).get('key')
+const keyIn = (request: FastifyRequest): string | null => queryOf(request).get('key')
 
 async function pressed(demo: Demo, button: string, log: Logger) {
   try {

@@ -9,7 +9,7 @@ import { type Note, openDownloadNotes } from './noting.ts'
 import { isTooSlow } from './page-routes.ts'
 import { mostInCsv, rowsAsked } from './pages/rows.ts'
 import { type Reader, readerOf } from './reading-places.ts'
-import type { Routes } from './server.ts'
+import { queryOf, type Routes } from './server.ts'
 import type { StatusQueries } from './status-queries.ts'
 import { summaryColumns } from './summary-columns.ts'
 
@@ -49,7 +49,7 @@ export const downloadRoutes =
         if (!queries) return reply.code(503).send({ error: 'The worker still waits for its database.' })
         const { name } = request.params
         if (!queries.streams.includes(name)) return reply.callNotFound()
-        const lines = rowLines(queries, name, new URLSearchParams(request.url.split('?')[1]))
+        const lines = rowLines(queries, name, queryOf(request))
         // Wait for the first line: a search that fails at once gets an error page, and no file that ends early.
         const first = await lines.next().catch((error) => {
           if (isTooSlow(error)) return null

@@ -311,6 +311,7 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
     progress(readings ?? [], now)
     queueJobs.reset()
     for (const [state, count] of Object.entries(counts ?? {})) queueJobs.set({ state }, count)
+    up.reset()
     for (const { name, isUp } of states.parts()) up.set({ part: name }, isUp ? 1 : 0)
   }
 }

@@ -33,7 +33,7 @@ import { streamPages } from './pages/stream.ts'
 import { upstreamPage } from './pages/upstream.ts'
 import { queuePage, workersPage } from './pages/workers.ts'
 import { type Reader, readerOf } from './reading-places.ts'
-import type { Routes } from './server.ts'
+import { queryOf, type Routes } from './server.ts'
 import type { Viewer } from './sessions.ts'
 import type { StatusQueries } from './status-queries.ts'
 
@@ -168,7 +168,7 @@ export const pageRoutes =
         const there = statusQueries(reader)
         if (!there) return sendPage(reply, page(alone(waiting(parts())), null, { reloadSeconds }), 503)
         try {
-          const query = new URLSearchParams(request.url.split('?')[1])
+          const query = queryOf(request)
           const { params } = request
           const known = there.problems()
           const context = { statusQueries: there, viewer, query, params, problems: known, isOpen, now }

@@ -242,6 +242,11 @@ export const isLoopback = (host: string): boolean =>
 const nameIn = (host: string): string =>
   URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname.replace(/^\[|\]$/g, '') : ''
 
+/** The query of an address, without its `?`. There may be another one in it. */
+export const queryTextOf = ({ url }: Pick<FastifyRequest, 'url'>): string => url.replace(/^[^?]*\??/, '')
+export const queryOf = (request: Pick<FastifyRequest, 'url'>): URLSearchParams =>
+  new URLSearchParams(queryTextOf(request))
+
 // Bodies of HTML forms, small and only where a route wants them: other routes take any body and read none.
 export type Fields = Readonly<Record<string, string>>
 

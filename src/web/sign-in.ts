@@ -20,7 +20,7 @@ import type { NoteSignIn } from './noting.ts'
 import { callbackPath, type IdentityProvider, newSignInSecret, SignInFailed } from './oidc.ts'
 import { sendPage } from './page-routes.ts'
 import { layout } from './pages/layout.ts'
-import { fieldsOf, type Routes, withForms } from './server.ts'
+import { fieldsOf, queryOf, queryTextOf, type Routes, withForms } from './server.ts'
 
 type Options = {
   readonly authentication: Authentication
@@ -94,9 +94,6 @@ export const signInRoutes =
     })
   }
 
-const queryOf = ({ url }: Pick<FastifyRequest, 'url'>): URLSearchParams =>
-  new URLSearchParams(url.split('?')[1])
-
 /** Beside the way back: a secret of this browser, and the place to which the sign-in leads. */
 const beginCookie = 'tidemark_sign_in'
 const mostMinutes = 10
@@ -141,7 +138,7 @@ function addOidc(
         throw new SignInFailed(
           `This sign-in began in another browser or more than ${mostMinutes} minutes ago, or was finished already. Sign in again.`,
         )
-      const { person, how } = await provider.finish(request.url.split('?')[1] ?? '', secret)
+      const { person, how } = await provider.finish(queryTextOf(request), secret)
       await note(request, { action: 'signIn', person, how })
       await authentication.signIn(request, reply, person)
       // Browsers send the cookie of the session only with what a page of this site asks for: a redirect would still be the provider's.

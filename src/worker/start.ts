@@ -269,10 +269,7 @@ async function startRuns(
       whatFollows((fleet.of(sourceIn(request.stream))?.related.length ?? 0) > 0)(request, outcome),
     ...placesIn(context, configOf, streamNamed),
     onOutcome(request, outcome, durationMs) {
-      countOutcome(metrics, request, outcome, {
-        durationMs,
-        isChanges: streamNamed(request.stream)?.kind === 'changes',
-      })
+      countOutcome(metrics, request, outcome, durationMs)
       logOutcome(log, outcome, durationMs)
     },
   })
@@ -299,12 +296,11 @@ function hostIn({ assignmentBaseUrl, trackingBaseUrl }: Config, stream: Stream |
 
 function countOutcome(
   metrics: Metrics,
-  { stream, kind, cause }: RunRequest,
-  { status, tally, differences = {} }: RunOutcome,
-  { durationMs, isChanges }: { readonly durationMs: number; readonly isChanges: boolean },
+  { stream, cause }: RunRequest,
+  { kind, status, tally, differences = {} }: RunOutcome,
+  durationMs: number,
 ): void {
-  const isByWebhooks = kind === 'incremental' && isChanges
-  const isAnnounced = isByWebhooks ? cause === 'webhook' : null
+  const isAnnounced = kind === 'incremental' ? cause === 'webhook' : null
   // Rows of related records are not rows of assignments.
   const counted = kind === 'related' ? kind : stream
   metrics.runDone({ stream: counted, kind, status, durationMs, isAnnounced, tally, differences })

@@ -169,6 +169,37 @@ describe.skipIf(!hasPostgres)('erasing', () => {
     expect(await query('select from mirror.tracker_object where tracker_object_id = 2')).toEqual([])
   })
 
+  it('says that the table is missing while only its history is there, and removes that once it was read again', async () => {
+    await using upstream = await startSimulator({ assignments: 8, trackers: 4 })
+    const environment = environmentFor(upstream, database, {
+      ...{ HISTORY: 'assignment,tracker_object', KEY_TRACKER_OBJECT: 'TrackerObjectId,UID' },
+    })
+    const call = (...[command, ...words]: [Parameters<typeof callCommand>[0], ...string[]]) =>
+      callCommand(command, words, environment)
+    upstream.source.change('assignment', 7, { Subject: name })
+    upstream.source.change('tracker_object', 2, { RegistrationNumber: name })
+    await call(sync)
+    const [{ uid }] = await query('select uid from mirror.tracker_object where tracker_object_id = 2')
+    upstream.source.remove('assignment', 7, 'hard')
+    upstream.source.remove('tracker_object', 2, 'hard')
+    await query('drop table mirror.assignment, mirror.tracker_object cascade')
+    const records = [
+      ['assignment', '7'],
+      ['tracker_object', `2, ${uid.toUpperCase()}`],
+    ] as const
+    for (const [stream, key] of records)
+      await expect(call(erase, stream, key, '--dry-run')).rejects.toThrow(
+        `somebody dropped the table of ${stream}, and only its history is left, in which the record cannot be found. Have the table read again: \`tidemark sync ${stream}\`.`,
+      )
+    await expect(call(erase, 'assignment_note', '1', '--with-related', '--dry-run')).rejects.toThrow(
+      'somebody dropped the table of assignment,',
+    )
+    await call(sync)
+    for (const [stream, key] of records)
+      expect((await call(erase, stream, key, '--reason', 'asked')).stdout).toContain('1 line of history')
+    expect(await everythingIn(database.pool)).not.toContain(name)
+  })
+
   it('keeps the row of a record that exists, without its past, where fields of it are left out', {
     timeout: 300_000,
   }, async () => {

@@ -11,6 +11,7 @@ import { UsageError } from '../../src/util/errors.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { readParquet } from '../support/read-parquet.ts'
 import { assignments, storeOf, trackers, writeAll } from '../support/runs.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
 import { callVerb } from '../support/verbs.ts'
 
 const records = parseJson(
@@ -168,5 +169,21 @@ describe.skipIf(!hasPostgres)('an export', () => {
     }
     expect(readdirSync(directory)).toEqual(['full'])
     expect(existsSync(place('one'))).toBe(false)
+  })
+  it.skipIf(process.getuid?.() !== 0)('says where the disk is full, and leaves nothing behind', async () => {
+    const disk = mountSmallDisk(place('disk'), 1)
+    try {
+      const many = Array.from({ length: 40 }, (_, index) => ({
+        ...{ AssignmentId: 10 + index, RowVersion: 10 + index, Name: 'x'.repeat(50_000) },
+      }))
+      await writeAll(storeOf(database), 'assignment', assignments(...many))
+      const { error } = await call(place('disk/monday'))
+      expect((error as Error).message).toBe(
+        `${place('disk/monday')} cannot be written: the disk is full; make room on it, or name a place on another one (ENOSPC).`,
+      )
+      expect(readdirSync(disk.path)).toEqual([])
+    } finally {
+      disk.leave()
+    }
   })
 })

@@ -319,6 +319,10 @@ describe.skipIf(!hasPostgres)('the API', () => {
     )
     expect(keys.toSorted()).toEqual(all.map(({ key }) => key).toSorted())
     expect((await rowsOf('from=2100-01-01T00:00:00Z')).rows).toEqual([])
+    // A question mark may stand in a query as it is.
+    expect((await rowsOf('field=assignment_id&value=57&q=57?')).rows).toEqual([])
+    expect((await rowsOf('field=subject&value=null?&limit=1&deleted=hidden')).rows).toEqual([])
+    expect(await call('GET', '/streams/assignment/rows?q=a?&nothing=1')).toMatchObject({ status: 400 })
     await database.pool.query(
       `insert into tidemark.service_minute (service, at, minutes, worker, requests, bytes, failures, asked_for, latency)
        values ('assignment', '2026-01-05T10:17:00Z', 1, 'a worker', 10, 1000, '{"5xx": 2}', '{"assignment incremental": 7}',
@@ -415,6 +419,9 @@ describe.skipIf(!hasPostgres)('the API', () => {
     ['GET', '/records/assignment/a%00b', {}, 400, 'A text holds a NUL.'],
     ['GET', '/runs/999999', {}, 404, 'There is no run 999999.'],
     ['GET', '/streams/asignment', {}, 404, 'did you mean assignment?'],
+    ['POST', '/tokens/nobody/revoke', {}, 404, 'There is no token nobody.'],
+    ['POST', '/sessions/999/end', {}, 404, 'There is no session 999.'],
+    ['POST', '/backfills/999/cancel', {}, 404, 'There is no backfill 999.'],
     ['GET', '/records/assignment/x', {}, 404, 'is a whole number'],
     ['GET', '/streams/assignment/rows?field=subjct&value=a', {}, 404, 'has no column "subjct". It has '],
     ['GET', '/streams/assignment/rows?field=subject', {}, 409, 'belong together'],

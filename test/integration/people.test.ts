@@ -113,6 +113,12 @@ describe.skipIf(!hasPostgres)('people', () => {
     )
     await call('/streams/assignment/pause', token)
     expect((await used()).last_used_at.getTime()).toBeGreaterThan(Date.now() - 30_000)
+    // Nor is it used by somebody who is refused with it, because it has ended.
+    await rows(
+      `update tidemark.access_token set last_used_at = '2026-01-01', ends_at = now() - interval '1 s' where name = 'often'`,
+    )
+    expect((await call('/streams/assignment/pause', token))[0]).toBe(401)
+    expect((await used()).last_used_at).toEqual(new Date('2026-01-01'))
   })
 
   it('may do what their role may, and are told what it lacks', async () => {

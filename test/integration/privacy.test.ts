@@ -271,6 +271,23 @@ describe.skipIf(!hasPostgres)('private fields', () => {
     expect(again.logged).toContain('Nothing waits')
   })
 
+  it('are counted where only the history has them, as they are cleared there (P20)', async () => {
+    await using upstream = await startSimulator({ assignments: 6 })
+    say('assignment: { label: Work }')
+    const { call } = caller(environmentOf(upstream, { STREAMS: 'assignment', RELATED: 'false' }))
+    upstream.source.change('assignment', 3, { Extra: secret })
+    upstream.source.change('assignment', 4, { Extra: secret })
+    await call(sync)
+    await query('alter table mirror.assignment_history rename column extra to "Extra"')
+    await query('drop table mirror.assignment cascade')
+    say('assignment:\n  fields:\n    Extra: { omit: true }\n')
+    const waiting = JSON.parse((await call(privacy, 'assignment', '--json')).stdout)
+    expect(waiting.streams[0].stored).toMatchObject({ rows: 0, history: 2 })
+    const applied = await call(privacy, 'assignment', '--apply', '--reason', 'tried')
+    expect(applied.stdout).toContain('Cleared: values in 0 rows and 2 lines of their past')
+    expect(await everythingIn(database.pool)).not.toContain(secret)
+  })
+
   it('are not read with another MASK_KEY, or by a program without the dictionary, before that is confirmed (P20)', {
     timeout: 300_000,
   }, async () => {

@@ -72,6 +72,29 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     expect(new Set(seen).size).toBe(230)
   })
 
+  it.each([1, 2, 50])(
+    'of a search for a key come once each, that of the key first, with %d to a page',
+    async (limit) => {
+      const table = await rowTable(database.pool, assignment)
+      if (!table) throw new Error('there is no table')
+      const search = { ...everything, text: '17' }
+      const columns = table.columns.slice(0, 1)
+      const seen: string[] = []
+      for (let after: RowCursor | null = null, isEnd = false; !isEnd; ) {
+        const options = { columns, search, after, limit, mostCharacters: 10 }
+        const { rows, next }: RowPage = await readRowPage(database.pool, table, options)
+        seen.push(...rows.map(({ key }) => key))
+        after = next
+        isEnd = next === null
+      }
+      const all = { columns, search, after: null, limit: 230, mostCharacters: 10 }
+      const { rows } = await readRowPage(database.pool, table, all)
+      expect(rows.length).toBeGreaterThan(3)
+      expect(seen[0]).toBe('17')
+      expect(seen).toEqual(rows.map(({ key }) => key))
+    },
+  )
+
   it.each([
     ['100%25+sure_of', '17'],
     ['17', '17'],

@@ -46,6 +46,9 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
             const runs = `tidemark_runs_total{stream="assignment",kind="${kind}",status="done"}`
             await expect.poll(() => worker.metric(runs)).toBeGreaterThan(0)
           }
+          // A stream that is listed whole has runs of the kind that the ledger names.
+          const lists = 'tidemark_runs_total{stream="tracker_object",kind="list",status="done"}'
+          await expect.poll(() => worker.metric(lists)).toBeGreaterThan(0)
           await expect.poll(async () => (await worker.get('/readyz')).status).toBe(200)
           simulator.source.change('assignment', 7)
           expect((await worker.post(hook)).status).toBe(202)

@@ -262,6 +262,15 @@ describe('alertBody', () => {
     expect(text).toContain('&lt;!channel&gt;')
   })
 
+  it('says commands so that they can be copied', () => {
+    const command = '`tidemark reconcile --acknowledge acme.assignment`'
+    const whatToDo = `Nothing, unless you need www.evil.example: ${command}.`
+    const news = { begun: [known({ ...problem, whatToDo })], over: [], now: at(60) }
+    const { text } = JSON.parse(alertBody({ url: slack }, news))
+    expect(text).toContain(command)
+    expect(text).not.toContain('www.evil')
+  })
+
   it('holds no secret, and no more than fits (P9)', () => {
     keepSecret('a-secret-of-the-alert-tests')
     const begun = Array.from({ length: 500 }, (_, index) =>
@@ -288,6 +297,23 @@ describe('links of an alert', () => {
     )
     expect(text).toContain(' <https://mirror.acme.example/upstream|Console>')
     expect(text).not.toContain('docs/operations')
+  })
+
+  it('lead to a page that is there, also where the problem is one of related records', () => {
+    const pageOf = (kind: Problem['kind'], stream: string | null) => {
+      const about = known({ ...problem, key: `${kind}:${stream ?? ''}`, kind, stream })
+      const news = { begun: [about], over: [], now: at(60) }
+      const body = alertBody({ url: slack, format: 'json', ...reachable }, news)
+      return JSON.parse(body).problems[0].page_url.replace('https://mirror.acme.example', '')
+    }
+    expect(pageOf('schema_drift', 'customer')).toBe('/dictionary?stream=customer')
+    expect(pageOf('volatile_field', 'acme.customer')).toBe('/dictionary?stream=acme.customer')
+    expect(pageOf('private_fields', 'customer')).toBe('/dictionary?stream=customer')
+    expect(pageOf('local_damage', 'customer')).toBe('/runs?stream=customer')
+    expect(pageOf('missed_rows', 'acme.assignment')).toBe('/streams/acme.assignment')
+    expect(pageOf('target_missed', 'assignment')).toBe('/streams/assignment')
+    expect(pageOf('part_down', null)).toBe('/workers')
+    expect(pageOf('source_stopped', null)).toBe('/sources')
   })
 
   it('are buttons in Teams', () => {

@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { expectWritable, withValues } from '../../src/cli/dot-env.ts'
+import { expectWritable, withValues, writeDotEnv } from '../../src/cli/dot-env.ts'
 import { ambiguousIn, ignoredIn } from '../../src/config/environment.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
 
 const name = fc.stringMatching(/^[A-Z][A-Z0-9_]{0,8}$/)
 /** A value of three kinds of quotes cannot be written; a key has none of them. */
@@ -94,4 +95,19 @@ describe('.env', () => {
     'says nothing of %s',
     (line) => expect(ambiguousIn(line)).toEqual([]),
   )
+
+  it.skipIf(process.getuid?.() !== 0)('says where the disk is full, and leaves nothing behind', () => {
+    const place = mkdtempSync(join(tmpdir(), 'tidemark-dot-env-'))
+    const disk = mountSmallDisk(place, 1)
+    try {
+      const file = join(place, '.env')
+      expect(() => writeDotEnv(file, { API_KEY: 'x'.repeat(2_000_000) })).toThrow(
+        `${file} cannot be written: the disk is full; make room on it, or name a place on another one (ENOSPC).`,
+      )
+      expect(readdirSync(place)).toEqual([])
+    } finally {
+      disk.leave()
+      rmSync(place, { recursive: true })
+    }
+  })
 })

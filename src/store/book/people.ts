@@ -47,12 +47,14 @@ export async function useToken(
   hash: string,
 ): Promise<Pick<AccessToken, 'name' | 'role' | 'endsAt'> | null> {
   const { rows } = await client.query<Pick<AccessToken, 'name' | 'role' | 'endsAt'>>(
-    `with used as (
-       update tidemark.access_token set last_used_at = now()
-       where hash = $1 and coalesce(last_used_at < now() - interval '1 minute', true)
+    `with taken as (
+       select name, role, ends_at, last_used_at from tidemark.access_token
+       where hash = $1 and coalesce(ends_at > now(), true)
+     ), used as (
+       update tidemark.access_token as its set last_used_at = now() from taken
+       where its.name = taken.name and coalesce(taken.last_used_at < now() - interval '1 minute', true)
      )
-     select name, role, ends_at as "endsAt" from tidemark.access_token
-     where hash = $1 and coalesce(ends_at > now(), true)`,
+     select name, role, ends_at as "endsAt" from taken`,
     [hash],
   )
   return rows[0] ?? null

@@ -5,7 +5,7 @@ import { kinds, type MirroredStream } from '../../streams/catalog.ts'
 import { assignmentsBeside, isAssignments, sourceIn } from '../../streams/names.ts'
 import { isComposite, keyParts, typedKey } from '../../streams/record.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
-import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { historyOf, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import type { differenceTable } from '../tables/findings.ts'
 import { keyCheck } from '../types/table.ts'
@@ -37,6 +37,19 @@ export async function storyTable(client: Queryable, stream: MirroredStream): Pro
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return null
   return { tableSchema, takesKey: keyCheck(tableSchema.key.type) }
+}
+
+/** Of these, the first whose history is there without its table: somebody dropped that, and it was not read again yet. */
+export async function pastAlone<One extends Pick<MirroredStream, 'name'>>(
+  client: Queryable,
+  streams: readonly One[],
+): Promise<One | undefined> {
+  const { rows } = await client.query<{ isAlone: boolean }>(
+    `select to_regclass(its) is null and to_regclass(past) is not null as "isAlone"
+     from unnest($1::text[], $2::text[]) with ordinality as asked (its, past, number) order by number`,
+    [streams.map((one) => qualified(one)), streams.map((one) => qualified(historyOf(one)))],
+  )
+  return streams.find((_one, index) => rows[index]?.isAlone)
 }
 
 export async function readRow(

@@ -194,6 +194,9 @@ const defaultEnoughMs = 1_200
 /** If the page begins with the row of a typed key, this is enough: people have what they look for. */
 const enoughForKeyMs = 50
 
+/** Where those begin that follow the row of a typed key. */
+const beforeAll = (key: string): RowCursor => ({ at: '9999-12-31 23:59:59+00', key })
+
 export async function readRowPage(client: Queryable, table: RowTable, options: Options): Promise<RowPage> {
   const { search, limit, enoughMs = defaultEnoughMs } = options
   const where = conditions(table, search)
@@ -202,25 +205,26 @@ export async function readRowPage(client: Queryable, table: RowTable, options: O
   // An address may hold anything as the key after which to go on.
   const after =
     options.after && keyCheck(table.tableSchema.key.type)(options.after.key) ? options.after : null
-  const meant = after === null ? await rowOfKey(client, table, where, search.text) : []
-  const found: RowCursor[] = [...meant]
+  const meant = await rowOfKey(client, table, where, search.text)
+  const first = after === null ? meant : []
+  const found: RowCursor[] = [...first]
   let cursor = after
   let looked = 0
   // One more tells whether there is another page.
   let size = where.length === 0 ? limit + 1 : firstWindow
   for (;;) {
     const window = await readWindow(client, table, {
-      ...{ where, cursor, size, limit: limit + 1, times: timeConditions(search) },
+      ...{ where, cursor, size, limit: limit + 1 + meant.length, times: timeConditions(search) },
     })
     looked += window.looked
     found.push(...window.found.filter(({ key }) => !meant.some((one) => one.key === key)))
     const isEnd = window.looked < size
     const tookMs = performance.now() - startedAtMs
-    if (found.length > limit || isEnd || tookMs > (meant.length > 0 ? enoughForKeyMs : enoughMs)) {
+    if (found.length > limit || isEnd || tookMs > (first.length > 0 ? enoughForKeyMs : enoughMs)) {
       const shown = await fitting(client, table, options, found.slice(0, limit))
       const isFull = found.length > shown.length
       const next = isFull
-        ? (shown.findLast((one) => !meant.includes(one)) ?? window.last)
+        ? (shown.findLast((one) => !first.includes(one)) ?? beforeAll(search.text))
         : isEnd
           ? null
           : window.last

@@ -17,7 +17,7 @@ import { readKeyField, readVersionField } from '../book/checkpoints.ts'
 import { forgetProblem, noteProblem } from '../book/problems.ts'
 import { changeType } from '../schema/grow-table.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
-import { distrustedHash, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { distrustedHash, historyOf, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import {
   inTransaction,
   limitLockWaits,
@@ -29,7 +29,8 @@ import type { ColumnType } from '../types/table.ts'
 import { fenceRuns } from './lease.ts'
 import { readAgain } from './local-changes.ts'
 import { readFromBeginning } from './positions.ts'
-import { clearPastAlone } from './private-past.ts'
+import { namesAnySql, patternOf } from './private-names.ts'
+import { readPastAlone } from './private-past.ts'
 import { type RuleInForce, readNoted } from './rules-in-force.ts'
 
 /** What the dictionary says now. */
@@ -164,13 +165,6 @@ const columnsIn = ({ tableSchema, fields }: Places) => {
   }
 }
 
-/** Names that fold to one of the fields, as they stand in JSON. */
-const patternOf = (fields: readonly string[]): string => {
-  const letters = (field: string) =>
-    [...field].map((one) => one.replace(/[^\p{L}\p{N}]/u, '.')).join('[^[:alnum:]"]*')
-  return `"[^[:alnum:]"]*(${fields.map(letters).join('|')})[^[:alnum:]"]*"\\s*:`
-}
-
 const holdsSql = (places: Places, others: readonly string[]): string => {
   const { own, nested } = columnsIn(places)
   const pattern = pg.escapeLiteral(patternOf(places.fields))
@@ -218,8 +212,6 @@ type Copy = {
 
 /** All that is kept of a record in quarantine: jsonb cannot hold each of them. */
 const quarantinedSql = `concat_ws(' ', record::text, record_text, repeated::text)`
-const namesAnySql = (text: string, names: readonly string[]) =>
-  `${text} ~* ${pg.escapeLiteral(patternOf(names))}`
 const holdsNestedSql = (text: string, { names, fields }: Nested): string =>
   `${namesAnySql(text, names)} and ${namesAnySql(text, fields)}`
 
@@ -297,12 +289,17 @@ export async function countPrivate(
       .filter((one) => one.isPast === isPast)
       .map(({ table, where }) => ` + ${counted(table, where)}`)
       .join('')
+  const alone = await readPastAlone(client, stream, places.fields)
+  const inPast = [
+    ...(tableSchema?.history ? [holdsSql(places, [])] : []),
+    ...alone.map(({ where }) => `(${where})`),
+  ]
   const texts = quoting.map(({ table, column, by }) =>
     counted(`tidemark.${table}`, `${by} = $1 and ${column} ~ ${quoteSql}`),
   )
   const { rows } = await client.query<Cleared>(
     `select ${tableSchema ? counted(qualified(stream), holdsSql(places, ['_rescued'])) : '0::float8'}${copied(false)} as rows,
-       ${tableSchema?.history ? counted(tableSchema.history.table, holdsSql(places, [])) : '0::float8'}${copied(true)} as history,
+       ${inPast.length > 0 ? counted(qualified(historyOf(stream)), inPast.join(' or ')) : '0::float8'}${copied(true)} as history,
        ${counted('tidemark.quarantine', `stream = $1 or ${holdsNestedSql(quarantinedSql, nested)}`)} as quarantine,
        ${texts.join(' + ')} as texts`,
     [stream.name],
@@ -381,7 +378,8 @@ async function clear(
     if (history && inHistory !== '')
       await client.query(`update ${history.table} set ${inHistory} where ${holdsSql(places, [])}`)
   }
-  await clearPastAlone(client, stream, places.fields, (text) => namesAnySql(text, places.fields))
+  for (const { column, where } of await readPastAlone(client, stream, places.fields))
+    await client.query(`update ${qualified(historyOf(stream))} set ${column} = null where ${where}`)
   await client.query('delete from tidemark.quarantine where stream = $1', [stream.name])
   await client.query('update tidemark.field set steady_sample = null where stream = $1', [stream.name])
   await client.query(

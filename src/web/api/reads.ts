@@ -5,7 +5,7 @@ import type { Document } from '../../documents/document.ts'
 import { documents } from '../../documents/table.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import { type Reader, readerOf } from '../reading-places.ts'
-import type { Routes } from '../server.ts'
+import { queryOf, type Routes } from '../server.ts'
 import type { StatusQueries } from '../status-queries.ts'
 import { describeApi } from './openapi.ts'
 import { apiBase, parametersOf, refuseOtherMethods, sendDocument } from './scope.ts'
@@ -63,8 +63,8 @@ function nextPage(
       ? cursorOf(found.at(-1) as never)
       : null
   if (cursor === null) return null
-  const [path = '', query] = request.url.split('?')
-  const more = new URLSearchParams(query)
+  const [path] = request.url.split('?')
+  const more = queryOf(request)
   more.set('cursor', cursor)
   return `${path}?${more}`
 }

@@ -9,7 +9,7 @@ import { NotNow } from '../../operator/actions.ts'
 import { messageOf, NotThere, TimedOut, UsageError } from '../../util/errors.ts'
 import { jsonText } from '../../util/text.ts'
 import { isTooSlow } from '../page-routes.ts'
-import type { Routes } from '../server.ts'
+import { queryOf, type Routes } from '../server.ts'
 
 export const apiBase = '/api/v1'
 const problemType = 'application/problem+json; charset=utf-8'
@@ -110,7 +110,7 @@ export function refuseOtherMethods(scope: FastifyInstance, url: string, allowed:
 /** Parameters of a path and a query come as texts, and are what their schema says. */
 export function parametersOf(schema: z.ZodObject, request: FastifyRequest): Record<string, unknown> {
   const given: Record<string, unknown> = { ...(request.params as object) }
-  const query = new URLSearchParams(request.url.split('?')[1])
+  const query = queryOf(request)
   for (const name of new Set(query.keys())) {
     const values = query.getAll(name)
     const kind = kindOf(schema.shape[name])

@@ -68,6 +68,12 @@ async function calledSo(
     problems,
     statusQueries.settings(),
   ])
+  // Related records have none, nor have streams that are not mirrored.
+  const hasPage = (stream: string | null) => stream !== null && statusQueries.streams.includes(stream)
+  const fieldAddress = (stream: string, search: string) =>
+    hasPage(stream)
+      ? addressOf(`/streams/${stream}/fields`, { search })
+      : addressOf('/dictionary', { stream, search })
   const link = (what: string, address: string, words: Html | string) =>
     html`${what} <a href="${address}">${words}</a>`
   const found = [
@@ -92,11 +98,11 @@ async function calledSo(
     settings
       .filter(({ name }) => isLong && name.toLowerCase().includes(asName))
       .map(({ name, stream }) =>
-        link('setting', stream === null ? '/settings' : `/streams/${stream}/settings`, name),
+        link('setting', hasPage(stream) ? `/streams/${stream}/settings` : '/settings', name),
       ),
     fields.map(
       ({ stream, sourceName }) =>
-        html`${link('field', addressOf(`/streams/${stream}/fields`, { search: sourceName }), foreign(sourceName, 60))} of ${stream}`,
+        html`${link('field', fieldAddress(stream, sourceName), foreign(sourceName, 60))} of ${stream}`,
     ),
   ]
   return found.flatMap((some) => some.slice(0, mostOfEach))

@@ -2,6 +2,7 @@
 
 import { silencesOf } from '../../problems/alerts.ts'
 import { byCause, sharedBy } from '../../problems/one-cause.ts'
+import { placeOf } from '../../problems/problem-place.ts'
 import type { Problem } from '../../problems/stream-problems.ts'
 import { type Care, careOf } from '../../problems/stream-state.ts'
 import { withPlaces } from '../command-places.ts'
@@ -9,7 +10,6 @@ import { age, clock, foreign, type Html, html, state, zone } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot } from '../status-queries.ts'
 import { silenceForms, silenceLine } from './silences.ts'
-import { addressOf } from './tables.ts'
 
 export const needsCount = (problems: readonly Problem[]): number =>
   byCause(problems.filter((one) => careOf(one) === 'needs you')).length
@@ -68,37 +68,4 @@ const runbookLink = (path: string, runbooksUrl: string | null): Html =>
 function headOf(what: string): { readonly title: string; readonly rest: string } {
   const [, title, rest] = /^(.{1,200}?[.!?])\s+(.*)$/s.exec(what) ?? []
   return { title: (title ?? what).replace(/\.$/, ''), rest: rest ?? '' }
-}
-
-/** Where it is looked into, or mended. */
-function placeOf({ key, kind, stream }: Problem): readonly [address: string, words: string] {
-  switch (kind) {
-    case 'deletions_blocked':
-    case 'deletions_frozen':
-      return [addressOf('/approve', { stream }), 'Review deletions…']
-    case 'quarantine':
-      return [addressOf('/quarantine', { stream }), 'Look at it']
-    case 'missed_rows':
-      return [`/streams/${stream}`, 'Look at it']
-    case 'failing':
-    case 'stuck':
-    case 'inconclusive':
-    case 'stale':
-    case 'local_damage':
-    case 'upstream_restored':
-      return [addressOf('/runs', { stream }), 'Runs']
-    case 'schema_drift':
-    case 'volatile_field':
-      return [addressOf('/dictionary', { stream }), 'Fields']
-    case 'dictionary':
-      return ['/dictionary', 'Fields']
-    case 'contract_differs':
-    case 'contract_changed':
-    case 'contract_unusable':
-      return ['/upstream/contract', 'Contract']
-    case 'part_down':
-      return key === 'part_down:alerts' ? ['/problems#alerts', 'Alerts'] : ['/workers', 'Workers']
-    default:
-      return ['/upstream', 'Upstream']
-  }
 }

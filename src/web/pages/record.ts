@@ -36,10 +36,12 @@ export async function recordShown(context: PageContext, compared: Compared): Pro
   const record = await context.statusQueries.record(stream, key)
   if (record === null)
     return noSuchStream((await context.statusQueries.snapshot()).streams.map((one) => one.stream))
+  // Related records have no page of their own.
+  const isStream = context.statusQueries.streams.includes(stream)
   if (record.row === null && compared === null && isUnknown(record))
     return notThere(
       `${stream} has no such row`,
-      html`The mirror holds no row with the key ${foreign(key, 100)}, and nothing was noted about it. ${hasPages(context, stream) ? html`<a href="${addressOf(`/streams/${stream}/rows`, { q: key })}">Search the rows</a>, or ask` : 'Ask'} the upstream: ${record.canCompare && context.viewer.canAct ? html`<i>Compare with upstream now</i>, above` : html`<code>tidemark explain ${stream} ${foreign(inShell(key), 100)}</code>`}`,
+      html`The mirror holds no row with the key ${foreign(key, 100)}, and nothing was noted about it. ${isStream ? html`<a href="${addressOf(`/streams/${stream}/rows`, { q: key })}">Search the rows</a>, or ask` : 'Ask'} the upstream: ${record.canCompare && context.viewer.canAct ? html`<i>Compare with upstream now</i>, above` : html`<code>tidemark explain ${stream} ${foreign(inShell(key), 100)}</code>`}`,
       compareBar(context, record, stream, key),
     )
   return {
@@ -48,12 +50,7 @@ export async function recordShown(context: PageContext, compared: Compared): Pro
       title: html`${stream} ${foreign(key, 100)}`,
       crumbs: [
         ['/', 'Streams'],
-        ...(hasPages(context, stream)
-          ? ([
-              [`/streams/${stream}`, stream],
-              [`/streams/${stream}/rows`, 'Rows'],
-            ] as const)
-          : []),
+        ...(isStream ? crumbsOf(stream) : [[addressOf('/dictionary', { stream }), stream] as const]),
       ],
       lead: leadOf(record),
       bar: html`${compareBar(context, record, stream, key)}${copyButton('Copy link', { address: recordAddress(stream, key) })}`,
@@ -66,9 +63,11 @@ ${record.events.related.length > 0 && belongsTo(record.events)}
   }
 }
 
-/** Related records are read with their assignments, and have no pages of a stream. */
-const hasPages = ({ statusQueries }: PageContext, stream: string): boolean =>
-  statusQueries.streams.includes(stream)
+const crumbsOf = (stream: string) =>
+  [
+    [`/streams/${stream}`, stream],
+    [`/streams/${stream}/rows`, 'Rows'],
+  ] as const
 
 /** As one word of a command. */
 const inShell = (key: string): string => (/^[\w.:-]+$/.test(key) ? key : `'${key.replaceAll("'", "'\\''")}'`)
