@@ -53,11 +53,11 @@ it('asks a second time when it is answered with nothing', async () => {
 })
 
 /** A list whose first page comes whichever is asked for, and of which rights hide every tenth record. */
-async function listFirstPageAlone(records: number, longestPage: number) {
+async function listFirstPageAlone(records: number, longestPage: number, status = 400) {
   const run = await modelStore(() => new Date(0)).openRun('reconcile', 'thing')
   if ('busy' in run) throw new Error(run.busy)
   const list: Source['list'] = async ({ pageSize }) => {
-    if (pageSize > longestPage) throw Object.assign(new Error('so long a page is refused'), { status: 400 })
+    if (pageSize > longestPage) throw Object.assign(new Error('so long a page is refused'), { status })
     const page = Array.from({ length: Math.min(records, pageSize) }, (_, index) => ({ Id: index + 1 }))
     return { records: page.filter(({ Id }) => Id % 10 !== 0), bytes: 1 }
   }
@@ -76,6 +76,8 @@ it('does not take the only page that a list shows for the whole list where right
   expect(await listFirstPageAlone(50, 1_000)).toMatchObject({ isProven: true })
   // Nobody can ask this one for more.
   expect(await listFirstPageAlone(50, 100)).toMatchObject({ isProven: true })
+  // A question that failed proves nothing.
+  expect(await listFirstPageAlone(50, 100, 503)).toMatchObject({ isProven: false })
 })
 
 it('takes a record that one answer shows twice for one', async () => {

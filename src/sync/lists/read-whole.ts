@@ -128,15 +128,20 @@ async function isCutOff(
   only: SeenPage,
 ): Promise<boolean> {
   if (only.received >= pageSize) return true
-  const longer = await source.list({ page: 1, pageSize: 2 * pageSize }, signal).catch((error) => {
-    // Some take no pages as long as that.
-    if ('status' in error && error.status !== null) return null
-    throw error
-  })
-  if (longer === null) return false
   const known = new Set(only.rows.map(({ key }) => key))
-  return (await read(longer.records)).rows.some(({ key }) => !known.has(key))
+  try {
+    const { records } = await source.list({ page: 1, pageSize: 2 * pageSize }, signal)
+    const longer = await read(records)
+    const isLonger = longer.rows.some(({ key }) => !known.has(key))
+    longer.release?.()
+    return isLonger
+  } catch (error) {
+    signal.throwIfAborted()
+    // Some take no pages as long as that. Any other failure tells nothing, so the list is not believed.
+    return !(error instanceof Error && 'status' in error && refusals.includes(error.status))
+  }
 }
+const refusals: readonly unknown[] = [400, 413, 422]
 
 async function see(
   keys: SeenKeys,
