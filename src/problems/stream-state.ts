@@ -80,7 +80,7 @@ export function stateOfStream(
     : { tone: 'todo', words: isAgain ? 'to be read again' : 'not read yet', state: 'loading', reason: null }
 }
 
-/** Whether its first load is over, although it may have to be read again. */
+/** Whether it was read before, although all of it may have to be read again: whole, or a part of it before that went back. */
 const wasRead = ({
   firstReadThroughAt = null,
   isReadAgain = false,

@@ -227,7 +227,7 @@ async function move(
   return { from: BigInt(before.position), to: position }
 }
 
-/** In SQL: whether a stream that was read before is to be read again from its beginning. */
+/** In SQL, of a stream that is not read through: whether what was read of it, all or a part, is to be read again from its beginning. */
 export const isReadAgainSql = (stream: string): string =>
   `exists (
     select from tidemark.checkpoint as moved where moved.stream = ${stream} and moved.position = 0 and moved.reason is not null

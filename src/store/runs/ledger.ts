@@ -141,7 +141,8 @@ const stateSql = `
     last_lookback_at, inconclusive_runs, read_zones,
     -- What is read again, although it is settled, is not read yet.
     case when settled_through_version <= position then settled_through_version end as settled_through_version,
-    first_read_through_at is null as is_first, ${isReadAgainSql('$1')} as is_read_again,
+    first_read_through_at is null as is_first,
+    first_read_through_at is null and ${isReadAgainSql('$1')} as is_read_again,
     (
       select finished_at from tidemark.run
       where run.stream = $1 and kind = $2 and status = 'done' order by id desc limit 1
