@@ -1,5 +1,6 @@
-// Which keys the pages of a listing showed: in a temporary table of the run's own connection, so that memory does not grow
-// with the listing (P10). A single page stays in memory: most lists have no more, and making a table costs more than to read them.
+// Which keys the pages of a listing showed. The first of them stay in memory: most lists have no more, and making a table costs Postgres,
+// and all of its sessions, more than to read them. Further ones go into a temporary table of the run's own connection, so that memory
+// does not grow with the listing (P10).
 
 import type { ClientBase } from 'pg'
 import type { SeenContents, SeenKeys, SeenTwice } from '../../sync/ports/store.ts'
@@ -14,31 +15,39 @@ export type SeenKeysTable = {
   add(pageNumber: number, keys: readonly string[], contents?: SeenContents): Promise<void>
   twice(limit: number): Promise<readonly string[]>
   countAround(pageNumber: number): Promise<number>
-  /** Before the table is joined: makes it when nothing was seen, and counts what is in it. */
+  /** Before the table is joined: makes it, and counts what is in it. */
   analyze(): Promise<void>
-  /** To be joined, without a table where one page was all. */
+  /** To be joined, without a table where there is none. */
   since(firstPage: number): Promise<SeenSince>
   drop(): Promise<void>
 }
 
+/** Of a key: the pages that showed it, what the last of them showed, and whether two of one pass showed different contents. */
+type Seen = {
+  readonly first: number
+  readonly last: number
+  readonly content: string | null
+  readonly isTwice: boolean
+}
 type SeenPage = {
   readonly number: number
-  readonly keys: readonly string[]
-  readonly contents?: SeenContents | undefined
+  readonly contents: ReadonlyMap<string, string | null>
+  readonly passBegan: number
 }
 
-export function openSeenKeysTable(client: ClientBase): SeenKeysTable {
-  let isThere = false
-  /** Page 1, as long as no other came. */
-  let only: SeenPage | null = null
+/** So many keys take about a megabyte. */
+const mostInMemory = 5_000
 
-  /** With everything that was seen in it. */
+export function openSeenKeysTable(client: ClientBase, most = mostInMemory): SeenKeysTable {
+  /** Null: they are in the table. */
+  let inMemory: Map<string, Seen> | null = new Map()
+
   async function prepare(): Promise<void> {
-    if (!isThere) await makeTable(client)
-    isThere = true
-    const page = only
-    only = null
-    if (page) await insertPage(client, page)
+    const seen = inMemory
+    if (seen === null) return
+    await makeTable(client)
+    inMemory = null
+    await insertSeen(client, seen)
   }
   async function analyze(): Promise<void> {
     await prepare()
@@ -48,31 +57,35 @@ export function openSeenKeysTable(client: ClientBase): SeenKeysTable {
   return {
     analyze,
     async since(firstPage) {
-      const page = only
-      if (page)
+      if (inMemory === null) {
+        await analyze()
         return {
-          sql: (parameter) => `(select distinct unnest($${parameter}::text[]) as key)`,
-          value: page.keys,
+          sql: (parameter) => `(select key from ${seenKeysTable} where last_page >= $${parameter})`,
+          value: firstPage,
         }
-      await analyze()
+      }
       return {
-        sql: (parameter) => `(select key from ${seenKeysTable} where last_page >= $${parameter})`,
-        value: firstPage,
+        sql: (parameter) => `(select unnest($${parameter}::text[]) as key)`,
+        value: [...inMemory].flatMap(([key, { last }]) => (last >= firstPage ? [key] : [])),
       }
     },
-    async add(number, keys, contents) {
-      const page = { number, keys, contents }
-      if (number === 1 && !isThere) {
-        only = page
-        return
+    async add(number, keys, told) {
+      const contents = new Map(keys.map((key, index) => [key, told?.fingerprints[index] ?? null]))
+      const page = { number, contents, passBegan: told?.passBegan ?? 0 }
+      if (number === 1) {
+        if (inMemory === null) await client.query(`truncate ${seenKeysTable}`)
+        else inMemory.clear()
       }
-      await prepare()
-      if (number === 1) await client.query(`truncate ${seenKeysTable}`)
-      await insertPage(client, page)
+      if (inMemory !== null && inMemory.size + contents.size > most) await prepare()
+      if (inMemory === null) await insertPage(client, page)
+      else keepPage(inMemory, page)
     },
     async twice(limit) {
-      if (only) return []
-      await prepare()
+      if (inMemory !== null)
+        return [...inMemory]
+          .flatMap(([key, { isTwice }]) => (isTwice ? [key] : []))
+          .sort()
+          .slice(0, limit)
       const { rows } = await client.query<{ key: string }>(
         `select key from ${seenKeysTable} where is_twice order by key limit $1`,
         [limit],
@@ -80,8 +93,9 @@ export function openSeenKeysTable(client: ClientBase): SeenKeysTable {
       return rows.map(({ key }) => key)
     },
     async countAround(pageNumber) {
-      if (only) return 0
-      await prepare()
+      if (inMemory !== null)
+        return [...inMemory.values()].filter(({ first, last }) => first <= pageNumber && last > pageNumber)
+          .length
       const { rows } = await client.query<{ seen: string }>(
         `select count(*) as seen from ${seenKeysTable} where first_page <= $1 and last_page > $1`,
         [pageNumber],
@@ -89,8 +103,27 @@ export function openSeenKeysTable(client: ClientBase): SeenKeysTable {
       return Number(rows[0]?.seen ?? 0)
     },
     async drop() {
-      if (isThere) await client.query(`drop table if exists ${seenKeysTable}`)
+      if (inMemory === null) await client.query(`drop table if exists ${seenKeysTable}`)
     },
+  }
+}
+
+/** What `insertPage` does in the table. */
+function keepPage(seen: Map<string, Seen>, { number, contents, passBegan }: SeenPage): void {
+  for (const [key, content] of contents) {
+    const known = seen.get(key)
+    const isOther =
+      known?.content != null &&
+      content !== null &&
+      known.content !== content &&
+      known.last >= passBegan &&
+      known.last < number
+    seen.set(key, {
+      first: Math.min(known?.first ?? number, number),
+      last: Math.max(known?.last ?? number, number),
+      content,
+      isTwice: known?.isTwice === true || isOther,
+    })
   }
 }
 
@@ -102,18 +135,32 @@ const makeTable = (client: ClientBase): Promise<unknown> =>
      )`,
   )
 
-const insertPage = (client: ClientBase, { number, keys, contents }: SeenPage): Promise<unknown> =>
+const insertSeen = (client: ClientBase, seen: ReadonlyMap<string, Seen>): Promise<unknown> => {
+  const all = [...seen.values()]
+  return client.query(
+    `insert into ${seenKeysTable} (key, first_page, last_page, content, is_twice)
+     select * from unnest($1::text[], $2::int[], $3::int[], $4::text[], $5::boolean[])`,
+    [
+      [...seen.keys()],
+      all.map(({ first }) => first),
+      all.map(({ last }) => last),
+      all.map(({ content }) => content),
+      all.map(({ isTwice }) => isTwice),
+    ],
+  )
+}
+
+const insertPage = (client: ClientBase, { number, contents, passBegan }: SeenPage): Promise<unknown> =>
   client.query({
     name: 'tidemark_see',
     text: `insert into ${seenKeysTable} as known (key, first_page, last_page, content)
-           select distinct on (key) key, $1::int, $1::int, content
-           from unnest($2::text[], $3::text[]) with ordinality as seen (key, content, place) order by key, place desc
+           select key, $1::int, $1::int, content from unnest($2::text[], $3::text[]) as seen (key, content) order by key
            on conflict (key) do update set
              first_page = least(known.first_page, excluded.first_page),
              last_page = greatest(known.last_page, excluded.last_page),
              content = excluded.content,
              is_twice = known.is_twice or coalesce(known.content <> excluded.content and known.last_page >= $4 and known.last_page < $1, false)`,
-    values: [number, keys, contents?.fingerprints ?? [], contents?.passBegan ?? 0],
+    values: [number, [...contents.keys()], [...contents.values()], passBegan],
   })
 
 export const seenKeysOf = ({ alone }: RunSession, table: SeenKeysTable): SeenKeys & SeenTwice => ({
