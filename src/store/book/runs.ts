@@ -10,11 +10,18 @@ import { runTable } from '../tables/runs.ts'
 import { ask, asText, type Within } from './ask.ts'
 import type { Span } from './watch.ts'
 
-/** Of a line `held` of tidemark.lease: whether the process of Postgres that it names still serves the run. */
-export const isAliveSql = `exists (
-  select from pg_locks
-  where locktype = 'advisory' and granted and objsubid = 1 and pid = held.holder_pid
-    and (classid::bigint << 32) | objid::bigint = held.holder_key)`
+/**
+ * Of a line `held` of tidemark.lease: whether the process of Postgres that it names still serves the run. Mostly nobody holds the lock, and
+ * to take it for a moment tells that much cheaper than the list of all locks. Not to be asked by the process of that run itself, which
+ * would be given its own lock again.
+ */
+export const isAliveSql = `(case
+  when pg_try_advisory_lock_shared(held.holder_key) then not pg_advisory_unlock_shared(held.holder_key)
+  else exists (
+    select from pg_locks
+    where locktype = 'advisory' and granted and objsubid = 1 and pid = held.holder_pid
+      and (classid::bigint << 32) | objid::bigint = held.holder_key)
+  end)`
 
 /** `stream` is an expression. */
 export const isHeldSql = (stream: string, lane: 'incremental' | 'whole' | 'probe'): string => `exists (

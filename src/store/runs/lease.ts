@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import pg, { type ClientBase } from 'pg'
+import type { ClientBase } from 'pg'
 import { laneOfKind, type RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
 import { isAliveSql } from '../book/runs.ts'
@@ -62,7 +62,7 @@ export async function takeLease(client: ClientBase, place: Place, silenceMs: num
       ...{ ...place, lane, holderKey, epoch: taken.epoch },
       ...{ runId: taken.run_id, runBefore: taken.run_before },
     }
-  await clearMark(client, holderKey)
+  await giveBackLease(client)
   return null
 }
 
@@ -74,18 +74,10 @@ export async function forgetRun(client: ClientBase, { stream, lane, epoch }: Lea
   )
 }
 
-export async function giveBackLease(client: ClientBase, { holderKey }: Lease): Promise<void> {
-  await clearMark(client, holderKey)
-}
-
-async function clearMark(client: ClientBase, holderKey: string): Promise<void> {
-  const key = `${pg.escapeLiteral(holderKey)}::bigint`
-  // Also lifts the limit of silence, since the connection goes back to the pool. All in one message.
+/** The connection of a run holds no other lock. Also lifts the limit of silence, since it goes back to the pool. All in one message. */
+export async function giveBackLease(client: ClientBase): Promise<void> {
   await client.query(
-    `select pg_advisory_unlock(${key})
-     where exists (select from pg_locks where locktype = 'advisory' and objsubid = 1 and pid = pg_backend_pid()
-       and (classid::bigint << 32) | objid::bigint = ${key});
-     reset idle_session_timeout; reset idle_in_transaction_session_timeout`,
+    'select pg_advisory_unlock_all(); reset idle_session_timeout; reset idle_in_transaction_session_timeout',
   )
 }
 

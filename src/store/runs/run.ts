@@ -307,7 +307,7 @@ async function finish(ending: Ending, end: RunEnd): Promise<void> {
     } finally {
       await seenKeys
         .drop()
-        .then(() => giveBackLease(session.client, session.lease))
+        .then(() => giveBackLease(session.client))
         .catch((error) => {
           failure = error
         })
