@@ -275,6 +275,32 @@ describe('the plan', () => {
     expect(asked).toBe(2)
   })
 
+  it('releases more at once while polls are over long before the next plan, and fewer when they are not (P19)', async () => {
+    const streams = Array.from({ length: 200 }, (_, nth) => `s${nth}`)
+    const schedules = streams.map((stream) => ({
+      ...{ stream, kind: 'incremental' as const, schedule: { everyMs: 30_000 } },
+    }))
+    let [released, waiting] = [0, 0]
+    const queue = {
+      requestRun: async () => void released++,
+      countsOf: async (name: string) => ({ waiting: name === 'polls' ? waiting : 0, active: 1 }),
+      pollsLongerThan: async () => [],
+      forPlan: { add: async () => {}, getJob: async () => job },
+    }
+    const { planner, job } = openTestPlanner({ queue, ...plannedBy(schedules) })
+    const plans: number[] = []
+    for (const left of [0, 0, 0, 30, 60, 0]) {
+      released = 0
+      waiting = left
+      await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
+      plans.push(released)
+      vi.advanceTimersByTime(1_000)
+    }
+    // Twice the places at first. Of 48, the last 30 were not begun in time: so 18 wait at once, but never fewer than twice the places.
+    expect(plans).toEqual([12, 24, 48, 0, 0, 24])
+    expect(job.data).toMatchObject({ mostPolls: 24 })
+  })
+
   it('gives no more places to a host whose polls hang, and those of others to others (P19)', async () => {
     const streams = ['slow.a', 'slow.b', 'other.a', 'full.a']
     const schedules = streams.map((stream) => ({

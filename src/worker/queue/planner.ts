@@ -51,6 +51,8 @@ export type PlanData = Partial<PlanState> & {
   readonly settings?: string
   /** How long after that plan the next one comes. */
   readonly pauseMs?: number
+  /** How many polls may wait, where those of the last plan were over before this one. */
+  readonly mostPolls?: number
 }
 type PlanJob = {
   readonly id?: string
@@ -216,18 +218,19 @@ const boundless: Room = { polls: Number.POSITIVE_INFINITY, loads: Number.POSITIV
 
 /** Each takes a connection. */
 const looksAtOnce = 4
+/** Ten milliseconds each are as fast as they get. */
+const mostPollsOfPlace = 100
 /** So long after its schedule a poll has begun when all goes well. */
 const patienceMs = 60_000
 const overduePoll = (stream: string, nowMs: number): Look['asked'][number] => ({
   ...{ stream, kind: 'incremental', cause: 'again', dueMs: nowMs, askedMs: nowMs },
 })
 
+type KnownPlan = PlanState & Required<Pick<PlanData, 'beganMs' | 'overdue' | 'mostPolls'>>
+
 /** Null: it is of another database, or no plan of Tidemark has written it. */
-function readPlanData(
-  data: PlanData,
-  database: string,
-): (PlanState & Required<Pick<PlanData, 'beganMs' | 'overdue'>>) | null {
-  const { throughMs, late, behind, beganMs, overdue } = data
+function readPlanData(data: PlanData, database: string): KnownPlan | null {
+  const { throughMs, late, behind, beganMs, overdue, mostPolls } = data
   const isNumber = (value: unknown): value is number => Number.isFinite(value)
   const numbersIn = (given: unknown) =>
     Object.fromEntries(Object.entries(given ?? {}).filter(([, ms]) => isNumber(ms)))
@@ -236,6 +239,7 @@ function readPlanData(
     throughMs,
     beganMs,
     overdue: Array.isArray(overdue) ? overdue : [],
+    mostPolls: isNumber(mostPolls) ? mostPolls : 0,
     late: numbersIn(late),
     behind: numbersIn(behind),
   }
@@ -264,6 +268,31 @@ async function idleAmong(
   return idle
 }
 
+/**
+ * How many runs may be released. Loads are planned again whenever one has ended, and polls once a second: while those of the last plan are over
+ * before the next, twice as many are released at once, and fewer when they are not.
+ */
+async function roomIn(
+  queue: PlannerOptions['queue'],
+  given: { placesOf(name: QueueName): number; readonly slow: number; readonly known: KnownPlan | null },
+): Promise<{ readonly room: Room; readonly mostPolls: number }> {
+  const { placesOf, slow, known } = given
+  const [polls, loads] = await Promise.all([queue.countsOf('polls'), queue.countsOf('loads')])
+  // One more where there is no room: long runs give way to what waits.
+  const usual = (name: QueueName, active: number) => Math.max(1, 2 * (placesOf(name) - active))
+  // Workers have other places for those that hang, up to as many again. The plan itself takes none.
+  const fewest = usual('polls', polls.active - 1 - Math.min(slow, placesOf('polls')))
+  const wasLate = Object.keys(known?.late ?? {}).length > 0
+  let most = (known?.mostPolls ?? 0) - polls.waiting
+  if (polls.waiting === 0 && wasLate)
+    most = Math.min(2 * Math.max(most, fewest), placesOf('polls') * mostPollsOfPlace)
+  const mostPolls = Math.max(most, fewest)
+  return {
+    room: { polls: mostPolls - polls.waiting, loads: usual('loads', loads.active) - loads.waiting },
+    mostPolls,
+  }
+}
+
 async function planOnce(
   {
     queue,
@@ -288,29 +317,24 @@ async function planOnce(
   const isLoad = ({ stream, kind }: Place) => kind === 'incremental' && loading.has(stream)
   const queueOf = (place: Place): QueueName => (isLong(place) || isLoad(place) ? 'loads' : 'polls')
   const slotsOf = (name: QueueName) => slots[name] * Math.max(1, workers)
-  const roomIn = async (name: QueueName, takenBeside: number) => {
-    const { waiting, active } = await queue.countsOf(name)
-    // One more where there is no room: long runs give way to what waits.
-    return Math.max(1, 2 * (slotsOf(name) - (active - takenBeside))) - waiting
-  }
   const planIn = (room: Room, rests: (place: Place) => boolean = () => false, busy = wanted) =>
     planRuns(known ?? unknownState, { nowMs, wanted: busy, asked, queueOf, room, rests, absent })
   let plan = planIn(boundless)
+  let grown = known?.mostPolls ?? 0
   if (plan.released.length > 0) {
     const { nextMs } = plan
     const idle = await idleAmong(plan.released, isDue)
     const busy = wanted.filter((one) => !idle.has(keyOf(one)))
     const slow = await queue.pollsLongerThan(slowMs)
-    // Workers have other places for them, up to as many again. The plan itself takes none.
-    const beside = 1 + Math.min(slow.length, slotsOf('polls'))
-    const [polls, loads] = await Promise.all([roomIn('polls', beside), roomIn('loads', 0)])
+    const { room, mostPolls } = await roomIn(queue, { placesOf: slotsOf, slow: slow.length, known })
+    grown = mostPolls
     const slowAt = slowHosts(
       slow.map(({ stream }) => hostOf(stream)),
       slots.polls,
       slotsOf('polls'),
     )
     const rests = (place: Place) => queueOf(place) === 'polls' && slowAt.has(hostOf(place.stream))
-    const inRoom = planIn({ polls, loads }, rests, busy)
+    const inRoom = planIn(room, rests, busy)
     plan = { ...inRoom, nextMs: Math.min(nextMs, inRoom.nextMs) }
   }
   for (const { stream, kind, ask } of plan.released) {
@@ -327,7 +351,7 @@ async function planOnce(
       ask?.askedAt === undefined ? [] : { stream, kind, askedAt: ask.askedAt },
     ),
   )
-  const data = { ...plan.state, database, beganMs, ...(isPatient && { overdue }) }
+  const data = { ...plan.state, database, beganMs, mostPolls: grown, ...(isPatient && { overdue }) }
   const isForOthers = absent.length > 0 && workers > 1
   return {
     data,
