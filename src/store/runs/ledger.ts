@@ -11,7 +11,7 @@ import { holdableJson, holdableText } from '../../util/text.ts'
 import { isReadAgainSql } from '../book/checkpoints.ts'
 import { isAliveSql } from '../book/runs.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
-import type { Queryable } from '../server/session.ts'
+import { plannedOnce, type Queryable } from '../server/session.ts'
 import { kindsBeside, type Lease } from './lease.ts'
 import { readUnread } from './unread.ts'
 
@@ -296,8 +296,8 @@ export const beforeAnswersSql = (moment: string, ownRun: string): string => `lea
     and ${isAliveSql}
 ))`
 
-const endSql = `
-  with previous as (
+const endSql = plannedOnce(
+  `with previous as (
     select id, status, is_idle, note from tidemark.run
     where stream = $1 and kind = $2 and id < $3 order by id desc limit 1
   ), shared as (
@@ -387,7 +387,25 @@ const endSql = `
       last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
   from begun
   where known.name = $1 and $11 <> 'failed' and exists (select from mine)
-  returning exists (select from tidemark.doubt where stream = $1) as has_doubts`
+  returning exists (select from tidemark.doubt where stream = $1) as has_doubts`,
+  [
+    ...['text', 'text', 'bigint', 'bigint', 'bigint', 'bigint', 'bigint', 'bigint', 'boolean', 'text'],
+    ...['text', 'text', 'bigint', 'bigint', 'bigint', 'bigint', 'boolean', 'bigint', 'text', 'boolean'],
+    ...[
+      'text',
+      'bigint',
+      'timestamptz',
+      'boolean',
+      'jsonb',
+      'boolean',
+      'jsonb',
+      'timestamptz',
+      'bigint',
+      'text',
+      'int',
+    ],
+  ],
+)
 
 // Thins the ledger and the history: checkpoints become fewer with age, old runs and late arrivals go. Rewinds stay.
 /** Cheap enough for the end of a run that changed something; all it looks at is found by index. */

@@ -7,7 +7,7 @@ import { foldField } from '../../streams/dictionary.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
 import { baseOf } from '../../streams/names.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
-import type { Queryable } from '../server/session.ts'
+import { plannedOnce, type Queryable } from '../server/session.ts'
 import { type ColumnType, columnTypes, isColumnType } from '../types/table.ts'
 import { columnName, foldName } from './column-names.ts'
 import { qualified } from './places.ts'
@@ -146,6 +146,16 @@ export async function readTableSchema(
   }
 }
 
+const namesSql = plannedOnce(
+  `select
+     array(
+       select folded from tidemark.field where stream = $1 and column_name is null and note is not null
+       order by first_seen_at, folded limit ${mostUnplaced}
+     ) as unplaced,
+     array(select folded from tidemark.field where stream = $1 and volatile_since is not null) as volatile`,
+  ['text'],
+)
+
 /** A query of its own: beside the columns, the names would come once for each of them. */
 async function readNames(
   client: Queryable,
@@ -153,12 +163,7 @@ async function readNames(
 ): Promise<{ readonly unplaced: readonly string[]; readonly volatile: readonly string[] }> {
   const { rows } = await client.query({
     name: 'tidemark_field_names',
-    text: `select
-       array(
-         select folded from tidemark.field where stream = $1 and column_name is null and note is not null
-         order by first_seen_at, folded limit ${mostUnplaced}
-       ) as unplaced,
-       array(select folded from tidemark.field where stream = $1 and volatile_since is not null) as volatile`,
+    text: namesSql,
     values: [name],
   })
   return rows[0]

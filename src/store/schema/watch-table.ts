@@ -39,17 +39,20 @@ const typesSql = Object.keys(columnTypes)
   .map((type) => `'${type}'`)
   .join(', ')
 
+/** Types that this program does not make are all alike. */
+const knownTypeSql = (type: string) => `array_position(array[${typesSql}], ${type})`
+
 /**
  * No trigger tells of a column that was dropped, renamed or given another type, nor of a key. The keys are counted, because for an `exists`
  * Postgres would read those of all tables.
  */
 const isAlteredSql = `(
   exists (
-    select from tidemark.field
-    left join pg_attribute as a on attrelid = known.table_oid::oid and attname = column_name::name and not attisdropped
-    where field.stream = known.name and column_name is not null and (attnum is null or (
-      column_type <> ${columnTypeSql('a')} and (column_type in (${typesSql}) or ${columnTypeSql('a')} in (${typesSql}))
-    ))
+    select column_name, ${knownTypeSql('column_type')} from tidemark.field
+    where stream = known.name and column_name is not null and column_type is not null
+    except
+    select attname::text, ${knownTypeSql(columnTypeSql('a'))} from pg_attribute as a
+    where attrelid = known.table_oid::oid and attnum > 0 and not attisdropped
   )
   or 0 = (select count(*) from pg_index where indrelid = known.table_oid::oid and indisprimary)
   or ${ownColumns.length} > (

@@ -217,3 +217,13 @@ export const lockKeys = {
 /** Of a prepared statement. Postgres keeps 63 bytes of it: `key`, which tells it from others, may be longer. */
 export const statementName = (what: string, key: string): string =>
   `tidemark_${what}_${hash('sha256', key).slice(0, 16)}`
+
+/**
+ * A named statement that Postgres plans once for a session. Otherwise it plans one anew each time where the values seem to make a cheaper
+ * plan, which takes longer than to find a few rows by index. Here it does not see them. `types` are those of its parameters.
+ */
+export function plannedOnce(sql: string, types: readonly string[]): string {
+  const given = types.map((type, index) => `$${index + 1}::${type} as p${index + 1}`)
+  const hidden = sql.replaceAll(/\$(\d+)/g, '(select p$1 from given)')
+  return `with given as materialized (select ${given.join(', ')})${hidden.replace(/^\s*(with\b)?/, (_, more) => (more ? ', ' : ' '))}`
+}
