@@ -275,10 +275,10 @@ describe('the plan', () => {
     expect(asked).toBe(2)
   })
 
-  it('releases more at once while polls are over long before the next plan, and fewer when they are not (P19)', async () => {
-    const streams = Array.from({ length: 200 }, (_, nth) => `s${nth}`)
+  it('releases more at once while it comes when it should, and fewer when polls keep it waiting (P19)', async () => {
+    const streams = Array.from({ length: 300 }, (_, nth) => `s${nth}`)
     const schedules = streams.map((stream) => ({
-      ...{ stream, kind: 'incremental' as const, schedule: { everyMs: 30_000 } },
+      ...{ stream, kind: 'incremental' as const, schedule: { everyMs: 300_000 } },
     }))
     let [released, waiting] = [0, 0]
     const queue = {
@@ -288,17 +288,24 @@ describe('the plan', () => {
       forPlan: { add: async () => {}, getJob: async () => job },
     }
     const { planner, job } = openTestPlanner({ queue, ...plannedBy(schedules) })
-    const plans: number[] = []
-    for (const left of [0, 0, 0, 30, 60, 0]) {
+    const planned: number[] = []
+    async function plan(afterMs: number, left = 0): Promise<void> {
+      vi.advanceTimersByTime(afterMs)
       released = 0
       waiting = left
       await expect(planner.plan(job, 'token')).rejects.toThrow(DelayedError)
-      plans.push(released)
-      vi.advanceTimersByTime(1_000)
+      planned.push(released)
     }
-    // Twice the places at first. Of 48, the last 30 were not begun in time: so 18 wait at once, but never fewer than twice the places.
-    expect(plans).toEqual([12, 24, 48, 0, 0, 24])
-    expect(job.data).toMatchObject({ mostPolls: 24 })
+    for (const afterMs of [0, 1_000, 1_500, 2_500, 1_000]) await plan(afterMs)
+    // Twice the places at first; the fourth was kept waiting.
+    expect(planned).toEqual([12, 24, 48, 24, 48])
+    // What others asked for waits, too. Where not all of the room was needed, it does not grow.
+    await plan(1_000, 8)
+    await plan(1_000)
+    await plan(1_000)
+    expect(planned.slice(5)).toEqual([32, 80, 32])
+    await plan(1_000)
+    expect(job.data).toMatchObject({ mostPolls: 160 })
   })
 
   it('gives no more places to a host whose polls hang, and those of others to others (P19)', async () => {

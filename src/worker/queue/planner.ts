@@ -51,8 +51,9 @@ export type PlanData = Partial<PlanState> & {
   readonly settings?: string
   /** How long after that plan the next one comes. */
   readonly pauseMs?: number
-  /** How many polls may wait, where those of the last plan were over before this one. */
+  /** How many polls may wait, and whether more were due. */
   readonly mostPolls?: number
+  readonly isFull?: boolean
 }
 type PlanJob = {
   readonly id?: string
@@ -220,17 +221,19 @@ const boundless: Room = { polls: Number.POSITIVE_INFINITY, loads: Number.POSITIV
 const looksAtOnce = 4
 /** Ten milliseconds each are as fast as they get. */
 const mostPollsOfPlace = 100
+const latePlanMs = 1_000
 /** So long after its schedule a poll has begun when all goes well. */
 const patienceMs = 60_000
 const overduePoll = (stream: string, nowMs: number): Look['asked'][number] => ({
   ...{ stream, kind: 'incremental', cause: 'again', dueMs: nowMs, askedMs: nowMs },
 })
 
-type KnownPlan = PlanState & Required<Pick<PlanData, 'beganMs' | 'overdue' | 'mostPolls'>>
+type KnownPlan = PlanState &
+  Required<Pick<PlanData, 'beganMs' | 'overdue' | 'mostPolls' | 'isFull' | 'pauseMs'>>
 
 /** Null: it is of another database, or no plan of Tidemark has written it. */
 function readPlanData(data: PlanData, database: string): KnownPlan | null {
-  const { throughMs, late, behind, beganMs, overdue, mostPolls } = data
+  const { throughMs, late, behind, beganMs, overdue, mostPolls, pauseMs } = data
   const isNumber = (value: unknown): value is number => Number.isFinite(value)
   const numbersIn = (given: unknown) =>
     Object.fromEntries(Object.entries(given ?? {}).filter(([, ms]) => isNumber(ms)))
@@ -240,6 +243,8 @@ function readPlanData(data: PlanData, database: string): KnownPlan | null {
     beganMs,
     overdue: Array.isArray(overdue) ? overdue : [],
     mostPolls: isNumber(mostPolls) ? mostPolls : 0,
+    isFull: data.isFull === true,
+    pauseMs: isNumber(pauseMs) ? pauseMs : 0,
     late: numbersIn(late),
     behind: numbersIn(behind),
   }
@@ -269,24 +274,28 @@ async function idleAmong(
 }
 
 /**
- * How many runs may be released. Loads are planned again whenever one has ended, and polls once a second: while those of the last plan are over
- * before the next, twice as many are released at once, and fewer when they are not.
+ * How many runs may be released. Loads are planned again whenever one has ended, and polls once a second. The plan waits behind the polls that
+ * it released: while it comes when it should, twice as many are released at once, and half as many when it comes later.
  */
 async function roomIn(
   queue: PlannerOptions['queue'],
-  given: { placesOf(name: QueueName): number; readonly slow: number; readonly known: KnownPlan | null },
+  given: {
+    placesOf(name: QueueName): number
+    readonly slow: number
+    readonly known: KnownPlan | null
+    readonly nowMs: number
+  },
 ): Promise<{ readonly room: Room; readonly mostPolls: number }> {
-  const { placesOf, slow, known } = given
+  const { placesOf, slow, known, nowMs } = given
   const [polls, loads] = await Promise.all([queue.countsOf('polls'), queue.countsOf('loads')])
   // One more where there is no room: long runs give way to what waits.
   const usual = (name: QueueName, active: number) => Math.max(1, 2 * (placesOf(name) - active))
   // Workers have other places for those that hang, up to as many again. The plan itself takes none.
   const fewest = usual('polls', polls.active - 1 - Math.min(slow, placesOf('polls')))
-  const wasLate = Object.keys(known?.late ?? {}).length > 0
-  let most = (known?.mostPolls ?? 0) - polls.waiting
-  if (polls.waiting === 0 && wasLate)
-    most = Math.min(2 * Math.max(most, fewest), placesOf('polls') * mostPollsOfPlace)
-  const mostPolls = Math.max(most, fewest)
+  const most = Math.max(fewest, (known?.mostPolls ?? 0) - polls.waiting)
+  const isLate = known !== null && nowMs - (known.throughMs ?? nowMs) > known.pauseMs + latePlanMs
+  const times = isLate ? 0.5 : known?.isFull && polls.waiting === 0 ? 2 : 1
+  const mostPolls = Math.min(Math.max(fewest, Math.floor(most * times)), placesOf('polls') * mostPollsOfPlace)
   return {
     room: { polls: mostPolls - polls.waiting, loads: usual('loads', loads.active) - loads.waiting },
     mostPolls,
@@ -320,14 +329,13 @@ async function planOnce(
   const planIn = (room: Room, rests: (place: Place) => boolean = () => false, busy = wanted) =>
     planRuns(known ?? unknownState, { nowMs, wanted: busy, asked, queueOf, room, rests, absent })
   let plan = planIn(boundless)
-  let grown = known?.mostPolls ?? 0
+  let grown: Pick<PlanData, 'mostPolls' | 'isFull'> = { mostPolls: known?.mostPolls ?? 0 }
   if (plan.released.length > 0) {
     const { nextMs } = plan
     const idle = await idleAmong(plan.released, isDue)
     const busy = wanted.filter((one) => !idle.has(keyOf(one)))
     const slow = await queue.pollsLongerThan(slowMs)
-    const { room, mostPolls } = await roomIn(queue, { placesOf: slotsOf, slow: slow.length, known })
-    grown = mostPolls
+    const { room, mostPolls } = await roomIn(queue, { placesOf: slotsOf, slow: slow.length, known, nowMs })
     const slowAt = slowHosts(
       slow.map(({ stream }) => hostOf(stream)),
       slots.polls,
@@ -336,6 +344,8 @@ async function planOnce(
     const rests = (place: Place) => queueOf(place) === 'polls' && slowAt.has(hostOf(place.stream))
     const inRoom = planIn(room, rests, busy)
     plan = { ...inRoom, nextMs: Math.min(nextMs, inRoom.nextMs) }
+    const released = plan.released.filter((place) => queueOf(place) === 'polls').length
+    grown = { mostPolls, isFull: released >= room.polls }
   }
   for (const { stream, kind, ask } of plan.released) {
     const request: QueuedRun = {
@@ -351,7 +361,7 @@ async function planOnce(
       ask?.askedAt === undefined ? [] : { stream, kind, askedAt: ask.askedAt },
     ),
   )
-  const data = { ...plan.state, database, beganMs, mostPolls: grown, ...(isPatient && { overdue }) }
+  const data = { ...plan.state, database, beganMs, ...grown, ...(isPatient && { overdue }) }
   const isForOthers = absent.length > 0 && workers > 1
   return {
     data,
