@@ -169,10 +169,12 @@ const killedSql = `jsonb_to_record($4::jsonb) as before (id bigint, kind text, a
     )`
 
 /** Mostly the runs before have ended well, and there is nothing to write. */
-const lookSql = `
-  select now() as started_at, now()::text as started_exactly, state.*,
-    exists (select from tidemark.run where ${leftSql}) or exists (select from ${killedSql}) as has_left
-  from (${stateSql}) as state`
+const lookSql = plannedOnce(
+  `select now() as started_at, now()::text as started_exactly, state.*,
+     exists (select from tidemark.run where ${leftSql}) or exists (select from ${killedSql}) as has_left
+   from (${stateSql}) as state`,
+  ['text', 'text', 'text[]', 'text'],
+)
 
 // Whoever was killed had ended when this run took the lease.
 const beginSql = `

@@ -88,14 +88,8 @@ export const columnTypeSql = (attribute: string): string => `
     else format_type(${attribute}.atttypid, ${attribute}.atttypmod)
   end`
 
-/** Null when the table does not exist yet. */
-export async function readTableSchema(
-  client: Queryable,
-  stream: MirroredStream,
-): Promise<TableSchema | null> {
-  const { rows } = await client.query<Row>({
-    name: 'tidemark_table_schema',
-    text: `select a.attname as name, ${columnTypeSql('a')} as type,
+const tableSql = plannedOnce(
+  `select a.attname as name, ${columnTypeSql('a')} as type,
             f.source_name as field, f.described_as is not null and f.records_seen = f.nulls_seen as is_unproven,
             exists (
               select from pg_index i where i.indrelid = a.attrelid and i.indisprimary and a.attnum = any (i.indkey)
@@ -110,6 +104,17 @@ export async function readTableSchema(
      left join tidemark.field f on f.stream = $2 and f.column_name = a.attname
      where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped
      order by a.attnum`,
+  ['text', 'text', 'text'],
+)
+
+/** Null when the table does not exist yet. */
+export async function readTableSchema(
+  client: Queryable,
+  stream: MirroredStream,
+): Promise<TableSchema | null> {
+  const { rows } = await client.query<Row>({
+    name: 'tidemark_table_schema',
+    text: tableSql,
     values: [qualified(stream), stream.name, qualified(historyOf(stream))],
   })
   const isForeign = (row: Pick<Row, 'type'>) => !isColumnType(row.type)

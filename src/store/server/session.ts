@@ -224,6 +224,9 @@ export const statementName = (what: string, key: string): string =>
  */
 export function plannedOnce(sql: string, types: readonly string[]): string {
   const given = types.map((type, index) => `$${index + 1}::${type} as p${index + 1}`)
-  const hidden = sql.replaceAll(/\$(\d+)/g, '(select p$1 from given)')
+  const hidden = sql.replaceAll(
+    /\$(\d+)/g,
+    (_, place) => `((select p${place} from given)::${types[place - 1]})`,
+  )
   return `with given as materialized (select ${given.join(', ')})${hidden.replace(/^\s*(with\b)?/, (_, more) => (more ? ', ' : ' '))}`
 }

@@ -15,6 +15,8 @@ const settings: Readonly<Record<string, string>> = {
   // A page has to see what the page before it has committed, though its own transaction began earlier.
   default_transaction_isolation: 'read committed',
   ...{ array_nulls: 'on', quote_all_identifiers: 'off' },
+  // To compile one of these statements takes longer than to run it.
+  jit: 'off',
 }
 
 /** Sets those that this version of Postgres knows. */

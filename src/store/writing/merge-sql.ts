@@ -57,7 +57,7 @@ const columnNames = ({ columns }: TableSchema): string[] =>
   columns.map(({ name }) => pg.escapeIdentifier(name))
 
 // One lookup by key for each row, whatever the planner believes about the size of the table.
-export const mergeSettings = `set local enable_hashjoin = off; set local enable_mergejoin = off; set local jit = off`
+export const mergeSettings = `set local enable_hashjoin = off; set local enable_mergejoin = off`
 
 export type MergedCounts = { readonly inserted: string; readonly updated: string }
 export type MergedArrival = FoundDifference & {

@@ -13,6 +13,7 @@ import {
   keyOf,
   longestPauseMs,
   type Place,
+  type Plan,
   type PlanState,
   planRuns,
   type QueueName,
@@ -258,7 +259,24 @@ function slowHosts(hosts: readonly string[], mostOfEach: number, mostOfAll: numb
   return new Set([...counts].flatMap(([host, count]) => (isFull || count >= mostOfEach ? host : [])))
 }
 
-/** What is due by its schedule and has nothing to do: it takes no room. When that cannot be found out, the run itself meets the error, and is owed until it is over. */
+/** What is due by its schedule and has nothing to do takes no room. Asked of what there is room for alone: all that is late may be much. */
+async function planBusy(
+  plan: (wanted: Look['wanted']) => Plan<Look['asked'][number]>,
+  wanted: Look['wanted'],
+  isDue: PlannerOptions['isDue'],
+): Promise<Plan<Look['asked'][number]>> {
+  const asked = new Set<string>()
+  for (let busy = wanted; ; ) {
+    const next = plan(busy)
+    const untold = next.released.filter((one) => !asked.has(keyOf(one)))
+    const idle = await idleAmong(untold, isDue)
+    if (idle.size === 0) return next
+    for (const one of untold) asked.add(keyOf(one))
+    busy = busy.filter((one) => !idle.has(keyOf(one)))
+  }
+}
+
+/** When it cannot be found out, the run itself meets the error, and is owed until it is over. */
 async function idleAmong(
   due: readonly (Place & { readonly ask: Asked | null })[],
   isDue: PlannerOptions['isDue'],
@@ -332,8 +350,6 @@ async function planOnce(
   let grown: Pick<PlanData, 'mostPolls' | 'isFull'> = { mostPolls: known?.mostPolls ?? 0 }
   if (plan.released.length > 0) {
     const { nextMs } = plan
-    const idle = await idleAmong(plan.released, isDue)
-    const busy = wanted.filter((one) => !idle.has(keyOf(one)))
     const slow = await queue.pollsLongerThan(slowMs)
     const { room, mostPolls } = await roomIn(queue, { placesOf: slotsOf, slow: slow.length, known, nowMs })
     const slowAt = slowHosts(
@@ -342,7 +358,7 @@ async function planOnce(
       slotsOf('polls'),
     )
     const rests = (place: Place) => queueOf(place) === 'polls' && slowAt.has(hostOf(place.stream))
-    const inRoom = planIn(room, rests, busy)
+    const inRoom = await planBusy((busy) => planIn(room, rests, busy), wanted, isDue)
     plan = { ...inRoom, nextMs: Math.min(nextMs, inRoom.nextMs) }
     const released = plan.released.filter((place) => queueOf(place) === 'polls').length
     grown = { mostPolls, isFull: released >= room.polls }
