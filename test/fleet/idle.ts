@@ -2,19 +2,34 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { figuresOf, lagsInWords, watchLags } from './lags.ts'
-import type { Trial } from './stage.ts'
+import type { Stage, Trial } from './stage.ts'
 import { measure, sizesInWords, usageInWords } from './usage.ts'
 
 const schedule = 30_000
 /** What is due together finds its slots one after another. */
 const longestLagMs = schedule + 10_000
 
+const longestCompareMs = 900_000
+
+/** Until the lists that follow a first load are over. */
+async function untilCompared({ pool, say }: Stage): Promise<void> {
+  const untilMs = performance.now() + longestCompareMs
+  for (;;) {
+    const { rowCount } = await pool.query(
+      `select from tidemark.stream where first_read_through_at is not null and position > 0 and last_reconcile_at is null limit 1`,
+    )
+    if (rowCount === 0) return say('every first load was compared')
+    if (performance.now() > untilMs) return say('not every first load was compared')
+    await wait(5_000)
+  }
+}
+
 export const idle: Trial = {
   name: 'idle',
   what: 'what a fleet costs at rest, and how old changes get by default',
   async run(stage) {
     const { scale, fleet, say } = stage
-    // The lists that follow a first load are over by then.
+    await untilCompared(stage)
     await wait(60_000)
     const before = await measure(stage)
     await wait(scale.minutes * 60_000)
