@@ -222,8 +222,8 @@ describeJobs('the jobs', (openIn) => {
     await start(run, { workers })
     const streams = Array.from({ length: 20 }, (_, nth) => `acme${nth}.assignment`)
     for (const stream of streams) await lacking.requestRun(incremental(stream))
-    await expect.poll(() => done.toSorted(), { timeout: 15_000 }).toEqual(streams.toSorted())
-  })
+    await expect.poll(() => done.toSorted(), { timeout: 45_000 }).toEqual(streams.toSorted())
+  }, 60_000)
 
   it('stops a long run after the page in hand, within its time, and leaves it to whoever works next', async (test) => {
     const { expect } = test

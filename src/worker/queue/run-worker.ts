@@ -65,7 +65,7 @@ export type RunWorker = Omit<Consumer, 'name' | 'queue'> & {
 
 const graceMs = 4_000
 /** Then it waits here. Perhaps no worker can do it. What only this one does not know is left to others for longer: it would be lost. */
-const mostLeftToOthers = { known: 5, unknown: 20 }
+const mostLeftToOthers = { known: 5, unknown: 60 }
 const leftForMs = 500
 
 export function startRunWorker(options: RunWorkerOptions): RunWorker {
