@@ -275,6 +275,29 @@ describe('the plan', () => {
     expect(asked).toBe(2)
   })
 
+  it('asks whether there is anything to do of what there is room for, and of all where there is not (P19)', async () => {
+    const streams = Array.from({ length: 500 }, (_, nth) => `s${nth}`)
+    const schedules = streams.map((stream) => ({
+      ...{ stream, kind: 'incremental' as const, schedule: { everyMs: 30_000 } },
+    }))
+    const asked: string[] = []
+    const askOf = (isBusy: (stream: string) => boolean) => ({
+      ...plannedBy(schedules),
+      async isDue({ stream }: { readonly stream: string }) {
+        asked.push(stream)
+        return isBusy(stream)
+      },
+    })
+    const busy = openTestPlanner(askOf(() => true))
+    await expect(busy.planner.plan(busy.job, 'token')).rejects.toThrow(DelayedError)
+    expect(asked).toHaveLength(14)
+    asked.length = 0
+    const idle = openTestPlanner(askOf((stream) => stream === 's499'))
+    await expect(idle.planner.plan(idle.job, 'token')).rejects.toThrow(DelayedError)
+    expect(idle.calls).toEqual(['s499/incremental', 'in 25 s'])
+    expect(asked.toSorted()).toEqual(streams.toSorted())
+  })
+
   it('releases more at once while it comes when it should, and fewer when polls keep it waiting (P19)', async () => {
     const streams = Array.from({ length: 300 }, (_, nth) => `s${nth}`)
     const schedules = streams.map((stream) => ({

@@ -2,7 +2,7 @@
 // lately. Read-only; what of it needs a person is decided elsewhere.
 
 import { beliefs } from '../../streams/beliefs.ts'
-import type { Queryable } from '../server/session.ts'
+import { plannedOnce, type Queryable } from '../server/session.ts'
 import type { streamTable } from '../tables/state.ts'
 import { isHeldSql, latestRunsSql } from './runs.ts'
 
@@ -181,15 +181,9 @@ type Found = Omit<
 /** The last successful run of the kind that is looked at. */
 const lastSuccess = latestRunsSql('wanted.name', { ofKinds: 'array[last.kind]', where: `status = 'done'` })
 
-/** Events that happened once are symptoms for `recentMs`. */
-export async function readSymptoms(
-  client: Queryable,
-  streams: readonly string[],
-  recentMs: number,
-): Promise<readonly StreamSymptoms[]> {
-  const { rows } = await client.query<Found>({
-    name: 'tidemark_symptoms',
-    text: `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
+// $1 are the streams, $2 how long they are told of what happened once, $3 beliefs that are told elsewhere.
+const symptomsSql = plannedOnce(
+  `with recently as materialized (select now() - $2 * interval '1 millisecond' as began)
      select stream.name as stream,
        read_through_at as "readThroughAt", first_read_through_at as "firstReadThroughAt",
        case when read_through_at is null and first_read_through_at is not null then (
@@ -212,8 +206,7 @@ export async function readSymptoms(
        missed.rows as "missedRows", missed.since as "missedSince",
        failing.kinds as failing, flipped.beliefs as "flippedBeliefs", drifted.fields as drift, changed.tables as "localChanges",
        begun.epochs, volatile.fields as "volatileFields"
-     -- In a query of its own, so that Postgres plans for any names and does so once: that takes longer than to look.
-     from unnest((select $1::text[])) with ordinality as wanted (name, place)
+     from unnest($1) with ordinality as wanted (name, place)
      join tidemark.stream on stream.name = wanted.name
      cross join recently
      cross join lateral (
@@ -319,6 +312,18 @@ export async function readSymptoms(
        from tidemark.field where field.stream = wanted.name and volatile_since > began
      ) as volatile
      order by wanted.place`,
+  ['text[]', 'float8', 'text[]'],
+)
+
+/** Events that happened once are symptoms for `recentMs`. */
+export async function readSymptoms(
+  client: Queryable,
+  streams: readonly string[],
+  recentMs: number,
+): Promise<readonly StreamSymptoms[]> {
+  const { rows } = await client.query<Found>({
+    name: 'tidemark_symptoms',
+    text: symptomsSql,
     values: [streams, recentMs, toldElsewhere],
   })
   return rows.map((row) => ({

@@ -74,7 +74,7 @@ export async function forgetRun(client: ClientBase, { stream, lane, epoch }: Lea
   )
 }
 
-/** The connection of a run holds no other lock. Also lifts the limit of silence, since it goes back to the pool. All in one message. */
+/** The connection of a run holds no other advisory lock. Also lifts the limit of silence, since it goes back to the pool. All in one message. */
 export async function giveBackLease(client: ClientBase): Promise<void> {
   await client.query(
     'select pg_advisory_unlock_all(); reset idle_session_timeout; reset idle_in_transaction_session_timeout',

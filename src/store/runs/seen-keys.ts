@@ -35,7 +35,7 @@ type SeenPage = {
   readonly passBegan: number
 }
 
-/** So many keys take about a megabyte. */
+/** So many keys of twenty letters take about a megabyte. */
 const mostInMemory = 5_000
 
 export function openSeenKeysTable(client: ClientBase, most = mostInMemory): SeenKeysTable {

@@ -259,22 +259,25 @@ function slowHosts(hosts: readonly string[], mostOfEach: number, mostOfAll: numb
   return new Set([...counts].flatMap(([host, count]) => (isFull || count >= mostOfEach ? host : [])))
 }
 
-/** What is due by its schedule and has nothing to do takes no room. Asked of what there is room for alone: all that is late may be much. */
+/**
+ * What is due by its schedule and has nothing to do takes no room. Asked of what there is room for, and of twice as much as long as that has
+ * nothing to do: to ask of all that is late, or to plan anew for each few, would take longer than the runs.
+ */
 async function planBusy(
-  plan: (wanted: Look['wanted']) => Plan<Look['asked'][number]>,
+  planIn: (times: number, wanted: Look['wanted']) => PlanOfLook,
   wanted: Look['wanted'],
   isDue: PlannerOptions['isDue'],
-): Promise<Plan<Look['asked'][number]>> {
-  const asked = new Set<string>()
-  for (let busy = wanted; ; ) {
-    const next = plan(busy)
-    const untold = next.released.filter((one) => !asked.has(keyOf(one)))
-    const idle = await idleAmong(untold, isDue)
-    if (idle.size === 0) return next
-    for (const one of untold) asked.add(keyOf(one))
+): Promise<PlanOfLook> {
+  const told = new Set<string>()
+  for (let [times, busy] = [1, wanted]; ; times *= 2) {
+    const near = planIn(times, busy).released.filter((one) => !told.has(keyOf(one)))
+    const idle = await idleAmong(near, isDue)
+    if (idle.size === 0) return planIn(1, busy)
+    for (const one of near) told.add(keyOf(one))
     busy = busy.filter((one) => !idle.has(keyOf(one)))
   }
 }
+type PlanOfLook = Plan<Look['asked'][number]>
 
 /** When it cannot be found out, the run itself meets the error, and is owed until it is over. */
 async function idleAmong(
@@ -358,7 +361,8 @@ async function planOnce(
       slotsOf('polls'),
     )
     const rests = (place: Place) => queueOf(place) === 'polls' && slowAt.has(hostOf(place.stream))
-    const inRoom = await planBusy((busy) => planIn(room, rests, busy), wanted, isDue)
+    const roomFor = (times: number) => ({ polls: room.polls * times, loads: room.loads * times })
+    const inRoom = await planBusy((times, busy) => planIn(roomFor(times), rests, busy), wanted, isDue)
     plan = { ...inRoom, nextMs: Math.min(nextMs, inRoom.nextMs) }
     const released = plan.released.filter((place) => queueOf(place) === 'polls').length
     grown = { mostPolls, isFull: released >= room.polls }
