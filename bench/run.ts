@@ -34,7 +34,7 @@ if (process.argv[2] === 'pages') {
 }
 if (process.argv[2] === 'rest') {
   const [, , , minutes = 3, wanted = ''] = process.argv
-  const some = queues.filter((queue) => queue.toLowerCase() === wanted)
+  const some = queues.filter((queue) => queue.toLowerCase() === wanted.toLowerCase())
   const measured = await benchRest(Number(minutes), some.length > 0 ? some : queues, say)
   const shown = `${measured}\n\n${machine(rows[0]?.version ?? '')}`
   process.stdout.write(`${shown}\n`)
