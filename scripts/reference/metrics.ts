@@ -57,7 +57,10 @@ const labels = [
   ['`reason` of retries', '[error codes](../guides/call-the-upstream.md#when-it-fails)'],
   ['`reason` of waits', list(['budget', 'retry-after'])],
   [code('cause'), list(causes)],
-  [code('reading'), `${code('first load')}, or the kind of the run`],
+  [
+    code('reading'),
+    `${code('first load')}, ${code('reading again')} while all is read once more, or the kind of the run`,
+  ],
   [code('bound'), list(['least', 'most'])],
   [code('announced'), 'whether a webhook asked for the run'],
   [code('belief'), `[all beliefs](../how-it-works/beliefs.md#all-of-them)`],

@@ -73,18 +73,30 @@ export const cancelForm = (viewer: Viewer, backfill: string): Html | null =>
 export const reasonLine = (fields: FormFields, title = 'Reason', hint?: string): Html =>
   fields.line({ name: 'reason', title, more: html`maxlength="300" required`, ...(hint && { hint }) })
 
-/** The forms of one entry in quarantine. */
-export const entryForms = (viewer: Viewer, id: string): Html =>
-  html`${actionForm(viewer, `/quarantine/${id}/retry`, html`<button>Try again<span class="hidden"> entry ${id}</span></button>`)}
+/** The forms of one entry in quarantine. Those of related records and of what is not mirrored now cannot be tried. */
+export const entryForms = (viewer: Viewer, id: string, canBeTried: boolean): Html =>
+  html`${canBeTried && actionForm(viewer, `/quarantine/${id}/retry`, html`<button>Try again<span class="hidden"> entry ${id}</span></button>`)}
 ${adminForm(viewer, `/quarantine/${id}/drop`, html`Drop…<span class="hidden"> entry ${id}</span>`, (fields) => html`${dropReason(fields)}<button class="harm">Drop entry ${id}</button>`)}`
 
 /** Forms for all entries of a stream, up to the newest one that the page shows. To drop them, their number has to be typed. */
 export const quarantineForms = (
   viewer: Viewer,
   stream: string,
-  { records, through }: { readonly records: number; readonly through: string },
+  {
+    records,
+    through,
+    canBeTried,
+  }: { readonly records: number; readonly through: string; readonly canBeTried: boolean },
 ): Html =>
-  html`${actionForm(viewer, `/quarantine/${stream}/retry`, html`<button class="go">Try all of ${stream} again</button>`)}
+  html`${
+    canBeTried
+      ? actionForm(
+          viewer,
+          `/quarantine/${stream}/retry`,
+          html`<button class="go">Try all of ${stream} again</button>`,
+        )
+      : html`<p class="small">They are tried when they are read again: related records with their assignment, others once their stream is mirrored.</p>`
+  }
 ${adminForm(
   viewer,
   `/quarantine/${stream}/drop`,

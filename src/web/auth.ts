@@ -95,13 +95,15 @@ export function openAuthentication(options: Options): Authentication {
     },
     viewerOf(request) {
       const session = sessionOf(request)
-      if (session === null) return readOnlyViewer
+      const signInAt =
+        request.method === 'GET' ? `/sign-in?to=${encodeURIComponent(request.url)}` : readOnlyViewer.signInAt
+      if (session === null) return { ...readOnlyViewer, signInAt }
       const { role, who, csrfToken, key: sessionKey } = session
       // What came of an action is for the page that its form leads to, not for one that follows beside it.
       const message = request.headers['x-follows'] === undefined ? sessions.takeMessage(session) : null
       const [canAct, canAdminister] = [mayAs(role, 'operator'), mayAs(role, 'admin')]
       return {
-        ...{ canAct, canAdminister, role, name: who, canSignIn: !canAdminister },
+        ...{ canAct, canAdminister, role, name: who, signInAt: canAdminister ? null : signInAt },
         ...{ sessionKey, csrfToken, message },
       }
     },

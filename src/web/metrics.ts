@@ -7,7 +7,7 @@ import { type Problem, problemKinds } from '../problems/stream-problems.ts'
 import type { BeliefLine } from '../store/book/dictionary.ts'
 import type { StreamOverview } from '../store/book/streams.ts'
 import { verdictOf } from '../streams/beliefs.ts'
-import { estimate, type ReadingProgress } from '../streams/load-progress.ts'
+import { estimate, type ReadingProgress, readingName } from '../streams/load-progress.ts'
 import { longestTimerMs } from '../util/waiting.ts'
 
 export type RunSeen = {
@@ -248,7 +248,8 @@ function addProgressGauges(gauge: MakeGauge): (readings: readonly ReadingProgres
     share.reset()
     left.reset()
     for (const one of readings) {
-      const { stream, reading } = one
+      const { stream } = one
+      const reading = readingName(one)
       const seen = estimate(one, now)
       if (seen.share !== null) share.set({ stream, reading }, seen.share)
       if (!seen.left) continue

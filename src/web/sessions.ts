@@ -26,8 +26,8 @@ export type Viewer = {
   readonly sessionKey?: string
   /** Goes into each form; null for who is not signed in. */
   readonly csrfToken: string | null
-  /** Signing in anew could give them more rights. */
-  readonly canSignIn: boolean
+  /** Where to sign in and come back to this page; null where that could not give them more rights. */
+  readonly signInAt: string | null
   /** What came of the action before this page. */
   readonly message: Message | null
 }
@@ -44,7 +44,7 @@ export const readOnlyViewer: Viewer = {
   role: null,
   name: '',
   csrfToken: null,
-  canSignIn: true,
+  signInAt: '/sign-in',
   message: null,
 }
 

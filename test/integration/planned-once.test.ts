@@ -1,6 +1,7 @@
 // Statements of each run are planned by Postgres once for a session: to plan them takes longer than to do them.
 
 import { describe, expect, it } from 'vitest'
+import { statementName, withConnection } from '../../src/store/server/session.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, storeOf } from '../support/runs.ts'
 
@@ -30,6 +31,25 @@ describe.skipIf(!hasPostgres)('statements of each run', () => {
         `${name} ${JSON.stringify(found)}`,
       ).toBe(true)
     }
+  })
+
+  it('are kept by a session for some streams and planned each time for the others', async () => {
+    await withConnection(database.pool, async (client) => {
+      const ask = async (stream: number) => {
+        const name = statementName(client, 'asked', `stream ${stream}`)
+        const { rows } = await client.query({ name, text: `select ${stream} + $1::int as sum`, values: [1] })
+        return rows
+      }
+      for (let stream = 1; stream <= 500; stream++) {
+        expect(await ask(stream)).toEqual([{ sum: stream + 1 }])
+        expect(await ask(1)).toEqual([{ sum: 2 }])
+      }
+      const { rows } = await client.query<{ kept: number; first: number }>(
+        `select count(*)::int as kept, sum(generic_plans + custom_plans) filter (where statement like 'select 1 +%')::int as first
+         from pg_prepared_statements where name like 'tidemark_asked%'`,
+      )
+      expect(rows).toEqual([{ kept: 200, first: 501 }])
+    })
   })
 })
 

@@ -9,7 +9,10 @@ describe('signing in', () => {
   it('gives a cookie that no script can read and no other site can send', async () => {
     const { url } = await serveActions()
     const browsing = openBrowsing(url)
-    expect(await (await browsing.get('/')).text()).toContain('href="/sign-in"')
+    expect(await (await browsing.get('/')).text()).toContain('href="/sign-in?to=%2F"')
+    expect(await (await browsing.get('/runs?kind=list')).text()).toContain(
+      'href="/sign-in?to=%2Fruns%3Fkind%3Dlist"',
+    )
     expect(await (await browsing.get('/sign-in')).text()).toContain('name="token"')
     const answer = await browsing.signIn(adminToken)
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/'])
@@ -18,7 +21,7 @@ describe('signing in', () => {
     expect(cookie).not.toContain(adminToken)
     expect(await (await browsing.get('/')).text()).toContain('Sign out')
     expect((await browsing.submit('/sign-out')).status).toBe(303)
-    expect(await (await browsing.get('/')).text()).toContain('href="/sign-in"')
+    expect(await (await browsing.get('/')).text()).toContain('href="/sign-in?to=%2F"')
   })
 
   it('marks the cookie as secure when the browser or the proxy came by https', async () => {

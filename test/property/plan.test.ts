@@ -220,3 +220,22 @@ it('is told of a night without 02:30 by the hour after it', () => {
     else process.env.TZ = zone
   }
 })
+
+it('plans for five thousand sources at once', () => {
+  const nowMs = Date.UTC(2026, 0, 1, 12)
+  const wanted = Array.from(
+    { length: 150_000 },
+    (_, nth): Wanted => ({
+      stream: `source${nth % 5_000}.s${nth}`,
+      kind: 'incremental',
+      schedule: { everyMs: 30_000 },
+      doneMs: null,
+    }),
+  )
+  const room = { polls: 9, loads: 9 }
+  const plan = planRuns(
+    { throughMs: nowMs, late: {} },
+    { nowMs: nowMs + 1, wanted, asked: [], queueOf, room },
+  )
+  expect([plan.released, plan.nextMs]).toEqual([[], nowMs + 30_000])
+})

@@ -208,7 +208,7 @@ function ranksOf(parts: RunParts): Pick<ShownRows, 'ranksAgree' | 'ranksDiffer'>
           '(ranks_agreed_at is null or (last_lookback_at >= ranks_agreed_at and read_through_at >= ranks_agreed_at))'
         const { stream: name, lane, epoch } = session.lease
         const { rows } = await client.query<{ holds: boolean }>({
-          name: statementName('ranks_agree', name),
+          name: statementName(client, 'ranks_agree', name),
           text: `with fence as materialized (${holdSql}), agreed as (
              update tidemark.stream
              set unexplained = null,

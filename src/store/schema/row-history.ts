@@ -136,7 +136,7 @@ async function isPrepared(client: ClientBase, tableSchema: TableSchema, timeZone
   const { stream, history } = tableSchema
   if (!history) return false
   const { rows } = await client.query<Months & { isShown: boolean; days: string | null }>({
-    name: statementName('prepared', stream.name),
+    name: statementName(client, 'prepared', stream.name),
     text: `select now() as now, ${monthsSql} as names, obj_description(to_regclass($4)) as days,
        history_from is not null and to_regprocedure($3) is not null and not ${wasWrittenSinceSql(tableSchema)} as "isShown"
      from tidemark.stream where name = $2`,

@@ -83,7 +83,7 @@ async function look(client: ClientBase, stream: Stream, hasTable: boolean): Prom
   const table = qualified(historyOf(stream))
   const earliest = hasTable ? `(select min(_observed_at)::text from ${table})` : 'null'
   const { rows } = await client.query<Found>({
-    name: hasTable ? statementName('past', stream.name) : 'tidemark_no_past',
+    name: hasTable ? statementName(client, 'past', stream.name) : 'tidemark_no_past',
     text: `with month as (
        select relname, pg_class.oid, (
          select count(*) from pg_trigger where tgrelid = pg_class.oid and tgenabled = 'A' and tgname like 'tidemark\\_history\\_%'

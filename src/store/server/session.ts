@@ -214,9 +214,22 @@ export const lockKeys = {
   demo: 7_405_616,
 } as const
 
-/** Of a prepared statement. Postgres keeps 63 bytes of it: `key`, which tells it from others, may be longer. */
-export const statementName = (what: string, key: string): string =>
-  `tidemark_${what}_${hash('sha256', key).slice(0, 16)}`
+/**
+ * How many statements of single streams a session keeps planned: each takes memory, and Postgres asks each of them whether a change of any
+ * table concerns it.
+ */
+const mostKept = 200
+const keptOf = new WeakMap<ClientBase, Set<string>>()
+
+/** Of a statement that is made for one stream; left out where the session keeps enough of them, and it is planned each time. */
+export function statementName(client: ClientBase, what: string, key: string): string | undefined {
+  const kept = keptOf.get(client) ?? new Set()
+  keptOf.set(client, kept)
+  // Postgres keeps 63 bytes of a name: `key`, which tells it from others, may be longer.
+  const name = `tidemark_${what}_${hash('sha256', key).slice(0, 16)}`
+  if (kept.size < mostKept) kept.add(name)
+  return kept.has(name) ? name : undefined
+}
 
 /**
  * A named statement that Postgres plans once for a session. Otherwise it plans one anew each time where the values seem to make a cheaper

@@ -25,7 +25,7 @@ export async function probeRows(
   const text = probeSql(tableSchema)
   const isNumber = tableSchema.key.type === 'bigint'
   const { rows: found } = await client.query<{ place: number; is_new: boolean }>({
-    name: statementName('probe', text),
+    name: statementName(client, 'probe', text),
     text,
     values: [
       performance.now() - readAtMs,

@@ -1,7 +1,6 @@
 // One page in one transaction on one connection, step by step: stage, merge, quarantine, end. The order of pages and what
 // to do when a step fails is page-writer.ts.
 
-import { createHash } from 'node:crypto'
 import pg, { type ClientBase, type Connection, type Submittable } from 'pg'
 import { tableName } from '../../streams/names.ts'
 import type { Rejected, Row } from '../../streams/record.ts'
@@ -9,7 +8,7 @@ import type { Arrival } from '../../sync/ports/audits.ts'
 import type { Copies } from '../encoding/copy-rows.ts'
 import type { EncodedPage, EncodePage } from '../encoding/page.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
-import { writerSql } from '../server/session.ts'
+import { statementName, writerSql } from '../server/session.ts'
 import { toDifference } from './difference-sql.ts'
 import {
   emptyStagingSql,
@@ -223,7 +222,7 @@ async function merge(
 ): Promise<{ readonly merged: Merged; readonly unwritten: number }> {
   const text = mergeSql(tableSchema, merging.returns)
   const ageMs = performance.now() - merging.readAtMs
-  const statement = { name: `tidemark_merge_${digest(text)}`, text, values: [ageMs] }
+  const statement = { name: statementName(client, 'merge', text), text, values: [ageMs] }
   if (merging.returns === 'counts') {
     const { rows } = await client.query<MergedCounts>(statement)
     const [inserted, updated] = [Number(rows[0]?.inserted ?? 0), Number(rows[0]?.updated ?? 0)]
@@ -255,8 +254,6 @@ const toArrival = (found: MergedArrival): Arrival => ({
   ...toDifference(found),
   isWritten: found.is_written,
 })
-
-const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16)
 
 export type Separated = Merged & { readonly refused: readonly Rejected[] }
 type Into = {

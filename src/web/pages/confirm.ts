@@ -23,6 +23,7 @@ import type { StatusQueries } from '../status-queries.ts'
 import { backfillList } from './checkpoints.ts'
 import { heading, type Page } from './layout.ts'
 import { recordAddress } from './rows.ts'
+import { signInHere } from './stream-frame.ts'
 import { chosen } from './tables.ts'
 
 export const backfillPage: Page = {
@@ -62,7 +63,7 @@ ${form.rest()}
 <button${!isAsked && html` class="go"`}>Show what it takes</button>
 </form>
 ${planned instanceof UsageError ? null : planned}`
-    : html`<section class="card"><h2>New backfill</h2><p>You can view this page but not act. An operator can start one here${viewer.canSignIn && html` after <a href="/sign-in?to=/backfills">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">tidemark backfill ${known[0] ?? 'STREAM'} --at 2026-01-31T14:30:00Z</pre></section>`
+    : html`<section class="card"><h2>New backfill</h2><p>You can view this page but not act. An operator can start one here${signInHere(viewer)}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">tidemark backfill ${known[0] ?? 'STREAM'} --at 2026-01-31T14:30:00Z</pre></section>`
 }`,
     }
   },

@@ -126,17 +126,17 @@ const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title"><form met
 <label class="check"><input type="checkbox" data-use-keys checked> Use these keys, outside of fields</label>
 <button>Close</button></form></dialog>`
 
-const account = ({ role, name, canSignIn, csrfToken }: Viewer): Html | null => {
+const account = ({ role, name, signInAt, csrfToken }: Viewer): Html | null => {
   // They sign out where the proxy lets them.
   if (name.startsWith('proxy:')) return null
   if (role !== null)
     return html`<form class="account" method="post" action="/sign-out"><input type="hidden" name="csrf" value="${csrfToken}"><button>Sign out</button></form>`
-  return canSignIn ? html`<p class="account"><a href="/sign-in">Sign in</a></p>` : null
+  return signInAt === null ? null : html`<p class="account"><a href="${signInAt}">Sign in</a></p>`
 }
 
-const whoIs = ({ role, name, canSignIn }: Viewer): Html => {
+const whoIs = ({ role, name, signInAt }: Viewer): Html => {
   if (role !== null)
-    return html`<span>Signed in as ${foreign(name, 80)} (${role})${role === 'viewer' && html`: you can view everything, but not act`}${canSignIn && html`. <a href="/sign-in">Sign in as somebody else</a>`}</span>`
+    return html`<span>Signed in as ${foreign(name, 80)} (${role})${role === 'viewer' && html`: you can view everything, but not act`}${signInAt && html`. <a href="${signInAt}">Sign in as somebody else</a>`}</span>`
   return html`<span>You can view everything; to act, sign in</span>`
 }
 

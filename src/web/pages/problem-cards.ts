@@ -54,9 +54,9 @@ ${silenceForms(viewer, problem)}</div>
 }
 
 /** Text of the upstream is for people who signed in, where people can. */
-const seenInWords = (seen: string, { role, canSignIn }: Viewer): Html =>
-  role === null && canSignIn
-    ? html`<p class="small"><a href="/sign-in">Sign in</a> to see what it answered.</p>`
+const seenInWords = (seen: string, { role, signInAt }: Viewer): Html =>
+  role === null && signInAt !== null
+    ? html`<p class="small"><a href="${signInAt}">Sign in</a> to see what it answered.</p>`
     : html`<p class="small">What was seen last: ${foreign(seen, 500)}</p>`
 
 const runbookLink = (path: string, runbooksUrl: string | null): Html =>

@@ -21,6 +21,7 @@ export const quarantinePage: Page = {
     const stream = chosen(query, 'stream', statusQueries.mirrored)
     const range = rangeIn(query, now, null)
     const { from, to } = range
+    const { streams } = statusQueries
     // Read before the list, so that the forms cover no entry that the list does not lead to.
     const whole = viewer.canAct && stream !== null ? await statusQueries.quarantineOf(stream) : null
     return html`<p class="lead">
@@ -33,7 +34,7 @@ ${
   whole !== null &&
   html`<section class="card more" aria-label="All of them">
 <h2>${plural(whole.records, 'record')} of ${stream}</h2>
-${quarantineForms(viewer, stream, whole)}
+${quarantineForms(viewer, stream, { ...whole, canBeTried: streams.includes(stream) })}
 </section>`
 }
 ${await listPart({
@@ -45,7 +46,7 @@ ${await listPart({
       { after: after ?? '0', limit, mostCharacters: mostCharacters + 1, from, to },
     ),
   ),
-  ...{ caption: 'Records in quarantine, the oldest first', columns: columns(now, viewer) },
+  ...{ caption: 'Records in quarantine, the oldest first', columns: columns(now, viewer, streams) },
   empty: emptyIn(stream, from !== null || to !== null),
 })}`
   },
@@ -57,7 +58,11 @@ const emptyIn = (stream: string | null, isOfTime: boolean): string => {
   return isOfTime ? `${which} that is in quarantine now came in this time.` : `${which} is in quarantine.`
 }
 
-const columns = (now: Date, viewer: Viewer): readonly Column<QuarantineEntry>[] => [
+const columns = (
+  now: Date,
+  viewer: Viewer,
+  streams: readonly string[],
+): readonly Column<QuarantineEntry>[] => [
   { title: 'Entry', cell: ({ id }) => id, isNumber: true },
   { title: 'Stream', cell: ({ stream }) => stream },
   {
@@ -78,5 +83,12 @@ const columns = (now: Date, viewer: Viewer): readonly Column<QuarantineEntry>[] 
 <pre tabindex="0">${foreign(text, mostCharacters)}</pre>
 ${repeatedText !== null && html`<p>Earlier values of fields that came twice:</p><pre tabindex="0">${foreign(repeatedText, mostCharacters)}</pre>`}</details>`,
   },
-  ...(viewer.canAct ? [{ title: 'Act', cell: ({ id }: QuarantineEntry) => entryForms(viewer, id) }] : []),
+  ...(viewer.canAct
+    ? [
+        {
+          title: 'Act',
+          cell: ({ id, stream }: QuarantineEntry) => entryForms(viewer, id, streams.includes(stream)),
+        },
+      ]
+    : []),
 ]

@@ -28,9 +28,16 @@ ${await runsList(context, '/runs', null)}`
 async function timeline({ statusQueries, query, now }: PageContext): Promise<Html | null> {
   const span = chartSpan(rangeIn(query, now, 'hour'), now, slots)
   if (!isShort(span)) return null
-  const spans = await statusQueries.runSpans(statusQueries.streams, span)
+  const { stream, kind } = chosenIn(query, statusQueries.streams)
+  const all = await statusQueries.runSpans(stream === null ? statusQueries.streams : [stream], span)
+  const spans = all.filter((one) => kind === null || one.kind === kind)
   return html`<section class="card">${runTimeline(spans, { by: ({ stream }) => stream, span })}</section>`
 }
+
+const chosenIn = (query: URLSearchParams, streams: readonly string[]) => ({
+  stream: chosen(query, 'stream', streams),
+  kind: chosen(query, 'kind', kinds),
+})
 
 /** Of one stream, or of all with a choice among them. */
 export async function runsList(
@@ -38,12 +45,11 @@ export async function runsList(
   path: string,
   stream: string | null,
 ): Promise<Html> {
-  const chosenStream = stream ?? chosen(query, 'stream', statusQueries.streams)
+  const picked = chosenIn(query, statusQueries.streams)
   const range = rangeIn(query, now, null)
   const filter = {
     ...{ from: range.from, to: range.to },
-    stream: chosenStream,
-    kind: chosen(query, 'kind', kinds),
+    ...{ stream: stream ?? picked.stream, kind: picked.kind },
     outcome: chosen(query, 'outcome', runOutcomes),
   }
   const kept = { stream: stream === null ? filter.stream : null, kind: filter.kind, outcome: filter.outcome }

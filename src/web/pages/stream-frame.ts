@@ -54,11 +54,14 @@ export async function streamPage(
   }
 }
 
+export const signInHere = ({ signInAt }: Viewer): Html | null =>
+  signInAt === null ? null : html` after <a href="${signInAt}">signing in</a>`
+
 /** The form; for a viewer who may not act, the command that does the same. */
 export const orCommand = (viewer: Viewer, command: string, form: () => Html): Html =>
   viewer.canAct
     ? form()
-    : html`<section class="card"><h2>You can view this, but not act</h2><p>An operator can do this here${viewer.canSignIn && html` after <a href="/sign-in">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">${command}</pre></section>`
+    : html`<section class="card"><h2>You can view this, but not act</h2><p>An operator can do this here${signInHere(viewer)}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">${command}</pre></section>`
 
 export const noSuchStream = (known: readonly string[]): Shown => ({
   title: 'No such stream',

@@ -96,11 +96,9 @@ export function planRuns<Ask extends Asked>(before: PlanState, given: Given<Ask>
       pauseMs = Math.min(pauseMs, isResting ? restingPauseMs : crowdedPauseMs)
     }
   }
-  const nextMs = Math.min(
-    nowMs + pauseMs,
-    ...wanted.map(({ schedule }) => nextTimeMs(schedule, nowMs)),
-    ...asked.filter((one) => !isDue(one)).map(({ dueMs }) => dueMs),
-  )
+  let nextMs = nowMs + pauseMs
+  for (const { schedule } of wanted) nextMs = Math.min(nextMs, nextTimeMs(schedule, nowMs))
+  for (const one of asked) if (!isDue(one)) nextMs = Math.min(nextMs, one.dueMs)
   const plan = { released, state: { throughMs: nowMs, late }, nextMs }
   return absent.length === 0 ? plan : { ...plan, state: { ...plan.state, ...leftOut(before, plan, absent) } }
 }
@@ -111,7 +109,8 @@ function leftOut(
   { state }: Pick<Plan<Asked>, 'state'>,
   absent: readonly string[],
 ): Pick<PlanState, 'late' | 'behind'> {
-  const late = Object.entries(before.late).filter(([key]) => absent.includes(sourceIn(key)))
+  const isAbsent = new Set(absent)
+  const late = Object.entries(before.late).filter(([key]) => isAbsent.has(sourceIn(key)))
   const behind = absent.map((source) => [source, before.behind?.[source] ?? before.throughMs] as const)
   return {
     late: { ...state.late, ...Object.fromEntries(late) },
