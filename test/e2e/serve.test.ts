@@ -1,12 +1,13 @@
 // `tidemark serve` as a process: what ends it, and how.
 
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { freePort } from '../../src/embedded-postgres/cluster.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
@@ -99,9 +100,10 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
   it('hears SIGTERM as the first process of a container, started as the image starts it', async () => {
     await using simulator = await startSimulator({ assignments: 5 })
     const dockerfile = readFileSync('Dockerfile', 'utf8')
-    const words = ['ENTRYPOINT', 'CMD'].flatMap((instruction) =>
-      JSON.parse(new RegExp(`^${instruction} (\\[.*\\])$`, 'm').exec(dockerfile)?.[1] ?? '[]'),
-    )
+    const port = await freePort()
+    const wordsOf = (instruction: string): readonly string[] =>
+      JSON.parse(new RegExp(`^${instruction} (\\[.*\\])$`, 'm').exec(dockerfile)?.[1] ?? '[]')
+    const words = ['ENTRYPOINT', 'CMD'].flatMap(wordsOf)
     expect(words).toEqual(['/app/bin/tidemark.js', 'serve'])
     const command = words.map((word) => word.replace(/^\/app\//, './'))
     // As root, in a process namespace of its own, where no signal has a default action.
@@ -110,21 +112,25 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
     const child = spawn(file, rest, {
       env: {
         PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
-        ...environmentFor(simulator, database, { HTTP_PORT: '0', LOG_LEVEL: 'info' }),
+        ...environmentFor(simulator, database, { HTTP_PORT: String(port), LOG_LEVEL: 'info' }),
       },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
+    const [check = '', ...asked] = wordsOf(' *CMD')
+    const health = () => spawnSync(check, asked, { env: { ...process.env, HTTP_PORT: String(port) } }).status
     let stderr = ''
     child.stderr.on('data', (text) => {
       stderr += String(text)
     })
     await expect.poll(() => stderr, inTime).toContain('the worker is running')
+    expect(health()).toBe(0)
     const inside = isRoot
       ? Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim())
       : (child.pid ?? 0)
     process.kill(inside, 'SIGTERM')
     const [code] = await once(child, 'exit')
     expect([code, stderr.includes('"msg":"stopped"')]).toEqual([0, true])
+    expect(health()).toBe(1)
   })
 })
 

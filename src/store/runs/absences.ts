@@ -19,7 +19,7 @@ import { isRejected, noteApproved, storeBlockedDeletions } from './blocked-delet
 import { withinLease } from './lease.ts'
 import { someKeys } from './missing-rows.ts'
 import type { RunParts } from './run.ts'
-import { type SeenSince, seenKeysTable } from './seen-keys.ts'
+import { emptyTableSql, type SeenSince, seenKeysTable } from './seen-keys.ts'
 
 /** The row's key as text, for joining with what was seen. */
 const keyText = (tableSchema: TableSchema): string =>
@@ -290,10 +290,8 @@ async function gather({ session, stream, seenKeys }: RunParts): Promise<Shortfal
   const tableSchema = await readTableSchema(client, stream)
   await seenKeys.analyze()
   await client.query(
-    `drop table if exists ${absentTable};
-     create temporary table tidemark_absent (
-       key text primary key, asked_at timestamptz not null default now(), evidence text
-     )`,
+    `${emptyTableSql(absentTable, 'key text primary key, asked_at timestamptz not null default now(), evidence text')};
+     drop index if exists pg_temp.tidemark_absent_number`,
   )
   if (!tableSchema) return { living: 0, missing: 0, seen: 0 }
   await client.query(

@@ -72,7 +72,7 @@ function compareSql(tableSchema: TableSchema): string {
   const key = pg.escapeIdentifier(tableSchema.key.name)
   return `
     select ${differenceSql(tableSchema)}
-    from ${stagingTable} as page
+    from ${stagingTable(tableSchema)} as page
     left join ${qualified(tableSchema.stream)} as mine on mine.${key} = page.${key}
     where mine.${key} is null or ${isOtherSql(tableSchema, 'page')}`
 }

@@ -15,7 +15,7 @@ export type SeenKeysTable = {
   add(pageNumber: number, keys: readonly string[], contents?: SeenContents): Promise<void>
   twice(limit: number): Promise<readonly string[]>
   countAround(pageNumber: number): Promise<number>
-  /** Before the table is joined: makes it, and counts what is in it. */
+  /** Before the table is joined: makes it, and lets Postgres know what is in it. */
   analyze(): Promise<void>
   /** To be joined, without a table where there is none. */
   since(firstPage: number): Promise<SeenSince>
@@ -41,6 +41,7 @@ const mostInMemory = 5_000
 export function openSeenKeysTable(client: ClientBase, most = mostInMemory): SeenKeysTable {
   /** Null: they are in the table. */
   let inMemory: Map<string, Seen> | null = new Map()
+  let isLarge = false
 
   async function prepare(): Promise<void> {
     const seen = inMemory
@@ -51,7 +52,8 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
   }
   async function analyze(): Promise<void> {
     await prepare()
-    await client.query(`analyze ${seenKeysTable}`)
+    // Of few keys any plan is good, and what is known of a table is told to all sessions.
+    if (isLarge) await client.query(`analyze ${seenKeysTable}`)
   }
 
   return {
@@ -76,7 +78,8 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
         if (inMemory === null) await client.query(`truncate ${seenKeysTable}`)
         else inMemory.clear()
       }
-      if (inMemory !== null && inMemory.size + contents.size > most) await prepare()
+      isLarge ||= inMemory !== null && inMemory.size + contents.size > most
+      if (isLarge) await prepare()
       if (inMemory === null) await insertPage(client, page)
       else keepPage(inMemory, page)
     },
@@ -103,7 +106,7 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
       return Number(rows[0]?.seen ?? 0)
     },
     async drop() {
-      if (inMemory === null) await client.query(`drop table if exists ${seenKeysTable}`)
+      if (inMemory === null) await client.query(`truncate ${seenKeysTable}`)
     },
   }
 }
@@ -127,12 +130,16 @@ function keepPage(seen: Map<string, Seen>, { number, contents, passBegan }: Seen
   }
 }
 
+/** An empty one. It stays for later runs: with each table that is made or dropped, other sessions of Postgres look through their plans. */
+export const emptyTableSql = (table: string, columns: string): string =>
+  `create temporary table if not exists ${table} (${columns}); truncate ${table}`
+
 const makeTable = (client: ClientBase): Promise<unknown> =>
   client.query(
-    `drop table if exists ${seenKeysTable};
-     create temporary table tidemark_seen_key (
-       key text primary key, first_page int not null, last_page int not null, content text, is_twice boolean not null default false
-     )`,
+    emptyTableSql(
+      seenKeysTable,
+      'key text primary key, first_page int not null, last_page int not null, content text, is_twice boolean not null default false',
+    ),
   )
 
 const insertSeen = (client: ClientBase, seen: ReadonlyMap<string, Seen>): Promise<unknown> => {

@@ -224,7 +224,7 @@ async function writeQuickly(
   if (!isSmall) await prepareStaging(client, tableSchema)
   if (returns === 'differences') {
     // A row that somebody changed here without a trace shows only when it is compared with the whole record (P16).
-    await stageRows(client, encoded.all, await begin())
+    await stageRows(client, tableSchema, encoded.all, await begin())
     await turn.take()
     return await mergePage(client, tableSchema, {
       returns,
@@ -247,7 +247,7 @@ async function writeQuickly(
     const rows = indexes.map((index) => encoded.rows[index] as Row)
     return await insert(encoded.only(indexes), rows, () => null)
   }
-  await stageRows(client, encoded.only(indexes), '')
+  await stageRows(client, tableSchema, encoded.only(indexes), '')
   await turn.take()
   return await mergePage(client, tableSchema, { returns, readAtMs: page.readAtMs, staged: indexes.length })
 }

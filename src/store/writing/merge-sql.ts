@@ -1,6 +1,7 @@
 // The statements that bring a page into its table: the COPY of what is all new, the staging table for the rest, and the merge,
 // which is the guard of P3. Text only; runs nothing.
 
+import { hash } from 'node:crypto'
 import pg from 'pg'
 import { leadingColumns } from '../encoding/row.ts'
 import { touchedSql } from '../schema/own-columns.ts'
@@ -9,18 +10,23 @@ import { keepingSql } from '../schema/row-history.ts'
 import { distrustedHash, type TableSchema, versionSql } from '../schema/table-schema.ts'
 import { differenceSql, type FoundDifference, isDamagedSql, isRewoundSql } from './difference-sql.ts'
 
-export const stagingTable = 'pg_temp.tidemark_page'
-
-/** The staging table of a connection. Every commit empties it. */
-export const stagingSql = (tableSchema: TableSchema): string => `
-  drop table if exists ${stagingTable};
-  create temporary table tidemark_page (${[
+const stagedColumns = ({ columns }: TableSchema): string =>
+  [
     ...Object.entries(leadingColumns).map(([name, type]) => `${name} ${type}`),
-    ...tableSchema.columns.map((column) => `${pg.escapeIdentifier(column.name)} ${column.type}`),
-  ].join(', ')}) on commit delete rows`
+    ...columns.map((column) => `${pg.escapeIdentifier(column.name)} ${column.type}`),
+  ].join(', ')
 
-export const emptyStagingSql = `delete from ${stagingTable}`
-export const stageSql = `copy ${stagingTable} from stdin`
+/** A staging table of a connection: one for all tables of the same columns, so that few are made. */
+export const stagingTable = (tableSchema: TableSchema): string =>
+  `pg_temp.tidemark_page_${hash('sha256', stagedColumns(tableSchema)).slice(0, 16)}`
+
+/** Every commit empties it. */
+export const stagingSql = (tableSchema: TableSchema): string =>
+  `create temporary table if not exists ${stagingTable(tableSchema)} (${stagedColumns(tableSchema)}) on commit delete rows`
+
+export const emptyStagingSql = (tableSchema: TableSchema): string =>
+  `delete from ${stagingTable(tableSchema)}`
+export const stageSql = (tableSchema: TableSchema): string => `copy ${stagingTable(tableSchema)} from stdin`
 
 /**
  * Copies rows straight into the table, which takes two thirds of the work where all rows are new. After `expectNewSql`, which belongs into
@@ -34,7 +40,7 @@ export const insertConditionSql = `where current_setting('tidemark.are_new')::bo
 /** Instead, for rows that were staged: leaves out those that another writer has just brought. */
 export const insertStagedSql = (tableSchema: TableSchema): string => `
   insert into ${qualified(tableSchema.stream)} (${insertedColumns(tableSchema)})
-  select ${insertedColumns(tableSchema)} from ${stagingTable} order by ${pg.escapeIdentifier(tableSchema.key.name)} on conflict do nothing`
+  select ${insertedColumns(tableSchema)} from ${stagingTable(tableSchema)} order by ${pg.escapeIdentifier(tableSchema.key.name)} on conflict do nothing`
 
 const insertedColumns = (tableSchema: TableSchema): string =>
   [...Object.keys(leadingColumns), ...columnNames(tableSchema)].join(', ')
@@ -84,7 +90,7 @@ export function mergeSql(tableSchema: TableSchema, returns: MergeReturns): strin
   const replaced = names.filter((name) => name !== key).map((name) => `${name} = excluded.${name}`)
   const emptied = tableSchema.emptied.map((name) => `${pg.escapeIdentifier(name)} = null`)
   const keeping = keepingSql(tableSchema, 'merged', { readAgain: true })
-  const from = `${stagingTable} as page
+  const from = `${stagingTable(tableSchema)} as page
       left join ${table} as mine on mine.${key} = page.${key}`
   const older = mends && version('page') !== null ? ` or ${version('page')} < ${version('mine')}` : ''
   const before = `before as materialized (
@@ -135,7 +141,7 @@ export function mergeSql(tableSchema: TableSchema, returns: MergeReturns): strin
 /** The keys of a page whose rows should have been merged and were not, because a trigger left them out. Its parameter as for the merge. */
 export const leftOutSql = (tableSchema: TableSchema): string => `
   select page.${pg.escapeIdentifier(tableSchema.key.name)}::text as key
-  from ${stagingTable} as page left join ${qualified(tableSchema.stream)} as mine using (${pg.escapeIdentifier(tableSchema.key.name)})
+  from ${stagingTable(tableSchema)} as page left join ${qualified(tableSchema.stream)} as mine using (${pg.escapeIdentifier(tableSchema.key.name)})
   where mine.${pg.escapeIdentifier(tableSchema.key.name)} is null or ${isNews(tableSchema, incomingRow(tableSchema, 'page', false))}`
 
 // A look found the record gone after this page had been read: the page shows only that the record was there before, so the row stays

@@ -24,6 +24,7 @@ import {
   mergeSql,
   stageSql,
   stagingSql,
+  stagingTable,
 } from './merge-sql.ts'
 
 // COPY … FROM STDIN of bytes that are in memory already. The data follows the statement at once, without waiting for
@@ -136,12 +137,19 @@ export type Merged = {
 }
 export const nothingMerged: Merged = { inserted: 0, updated: 0, arrivals: [] }
 
-/** Which columns the staging table of a connection has. */
-const stagingOf = new WeakMap<ClientBase, string>()
+/** The staging tables of a connection, the one that was made first before the others. */
+const stagingOf = new WeakMap<ClientBase, Set<string>>()
+/** Each commit looks at all of them. */
+const mostStaging = 4
 
 /** `before` begins the transaction, or is empty. */
-export async function stageRows(client: ClientBase, copies: Copies, before: string): Promise<void> {
-  await copyIn(client, stageSql, copies, { before })
+export async function stageRows(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  copies: Copies,
+  before: string,
+): Promise<void> {
+  await copyIn(client, stageSql(tableSchema), copies, { before })
 }
 
 /** Begins the transaction. Date-times without an offset are read in `timeZone`. */
@@ -152,7 +160,7 @@ export async function stagePage(
   timeZone: string,
 ): Promise<void> {
   await prepareStaging(client, tableSchema)
-  await copyIn(client, stageSql, copies, { before: `${beginSql(timeZone)}; ` })
+  await stageRows(client, tableSchema, copies, `${beginSql(timeZone)}; `)
 }
 
 /**
@@ -168,7 +176,7 @@ export async function insertRows(
   const keys = rows.map(({ key }) => key)
   const taken =
     begin === null
-      ? await copyIn(client, stageSql, copies, { after: insertStagedSql(tableSchema) })
+      ? await copyIn(client, stageSql(tableSchema), copies, { after: insertStagedSql(tableSchema) })
       : await copyIn(client, insertSql(tableSchema), copies, {
           before: `${begin}${expectNewSql(tableSchema, keys)}`,
           condition: insertConditionSql,
@@ -183,17 +191,22 @@ const frozenSql = `set local idle_in_transaction_session_timeout = '60s'`
 export const beginSql = (timeZone: string): string =>
   `begin; ${writerSql}; set local timezone = ${pg.escapeLiteral(timeZone)}; ${frozenSql}; ${mergeSettings}`
 
-/** `isLasting` false: within a transaction, the staging table goes when that transaction ends. */
+/** With each table that is made or dropped, other sessions of Postgres look through their plans. `isLasting` false: the transaction may be rolled back. */
 export async function prepareStaging(
   client: ClientBase,
   tableSchema: TableSchema,
   isLasting = true,
 ): Promise<void> {
-  const sql = stagingSql(tableSchema)
-  if (stagingOf.get(client) === sql) return
-  stagingOf.delete(client)
-  await client.query(sql)
-  if (isLasting) stagingOf.set(client, sql)
+  const made = stagingOf.get(client) ?? new Set()
+  const table = stagingTable(tableSchema)
+  if (made.has(table)) return
+  const [oldest] = made
+  if (oldest !== undefined && made.size === mostStaging && isLasting) {
+    await client.query(`drop table ${oldest}`)
+    made.delete(oldest)
+  }
+  await client.query(stagingSql(tableSchema))
+  if (isLasting) stagingOf.set(client, made.add(table))
 }
 
 type Merging = {
@@ -311,9 +324,9 @@ type Attempt =
 /** Merges the rows, or leaves nothing of them behind if Postgres refuses. */
 async function mergeIfTaken(client: ClientBase, into: Into, page: EncodedPage): Promise<Attempt> {
   const { tableSchema, returns, readAtMs } = into
-  await client.query(`savepoint part; ${emptyStagingSql}`)
+  await client.query(`savepoint part; ${emptyStagingSql(tableSchema)}`)
   try {
-    await copyIn(client, stageSql, page.encoded.all, {})
+    await stageRows(client, tableSchema, page.encoded.all, '')
     const merged = await mergePage(client, tableSchema, {
       returns,
       readAtMs,
