@@ -71,14 +71,15 @@ const slotCount = 65_536
 /** Finds all anchors in one pass over a text, however many there are (P10): they are filed by their last characters. */
 function openAnchors() {
   const always = new Set<Form>()
-  const slots: Form[][] = Array.from({ length: slotCount }, () => [])
+  const slots = new Map<number, readonly Form[]>()
   const isTaken = new Uint8Array(slotCount)
   const slotOf = (anchor: string) => slotFor([...anchor.slice(-windowLength)].reduce(withNext, 0))
   const withNext = (window: number, character: string) => shifted(window, character.charCodeAt(0))
-  function file({ anchor }: Form, change: (forms: readonly Form[]) => Form[]): void {
+  function file({ anchor }: Form, change: (forms: readonly Form[]) => readonly Form[]): void {
     const slot = slotOf(anchor)
-    slots[slot] = change(slots[slot] ?? [])
-    isTaken[slot] = slots[slot].length > 0 ? 1 : 0
+    const forms = change(slots.get(slot) ?? [])
+    slots.set(slot, forms)
+    isTaken[slot] = forms.length > 0 ? 1 : 0
   }
   return {
     add(form: Form) {
@@ -96,7 +97,7 @@ function openAnchors() {
         window = shifted(window, text.charCodeAt(at))
         const slot = slotFor(window)
         if (isTaken[slot] === 0) continue
-        for (const form of slots[slot] ?? [])
+        for (const form of slots.get(slot) ?? [])
           if (!found.has(form) && text.endsWith(form.anchor, at + 1)) found.add(form)
       }
       return found
