@@ -31,7 +31,7 @@ USER 1000:1000
 EXPOSE 8080
 # By the shell: to start Node each time would take as much processor time as a worker at rest.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/${HTTP_PORT:-8080} && printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -t 4 -r _ status _ <&3 && [ \"$status\" = 200 ]"]
+  CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/${HTTP_PORT:-8080} && printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -t 4 -r _ status _ <&3 && [ \"$status\" = 200 ] || exit 1"]
 STOPSIGNAL SIGTERM
 # The exec form: the program itself is process 1, hears the signals, and starts no other processes it would have to reap.
 ENTRYPOINT ["/app/bin/tidemark.js"]
