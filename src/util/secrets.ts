@@ -78,7 +78,8 @@ function openAnchors() {
   function file({ anchor }: Form, change: (forms: readonly Form[]) => readonly Form[]): void {
     const slot = slotOf(anchor)
     const forms = change(slots.get(slot) ?? [])
-    slots.set(slot, forms)
+    if (forms.length > 0) slots.set(slot, forms)
+    else slots.delete(slot)
     isTaken[slot] = forms.length > 0 ? 1 : 0
   }
   return {

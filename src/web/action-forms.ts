@@ -95,7 +95,7 @@ export const quarantineForms = (
           `/quarantine/${stream}/retry`,
           html`<button class="go">Try all of ${stream} again</button>`,
         )
-      : html`<p class="small">They are tried when they are read again: related records with their assignment, others once their stream is mirrored.</p>`
+      : html`<p class="small">They cannot be tried one by one: they are tried when their assignment or their list is read again.</p>`
   }
 ${adminForm(
   viewer,

@@ -95,8 +95,7 @@ export function openAuthentication(options: Options): Authentication {
     },
     viewerOf(request) {
       const session = sessionOf(request)
-      const signInAt =
-        request.method === 'GET' ? `/sign-in?to=${encodeURIComponent(request.url)}` : readOnlyViewer.signInAt
+      const signInAt = signInFrom(request.method === 'GET' ? request.url : (pageOfForm(request) ?? '/'))
       if (session === null) return { ...readOnlyViewer, signInAt }
       const { role, who, csrfToken, key: sessionKey } = session
       // What came of an action is for the page that its form leads to, not for one that follows beside it.
@@ -235,6 +234,9 @@ export function destinationOf(wanted: string | null): string {
   // `blob:` has the origin of what follows.
   return protocol === 'http:' && origin === here && !pathname.startsWith('//') ? `${pathname}${search}` : '/'
 }
+
+/** Leads back to that page of this worker. */
+export const signInFrom = (page: string): string => `/sign-in?${new URLSearchParams({ to: page })}`
 
 /** The page whose form sent this. Null: the browser does not say. */
 export function pageOfForm({ headers: { referer } }: Pick<FastifyRequest, 'headers'>): string | null {

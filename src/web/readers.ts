@@ -4,7 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { bearerIn, refuse, signInFirst } from './actions.ts'
 import type { Assets } from './assets.ts'
-import type { Authentication } from './auth.ts'
+import { type Authentication, signInFrom } from './auth.ts'
 import { html } from './html.ts'
 import { sendPage, wantsHtml } from './page-routes.ts'
 import { heading, layout } from './pages/layout.ts'
@@ -55,7 +55,7 @@ async function admits(
   // A token that is sent and not taken, such as one that was revoked, is refused where nobody needs one, too.
   if (bearer === null ? isOpen : !('problem' in bearer)) return true
   if (bearer !== null && 'problem' in bearer) refuse(reply, bearer)
-  else if (wantsHtml(request)) reply.redirect(`/sign-in?${new URLSearchParams({ to: request.url })}`, 303)
+  else if (wantsHtml(request)) reply.redirect(signInFrom(request.url), 303)
   else refuse(reply, { status: 401, problem: signInFirst })
   return false
 }

@@ -63,7 +63,7 @@ export const signInRoutes =
         if (ended === 'oidc' && provider !== null)
           return show(request, reply, 200, { isEndOf: ended, signOutUrl: await provider.signOutUrl() })
         return authentication.sessionOf(request)?.role === 'admin'
-          ? reply.redirect('/', 303)
+          ? reply.redirect(destinationOf(queryOf(request).get('to')), 303)
           : show(request, reply, 200, ended === 'all' ? { isEndOf: ended } : {})
       })
       scope.post('/sign-in', async (request, reply) => {

@@ -116,6 +116,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
       },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
+    // That of the health check stands first.
     const [check = '', ...asked] = wordsOf(' *CMD')
     const health = () => spawnSync(check, asked, { env: { ...process.env, HTTP_PORT: String(port) } }).status
     let stderr = ''

@@ -1,6 +1,7 @@
 // The rows of a stream and the page of one record, in front of the real worker: nothing is passed over from page to page, a search
 // finds what is there, and a record is compared with the upstream when somebody asks.
 
+import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type RowCursor, type RowPage, readRowPage, rowTable, sqlOf } from '../../src/store/book/rows.ts'
@@ -51,6 +52,12 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
       expect(rows).toEqual([{ rows: 230, isReadAgain: true, isRead: false }])
     }, 60_000)
     await pauseStream(database.pool, { stream: 'assignment', by: 'the test', reason: null })
+    // One that began just before, or was about to.
+    await wait(500)
+    await vi.waitFor(async () => {
+      const held = await database.pool.query(`select from tidemark.lease as held where ${isAliveSql}`)
+      expect(held.rowCount).toBe(0)
+    }, 60_000)
     await database.pool.query(
       `update mirror.assignment set subject = '100% sure_of <b>it</b>' where assignment_id = 17;
        update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent' where assignment_id = 19`,

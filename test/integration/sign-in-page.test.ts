@@ -20,6 +20,8 @@ describe('signing in', () => {
     expect(cookie).toMatch(/^tidemark_session=[\w-]{43}; Max-Age=43200; Path=\/; HttpOnly; SameSite=Strict$/)
     expect(cookie).not.toContain(adminToken)
     expect(await (await browsing.get('/')).text()).toContain('Sign out')
+    expect((await browsing.get('/sign-in?to=/runs')).headers.get('location')).toBe('/runs')
+    expect((await browsing.get('/sign-in?to=https://elsewhere.example/')).headers.get('location')).toBe('/')
     expect((await browsing.submit('/sign-out')).status).toBe(303)
     expect(await (await browsing.get('/')).text()).toContain('href="/sign-in?to=%2F"')
   })

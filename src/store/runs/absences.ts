@@ -291,6 +291,7 @@ async function gather({ session, stream, seenKeys }: RunParts): Promise<Shortfal
   await seenKeys.analyze()
   await client.query(
     `${emptyTableSql(absentTable, 'key text primary key, asked_at timestamptz not null default now(), evidence text')};
+     -- Keys of another stream may be no numbers.
      drop index if exists pg_temp.tidemark_absent_number`,
   )
   if (!tableSchema) return { living: 0, missing: 0, seen: 0 }

@@ -21,6 +21,7 @@ import { type Comparison, startComparison } from './comparison.ts'
 import { spreadOf } from './missing-rows.ts'
 import type { RunParts } from './run.ts'
 import { compareAgain, recordMissedRows, setVolatile } from './run-findings.ts'
+import { emptyTableSql } from './seen-keys.ts'
 
 export function reconciliationOf(parts: RunParts): Reconciliation {
   const { session, stream } = parts
@@ -183,11 +184,7 @@ export function verificationOf(parts: RunParts): Verification {
     ...comparisonOf(parts),
     suspect: (found) =>
       afterWrites(async () => {
-        if (!hasSuspects)
-          await client.query(
-            `drop table if exists ${suspectTable};
-             create temporary table tidemark_suspect (key text primary key, record text)`,
-          )
+        if (!hasSuspects) await client.query(emptyTableSql(suspectTable, 'key text primary key, record text'))
         hasSuspects = true
         await noteSuspects(client, found)
       }),

@@ -306,7 +306,7 @@ async function finish(ending: Ending, end: RunEnd): Promise<void> {
       await hint(pool, stream, totals)
     } finally {
       await seenKeys
-        .drop()
+        .empty()
         .then(() => giveBackLease(session.client))
         .catch((error) => {
           failure = error

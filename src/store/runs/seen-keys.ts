@@ -19,7 +19,7 @@ export type SeenKeysTable = {
   analyze(): Promise<void>
   /** To be joined, without a table where there is none. */
   since(firstPage: number): Promise<SeenSince>
-  drop(): Promise<void>
+  empty(): Promise<void>
 }
 
 /** Of a key: the pages that showed it, what the last of them showed, and whether two of one pass showed different contents. */
@@ -41,19 +41,20 @@ const mostInMemory = 5_000
 export function openSeenKeysTable(client: ClientBase, most = mostInMemory): SeenKeysTable {
   /** Null: they are in the table. */
   let inMemory: Map<string, Seen> | null = new Map()
-  let isLarge = false
+  /** Some of them perhaps twice. */
+  let added = 0
 
   async function prepare(): Promise<void> {
     const seen = inMemory
     if (seen === null) return
     await makeTable(client)
-    inMemory = null
     await insertSeen(client, seen)
+    inMemory = null
   }
   async function analyze(): Promise<void> {
     await prepare()
-    // Of few keys any plan is good, and what is known of a table is told to all sessions.
-    if (isLarge) await client.query(`analyze ${seenKeysTable}`)
+    // Of few keys any plan is good, and an ANALYZE makes all sessions of Postgres look through theirs.
+    if (added > most) await client.query(`analyze ${seenKeysTable}`)
   }
 
   return {
@@ -77,9 +78,10 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
       if (number === 1) {
         if (inMemory === null) await client.query(`truncate ${seenKeysTable}`)
         else inMemory.clear()
+        added = 0
       }
-      isLarge ||= inMemory !== null && inMemory.size + contents.size > most
-      if (isLarge) await prepare()
+      added += contents.size
+      if (added > most) await prepare()
       if (inMemory === null) await insertPage(client, page)
       else keepPage(inMemory, page)
     },
@@ -105,7 +107,7 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
       )
       return Number(rows[0]?.seen ?? 0)
     },
-    async drop() {
+    async empty() {
       if (inMemory === null) await client.query(`truncate ${seenKeysTable}`)
     },
   }
@@ -130,7 +132,10 @@ function keepPage(seen: Map<string, Seen>, { number, contents, passBegan }: Seen
   }
 }
 
-/** An empty one. It stays for later runs: with each table that is made or dropped, other sessions of Postgres look through their plans. */
+/**
+ * In SQL: makes a temporary table, or empties the one that a run before left to this session. It stays, because with each table that is made or
+ * dropped all sessions of Postgres look through their plans. Never within a transaction: rolled back, it would hold what it held before.
+ */
 export const emptyTableSql = (table: string, columns: string): string =>
   `create temporary table if not exists ${table} (${columns}); truncate ${table}`
 

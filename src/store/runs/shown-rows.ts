@@ -207,9 +207,7 @@ function ranksOf(parts: RunParts): Pick<ShownRows, 'ranksAgree' | 'ranksDiffer'>
         const isLater =
           '(ranks_agreed_at is null or (last_lookback_at >= ranks_agreed_at and read_through_at >= ranks_agreed_at))'
         const { stream: name, lane, epoch } = session.lease
-        const { rows } = await client.query<{ holds: boolean }>({
-          name: statementName(client, 'ranks_agree', name),
-          text: `with fence as materialized (${holdSql}), agreed as (
+        const text = `with fence as materialized (${holdSql}), agreed as (
              update tidemark.stream
              set unexplained = null,
                deletions_known_at = case when ${isLater} then greatest(deletions_known_at, case
@@ -218,7 +216,9 @@ function ranksOf(parts: RunParts): Pick<ShownRows, 'ranksAgree' | 'ranksDiffer'>
                ranks_agreed_at = case when ${isLater} then $4 else ranks_agreed_at end
              where name = $1 and (unexplained is not null or ${isLater}) and exists (select from fence)
            )
-           select exists (select from fence) as holds`,
+           select exists (select from fence) as holds`
+        const { rows } = await client.query<{ holds: boolean }>({
+          ...{ name: statementName(client, 'ranks_agree', text), text },
           values: [name, lane, epoch, parts.startedAt],
         })
         if (!rows[0]?.holds) throw lostLease(session.lease)

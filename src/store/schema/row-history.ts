@@ -135,11 +135,11 @@ const endOthers = (client: ClientBase, { name }: TableSchema['stream'], runId: s
 async function isPrepared(client: ClientBase, tableSchema: TableSchema, timeZone: string): Promise<boolean> {
   const { stream, history } = tableSchema
   if (!history) return false
-  const { rows } = await client.query<Months & { isShown: boolean; days: string | null }>({
-    name: statementName(client, 'prepared', stream.name),
-    text: `select now() as now, ${monthsSql} as names, obj_description(to_regclass($4)) as days,
+  const text = `select now() as now, ${monthsSql} as names, obj_description(to_regclass($4)) as days,
        history_from is not null and to_regprocedure($3) is not null and not ${wasWrittenSinceSql(tableSchema)} as "isShown"
-     from tidemark.stream where name = $2`,
+     from tidemark.stream where name = $2`
+  const { rows } = await client.query<Months & { isShown: boolean; days: string | null }>({
+    ...{ name: statementName(client, 'prepared', text), text },
     values: [qualified(historyOf(stream)), stream.name, asOfName(stream), vehicleDays(stream)],
   })
   const [[found], days] = [rows, daysTold(tableSchema, timeZone)]

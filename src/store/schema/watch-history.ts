@@ -82,9 +82,7 @@ export async function watchHistory(
 async function look(client: ClientBase, stream: Stream, hasTable: boolean): Promise<Found | null> {
   const table = qualified(historyOf(stream))
   const earliest = hasTable ? `(select min(_observed_at)::text from ${table})` : 'null'
-  const { rows } = await client.query<Found>({
-    name: hasTable ? statementName(client, 'past', stream.name) : 'tidemark_no_past',
-    text: `with month as (
+  const text = `with month as (
        select relname, pg_class.oid, (
          select count(*) from pg_trigger where tgrelid = pg_class.oid and tgenabled = 'A' and tgname like 'tidemark\\_history\\_%'
        ) as triggers
@@ -105,7 +103,9 @@ async function look(client: ClientBase, stream: Stream, hasTable: boolean): Prom
          ) < ${triggersOfTable}
        ) as unwatched,
        exists (select from tidemark.local_change where stream = $3 and run_id is null) as is_noted
-     from tidemark.stream where name = $1`,
+     from tidemark.stream where name = $1`
+  const { rows } = await client.query<Found>({
+    ...{ name: hasTable ? statementName(client, 'past', text) : 'tidemark_no_past', text },
     values: [stream.name, table, historyOf(stream).name],
   })
   return rows[0] ?? null

@@ -221,12 +221,12 @@ export const lockKeys = {
 const mostKept = 200
 const keptOf = new WeakMap<ClientBase, Set<string>>()
 
-/** Of a statement that is made for one stream; left out where the session keeps enough of them, and it is planned each time. */
-export function statementName(client: ClientBase, what: string, key: string): string | undefined {
+/** Of a statement that is made for one stream. Left out where the session keeps enough others until it ends: then it is planned each time. */
+export function statementName(client: ClientBase, what: string, text: string): string | undefined {
   const kept = keptOf.get(client) ?? new Set()
   keptOf.set(client, kept)
-  // Postgres keeps 63 bytes of a name: `key`, which tells it from others, may be longer.
-  const name = `tidemark_${what}_${hash('sha256', key).slice(0, 16)}`
+  // Another text has another name: a session takes no second text for one.
+  const name = `tidemark_${what}_${hash('sha256', text).slice(0, 16)}`
   if (kept.size < mostKept) kept.add(name)
   return kept.has(name) ? name : undefined
 }

@@ -20,9 +20,9 @@ const stagedColumns = ({ columns }: TableSchema): string =>
 export const stagingTable = (tableSchema: TableSchema): string =>
   `pg_temp.tidemark_page_${hash('sha256', stagedColumns(tableSchema)).slice(0, 16)}`
 
-/** Every commit empties it. */
-export const stagingSql = (tableSchema: TableSchema): string =>
-  `create temporary table if not exists ${stagingTable(tableSchema)} (${stagedColumns(tableSchema)}) on commit delete rows`
+/** Every commit empties it, or the end of the transaction drops it. */
+export const stagingSql = (tableSchema: TableSchema, onCommit: 'delete rows' | 'drop'): string =>
+  `create temporary table ${stagingTable(tableSchema)} (${stagedColumns(tableSchema)}) on commit ${onCommit}`
 
 export const emptyStagingSql = (tableSchema: TableSchema): string =>
   `delete from ${stagingTable(tableSchema)}`

@@ -137,9 +137,9 @@ export type Merged = {
 }
 export const nothingMerged: Merged = { inserted: 0, updated: 0, arrivals: [] }
 
-/** The staging tables of a connection, the one that was made first before the others. */
+/** The staging tables of a connection, the one that was used last behind the others. */
 const stagingOf = new WeakMap<ClientBase, Set<string>>()
-/** Each commit looks at all of them. */
+/** Each commit that used a temporary table empties all of them. */
 const mostStaging = 4
 
 /** `before` begins the transaction, or is empty. */
@@ -191,7 +191,10 @@ const frozenSql = `set local idle_in_transaction_session_timeout = '60s'`
 export const beginSql = (timeZone: string): string =>
   `begin; ${writerSql}; set local timezone = ${pg.escapeLiteral(timeZone)}; ${frozenSql}; ${mergeSettings}`
 
-/** With each table that is made or dropped, other sessions of Postgres look through their plans. `isLasting` false: the transaction may be rolled back. */
+/**
+ * The table stays for later pages of this shape, because with each one that is made or dropped all sessions of Postgres look through their
+ * plans. `isLasting` false: within a transaction, which may be rolled back; then it goes with that transaction.
+ */
 export async function prepareStaging(
   client: ClientBase,
   tableSchema: TableSchema,
@@ -199,14 +202,21 @@ export async function prepareStaging(
 ): Promise<void> {
   const made = stagingOf.get(client) ?? new Set()
   const table = stagingTable(tableSchema)
-  if (made.has(table)) return
-  const [oldest] = made
-  if (oldest !== undefined && made.size === mostStaging && isLasting) {
-    await client.query(`drop table ${oldest}`)
-    made.delete(oldest)
+  if (made.delete(table)) {
+    made.add(table)
+    return
   }
-  await client.query(stagingSql(tableSchema))
-  if (isLasting) stagingOf.set(client, made.add(table))
+  if (!isLasting) {
+    await client.query(stagingSql(tableSchema, 'drop'))
+    return
+  }
+  const [unused] = made
+  if (unused !== undefined && made.size === mostStaging) {
+    await client.query(`drop table ${unused}`)
+    made.delete(unused)
+  }
+  await client.query(stagingSql(tableSchema, 'delete rows'))
+  stagingOf.set(client, made.add(table))
 }
 
 type Merging = {
