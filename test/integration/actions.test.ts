@@ -318,6 +318,46 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     ])
   })
 
+  it('offers to try again only what can be tried', async () => {
+    await rows(
+      `insert into tidemark.quarantine (stream, reason, record, fingerprint, times_seen)
+       select stream, 'to be tried', '{}', 'tried', 1 from unnest(array['customer', 'assignment_note']) as stream`,
+    )
+    const ofStream = async (stream: string) => (await page.get(`/quarantine?stream=${stream}`)).text()
+    const ids = new Map(
+      (
+        await rows(
+          `select stream, id::text from tidemark.quarantine where reason = 'to be tried' and dropped_at is null`,
+        )
+      ).map(({ stream, id }) => [stream, id]),
+    )
+    const [related, note] = [await ofStream('customer'), await ofStream('assignment_note')]
+    for (const action of ['assignment_note', ids.get('assignment_note')])
+      expect(note).toContain(`action="/quarantine/${action}/retry"`)
+    for (const action of ['customer', ids.get('customer')])
+      expect(related).not.toContain(`action="/quarantine/${action}/retry"`)
+    expect(related).toContain('They cannot be tried one by one')
+    expect(related).toContain(`action="/quarantine/${ids.get('customer')}/drop"`)
+    const dropped = { reason: 'a test of ours' }
+    for (const id of ids.values()) await told(`/quarantine/${id}/drop`, dropped)
+  })
+
+  it('shows in the chart of runs the stream and the kind that are chosen', async () => {
+    await rows(
+      `insert into tidemark.run (stream, kind, status, started_at, finished_at, host, pid)
+       values ('assignment_note', 'verify', 'done', now() - interval '9 minutes', now() - interval '8 minutes', 'a', 1)`,
+    )
+    const linesOf = async (query: string) => {
+      const [, chart = ''] =
+        /<svg class="plot"(.*?)<ul class="key">/s.exec(await (await page.get(`/runs${query}`)).text()) ?? []
+      return [...chart.matchAll(/<text x="0" y="\d+">([^<]+)/g)].map(([, name]) => name)
+    }
+    expect(await linesOf('')).toEqual(['assignment', 'assignment_note'])
+    expect(await linesOf('?stream=assignment')).toEqual(['assignment'])
+    expect(await linesOf('?kind=verify')).toEqual(['assignment_note'])
+    expect(await linesOf('?stream=assignment&kind=verify')).toEqual([])
+  })
+
   it('drops no more of the quarantine than there was to see (P5)', async () => {
     const quarantine = (reason: string) =>
       rows(

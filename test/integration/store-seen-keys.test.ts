@@ -38,6 +38,29 @@ describe.skipIf(!hasPostgres)('what a listing showed', () => {
     await later.finish(done)
   })
 
+  it('stays in memory while it is short, however often it is read', async () => {
+    await withConnection(database.pool, async (client) => {
+      const seen = openSeenKeysTable(client, 10)
+      for (let page = 1; page <= 9; page++) await seen.add(page, ['a', 'b', 'c', 'd'])
+      expect((await seen.since(1)).value).toEqual(['a', 'b', 'c', 'd'])
+      await seen.add(10, ['e', 'f', 'g', 'h', 'i', 'j', 'k'])
+      expect((await seen.since(1)).value).toBe(1)
+      await seen.empty()
+    })
+  })
+
+  it('is nothing of a run before that ended without a word and left its table to the session', async () => {
+    await withConnection(database.pool, async (client) => {
+      await openSeenKeysTable(client, 0).add(1, ['a', 'b'])
+      const seen = openSeenKeysTable(client, 0)
+      await seen.add(1, ['c'])
+      const since = await seen.since(1)
+      const { rows } = await client.query(`select key from ${since.sql(1)} as seen`, [since.value])
+      expect(rows).toEqual([{ key: 'c' }])
+      await seen.empty()
+    })
+  })
+
   it('is the same in memory, in a table, and when it moves from one to the other', async () => {
     const pages = fc.array(
       fc.record({

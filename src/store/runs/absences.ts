@@ -15,11 +15,12 @@ import { touchedSql } from '../schema/own-columns.ts'
 import { qualified } from '../schema/places.ts'
 import { keepingSql, keepingWhereKept } from '../schema/row-history.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { emptyTableSql } from '../server/session.ts'
 import { isRejected, noteApproved, storeBlockedDeletions } from './blocked-deletions.ts'
 import { withinLease } from './lease.ts'
 import { someKeys } from './missing-rows.ts'
 import type { RunParts } from './run.ts'
-import { emptyTableSql, type SeenSince, seenKeysTable } from './seen-keys.ts'
+import { type SeenSince, seenKeysTable } from './seen-keys.ts'
 
 /** The row's key as text, for joining with what was seen. */
 const keyText = (tableSchema: TableSchema): string =>

@@ -15,13 +15,13 @@ import { livePosition } from '../book/checkpoints.ts'
 import { type MissingEvidence, markedWithinDaySql } from '../book/deletions.ts'
 import { qualified } from '../schema/places.ts'
 import { distrustedHash, readTableSchema, versionSql } from '../schema/table-schema.ts'
+import { emptyTableSql } from '../server/session.ts'
 import { absentTable, keysAfter } from './absences.ts'
 import { isRejected, noteApproved, storeBlockedDeletions } from './blocked-deletions.ts'
 import { type Comparison, startComparison } from './comparison.ts'
 import { spreadOf } from './missing-rows.ts'
 import type { RunParts } from './run.ts'
 import { compareAgain, recordMissedRows, setVolatile } from './run-findings.ts'
-import { emptyTableSql } from './seen-keys.ts'
 
 export function reconciliationOf(parts: RunParts): Reconciliation {
   const { session, stream } = parts

@@ -4,6 +4,7 @@
 
 import type { ClientBase } from 'pg'
 import type { SeenContents, SeenKeys, SeenTwice } from '../../sync/ports/store.ts'
+import { emptyTableSql } from '../server/session.ts'
 import type { RunSession } from './lease.ts'
 
 export const seenKeysTable = 'pg_temp.tidemark_seen_key'
@@ -41,7 +42,7 @@ const mostInMemory = 5_000
 export function openSeenKeysTable(client: ClientBase, most = mostInMemory): SeenKeysTable {
   /** Null: they are in the table. */
   let inMemory: Map<string, Seen> | null = new Map()
-  /** Some of them perhaps twice. */
+  /** As many as the pages had; some perhaps twice. */
   let added = 0
 
   async function prepare(): Promise<void> {
@@ -81,7 +82,7 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
         added = 0
       }
       added += contents.size
-      if (added > most) await prepare()
+      if (inMemory !== null && inMemory.size + contents.size > most) await prepare()
       if (inMemory === null) await insertPage(client, page)
       else keepPage(inMemory, page)
     },
@@ -131,13 +132,6 @@ function keepPage(seen: Map<string, Seen>, { number, contents, passBegan }: Seen
     })
   }
 }
-
-/**
- * In SQL: makes a temporary table, or empties the one that a run before left to this session. It stays, because with each table that is made or
- * dropped all sessions of Postgres look through their plans. Never within a transaction: rolled back, it would hold what it held before.
- */
-export const emptyTableSql = (table: string, columns: string): string =>
-  `create temporary table if not exists ${table} (${columns}); truncate ${table}`
 
 const makeTable = (client: ClientBase): Promise<unknown> =>
   client.query(

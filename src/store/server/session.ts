@@ -215,6 +215,13 @@ export const lockKeys = {
 } as const
 
 /**
+ * In SQL: makes a temporary table, or empties the one that a run before left to this session. It stays, because with each table that is made or
+ * dropped all sessions of Postgres look through their plans. Never within a transaction: rolled back, it would hold what it held before.
+ */
+export const emptyTableSql = (table: string, columns: string): string =>
+  `create temporary table if not exists ${table} (${columns}); truncate ${table}`
+
+/**
  * How many statements of single streams a session keeps planned: each takes memory, and Postgres asks each of them whether a change of any
  * table concerns it.
  */

@@ -212,7 +212,7 @@ export async function prepareStaging(
   }
   const [unused] = made
   if (unused !== undefined && made.size === mostStaging) {
-    await client.query(`drop table ${unused}`)
+    await client.query(`drop table if exists ${unused}`)
     made.delete(unused)
   }
   await client.query(stagingSql(tableSchema, 'delete rows'))
