@@ -35,9 +35,8 @@ export const equal: Trial = {
     const changing = changeAll(fleet.clients, signal)
     const random = Math.random
     const failing = makeFailure({ workers, postgres, redis, random, signal, say })
-    await wait(scale.minutes * 60_000)
-    ending.abort()
-    const [memory, changes, failures] = await Promise.all([sampling, changing, failing])
+    const time = wait(scale.minutes * 60_000).then(() => ending.abort())
+    const [memory, changes, failures] = await Promise.all([sampling, changing, failing, time])
     say(`quiet after ${changes} changes and ${JSON.stringify(failures)}`)
     for (const { faults } of fleet.clients) faults.clear()
     const equality = await untilEqual(stage, fleet.clients, longestQuietMs)

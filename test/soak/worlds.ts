@@ -23,6 +23,9 @@ export type PostgresWorld = World & {
   control(...words: string[]): Promise<void>
 }
 
+/** After a crash it repeats what it had written since the last checkpoint, beside everything else that runs here. */
+const longestStartSeconds = '600'
+
 export async function startPostgres(directory: string): Promise<PostgresWorld> {
   const embedded = await startEmbedded({ directory, log: openLog({ level: 'warn' }) })
   // Whoever stays its member would start it again when it is cut.
@@ -31,7 +34,8 @@ export async function startPostgres(directory: string): Promise<PostgresWorld> {
   const binaries = await findBinaries()
   const { port } = new URL(embedded.url)
   const control = (...words: string[]) => binaries.run('pg_ctl', [...words, '-w', '-s', '-D', data])
-  const start = () => control('start', '-l', join(data, 'server.log'), '-o', serverFlags(port))
+  const start = () =>
+    control('start', '-t', longestStartSeconds, '-l', join(data, 'server.log'), '-o', serverFlags(port))
   await start()
   return {
     // Some faults are what only a superuser can do.
