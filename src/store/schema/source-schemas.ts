@@ -5,7 +5,7 @@ import { hash } from 'node:crypto'
 import pg, { type ClientBase } from 'pg'
 import { schemasOf } from '../../streams/names.ts'
 import { DatabaseError } from '../../util/errors.ts'
-import { inTransaction } from '../server/session.ts'
+import { firstRow, inTransaction, valuesOf } from '../server/session.ts'
 import { closeNewSql } from './closed-rights.ts'
 
 /** Whoever makes or drops the schemas of a source takes this turn first. */
@@ -40,31 +40,28 @@ type OfSource = { readonly schema: string; readonly source: string }
 /** Those that are not there, or not known to be ours. */
 async function schemasToMake(client: ClientBase, sources: readonly string[]): Promise<readonly OfSource[]> {
   const all = sources.flatMap((source) =>
-    Object.values(schemasOf(source)).map((schema): OfSource => ({ schema, source })),
+    Object.values(schemasOf(source)).map((schema) => ({ schema, source, mark: markOf(source) })),
   )
   const { rows } = await client.query<OfSource>(
     `select schema, source from unnest($1::text[], $2::text[], $3::text[]) as wanted (schema, source, mark)
      left join pg_namespace on nspname = schema
      where obj_description(pg_namespace.oid, 'pg_namespace') is distinct from mark`,
-    [
-      all.map(({ schema }) => schema),
-      all.map(({ source }) => source),
-      all.map(({ source }) => markOf(source)),
-    ],
+    valuesOf(all, 'schema', 'source', 'mark'),
   )
   return rows
 }
 
 export async function makeSchema(
   client: ClientBase,
-  { schema, source, what }: { readonly schema: string; readonly source: string; readonly what: string },
+  { schema, source, what }: OfSource & { readonly what: string },
 ): Promise<void> {
-  const { rows } = await client.query<{ isOurs: boolean }>(
+  const found = await firstRow<{ isOurs: boolean }>(
+    client,
     `select obj_description(oid, 'pg_namespace') is not distinct from $2 as "isOurs" from pg_namespace where nspname = $1`,
     [schema, markOf(source)],
   )
-  if (rows[0]?.isOurs) return
-  if (rows[0])
+  if (found?.isOurs) return
+  if (found)
     throw new DatabaseError(
       `${what} needs the schema ${schema}, and somebody else has one of that name. Use another name, or rename that schema.`,
     )
@@ -105,12 +102,8 @@ const stateViews = (source: string): State['views'] => ({
 
 /** Made anew only when they are other ones than before: every worker comes here for every source, and whoever reads a view has it locked. */
 async function statesToShow(client: ClientBase, sources: readonly string[]): Promise<readonly State[]> {
-  const { rows } = await client.query<{
-    readonly source: string
-    readonly comment: string | null
-    readonly columns: string
-    readonly there: readonly string[]
-  }>(
+  type Found = Pick<State, 'source' | 'there'> & { comment: string | null; columns: string }
+  const { rows } = await client.query<Found>(
     `select source, obj_description(to_regclass(schema || '.freshness'), 'pg_class') as comment,
        coalesce((
          select string_agg(format('%s %s %s', attrelid::regclass, attname, atttypid), ',' order by attrelid::regclass::text, attnum)
