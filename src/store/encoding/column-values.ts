@@ -13,7 +13,7 @@ import { columnTypes, commonType, typeOf } from '../types/table.ts'
 import { zoneSuffix } from '../types/timestamptz.ts'
 import type { PageNotes } from './page-notes.ts'
 
-/** Values that fit no column, by the names of their fields. */
+/** Values that fit no column, by the names of their fields: they are kept (P5). */
 export type Rescued = [string, Json][]
 export type ColumnValues = {
   readonly keyIndex: number
@@ -64,11 +64,6 @@ const isWiderNumber = (value: Json): boolean => {
 function noteRetype({ retype }: PageNotes, column: number, value: Json): void {
   const [type, known] = [typeOf(value), retype.get(column)]
   if (type !== null) retype.set(column, known ? commonType(known, type) : type)
-}
-
-/** Keeps a value that fits no column (P5). */
-export function rescue(rescued: Rescued, field: string, value: Json): void {
-  rescued.push([field, value])
 }
 
 /** Earlier values of repeated fields stand apart, because the last value of such a field may need rescue as well. */

@@ -121,13 +121,7 @@ export function addBinary(copyRows: CopyRows, row: Row, cells: Cells, digest: st
 }
 
 /** Adds a row by the text of its cells, which begins with what was rescued of it. */
-export function addText(
-  copyRows: CopyRows,
-  row: Row,
-  cells: Cells,
-  digest: string,
-  isDeleted: boolean,
-): void {
+export function addText(copyRows: CopyRows, row: Row, cells: Cells, digest: string, isDeleted: boolean) {
   const { text } = copyRows
   const prefix = prefixOf(digest, isDeleted)
   makeRoom(text, prefix.length + cells.textEnd + 1)
@@ -175,14 +169,7 @@ const mostBytesOf = (cell: string): number =>
   cell.length < shortCell ? 3 * cell.length : Buffer.byteLength(cell)
 const shortCell = 1_000
 
-function note(
-  copyRows: CopyRows,
-  row: Row,
-  chunks: Chunks,
-  end: number,
-  digest: string,
-  isDeleted: boolean,
-): void {
+function note(copyRows: CopyRows, row: Row, chunks: Chunks, end: number, digest: string, isDeleted: boolean) {
   const { places } = copyRows
   const index = addHash(copyRows, row, digest, isDeleted)
   places.chunks[index] = chunks.sign * (chunks.full.length + 1)
@@ -254,12 +241,7 @@ const allOf = ({ full, last, end }: Chunks): Buffer[] =>
   end > 0 ? [...full, last.subarray(0, end)] : [...full]
 
 /** Collects the bytes of some rows, of one sign (format). Rows that stand side by side are one part. */
-function pick(
-  indexes: readonly number[],
-  places: RowPlaces,
-  chunks: readonly Buffer[],
-  sign: 1 | -1,
-): readonly Buffer[] {
+function pick(indexes: readonly number[], places: RowPlaces, chunks: readonly Buffer[], sign: 1 | -1) {
   const parts: Buffer[] = []
   const areTogether = (one: number, next: number | undefined) =>
     next === one + 1 && places.chunks[next] === places.chunks[one] && places.starts[next] === places.ends[one]

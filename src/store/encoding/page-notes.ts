@@ -59,7 +59,3 @@ export function noteField(
   const common = known ? commonType(known.type, type) : type
   if (common !== known?.type) notes.fields.set(folded, { field: known?.field ?? field, type: common })
 }
-
-export function noteRejected(record: Json, notes: PageNotes, reason: string): void {
-  notes.rejected.push({ record, reason })
-}

@@ -102,7 +102,8 @@ export function createPageEncoder(
     }
     let copyRows = openCopyRows(rows.length, spare)
     let encodePlain = onlyHashes ? hashPlainRow : encodePlainRow
-    let [lacking, sinceBreath]: [readonly NewField[], number] = [[], 0]
+    let lacking: readonly NewField[] = []
+    let sinceBreath = 0
     for (let next = 0; next < rows.length; next += someRows) {
       if (sinceBreath >= rowsWithoutABreath) {
         await breathe()
@@ -134,7 +135,7 @@ const pageOf = (
   encoded,
   growth: growthOf(notes, tableSchema),
   rejected: notes.rejected,
-  rescued: sum(notes.rescued.values()),
+  rescued: notes.rescued.values().reduce((total, count) => total + count, 0),
   tally: {
     records,
     nonNull: new Map(tableSchema.columns.map((column, index) => [column.field, notes.nonNull[index] ?? 0])),
@@ -169,12 +170,6 @@ function growthOf({ fields, widen, retype, nonNull }: PageNotes, { columns }: Ta
       retype: new Map(other.map(([column, type]) => [columns[column]?.name ?? '', type])),
     }),
   }
-}
-
-const sum = (numbers: Iterable<number>): number => {
-  let total = 0
-  for (const number of numbers) total += number
-  return total
 }
 
 // Which rows of a page are written, and in which order. Pure.

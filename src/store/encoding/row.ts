@@ -8,7 +8,7 @@ import { deletionFlag, getsNoColumn, type TableSchema, versionFields } from '../
 import { copyNull } from '../types/cells.ts'
 import { type ColumnType, keyCheck } from '../types/table.ts'
 import { escapeCopy } from '../types/text.ts'
-import { type ColumnValues, type Rescued, rescue, rescuedText } from './column-values.ts'
+import { type ColumnValues, type Rescued, rescuedText } from './column-values.ts'
 import { addCells, type CopyRows, hashAndFlagColumns } from './copy-rows.ts'
 import {
   countRescued,
@@ -17,7 +17,6 @@ import {
   type NewFields,
   noteField,
   noteNewField,
-  noteRejected,
   type PageNotes,
 } from './page-notes.ts'
 
@@ -60,41 +59,28 @@ export const leadingColumns = { ...hashAndFlagColumns, _rescued: 'jsonb' } as co
 const otherVersions = 'fields that differ only in case hold different row versions'
 const noVersionColumn = 'the table has no column for its row version'
 
-/** What is known of the table, and the cells of the line in hand. */
-type RowEncoder = {
-  readonly tableSchema: TableSchema
-  readonly placeOf: (field: string) => FieldPlace
-  readonly fitsKey: (key: string) => boolean
-  readonly values: ColumnValues
-  /** Types of fields that are not taken from their values. */
-  readonly knownTypes: ReadonlyMap<string, ColumnType>
-  readonly cells: string[]
-  /** Whether the hash leaves out each column; null where it leaves out none. */
-  readonly isVolatile: readonly boolean[] | null
+/** A row that does not fit the table's key adds nothing, and is noted as unfit. */
+export function createRowEncoder(tableSchema: TableSchema, values: ColumnValues, newFields: NewFields) {
+  const encoder = openEncoder(tableSchema, values, newFields)
+  return (row: Row, notes: PageNotes, rows: CopyRows): void => encodeRow(encoder, row, notes, rows)
 }
 
-/** A row that does not fit the table's key adds nothing, and is noted as unfit. */
-export function createRowEncoder(
-  tableSchema: TableSchema,
-  values: ColumnValues,
-  newFields: NewFields,
-): (row: Row, notes: PageNotes, rows: CopyRows) => void {
-  const { columns, key, stream } = tableSchema
-  const encoder: RowEncoder = {
-    tableSchema,
-    placeOf: createFinder(tableSchema, newFields),
-    fitsKey: keyCheck(key.type),
-    values,
-    // A row version is a number even where it is served as a string.
-    knownTypes: new Map([
-      ...documentedTypes(stream),
-      ...versionFields(stream).map((field) => [field, 'bigint'] as const),
-    ]),
-    cells: new Array(columns.length),
-    isVolatile: volatileColumns(tableSchema),
-  }
-  return (row, notes, rows) => encodeRow(encoder, row, notes, rows)
-}
+type RowEncoder = ReturnType<typeof openEncoder>
+
+/** What is known of the table, and the cells of the line in hand. */
+const openEncoder = (tableSchema: TableSchema, values: ColumnValues, newFields: NewFields) => ({
+  tableSchema,
+  placeOf: createFinder(tableSchema, newFields),
+  fitsKey: keyCheck(tableSchema.key.type),
+  values,
+  /** Types of fields that are not taken from their values. A row version is a number even where it is served as a string. */
+  knownTypes: new Map<string, ColumnType>([
+    ...documentedTypes(tableSchema.stream),
+    ...versionFields(tableSchema.stream).map((field) => [field, 'bigint'] as const),
+  ]),
+  cells: new Array<string>(tableSchema.columns.length),
+  isVolatile: volatileColumns(tableSchema),
+})
 
 /** By column, whether the hash leaves it out; null where it leaves out none. */
 export const volatileColumns = ({ columns, volatile }: TableSchema): readonly boolean[] | null =>
@@ -104,7 +90,7 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   const { tableSchema, values, cells } = encoder
   if (!encoder.fitsKey(row.key)) {
     const { name, type } = tableSchema.key
-    noteRejected(row.record, notes, `the key does not fit column ${name} (${type})`)
+    notes.rejected.push({ record: row.record, reason: `the key does not fit column ${name} (${type})` })
     return
   }
   // Read once: for a row that was found in the bytes of its page, each access parses the record again.
@@ -112,7 +98,8 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   const { rescued, isDeleted, isVersionRescued } = placeValues(encoder, row.key, record, notes)
   if (notes.waitsForGrowth && hasGrowth(notes)) return
   if (isVersionRescued && row.version !== null && versionCell(encoder) !== String(row.version)) {
-    noteRejected(record, notes, values.versionIndexes.length > 0 ? otherVersions : noVersionColumn)
+    const reason = values.versionIndexes.length > 0 ? otherVersions : noVersionColumn
+    notes.rejected.push({ record, reason })
     return
   }
   const repeated = record[repeatedFields]
@@ -181,7 +168,7 @@ function placeValues(encoder: RowEncoder, key: string, record: JsonObject, notes
     }
     if (column === unknownField) noteField(notes, knownTypes, field, value)
     rescued ??= []
-    rescue(rescued, field, value)
+    rescued.push([field, value])
     countRescued(notes, field)
     isVersionRescued ||= isVersion
   }

@@ -294,10 +294,7 @@ type Wanted = {
 const isMissing = ({ isKnown, isHeld }: Wanted): boolean => !isKnown && !isHeld
 
 /** Leaves out tables and views of others, of which the role of this session cannot give anything. */
-async function readWanted(
-  client: ClientBase,
-  { role, schemas, withState }: Reader,
-): Promise<readonly Wanted[]> {
+async function readWanted(client: ClientBase, { role, schemas, withState }: Reader) {
   const { rows } = await client.query<Wanted>(
     `with shown as (select oid, nspname from pg_namespace where nspname = any ($2) or (nspname = 'tidemark' and $5)),
      wanted (schema, object, privilege, "isHeld", statement) as (

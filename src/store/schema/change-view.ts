@@ -8,12 +8,7 @@ import { leaveUnions, showUnion } from './union-views.ts'
 import { isBuiltUpon, refreshView, remadeView, unlessOthers, type View, viewColumns } from './views.ts'
 
 /** Shows these columns besides those it shows already. A view that somebody put in place of ours must not stop the mirror. */
-export async function showColumns(
-  client: ClientBase,
-  view: View,
-  columns: readonly string[],
-  log: Logger,
-): Promise<void> {
+export async function showColumns(client: ClientBase, view: View, columns: readonly string[], log: Logger) {
   await unlessOthers(client, { log, what: inBi(view), lack: 'does not show new columns' }, async () => {
     const isBare = (await viewColumns(client, view)).length === 1 + view.ownColumns.length
     // A view that shows nothing but the key yet gets the fields first, and Tidemark's own columns behind them.

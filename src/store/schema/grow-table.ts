@@ -62,11 +62,7 @@ const tablesOf = (tableSchema: TableSchema): readonly string[] =>
     : [qualified(tableSchema.stream)]
 
 /** Returns the names of the new columns. */
-async function addColumns(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  fields: Growth['fields'],
-): Promise<readonly string[]> {
+async function addColumns(client: ClientBase, tableSchema: TableSchema, fields: Growth['fields']) {
   const tables = tablesOf(tableSchema)
   const owners = new Map(tableSchema.columns.map((column) => [column.name, column.field]))
   const statements: string[] = []
@@ -147,11 +143,7 @@ type Described = {
 }
 
 /** In the data dictionary. */
-async function describeFields(
-  client: ClientBase,
-  { stream }: TableSchema,
-  fields: readonly Described[],
-): Promise<void> {
+async function describeFields(client: ClientBase, { stream }: TableSchema, fields: readonly Described[]) {
   // Two fields may fold to one name: the last one holds.
   const all = [...new Map(fields.map((one) => [one.folded, one])).values()]
   if (all.length === 0) return
@@ -212,11 +204,7 @@ async function fitColumn(
 /** A value cannot be of that type. */
 const isOfOtherType = (error: unknown): error is pg.DatabaseError => hasCode(error, /^22/)
 
-async function widenColumns(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  names: ReadonlySet<string>,
-): Promise<void> {
+async function widenColumns(client: ClientBase, tableSchema: TableSchema, names: ReadonlySet<string>) {
   for (const name of names)
     await changeType(client, tableSchema, name, { from: 'bigint', to: 'numeric', using: '', note: null })
 }

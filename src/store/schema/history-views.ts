@@ -7,7 +7,7 @@ import type { MirroredStream } from '../../streams/catalog.ts'
 import { besideIn, sourceIn } from '../../streams/names.ts'
 import { firstRow } from '../server/session.ts'
 import { showColumns, withoutView } from './change-view.ts'
-import { inBi, qualified, viewSql } from './places.ts'
+import { inBi, type Named, qualified, viewSql } from './places.ts'
 import { historyOf, readTableSchema, type TableSchema } from './table-schema.ts'
 import {
   columnsSql,
@@ -19,7 +19,7 @@ import {
   viewColumns,
 } from './views.ts'
 
-const historyViewOf = (stream: Pick<MirroredStream, 'name'>): View => {
+const historyViewOf = (stream: Named): View => {
   const table = qualified(historyOf(stream))
   return {
     ...historyOf(stream),
@@ -149,11 +149,7 @@ export async function showHistory(client: ClientBase, stream: MirroredStream, lo
 }
 
 /** Takes all of it away for as long as `change` takes, because Postgres changes no type that a view shows. */
-export const withoutHistory = (
-  client: ClientBase,
-  tableSchema: TableSchema,
-  change: () => Promise<void>,
-): Promise<void> =>
+export const withoutHistory = (client: ClientBase, tableSchema: TableSchema, change: () => Promise<void>) =>
   withoutAsOf(
     client,
     tableSchema,
@@ -164,7 +160,7 @@ export const withoutHistory = (
   )
 
 /** Takes it away for good, with a table that somebody put in place of the history. */
-export const hideHistory = ({ name }: Pick<MirroredStream, 'name'>): string =>
+export const hideHistory = ({ name }: Named): string =>
   [
     `drop function if exists ${asOfName({ name })} restrict`,
     ...['history', 'versions', 'changes'].map(
@@ -174,8 +170,6 @@ export const hideHistory = ({ name }: Pick<MirroredStream, 'name'>): string =>
 
 // The functions `bi.<stream>_at(moment)`, which show the rows of a stream as they were, with the columns of its view. Postgres puts such a
 // function in place, so that what a query asks for (one key, some columns) reaches the index on key and time.
-
-type Named = Pick<MirroredStream, 'name'>
 
 export const asOfName = ({ name }: Named): string => `${inBi({ name: `${name}_at` })}(timestamptz)`
 
@@ -228,11 +222,7 @@ async function showAsOf(client: ClientBase, tableSchema: TableSchema, log: Logge
 }
 
 /** Takes the function away for as long as `change` takes: the types of its columns are its own. Rights stay. */
-async function withoutAsOf(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  change: () => Promise<void>,
-): Promise<void> {
+async function withoutAsOf(client: ClientBase, tableSchema: TableSchema, change: () => Promise<void>) {
   const known = await readAsOf(client, tableSchema.stream)
   if (!known?.isOurs) return await change()
   await client.query(`drop function ${asOfName(tableSchema.stream)} restrict`)

@@ -156,11 +156,7 @@ async function isPrepared(client: ClientBase, tableSchema: TableSchema, timeZone
 }
 
 /** What was lost cannot be brought back, but the rows as they are now are stored in it again. Returns whether more than lines was lost. */
-async function actUpon(
-  client: ClientBase,
-  { stream, key, history }: TableSchema,
-  runId: string,
-): Promise<boolean> {
+async function actUpon(client: ClientBase, { stream, key, history }: TableSchema, runId: string) {
   if (!history) return false
   const names = columnsSql(history.columns)
   const name = pg.escapeIdentifier(key.name)
@@ -353,11 +349,7 @@ async function catchUp(client: ClientBase, tableSchema: TableSchema): Promise<bo
 }
 
 /** Notes from when on the history shows everything; null: from its first line on, if nothing was noted yet. Returns whether that is new. */
-async function beginAt(
-  client: ClientBase,
-  stream: TableSchema['stream'],
-  at: Date | 'now' | null,
-): Promise<boolean> {
+async function beginAt(client: ClientBase, stream: TableSchema['stream'], at: Date | 'now' | null) {
   const { rowCount } = await client.query(
     `update tidemark.stream as known set history_from = began.at
      from (

@@ -10,7 +10,7 @@ import { isComposite, keyParts } from '../../streams/record.ts'
 import { plannedOnce, type Queryable } from '../server/session.ts'
 import { type ColumnType, columnTypes, isColumnType } from '../types/table.ts'
 import { columnName, foldName } from './column-names.ts'
-import { qualified } from './places.ts'
+import { type Named, qualified } from './places.ts'
 
 export type Column = {
   readonly field: string
@@ -64,7 +64,7 @@ export const deletionFlag = 'sysdeleted'
 export const distrustedHash = `''::bytea`
 
 /** The history table of a stream, which is named after the stream. */
-export const historyOf = (stream: Pick<MirroredStream, 'name'>) => ({ name: `${stream.name}_history` })
+export const historyOf = (stream: Named) => ({ name: `${stream.name}_history` })
 
 type Row = {
   readonly name: string
@@ -162,10 +162,7 @@ const namesSql = plannedOnce(
 )
 
 /** A query of its own: beside the columns, the names would come once for each of them. */
-async function readNames(
-  client: Queryable,
-  { name }: MirroredStream,
-): Promise<{ readonly unplaced: readonly string[]; readonly volatile: readonly string[] }> {
+async function readNames(client: Queryable, { name }: MirroredStream) {
   const { rows } = await client.query({
     name: 'tidemark_field_names',
     text: namesSql,
@@ -207,7 +204,7 @@ export const versionFields = (stream: MirroredStream): readonly string[] =>
 
 /** Makes an index for a part of a key of several fields, because people look for the part alone as well. Null: the column is no part. */
 export function partIndexSql(
-  stream: Pick<MirroredStream, 'name'>,
+  stream: Named,
   keyField: string,
   { name, field }: Pick<Column, 'name' | 'field'>,
 ): string | null {

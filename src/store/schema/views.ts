@@ -3,11 +3,10 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
-import type { MirroredStream } from '../../streams/catalog.ts'
 import { baseOf, besideIn } from '../../streams/names.ts'
 import { firstRow, hasCode, unlessRefused } from '../server/session.ts'
 import { closeNewSql } from './closed-rights.ts'
-import { inBi, qualified } from './places.ts'
+import { inBi, type Named, qualified } from './places.ts'
 
 export type View = {
   readonly name: string
@@ -29,7 +28,7 @@ export const columnsSql = (names: readonly string[], row?: string): string =>
     .map((name) => (row === undefined ? name : `${row}.${name}`))
     .join(', ')
 
-export const viewOf = (stream: Pick<MirroredStream, 'name'>): View => ({
+export const viewOf = (stream: Named): View => ({
   name: stream.name,
   describe: `${stream.name}: living rows, with the upstream’s fields`,
   ownColumns: ['_synced_at'],
@@ -194,11 +193,10 @@ export async function remadeView(
 }
 
 /** The view of the days of vehicles, over the table or the history of these. */
-export const vehicleDays = ({ name }: Pick<View, 'name'>): string =>
-  inBi({ name: besideIn(name, 'tracker_object_day') })
+export const vehicleDays = ({ name }: Named): string => inBi({ name: besideIn(name, 'tracker_object_day') })
 
 /** The view over a history is made again when the next run opens the table. */
-export async function hideVehicleDays(client: ClientBase, history: Pick<View, 'name'>): Promise<void> {
+export async function hideVehicleDays(client: ClientBase, history: Named): Promise<void> {
   if (baseOf(history.name) === 'tracker_object_history')
     await client.query(`drop view if exists ${vehicleDays(history)} restrict`)
 }
@@ -225,7 +223,7 @@ async function viewOptions(client: ClientBase, view: View): Promise<string> {
   return found?.options ?? ''
 }
 
-export async function viewColumns(client: ClientBase, view: Pick<View, 'name'>): Promise<readonly string[]> {
+export async function viewColumns(client: ClientBase, view: Named): Promise<readonly string[]> {
   const { rows } = await client.query<{ name: string }>(
     `select attname as name from pg_attribute
      where attrelid = to_regclass($1) and attnum > 0 and not attisdropped order by attnum`,

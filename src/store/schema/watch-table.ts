@@ -9,7 +9,7 @@ import { findsRow, firstRow, hasCode, unlessRefused } from '../server/session.ts
 import { columnTypes } from '../types/table.ts'
 import { showColumns } from './change-view.ts'
 import { definitions, ownColumns } from './own-columns.ts'
-import { baseSql, inBi, qualified, schemaSql } from './places.ts'
+import { baseSql, inBi, type Named, qualified, schemaSql } from './places.ts'
 import { columnTypeSql, readTableSchema } from './table-schema.ts'
 import { viewOf } from './views.ts'
 
@@ -82,10 +82,7 @@ export type Change = 'drop' | 'replace' | 'alter' | 'unwatch'
  * Notes what happened to the table while nobody saw it, and watches the one that is there now. Within a transaction. Returns what it
  * noted. Does nothing when all is as it was.
  */
-export async function watchTable(
-  client: ClientBase,
-  stream: Pick<MirroredStream, 'name'>,
-): Promise<Change | null> {
+export async function watchTable(client: ClientBase, stream: Named): Promise<Change | null> {
   const found = await firstRow<Watched>(
     client,
     `select ${tableOidSql} as table_oid, ${triggerCountSql} as triggers, ${isAlteredSql} as is_altered,
@@ -115,7 +112,7 @@ export async function watchTable(
  * Which columns there are now: those that the table has no more are made again when their fields come. What was told of such a column
  * goes with it: a field without a column of which something is told gets none.
  */
-const noteColumns = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>) =>
+const noteColumns = (client: ClientBase, { name }: Named) =>
   client.query(
     `update tidemark.field as known
      set column_name = attname, column_type = case when attnum is not null then ${columnTypeSql('a')} end,
@@ -135,7 +132,7 @@ function changeOf({ table_oid, known_oid, triggers: count, is_altered }: Watched
 }
 
 /** Whatever it was, what a description has made of the table may be gone. */
-const noteChange = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>, change: Change) =>
+const noteChange = (client: ClientBase, { name }: Named, change: Change) =>
   client.query(
     `with made as (update tidemark.source_config set made_by = null where name = $3)
      insert into tidemark.local_change (stream, operation, transaction)
@@ -145,10 +142,7 @@ const noteChange = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>, 
   )
 
 /** Whether another table was put in its place, or it lacks something, and no run has acted upon it yet. */
-export async function toBeAdopted(
-  client: ClientBase,
-  { name }: Pick<MirroredStream, 'name'>,
-): Promise<'replace' | 'alter' | null> {
+export async function toBeAdopted(client: ClientBase, { name }: Named): Promise<'replace' | 'alter' | null> {
   const found = await firstRow<{ operation: 'replace' | 'alter' }>(
     client,
     `select operation from pg_tables, tidemark.local_change
@@ -188,7 +182,7 @@ export async function adoptTable(
 }
 
 /** Renames the table, so that it is kept under another name, once what shows it is hidden. Returns both names. */
-export async function setAside(client: ClientBase, { name }: Pick<MirroredStream, 'name'>, hideSql: string) {
+export async function setAside(client: ClientBase, { name }: Named, hideSql: string) {
   const table = qualified({ name })
   const aside = `${name}_set_aside_${Date.now()}`
   await client.query(`${hideSql}; alter table ${table} rename to ${pg.escapeIdentifier(baseOf(aside))}`)

@@ -107,11 +107,7 @@ function openHosts(options: Options) {
   }
 }
 
-async function firstWanted(
-  hosts: readonly URL[],
-  wanted: readonly IsWanted[],
-  options: Options,
-): Promise<URL> {
+async function firstWanted(hosts: readonly URL[], wanted: readonly IsWanted[], options: Options) {
   const roles = new Map<URL, Role | Error>()
   for (const isWanted of wanted)
     for (const url of hosts) {

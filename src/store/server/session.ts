@@ -243,12 +243,7 @@ export async function takeTurn(client: ClientBase, name: string): Promise<void> 
 const longestTurnMs = 5 * 60_000
 
 /** Does nothing while another program is at it. What the work writes on other connections is not part of this transaction. */
-export async function inTurn(
-  pool: Pool,
-  name: string,
-  work: () => Promise<void>,
-  longestMs = longestTurnMs,
-): Promise<void> {
+export async function inTurn(pool: Pool, name: string, work: () => Promise<void>, longestMs = longestTurnMs) {
   await withConnection(pool, async (client) => {
     await client.query('insert into tidemark.turn (name) values ($1) on conflict do nothing', [name])
     await client.query(`begin; set local idle_in_transaction_session_timeout = ${longestMs}`)

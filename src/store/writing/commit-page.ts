@@ -57,11 +57,14 @@ export type PositionStore = {
   retreat(client: ClientBase, reason: string, to: bigint): Promise<void>
   end(client: Queryable, end: RunEnd): Promise<void>
 }
-export type PageEnd = {
+/** How far a page leads. */
+type Reached = {
   /** Where the position moves to, unless it is there already; null: it stays. */
   readonly to: bigint | null
   /** What a reading in ranges has left unread above it; null: that stays as it is. */
   readonly unread: Unread | null
+}
+export type PageEnd = Reached & {
   /** The name of the table that was written. */
   readonly table: string
   readonly counts: {
@@ -78,22 +81,14 @@ export type Advanced = {
   readonly columnsVersion: number
 }
 
-export type Page = {
+export type Page = Reached & {
   readonly rows: readonly Row[]
   readonly rejected: readonly Rejected[]
   /** As in Records. */
   readonly readAtMs: number
-  /** Where the position moves to; null: it stays. */
-  readonly to: bigint | null
-  /** As in PageEnd. */
-  readonly unread: Unread | null
 }
-export type Committed = Merged & {
-  readonly quarantined: number
-  readonly newlyQuarantined: number
-  /** Where the position is now; null when it was not moved. */
-  readonly position: bigint | null
-}
+export type Committed = Merged &
+  Pick<Advanced, 'position'> & { readonly quarantined: number; readonly newlyQuarantined: number }
 export type CommitContext = {
   readonly stream: MirroredStream
   readonly positions: PositionStore
@@ -142,21 +137,23 @@ export type Turn = {
   take(): Promise<void>
 }
 
+type Quickly = {
+  readonly table: Table
+  readonly encoded: EncodedPage
+  readonly turn: Turn
+  /** Whether probably no row of the page is in the table yet, judging by the pages before it. */
+  readonly isAllNew: () => boolean
+  /** Whether the page has another record of a row that the page before has too. */
+  readonly sharesRows: () => boolean
+  /** The page must not be copied straight into the table: that was tried and refused. */
+  readonly mustMerge: boolean
+}
+
 export async function commitQuickly(
   client: ClientBase,
   context: CommitContext,
   page: Page,
-  asked: {
-    readonly table: Table
-    readonly encoded: EncodedPage
-    readonly turn: Turn
-    /** Whether probably no row of the page is in the table yet, judging by the pages before it. */
-    readonly isAllNew: () => boolean
-    /** Whether the page has another record of a row that the page before has too. */
-    readonly sharesRows: () => boolean
-    /** The page must not be copied straight into the table: that was tried and refused. */
-    readonly mustMerge: boolean
-  },
+  asked: Quickly,
 ): Promise<Committed> {
   const { table, encoded, turn } = asked
   return await orRollBack(client, context, async (begin) => {
@@ -199,18 +196,13 @@ async function writeQuickly(
   client: ClientBase,
   { returns }: CommitContext,
   page: Page,
-  {
-    table: { tableSchema },
-    encoded: { encoded },
-    turn,
-    isAllNew,
-    sharesRows,
-    mustMerge,
-    begin,
-  }: Parameters<typeof commitQuickly>[3] & { readonly begin: () => Promise<string> },
+  asked: Quickly & { readonly begin: () => Promise<string> },
 ): Promise<Merged> {
+  const { turn, begin } = asked
+  const { tableSchema } = asked.table
+  const { encoded } = asked.encoded
   const mayInsert =
-    !mustMerge && !encoded.areOnlyHashes && returns === 'counts' && tableSchema.history === null
+    !asked.mustMerge && !encoded.areOnlyHashes && returns === 'counts' && tableSchema.history === null
   const insert = async (copies: Copies, rows: readonly Row[], beginning: () => Promise<string> | null) => {
     await turn.mayCopy()
     await insertRows(client, tableSchema, { copies, rows }, await beginning()).catch((cause) => {
@@ -219,21 +211,19 @@ async function writeQuickly(
     turn.hasCopied()
     return { ...nothingMerged, inserted: rows.length }
   }
-  if (mayInsert && isAllNew()) return await insert(encoded.all, encoded.rows, begin)
+  const merge = (staged: number) =>
+    mergePage(client, tableSchema, { returns, readAtMs: page.readAtMs, staged })
+  if (mayInsert && asked.isAllNew()) return await insert(encoded.all, encoded.rows, begin)
   const isSmall = returns !== 'differences' && encoded.rows.length <= smallPage
   if (!isSmall) await prepareStaging(client, tableSchema)
   if (returns === 'differences') {
     // A row that somebody changed here without a trace shows only when it is compared with the whole record (P16).
     await stageRows(client, tableSchema, encoded.all, await begin())
     await turn.take()
-    return await mergePage(client, tableSchema, {
-      returns,
-      readAtMs: page.readAtMs,
-      staged: encoded.rows.length,
-    })
+    return await merge(encoded.rows.length)
   }
   await turn.mayRead()
-  if (sharesRows()) await turn.take()
+  if (asked.sharesRows()) await turn.take()
   if (!isSmall) await client.query(await begin())
   const news = await probeRows(client, tableSchema, encoded, page.readAtMs)
   const { indexes } = news
@@ -249,7 +239,7 @@ async function writeQuickly(
   }
   await stageRows(client, tableSchema, encoded.only(indexes), '')
   await turn.take()
-  return await mergePage(client, tableSchema, { returns, readAtMs: page.readAtMs, staged: indexes.length })
+  return await merge(indexes.length)
 }
 
 /** A page without rows needs no table. */
@@ -267,6 +257,12 @@ export async function commitWithoutRows(
   })
 }
 
+type Grown = {
+  readonly table: Table
+  /** What could not be changed is added to these. */
+  readonly settledColumns: Set<string>
+}
+
 /**
  * Changes the table where the page needs that, and separates the rows that Postgres refuses from the others. Returns the page encoded
  * for the changed table.
@@ -275,15 +271,14 @@ export async function commitCarefully(
   client: ClientBase,
   context: CommitContext,
   page: Page,
-  { table, growth, settledColumns }: { table: Table; growth: Growth | null; settledColumns: Set<string> },
+  { growth, ...grown }: Grown & { readonly growth: Growth | null },
 ): Promise<{ readonly committed: Committed; readonly table: Table; readonly encoded: EncodedPage | null }> {
   return await retryOnLockTimeout(client, tableName(context.stream.name), 'change the columns of', () =>
     orRollBack(client, context, async (begin) => {
       await client.query(await begin())
-      const changed = growth ? await grow(client, context, { table, growth, settledColumns }) : table
+      const changed = growth ? await grow(client, context, grown, growth) : grown.table
       await prepareStaging(client, changed.tableSchema, false)
-      const { returns } = context
-      const into = { ...changed, returns, readAtMs: page.readAtMs }
+      const into = { ...changed, returns: context.returns, readAtMs: page.readAtMs }
       const encoded = growth && (await changed.encode(page.rows))
       const merged = await mergeApart(client, into, page.rows, encoded)
       const columnsVersion = changed.tableSchema.version
@@ -296,7 +291,8 @@ export async function commitCarefully(
 async function grow(
   client: ClientBase,
   { positions, log }: CommitContext,
-  { table, growth, settledColumns }: { table: Table; growth: Growth; settledColumns: Set<string> },
+  { table, settledColumns }: Grown,
+  growth: Growth,
 ): Promise<Table> {
   await limitLockWaits(client)
   await positions.hold(client)
@@ -317,12 +313,7 @@ type Ending = {
   readonly columnsVersion: number | null
 }
 
-async function end(
-  client: ClientBase,
-  context: CommitContext,
-  page: Page,
-  ending: Ending,
-): Promise<Committed> {
+async function end(client: ClientBase, context: CommitContext, page: Page, ending: Ending) {
   const { stream, positions } = context
   const { merged, columnsVersion } = ending
   const rejected = [...page.rejected, ...ending.rejected]
@@ -349,7 +340,7 @@ async function end(
 /** `begin` is what begins the transaction. Until it is asked for there is nothing to roll back. */
 async function orRollBack<Result>(
   client: ClientBase,
-  { timeZone, noteRun }: Pick<CommitContext, 'timeZone' | 'noteRun'>,
+  { timeZone, noteRun }: CommitContext,
   work: (begin: () => Promise<string>) => Promise<Result>,
 ): Promise<Result> {
   let hasBegun = false

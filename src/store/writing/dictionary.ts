@@ -5,9 +5,7 @@ import { mostUnplaced } from '../../streams/field-types.ts'
 import type { Tally } from '../encoding/page.ts'
 import { foldName, printable } from '../schema/column-names.ts'
 import { maxColumns } from '../schema/table-schema.ts'
-import type { Queryable } from '../server/session.ts'
-
-type FieldCounts = { nonNull: number; rescued: number }
+import { type Queryable, valuesOf } from '../server/session.ts'
 
 export type Dictionary = {
   count(tally: Tally): void
@@ -29,14 +27,14 @@ export function openDictionaries(): (table: string) => Dictionary {
 }
 
 export function startDictionary(): Dictionary {
-  const fields = new Map<string, FieldCounts>()
+  const fields = new Map<string, { folded: string; nonNull: number; rescued: number }>()
   const newFields = new Map<string, string>()
   let records = 0
   let flushedMs = Number.NEGATIVE_INFINITY
 
-  const countsOf = (field: string): FieldCounts => {
+  const countsOf = (field: string) => {
     const folded = foldName(field)
-    const counts = fields.get(folded) ?? { nonNull: 0, rescued: 0 }
+    const counts = fields.get(folded) ?? { folded, nonNull: 0, rescued: 0 }
     fields.set(folded, counts)
     return counts
   }
@@ -44,7 +42,7 @@ export function startDictionary(): Dictionary {
   /** What is counted meanwhile, by another run of the stream, is for the next time. */
   async function flush(client: Queryable, stream: string): Promise<void> {
     if (records === 0) return
-    const [counted, entries, unknown] = [records, [...fields], new Map(newFields)]
+    const [counted, entries, unknown] = [records, [...fields.values()], new Map(newFields)]
     records = 0
     fields.clear()
     newFields.clear()
@@ -80,13 +78,7 @@ export function startDictionary(): Dictionary {
              else known.first_seen_at
            end
        from counted where known.stream = $1 and known.folded = counted.folded`,
-      [
-        stream,
-        counted,
-        entries.map(([folded]) => folded),
-        entries.map(([, counts]) => counts.nonNull),
-        entries.map(([, counts]) => counts.rescued),
-      ],
+      [stream, counted, ...valuesOf(entries, 'folded', 'nonNull', 'rescued')],
     )
     await forgetFields(client, stream)
   }
@@ -119,11 +111,7 @@ const mostFields = maxColumns + mostUnplaced
 const mostNamed = 5
 
 /** Notes fields that came but were only ever null, and so have no column. When the first value comes, the field is not new any more. */
-async function noteEmptyFields(
-  client: Queryable,
-  stream: string,
-  fields: ReadonlyMap<string, string>,
-): Promise<void> {
+async function noteEmptyFields(client: Queryable, stream: string, fields: ReadonlyMap<string, string>) {
   if (fields.size === 0) return
   await client.query(
     `insert into tidemark.field (stream, folded, source_name)

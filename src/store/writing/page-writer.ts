@@ -18,7 +18,7 @@ import {
   type Turn,
   type WhyAgain,
 } from './commit-page.ts'
-import { expectNewRows, type NewRows } from './new-rows.ts'
+import { expectNewRows, type NewRows, type NextPage } from './new-rows.ts'
 import { isAboutContent, isDeadlock } from './stage-page.ts'
 import { openTable, type Table } from './table.ts'
 
@@ -28,12 +28,9 @@ export type PageWriter = {
   settled(): Promise<void>
   close(): void
 }
-export type Outcome = {
+export type Outcome = Pick<Committed, 'newlyQuarantined' | 'position'> & {
   readonly written: Written
   readonly tally: Tally | null
-  readonly newlyQuarantined: number
-  /** Where the position is now; null when it was not moved. */
-  readonly position: bigint | null
 }
 export type WriterOptions = CommitContext & {
   readonly pool: Pool
@@ -58,25 +55,24 @@ type Writer = {
   last: OnItsWay
 }
 /** The moments of a page that the page behind it waits for. All of them are over when the page is. */
-type OnItsWay = {
+const newMoments = () => ({
   /** The page will not change the columns, or has changed them: now the next page can be encoded for the columns that there are. */
-  readonly isEncoded: PromiseWithResolvers<void>
-  readonly isQuick: PromiseWithResolvers<void>
-  readonly hasCopied: PromiseWithResolvers<void>
+  isEncoded: Promise.withResolvers<void>(),
+  isQuick: Promise.withResolvers<void>(),
+  hasCopied: Promise.withResolvers<void>(),
   /** Whether its first try was committed. */
-  readonly isTried: PromiseWithResolvers<boolean>
-  readonly written: Promise<unknown>
-}
+  isTried: Promise.withResolvers<boolean>(),
+})
+type Moments = ReturnType<typeof newMoments>
+type OnItsWay = Moments & { readonly written: Promise<unknown> }
 type Slot = { connection: Connection | null; free: Promise<unknown> }
+const newSlot = (): Slot => ({ connection: null, free: Promise.resolve() })
 /** What a page waits for: its connection, and the commit of the page before it. */
-type Order = {
+type Order = Omit<NextPage, 'rows'> & {
   readonly slot: Slot
   readonly slotFree: Promise<unknown>
   readonly previous: OnItsWay
-  readonly own: Omit<OnItsWay, 'written'>
-  /** How many of its rows the page before it held as well. */
-  readonly repeatedCount: number
-  readonly sharesRows: () => boolean
+  readonly own: Moments
 }
 type Prepared = { readonly table: Table; readonly encoded: EncodedPage }
 /** A page on its way, on the connection that it got. */
@@ -86,15 +82,12 @@ type Result = { readonly committed: Committed; readonly encoded: EncodedPage | n
 export function startPageWriter(options: WriterOptions): PageWriter {
   const writer: Writer = {
     options,
-    slots: Array.from(
-      { length: options.connections },
-      (): Slot => ({ connection: null, free: Promise.resolve() }),
-    ),
+    slots: Array.from({ length: options.connections }, newSlot),
     settledColumns: new Set(),
     newRows: expectNewRows(),
     table: null,
     pageCount: 0,
-    last: { ...newOnItsWay(), written: Promise.resolve() },
+    last: { ...newMoments(), written: Promise.resolve() },
   }
   settle(writer.last, true)
   return {
@@ -108,14 +101,7 @@ export function startPageWriter(options: WriterOptions): PageWriter {
   }
 }
 
-const newOnItsWay = (): Omit<OnItsWay, 'written'> => ({
-  isEncoded: Promise.withResolvers(),
-  isQuick: Promise.withResolvers(),
-  hasCopied: Promise.withResolvers(),
-  isTried: Promise.withResolvers(),
-})
-
-function settle(page: Omit<OnItsWay, 'written'>, isCommitted: boolean): void {
+function settle(page: Moments, isCommitted: boolean): void {
   page.isEncoded.resolve()
   page.isTried.resolve(isCommitted)
   page.isQuick.resolve()
@@ -126,7 +112,7 @@ function enqueue(writer: Writer, records: Records, reached: Pick<Page, 'to' | 'u
   const slot = writer.slots[
     isCrowded(writer.options.pool) ? 0 : writer.pageCount++ % writer.slots.length
   ] as Slot
-  const { rows, repeatedCount, sharesRows } = writer.newRows.nextPage(records.rows)
+  const { rows, ...likePageBefore } = writer.newRows.nextPage(records.rows)
   const page: Page = {
     rows: rowsToWrite(rows, records.haveOwnKeys),
     rejected: records.rejected,
@@ -137,9 +123,8 @@ function enqueue(writer: Writer, records: Records, reached: Pick<Page, 'to' | 'u
     slot,
     slotFree: slot.free,
     previous: writer.last,
-    own: newOnItsWay(),
-    repeatedCount,
-    sharesRows,
+    own: newMoments(),
+    ...likePageBefore,
   }
   const written = writeInOrder(writer, page, records.rows.length, order)
   written.then(
