@@ -44,42 +44,32 @@ export type EncodedRows = {
   release(): void
 }
 
-type Chunks = {
+const newChunks = (spare: SpareBytes, sign: 1 | -1) => ({
   /** The sign of these chunks in RowPlaces. */
-  readonly sign: 1 | -1
-  readonly spare: SpareBytes
+  sign,
+  spare,
   /** The memory of all of them. */
-  readonly taken: Buffer[]
-  readonly full: Buffer[]
-  last: Buffer
-  end: number
-}
+  taken: [] as Buffer[],
+  full: [] as Buffer[],
+  last: Buffer.alloc(0) as Buffer,
+  end: 0,
+})
+type Chunks = ReturnType<typeof newChunks>
 /** For each row: its chunk (binary ones count up from 1, text ones down from -1, 0 is none), where it begins there, and where it ends. */
 type RowPlaces = { readonly chunks: Int32Array; readonly starts: Int32Array; readonly ends: Int32Array }
 
 /** The rows of a page as far as they are written. */
-export type CopyRows = {
-  readonly binary: Chunks
-  readonly text: Chunks
-  readonly rows: Row[]
-  readonly places: RowPlaces
-  readonly hashes: Buffer
-  readonly deletions: Uint8Array
-}
+export type CopyRows = ReturnType<typeof openCopyRows>
 
-const newChunks = (spare: SpareBytes, sign: 1 | -1): Chunks => ({
-  ...{ sign, spare, taken: [], full: [], last: Buffer.alloc(0), end: 0 },
-})
-
-export const openCopyRows = (rowCount: number, spare: SpareBytes): CopyRows => ({
+export const openCopyRows = (rowCount: number, spare: SpareBytes) => ({
   binary: newChunks(spare, 1),
   text: newChunks(spare, -1),
-  rows: [],
+  rows: [] as Row[],
   places: {
     chunks: new Int32Array(rowCount),
     starts: new Int32Array(rowCount),
     ends: new Int32Array(rowCount),
-  },
+  } satisfies RowPlaces,
   hashes: Buffer.allocUnsafe(rowCount * hashBytes),
   deletions: new Uint8Array(rowCount),
 })

@@ -7,15 +7,7 @@ import { foldField } from '../../streams/dictionary.ts'
 import type { Found, Row } from '../../streams/record.ts'
 import { valueAt } from '../../wire/record-page.ts'
 import type { Column, TableSchema } from '../schema/table-schema.ts'
-import {
-  type Cells,
-  copyNull,
-  mostCellBytes,
-  newCells,
-  viewOf,
-  writeNull,
-  writeText,
-} from '../types/cells.ts'
+import { copyNull, mostCellBytes, newCells, viewOf, writeNull, writeText } from '../types/cells.ts'
 import { type LocalTime, type TypeRules, typeRules } from '../types/column-type.ts'
 import { repeatsFields } from '../types/jsonb.ts'
 import { columnTypes } from '../types/table.ts'
@@ -221,11 +213,11 @@ function writeCells(
     const local = localTimes[column] as LocalTime
     if (column === keyIndex && !isKeyAt(key, bytes, start, end))
       return giveUp(encoder, places, fields, notes, column)
-    const isCopied =
-      (end >= 0 || type.takesEscapes) &&
-      (onlyHashes
-        ? writeHashedCell(cells, type, bytes, start, end, local)
-        : type.fromBytes(cells, bytes, start, end, local))
+    const { binaryEnd } = cells
+    const write = onlyHashes ? type.textFromBytes : type.fromBytes
+    const isCopied = (end >= 0 || type.takesEscapes) && write(cells, bytes, start, end, local)
+    // Of a hash only the text counts: the binary form of the next cell overwrites that of this one.
+    if (onlyHashes) cells.binaryEnd = binaryEnd
     if (!isCopied) {
       const fits = column === keyIndex ? null : writeParsed(encoder, column, page, first + field, notes)
       if (fits === null) return giveUp(encoder, places, fields, notes, column)
@@ -308,21 +300,6 @@ function writeParsed(
   cells.textEnd = cellEnd
   cells.isTextOnly = true
   return true
-}
-
-/** Writes only the text of a cell: the binary form of the next one overwrites that of this one. */
-function writeHashedCell(
-  cells: Cells,
-  type: TypeRules,
-  bytes: Buffer,
-  start: number,
-  end: number,
-  local: LocalTime,
-): boolean {
-  const { binaryEnd } = cells
-  const isWritten = type.textFromBytes(cells, bytes, start, end, local)
-  cells.binaryEnd = binaryEnd
-  return isWritten
 }
 
 /** Whether the bytes of a value are those of the row's key. */

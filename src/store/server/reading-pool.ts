@@ -6,7 +6,7 @@ import type { ClientBase, Pool } from 'pg'
 import type { Logger } from '../../log.ts'
 import { openPlaces } from '../../util/places.ts'
 import { type Database, openPool } from './connect.ts'
-import { takeConnection } from './session.ts'
+import { type Queryable, takeConnection } from './session.ts'
 import { settleSession } from './settings.ts'
 
 export const readingConnections = 4
@@ -49,15 +49,13 @@ const turns = {
   longestWaitMs: 10_000,
 }
 
-export type Readings = {
-  /** A query that runs when its reader goes is given up, together with its connection. */
-  for(reader: Reader): Pick<ClientBase, 'query'>
-}
+export type Readings = ReturnType<typeof openReadings>
 
-export function openReadings(pool: Pool): Readings {
+export function openReadings(pool: Pool) {
   const places = openPlaces(turns)
   return {
-    for({ who, gone }) {
+    /** A query that runs when its reader goes is given up, together with its connection. */
+    for({ who, gone }: Reader): Queryable {
       const query = async (text: string, values?: unknown[]) => {
         const leave = await places.take(who, gone)
         gone.throwIfAborted()

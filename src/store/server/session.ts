@@ -36,15 +36,9 @@ export async function runFound(client: Queryable, query: string, values?: unknow
 export const hasCode = (error: unknown, codes: RegExp): error is pg.DatabaseError =>
   error instanceof pg.DatabaseError && codes.test(error.code ?? '')
 
-export type Connection = {
-  readonly client: PoolClient
-  /** It broke while nobody asked it anything. */
-  isBroken(): boolean
-  /** With an error, or after one, the connection is closed instead of being reused. */
-  release(error?: unknown): void
-}
+export type Connection = Awaited<ReturnType<typeof takeConnection>>
 
-export async function takeConnection(pool: Pool): Promise<Connection> {
+export async function takeConnection(pool: Pool) {
   const client = await pool.connect()
   let failure: unknown
   const onError = (error: Error) => {
@@ -53,8 +47,10 @@ export async function takeConnection(pool: Pool): Promise<Connection> {
   client.on('error', onError)
   return {
     client,
+    /** It broke while nobody asked it anything. */
     isBroken: () => failure !== undefined,
-    release(error) {
+    /** With an error, or after one, the connection is closed instead of being reused. */
+    release(error?: unknown): void {
       client.off('error', onError)
       client.release(Boolean(error ?? failure))
     },

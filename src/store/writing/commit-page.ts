@@ -156,23 +156,29 @@ export async function commitQuickly(
   asked: Quickly,
 ): Promise<Committed> {
   const { table, encoded, turn } = asked
-  return await orRollBack(client, context, async (begin) => {
-    let hasBegun = false
-    const beginOnce = () => {
-      hasBegun = true
-      return begin()
-    }
-    const merged = await writeQuickly(client, context, page, { ...asked, begin: beginOnce })
+  return await orRollBack(client, context, async (transaction) => {
+    const merged = await writeQuickly(client, context, page, { ...asked, begin: transaction.begin })
     // P1, P2: the position goes last, behind the commit that it rests on.
     await turn.take()
     const ending = { merged, rejected: encoded.rejected, columnsVersion: table.tableSchema.version }
-    if (!hasBegun) {
-      const left = await leaveUnchanged(client, context, page, ending)
-      if (left) return left
-      await client.query(await begin())
-    }
-    return await end(client, context, page, ending)
+    return await leaveOrEnd(client, context, page, ending, transaction)
   })
+}
+
+/** Where no transaction has begun, there may be nothing to write. */
+async function leaveOrEnd(
+  client: ClientBase,
+  context: CommitContext,
+  page: Page,
+  ending: Ending,
+  { hasBegun, begin }: Transaction,
+): Promise<Committed> {
+  if (!hasBegun()) {
+    const left = await leaveUnchanged(client, context, page, ending)
+    if (left) return left
+    await client.query(await begin())
+  }
+  return await end(client, context, page, ending)
 }
 
 /** Null when there is something to write all the same. */
@@ -248,13 +254,10 @@ export async function commitWithoutRows(
   context: CommitContext,
   page: Page,
 ): Promise<Committed> {
-  return await orRollBack(client, context, async (begin) => {
-    const ending = { merged: nothingMerged, rejected: [], columnsVersion: null }
-    const left = await leaveUnchanged(client, context, page, ending)
-    if (left) return left
-    await client.query(await begin())
-    return await end(client, context, page, ending)
-  })
+  const ending = { merged: nothingMerged, rejected: [], columnsVersion: null }
+  return await orRollBack(client, context, (transaction) =>
+    leaveOrEnd(client, context, page, ending, transaction),
+  )
 }
 
 type Grown = {
@@ -274,7 +277,7 @@ export async function commitCarefully(
   { growth, ...grown }: Grown & { readonly growth: Growth | null },
 ): Promise<{ readonly committed: Committed; readonly table: Table; readonly encoded: EncodedPage | null }> {
   return await retryOnLockTimeout(client, tableName(context.stream.name), 'change the columns of', () =>
-    orRollBack(client, context, async (begin) => {
+    orRollBack(client, context, async ({ begin }) => {
       await client.query(await begin())
       const changed = growth ? await grow(client, context, grown, growth) : grown.table
       await prepareStaging(client, changed.tableSchema, false)
@@ -337,19 +340,22 @@ async function end(client: ClientBase, context: CommitContext, page: Page, endin
   return { ...merged, quarantined, newlyQuarantined, position: advanced.position }
 }
 
-/** `begin` is what begins the transaction. Until it is asked for there is nothing to roll back. */
+/** `begin` answers with what begins it. Until it is asked for there is nothing to roll back. */
+type Transaction = { readonly begin: () => Promise<string>; readonly hasBegun: () => boolean }
+
 async function orRollBack<Result>(
   client: ClientBase,
   { timeZone, noteRun }: CommitContext,
-  work: (begin: () => Promise<string>) => Promise<Result>,
+  work: (transaction: Transaction) => Promise<Result>,
 ): Promise<Result> {
   let hasBegun = false
+  const begin = async () => {
+    await noteRun(client)
+    hasBegun = true
+    return `${beginSql(timeZone)}; `
+  }
   try {
-    return await work(async () => {
-      await noteRun(client)
-      hasBegun = true
-      return `${beginSql(timeZone)}; `
-    })
+    return await work({ begin, hasBegun: () => hasBegun })
   } catch (error) {
     // When the connection is gone, so is the transaction; the first error is the one to tell.
     if (hasBegun) await client.query('rollback').catch(() => {})

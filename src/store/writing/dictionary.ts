@@ -7,12 +7,7 @@ import { foldName, printable } from '../schema/column-names.ts'
 import { maxColumns } from '../schema/table-schema.ts'
 import { type Queryable, valuesOf } from '../server/session.ts'
 
-export type Dictionary = {
-  count(tally: Tally): void
-  flush(client: Queryable, stream: string): Promise<void>
-  /** The same, if it was not done for an hour. */
-  flushNowAndThen(client: Queryable, stream: string): Promise<void>
-}
+export type Dictionary = ReturnType<typeof startDictionary>
 
 const flushEveryMs = 3_600_000
 
@@ -26,7 +21,7 @@ export function openDictionaries(): (table: string) => Dictionary {
   }
 }
 
-export function startDictionary(): Dictionary {
+export function startDictionary() {
   const fields = new Map<string, { folded: string; nonNull: number; rescued: number }>()
   const newFields = new Map<string, string>()
   let records = 0
@@ -84,7 +79,7 @@ export function startDictionary(): Dictionary {
   }
 
   return {
-    count(tally) {
+    count(tally: Tally): void {
       records += tally.records
       for (const field of tally.newFields) newFields.set(foldName(field), field)
       for (const folded of newFields.keys()) countsOf(folded)
@@ -98,7 +93,8 @@ export function startDictionary(): Dictionary {
       }
     },
     flush,
-    flushNowAndThen: async (client, stream) => {
+    /** The same, if it was not done for an hour. */
+    async flushNowAndThen(client: Queryable, stream: string): Promise<void> {
       if (performance.now() - flushedMs >= flushEveryMs) await flush(client, stream)
     },
   }

@@ -22,12 +22,7 @@ import { expectNewRows, type NewRows, type NextPage } from './new-rows.ts'
 import { isAboutContent, isDeadlock } from './stage-page.ts'
 import { openTable, type Table } from './table.ts'
 
-export type PageWriter = {
-  write(page: Records, to: bigint | null, unread?: Unread | null): Promise<Written>
-  /** Resolves when no page is in flight, however they ended. */
-  settled(): Promise<void>
-  close(): void
-}
+export type PageWriter = ReturnType<typeof startPageWriter>
 export type Outcome = Pick<Committed, 'newlyQuarantined' | 'position'> & {
   readonly written: Written
   readonly tally: Tally | null
@@ -79,7 +74,7 @@ type Prepared = { readonly table: Table; readonly encoded: EncodedPage }
 type Task = { readonly client: ClientBase; readonly page: Page; readonly order: Order }
 type Result = { readonly committed: Committed; readonly encoded: EncodedPage | null }
 
-export function startPageWriter(options: WriterOptions): PageWriter {
+export function startPageWriter(options: WriterOptions) {
   const writer: Writer = {
     options,
     slots: Array.from({ length: options.connections }, newSlot),
@@ -91,11 +86,13 @@ export function startPageWriter(options: WriterOptions): PageWriter {
   }
   settle(writer.last, true)
   return {
-    write: (records, to, unread = null) => enqueue(writer, records, { to, unread }),
-    async settled() {
+    write: (page: Records, to: bigint | null, unread: Unread | null = null): Promise<Written> =>
+      enqueue(writer, page, { to, unread }),
+    /** Resolves when no page is in flight, however they ended. */
+    async settled(): Promise<void> {
       await writer.last.written.catch(() => {})
     },
-    close() {
+    close(): void {
       for (const slot of writer.slots) giveBack(slot)
     },
   }
