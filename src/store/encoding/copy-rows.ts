@@ -29,21 +29,6 @@ const leadingCells = 4
 /** Rows in the two formats of COPY; either may be empty. */
 export type Copies = { readonly binary: readonly Buffer[]; readonly text: readonly Buffer[] }
 
-export type EncodedRows = {
-  readonly rows: readonly Row[]
-  /** The hashes of all rows, one behind the other. */
-  readonly hashes: Buffer
-  /** For each row: 1 where the source says that it is deleted. */
-  readonly deletions: Uint8Array
-  /** Of some rows there is only the hash: they can be compared, and are in none of the copies. */
-  readonly areOnlyHashes: boolean
-  readonly all: Copies
-  /** The copies of some rows, by their index. */
-  only(indexes: readonly number[]): Copies
-  /** Call it when the rows are written: their memory is used for others. */
-  release(): void
-}
-
 const newChunks = (spare: SpareBytes, sign: 1 | -1) => ({
   /** The sign of these chunks in RowPlaces. */
   sign,
@@ -182,19 +167,25 @@ export function addHash(
   return index
 }
 
-export function encodedRows({ binary, text, rows, places, hashes, deletions }: CopyRows): EncodedRows {
+export type EncodedRows = ReturnType<typeof encodedRows>
+
+export function encodedRows({ binary, text, rows, places, hashes, deletions }: CopyRows) {
   const all = { binary: allOf(binary), text: allOf(text) }
-  const only = (indexes: readonly number[]) => ({
-    binary: pick(indexes, places, all.binary, 1),
-    text: pick(indexes, places, all.text, -1),
-  })
   return {
-    rows,
+    rows: rows as readonly Row[],
+    /** The hashes of all rows, one behind the other. */
     hashes,
+    /** For each row: 1 where the source says that it is deleted. */
     deletions,
+    /** Of some rows there is only the hash: they can be compared, and are in none of the copies. */
     areOnlyHashes: places.chunks.subarray(0, rows.length).includes(0),
-    all,
-    only: (indexes) => (indexes.length === rows.length ? all : only(indexes)),
+    all: all as Copies,
+    /** The copies of some rows, by their index. */
+    only(indexes: readonly number[]): Copies {
+      if (indexes.length === rows.length) return all
+      return { binary: pick(indexes, places, all.binary, 1), text: pick(indexes, places, all.text, -1) }
+    },
+    /** Call it when the rows are written: their memory is used for others. */
     release: () => releaseChunks([binary, text], all),
   }
 }

@@ -23,16 +23,7 @@ export type Tally = {
   /** Fields that the table does not know. Those of them that came with a value get a column; the others were only ever null. */
   readonly newFields: readonly string[]
 }
-export type EncodedPage = {
-  /** The rows, without those that were rejected. */
-  readonly encoded: EncodedRows
-  /** What the table lacks for these rows; null: nothing. Until the table has it, `encoded` is of no use. */
-  readonly growth: Growth | null
-  /** Rows that do not fit the table's key. */
-  readonly rejected: readonly Rejected[]
-  readonly rescued: number
-  readonly tally: Tally
-}
+export type EncodedPage = ReturnType<typeof pageOf>
 export type EncodePage = (rows: readonly Row[], options?: EncodeOptions) => Promise<EncodedPage>
 export type EncodeOptions = {
   /** Every row is parsed and written as a line of text: for that form Postgres says best what it refuses. */
@@ -125,24 +116,31 @@ export function createPageEncoder(
   }
 }
 
-const pageOf = (
+function pageOf(
   records: number,
   tableSchema: TableSchema,
   encoded: EncodedRows,
   notes: PageNotes,
   newFields: NewFields,
-): EncodedPage => ({
-  encoded,
-  growth: growthOf(notes, tableSchema),
-  rejected: notes.rejected,
-  rescued: notes.rescued.values().reduce((total, count) => total + count, 0),
-  tally: {
+) {
+  const nonNull = tableSchema.columns.map(({ field }, index) => [field, notes.nonNull[index] ?? 0] as const)
+  const tally: Tally = {
     records,
-    nonNull: new Map(tableSchema.columns.map((column, index) => [column.field, notes.nonNull[index] ?? 0])),
+    nonNull: new Map(nonNull),
     rescued: notes.rescued,
     newFields: [...newFields],
-  },
-})
+  }
+  return {
+    /** The rows, without those that were rejected. */
+    encoded,
+    /** What the table lacks for these rows; null: nothing. Until the table has it, `encoded` is of no use. */
+    growth: growthOf(notes, tableSchema),
+    /** Rows that do not fit the table's key. */
+    rejected: notes.rejected as readonly Rejected[],
+    rescued: notes.rescued.values().reduce((total, count) => total + count, 0),
+    tally,
+  }
+}
 
 type NewField = PageNotes['fields'] extends ReadonlyMap<string, infer Field> ? Field : never
 

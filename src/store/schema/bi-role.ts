@@ -24,7 +24,7 @@ export async function grantReading(client: ClientBase, given: BiRole, log: Logge
   if (role === null) return
   await expectRole(client, role)
   await grantOnce(client, { ...schemasFor(given), role, withState: source === '' })
-  await limitReading(client, 'BI_ROLE', { role, sourceTimezone }, log)
+  await limitReading(client, { variable: 'BI_ROLE', role, sourceTimezone }, log)
 }
 
 function schemasFor({ source = '', biSchemas = ['bi', 'mirror'] }: BiRole) {
@@ -57,39 +57,36 @@ export async function lackingGrants(
     lacking.push(...those.filter(isOpen).map(({ source }) => source))
     const zones = those.filter((one) => !isOpen(one)).map(({ sourceTimezone = 'UTC' }) => sourceTimezone)
     for (const sourceTimezone of new Set(zones))
-      await limitReading(client, 'BI_ROLE', { role, sourceTimezone }, log)
+      await limitReading(client, { variable: 'BI_ROLE', role, sourceTimezone }, log)
   }
   return lacking
 }
 
-async function limitReading(
-  client: ClientBase,
-  variable: string,
-  { role, sourceTimezone }: { readonly role: string; readonly sourceTimezone: string },
-  log: Logger,
-): Promise<void> {
-  const lacking = await limitRole(client, role, sourceTimezone)
+/** `variable` names the role. */
+type Limited = { readonly variable: string; readonly role: string; readonly sourceTimezone: string }
+
+async function limitReading(client: ClientBase, limited: Limited, log: Logger): Promise<void> {
+  const lacking = await limitRole(client, limited.role, limited.sourceTimezone)
+  const risks = lacking.map(({ risk }) => risk).join(', ')
   if (lacking.length > 0)
     log.warn(
       { statements: lacking.map(({ statement }) => statement) },
-      `${variable} ${lacking.map(({ risk }) => risk).join(', ')}. Have an administrator of Postgres run the statements.`,
+      `${limited.variable} ${risks}. Have an administrator of Postgres run the statements.`,
     )
 }
 
 /** The same for the views over several sources: nothing but these. */
 export async function grantUnions(
   client: ClientBase,
-  {
-    fleetBiRole: role,
-    sourceTimezone,
-  }: { readonly fleetBiRole: string | null; readonly sourceTimezone: string },
+  fleet: { readonly fleetBiRole: string | null; readonly sourceTimezone: string },
   schemas: readonly string[],
   log: Logger,
 ): Promise<void> {
+  const { fleetBiRole: role, sourceTimezone } = fleet
   if (role === null) return
   await expectRole(client, role, 'FLEET_BI_ROLE')
   await grantOnce(client, { role, schemas, possible: schemas, withState: false })
-  await limitReading(client, 'FLEET_BI_ROLE', { role, sourceTimezone }, log)
+  await limitReading(client, { variable: 'FLEET_BI_ROLE', role, sourceTimezone }, log)
 }
 
 const isThere = (client: Queryable, role: string): Promise<boolean> =>
