@@ -164,7 +164,7 @@ export async function lackingLimits(
   client: Queryable,
   role: string,
   zone: string,
-): Promise<readonly Lacking[]> {
+) {
   const { rows } = await client.query<Lacking>(
     `select * from (${lackingSql}) as lacking
      where name = any ($2) or not exists (select from tidemark.role_limit as made where made.role = $1 and made.name = lacking.name)`,

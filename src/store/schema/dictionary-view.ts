@@ -88,7 +88,7 @@ type Lacking = {
 export async function lackingDictionaries(
   client: ClientBase,
   sources: readonly string[],
-): Promise<readonly Lacking[]> {
+) {
   const viewOf = (source: string) => inBi({ name: keyIn(source, 'dictionary') })
   const { rows } = await client.query<Pick<Lacking, 'source' | 'view' | 'before'>>(
     `select source, view, obj_description(to_regclass(view), 'pg_class') as before

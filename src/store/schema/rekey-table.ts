@@ -21,7 +21,7 @@ export const suitsKey = (
   { key }: Pick<TableSchema, 'key'>,
   wanted: KeyColumn,
   keys: readonly string[],
-): boolean => foldName(key.field) === foldName(wanted.field) && keys.every(keyCheck(key.type))
+) => foldName(key.field) === foldName(wanted.field) && keys.every(keyCheck(key.type))
 
 /** Returns the table as it is then; as it was when only the type differs and there are rows, or a past that is kept. */
 export async function rekeyTable(

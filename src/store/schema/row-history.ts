@@ -37,7 +37,7 @@ export async function keepingWhereKept(
   client: ClientBase,
   tableSchema: TableSchema,
   written: string,
-): Promise<string> {
+) {
   if (!tableSchema.history) return ''
   const { months, now } = await readMonths(client, tableSchema)
   const isKept = !(await findsRow(client, `select ${laterSql(tableSchema)} limit 1`))

@@ -32,7 +32,7 @@ export async function makeSchemas(client: ClientBase, source: string): Promise<v
 export async function lackingSchemas(
   client: ClientBase,
   sources: readonly string[],
-): Promise<readonly string[]> {
+) {
   const lacking = [...(await schemasToMake(client, sources)), ...(await statesToShow(client, sources))]
   return lacking.map(({ source }) => source)
 }

@@ -125,7 +125,7 @@ export async function isCurrent(client: Queryable, { name, keys, columns }: Unio
 export async function leaveUnions(
   client: ClientBase,
   isToLeave: (key: string) => boolean,
-): Promise<readonly Union[]> {
+) {
   if (!(await findsRow(client, `select from pg_namespace where ${isUnionSchemaSql} limit 1`))) return []
   const left = (await readUnions(client)).filter(({ keys }) => keys.some(isToLeave))
   for (const { name, keys } of left) {
