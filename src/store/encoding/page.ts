@@ -10,7 +10,7 @@ import type { TableSchema } from '../schema/table-schema.ts'
 import { type ColumnType, commonType } from '../types/table.ts'
 import { columnValues } from './column-values.ts'
 import { type CopyRows, type EncodedRows, encodedRows, openCopyRows } from './copy-rows.ts'
-import { hasGrowth, mostGrowth, type NewFields, type PageNotes } from './page-notes.ts'
+import { hasGrowth, type NewField, type NewFields, newNotes, type PageNotes } from './page-notes.ts'
 import { createPlainRowEncoder, type EncodePlainRow, type LocalTimes } from './plain-row.ts'
 import { createRowEncoder } from './row.ts'
 
@@ -81,16 +81,7 @@ export function createPageEncoder(
     return parsed
   }
   return async (rows, { isAllText = false, waitsForGrowth = false, onlyHashes = false } = {}) => {
-    const notes: PageNotes = {
-      // With room for the columns that it may get.
-      nonNull: new Int32Array(tableSchema.columns.length + (waitsForGrowth ? mostGrowth : 0)),
-      rescued: new Map(),
-      fields: new Map(),
-      widen: new Set(),
-      retype: new Map(),
-      rejected: [],
-      waitsForGrowth,
-    }
+    const notes = newNotes(tableSchema.columns.length, waitsForGrowth)
     let copyRows = openCopyRows(rows.length, spare)
     let encodePlain = onlyHashes ? hashPlainRow : encodePlainRow
     let lacking: readonly NewField[] = []
@@ -141,8 +132,6 @@ function pageOf(
     tally,
   }
 }
-
-type NewField = PageNotes['fields'] extends ReadonlyMap<string, infer Field> ? Field : never
 
 /** Those that there are stand first. */
 const withColumns = (tableSchema: TableSchema, fields: readonly NewField[]): TableSchema => ({

@@ -20,14 +20,6 @@ import {
   type PageNotes,
 } from './page-notes.ts'
 
-/** Where the values of a field go. */
-type FieldPlace = {
-  /** The index of its column. */
-  readonly column: number
-  readonly isVersion: boolean
-  /** By this field the source itself says that a record is deleted. */
-  readonly isDeletionFlag: boolean
-}
 /** In place of a column: the field has none and gets none. */
 const noColumn = -1
 /** In place of a column: the table does not know the field yet. */
@@ -36,18 +28,25 @@ const unknownField = -2
 // An upstream may make up a field name for every record; what is known of such names is forgotten again (P10).
 const mostPlaces = 10_000
 
-function createFinder(tableSchema: TableSchema, newFields: NewFields): (field: string) => FieldPlace {
+/** Where the values of a field go. */
+function createFinder(tableSchema: TableSchema, newFields: NewFields) {
   const columnOf = new Map(tableSchema.columns.map((column, index) => [foldName(column.field), index]))
   const versionNames = new Set(versionFields(tableSchema.stream))
-  const places = new Map<string, FieldPlace>()
-  return (field) => {
-    const known = places.get(field)
-    if (known) return known
+  const find = (field: string) => {
     const folded = foldName(field)
     const column = columnOf.get(folded) ?? (getsNoColumn(tableSchema, field) ? noColumn : unknownField)
     if (column === unknownField) noteNewField(newFields, tableSchema, field)
+    const isVersion = versionNames.has(folded)
+    /** By this field the source itself says that a record is deleted. */
+    const isDeletionFlag = folded === deletionFlag
+    return { column, isVersion, isDeletionFlag }
+  }
+  const places = new Map<string, ReturnType<typeof find>>()
+  return (field: string) => {
+    const known = places.get(field)
+    if (known) return known
+    const place = find(field)
     if (places.size >= mostPlaces) places.clear()
-    const place = { column, isVersion: versionNames.has(folded), isDeletionFlag: folded === deletionFlag }
     places.set(field, place)
     return place
   }
@@ -125,23 +124,16 @@ function lastingCells(
   return [rescuedCellOf(kept.length > 0 ? kept : null, repeated), ...lasting]
 }
 
-type Placed = {
-  /** What fits none of the cells. */
-  readonly rescued: Rescued | null
-  /** A value of a row version is among that: another field of that name was there first, or it has no column. */
-  readonly isVersionRescued: boolean
-  /** The source itself says so. */
-  readonly isDeleted: boolean
-}
-
 /** Fills the cells. */
-function placeValues(encoder: RowEncoder, key: string, record: JsonObject, notes: PageNotes): Placed {
+function placeValues(encoder: RowEncoder, key: string, record: JsonObject, notes: PageNotes) {
   const { cells, placeOf, knownTypes } = encoder
   const { keyIndex, encode, noteUnfit } = encoder.values
   const fields = Object.keys(record)
   // One call for all of them: three times as fast as asking by name.
   const fieldValues = Object.values(record)
+  // What fits none of the cells.
   let rescued: Rescued | null = null
+  // A value of a row version is among that: another field of that name was there first, or it has no column.
   let isVersionRescued = false
   let flag: Json | undefined
   cells.fill(copyNull)

@@ -160,11 +160,7 @@ const lackingSql = `
   where exists (select from aclexplode(acl) where grantee = 0 and lower(privilege_type) = name)`
 
 /** The limits that the role lacks and that were never set. */
-export async function lackingLimits(
-  client: Queryable,
-  role: string,
-  zone: string,
-) {
+export async function lackingLimits(client: Queryable, role: string, zone: string) {
   const { rows } = await client.query<Lacking>(
     `select * from (${lackingSql}) as lacking
      where name = any ($2) or not exists (select from tidemark.role_limit as made where made.role = $1 and made.name = lacking.name)`,

@@ -76,21 +76,12 @@ export async function showDictionary(client: ClientBase, source: string, log: Lo
   )
 }
 
-type Lacking = {
-  readonly source: string
-  readonly view: string
-  readonly query: string
-  readonly comment: string
-  readonly before: string | null
-}
+type Known = { readonly source: string; readonly view: string; readonly before: string | null }
 
 /** Of these sources. */
-export async function lackingDictionaries(
-  client: ClientBase,
-  sources: readonly string[],
-) {
+export async function lackingDictionaries(client: ClientBase, sources: readonly string[]) {
   const viewOf = (source: string) => inBi({ name: keyIn(source, 'dictionary') })
-  const { rows } = await client.query<Pick<Lacking, 'source' | 'view' | 'before'>>(
+  const { rows } = await client.query<Known>(
     `select source, view, obj_description(to_regclass(view), 'pg_class') as before
      from unnest($1::text[], $2::text[]) with ordinality as wanted (source, view, place) order by place`,
     [sources, sources.map(viewOf)],

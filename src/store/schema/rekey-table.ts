@@ -17,11 +17,8 @@ import { type Column, historyOf, partIndexSql, readTableSchema, type TableSchema
 import { hideVehicleDays, viewOf } from './views.ts'
 
 /** Whether the first rows can be rows of the table. */
-export const suitsKey = (
-  { key }: Pick<TableSchema, 'key'>,
-  wanted: KeyColumn,
-  keys: readonly string[],
-) => foldName(key.field) === foldName(wanted.field) && keys.every(keyCheck(key.type))
+export const suitsKey = ({ key }: Pick<TableSchema, 'key'>, wanted: KeyColumn, keys: readonly string[]) =>
+  foldName(key.field) === foldName(wanted.field) && keys.every(keyCheck(key.type))
 
 /** Returns the table as it is then; as it was when only the type differs and there are rows, or a past that is kept. */
 export async function rekeyTable(

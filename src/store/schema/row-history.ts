@@ -33,11 +33,7 @@ export const keepingSql = (tableSchema: TableSchema, written: string, { readAgai
   historyMsOf(tableSchema.stream) === null ? '' : linesSql(tableSchema, written, readAgain)
 
 /** The same for those who do not know the settings: a history is kept that has room for this month, and every row up to now. */
-export async function keepingWhereKept(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  written: string,
-) {
+export async function keepingWhereKept(client: ClientBase, tableSchema: TableSchema, written: string) {
   if (!tableSchema.history) return ''
   const { months, now } = await readMonths(client, tableSchema)
   const isKept = !(await findsRow(client, `select ${laterSql(tableSchema)} limit 1`))

@@ -29,10 +29,7 @@ export async function makeSchemas(client: ClientBase, source: string): Promise<v
 }
 
 /** Those of these sources that lack something of it. */
-export async function lackingSchemas(
-  client: ClientBase,
-  sources: readonly string[],
-) {
+export async function lackingSchemas(client: ClientBase, sources: readonly string[]) {
   const lacking = [...(await schemasToMake(client, sources)), ...(await statesToShow(client, sources))]
   return lacking.map(({ source }) => source)
 }

@@ -122,10 +122,7 @@ export async function isCurrent(client: Queryable, { name, keys, columns }: Unio
 }
 
 /** In a transaction: takes some views of streams out of all views over sources. Returns those, as they were. */
-export async function leaveUnions(
-  client: ClientBase,
-  isToLeave: (key: string) => boolean,
-) {
+export async function leaveUnions(client: ClientBase, isToLeave: (key: string) => boolean) {
   if (!(await findsRow(client, `select from pg_namespace where ${isUnionSchemaSql} limit 1`))) return []
   const left = (await readUnions(client)).filter(({ keys }) => keys.some(isToLeave))
   for (const { name, keys } of left) {
