@@ -14,6 +14,7 @@ import { showHistory, withoutHistory } from './history-views.ts'
 import { keepMeaning } from './meaning.ts'
 import { qualified } from './places.ts'
 import {
+  type Column,
   isNumber,
   maxColumns,
   partIndexSql,
@@ -47,7 +48,7 @@ export async function growTable(
   if (rowCount === 0) return false
   const added = await addColumns(client, tableSchema, growth.fields)
   await widenColumns(client, tableSchema, growth.widen)
-  await retypeColumns(client, tableSchema, growth.retype ?? new Map())
+  await retypeColumns(client, tableSchema, growth)
   if (added.length === 0) return true
   await showColumns(client, viewOf(tableSchema.stream), added, log)
   if (tableSchema.stream.meaning) await keepMeaning(client, tableSchema.stream, log)
@@ -177,11 +178,7 @@ async function fitHistory(client: ClientBase, stream: TableSchema['stream'], log
     )
 }
 
-async function fitColumn(
-  client: ClientBase,
-  table: string,
-  { name, type, field }: TableSchema['columns'][number],
-): Promise<void> {
+async function fitColumn(client: ClientBase, table: string, { name, type, field }: Column): Promise<void> {
   const column = pg.escapeIdentifier(name)
   const { rows: kept } = await client.query<{ name: string; isJson: boolean }>(
     `select attname as name, atttypid = 'jsonb'::regtype as "isJson" from pg_attribute where attrelid = to_regclass($1) and not attisdropped`,
@@ -210,12 +207,8 @@ async function widenColumns(client: ClientBase, tableSchema: TableSchema, names:
 }
 
 /** The upstream's description gave a field another type than its values have. The column is still empty, so no value can be lost. */
-async function retypeColumns(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  types: ReadonlyMap<string, ColumnType>,
-): Promise<void> {
-  for (const [name, to] of types) {
+async function retypeColumns(client: ClientBase, tableSchema: TableSchema, { retype }: Growth) {
+  for (const [name, to] of retype ?? []) {
     const column = pg.escapeIdentifier(name)
     const from = tableSchema.columns.find((one) => one.name === name)?.type ?? to
     const filled = tablesOf(tableSchema).map(
@@ -271,16 +264,19 @@ const versionOfTextSql = (text: string): string =>
   `(case when ${isInt64Sql(text)} and ${text} !~ '^-' then (${text})::bigint
     when ${text} ~ '^[A-Za-f][A-Za-z0-9+/]{10}=$' then ('x' || encode(decode(${text}, 'base64'), 'hex'))::bit(64)::bigint end)`
 
-export async function changeType(
+type TypeChange = {
+  readonly from: ColumnType
+  readonly to: ColumnType
+  readonly using: string
+  readonly note: string | null
+}
+
+/** Returns false when something depends on the column. */
+async function changeType(
   client: ClientBase,
   tableSchema: TableSchema,
   name: string,
-  change: {
-    readonly from: ColumnType
-    readonly to: ColumnType
-    readonly using: string
-    readonly note: string | null
-  },
+  change: TypeChange,
 ): Promise<boolean> {
   const { from, to, using, note } = change
   const column = pg.escapeIdentifier(name)

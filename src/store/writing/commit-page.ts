@@ -100,6 +100,9 @@ export type CommitContext = {
   readonly log: Logger
 }
 
+/** A page, and the connection on which it is committed. */
+type Commit = CommitContext & { readonly client: ClientBase; readonly page: Page }
+
 /** Why a page is tried once more, in another way. */
 export type WhyAgain =
   /** The page before has to be tried again, and locks that this page holds could block it. */
@@ -149,45 +152,31 @@ type Quickly = {
   readonly mustMerge: boolean
 }
 
-export async function commitQuickly(
-  client: ClientBase,
-  context: CommitContext,
-  page: Page,
-  asked: Quickly,
-): Promise<Committed> {
+export async function commitQuickly(commit: Commit, asked: Quickly): Promise<Committed> {
   const { table, encoded, turn } = asked
-  return await orRollBack(client, context, async (transaction) => {
-    const merged = await writeQuickly(client, context, page, { ...asked, begin: transaction.begin })
+  return await orRollBack(commit, async (transaction) => {
+    const merged = await writeQuickly(commit, { ...asked, begin: transaction.begin })
     // P1, P2: the position goes last, behind the commit that it rests on.
     await turn.take()
     const ending = { merged, rejected: encoded.rejected, columnsVersion: table.tableSchema.version }
-    return await leaveOrEnd(client, context, page, ending, transaction)
+    return await leaveOrEnd(commit, ending, transaction)
   })
 }
 
 /** Where no transaction has begun, there may be nothing to write. */
-async function leaveOrEnd(
-  client: ClientBase,
-  context: CommitContext,
-  page: Page,
-  ending: Ending,
-  { hasBegun, begin }: Transaction,
-): Promise<Committed> {
-  if (!hasBegun()) {
-    const left = await leaveUnchanged(client, context, page, ending)
+async function leaveOrEnd(commit: Commit, ending: Ending, transaction: Transaction): Promise<Committed> {
+  if (!transaction.hasBegun()) {
+    const left = await leaveUnchanged(commit, ending)
     if (left) return left
-    await client.query(await begin())
+    await commit.client.query(await transaction.begin())
   }
-  return await end(client, context, page, ending)
+  return await end(commit, ending)
 }
 
 /** Null when there is something to write all the same. */
-async function leaveUnchanged(
-  client: ClientBase,
-  { positions, stream }: CommitContext,
-  page: Page,
-  { rejected, columnsVersion }: Omit<Ending, 'merged'>,
-): Promise<Committed | null> {
+async function leaveUnchanged(commit: Commit, ending: Ending): Promise<Committed | null> {
+  const { client, page, positions, stream } = commit
+  const { rejected, columnsVersion } = ending
   if (page.rejected.length + rejected.length > 0) return null
   const found = await positions.leave(client, { ...page, table: stream.name })
   if (found === null) return null
@@ -199,10 +188,8 @@ async function leaveUnchanged(
 const smallPage = 200
 
 async function writeQuickly(
-  client: ClientBase,
-  { returns }: CommitContext,
-  page: Page,
-  asked: Quickly & { readonly begin: () => Promise<string> },
+  { client, page, returns }: Commit,
+  asked: Quickly & Pick<Transaction, 'begin'>,
 ): Promise<Merged> {
   const { turn, begin } = asked
   const { tableSchema } = asked.table
@@ -249,19 +236,15 @@ async function writeQuickly(
 }
 
 /** A page without rows needs no table. */
-export async function commitWithoutRows(
-  client: ClientBase,
-  context: CommitContext,
-  page: Page,
-): Promise<Committed> {
+export async function commitWithoutRows(commit: Commit): Promise<Committed> {
   const ending = { merged: nothingMerged, rejected: [], columnsVersion: null }
-  return await orRollBack(client, context, (transaction) =>
-    leaveOrEnd(client, context, page, ending, transaction),
-  )
+  return await orRollBack(commit, (transaction) => leaveOrEnd(commit, ending, transaction))
 }
 
-type Grown = {
+type Careful = {
   readonly table: Table
+  /** Null: the table lacks nothing. */
+  readonly growth: Growth | null
   /** What could not be changed is added to these. */
   readonly settledColumns: Set<string>
 }
@@ -270,33 +253,26 @@ type Grown = {
  * Changes the table where the page needs that, and separates the rows that Postgres refuses from the others. Returns the page encoded
  * for the changed table.
  */
-export async function commitCarefully(
-  client: ClientBase,
-  context: CommitContext,
-  page: Page,
-  { growth, ...grown }: Grown & { readonly growth: Growth | null },
-): Promise<{ readonly committed: Committed; readonly table: Table; readonly encoded: EncodedPage | null }> {
-  return await retryOnLockTimeout(client, tableName(context.stream.name), 'change the columns of', () =>
-    orRollBack(client, context, async ({ begin }) => {
+export async function commitCarefully(commit: Commit, careful: Careful) {
+  const { client, page, stream, returns } = commit
+  const { table, growth } = careful
+  return await retryOnLockTimeout(client, tableName(stream.name), 'change the columns of', () =>
+    orRollBack(commit, async ({ begin }) => {
       await client.query(await begin())
-      const changed = growth ? await grow(client, context, grown, growth) : grown.table
+      const changed = growth ? await grow(commit, careful, growth) : table
       await prepareStaging(client, changed.tableSchema, false)
-      const into = { ...changed, returns: context.returns, readAtMs: page.readAtMs }
+      const into = { ...changed, returns, readAtMs: page.readAtMs }
       const encoded = growth && (await changed.encode(page.rows))
       const merged = await mergeApart(client, into, page.rows, encoded)
       const columnsVersion = changed.tableSchema.version
-      const committed = await end(client, context, page, { merged, rejected: merged.refused, columnsVersion })
+      const committed = await end(commit, { merged, rejected: merged.refused, columnsVersion })
       return { committed, table: changed, encoded }
     }),
   )
 }
 
-async function grow(
-  client: ClientBase,
-  { positions, log }: CommitContext,
-  { table, settledColumns }: Grown,
-  growth: Growth,
-): Promise<Table> {
+async function grow(commit: Commit, { table, settledColumns }: Careful, growth: Growth): Promise<Table> {
+  const { client, positions, log } = commit
   await limitLockWaits(client)
   await positions.hold(client)
   if (!(await growTable(client, table.tableSchema, growth, log))) throw new TryAgain('table changed')
@@ -316,8 +292,7 @@ type Ending = {
   readonly columnsVersion: number | null
 }
 
-async function end(client: ClientBase, context: CommitContext, page: Page, ending: Ending) {
-  const { stream, positions } = context
+async function end({ client, page, stream, positions }: Commit, ending: Ending): Promise<Committed> {
   const { merged, columnsVersion } = ending
   const rejected = [...page.rejected, ...ending.rejected]
   const quarantined = rejected.length
@@ -344,8 +319,7 @@ async function end(client: ClientBase, context: CommitContext, page: Page, endin
 type Transaction = { readonly begin: () => Promise<string>; readonly hasBegun: () => boolean }
 
 async function orRollBack<Result>(
-  client: ClientBase,
-  { timeZone, noteRun }: CommitContext,
+  { client, timeZone, noteRun }: Commit,
   work: (transaction: Transaction) => Promise<Result>,
 ): Promise<Result> {
   let hasBegun = false

@@ -211,7 +211,7 @@ async function prepare(writer: Writer, rows: readonly Row[], onlyHashes = false)
 
 async function commitNoRows({ options }: Writer, { client, page, order }: Task): Promise<Result> {
   await order.previous.written
-  return { committed: await commitWithoutRows(client, options, page), encoded: null }
+  return { committed: await commitWithoutRows({ ...options, client, page }), encoded: null }
 }
 
 const mostDeadlocks = 3
@@ -276,20 +276,21 @@ type Way = {
 }
 
 async function commitOnce(writer: Writer, task: Task, prepared: Prepared, way: Way): Promise<Result> {
-  const { client, page, order } = task
+  const { order } = task
   const { table, encoded } = prepared
+  const commit = { ...writer.options, client: task.client, page: task.page }
   const growth = way.isApart ? null : encoded.growth
   if (way.isApart || growth) {
     await order.previous.written
     way.isAlone = true
     if ((await writer.table) !== table) throw new TryAgain('table changed')
     const { settledColumns } = writer
-    const grown = await commitCarefully(client, writer.options, page, { table, growth, settledColumns })
+    const grown = await commitCarefully(commit, { table, growth, settledColumns })
     if (growth) writer.table = Promise.resolve(grown.table)
     return { committed: grown.committed, encoded: grown.encoded ?? encoded }
   }
   order.own.isQuick.resolve()
-  const committed = await commitQuickly(client, writer.options, page, {
+  const committed = await commitQuickly(commit, {
     table,
     encoded,
     turn: turnOf(writer, order, table, way),
