@@ -92,7 +92,7 @@ const neverCopied = typeRules({ fromJson: () => null })
 /** Where the fields of a record stand in its page: the first one, and how many there are. */
 type Fields = { readonly page: Found['page']; readonly first: number; readonly count: number }
 
-/** Where the value of a field begins; 0: the record has no such field. */
+/** Where the value of a field begins; 0: the record has no such field; less: it is null. */
 const startOf = ({ page, first, count }: Fields, field: number): number =>
   field < count ? (page.places.valueStarts[first + field] as number) : 0
 

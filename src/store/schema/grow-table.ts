@@ -272,7 +272,7 @@ type TypeChange = {
 }
 
 /** Returns false when something depends on the column. */
-async function changeType(
+export async function changeType(
   client: ClientBase,
   tableSchema: TableSchema,
   name: string,

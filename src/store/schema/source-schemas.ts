@@ -14,7 +14,7 @@ import { leaveUnions } from './union-views.ts'
 export const turnOfSchemas = (source: string): string => `schemas ${source}`
 
 /** By such words Tidemark knows its schemas again. */
-export const markOf = (source: string): string => `Tidemark: source ${source}`
+const markOf = (source: string): string => `Tidemark: source ${source}`
 
 /** In SQL, of a line of pg_namespace: whether it holds the tables, views or past of any source. */
 export const isOfSourceSql = `(nspname in ('mirror', 'bi') or obj_description(pg_namespace.oid, 'pg_namespace') like 'Tidemark: source %')`
@@ -150,58 +150,45 @@ export async function dropSource(pool: Pool, name: string): Promise<{ readonly t
   return { tables }
 }
 
-/** By source, not by stream. */
-const bySource = [
-  ['source', 'name'],
-  ['source_config', 'name'],
-  ['related_fetch', 'source'],
-] as const
-/** By stream, or by what else stands after the source and a dot, in another column than `stream`. */
-const byStream = [
-  ['stream', 'name'],
-  ['page', 'table'],
-  ['setting_override', 'name'],
-  ['contract', 'service'],
-  ['contract_check', 'service'],
-  ['contract_change', 'service'],
-  ['service_minute', 'service'],
-] as const
+/** Whose a line is, in SQL, where another column than `stream` says so. */
+const sourceOfLine: Readonly<Record<string, string>> = {
+  source: 'name',
+  source_config: 'name',
+  related_fetch: 'source',
+  stream: sourceSql('name'),
+  page: sourceSql('"table"'),
+  setting_override: sourceSql('name'),
+  contract: sourceSql('service'),
+  contract_check: sourceSql('service'),
+  contract_change: sourceSql('service'),
+  service_minute: sourceSql('service'),
+  notice: noticeSourceSql,
+}
 
-/** No run of it can write after this (P2). Returns how many lines there were. The record of who did what stays. */
-const forgetSource = (pool: Pool, name: string): Promise<number> =>
+/** No run of it can write after this (P2). The record of who did what stays. */
+const forgetSource = (pool: Pool, name: string): Promise<void> =>
   withConnection(pool, (client) =>
     inTransaction(client, async () => {
-      const { rows: streams } = await client.query<{ name: string }>(
-        `select name from tidemark.stream where ${sourceSql('name')} = $1`,
+      await client.query(
+        `update tidemark.lease set epoch = epoch + 1
+         where stream in (select name from tidemark.stream where ${sourceSql('name')} = $1)`,
         [name],
       )
-      await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
-        streams.map((one) => one.name),
-      ])
       const { rows: tables } = await client.query<{ name: string }>(
         `select relname as name from pg_class join pg_attribute on attrelid = pg_class.oid and attname = 'stream' and not attisdropped
          where relnamespace = 'tidemark'::regnamespace and relkind = 'r' and relname <> all ($1)
            and not exists (select from pg_inherits where inhrelid = pg_class.oid)`,
         [['action', 'action_log', 'problem_history', 'lease']],
       )
-      let lines = 0
-      const remove = async (table: string, where: string) => {
-        const { rowCount } = await client.query(
-          `delete from tidemark.${pg.escapeIdentifier(table)} where ${where} = $1`,
-          [name],
-        )
-        lines += rowCount ?? 0
-      }
+      const remove = (table: string, source: string) =>
+        client.query(`delete from tidemark.${pg.escapeIdentifier(table)} where ${source} = $1`, [name])
       for (const one of tables) await remove(one.name, sourceSql('stream'))
-      for (const [table, column] of byStream) await remove(table, sourceSql(pg.escapeIdentifier(column)))
-      for (const [table, column] of bySource) await remove(table, column)
-      await remove('notice', noticeSourceSql)
+      for (const [table, source] of Object.entries(sourceOfLine)) await remove(table, source)
       // Its readers get their rights anew with the next source of that name: nobody took them from them (P20).
       await client.query(
         `delete from tidemark.granted where trim('"' from split_part(object, '.', 1)) = any ($1)`,
         [Object.values(schemasOf(name))],
       )
-      return lines
     }),
   )
 

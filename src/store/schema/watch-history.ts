@@ -51,21 +51,16 @@ type Found = {
   readonly is_noted: boolean
 }
 
+type Asked = {
+  readonly log: Logger
+  readonly inTransaction: (work: () => Promise<void>) => Promise<unknown>
+  /** There was one a moment ago. */
+  readonly hasTable: boolean
+}
+
 /** Whether something was done to it that no run has acted upon. Notes what happened while nobody saw it, and watches what is there now. */
-export async function watchHistory(
-  client: ClientBase,
-  stream: Stream,
-  {
-    log,
-    inTransaction,
-    hasTable,
-  }: {
-    readonly log: Logger
-    readonly inTransaction: (work: () => Promise<void>) => Promise<unknown>
-    /** There was one a moment ago. */
-    readonly hasTable: boolean
-  },
-): Promise<boolean> {
+export async function watchHistory(client: ClientBase, stream: Stream, asked: Asked): Promise<boolean> {
+  const { log, inTransaction, hasTable } = asked
   const found = await look(client, stream, hasTable)
   if (found === null) return false
   const changes = changesOf(found)

@@ -186,10 +186,11 @@ export async function openDatabase({
   sessionsBeside,
 }: Options): Promise<Database> {
   const sessions = sessionsBeside === undefined ? fewSessions : maxConnections + sessionsBeside
-  if (url !== null) return await connect(url, log, { isReadOnly, role, sessions })
+  const wanted = { isReadOnly, role, sessions }
+  if (url !== null) return await connect(url, log, wanted)
   const server = await startEmbedded({ directory, log })
   try {
-    const database = await connect(server.url, log, { isReadOnly, role, sessions })
+    const database = await connect(server.url, log, wanted)
     await takeOver(database, server.adminUrl)
     const embedded = { address: server.address, urlFile: server.urlFile }
     return closable({ ...database, embedded }, async () => {

@@ -132,8 +132,11 @@ const passesBy = /^(?:E[A-Z_]+|57P0.|53300|08...)$/
 
 async function roleOf(url: URL, { encryption }: Options): Promise<Role | Error> {
   const client = new pg.Client({
-    ...{ connectionString: url.href, ...encryption },
-    ...{ connectionTimeoutMillis: lookTimeoutMs, query_timeout: lookTimeoutMs, application_name: 'tidemark' },
+    connectionString: url.href,
+    ...encryption,
+    connectionTimeoutMillis: lookTimeoutMs,
+    query_timeout: lookTimeoutMs,
+    application_name: 'tidemark',
   })
   client.on('error', () => {})
   try {
