@@ -13,7 +13,8 @@ export async function showColumns(client: ClientBase, view: View, columns: reado
     const isBare = (await viewColumns(client, view)).length === 1 + view.ownColumns.length
     // A view that shows nothing but the key yet gets the fields first, and Tidemark's own columns behind them.
     const beginAnew = () => withoutView(client, view, async () => {}, columns)
-    if (isBare && columns.length > 0 && !(await unlessRefused(client, beginAnew, isBuiltUpon))) return
+    const mayBegin = isBare && columns.length > 0
+    if (mayBegin && !(await unlessRefused(client, 'reordering', beginAnew, isBuiltUpon))) return
     await refreshView(client, view, columns)
   })
 }

@@ -171,7 +171,7 @@ async function fitHistory(client: ClientBase, stream: TableSchema['stream'], log
     withoutHistory(client, tableSchema, async () => {
       for (const column of others) await fitColumn(client, table, column)
     })
-  if (await unlessRefused(client, fit, isDependedUpon))
+  if (await unlessRefused(client, 'fitting', fit, isDependedUpon))
     log.warn(
       { table, columns: others.map(({ name }) => name) },
       'These columns have another type in the history than in their table, so no more values of them are kept there: a view or another object depends on them. Drop that object, then the table once more.',
@@ -187,7 +187,8 @@ async function fitColumn(client: ClientBase, table: string, { name, type, field 
   // What is nested in it may have to be found again (P20).
   const isJson = kept.some((one) => one.name === name && one.isJson)
   const convertSql = `alter table ${table} alter column ${column} type ${type} using ${column}::text::${type}`
-  if (!isJson && !(await unlessRefused(client, () => client.query(convertSql), isOfOtherType))) return
+  const convert = () => client.query(convertSql)
+  if (!isJson && !(await unlessRefused(client, 'converting', convert, isOfOtherType))) return
   // Whatever is done to the field by its name is done to this one, too.
   let beside = `${name}_`
   while (kept.some((one) => one.name === beside)) beside += '_'
@@ -287,7 +288,7 @@ export async function changeType(
           await client.query(`alter table ${table} alter column ${column} type ${to}${using}`)
       }),
     )
-  const isChanged = (await unlessRefused(client, alter, isDependedUpon)) === null
+  const isChanged = (await unlessRefused(client, 'widening', alter, isDependedUpon)) === null
   await client.query(
     `update tidemark.field
      set column_type = $3, note = $4,

@@ -50,7 +50,7 @@ export async function unlessOthers(
 ): Promise<void> {
   const isExpected = (error: unknown): error is pg.DatabaseError =>
     hasCode(error, isOfOthers) || isBuiltUpon(error)
-  const refusal = await unlessRefused(client, make, isExpected)
+  const refusal = await unlessRefused(client, 'showing', make, isExpected)
   if (refusal === null) return
   const why = isBuiltUpon(refusal) ? 'is used by a view or function' : 'was not made by Tidemark'
   log.warn({ err: refusal }, `${what} ${why}, so it ${lack}.`)

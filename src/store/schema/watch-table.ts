@@ -174,7 +174,7 @@ export async function adoptTable(
     await showColumns(client, viewOf(stream), names, log)
   }
   const isOfTable = (error: unknown): error is Error => !hasCode(error, /^(?:08|57|40|55)/)
-  const cause = await unlessRefused(client, complete, isOfTable)
+  const cause = await unlessRefused(client, 'adopting', complete, isOfTable)
   if (cause === null) return
   const aside = await setAside(client, stream, `drop view if exists ${inBi(stream)} restrict`)
   log.warn({ err: cause, ...aside }, 'A table that is not like those of Tidemark was set aside.')

@@ -100,20 +100,24 @@ export async function inTransaction<Result>(
   }
 }
 
-/** Within a transaction: nothing is left of work that fails as expected, and its error is returned. Null: it did not fail. */
+/**
+ * Within a transaction: nothing is left of work that fails as expected, and its error is returned. Null: it did not fail. `name` is that of
+ * the savepoint: after another error inside of it, it must not be taken for the one around it.
+ */
 export async function unlessRefused<Refusal>(
   client: ClientBase,
+  name: string,
   work: () => Promise<unknown>,
   isExpected: (error: unknown) => error is Refusal,
 ): Promise<Refusal | null> {
-  await client.query('savepoint part')
+  await client.query(`savepoint ${name}`)
   try {
     await work()
-    await client.query('release savepoint part')
+    await client.query(`release savepoint ${name}`)
     return null
   } catch (error) {
     if (!isExpected(error)) throw error
-    await client.query('rollback to savepoint part; release savepoint part')
+    await client.query(`rollback to savepoint ${name}; release savepoint ${name}`)
     return error
   }
 }

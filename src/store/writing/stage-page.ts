@@ -264,7 +264,7 @@ export async function mergeApart(
     await stageRows(client, into.tableSchema, page.encoded.all, '')
     merged = await mergePage(client, into.tableSchema, { ...into, staged: page.encoded.rows.length })
   }
-  const refusal = await unlessRefused(client, merge, isAboutContent)
+  const refusal = await unlessRefused(client, 'part', merge, isAboutContent)
   if (refusal === null) return { ...merged, refused: page.rejected }
   if (encoded) return await mergeApart(client, into, rows, null)
   const isLeftOut = ({ key }: Row) => refusal instanceof RowsLeftOut && refusal.keys.has(key)
