@@ -78,7 +78,7 @@ In schema \`tidemark\`, for operators. They may change with a new version; see t
       const rows = columns.map((column) => [
         code(column.name),
         `${column.getSQLType()}${column.notNull ? '' : ', may be empty'}`,
-        sentence(meaningOf(text, name, column.name)),
+        sentence(meaningOf(source, text, name, column.name)),
       ])
       return `### tidemark.${name}\n\n${sentence(commentBefore(text.before) ?? missing(name))}\n\n${table(head, rows)}`
     }),
@@ -118,10 +118,21 @@ function textOf(source: string, name: string): Text {
   return { before: source.slice(0, found.index), body: next < 0 ? after : after.slice(0, next) }
 }
 
-function meaningOf({ body }: Text, table: string, column: string): string {
+function meaningOf(source: string, { body }: Text, table: string, column: string): string {
   if (column === 'id' && body.includes('id: identity()')) return 'number of the entry'
-  const found = new RegExp(`\\w+: \\w+\\('${column}'`).exec(body)
-  return (found && commentBefore(body.slice(0, found.index))) ?? missing(`${table}.${column}`)
+  // Columns that several tables have alike are described once, in a function that is spread there.
+  const shared = [...body.matchAll(/\.\.\.(\w+)\(\)/g)].map(([, name = '']) => sharedColumns(source, name))
+  for (const text of [body, ...shared]) {
+    const found = new RegExp(`\\w+: \\w+\\('${column}'`).exec(text)
+    const comment = found && commentBefore(text.slice(0, found.index))
+    if (comment) return comment
+  }
+  return missing(`${table}.${column}`)
+}
+
+function sharedColumns(source: string, name: string): string {
+  const [, body = ''] = new RegExp(`const ${name} = \\(\\) => \\(\\{(.*?)\\n\\}\\)`, 's').exec(source) ?? []
+  return body.replaceAll(/\.\.\.(\w+)\(\),/g, (_, inner: string) => sharedColumns(source, inner))
 }
 
 /** The comment for readers of the code that a text ends with. */

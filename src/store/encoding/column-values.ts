@@ -13,20 +13,14 @@ import { columnTypes, commonType, typeOf } from '../types/table.ts'
 import { zoneSuffix } from '../types/timestamptz.ts'
 import type { PageNotes } from './page-notes.ts'
 
-/** Values that fit no column, by the names of their fields. */
+/** Values that fit no column, by the names of their fields: they are kept (P5). */
 export type Rescued = [string, Json][]
-export type ColumnValues = {
-  readonly keyIndex: number
-  readonly versionIndexes: readonly number[]
-  /** By column: a text for COPY, or null for a value that does not fit. */
-  readonly encode: readonly Encode[]
-  /** Notes what a value that does not fit its column asks of the table. */
-  noteUnfit(notes: PageNotes, column: number, value: Json): void
-}
+export type ColumnValues = ReturnType<typeof columnValues>
+/** A text for COPY, or null for a value that does not fit. */
 type Encode = (value: Json) => string | null
 
 /** `settled` names bigint columns that cannot be widened. */
-export function columnValues(tableSchema: TableSchema, settled: ReadonlySet<string>): ColumnValues {
+export function columnValues(tableSchema: TableSchema, settled: ReadonlySet<string>) {
   const { columns, key, versions, stream } = tableSchema
   const keyIndex = columns.indexOf(key)
   const versionIndexes = versions.map((column) => columns.indexOf(column))
@@ -38,6 +32,7 @@ export function columnValues(tableSchema: TableSchema, settled: ReadonlySet<stri
   return {
     keyIndex,
     versionIndexes,
+    /** By column. */
     encode: columns.map((column, index): Encode => {
       if (versionIndexes.includes(index)) return encodeVersion
       const { fromJson, fromDescribed } = columnTypes[column.type]
@@ -45,7 +40,8 @@ export function columnValues(tableSchema: TableSchema, settled: ReadonlySet<stri
       const suffix = zoneSuffix(column.field, zones.get(foldField(column.field)))
       return (value) => from(value, suffix)
     }),
-    noteUnfit(notes, index, value) {
+    /** Notes what a value that does not fit its column asks of the table. */
+    noteUnfit(notes: PageNotes, index: number, value: Json): void {
       const column = columns[index]
       if (!column || !mayChange[index]) return
       if (column.type === 'bigint' && isWiderNumber(value)) notes.widen.add(column.name)
@@ -64,11 +60,6 @@ const isWiderNumber = (value: Json): boolean => {
 function noteRetype({ retype }: PageNotes, column: number, value: Json): void {
   const [type, known] = [typeOf(value), retype.get(column)]
   if (type !== null) retype.set(column, known ? commonType(known, type) : type)
-}
-
-/** Keeps a value that fits no column (P5). */
-export function rescue(rescued: Rescued, field: string, value: Json): void {
-  rescued.push([field, value])
 }
 
 /** Earlier values of repeated fields stand apart, because the last value of such a field may need rescue as well. */

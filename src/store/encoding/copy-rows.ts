@@ -29,57 +29,32 @@ const leadingCells = 4
 /** Rows in the two formats of COPY; either may be empty. */
 export type Copies = { readonly binary: readonly Buffer[]; readonly text: readonly Buffer[] }
 
-export type EncodedRows = {
-  readonly rows: readonly Row[]
-  /** The hashes of all rows, one behind the other. */
-  readonly hashes: Buffer
-  /** For each row: 1 where the source says that it is deleted. */
-  readonly deletions: Uint8Array
-  /** Of some rows there is only the hash: they can be compared, and are in none of the copies. */
-  readonly areOnlyHashes: boolean
-  readonly all: Copies
-  /** The copies of some rows, by their index. */
-  only(indexes: readonly number[]): Copies
-  /** Call it when the rows are written: their memory is used for others. */
-  release(): void
-}
-
-type Chunks = {
+const newChunks = (spare: SpareBytes, sign: 1 | -1) => ({
   /** The sign of these chunks in RowPlaces. */
-  readonly sign: 1 | -1
-  readonly spare: SpareBytes
+  sign,
+  spare,
   /** The memory of all of them. */
-  readonly taken: Buffer[]
-  readonly full: Buffer[]
-  last: Buffer
-  end: number
-}
+  taken: [] as Buffer[],
+  full: [] as Buffer[],
+  last: Buffer.alloc(0) as Buffer,
+  end: 0,
+})
+type Chunks = ReturnType<typeof newChunks>
 /** For each row: its chunk (binary ones count up from 1, text ones down from -1, 0 is none), where it begins there, and where it ends. */
 type RowPlaces = { readonly chunks: Int32Array; readonly starts: Int32Array; readonly ends: Int32Array }
 
 /** The rows of a page as far as they are written. */
-export type CopyRows = {
-  readonly binary: Chunks
-  readonly text: Chunks
-  readonly rows: Row[]
-  readonly places: RowPlaces
-  readonly hashes: Buffer
-  readonly deletions: Uint8Array
-}
+export type CopyRows = ReturnType<typeof openCopyRows>
 
-const newChunks = (spare: SpareBytes, sign: 1 | -1): Chunks => ({
-  ...{ sign, spare, taken: [], full: [], last: Buffer.alloc(0), end: 0 },
-})
-
-export const openCopyRows = (rowCount: number, spare: SpareBytes): CopyRows => ({
+export const openCopyRows = (rowCount: number, spare: SpareBytes) => ({
   binary: newChunks(spare, 1),
   text: newChunks(spare, -1),
-  rows: [],
+  rows: [] as Row[],
   places: {
     chunks: new Int32Array(rowCount),
     starts: new Int32Array(rowCount),
     ends: new Int32Array(rowCount),
-  },
+  } satisfies RowPlaces,
   hashes: Buffer.allocUnsafe(rowCount * hashBytes),
   deletions: new Uint8Array(rowCount),
 })
@@ -121,13 +96,7 @@ export function addBinary(copyRows: CopyRows, row: Row, cells: Cells, digest: st
 }
 
 /** Adds a row by the text of its cells, which begins with what was rescued of it. */
-export function addText(
-  copyRows: CopyRows,
-  row: Row,
-  cells: Cells,
-  digest: string,
-  isDeleted: boolean,
-): void {
+export function addText(copyRows: CopyRows, row: Row, cells: Cells, digest: string, isDeleted: boolean) {
   const { text } = copyRows
   const prefix = prefixOf(digest, isDeleted)
   makeRoom(text, prefix.length + cells.textEnd + 1)
@@ -175,14 +144,7 @@ const mostBytesOf = (cell: string): number =>
   cell.length < shortCell ? 3 * cell.length : Buffer.byteLength(cell)
 const shortCell = 1_000
 
-function note(
-  copyRows: CopyRows,
-  row: Row,
-  chunks: Chunks,
-  end: number,
-  digest: string,
-  isDeleted: boolean,
-): void {
+function note(copyRows: CopyRows, row: Row, chunks: Chunks, end: number, digest: string, isDeleted: boolean) {
   const { places } = copyRows
   const index = addHash(copyRows, row, digest, isDeleted)
   places.chunks[index] = chunks.sign * (chunks.full.length + 1)
@@ -205,19 +167,25 @@ export function addHash(
   return index
 }
 
-export function encodedRows({ binary, text, rows, places, hashes, deletions }: CopyRows): EncodedRows {
+export type EncodedRows = ReturnType<typeof encodedRows>
+
+export function encodedRows({ binary, text, rows, places, hashes, deletions }: CopyRows) {
   const all = { binary: allOf(binary), text: allOf(text) }
-  const only = (indexes: readonly number[]) => ({
-    binary: pick(indexes, places, all.binary, 1),
-    text: pick(indexes, places, all.text, -1),
-  })
   return {
-    rows,
+    rows: rows as readonly Row[],
+    /** The hashes of all rows, one behind the other. */
     hashes,
+    /** For each row: 1 where the source says that it is deleted. */
     deletions,
+    /** Of some rows there is only the hash: they can be compared, and are in none of the copies. */
     areOnlyHashes: places.chunks.subarray(0, rows.length).includes(0),
-    all,
-    only: (indexes) => (indexes.length === rows.length ? all : only(indexes)),
+    all: all as Copies,
+    /** The copies of some rows, by their index. */
+    only(indexes: readonly number[]): Copies {
+      if (indexes.length === rows.length) return all
+      return { binary: pick(indexes, places, all.binary, 1), text: pick(indexes, places, all.text, -1) }
+    },
+    /** Call it when the rows are written: their memory is used for others. */
     release: () => releaseChunks([binary, text], all),
   }
 }
@@ -254,12 +222,7 @@ const allOf = ({ full, last, end }: Chunks): Buffer[] =>
   end > 0 ? [...full, last.subarray(0, end)] : [...full]
 
 /** Collects the bytes of some rows, of one sign (format). Rows that stand side by side are one part. */
-function pick(
-  indexes: readonly number[],
-  places: RowPlaces,
-  chunks: readonly Buffer[],
-  sign: 1 | -1,
-): readonly Buffer[] {
+function pick(indexes: readonly number[], places: RowPlaces, chunks: readonly Buffer[], sign: 1 | -1) {
   const parts: Buffer[] = []
   const areTogether = (one: number, next: number | undefined) =>
     next === one + 1 && places.chunks[next] === places.chunks[one] && places.starts[next] === places.ends[one]

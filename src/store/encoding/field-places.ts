@@ -6,20 +6,7 @@ import { getsNoColumn, type TableSchema, versionFields } from '../schema/table-s
 import { type NewFields, noteNewField } from './page-notes.ts'
 
 /** Where the values of a page's records go. */
-export type FieldPlaces = {
-  readonly order: FieldOrder
-  /** How many fields were known when it was made. */
-  readonly fieldCount: number
-  /** By column, the number of its field; 0: none of the fields. */
-  readonly fieldOf: Int32Array
-  /** Fields that are new to the table, or share a column with another: only the whole record tells where their values go. */
-  readonly mustBeNull: Int32Array
-  /** Fields that have no column and get none. */
-  readonly unplaced: Int32Array
-  readonly deletionFlag: number
-  /** Fields of the same name in other case: which of them counts depends on their order in the record. */
-  readonly otherFlags: readonly number[]
-}
+export type FieldPlaces = ReturnType<typeof fieldPlacesOf>
 
 type Options = {
   readonly tableSchema: TableSchema
@@ -28,7 +15,7 @@ type Options = {
   readonly rescues: boolean
 }
 
-export function fieldPlacesOf({ tableSchema, newFields, rescues }: Options, order: FieldOrder): FieldPlaces {
+export function fieldPlacesOf({ tableSchema, newFields, rescues }: Options, order: FieldOrder) {
   const { columns } = tableSchema
   const versionNames = versionFields(tableSchema.stream)
   const columnOf = new Map(columns.map((column, index) => [foldName(column.field), index]))
@@ -47,11 +34,16 @@ export function fieldPlacesOf({ tableSchema, newFields, rescues }: Options, orde
   const [deletionFlag = 0, ...otherFlags] = flags
   return {
     order,
+    /** How many fields were known when it was made. */
     fieldCount: order.names.length,
+    /** By column, the number of its field; 0: none of the fields. */
     fieldOf,
+    /** Fields that are new to the table, or share a column with another: only the whole record tells where their values go. */
     mustBeNull: Int32Array.from(mustBeNull),
+    /** Fields that have no column and get none. */
     unplaced: Int32Array.from(unplaced),
     deletionFlag,
+    /** Fields of the same name in other case: which of them counts depends on their order in the record. */
     otherFlags,
   }
 }

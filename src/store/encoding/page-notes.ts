@@ -15,22 +15,27 @@ export function noteNewField(newFields: NewFields, tableSchema: TableSchema, fie
   if (newFields.size < mostNewFields && !getsNoColumn(tableSchema, field)) newFields.add(field)
 }
 
-/** What the rows of one page showed. */
-export type PageNotes = {
-  /** How often each column had a value; there may be more places than columns. */
-  readonly nonNull: Int32Array
+/** Of one page: as many fields as a table can have and as are remembered besides. */
+const mostGrowth = maxColumns + mostUnplaced
+
+/** What the rows of one page showed. `columnCount`: of the table as it is; `waitsForGrowth`: as in EncodeOptions. */
+export const newNotes = (columnCount: number, waitsForGrowth: boolean) => ({
+  /** How often each column had a value, with room for the columns that the table may get. */
+  nonNull: new Int32Array(columnCount + (waitsForGrowth ? mostGrowth : 0)),
   /** How many values of each field fitted no column. */
-  readonly rescued: Map<string, number>
+  rescued: new Map<string, number>(),
   /** Fields without a column, by folded name, and the type that holds their values. */
-  readonly fields: Map<string, { readonly field: string; readonly type: ColumnType }>
+  fields: new Map<string, NewField>(),
   /** Names of bigint columns that met a number they cannot hold. */
-  readonly widen: Set<string>
+  widen: new Set<string>(),
   /** By column whose type no value has proven yet, the type that values asked for which it cannot hold. */
-  readonly retype: Map<number, ColumnType>
-  readonly rejected: Rejected[]
-  /** See EncodeOptions: rows are not kept once the table lacks something for them. */
-  readonly waitsForGrowth: boolean
-}
+  retype: new Map<number, ColumnType>(),
+  rejected: [] as Rejected[],
+  /** Rows are not kept once the table lacks something for them. */
+  waitsForGrowth,
+})
+export type PageNotes = ReturnType<typeof newNotes>
+export type NewField = { readonly field: string; readonly type: ColumnType }
 
 export const hasGrowth = ({ fields, widen }: PageNotes): boolean => fields.size > 0 || widen.size > 0
 
@@ -41,9 +46,6 @@ export function countValue({ nonNull }: PageNotes, column: number): void {
 export function countRescued({ rescued }: PageNotes, field: string): void {
   rescued.set(field, (rescued.get(field) ?? 0) + 1)
 }
-
-/** Of one page: as many fields as a table can have and as are remembered besides. */
-export const mostGrowth = maxColumns + mostUnplaced
 
 export function noteField(
   notes: PageNotes,
@@ -58,8 +60,4 @@ export function noteField(
   if (!known && notes.fields.size >= mostGrowth && !knownTypes.has(folded)) return
   const common = known ? commonType(known.type, type) : type
   if (common !== known?.type) notes.fields.set(folded, { field: known?.field ?? field, type: common })
-}
-
-export function noteRejected(record: Json, notes: PageNotes, reason: string): void {
-  notes.rejected.push({ record, reason })
 }

@@ -10,7 +10,7 @@ import type { TableSchema } from '../schema/table-schema.ts'
 import { type ColumnType, commonType } from '../types/table.ts'
 import { columnValues } from './column-values.ts'
 import { type CopyRows, type EncodedRows, encodedRows, openCopyRows } from './copy-rows.ts'
-import { hasGrowth, mostGrowth, type NewFields, type PageNotes } from './page-notes.ts'
+import { hasGrowth, type NewField, type NewFields, newNotes, type PageNotes } from './page-notes.ts'
 import { createPlainRowEncoder, type EncodePlainRow, type LocalTimes } from './plain-row.ts'
 import { createRowEncoder } from './row.ts'
 
@@ -23,16 +23,7 @@ export type Tally = {
   /** Fields that the table does not know. Those of them that came with a value get a column; the others were only ever null. */
   readonly newFields: readonly string[]
 }
-export type EncodedPage = {
-  /** The rows, without those that were rejected. */
-  readonly encoded: EncodedRows
-  /** What the table lacks for these rows; null: nothing. Until the table has it, `encoded` is of no use. */
-  readonly growth: Growth | null
-  /** Rows that do not fit the table's key. */
-  readonly rejected: readonly Rejected[]
-  readonly rescued: number
-  readonly tally: Tally
-}
+export type EncodedPage = ReturnType<typeof pageOf>
 export type EncodePage = (rows: readonly Row[], options?: EncodeOptions) => Promise<EncodedPage>
 export type EncodeOptions = {
   /** Every row is parsed and written as a line of text: for that form Postgres says best what it refuses. */
@@ -90,19 +81,11 @@ export function createPageEncoder(
     return parsed
   }
   return async (rows, { isAllText = false, waitsForGrowth = false, onlyHashes = false } = {}) => {
-    const notes: PageNotes = {
-      // With room for the columns that it may get.
-      nonNull: new Int32Array(tableSchema.columns.length + (waitsForGrowth ? mostGrowth : 0)),
-      rescued: new Map(),
-      fields: new Map(),
-      widen: new Set(),
-      retype: new Map(),
-      rejected: [],
-      waitsForGrowth,
-    }
+    const notes = newNotes(tableSchema.columns.length, waitsForGrowth)
     let copyRows = openCopyRows(rows.length, spare)
     let encodePlain = onlyHashes ? hashPlainRow : encodePlainRow
-    let [lacking, sinceBreath]: [readonly NewField[], number] = [[], 0]
+    let lacking: readonly NewField[] = []
+    let sinceBreath = 0
     for (let next = 0; next < rows.length; next += someRows) {
       if (sinceBreath >= rowsWithoutABreath) {
         await breathe()
@@ -124,26 +107,31 @@ export function createPageEncoder(
   }
 }
 
-const pageOf = (
+function pageOf(
   records: number,
   tableSchema: TableSchema,
   encoded: EncodedRows,
   notes: PageNotes,
   newFields: NewFields,
-): EncodedPage => ({
-  encoded,
-  growth: growthOf(notes, tableSchema),
-  rejected: notes.rejected,
-  rescued: sum(notes.rescued.values()),
-  tally: {
+) {
+  const nonNull = tableSchema.columns.map(({ field }, index) => [field, notes.nonNull[index] ?? 0] as const)
+  const tally: Tally = {
     records,
-    nonNull: new Map(tableSchema.columns.map((column, index) => [column.field, notes.nonNull[index] ?? 0])),
+    nonNull: new Map(nonNull),
     rescued: notes.rescued,
     newFields: [...newFields],
-  },
-})
-
-type NewField = PageNotes['fields'] extends ReadonlyMap<string, infer Field> ? Field : never
+  }
+  return {
+    /** The rows, without those that were rejected. */
+    encoded,
+    /** What the table lacks for these rows; null: nothing. Until the table has it, `encoded` is of no use. */
+    growth: growthOf(notes, tableSchema),
+    /** Rows that do not fit the table's key. */
+    rejected: notes.rejected as readonly Rejected[],
+    rescued: notes.rescued.values().reduce((total, count) => total + count, 0),
+    tally,
+  }
+}
 
 /** Those that there are stand first. */
 const withColumns = (tableSchema: TableSchema, fields: readonly NewField[]): TableSchema => ({
@@ -169,12 +157,6 @@ function growthOf({ fields, widen, retype, nonNull }: PageNotes, { columns }: Ta
       retype: new Map(other.map(([column, type]) => [columns[column]?.name ?? '', type])),
     }),
   }
-}
-
-const sum = (numbers: Iterable<number>): number => {
-  let total = 0
-  for (const number of numbers) total += number
-  return total
 }
 
 // Which rows of a page are written, and in which order. Pure.

@@ -7,21 +7,13 @@ import { foldField } from '../../streams/dictionary.ts'
 import type { Found, Row } from '../../streams/record.ts'
 import { valueAt } from '../../wire/record-page.ts'
 import type { Column, TableSchema } from '../schema/table-schema.ts'
-import {
-  type Cells,
-  copyNull,
-  mostCellBytes,
-  newCells,
-  viewOf,
-  writeNull,
-  writeText,
-} from '../types/cells.ts'
+import { copyNull, mostCellBytes, newCells, viewOf, writeNull, writeText } from '../types/cells.ts'
 import { type LocalTime, type TypeRules, typeRules } from '../types/column-type.ts'
 import { repeatsFields } from '../types/jsonb.ts'
 import { columnTypes } from '../types/table.ts'
 import { escapeCopy } from '../types/text.ts'
 import { zoneSuffix } from '../types/timestamptz.ts'
-import { type ColumnValues, type Rescued, rescue, rescuedText } from './column-values.ts'
+import { type ColumnValues, type Rescued, rescuedText } from './column-values.ts'
 import { addBinary, addHash, addRescued, addText, beginBinary, type CopyRows } from './copy-rows.ts'
 import { type FieldPlaces, fieldPlacesOf } from './field-places.ts'
 import { countRescued, type NewFields, type PageNotes } from './page-notes.ts'
@@ -32,29 +24,6 @@ export type LocalTimes = ReadonlyMap<string, LocalTime['offsetAt']>
 
 /** Adds the row, or answers false and adds nothing. */
 export type EncodePlainRow = (row: Row, notes: PageNotes, rows: CopyRows) => boolean
-
-type PlainEncoder = {
-  readonly tableSchema: TableSchema
-  readonly values: ColumnValues
-  /** A value that fits no column is kept beside them. Otherwise its row is left to row.ts. */
-  readonly rescues: boolean
-  /** What fits no column of the row in hand. */
-  readonly rescued: Rescued
-  readonly rescuedColumns: number[]
-  /** By column, how it is written. */
-  readonly rules: readonly TypeRules[]
-  readonly keyIndex: number
-  readonly localTimes: readonly (LocalTime | null)[]
-  readonly cells: Cells
-  /** By column; null where the hash leaves out none. */
-  readonly isVolatile: readonly boolean[] | null
-  /** Where the cells of volatile columns begin and end in the text of the row. */
-  readonly leftOut: number[]
-  places: FieldPlaces | null
-  readonly newFields: NewFields
-  /** Only the hash of each row is added. */
-  readonly onlyHashes: boolean
-}
 
 type Options = {
   readonly tableSchema: TableSchema
@@ -70,40 +39,46 @@ type Options = {
   readonly isExpected?: boolean
 }
 
-export function createPlainRowEncoder({
-  tableSchema,
-  values,
-  localTimes,
-  newFields,
-  onlyHashes = false,
-  isExpected = false,
-}: Options): EncodePlainRow {
+export function createPlainRowEncoder(options: Options): EncodePlainRow {
+  const encoder = openEncoder(options)
+  return (row, notes, rows) => row.found !== undefined && encodePlainRow(encoder, row, row.found, notes, rows)
+}
+
+type PlainEncoder = ReturnType<typeof openEncoder>
+
+function openEncoder({ onlyHashes = false, isExpected = false, localTimes, ...known }: Options) {
+  const { tableSchema } = known
   const { columns, key, stream } = tableSchema
   const zones = new Map(Object.entries(stream.fieldZones ?? {}))
   const isVolatile = volatileColumns(tableSchema)
-  const encoder: PlainEncoder = {
-    tableSchema,
-    values,
-    // The hash of a row leaves out its volatile fields wherever they stand.
+  return {
+    ...known,
+    /**
+     * A value that fits no column is kept beside them. Otherwise its row is left to row.ts: the hash leaves out volatile fields wherever
+     * they stand.
+     */
     rescues: !isExpected && isVolatile === null,
-    rescued: [],
-    rescuedColumns: [],
+    /** What fits no column of the row in hand. */
+    rescued: [] as Rescued,
+    rescuedColumns: [] as number[],
+    /** By column, how it is written. */
     rules: columns.map((column) => (isSimple(tableSchema, column) ? columnTypes[column.type] : neverCopied)),
     keyIndex: columns.indexOf(key),
-    localTimes: columns.map(({ field, type }) => {
+    localTimes: columns.map(({ field, type }): LocalTime | null => {
       if (type !== 'timestamptz') return null
       const suffix = zoneSuffix(field, zones.get(foldField(field)))
       const offsetAt = suffix === 'Z' ? () => 0 : (localTimes.get(suffix) ?? (() => null))
       return { suffix: Buffer.from(suffix), offsetAt }
     }),
     cells: newCells(),
+    /** By column; null where the hash leaves out none. */
     isVolatile,
-    leftOut: [],
-    places: null,
-    newFields,
+    /** Where the cells of volatile columns begin and end in the text of the row. */
+    leftOut: [] as number[],
+    places: null as FieldPlaces | null,
+    /** Only the hash of each row is added. */
     onlyHashes: onlyHashes && isVolatile === null,
   }
-  return (row, notes, rows) => row.found !== undefined && encodePlainRow(encoder, row, row.found, notes, rows)
 }
 
 /** Keys and row versions are read from their bytes only if they are of the usual types. */
@@ -113,6 +88,13 @@ function isSimple({ key, versions }: TableSchema, column: Column): boolean {
 }
 
 const neverCopied = typeRules({ fromJson: () => null })
+
+/** Where the fields of a record stand in its page: the first one, and how many there are. */
+type Fields = { readonly page: Found['page']; readonly first: number; readonly count: number }
+
+/** Where the value of a field begins; 0: the record has no such field; less: it is null. */
+const startOf = ({ page, first, count }: Fields, field: number): number =>
+  field < count ? (page.places.valueStarts[first + field] as number) : 0
 
 function encodePlainRow(
   encoder: PlainEncoder,
@@ -124,22 +106,22 @@ function encodePlainRow(
   const { order } = page
   if (encoder.places?.order !== order || encoder.places.fieldCount !== order.names.length)
     encoder.places = fieldPlacesOf(encoder, order)
-  const { recordStarts, recordEnds, firstFields, valueStarts } = page.places
+  const { recordStarts, recordEnds, firstFields } = page.places
   encoder.cells.source = page.view
   const first = firstFields[index] as number
-  const fieldCount = (firstFields[index + 1] as number) - first
+  const fields: Fields = { page, first, count: (firstFields[index + 1] as number) - first }
   const { places, cells } = encoder
   const { mustBeNull } = places
-  for (let at = 0; at < mustBeNull.length; at++) {
-    const field = mustBeNull[at] as number
-    if (field < fieldCount && (valueStarts[first + field] as number) > 0) return false
-  }
-  const flag = deletionAt(places, page, index)
+  for (let at = 0; at < mustBeNull.length; at++)
+    if (startOf(fields, mustBeNull[at] as number) > 0) return false
+  const flag = deletionAt(places, fields)
   if (flag === null) return false
   prepareCells(encoder, (recordEnds[index] as number) - (recordStarts[index] as number), rows)
-  let hashedEnd = writeCells(encoder, places, row, page, first, fieldCount, notes)
+  let hashedEnd = writeCells(encoder, places, row, fields, notes)
   if (hashedEnd < 0) return false
-  if (places.unplaced.length > 0) rescueUnplaced(encoder, places, page, first, fieldCount)
+  for (const field of places.unplaced)
+    if (startOf(fields, field) > 0)
+      encoder.rescued.push([order.names[field] ?? '', valueAt(page, first + field)])
   if (encoder.rescued.length > 0) hashedEnd += writeRescued(encoder, rows, notes)
   const digest = hash('sha1', hashedText(encoder, hashedEnd), 'binary')
   if (encoder.onlyHashes) addHash(rows, row, digest, flag)
@@ -148,25 +130,8 @@ function encodePlainRow(
   return true
 }
 
-function rescueUnplaced(
-  { rescued }: PlainEncoder,
-  { unplaced }: FieldPlaces,
-  page: Found['page'],
-  first: number,
-  fieldCount: number,
-): void {
-  for (const field of unplaced) {
-    if (field >= fieldCount || (page.places.valueStarts[first + field] as number) <= 0) continue
-    rescue(rescued, page.order.names[field] ?? '', valueAt(page, first + field))
-  }
-}
-
 /** Puts what fits no column before the columns (P5). Returns by how much they move in the text. */
-function writeRescued(
-  { cells, rescued, onlyHashes }: PlainEncoder,
-  rows: CopyRows,
-  notes: PageNotes,
-): number {
+function writeRescued({ cells, rescued, onlyHashes }: PlainEncoder, rows: CopyRows, notes: PageNotes) {
   const json = rescuedText(rescued, undefined)
   const text = Buffer.from(escapeCopy(json))
   const shift = text.length - copyNull.length
@@ -185,22 +150,13 @@ function writeRescued(
 }
 
 /** Whether the source says that the record is deleted; null: it says so in another way than by a boolean. */
-function deletionAt(
-  { deletionFlag, otherFlags }: FieldPlaces,
-  { bytes, places: { firstFields, valueStarts } }: Found['page'],
-  index: number,
-): boolean | null {
-  const first = firstFields[index] as number
-  const fieldCount = (firstFields[index + 1] as number) - first
-  for (let at = 0; at < otherFlags.length; at++) {
-    const field = otherFlags[at] as number
-    if (field < fieldCount && valueStarts[first + field] !== 0) return null
-  }
-  const place = first + deletionFlag
-  if (deletionFlag === 0 || deletionFlag >= fieldCount) return false
-  const start = valueStarts[place] as number
+function deletionAt({ deletionFlag, otherFlags }: FieldPlaces, fields: Fields): boolean | null {
+  for (let at = 0; at < otherFlags.length; at++)
+    if (startOf(fields, otherFlags[at] as number) !== 0) return null
+  const start = deletionFlag === 0 ? 0 : startOf(fields, deletionFlag)
   if (start <= 0) return false
-  return bytes[start] === 0x74 ? true : bytes[start] === 0x66 ? false : null
+  const byte = fields.page.bytes[start]
+  return byte === 0x74 ? true : byte === 0x66 ? false : null
 }
 
 /** Makes room for a row, and begins it. */
@@ -229,27 +185,25 @@ const longestSuffix = 64
 /** Returns where the last cell ends that is not null; -1 when only the whole record tells. */
 function writeCells(
   encoder: PlainEncoder,
-  { fieldOf }: FieldPlaces,
+  places: FieldPlaces,
   { key }: Row,
-  page: Found['page'],
-  first: number,
-  fieldCount: number,
+  fields: Fields,
   notes: PageNotes,
 ): number {
   const { rules, keyIndex, localTimes, cells, isVolatile, leftOut, onlyHashes, rescued, rescuedColumns } =
     encoder
-  const {
-    bytes,
-    places: { valueStarts, valueEnds },
-  } = page
+  const { fieldOf } = places
+  const { page, first, count } = fields
+  const { bytes } = page
+  const { valueStarts, valueEnds } = page.places
   const { nonNull } = notes
   let hashedEnd = 0
   leftOut.length = 0
   for (let column = 0; column < rules.length; column++) {
     const field = fieldOf[column] as number
-    const start = field > 0 && field < fieldCount ? (valueStarts[first + field] as number) : 0
+    const start = field > 0 && field < count ? (valueStarts[first + field] as number) : 0
     if (start <= 0) {
-      if (column === keyIndex) return giveUp(encoder, fieldOf, page, first, fieldCount, notes, column)
+      if (column === keyIndex) return giveUp(encoder, places, fields, notes, column)
       writeNull(cells)
       continue
     }
@@ -258,17 +212,17 @@ function writeCells(
     const type = rules[column] as TypeRules
     const local = localTimes[column] as LocalTime
     if (column === keyIndex && !isKeyAt(key, bytes, start, end))
-      return giveUp(encoder, fieldOf, page, first, fieldCount, notes, column)
-    const isCopied =
-      (end >= 0 || type.takesEscapes) &&
-      (onlyHashes
-        ? writeHashedCell(cells, type, bytes, start, end, local)
-        : type.fromBytes(cells, bytes, start, end, local))
+      return giveUp(encoder, places, fields, notes, column)
+    const { binaryEnd } = cells
+    const write = onlyHashes ? type.textFromBytes : type.fromBytes
+    const isCopied = (end >= 0 || type.takesEscapes) && write(cells, bytes, start, end, local)
+    // Of a hash only the text counts: the binary form of the next cell overwrites that of this one.
+    if (onlyHashes) cells.binaryEnd = binaryEnd
     if (!isCopied) {
       const fits = column === keyIndex ? null : writeParsed(encoder, column, page, first + field, notes)
-      if (fits === null) return giveUp(encoder, fieldOf, page, first, fieldCount, notes, column)
+      if (fits === null) return giveUp(encoder, places, fields, notes, column)
       if (!fits) {
-        rescue(rescued, page.order.names[field] ?? '', valueAt(page, first + field))
+        rescued.push([page.order.names[field] ?? '', valueAt(page, first + field)])
         rescuedColumns.push(column)
         writeNull(cells)
         continue
@@ -298,17 +252,14 @@ const emptyCell = Buffer.from(`\t${copyNull}`)
 /** Takes back what was counted of the row. */
 function giveUp(
   { rescuedColumns }: PlainEncoder,
-  fieldOf: Int32Array,
-  { places: { valueStarts } }: Found['page'],
-  first: number,
-  fieldCount: number,
+  { fieldOf }: FieldPlaces,
+  fields: Fields,
   { nonNull }: PageNotes,
   columnEnd: number,
 ): -1 {
   for (let column = 0; column < columnEnd; column++) {
     const field = fieldOf[column] as number
-    if (field > 0 && field < fieldCount && (valueStarts[first + field] as number) > 0)
-      nonNull[column] = (nonNull[column] as number) - 1
+    if (field > 0 && startOf(fields, field) > 0) nonNull[column] = (nonNull[column] as number) - 1
   }
   for (const column of rescuedColumns) nonNull[column] = (nonNull[column] as number) + 1
   return -1
@@ -349,21 +300,6 @@ function writeParsed(
   cells.textEnd = cellEnd
   cells.isTextOnly = true
   return true
-}
-
-/** Writes only the text of a cell: the binary form of the next one overwrites that of this one. */
-function writeHashedCell(
-  cells: Cells,
-  type: TypeRules,
-  bytes: Buffer,
-  start: number,
-  end: number,
-  local: LocalTime,
-): boolean {
-  const { binaryEnd } = cells
-  const isWritten = type.textFromBytes(cells, bytes, start, end, local)
-  cells.binaryEnd = binaryEnd
-  return isWritten
 }
 
 /** Whether the bytes of a value are those of the row's key. */

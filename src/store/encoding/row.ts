@@ -8,7 +8,7 @@ import { deletionFlag, getsNoColumn, type TableSchema, versionFields } from '../
 import { copyNull } from '../types/cells.ts'
 import { type ColumnType, keyCheck } from '../types/table.ts'
 import { escapeCopy } from '../types/text.ts'
-import { type ColumnValues, type Rescued, rescue, rescuedText } from './column-values.ts'
+import { type ColumnValues, type Rescued, rescuedText } from './column-values.ts'
 import { addCells, type CopyRows, hashAndFlagColumns } from './copy-rows.ts'
 import {
   countRescued,
@@ -17,18 +17,9 @@ import {
   type NewFields,
   noteField,
   noteNewField,
-  noteRejected,
   type PageNotes,
 } from './page-notes.ts'
 
-/** Where the values of a field go. */
-type FieldPlace = {
-  /** The index of its column. */
-  readonly column: number
-  readonly isVersion: boolean
-  /** By this field the source itself says that a record is deleted. */
-  readonly isDeletionFlag: boolean
-}
 /** In place of a column: the field has none and gets none. */
 const noColumn = -1
 /** In place of a column: the table does not know the field yet. */
@@ -37,18 +28,25 @@ const unknownField = -2
 // An upstream may make up a field name for every record; what is known of such names is forgotten again (P10).
 const mostPlaces = 10_000
 
-function createFinder(tableSchema: TableSchema, newFields: NewFields): (field: string) => FieldPlace {
+/** Where the values of a field go. */
+function createFinder(tableSchema: TableSchema, newFields: NewFields) {
   const columnOf = new Map(tableSchema.columns.map((column, index) => [foldName(column.field), index]))
   const versionNames = new Set(versionFields(tableSchema.stream))
-  const places = new Map<string, FieldPlace>()
-  return (field) => {
-    const known = places.get(field)
-    if (known) return known
+  const find = (field: string) => {
     const folded = foldName(field)
     const column = columnOf.get(folded) ?? (getsNoColumn(tableSchema, field) ? noColumn : unknownField)
     if (column === unknownField) noteNewField(newFields, tableSchema, field)
+    const isVersion = versionNames.has(folded)
+    /** By this field the source itself says that a record is deleted. */
+    const isDeletionFlag = folded === deletionFlag
+    return { column, isVersion, isDeletionFlag }
+  }
+  const places = new Map<string, ReturnType<typeof find>>()
+  return (field: string) => {
+    const known = places.get(field)
+    if (known) return known
+    const place = find(field)
     if (places.size >= mostPlaces) places.clear()
-    const place = { column, isVersion: versionNames.has(folded), isDeletionFlag: folded === deletionFlag }
     places.set(field, place)
     return place
   }
@@ -60,41 +58,28 @@ export const leadingColumns = { ...hashAndFlagColumns, _rescued: 'jsonb' } as co
 const otherVersions = 'fields that differ only in case hold different row versions'
 const noVersionColumn = 'the table has no column for its row version'
 
-/** What is known of the table, and the cells of the line in hand. */
-type RowEncoder = {
-  readonly tableSchema: TableSchema
-  readonly placeOf: (field: string) => FieldPlace
-  readonly fitsKey: (key: string) => boolean
-  readonly values: ColumnValues
-  /** Types of fields that are not taken from their values. */
-  readonly knownTypes: ReadonlyMap<string, ColumnType>
-  readonly cells: string[]
-  /** Whether the hash leaves out each column; null where it leaves out none. */
-  readonly isVolatile: readonly boolean[] | null
+/** A row that does not fit the table's key adds nothing, and is noted as unfit. */
+export function createRowEncoder(tableSchema: TableSchema, values: ColumnValues, newFields: NewFields) {
+  const encoder = openEncoder(tableSchema, values, newFields)
+  return (row: Row, notes: PageNotes, rows: CopyRows): void => encodeRow(encoder, row, notes, rows)
 }
 
-/** A row that does not fit the table's key adds nothing, and is noted as unfit. */
-export function createRowEncoder(
-  tableSchema: TableSchema,
-  values: ColumnValues,
-  newFields: NewFields,
-): (row: Row, notes: PageNotes, rows: CopyRows) => void {
-  const { columns, key, stream } = tableSchema
-  const encoder: RowEncoder = {
-    tableSchema,
-    placeOf: createFinder(tableSchema, newFields),
-    fitsKey: keyCheck(key.type),
-    values,
-    // A row version is a number even where it is served as a string.
-    knownTypes: new Map([
-      ...documentedTypes(stream),
-      ...versionFields(stream).map((field) => [field, 'bigint'] as const),
-    ]),
-    cells: new Array(columns.length),
-    isVolatile: volatileColumns(tableSchema),
-  }
-  return (row, notes, rows) => encodeRow(encoder, row, notes, rows)
-}
+type RowEncoder = ReturnType<typeof openEncoder>
+
+/** What is known of the table, and the cells of the line in hand. */
+const openEncoder = (tableSchema: TableSchema, values: ColumnValues, newFields: NewFields) => ({
+  tableSchema,
+  placeOf: createFinder(tableSchema, newFields),
+  fitsKey: keyCheck(tableSchema.key.type),
+  values,
+  /** Types of fields that are not taken from their values. A row version is a number even where it is served as a string. */
+  knownTypes: new Map<string, ColumnType>([
+    ...documentedTypes(tableSchema.stream),
+    ...versionFields(tableSchema.stream).map((field) => [field, 'bigint'] as const),
+  ]),
+  cells: new Array<string>(tableSchema.columns.length),
+  isVolatile: volatileColumns(tableSchema),
+})
 
 /** By column, whether the hash leaves it out; null where it leaves out none. */
 export const volatileColumns = ({ columns, volatile }: TableSchema): readonly boolean[] | null =>
@@ -104,7 +89,7 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   const { tableSchema, values, cells } = encoder
   if (!encoder.fitsKey(row.key)) {
     const { name, type } = tableSchema.key
-    noteRejected(row.record, notes, `the key does not fit column ${name} (${type})`)
+    notes.rejected.push({ record: row.record, reason: `the key does not fit column ${name} (${type})` })
     return
   }
   // Read once: for a row that was found in the bytes of its page, each access parses the record again.
@@ -112,7 +97,8 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   const { rescued, isDeleted, isVersionRescued } = placeValues(encoder, row.key, record, notes)
   if (notes.waitsForGrowth && hasGrowth(notes)) return
   if (isVersionRescued && row.version !== null && versionCell(encoder) !== String(row.version)) {
-    noteRejected(record, notes, values.versionIndexes.length > 0 ? otherVersions : noVersionColumn)
+    const reason = values.versionIndexes.length > 0 ? otherVersions : noVersionColumn
+    notes.rejected.push({ record, reason })
     return
   }
   const repeated = record[repeatedFields]
@@ -138,23 +124,16 @@ function lastingCells(
   return [rescuedCellOf(kept.length > 0 ? kept : null, repeated), ...lasting]
 }
 
-type Placed = {
-  /** What fits none of the cells. */
-  readonly rescued: Rescued | null
-  /** A value of a row version is among that: another field of that name was there first, or it has no column. */
-  readonly isVersionRescued: boolean
-  /** The source itself says so. */
-  readonly isDeleted: boolean
-}
-
 /** Fills the cells. */
-function placeValues(encoder: RowEncoder, key: string, record: JsonObject, notes: PageNotes): Placed {
+function placeValues(encoder: RowEncoder, key: string, record: JsonObject, notes: PageNotes) {
   const { cells, placeOf, knownTypes } = encoder
   const { keyIndex, encode, noteUnfit } = encoder.values
   const fields = Object.keys(record)
   // One call for all of them: three times as fast as asking by name.
   const fieldValues = Object.values(record)
+  // What fits none of the cells.
   let rescued: Rescued | null = null
+  // A value of a row version is among that: another field of that name was there first, or it has no column.
   let isVersionRescued = false
   let flag: Json | undefined
   cells.fill(copyNull)
@@ -181,7 +160,7 @@ function placeValues(encoder: RowEncoder, key: string, record: JsonObject, notes
     }
     if (column === unknownField) noteField(notes, knownTypes, field, value)
     rescued ??= []
-    rescue(rescued, field, value)
+    rescued.push([field, value])
     countRescued(notes, field)
     isVersionRescued ||= isVersion
   }

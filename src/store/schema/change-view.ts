@@ -1,37 +1,22 @@
 // Changes what a view shows, with the views over several sources that show it in turn.
 
-import pg, { type ClientBase } from 'pg'
+import type { ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
+import { unlessRefused } from '../server/session.ts'
 import { inBi } from './places.ts'
 import { leaveUnions, showUnion } from './union-views.ts'
-import { refreshView, remadeView, unlessOthers, type View, viewColumns } from './views.ts'
+import { isBuiltUpon, refreshView, remadeView, unlessOthers, type View, viewColumns } from './views.ts'
 
 /** Shows these columns besides those it shows already. A view that somebody put in place of ours must not stop the mirror. */
-export async function showColumns(
-  client: ClientBase,
-  view: View,
-  columns: readonly string[],
-  log: Logger,
-): Promise<void> {
+export async function showColumns(client: ClientBase, view: View, columns: readonly string[], log: Logger) {
   await unlessOthers(client, { log, what: inBi(view), lack: 'does not show new columns' }, async () => {
     const isBare = (await viewColumns(client, view)).length === 1 + view.ownColumns.length
-    if (isBare && columns.length > 0) await beginAnew(client, view, columns)
-    else await refreshView(client, view, columns)
-  })
-}
-
-/** A view that shows nothing but the key yet gets the fields first, and Tidemark's own columns behind them. */
-async function beginAnew(client: ClientBase, view: View, columns: readonly string[]): Promise<void> {
-  await client.query('savepoint reordering')
-  try {
-    await withoutView(client, view, async () => {}, columns)
-  } catch (error) {
-    if (!(error instanceof pg.DatabaseError && error.code === '2BP01')) throw error
-    // Somebody built on it.
-    await client.query('rollback to savepoint reordering')
+    // A view that shows nothing but the key yet gets the fields first, and Tidemark's own columns behind them.
+    const beginAnew = () => withoutView(client, view, async () => {}, columns)
+    const mayBegin = isBare && columns.length > 0
+    if (mayBegin && !(await unlessRefused(client, 'reordering', beginAnew, isBuiltUpon))) return
     await refreshView(client, view, columns)
-  }
-  await client.query('release savepoint reordering')
+  })
 }
 
 /**

@@ -2,6 +2,7 @@
 // (a column of such a type, in anybody's table, keeps a column of the mirror from being changed).
 
 import pg, { type ClientBase } from 'pg'
+import { runFound } from '../server/session.ts'
 
 // Only what the role may take back, and only what is open: a revoke rewrites the catalog's row of its function or type.
 const openSql = `
@@ -32,7 +33,4 @@ export const closeNewSql = (table: string): string => `
   end $close$`
 
 /** Functions that the role of this program makes later are closed too; types of tables have no such default. */
-export async function closeToEverybody(client: ClientBase): Promise<void> {
-  const { rows } = await client.query<{ statement: string }>(openSql)
-  for (const { statement } of rows) await client.query(statement)
-}
+export const closeToEverybody = (client: ClientBase): Promise<void> => runFound(client, openSql)

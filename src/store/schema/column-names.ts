@@ -1,6 +1,6 @@
 // From the upstream's field names to column names: deterministic, and always something Postgres takes.
 
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import pg from 'pg'
 import { isComposite, keyParts } from '../../streams/record.ts'
 
@@ -60,5 +60,4 @@ function shorten(name: string, field: string): string {
   return kept + suffix
 }
 
-const digest = (field: string): string =>
-  createHash('sha256').update(foldName(field)).digest('hex').slice(0, 8)
+const digest = (field: string): string => hash('sha256', foldName(field)).slice(0, 8)

@@ -1,10 +1,9 @@
 // The comments of tables, views and columns, by which tools show what they mean: from the dictionary and from the upstream's description.
 
 import pg, { type ClientBase } from 'pg'
-import type { MirroredStream } from '../../streams/catalog.ts'
 import { viewName } from '../../streams/names.ts'
 import { printable } from './column-names.ts'
-import { inBi, qualified } from './places.ts'
+import { inBi, type Named, qualified } from './places.ts'
 import { viewOf } from './views.ts'
 
 type Commented = {
@@ -25,11 +24,7 @@ const ownRelations = `(values ($1::text, 'rp'), ($2::text, 'v')) as own (relatio
   join pg_class on oid = to_regclass(relation) and strpos(kinds, relkind::text) > 0`
 
 /** Comments on the table, on its view, and on the columns of both. Words that somebody else put there stay. */
-export async function describeTable(
-  client: ClientBase,
-  stream: Pick<MirroredStream, 'name'>,
-  words: string | null,
-): Promise<void> {
+export async function describeTable(client: ClientBase, stream: Named, words: string | null): Promise<void> {
   const relations = [qualified(stream), inBi(viewOf(stream))]
   const { rows: columns } = await client.query<Commented>(
     `select relation, attname as name, source_name as field, case when attname = label_column then column_name end as codes_in,

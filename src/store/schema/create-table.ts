@@ -5,13 +5,13 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { baseOf, schemasOf, sourceIn, tableName } from '../../streams/names.ts'
-import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
+import { changeTable, findsRow, takeTurn } from '../server/session.ts'
 import type { ColumnType } from '../types/table.ts'
 import { showColumns } from './change-view.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { foldName, keyColumnName, keyComment, printable } from './column-names.ts'
 import { commentsOn, definitions, ownColumns } from './own-columns.ts'
-import { qualified } from './places.ts'
+import { type Named, qualified } from './places.ts'
 import { viewOf } from './views.ts'
 import { adoptTable, isLocallyChangedSql, toBeAdopted, watchTable } from './watch-table.ts'
 
@@ -30,49 +30,36 @@ export async function createTable(
   log: Logger,
 ): Promise<void> {
   if (key !== null && (await isAsNoted(client, stream))) return
-  await retryOnLockTimeout(client, tableName(stream.name), 'make or watch', () =>
-    inTransaction(client, async () => {
-      await limitLockWaits(client)
-      // Two programs that make one table at the same moment would otherwise get an error from the catalog.
-      await takeTurn(client, `create ${stream.name}`)
-      await client.query('insert into tidemark.stream (name) values ($1) on conflict do nothing', [
-        stream.name,
-      ])
-      await watchTable(client, stream)
-      if (key === null) return
-      const change = await toBeAdopted(client, stream)
-      if (change !== null) await adoptTable(client, stream, keyColumnName(key.field), { change, log })
-      if (key.type === null || (await hasTable(client, stream))) return
-      await create(client, stream, key, log)
-      await watchTable(client, stream)
-    }),
-  )
+  await changeTable(client, tableName(stream.name), 'make or watch', async () => {
+    // Two programs that make one table at the same moment would otherwise get an error from the catalog.
+    await takeTurn(client, `create ${stream.name}`)
+    await client.query('insert into tidemark.stream (name) values ($1) on conflict do nothing', [stream.name])
+    await watchTable(client, stream)
+    if (key === null) return
+    const change = await toBeAdopted(client, stream)
+    if (change !== null) await adoptTable(client, stream, keyColumnName(key.field), { change, log })
+    if (key.type === null || (await hasTable(client, stream))) return
+    await create(client, stream, key, log)
+    await watchTable(client, stream)
+  })
 }
 
 /** Whether the table is there and watched, and nobody changed it: mostly it is so, and one question shows it. */
-async function isAsNoted(client: ClientBase, { name }: Pick<MirroredStream, 'name'>): Promise<boolean> {
-  const { rowCount } = await client.query(
+const isAsNoted = (client: ClientBase, { name }: Named): Promise<boolean> =>
+  findsRow(
+    client,
     `select from tidemark.stream as known where name = $1 and table_oid is not null and not ${isLocallyChangedSql}`,
     [name],
   )
-  return rowCount === 1
-}
 
 /** Asks the catalog itself, because to_regclass may still remember that there was no table. */
-export async function hasTable(client: ClientBase, { name }: Pick<MirroredStream, 'name'>): Promise<boolean> {
-  const { rows } = await client.query('select from pg_tables where schemaname = $1 and tablename = $2', [
+export const hasTable = (client: ClientBase, { name }: Named): Promise<boolean> =>
+  findsRow(client, 'select from pg_tables where schemaname = $1 and tablename = $2', [
     schemasOf(sourceIn(name)).tables,
     baseOf(name),
   ])
-  return rows.length > 0
-}
 
-async function create(
-  client: ClientBase,
-  stream: MirroredStream,
-  key: KeyColumn,
-  log: Logger,
-): Promise<void> {
+async function create(client: ClientBase, stream: MirroredStream, key: KeyColumn, log: Logger) {
   const table = qualified(stream)
   const name = keyColumnName(key.field)
   const column = pg.escapeIdentifier(name)

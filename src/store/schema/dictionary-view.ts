@@ -4,11 +4,11 @@ import { hash } from 'node:crypto'
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { keyIn, schemasOf } from '../../streams/names.ts'
-import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { changeTable } from '../server/session.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { textsSql } from './comments.ts'
 import { baseSql, inBi } from './places.ts'
-import { unlessOthers } from './views.ts'
+import { meaningsSql, unlessOthers } from './views.ts'
 
 /** The catalog is asked by names: a role that may not use a schema cannot have its tables looked up. */
 const queryOf = (source: string): string => {
@@ -62,56 +62,34 @@ const meanings: Readonly<Record<string, string>> = {
 /** Made anew only when it is another one than before: whoever reads it meanwhile has it locked. A view that somebody has in its place stays. */
 export async function showDictionary(client: ClientBase, source: string, log: Logger): Promise<void> {
   const [lacking] = await lackingDictionaries(client, [source])
-  if (lacking) await show(client, lacking, log)
-}
-
-type Lacking = {
-  readonly source: string
-  readonly view: string
-  readonly query: string
-  readonly comment: string
-  readonly before: string | null
-}
-
-/** Of these sources. */
-export async function lackingDictionaries(
-  client: ClientBase,
-  sources: readonly string[],
-): Promise<readonly Lacking[]> {
-  const wanted = sources.map((source) => {
-    const query = queryOf(source)
-    const edition = hash('sha256', query).slice(0, 8)
-    const comment = `what is known of each column of the views of streams (edition ${edition})`
-    return { source, query, comment, view: inBi({ name: keyIn(source, 'dictionary') }) }
-  })
-  const { rows } = await client.query<{ view: string; before: string | null }>(
-    `select view, obj_description(to_regclass(view), 'pg_class') as before from unnest($1::text[]) as view`,
-    [wanted.map(({ view }) => view)],
-  )
-  const commentOf = new Map(rows.map(({ view, before }) => [view, before]))
-  return wanted
-    .map((one) => ({ ...one, before: commentOf.get(one.view) ?? null }))
-    .filter(({ before, comment }) => before !== comment)
-}
-
-async function show(
-  client: ClientBase,
-  { view, query, comment, before }: Lacking,
-  log: Logger,
-): Promise<void> {
+  if (!lacking) return
+  const { view, query, comment, before } = lacking
   const statements = [
     `create or replace view ${view} as ${query}`,
     `comment on view ${view} is ${pg.escapeLiteral(comment)}`,
-    ...Object.entries(meanings).map(
-      ([column, meaning]) => `comment on column ${view}."${column}" is ${pg.escapeLiteral(meaning)}`,
-    ),
+    meaningsSql(view, meanings),
     ...(before === null ? [closeNewSql(view)] : []),
   ]
   const what = { log, what: view, lack: 'does not say what the columns mean' }
-  await retryOnLockTimeout(client, view, 'make', () =>
-    inTransaction(client, async () => {
-      await limitLockWaits(client)
-      await unlessOthers(client, what, () => client.query(statements.join(';\n')))
-    }),
+  await changeTable(client, view, 'make', () =>
+    unlessOthers(client, what, () => client.query(statements.join(';\n'))),
   )
+}
+
+type Known = { readonly source: string; readonly view: string; readonly before: string | null }
+
+/** Of these sources. */
+export async function lackingDictionaries(client: ClientBase, sources: readonly string[]) {
+  const viewOf = (source: string) => inBi({ name: keyIn(source, 'dictionary') })
+  const { rows } = await client.query<Known>(
+    `select source, view, obj_description(to_regclass(view), 'pg_class') as before
+     from unnest($1::text[], $2::text[]) with ordinality as wanted (source, view, place) order by place`,
+    [sources, sources.map(viewOf)],
+  )
+  return rows.flatMap((known) => {
+    const query = queryOf(known.source)
+    const edition = hash('sha256', query).slice(0, 8)
+    const comment = `what is known of each column of the views of streams (edition ${edition})`
+    return known.before === comment ? [] : [{ ...known, query, comment }]
+  })
 }

@@ -5,7 +5,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
-import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { changeTable, firstRow, hasCode, unlessRefused, valuesOf } from '../server/session.ts'
 import { isInt64Sql } from '../types/numeric.ts'
 import type { ColumnType } from '../types/table.ts'
 import { showColumns, withoutView } from './change-view.ts'
@@ -14,6 +14,7 @@ import { showHistory, withoutHistory } from './history-views.ts'
 import { keepMeaning } from './meaning.ts'
 import { qualified } from './places.ts'
 import {
+  type Column,
   isNumber,
   maxColumns,
   partIndexSql,
@@ -47,7 +48,7 @@ export async function growTable(
   if (rowCount === 0) return false
   const added = await addColumns(client, tableSchema, growth.fields)
   await widenColumns(client, tableSchema, growth.widen)
-  await retypeColumns(client, tableSchema, growth.retype ?? new Map())
+  await retypeColumns(client, tableSchema, growth)
   if (added.length === 0) return true
   await showColumns(client, viewOf(tableSchema.stream), added, log)
   if (tableSchema.stream.meaning) await keepMeaning(client, tableSchema.stream, log)
@@ -62,11 +63,7 @@ const tablesOf = (tableSchema: TableSchema): readonly string[] =>
     : [qualified(tableSchema.stream)]
 
 /** Returns the names of the new columns. */
-async function addColumns(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  fields: Growth['fields'],
-): Promise<readonly string[]> {
+async function addColumns(client: ClientBase, tableSchema: TableSchema, fields: Growth['fields']) {
   const tables = tablesOf(tableSchema)
   const owners = new Map(tableSchema.columns.map((column) => [column.name, column.field]))
   const statements: string[] = []
@@ -89,11 +86,8 @@ async function addColumns(
       owners.set(name, field)
       added.push(name)
     } else if (unplacedLeft-- <= 0) continue
-    described.push({
-      field,
-      ...(reason === null ? { name, type } : { name: null, type: null }),
-      note: reason,
-    })
+    const place = reason === null ? { name, type } : { name: null, type: null }
+    described.push({ ...place, field: printable(field), folded: foldName(field), note: reason })
   }
   await describeFields(client, tableSchema, described)
   statements.push(...versionIndexes(tableSchema, owners, added))
@@ -141,6 +135,7 @@ function placingProblem(
 }
 
 type Described = {
+  readonly folded: string
   readonly field: string
   /** Of its column; null: it gets none. */
   readonly name: string | null
@@ -148,28 +143,17 @@ type Described = {
   readonly note: string | null
 }
 
-async function describeFields(
-  client: ClientBase,
-  { stream }: TableSchema,
-  fields: readonly Described[],
-): Promise<void> {
+/** In the data dictionary. */
+async function describeFields(client: ClientBase, { stream }: TableSchema, fields: readonly Described[]) {
   // Two fields may fold to one name: the last one holds.
-  const byName = new Map(fields.map((one) => [foldName(one.field), one]))
-  const all = [...byName.values()]
+  const all = [...new Map(fields.map((one) => [one.folded, one])).values()]
   if (all.length === 0) return
   await client.query(
     `insert into tidemark.field (stream, folded, source_name, column_name, column_type, note)
      select $1, * from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
      on conflict (stream, folded) do update
      set source_name = excluded.source_name, column_name = excluded.column_name, column_type = excluded.column_type, note = excluded.note`,
-    [
-      stream.name,
-      [...byName.keys()],
-      all.map(({ field }) => printable(field)),
-      all.map(({ name }) => name),
-      all.map(({ type }) => type),
-      all.map(({ note }) => note),
-    ],
+    [stream.name, ...valuesOf(all, 'folded', 'field', 'name', 'type', 'note')],
   )
 }
 
@@ -183,27 +167,18 @@ async function fitHistory(client: ClientBase, stream: TableSchema['stream'], log
   const others = tableSchema?.columns.filter(({ name }) => !kept.includes(name)) ?? []
   if (!tableSchema?.history || others.length === 0) return
   const { table } = tableSchema.history
-  await client.query('savepoint fitting')
-  try {
-    await withoutHistory(client, tableSchema, async () => {
+  const fit = () =>
+    withoutHistory(client, tableSchema, async () => {
       for (const column of others) await fitColumn(client, table, column)
     })
-    await client.query('release savepoint fitting')
-  } catch (error) {
-    if (!isDependedUpon(error)) throw error
-    await client.query('rollback to savepoint fitting')
+  if (await unlessRefused(client, 'fitting', fit, isDependedUpon))
     log.warn(
       { table, columns: others.map(({ name }) => name) },
       'These columns have another type in the history than in their table, so no more values of them are kept there: a view or another object depends on them. Drop that object, then the table once more.',
     )
-  }
 }
 
-async function fitColumn(
-  client: ClientBase,
-  table: string,
-  { name, type, field }: TableSchema['columns'][number],
-): Promise<void> {
+async function fitColumn(client: ClientBase, table: string, { name, type, field }: Column): Promise<void> {
   const column = pg.escapeIdentifier(name)
   const { rows: kept } = await client.query<{ name: string; isJson: boolean }>(
     `select attname as name, atttypid = 'jsonb'::regtype as "isJson" from pg_attribute where attrelid = to_regclass($1) and not attisdropped`,
@@ -211,14 +186,9 @@ async function fitColumn(
   )
   // What is nested in it may have to be found again (P20).
   const isJson = kept.some((one) => one.name === name && one.isJson)
-  if (
-    !isJson &&
-    (await converts(
-      client,
-      `alter table ${table} alter column ${column} type ${type} using ${column}::text::${type}`,
-    ))
-  )
-    return
+  const convertSql = `alter table ${table} alter column ${column} type ${type} using ${column}::text::${type}`
+  const convert = () => client.query(convertSql)
+  if (!isJson && !(await unlessRefused(client, 'converting', convert, isOfOtherType))) return
   // Whatever is done to the field by its name is done to this one, too.
   let beside = `${name}_`
   while (kept.some((one) => one.name === beside)) beside += '_'
@@ -229,44 +199,27 @@ async function fitColumn(
   )
 }
 
-/** Whether each value can be of that type. */
-async function converts(client: ClientBase, statement: string): Promise<boolean> {
-  await client.query('savepoint converting')
-  try {
-    await client.query(statement)
-    return true
-  } catch (error) {
-    if (!(error instanceof pg.DatabaseError && error.code?.startsWith('22'))) throw error
-    await client.query('rollback to savepoint converting')
-    return false
-  }
-}
+/** A value cannot be of that type. */
+const isOfOtherType = (error: unknown): error is pg.DatabaseError => hasCode(error, /^22/)
 
-async function widenColumns(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  names: ReadonlySet<string>,
-): Promise<void> {
+async function widenColumns(client: ClientBase, tableSchema: TableSchema, names: ReadonlySet<string>) {
   for (const name of names)
     await changeType(client, tableSchema, name, { from: 'bigint', to: 'numeric', using: '', note: null })
 }
 
 /** The upstream's description gave a field another type than its values have. The column is still empty, so no value can be lost. */
-async function retypeColumns(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  types: ReadonlyMap<string, ColumnType>,
-): Promise<void> {
-  for (const [name, to] of types) {
+async function retypeColumns(client: ClientBase, tableSchema: TableSchema, { retype }: Growth) {
+  for (const [name, to] of retype ?? []) {
     const column = pg.escapeIdentifier(name)
     const from = tableSchema.columns.find((one) => one.name === name)?.type ?? to
     const filled = tablesOf(tableSchema).map(
       (table) => `exists (select from ${table} where ${column} is not null)`,
     )
-    const { rows } = await client.query<{ has_values: boolean }>(
+    const found = await firstRow<{ has_values: boolean }>(
+      client,
       `select ${filled.join(' or ')} as has_values`,
     )
-    if (rows[0]?.has_values) continue
+    if (found?.has_values) continue
     const note = `its values are ${to}, although the upstream says otherwise`
     await changeType(client, tableSchema, name, { from, to, using: ` using null::${to}`, note })
   }
@@ -280,31 +233,28 @@ export async function numberVersions(client: ClientBase, before: TableSchema): P
   const { stream } = before
   const table = qualified(stream)
   if (textVersions(before).length === 0) return before
-  return await retryOnLockTimeout(client, table, 'change the columns of', () =>
-    inTransaction(client, async () => {
-      await limitLockWaits(client)
-      await client.query('update tidemark.stream set columns_version = columns_version + 1 where name = $1', [
-        stream.name,
-      ])
-      const tableSchema = (await readTableSchema(client, stream)) ?? before
-      for (const { name, type: from, field } of textVersions(tableSchema)) {
-        const column = pg.escapeIdentifier(name)
-        const version = versionOfTextSql(`${column}::text`)
-        await client.query(
-          `update ${table} set _rescued = coalesce(_rescued, '{}') || jsonb_build_object($1::text, ${column})
-           where ${column} is not null and ${version} is null`,
-          [field],
+  return await changeTable(client, table, 'change the columns of', async () => {
+    await client.query('update tidemark.stream set columns_version = columns_version + 1 where name = $1', [
+      stream.name,
+    ])
+    const tableSchema = (await readTableSchema(client, stream)) ?? before
+    for (const { name, type: from, field } of textVersions(tableSchema)) {
+      const column = pg.escapeIdentifier(name)
+      const version = versionOfTextSql(`${column}::text`)
+      await client.query(
+        `update ${table} set _rescued = coalesce(_rescued, '{}') || jsonb_build_object($1::text, ${column})
+         where ${column} is not null and ${version} is null`,
+        [field],
+      )
+      const change = { from, to: 'bigint', using: ` using ${version}`, note: null } as const
+      if (!(await changeType(client, tableSchema, name, change)))
+        throw new Error(
+          `Column ${name} of ${table} holds the row version as ${from}, and cannot become a number because a view or another object depends on it. Drop that object; the next run goes on.`,
         )
-        const change = { from, to: 'bigint', using: ` using ${version}`, note: null } as const
-        if (!(await changeType(client, tableSchema, name, change)))
-          throw new Error(
-            `Column ${name} of ${table} holds the row version as ${from}, and cannot become a number because a view or another object depends on it. Drop that object; the next run goes on.`,
-          )
-        await client.query(`create index on ${table} (${column})`)
-      }
-      return (await readTableSchema(client, stream)) ?? tableSchema
-    }),
-  )
+      await client.query(`create index on ${table} (${column})`)
+    }
+    return (await readTableSchema(client, stream)) ?? tableSchema
+  })
 }
 
 const textVersions = ({ stream, columns }: TableSchema) =>
@@ -315,56 +265,46 @@ const versionOfTextSql = (text: string): string =>
   `(case when ${isInt64Sql(text)} and ${text} !~ '^-' then (${text})::bigint
     when ${text} ~ '^[A-Za-f][A-Za-z0-9+/]{10}=$' then ('x' || encode(decode(${text}, 'base64'), 'hex'))::bit(64)::bigint end)`
 
+type TypeChange = {
+  readonly from: ColumnType
+  readonly to: ColumnType
+  readonly using: string
+  readonly note: string | null
+}
+
+/** Returns false when something depends on the column. */
 export async function changeType(
   client: ClientBase,
   tableSchema: TableSchema,
   name: string,
-  change: {
-    readonly from: ColumnType
-    readonly to: ColumnType
-    readonly using: string
-    readonly note: string | null
-  },
+  change: TypeChange,
 ): Promise<boolean> {
   const { from, to, using, note } = change
   const column = pg.escapeIdentifier(name)
-  await client.query('savepoint widening')
-  try {
-    await withoutHistory(client, tableSchema, () =>
+  const alter = () =>
+    withoutHistory(client, tableSchema, () =>
       withoutView(client, viewOf(tableSchema.stream), async () => {
         for (const table of tablesOf(tableSchema))
           await client.query(`alter table ${table} alter column ${column} type ${to}${using}`)
       }),
     )
-    await client.query('release savepoint widening')
-    await noteColumn(client, tableSchema, name, { type: to, note })
-    return true
-  } catch (error) {
-    if (!isDependedUpon(error)) throw error
-    await client.query('rollback to savepoint widening')
-    await noteColumn(client, tableSchema, name, {
-      type: from,
-      note: `should be ${to}, but a view or another object depends on the column; values that do not fit are in _rescued`,
-    })
-    return false
-  }
-}
-
-async function noteColumn(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  name: string,
-  { type, note }: { readonly type: ColumnType; readonly note: string | null },
-): Promise<void> {
+  const isChanged = (await unlessRefused(client, 'widening', alter, isDependedUpon)) === null
   await client.query(
     `update tidemark.field
      set column_type = $3, note = $4,
          widened_at = case when (column_type, note) is distinct from ($3, $4) then now() else widened_at end
      where stream = $1 and column_name = $2`,
-    [tableSchema.stream.name, name, type, note],
+    [
+      tableSchema.stream.name,
+      name,
+      isChanged ? to : from,
+      isChanged
+        ? note
+        : `should be ${to}, but a view or another object depends on the column; values that do not fit are in _rescued`,
+    ],
   )
+  return isChanged
 }
 
 /** Somebody's view, rule or generated column depends on the column, or on our view. */
-const isDependedUpon = (error: unknown): boolean =>
-  error instanceof pg.DatabaseError && (error.code === '2BP01' || error.code === '0A000')
+const isDependedUpon = (error: unknown): error is pg.DatabaseError => hasCode(error, /^(?:2BP01|0A000)$/)

@@ -14,43 +14,31 @@ import {
 import { tableName } from '../../streams/names.ts'
 import { messageOf } from '../../util/errors.ts'
 import { holdableJson } from '../../util/text.ts'
-import {
-  inTransaction,
-  limitLockWaits,
-  type Queryable,
-  retryOnLockTimeout,
-  withConnection,
-} from '../server/session.ts'
+import { changeTable, type Queryable, withConnection } from '../server/session.ts'
+import type { fieldTable, labelTable } from '../tables/findings.ts'
 import { showColumns } from './change-view.ts'
 import { columnName } from './column-names.ts'
 import { describeTable } from './comments.ts'
 import { showHistory } from './history-views.ts'
 import { viewOf } from './views.ts'
 
-type Field = {
-  readonly folded: string
-  readonly source_name: string
-  readonly column_name: string | null
-  readonly column_type: string | null
-  readonly label: string | null
-  readonly unit: string | null
-  readonly meaning: string | null
-  readonly meant_reference: string | null
-  readonly label_column: string | null
-}
-type Text = { readonly field: string; readonly code: string; readonly text: string }
+/** What is told of a field. */
+type Told = Pick<
+  typeof fieldTable.$inferSelect,
+  'folded' | 'label' | 'unit' | 'meaning' | 'meantReference' | 'labelColumn'
+>
+type Field = Told &
+  Pick<typeof fieldTable.$inferSelect, 'stream' | 'sourceName' | 'columnName' | 'columnType'>
+type Text = Omit<typeof labelTable.$inferSelect, 'stream'>
 
 /** In a transaction. What is kept already is not written again. */
 export async function keepMeaning(client: ClientBase, stream: MirroredStream, log: Logger): Promise<void> {
   const { meaning = nothingSaid } = stream
   const { changed, texts } = compare(stream, await readFields(client, [stream]))
-  await writeFields(
-    client,
-    stream.name,
-    changed.map(({ now }) => now),
-  )
+  const told = changed.map(({ now }) => now)
+  await writeFields(client, stream.name, told)
   const isOtherText = await writeTexts(client, stream.name, texts)
-  if (changed.some(({ now, before }) => now.label_column !== before.label_column)) {
+  if (changed.some(({ now, before }) => now.labelColumn !== before.labelColumn)) {
     await showColumns(client, viewOf(stream), [], log)
     await showHistory(client, stream, log)
   }
@@ -59,20 +47,11 @@ export async function keepMeaning(client: ClientBase, stream: MirroredStream, lo
 }
 
 /** Of all these streams. One whose view somebody reads for long, or has built upon, does not keep the others from it. */
-export async function keepMeanings(
-  pool: Pool,
-  streams: readonly MirroredStream[],
-  log: Logger,
-): Promise<void> {
+export async function keepMeanings(pool: Pool, streams: readonly MirroredStream[], log: Logger) {
   for (const stream of await withConnection(pool, (client) => notKept(client, streams)))
     try {
       await withConnection(pool, (client) =>
-        retryOnLockTimeout(client, tableName(stream.name), 'describe', () =>
-          inTransaction(client, async () => {
-            await limitLockWaits(client)
-            await keepMeaning(client, stream, log)
-          }),
-        ),
+        changeTable(client, tableName(stream.name), 'describe', () => keepMeaning(client, stream, log)),
       )
     } catch (error) {
       log.warn({ stream: stream.name, why: messageOf(error) }, 'What the dictionary says could not be shown.')
@@ -80,10 +59,7 @@ export async function keepMeanings(
 }
 
 /** Those of which something else is told than what is kept, asked of all at once: mostly there are none. */
-async function notKept(
-  client: Queryable,
-  streams: readonly MirroredStream[],
-): Promise<readonly MirroredStream[]> {
+async function notKept(client: Queryable, streams: readonly MirroredStream[]) {
   const fields = Map.groupBy(await readFields(client, streams), ({ stream }) => stream)
   const { rows: labels } = await client.query<Text & { stream: string }>(
     'select stream, field, code, text from tidemark.label where stream = any ($1)',
@@ -103,12 +79,10 @@ async function notKept(
 const inOneOrder = (texts: readonly Text[]): string =>
   JSON.stringify(texts.map(({ field, code, text }) => JSON.stringify([field, code, text])).toSorted())
 
-async function readFields(
-  client: Queryable,
-  streams: readonly MirroredStream[],
-): Promise<readonly (Field & { readonly stream: string })[]> {
-  const { rows } = await client.query<Field & { stream: string }>(
-    `select stream, folded, source_name, column_name, column_type, label, unit, meaning, meant_reference, label_column
+async function readFields(client: Queryable, streams: readonly MirroredStream[]): Promise<readonly Field[]> {
+  const { rows } = await client.query<Field>(
+    `select stream, folded, source_name as "sourceName", column_name as "columnName", column_type as "columnType",
+       label, unit, meaning, meant_reference as "meantReference", label_column as "labelColumn"
      from tidemark.field where stream = any ($1) order by first_seen_at, folded`,
     [streams.map(({ name }) => name)],
   )
@@ -116,8 +90,23 @@ async function readFields(
 }
 
 /** What of it is to be another, and all its texts. */
-function compare(stream: MirroredStream, fields: readonly Field[]) {
-  const wanted = wantedFields(fields, stream)
+function compare({ fieldKinds = {}, meaning = nothingSaid }: MirroredStream, fields: readonly Field[]) {
+  const taken = new Set(fields.flatMap(({ columnName }) => columnName ?? []))
+  const described = new Map(Object.entries(fieldKinds).map(([name, { texts }]) => [foldField(name), texts]))
+  const wanted = fields.map((before) => {
+    const said = saidOf(before, meaning)
+    const texts = said?.values ?? new Map(Object.entries(described.get(foldField(before.sourceName)) ?? {}))
+    const now = {
+      ...before,
+      label: said?.label ?? null,
+      unit: said?.unit ?? null,
+      meaning: said?.description ?? null,
+      meantReference: said?.refersTo ?? null,
+      labelColumn: texts.size > 0 ? labelColumn(before, taken) : before.labelColumn,
+    }
+    if (now.labelColumn !== null) taken.add(now.labelColumn)
+    return { before, now, texts }
+  })
   return {
     changed: wanted.filter(({ now, before }) => JSON.stringify(now) !== JSON.stringify(before)),
     texts: wanted.flatMap(({ now, texts }) =>
@@ -126,43 +115,13 @@ function compare(stream: MirroredStream, fields: readonly Field[]) {
   }
 }
 
-type Wanted = {
-  readonly before: Field
-  readonly now: Field
-  readonly texts: ReadonlyMap<string, string>
-}
-
-function wantedFields(
-  fields: readonly Field[],
-  { fieldKinds = {}, meaning = nothingSaid }: MirroredStream,
-): readonly Wanted[] {
-  const taken = new Set(fields.flatMap(({ column_name: name }) => name ?? []))
-  const described = new Map(Object.entries(fieldKinds).map(([name, { texts }]) => [foldField(name), texts]))
-  return fields.map((before) => {
-    const said = saidOf(before, meaning)
-    const texts = said?.values ?? new Map(Object.entries(described.get(foldField(before.source_name)) ?? {}))
-    const now = {
-      ...before,
-      label: said?.label ?? null,
-      unit: said?.unit ?? null,
-      meaning: said?.description ?? null,
-      meant_reference: said?.refersTo ?? null,
-      label_column: texts.size > 0 ? labelColumn(before, taken) : before.label_column,
-    }
-    if (now.label_column !== null) taken.add(now.label_column)
-    return { before, now, texts }
-  })
-}
-
 /** By the name of the field, or by that of the column. */
-const saidOf = (
-  { source_name: field, column_name: column }: Pick<Field, 'source_name' | 'column_name'>,
-  { fields }: StreamMeaning,
-): FieldMeaning | undefined => fields.get(foldField(field)) ?? fields.get(foldField(column ?? ''))
+const saidOf = ({ sourceName, columnName }: Field, { fields }: StreamMeaning): FieldMeaning | undefined =>
+  fields.get(foldField(sourceName)) ?? fields.get(foldField(columnName ?? ''))
 
 /** A column keeps its texts once it has them, because views lose no column: those that nobody names any more are empty. */
 function labelColumn(
-  { column_name: column, column_type: type, label_column: known }: Field,
+  { columnName: column, columnType: type, labelColumn: known }: Field,
   taken: ReadonlySet<string>,
 ): string | null {
   if (column === null || type === 'jsonb') return null
@@ -171,13 +130,13 @@ function labelColumn(
   return free.find((name) => name !== column && !taken.has(name)) ?? null
 }
 
-async function writeFields(client: Queryable, stream: string, fields: readonly Field[]): Promise<void> {
+async function writeFields(client: Queryable, stream: string, fields: readonly Told[]): Promise<void> {
   if (fields.length === 0) return
   await client.query(
     `update tidemark.field as known
-     set label = said.label, unit = said.unit, meaning = said.meaning, meant_reference = said.meant_reference,
-         label_column = said.label_column
-     from jsonb_to_recordset($2) as said (folded text, label text, unit text, meaning text, meant_reference text, label_column text)
+     set label = said.label, unit = said.unit, meaning = said.meaning, meant_reference = said."meantReference",
+         label_column = said."labelColumn"
+     from jsonb_to_recordset($2) as said (folded text, label text, unit text, meaning text, "meantReference" text, "labelColumn" text)
      where known.stream = $1 and known.folded = said.folded`,
     [stream, holdableJson(fields)],
   )

@@ -6,23 +6,16 @@ import { fileURLToPath } from 'node:url'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { migrate } from 'drizzle-orm/node-postgres/migrator'
-import pg, { type ClientBase, type PoolClient } from 'pg'
+import type { ClientBase, PoolClient } from 'pg'
 import type { Logger } from '../../log.ts'
 import { type MirroredStream, relatedIn, type Stream } from '../../streams/catalog.ts'
 import { sourceIn, tableName } from '../../streams/names.ts'
 import { DatabaseError, messageOf, SourceGone } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
-import {
-  inTransaction,
-  limitLockWaits,
-  retryOnLockTimeout,
-  takeTurn,
-  withConnection,
-} from '../server/session.ts'
+import { changeTable, findsRow, firstRow, hasCode, takeTurn, withConnection } from '../server/session.ts'
 import { type BiRole, grantReading, lackingGrants } from './bi-role.ts'
 import { closeToEverybody } from './closed-rights.ts'
 import { createTable } from './create-table.ts'
-import { indexDeletedRows } from './deleted-index.ts'
 import { lackingDictionaries, showDictionary } from './dictionary-view.ts'
 import { formerHistories, renewHistories } from './row-history.ts'
 import { lackingSchemas, makeSchemas, turnOfSchemas } from './source-schemas.ts'
@@ -73,7 +66,8 @@ export async function prepareSource(options: Options & { readonly source: string
       `begin; set local idle_in_transaction_session_timeout = 0; lock table ${migrationsTable} in share mode`,
     )
     await takeTurn(guard, turnOfSchemas(options.source))
-    if (!(await isNamed(client, options.source))) throw new SourceGone(options.source)
+    const namedSql = 'select from tidemark.source_config where name = $1 and gone_at is null'
+    if (!(await findsRow(client, namedSql, [options.source]))) throw new SourceGone(options.source)
     await prepare(client, options)
     isWell = true
     await guard.query('commit')
@@ -82,13 +76,6 @@ export async function prepareSource(options: Options & { readonly source: string
     guard.release(!isFree)
     client.release(!isWell)
   }
-}
-
-async function isNamed(client: ClientBase, source: string): Promise<boolean> {
-  const { rowCount } = await client.query(
-    `select from tidemark.source_config where name = ${pg.escapeLiteral(source)} and gone_at is null`,
-  )
-  return rowCount === 1
 }
 
 async function prepare(client: ClientBase, { source = '', streams, log, ...bi }: Options): Promise<void> {
@@ -102,30 +89,30 @@ async function prepare(client: ClientBase, { source = '', streams, log, ...bi }:
   await grantReading(client, { ...bi, source }, log)
 }
 
+const isThere = (client: ClientBase, relation: string): Promise<boolean> =>
+  findsRow(client, 'select where to_regclass($1) is not null', [relation])
+
 // What Postgres says when another program makes the same schema or table at the same moment.
-const madeByAnother = ['42P06', '42P07', '23505']
+const madeByAnother = /^(?:42P06|42P07|23505)$/
 
 /**
  * Lets no other program migrate until the connection is closed, by a lock on the table of applied migrations: its rows can be read and
  * written meanwhile, and nobody else may lock it.
  */
 async function keepOthersFromMigrating(guard: ClientBase): Promise<void> {
-  const { migrationsSchema: schema, migrationsTable: table } = history
-  const isThere = async () =>
-    (await guard.query('select where to_regclass($1) is not null', [`${schema}.${table}`])).rowCount === 1
-  while (!(await isThere()))
+  while (!(await isThere(guard, migrationsTable)))
     // Makes the table just as the migrator would.
     await guard
       .query(
-        `create schema if not exists ${schema};
-         create table if not exists ${schema}.${table} (id serial primary key, hash text not null, created_at bigint)`,
+        `create schema if not exists ${history.migrationsSchema};
+         create table if not exists ${migrationsTable} (id serial primary key, hash text not null, created_at bigint)`,
       )
       .catch((error) => {
-        if (!madeByAnother.includes((error as pg.DatabaseError).code ?? '')) throw error
+        if (!hasCode(error, madeByAnother)) throw error
       })
   await guard.query(
     `begin; set local idle_in_transaction_session_timeout = 0;
-     lock table ${schema}.${table} in share update exclusive mode`,
+     lock table ${migrationsTable} in share update exclusive mode`,
   )
 }
 
@@ -133,29 +120,16 @@ async function keepOthersFromMigrating(guard: ClientBase): Promise<void> {
  * Makes the tables of changes streams, and begins to watch tables that are not watched yet: an earlier version may have made them, or a run
  * when the first records came. Mostly there is nothing to do, which one question shows: every worker comes here for every source.
  */
-async function makeAndWatchTables(
-  client: ClientBase,
-  streams: readonly MirroredStream[],
-  log: Logger,
-): Promise<void> {
+async function makeAndWatchTables(client: ClientBase, streams: readonly MirroredStream[], log: Logger) {
   for (const stream of await lackingTables(client, streams)) {
     if (stream.kind === 'changes')
       await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
-    else
-      await retryOnLockTimeout(client, tableName(stream.name), 'watch', () =>
-        inTransaction(client, async () => {
-          await limitLockWaits(client)
-          await watchTable(client, stream)
-        }),
-      )
+    else await changeTable(client, tableName(stream.name), 'watch', () => watchTable(client, stream))
   }
 }
 
 /** Those that nobody knows yet, or whose table is to be made or watched. Related records are not known before they are wanted. */
-async function lackingTables(
-  client: ClientBase,
-  streams: readonly MirroredStream[],
-): Promise<readonly MirroredStream[]> {
+async function lackingTables(client: ClientBase, streams: readonly MirroredStream[]) {
   const { rows } = await client.query<{ name: string; is_new: boolean; is_changed: boolean }>(
     `select wanted.name, known.name is null as is_new, is_changed
      from unnest($1::text[]) as wanted (name) left join tidemark.stream as known on known.name = wanted.name,
@@ -197,10 +171,8 @@ export async function unprepared(
 export async function expectMigrated({ pool, address }: Pick<Database, 'pool' | 'address'>): Promise<void> {
   const client = await pool.connect()
   try {
-    const { rows } = await client.query<{ is_hidden: boolean }>(
-      `select not has_table_privilege(to_regclass('tidemark.migration'), 'select') as is_hidden`,
-    )
-    if (rows[0]?.is_hidden) return
+    const hiddenSql = `select where not has_table_privilege(to_regclass('${migrationsTable}'), 'select')`
+    if (await findsRow(client, hiddenSql)) return
     const { before, due: some } = await compareMigrations(client)
     const due = some.length
     if (before.length === 0)
@@ -224,7 +196,7 @@ export const expectNotNewer = async ({ pool }: Pick<Database, 'pool'>): Promise<
 const neededMigration = '0057_one-set-of-state-for-many-sources'
 
 /** Its comment says which. The table itself is locked while somebody migrates. */
-const noteBearer = `${history.migrationsSchema}.${history.migrationsTable}_id_seq`
+const noteBearer = `${migrationsTable}_id_seq`
 
 async function compareMigrations(client: ClientBase) {
   const known = readMigrationFiles({ migrationsFolder })
@@ -239,11 +211,9 @@ async function compareMigrations(client: ClientBase) {
 
 /** The time of the migration that a program has to know, as the newest program that migrated the database has noted. */
 async function neededBy(client: ClientBase): Promise<number> {
-  const { rows } = await client.query<{ note: string | null }>(
-    `select obj_description(to_regclass($1), 'pg_class') as note`,
-    [noteBearer],
-  )
-  return Number(/^needs (\d+)$/.exec(rows[0]?.note ?? '')?.[1] ?? Number.POSITIVE_INFINITY)
+  const noteSql = `select obj_description(to_regclass($1), 'pg_class') as note`
+  const found = await firstRow<{ note: string | null }>(client, noteSql, [noteBearer])
+  return Number(/^needs (\d+)$/.exec(found?.note ?? '')?.[1] ?? Number.POSITIVE_INFINITY)
 }
 
 const timesByName = (): ReadonlyMap<string, number> => {
@@ -291,8 +261,8 @@ export async function migrateFrom(client: ClientBase, folder: string): Promise<v
   for (let attempt = 1; ; attempt++)
     try {
       await client.query('begin')
-      const { rowCount } = await client.query(`select where to_regclass('tidemark.freshness') is not null`)
-      if (rowCount === 1) await client.query('lock table tidemark.freshness in access exclusive mode')
+      if (await isThere(client, 'tidemark.freshness'))
+        await client.query('lock table tidemark.freshness in access exclusive mode')
       // Goes on in this transaction, and ends it.
       return await migrate(drizzle({ client: client as PoolClient }), {
         migrationsFolder: folder,
@@ -306,11 +276,47 @@ export async function migrateFrom(client: ClientBase, folder: string): Promise<v
 }
 
 async function appliedMigrations(client: ClientBase): Promise<readonly number[]> {
-  const { rows: tables } = await client.query(
-    `select 1 from pg_tables where schemaname = $1 and tablename = $2`,
-    [history.migrationsSchema, history.migrationsTable],
-  )
-  if (tables.length === 0) return []
-  const { rows } = await client.query<{ created_at: string }>('select created_at from tidemark.migration')
+  if (!(await isThere(client, migrationsTable))) return []
+  const { rows } = await client.query<{ created_at: string }>(`select created_at from ${migrationsTable}`)
   return rows.map((row) => Number(row.created_at))
+}
+
+// The index by which deleted rows are counted. A new table has it; tables of earlier versions get it here, while others go on reading and
+// writing. Without it, as on a table that belongs to another role, deleted rows are not counted.
+
+/** While it waits for somebody's long query, the start of the worker waits as well. */
+const longestWaitMs = 20_000
+
+/** An index on this column alone that has a condition: to read the condition, Postgres would lock the table. */
+const lackingSql = `
+  select mirrored.oid::regclass::text as table, (
+    select broken.indexrelid::regclass::text from pg_index as broken
+    where broken.indrelid = mirrored.oid and not broken.indisvalid and broken.indpred is not null and broken.indkey[0] = own.attnum
+    limit 1
+  ) as broken
+  from pg_class as mirrored
+  join tidemark.stream on stream.name = mirrored.relname
+  join pg_attribute as own on own.attrelid = mirrored.oid and own.attname = '_deleted_at' and not own.attisdropped
+  where mirrored.relnamespace = to_regnamespace('mirror') and mirrored.relkind = 'r' and pg_has_role(mirrored.relowner, 'USAGE')
+    and not exists (
+      select from pg_index as its
+      where its.indrelid = mirrored.oid and its.indisvalid and its.indpred is not null and its.indnatts = 1 and its.indkey[0] = own.attnum
+    )`
+
+/** What cannot be made now is made at another start. */
+async function indexDeletedRows(client: ClientBase, log: Logger): Promise<void> {
+  const { rows } = await client.query<{ table: string; broken: string | null }>(lackingSql)
+  if (rows.length === 0) return
+  await client.query(`set lock_timeout = ${longestWaitMs}`)
+  for (const { table, broken } of rows)
+    try {
+      if (broken !== null) await client.query(`drop index concurrently if exists ${broken}`)
+      await client.query(`create index concurrently on ${table} (_deleted_at) where _deleted_at is not null`)
+    } catch (error) {
+      log.info(
+        { err: error, table },
+        'The index of deleted rows could not be made yet; the next start tries again.',
+      )
+    }
+  await client.query('reset lock_timeout')
 }

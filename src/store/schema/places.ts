@@ -3,7 +3,8 @@
 import pg from 'pg'
 import { baseOf, schemasOf, sourceIn } from '../../streams/names.ts'
 
-type Named = { readonly name: string }
+/** A stream by its key, or what else has a source before its name. */
+export type Named = { readonly name: string }
 type Kind = keyof ReturnType<typeof schemasOf>
 
 const placed = (kind: Kind, key: string): string => {

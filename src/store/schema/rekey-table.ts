@@ -5,7 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
 import { sharedKeyReason } from '../../streams/twins.ts'
-import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { changeTable, findsRow, firstRow } from '../server/session.ts'
 import { type ColumnType, columnTypes, keyCheck, keyFitsSql } from '../types/table.ts'
 import { showColumns, withoutView } from './change-view.ts'
 import { foldName, keyColumnName, keyComment, printable } from './column-names.ts'
@@ -17,11 +17,8 @@ import { type Column, historyOf, partIndexSql, readTableSchema, type TableSchema
 import { hideVehicleDays, viewOf } from './views.ts'
 
 /** Whether the first rows can be rows of the table. */
-export const suitsKey = (
-  { key }: Pick<TableSchema, 'key'>,
-  wanted: KeyColumn,
-  keys: readonly string[],
-): boolean => foldName(key.field) === foldName(wanted.field) && keys.every(keyCheck(key.type))
+export const suitsKey = ({ key }: Pick<TableSchema, 'key'>, wanted: KeyColumn, keys: readonly string[]) =>
+  foldName(key.field) === foldName(wanted.field) && keys.every(keyCheck(key.type))
 
 /** Returns the table as it is then; as it was when only the type differs and there are rows, or a past that is kept. */
 export async function rekeyTable(
@@ -34,45 +31,41 @@ export async function rekeyTable(
   const table = qualified(stream)
   const isOtherField = foldName(tableSchema.key.field) !== foldName(wanted.field)
   if (!isOtherField && (tableSchema.history || (await hasRows(client, table)))) return tableSchema
-  return await retryOnLockTimeout(client, table, 'change the key of', () =>
-    inTransaction(client, async () => {
-      await limitLockWaits(client)
-      await client.query(`lock table ${table} in access exclusive mode`)
-      const known = (await readTableSchema(client, stream)) ?? tableSchema
-      if (foldName(known.key.field) === foldName(wanted.field) && (await hasRows(client, table))) return known
-      await expectChosen(client, stream.name, wanted)
-      const changed = isComposite(wanted.field)
-        ? await withOwnColumn(client, known, wanted)
-        : await withColumn(client, known, wanted, log)
-      if (changed === null) return known
-      const removed = await moveKey(client, changed, log)
-      await forget(client, changed.tableSchema, wanted)
-      const rekeyed = await readTableSchema(client, stream)
-      if (!rekeyed) throw new Error(`${table} has no primary key after its key was changed.`)
-      log.info(
-        { table, key: wanted.field, keyBefore: known.key.field, comeAgain: removed },
-        'The table has another key now. Rows that it could not tell from their columns are read again.',
-      )
-      return rekeyed
-    }),
-  )
+  return await changeTable(client, table, 'change the key of', async () => {
+    await client.query(`lock table ${table} in access exclusive mode`)
+    const known = (await readTableSchema(client, stream)) ?? tableSchema
+    if (foldName(known.key.field) === foldName(wanted.field) && (await hasRows(client, table))) return known
+    await expectChosen(client, stream.name, wanted)
+    const changed = isComposite(wanted.field)
+      ? await withOwnColumn(client, known, wanted)
+      : await withColumn(client, known, wanted, log)
+    if (changed === null) return known
+    const removed = await moveKey(client, changed, log)
+    await forget(client, changed.tableSchema, wanted)
+    const rekeyed = await readTableSchema(client, stream)
+    if (!rekeyed) throw new Error(`${table} has no primary key after its key was changed.`)
+    log.info(
+      { table, key: wanted.field, keyBefore: known.key.field, comeAgain: removed },
+      'The table has another key now. Rows that it could not tell from their columns are read again.',
+    )
+    return rekeyed
+  })
 }
 
 /** Rejects if the key was chosen anew meanwhile: a run that began with the old key would give the table that one again. */
 async function expectChosen(client: ClientBase, stream: string, { field }: KeyColumn): Promise<void> {
-  const { rows } = await client.query<{ key_field: string | null }>(
-    'select key_field from tidemark.stream where name = $1',
-    [stream],
-  )
-  const chosen = rows[0]?.key_field ?? null
-  if (chosen !== null && foldName(chosen) !== foldName(field))
+  const { key_field: chosen } =
+    (await firstRow<{ key_field: string | null }>(
+      client,
+      'select key_field from tidemark.stream where name = $1',
+      [stream],
+    )) ?? {}
+  if (chosen && foldName(chosen) !== foldName(field))
     throw new Error(`The key of ${stream} is ${chosen} since this run began. The next run goes by it.`)
 }
 
-async function hasRows(client: ClientBase, table: string): Promise<boolean> {
-  const { rowCount } = await client.query(`select from ${table} limit 1`)
-  return (rowCount ?? 0) > 0
-}
+const hasRows = (client: ClientBase, table: string): Promise<boolean> =>
+  findsRow(client, `select from ${table} limit 1`)
 
 type Changed = {
   readonly tableSchema: TableSchema
@@ -218,8 +211,7 @@ async function areAll(
     ({ table, keySql }) =>
       `exists (select from (select ${keySql} as key from ${table}) as keys where key is not null and not ${fits})`,
   )
-  const { rows } = await client.query<{ are_all: boolean }>(`select not (${others.join(' or ')}) as are_all`)
-  return rows[0]?.are_all ?? false
+  return await findsRow(client, `select where not (${others.join(' or ')})`)
 }
 
 /** Moves the links between assignments and related records to the new keys. Their view names the key: the next reading makes it again. */

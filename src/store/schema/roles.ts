@@ -5,10 +5,8 @@ import pg from 'pg'
 import { DatabaseError } from '../../util/errors.ts'
 import { scramVerifier } from '../../util/scram.ts'
 import { giveOwnership } from '../server/ownership.ts'
-import type { Queryable } from '../server/session.ts'
+import { findsRow, firstRow, type Queryable, runFound } from '../server/session.ts'
 import { expectRole } from './bi-role.ts'
-
-type Client = Queryable
 
 const ofWorkers = ['mirror', 'bi', 'bullmq']
 
@@ -42,7 +40,7 @@ const grantsSql = `
 type Pair = { readonly owner: string; readonly worker: string }
 
 /** One role may have made everything before there were two, whichever it was. */
-async function shareOut(client: Client, { owner, worker }: Pair): Promise<void> {
+async function shareOut(client: Queryable, { owner, worker }: Pair): Promise<void> {
   const { rows } = await client.query<{ earlier: string; isMember: boolean; advice: string }>(
     `select rolname as earlier, pg_has_role(current_user, oid, 'usage') as "isMember", format('grant %I to %I', rolname, current_user) as advice
      from pg_roles where rolname = current_user
@@ -57,10 +55,9 @@ async function shareOut(client: Client, { owner, worker }: Pair): Promise<void> 
       )
   const from = rows.map(({ earlier }) => earlier)
   await giveOwnership(client, { schemas: ['tidemark'], from, to: owner })
-  const { rowCount } = await client.query(`select where to_regnamespace('tidemark') is not null`)
   const role = pg.escapeIdentifier(worker)
   // Months of a history are made here.
-  if (rowCount === 1)
+  if (await findsRow(client, `select where to_regnamespace('tidemark') is not null`))
     await client.query(
       `grant usage on schema tidemark to ${role} with grant option; grant create on schema tidemark to ${role}`,
     )
@@ -68,14 +65,14 @@ async function shareOut(client: Client, { owner, worker }: Pair): Promise<void> 
 }
 
 /** Before migrating: what the two own, where this session may decide that. Null: there is one role for everything. */
-export async function takeOver(client: Client, worker: string): Promise<Pair | null> {
+export async function takeOver(client: Queryable, worker: string): Promise<Pair | null> {
   await expectRole(client, worker, 'WORKER_ROLE')
-  const { rows } = await client.query<{ owner: string; isMember: boolean; advice: string }>(
+  const found = await firstRow<{ owner: string; isMember: boolean; advice: string }>(
+    client,
     `select current_user::text as owner, pg_has_role(current_user, $1, 'member') as "isMember",
        format('grant %I to %I', $1, current_user) as advice`,
     [worker],
   )
-  const [found] = rows
   if (!found || found.owner === worker) return null
   if (!found.isMember)
     throw new DatabaseError(
@@ -87,30 +84,30 @@ export async function takeOver(client: Client, worker: string): Promise<Pair | n
 }
 
 /** After migrating: gives the workers' role what it needs. The role of this session owns the tables, or is a member of who does. */
-export async function handOver(client: Client, worker: string): Promise<void> {
+export async function handOver(client: Queryable, worker: string): Promise<void> {
   if ((await takeOver(client, worker)) === null) return
   const role = pg.escapeIdentifier(worker)
-  const { rows } = await client.query<{ statement: string }>(
+  await runFound(
+    client,
     `select format('grant connect, temporary on database %I to %I', current_database(), $1::text) as statement`,
     [worker],
   )
   // The workers show these to BI_ROLE.
   await client.query(
-    `${rows[0]?.statement};
-     grant select on tidemark.freshness, tidemark.field, tidemark.label, tidemark.in_doubt to ${role} with grant option;
+    `grant select on tidemark.freshness, tidemark.field, tidemark.label, tidemark.in_doubt to ${role} with grant option;
      grant execute on function tidemark.feed_position, tidemark.is_final, tidemark.not_final_because to ${role} with grant option`,
   )
-  const grants = await client.query<{ statement: string }>(grantsSql, [worker])
-  for (const { statement } of grants.rows) await client.query(statement)
+  await runFound(client, grantsSql, [worker])
   // Where the queue is in Postgres. For the workers to make it they would need the right to make any other, too.
-  const { rowCount } = await client.query(`select where to_regnamespace('bullmq') is null`)
-  if (rowCount === 1) await client.query(`create schema bullmq authorization ${role}`)
+  if (await findsRow(client, `select where to_regnamespace('bullmq') is null`))
+    await client.query(`create schema bullmq authorization ${role}`)
   await expectApart(client, worker)
 }
 
 /** A superuser, or a member of the owner, could do what the owner can. */
-async function expectApart(client: Client, worker: string): Promise<void> {
-  const { rows } = await client.query<{ owner: string }>(
+async function expectApart(client: Queryable, worker: string): Promise<void> {
+  const found = await firstRow<{ owner: string }>(
+    client,
     `select distinct pg_get_userbyid(owner) as owner from (
        select relowner from pg_class
        where relnamespace = 'tidemark'::regnamespace and not exists (select from pg_inherits where inhrelid = pg_class.oid)
@@ -119,7 +116,6 @@ async function expectApart(client: Client, worker: string): Promise<void> {
      ) as owned (owner) where pg_has_role($1, owner, 'member')`,
     [worker],
   )
-  const [found] = rows
   if (found)
     throw new DatabaseError(
       `WORKER_ROLE is ${worker}, which may act as ${found.owner}, the owner of the tables of Tidemark: it could change the record of who did what. Choose a role that is no superuser and no member of ${found.owner}.`,
@@ -136,21 +132,16 @@ export type Roles = {
 
 /** Makes the roles, and gives the owner what a superuser made here before there were any. The session is that of a superuser. */
 export async function prepareRoles(
-  client: Client,
+  client: Queryable,
   { owner, worker, workerPassword, bi, biPassword }: Roles,
 ): Promise<void> {
-  const { rows } = await client.query<{
-    me: string
-    database: string
-    isSuperuser: boolean
-    known: string[]
-  }>(
-    `select current_user::text as me, current_database() as database,
+  const found = await firstRow<{ database: string; isSuperuser: boolean; known: string[] }>(
+    client,
+    `select current_database() as database,
        (select rolsuper from pg_roles where rolname = current_user) as "isSuperuser",
        array(select rolname::text from pg_roles where rolname = any ($1)) as known`,
     [[owner, worker, bi]],
   )
-  const [found] = rows
   if (!found?.isSuperuser)
     throw new DatabaseError(
       'OWNER_ROLE is for a superuser of Postgres, who makes the roles. To migrate as the owner itself, leave it out and set WORKER_ROLE.',
@@ -162,9 +153,7 @@ export async function prepareRoles(
   await make(owner, 'nologin')
   await make(worker, 'login')
   if (bi !== null && biPassword !== null) await make(bi, `login ${keyed(biPassword)}`)
-  const [ownerName, workerName, database] = [owner, worker, found.database].map((name) =>
-    pg.escapeIdentifier(name),
-  )
+  const [ownerName, workerName, database] = [owner, worker, found.database].map(pg.escapeIdentifier)
   if (workerPassword !== null) await client.query(`alter role ${workerName} ${keyed(workerPassword)}`)
   // Workers end sessions of readers that hold up a new column; to see for how long those last is a right of its own.
   await client.query(

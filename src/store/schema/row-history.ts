@@ -5,23 +5,25 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { baseOf } from '../../streams/names.ts'
 import {
+  findsRow,
+  firstRow,
   inTransaction,
+  isLockTimeout,
   limitLockWaits,
   retryOnLockTimeout,
   statementName,
   takeTurn,
 } from '../server/session.ts'
-import { asOfName, isFormerSql, readAsOf } from './as-of.ts'
 import { closeNewSql } from './closed-rights.ts'
 import { fieldComment } from './column-names.ts'
 import { hasTable } from './create-table.ts'
-import { showHistory } from './history-views.ts'
+import { asOfName, isFormerSql, readAsOf, showHistory } from './history-views.ts'
 import { commentsOn, definitions, historyColumns } from './own-columns.ts'
 import { inPast, qualified, tableSql } from './places.ts'
 import { distrustedHash, historyOf, readTableSchema, type TableSchema } from './table-schema.ts'
 import { daysTold, showVehicleDays } from './vehicle-days.ts'
-import { vehicleDays } from './views.ts'
-import { forgetMonth, watchHistory } from './watch-history.ts'
+import { columnsSql, vehicleDays } from './views.ts'
+import { forgetMonth, monthAfter, startOfMonth, watchHistory } from './watch-history.ts'
 
 /**
  * The part of a statement that stores the rows of a CTE, which returns `mine as written`, in the history. Empty where none is kept.
@@ -31,21 +33,16 @@ export const keepingSql = (tableSchema: TableSchema, written: string, { readAgai
   historyMsOf(tableSchema.stream) === null ? '' : linesSql(tableSchema, written, readAgain)
 
 /** The same for those who do not know the settings: a history is kept that has room for this month, and every row up to now. */
-export async function keepingWhereKept(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  written: string,
-): Promise<string> {
+export async function keepingWhereKept(client: ClientBase, tableSchema: TableSchema, written: string) {
   if (!tableSchema.history) return ''
   const { months, now } = await readMonths(client, tableSchema)
-  const { rowCount: later } = await client.query(`select ${laterSql(tableSchema)} limit 1`)
-  return later === 0 && months.includes(monthAfter(now, 0)) ? linesSql(tableSchema, written) : ''
+  const isKept = !(await findsRow(client, `select ${laterSql(tableSchema)} limit 1`))
+  return isKept && months.includes(monthOf(now)) ? linesSql(tableSchema, written) : ''
 }
 
 function linesSql(tableSchema: TableSchema, written: string, readAgain = false): string {
   const { key, history } = tableSchema
   if (!history) return ''
-  const names = history.columns.map(pg.escapeIdentifier)
   const name = pg.escapeIdentifier(key.name)
   // The time at which the row is locked, not that at which the transaction began: another one may have begun later and written the row
   // first. And always after the line before, also when the clock was put back.
@@ -54,8 +51,8 @@ function linesSql(tableSchema: TableSchema, written: string, readAgain = false):
         where before.${name} = (written).${name} and before._observed_at >= now()
       ))`
   return `, kept as (
-      insert into ${history.table} (${[...names, '_observed_at', '_deleted_at'].join(', ')})
-      select ${names.map((column) => `(written).${column}, `).join('')}${observed}, (written)._deleted_at from ${written}${readAgain ? otherThanLastSql(tableSchema, written) : ''}
+      insert into ${history.table} (${columnsSql(history.columns)}, _observed_at, _deleted_at)
+      select ${columnsSql(history.columns, '(written)')}, ${observed}, (written)._deleted_at from ${written}${readAgain ? otherThanLastSql(tableSchema, written) : ''}
     )`
 }
 
@@ -65,8 +62,7 @@ function linesSql(tableSchema: TableSchema, written: string, readAgain = false):
  */
 function otherThanLastSql({ stream, key, history }: TableSchema, written: string): string {
   const name = pg.escapeIdentifier(key.name)
-  const names = (history?.columns ?? []).map(pg.escapeIdentifier)
-  const columnsOf = (row: string) => names.map((column) => `${row}.${column}`).join(', ')
+  const columnsOf = (row: string) => columnsSql(history?.columns ?? [], row)
   return `
       left join ${qualified(stream)} as was on was.${name} = (${written}.written).${name}
       where case
@@ -93,23 +89,25 @@ export async function prepareHistory(
   const { stream } = tableSchema
   const keptMs = historyMsOf(stream)
   if (keptMs === null) return tableSchema
-  const watching = {
-    log,
-    inTransaction: (work: () => Promise<void>) => inOwnTransaction(client, stream, work),
-  }
+  const watch = (hasTable: boolean) =>
+    watchHistory(client, stream, {
+      log,
+      hasTable,
+      inTransaction: (work) => inOwnTransaction(client, stream, work),
+    })
   const hasHistory = tableSchema.history !== null
   // Before anything is made anew, so that damage is noticed (P15).
-  const isDamaged = await watchHistory(client, stream, { ...watching, hasTable: hasHistory })
+  const isDamaged = await watch(hasHistory)
   if (!isDamaged && (await isPrepared(client, tableSchema, timeZone))) return tableSchema
   const known = isDamaged ? ((await readTableSchema(client, stream)) ?? tableSchema) : tableSchema
   const made = known.history ? known : await makeTable(client, known)
   const { months, now } = await readMonths(client, made)
-  const wanted = [0, 1].map((ahead) => monthAfter(now, ahead))
+  const wanted = nextMonths(now)
   for (const month of wanted) if (!months.includes(month)) await makePartition(client, made, month)
   const all = [...new Set([...months, ...wanted])].sort()
   for (const [index, month] of all.entries()) {
     const next = all[index + 1]
-    if (next === undefined || endOf(month) > now.getTime() - keptMs) break
+    if (next === undefined || endOf(month).getTime() > now.getTime() - keptMs) break
     await dropPartition(client, made, { month, next, log })
   }
   await inOwnTransaction(client, stream, async () => {
@@ -120,7 +118,7 @@ export async function prepareHistory(
     if (isNew || !(await readAsOf(client, stream))) await showHistory(client, stream, log)
     await showVehicleDays(client, made, timeZone, log)
   })
-  await watchHistory(client, stream, { ...watching, hasTable: true })
+  await watch(true)
   return made
 }
 
@@ -138,28 +136,25 @@ async function isPrepared(client: ClientBase, tableSchema: TableSchema, timeZone
   const text = `select now() as now, ${monthsSql} as names, obj_description(to_regclass($4)) as days,
        history_from is not null and to_regprocedure($3) is not null and not ${wasWrittenSinceSql(tableSchema)} as "isShown"
      from tidemark.stream where name = $2`
-  const { rows } = await client.query<Months & { isShown: boolean; days: string | null }>({
-    ...{ name: statementName(client, 'prepared', text), text },
+  const found = await firstRow<Months & { isShown: boolean; days: string | null }>(client, {
+    name: statementName(client, 'prepared', text),
+    text,
     values: [qualified(historyOf(stream)), stream.name, asOfName(stream), vehicleDays(stream)],
   })
-  const [[found], days] = [rows, daysTold(tableSchema, timeZone)]
+  const days = daysTold(tableSchema, timeZone)
   if (!found?.isShown || (days !== null && found.days !== days)) return false
   const { months, now } = monthsOf(found)
   const keptFrom = now.getTime() - (historyMsOf(stream) ?? 0)
   return (
-    [0, 1].every((ahead) => months.includes(monthAfter(now, ahead))) &&
-    months.every((month) => endOf(month) > keptFrom)
+    nextMonths(now).every((month) => months.includes(month)) &&
+    months.every((month) => endOf(month).getTime() > keptFrom)
   )
 }
 
 /** What was lost cannot be brought back, but the rows as they are now are stored in it again. Returns whether more than lines was lost. */
-async function actUpon(
-  client: ClientBase,
-  { stream, key, history }: TableSchema,
-  runId: string,
-): Promise<boolean> {
+async function actUpon(client: ClientBase, { stream, key, history }: TableSchema, runId: string) {
   if (!history) return false
-  const names = history.columns.map(pg.escapeIdentifier).join(', ')
+  const names = columnsSql(history.columns)
   const name = pg.escapeIdentifier(key.name)
   await client.query(
     `insert into ${history.table} (${names}, _observed_at, _deleted_at)
@@ -243,10 +238,8 @@ const monthsOf = ({ now, names }: Months) => ({
 
 /** By the clock that gives rows their time. */
 async function readMonths(client: ClientBase, { stream }: TableSchema): Promise<ReturnType<typeof monthsOf>> {
-  const { rows } = await client.query<Months>(`select now() as now, ${monthsSql} as names`, [
-    qualified(historyOf(stream)),
-  ])
-  const [found] = rows
+  const sql = `select now() as now, ${monthsSql} as names`
+  const found = await firstRow<Months>(client, sql, [qualified(historyOf(stream))])
   if (!found) throw new Error(`Postgres does not say which partitions the history of ${stream.name} has.`)
   return monthsOf(found)
 }
@@ -258,7 +251,6 @@ const partitionOf = ({ stream }: TableSchema, month: string): string =>
 async function makePartition(client: ClientBase, tableSchema: TableSchema, month: string): Promise<void> {
   const table = qualified(historyOf(tableSchema.stream))
   const partition = partitionOf(tableSchema, month)
-  const [from, to] = [startOf(month), endOf(month)]
   // Attached afterwards, which unlike "partition of" does not wait for those who read the table.
   await retryOnLockTimeout(client, table, 'add a month to', () =>
     inOwnTransaction(client, tableSchema.stream, async () => {
@@ -267,7 +259,7 @@ async function makePartition(client: ClientBase, tableSchema: TableSchema, month
       await client.query(`
         create table ${partition} (like ${table} including all);
         ${closeNewSql(partition)};
-        alter table ${table} attach partition ${partition} for values from (${literal(from)}) to (${literal(to)})`)
+        alter table ${table} attach partition ${partition} for values from (${literal(startOfMonth(month))}) to (${literal(endOf(month))})`)
     }),
   )
 }
@@ -281,7 +273,7 @@ async function dropPartition(
   const table = qualified(historyOf(tableSchema.stream))
   const partition = partitionOf(tableSchema, month)
   const key = pg.escapeIdentifier(tableSchema.key.name)
-  const names = (tableSchema.history?.columns ?? []).map(pg.escapeIdentifier).join(', ')
+  const names = columnsSql(tableSchema.history?.columns ?? [])
   try {
     await inOwnTransaction(client, tableSchema.stream, async () => {
       const { months } = await readMonths(client, tableSchema)
@@ -289,15 +281,15 @@ async function dropPartition(
       await forgetMonth(client, tableSchema.stream, baseOf(`${historyOf(tableSchema.stream).name}_${month}`))
       await client.query(`
         insert into ${table} (${names}, _observed_at)
-        select ${names}, ${literal(startOf(next))} from (
+        select ${names}, ${literal(startOfMonth(next))} from (
           select distinct on (${key}) * from ${partition} order by ${key}, _observed_at desc
         ) as newest where _deleted_at is null;
         drop table ${partition}`)
-      await beginAt(client, tableSchema.stream, new Date(startOf(next)))
+      await beginAt(client, tableSchema.stream, startOfMonth(next))
       await showHistory(client, tableSchema.stream, log)
     })
   } catch (error) {
-    if (!(error instanceof pg.DatabaseError && error.code === '55P03')) throw error
+    if (!isLockTimeout(error)) throw error
     log.debug({ partition }, 'somebody reads a month that is to be dropped; the next run tries again')
   }
 }
@@ -321,8 +313,7 @@ function laterSql(tableSchema: TableSchema): string {
   const { stream, key, history } = tableSchema
   const past = qualified(historyOf(stream))
   const name = pg.escapeIdentifier(key.name)
-  const of = (row: string) =>
-    (history?.columns ?? []).map((column) => `${row}.${pg.escapeIdentifier(column)}`).join(', ')
+  const of = (row: string) => columnsSql(history?.columns ?? [], row)
   return `from ${qualified(stream)} as mine
     left join lateral (
       select * from ${past} as before where before.${name} = mine.${name} order by before._observed_at desc limit 1
@@ -338,11 +329,11 @@ function laterSql(tableSchema: TableSchema): string {
 async function catchUp(client: ClientBase, tableSchema: TableSchema): Promise<boolean> {
   const { history } = tableSchema
   if (!history) return false
-  const names = history.columns.map(pg.escapeIdentifier)
-  const { rows } = await client.query<{ added: number }>(
+  const found = await firstRow<{ added: number }>(
+    client,
     `with added as (
-       insert into ${history.table} (${names.join(', ')}, _observed_at, _deleted_at)
-       select ${names.map((column) => `mine.${column}`).join(', ')}, now(), mine._deleted_at ${laterSql(tableSchema)}
+       insert into ${history.table} (${columnsSql(history.columns)}, _observed_at, _deleted_at)
+       select ${columnsSql(history.columns, 'mine')}, now(), mine._deleted_at ${laterSql(tableSchema)}
        returning 1
      ), noted as (
        update tidemark.stream set history_compared_at = (select max(_synced_at) from ${qualified(tableSchema.stream)}) where name = $1
@@ -350,15 +341,11 @@ async function catchUp(client: ClientBase, tableSchema: TableSchema): Promise<bo
      select count(*)::int as added from added`,
     [tableSchema.stream.name],
   )
-  return (rows[0]?.added ?? 0) > 0
+  return (found?.added ?? 0) > 0
 }
 
 /** Notes from when on the history shows everything; null: from its first line on, if nothing was noted yet. Returns whether that is new. */
-async function beginAt(
-  client: ClientBase,
-  stream: TableSchema['stream'],
-  at: Date | 'now' | null,
-): Promise<boolean> {
+async function beginAt(client: ClientBase, stream: TableSchema['stream'], at: Date | 'now' | null) {
   const { rowCount } = await client.query(
     `update tidemark.stream as known set history_from = began.at
      from (
@@ -384,13 +371,11 @@ const inOwnTransaction = (
     await work()
   })
 
-function monthAfter(time: Date, months: number): string {
-  const start = new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() + months, 1))
-  return start.toISOString().slice(0, 7).replace('-', '_')
-}
+const monthOf = (time: Date): string => time.toISOString().slice(0, 7).replace('-', '_')
 
-const startOf = (month: string): number => Date.parse(`${month.replace('_', '-')}-01T00:00:00Z`)
+/** This month and the next one. */
+const nextMonths = (now: Date): readonly string[] => [monthOf(now), monthOf(monthAfter(now, 1))]
 
-const endOf = (month: string): number => startOf(monthAfter(new Date(startOf(month)), 1))
+const endOf = (month: string): Date => monthAfter(startOfMonth(month), 1)
 
-const literal = (timeMs: number): string => pg.escapeLiteral(new Date(timeMs).toISOString())
+const literal = (time: Date): string => pg.escapeLiteral(time.toISOString())

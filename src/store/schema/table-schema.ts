@@ -7,10 +7,10 @@ import { foldField } from '../../streams/dictionary.ts'
 import { mostUnplaced } from '../../streams/field-types.ts'
 import { baseOf } from '../../streams/names.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
-import { plannedOnce, type Queryable } from '../server/session.ts'
+import { firstRow, plannedOnce, type Queryable } from '../server/session.ts'
 import { type ColumnType, columnTypes, isColumnType } from '../types/table.ts'
 import { columnName, foldName } from './column-names.ts'
-import { qualified } from './places.ts'
+import { type Named, qualified } from './places.ts'
 
 export type Column = {
   readonly field: string
@@ -64,7 +64,7 @@ export const deletionFlag = 'sysdeleted'
 export const distrustedHash = `''::bytea`
 
 /** The history table of a stream, which is named after the stream. */
-export const historyOf = (stream: Pick<MirroredStream, 'name'>) => ({ name: `${stream.name}_history` })
+export const historyOf = (stream: Named) => ({ name: `${stream.name}_history` })
 
 type Row = {
   readonly name: string
@@ -117,24 +117,18 @@ export async function readTableSchema(
     text: tableSql,
     values: [qualified(stream), stream.name, qualified(historyOf(stream))],
   })
-  const isForeign = (row: Pick<Row, 'type'>) => !isColumnType(row.type)
-  const columns = rows.flatMap((row) =>
-    row.field === null || isForeign(row)
-      ? []
-      : [
-          {
-            ...{ name: row.name, type: row.type as ColumnType, field: row.field },
-            ...(row.is_unproven && { isUnproven: true }),
-          },
-        ],
+  const columns = rows.flatMap(({ name, field, type, is_unproven: isUnproven }): Column[] =>
+    field !== null && isColumnType(type) ? [{ name, field, type, ...(isUnproven && { isUnproven }) }] : [],
   )
   const keyName = rows.find((row) => row.is_key)?.name
   const key = columns.find((column) => column.name === keyName)
   if (!key) return null
   const { unplaced, volatile } = await readNames(client, stream)
-  const emptied = rows.flatMap((row) =>
-    row.field !== null && isForeign(row) ? [{ name: row.name, field: row.field }] : [],
+  const emptied = rows.flatMap(({ name, field, type }) =>
+    field !== null && !isColumnType(type) ? [{ name, field }] : [],
   )
+  const kept = new Set(rows.filter((row) => row.is_in_history).map(({ name }) => name))
+  const names = columns.map(({ name }) => name)
   return {
     stream,
     version: rows[0]?.columns_version ?? 0,
@@ -147,7 +141,9 @@ export async function readTableSchema(
     unplaced: new Set([...unplaced, ...emptied.map((column) => foldName(column.field))]),
     volatile: new Set(volatileFields(stream, key, columns, volatile)),
     takenNames: new Set(rows.map((row) => row.name)),
-    history: rows[0]?.has_history ? historyTableSchema(stream, columns, rows) : null,
+    history: rows[0]?.has_history
+      ? { table: qualified(historyOf(stream)), columns: names.filter((name) => kept.has(name)) }
+      : null,
   }
 }
 
@@ -162,24 +158,11 @@ const namesSql = plannedOnce(
 )
 
 /** A query of its own: beside the columns, the names would come once for each of them. */
-async function readNames(
-  client: Queryable,
-  { name }: MirroredStream,
-): Promise<{ readonly unplaced: readonly string[]; readonly volatile: readonly string[] }> {
-  const { rows } = await client.query({
-    name: 'tidemark_field_names',
-    text: namesSql,
-    values: [name],
-  })
-  return rows[0]
+async function readNames(client: Queryable, { name }: MirroredStream) {
+  const query = { name: 'tidemark_field_names', text: namesSql, values: [name] }
+  const found = await firstRow<{ unplaced: string[]; volatile: string[] }>(client, query)
+  return found ?? { unplaced: [], volatile: [] }
 }
-
-const historyTableSchema = (stream: MirroredStream, columns: readonly Column[], rows: readonly Row[]) => ({
-  table: qualified(historyOf(stream)),
-  columns: columns
-    .map(({ name }) => name)
-    .filter((name) => rows.find((row) => row.name === name)?.is_in_history),
-})
 
 function volatileFields(
   stream: MirroredStream,
@@ -189,12 +172,8 @@ function volatileFields(
 ): readonly string[] {
   const named = 'volatileFields' in stream ? stream.volatileFields : null
   // They may be named like their columns.
-  const chosen = named?.flatMap((name) => [
-    foldName(name),
-    ...columns
-      .filter(({ field }) => foldField(field) === foldField(name))
-      .map(({ field }) => foldName(field)),
-  ])
+  const alike = (name: string) => columns.filter(({ field }) => foldField(field) === foldField(name))
+  const chosen = named?.flatMap((name) => [name, ...alike(name).map(({ field }) => field)].map(foldName))
   const kept = [foldName(key.field), ...versionFields(stream), deletionFlag]
   return (chosen ?? found).filter((field) => !kept.includes(field))
 }
@@ -207,7 +186,7 @@ export const versionFields = (stream: MirroredStream): readonly string[] =>
 
 /** Makes an index for a part of a key of several fields, because people look for the part alone as well. Null: the column is no part. */
 export function partIndexSql(
-  stream: Pick<MirroredStream, 'name'>,
+  stream: Named,
   keyField: string,
   { name, field }: Pick<Column, 'name' | 'field'>,
 ): string | null {

@@ -3,7 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import { baseOf, environmentSource, sourceIn } from '../../streams/names.ts'
-import type { Queryable } from '../server/session.ts'
+import { findsRow, type Queryable } from '../server/session.ts'
 import { inBi } from './places.ts'
 import { refreshView, remadeView, type View } from './views.ts'
 
@@ -22,8 +22,8 @@ type Shown = ReadonlyMap<string, readonly Column[]>
 async function readColumns(client: Queryable, keys: readonly string[]): Promise<Shown> {
   const { rows } = await client.query<Column & { key: string }>(
     `select key, attname as name, format_type(atttypid, atttypmod) as type
-     from unnest($1::text[], $2::text[]) as wanted (key, view)
-     join pg_attribute on attrelid = to_regclass(view) and attnum > 0 and not attisdropped order by key, attnum`,
+     from unnest($1::text[], $2::text[]) with ordinality as wanted (key, view, place)
+     join pg_attribute on attrelid = to_regclass(view) and attnum > 0 and not attisdropped order by place, attnum`,
     [keys, keys.map((name) => inBi({ name }))],
   )
   return Map.groupBy(rows, ({ key }) => key)
@@ -76,13 +76,13 @@ function unionOf(name: string, members: Shown, types: ReadonlyMap<string, string
 /** In a transaction. Where a type has to change, the view is made anew, with its rights; rejects if somebody built on it. */
 export async function showUnion(client: ClientBase, name: string, keys: readonly string[]): Promise<void> {
   const shown = (await readColumns(client, [name])).get(name) ?? []
-  const found = await readColumns(client, keys)
-  const members = new Map(keys.flatMap((key) => (found.has(key) ? [[key, found.get(key) ?? []]] : [])))
+  const members = await readColumns(client, keys)
   const types = typesOf(shown, members)
+  const columns = [...types.keys()]
   const view = unionOf(name, members, types)
-  if (shown.some((column) => types.get(column.name) !== column.type))
-    await remadeView(client, view, async () => {}, [...types.keys()])
-  else await refreshView(client, view, [...types.keys()])
+  if (shown.some(({ name: column, type }) => types.get(column) !== type))
+    await remadeView(client, view, async () => {}, columns)
+  else await refreshView(client, view, columns)
 }
 
 export type Union = {
@@ -110,10 +110,8 @@ export async function readUnions(client: Queryable): Promise<readonly Union[]> {
 
 /** Whether it shows all columns of these. */
 export async function isCurrent(client: Queryable, { name, keys, columns }: Union): Promise<boolean> {
-  const [own, members] = [
-    (await readColumns(client, [name])).get(name) ?? [],
-    await readColumns(client, keys),
-  ]
+  const own = (await readColumns(client, [name])).get(name) ?? []
+  const members = await readColumns(client, keys)
   const types = typesOf(own, members)
   const there = [...members.values()].flat().filter((column) => column.name !== sourceColumn)
   return (
@@ -124,18 +122,12 @@ export async function isCurrent(client: Queryable, { name, keys, columns }: Unio
 }
 
 /** In a transaction: takes some views of streams out of all views over sources. Returns those, as they were. */
-export async function leaveUnions(
-  client: ClientBase,
-  isToLeave: (key: string) => boolean,
-): Promise<readonly Union[]> {
-  const { rows } = await client.query(`select from pg_namespace where ${isUnionSchemaSql} limit 1`)
-  if (rows.length === 0) return []
+export async function leaveUnions(client: ClientBase, isToLeave: (key: string) => boolean) {
+  if (!(await findsRow(client, `select from pg_namespace where ${isUnionSchemaSql} limit 1`))) return []
   const left = (await readUnions(client)).filter(({ keys }) => keys.some(isToLeave))
-  for (const { name, keys } of left)
-    await showUnion(
-      client,
-      name,
-      keys.filter((key) => !isToLeave(key)),
-    )
+  for (const { name, keys } of left) {
+    const others = keys.filter((key) => !isToLeave(key))
+    await showUnion(client, name, others)
+  }
   return left
 }

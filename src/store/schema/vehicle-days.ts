@@ -4,9 +4,10 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { baseOf } from '../../streams/names.ts'
+import { firstRow } from '../server/session.ts'
 import { closeNewSql } from './closed-rights.ts'
 import type { TableSchema } from './table-schema.ts'
-import { unlessOthers, vehicleDays } from './views.ts'
+import { meaningsSql, unlessOthers, vehicleDays } from './views.ts'
 
 /** A parked vehicle is seen now here, now there. */
 const leastMetres = 30
@@ -31,11 +32,12 @@ export async function showVehicleDays(
   const told = daysTold(tableSchema, zone)
   if (told === null || !history) return
   const view = vehicleDays(tableSchema.stream)
-  const { rows } = await client.query<{ words: string | null }>(
+  const before = await firstRow<{ words: string | null }>(
+    client,
     'select obj_description(to_regclass($1)) as words',
     [view],
   )
-  if (rows[0]?.words === told) return
+  if (before?.words === told) return
   const name = pg.escapeIdentifier(key.name)
   const time = ['last_position_time', 'last_position_time_utc'].find(has)
   const seen = `coalesce(${[...(time ? [`${time}::timestamptz`] : []), '_observed_at'].join(', ')})`
@@ -71,13 +73,8 @@ export async function showVehicleDays(
         ) as step
       ) as moved
       group by ${name}, day;
-      ${rows[0]?.words === null ? closeNewSql(view) : ''};
+      ${before?.words === null ? closeNewSql(view) : ''};
       comment on view ${view} is ${pg.escapeLiteral(told)};
-      ${Object.entries(meanings)
-        .map(
-          ([column, words]) =>
-            `comment on column ${view}.${pg.escapeIdentifier(column)} is ${pg.escapeLiteral(words)}`,
-        )
-        .join(';\n')}`),
+      ${meaningsSql(view, meanings)}`),
   )
 }

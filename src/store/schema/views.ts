@@ -3,10 +3,10 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
-import type { MirroredStream } from '../../streams/catalog.ts'
 import { baseOf, besideIn } from '../../streams/names.ts'
+import { firstRow, hasCode, unlessRefused } from '../server/session.ts'
 import { closeNewSql } from './closed-rights.ts'
-import { inBi, qualified } from './places.ts'
+import { inBi, type Named, qualified } from './places.ts'
 
 export type View = {
   readonly name: string
@@ -21,9 +21,14 @@ export type View = {
   readonly query: (columns: readonly string[]) => string
 }
 
-export const columnsSql = (names: readonly string[]): string => names.map(pg.escapeIdentifier).join(', ')
+/** `row`: the name of the table or row that has them. */
+export const columnsSql = (names: readonly string[], row?: string): string =>
+  names
+    .map(pg.escapeIdentifier)
+    .map((name) => (row === undefined ? name : `${row}.${name}`))
+    .join(', ')
 
-export const viewOf = (stream: Pick<MirroredStream, 'name'>): View => ({
+export const viewOf = (stream: Named): View => ({
   name: stream.name,
   describe: `${stream.name}: living rows, with the upstream’s fields`,
   ownColumns: ['_synced_at'],
@@ -33,25 +38,22 @@ export const viewOf = (stream: Pick<MirroredStream, 'name'>): View => ({
 
 // Postgres's codes for a view or function that is not ours: the view shows other columns, it is no view, the function returns something
 // else, or it belongs to another role.
-const isOfOthers = new Set(['42P16', '42703', '42809', '42501', '42P13'])
-const isDependedUpon = '2BP01'
+const isOfOthers = /^42(?:P16|703|809|501|P13)$/
+
+/** Somebody's view or function was built on it. */
+export const isBuiltUpon = (error: unknown): error is pg.DatabaseError => hasCode(error, /^2BP01$/)
 
 export async function unlessOthers(
   client: ClientBase,
   { log, what, lack }: { readonly log: Logger; readonly what: string; readonly lack: string },
   make: () => Promise<unknown>,
 ): Promise<void> {
-  await client.query('savepoint showing')
-  try {
-    await make()
-  } catch (error) {
-    const { code = '' } = error instanceof pg.DatabaseError ? error : {}
-    if (!isOfOthers.has(code) && code !== isDependedUpon) throw error
-    await client.query('rollback to savepoint showing')
-    const why = code === isDependedUpon ? 'is used by a view or function' : 'was not made by Tidemark'
-    log.warn({ err: error }, `${what} ${why}, so it ${lack}.`)
-  }
-  await client.query('release savepoint showing')
+  const isExpected = (error: unknown): error is pg.DatabaseError =>
+    hasCode(error, isOfOthers) || isBuiltUpon(error)
+  const refusal = await unlessRefused(client, 'showing', make, isExpected)
+  if (refusal === null) return
+  const why = isBuiltUpon(refusal) ? 'is used by a view or function' : 'was not made by Tidemark'
+  log.warn({ err: refusal }, `${what} ${why}, so it ${lack}.`)
 }
 
 export async function refreshView(
@@ -127,6 +129,13 @@ function withTexts(rows: string, ofTable: readonly string[], { labels, asText }:
   return `select ${shown.join(', ')} from (${rows}) as mine ${joins.join(' ')}`
 }
 
+/** Comments on the columns of a view whose name is quoted already. */
+export const meaningsSql = (view: string, meanings: Readonly<Record<string, string>>): string =>
+  Object.entries(meanings)
+    .map(([name, words]) => [pg.escapeIdentifier(name), pg.escapeLiteral(words)])
+    .map(([column, words]) => `comment on column ${view}.${column} is ${words}`)
+    .join(';\n')
+
 /** Copies the table's comments to the view, for the tools that show them. Comments that somebody else wrote stay. */
 async function describeView(client: ClientBase, view: View): Promise<void> {
   const { meanings = {} } = view
@@ -184,11 +193,10 @@ export async function remadeView(
 }
 
 /** The view of the days of vehicles, over the table or the history of these. */
-export const vehicleDays = ({ name }: Pick<View, 'name'>): string =>
-  inBi({ name: besideIn(name, 'tracker_object_day') })
+export const vehicleDays = ({ name }: Named): string => inBi({ name: besideIn(name, 'tracker_object_day') })
 
 /** The view over a history is made again when the next run opens the table. */
-export async function hideVehicleDays(client: ClientBase, history: Pick<View, 'name'>): Promise<void> {
+export async function hideVehicleDays(client: ClientBase, history: Named): Promise<void> {
   if (baseOf(history.name) === 'tracker_object_history')
     await client.query(`drop view if exists ${vehicleDays(history)} restrict`)
 }
@@ -206,15 +214,16 @@ async function statementsFor(client: ClientBase, view: View, text: string): Prom
 
 /** Such as `security_invoker=true`: what somebody set for the view, as it stands in `with (…)`. */
 async function viewOptions(client: ClientBase, view: View): Promise<string> {
-  const { rows } = await client.query<{ options: string }>(
+  const found = await firstRow<{ options: string }>(
+    client,
     `select format(' with (%s)', array_to_string(reloptions, ', ')) as options
      from pg_class where oid = to_regclass($1) and reloptions is not null`,
     [inBi(view)],
   )
-  return rows[0]?.options ?? ''
+  return found?.options ?? ''
 }
 
-export async function viewColumns(client: ClientBase, view: Pick<View, 'name'>): Promise<readonly string[]> {
+export async function viewColumns(client: ClientBase, view: Named): Promise<readonly string[]> {
   const { rows } = await client.query<{ name: string }>(
     `select attname as name from pg_attribute
      where attrelid = to_regclass($1) and attnum > 0 and not attisdropped order by attnum`,

@@ -4,11 +4,12 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
-import { baseOf, besideIn, tableName } from '../../streams/names.ts'
-import { statementName } from '../server/session.ts'
+import { besideIn } from '../../streams/names.ts'
+import { firstRow, statementName } from '../server/session.ts'
 import { hideHistory } from './history-views.ts'
 import { inPast, qualified } from './places.ts'
 import { historyOf, type TableSchema } from './table-schema.ts'
+import { setAside } from './watch-table.ts'
 
 type Stream = TableSchema['stream']
 
@@ -50,21 +51,16 @@ type Found = {
   readonly is_noted: boolean
 }
 
+type Asked = {
+  readonly log: Logger
+  readonly inTransaction: (work: () => Promise<void>) => Promise<unknown>
+  /** There was one a moment ago. */
+  readonly hasTable: boolean
+}
+
 /** Whether something was done to it that no run has acted upon. Notes what happened while nobody saw it, and watches what is there now. */
-export async function watchHistory(
-  client: ClientBase,
-  stream: Stream,
-  {
-    log,
-    inTransaction,
-    hasTable,
-  }: {
-    readonly log: Logger
-    readonly inTransaction: (work: () => Promise<void>) => Promise<unknown>
-    /** There was one a moment ago. */
-    readonly hasTable: boolean
-  },
-): Promise<boolean> {
+export async function watchHistory(client: ClientBase, stream: Stream, asked: Asked): Promise<boolean> {
+  const { log, inTransaction, hasTable } = asked
   const found = await look(client, stream, hasTable)
   if (found === null) return false
   const changes = changesOf(found)
@@ -73,7 +69,11 @@ export async function watchHistory(
   await inTransaction(async () => {
     for (const change of changes) await note(client, stream, change)
     const isThere = found.table !== null
-    if (isThere && !found.is_usable) await setAside(client, stream, log)
+    // A table that somebody put in its place and that is no history is kept under another name.
+    if (isThere && !found.is_usable) {
+      const aside = await setAside(client, historyOf(stream), hideHistory(stream))
+      log.warn(aside, 'A table that is no history like those of Tidemark was set aside.')
+    }
     await watch(client, stream, isThere && found.is_usable)
   })
   return changes.length > 0 || found.is_noted
@@ -104,18 +104,18 @@ async function look(client: ClientBase, stream: Stream, hasTable: boolean): Prom
        ) as unwatched,
        exists (select from tidemark.local_change where stream = $3 and run_id is null) as is_noted
      from tidemark.stream where name = $1`
-  const { rows } = await client.query<Found>({
-    ...{ name: hasTable ? statementName(client, 'past', text) : 'tidemark_no_past', text },
+  return await firstRow<Found>(client, {
+    name: hasTable ? statementName(client, 'past', text) : 'tidemark_no_past',
+    text,
     values: [stream.name, table, historyOf(stream).name],
   })
-  return rows[0] ?? null
 }
 
 type Change = {
   readonly operation: 'drop' | 'replace' | 'drop months' | 'unwatch'
-  /** In SQL; null: not known. */
-  readonly from: string | null
-  readonly through: string | null
+  /** Null: not known. */
+  readonly from: Date | string | null
+  readonly through: Date | null
 }
 
 /** In a database that was restored whole all OIDs are new, also that of tidemark.stream: then nothing was lost. */
@@ -124,22 +124,22 @@ function changesOf({ known, now, table, unwatched }: Found): readonly Change[] {
   const { since: from } = known
   if (table === null) return [{ operation: 'drop', from, through: null }]
   if (known.table !== table) return [{ operation: 'replace', from, through: null }]
-  const gone = Object.keys(known.months).filter((month) => now.months[month] !== known.months[month])
+  const isOther = (month: string) => now.months[month] !== known.months[month]
+  const gone = Object.keys(known.months).filter(isOther).toSorted().map(startOfMonth)
   const changes: Change[] = []
-  const [first, last] = [gone.toSorted()[0], gone.toSorted().at(-1)]
-  if (first !== undefined && last !== undefined)
-    changes.push({ operation: 'drop months', from: startOf(first), through: endOf(last) })
+  const [first, last] = [gone.at(0), gone.at(-1)]
+  if (first && last) changes.push({ operation: 'drop months', from: first, through: monthAfter(last, 1) })
   const isUnwatched = unwatched.some((name) => name in known.months || !(name in now.months))
   if (isUnwatched) changes.push({ operation: 'unwatch', from: null, through: null })
   return changes
 }
 
-const startOf = (month: string): string => `${month.slice(-7).replace('_', '-')}-01T00:00:00Z`
+/** The name of what holds a month ends with it, such as `2026_11`. */
+export const startOfMonth = (month: string): Date =>
+  new Date(`${month.slice(-7).replace('_', '-')}-01T00:00:00Z`)
 
-function endOf(month: string): string {
-  const start = new Date(startOf(month))
-  return new Date(Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, 1)).toISOString()
-}
+export const monthAfter = (time: Date, months: number): Date =>
+  new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() + months, 1))
 
 const note = (client: ClientBase, stream: Stream, { operation, from, through }: Change) =>
   client.query(
@@ -148,20 +148,6 @@ const note = (client: ClientBase, stream: Stream, { operation, from, through }: 
      on conflict (stream, operation, transaction) where run_id is null do nothing`,
     [historyOf(stream).name, operation, from, through],
   )
-
-/** Renames a table that somebody put in its place and that is no history: it is kept under another name. */
-async function setAside(client: ClientBase, stream: Stream, log: Logger): Promise<void> {
-  const table = qualified(historyOf(stream))
-  const aside = `${historyOf(stream).name}_set_aside_${Date.now()}`
-  log.warn(
-    { table, aside: tableName(aside) },
-    'A table that is no history like those of Tidemark was set aside.',
-  )
-  await client.query(
-    `${hideHistory(stream)};
-     alter table ${table} rename to ${pg.escapeIdentifier(baseOf(aside))}`,
-  )
-}
 
 async function watch(client: ClientBase, stream: Stream, hasTable: boolean): Promise<void> {
   const found = await look(client, stream, hasTable)

@@ -5,10 +5,11 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { baseOf, sourceIn, tableName } from '../../streams/names.ts'
+import { findsRow, firstRow, hasCode, unlessRefused } from '../server/session.ts'
 import { columnTypes } from '../types/table.ts'
 import { showColumns } from './change-view.ts'
 import { definitions, ownColumns } from './own-columns.ts'
-import { baseSql, inBi, qualified, schemaSql } from './places.ts'
+import { baseSql, inBi, type Named, qualified, schemaSql } from './places.ts'
 import { columnTypeSql, readTableSchema } from './table-schema.ts'
 import { viewOf } from './views.ts'
 
@@ -81,17 +82,14 @@ export type Change = 'drop' | 'replace' | 'alter' | 'unwatch'
  * Notes what happened to the table while nobody saw it, and watches the one that is there now. Within a transaction. Returns what it
  * noted. Does nothing when all is as it was.
  */
-export async function watchTable(
-  client: ClientBase,
-  stream: Pick<MirroredStream, 'name'>,
-): Promise<Change | null> {
-  const { rows } = await client.query<Watched>(
+export async function watchTable(client: ClientBase, stream: Named): Promise<Change | null> {
+  const found = await firstRow<Watched>(
+    client,
     `select ${tableOidSql} as table_oid, ${triggerCountSql} as triggers, ${isAlteredSql} as is_altered,
        case when known.state_oid = ${stateOidSql} then known.table_oid end as known_oid
      from tidemark.stream as known where name = $1`,
     [stream.name],
   )
-  const [found] = rows
   if (!found) return null
   const change = changeOf(found)
   if (change !== null) await noteChange(client, stream, change)
@@ -114,7 +112,7 @@ export async function watchTable(
  * Which columns there are now: those that the table has no more are made again when their fields come. What was told of such a column
  * goes with it: a field without a column of which something is told gets none.
  */
-const noteColumns = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>) =>
+const noteColumns = (client: ClientBase, { name }: Named) =>
   client.query(
     `update tidemark.field as known
      set column_name = attname, column_type = case when attnum is not null then ${columnTypeSql('a')} end,
@@ -134,7 +132,7 @@ function changeOf({ table_oid, known_oid, triggers: count, is_altered }: Watched
 }
 
 /** Whatever it was, what a description has made of the table may be gone. */
-const noteChange = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>, change: Change) =>
+const noteChange = (client: ClientBase, { name }: Named, change: Change) =>
   client.query(
     `with made as (update tidemark.source_config set made_by = null where name = $3)
      insert into tidemark.local_change (stream, operation, transaction)
@@ -144,17 +142,15 @@ const noteChange = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>, 
   )
 
 /** Whether another table was put in its place, or it lacks something, and no run has acted upon it yet. */
-export async function toBeAdopted(
-  client: ClientBase,
-  { name }: Pick<MirroredStream, 'name'>,
-): Promise<'replace' | 'alter' | null> {
-  const { rows } = await client.query<{ operation: 'replace' | 'alter' }>(
+export async function toBeAdopted(client: ClientBase, { name }: Named): Promise<'replace' | 'alter' | null> {
+  const found = await firstRow<{ operation: 'replace' | 'alter' }>(
+    client,
     `select operation from pg_tables, tidemark.local_change
      where schemaname = ${schemaSql('stream')} and tablename = ${baseSql('stream')} and stream = $1 and operation in ('replace', 'alter') and run_id is null
      order by operation desc limit 1`,
     [name],
   )
-  return rows[0]?.operation ?? null
+  return found?.operation ?? null
 }
 
 /**
@@ -167,45 +163,30 @@ export async function adoptTable(
   keyColumn: string,
   { change, log }: { readonly change: 'replace' | 'alter'; readonly log: Logger },
 ): Promise<void> {
-  await client.query('savepoint adopting')
-  try {
+  const complete = async () => {
     await completeTable(client, stream, keyColumn)
     const tableSchema = await readTableSchema(client, stream)
     if (tableSchema?.key.name !== keyColumn) throw new Error(`its key is not ${keyColumn}`)
     // One of ours may have columns to which somebody gave other types.
     if (change === 'replace' && tableSchema.emptied.length > 0)
       throw new Error(`columns are of types that Tidemark does not write: ${tableSchema.emptied.join(', ')}`)
-    await showColumns(
-      client,
-      viewOf(stream),
-      tableSchema.columns.map(({ name }) => name),
-      log,
-    )
-    await client.query('release savepoint adopting')
-  } catch (error) {
-    if (error instanceof pg.DatabaseError && /^(?:08|57|40|55)/.test(error.code ?? '')) throw error
-    await client.query('rollback to savepoint adopting; release savepoint adopting')
-    await setAside(client, stream, log, error)
-    await watchTable(client, stream)
+    const names = tableSchema.columns.map(({ name }) => name)
+    await showColumns(client, viewOf(stream), names, log)
   }
+  const isOfTable = (error: unknown): error is Error => !hasCode(error, /^(?:08|57|40|55)/)
+  const cause = await unlessRefused(client, 'adopting', complete, isOfTable)
+  if (cause === null) return
+  const aside = await setAside(client, stream, `drop view if exists ${inBi(stream)} restrict`)
+  log.warn({ err: cause, ...aside }, 'A table that is not like those of Tidemark was set aside.')
+  await watchTable(client, stream)
 }
 
-async function setAside(
-  client: ClientBase,
-  stream: Pick<MirroredStream, 'name'>,
-  log: Logger,
-  cause: unknown,
-): Promise<void> {
-  const table = qualified(stream)
-  const aside = `${stream.name}_set_aside_${Date.now()}`
-  log.warn(
-    { err: cause, table, aside: tableName(aside) },
-    'A table that is not like those of Tidemark was set aside.',
-  )
-  await client.query(
-    `drop view if exists ${inBi(stream)} restrict;
-     alter table ${table} rename to ${pg.escapeIdentifier(baseOf(aside))}`,
-  )
+/** Renames the table, so that it is kept under another name, once what shows it is hidden. Returns both names. */
+export async function setAside(client: ClientBase, { name }: Named, hideSql: string) {
+  const table = qualified({ name })
+  const aside = `${name}_set_aside_${Date.now()}`
+  await client.query(`${hideSql}; alter table ${table} rename to ${pg.escapeIdentifier(baseOf(aside))}`)
+  return { table, aside: tableName(aside) }
 }
 
 async function completeTable(client: ClientBase, stream: MirroredStream, keyColumn: string): Promise<void> {
@@ -216,7 +197,6 @@ async function completeTable(client: ClientBase, stream: MirroredStream, keyColu
     type: type.split(' ')[0] ?? type,
     meaning: '',
   }))
-  const hasKey = `select from pg_index where indrelid = to_regclass($1) and indisprimary`
   await client.query(
     `${nullable.map((column) => `alter table ${table} add column if not exists ${definitions([column])}`).join(';\n')};
      update ${table} set _first_seen_at = coalesce(_first_seen_at, now()), _synced_at = coalesce(_synced_at, now()),
@@ -224,7 +204,8 @@ async function completeTable(client: ClientBase, stream: MirroredStream, keyColu
      alter table ${table} alter column _first_seen_at set default now(), alter column _first_seen_at set not null,
        alter column _synced_at set default now(), alter column _synced_at set not null, alter column _hash set not null`,
   )
-  if ((await client.query(hasKey, [table])).rowCount === 0)
+  const keySql = `select from pg_index where indrelid = to_regclass($1) and indisprimary`
+  if (!(await findsRow(client, keySql, [table])))
     await client.query(
       `alter table ${table} add primary key (${key});
        create index if not exists ${pg.escapeIdentifier(`${baseOf(stream.name)}_synced_at_again`)} on ${table} (_synced_at);

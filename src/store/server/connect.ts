@@ -13,7 +13,8 @@ import { withTimeout } from '../../util/waiting.ts'
 import { clientOfHosts } from './hosts.ts'
 import { giveOwnership, ownershipStatements } from './ownership.ts'
 import { countSessions, expectEnough, type Sessions } from './pooler.ts'
-import { guardSearchPath, settleSession } from './settings.ts'
+import { firstRow, hasCode } from './session.ts'
+import { settleSession } from './settings.ts'
 
 // From a libpq-style URL to what the driver wants, above all its TLS options, which libpq and the driver read
 // differently. Opens nothing.
@@ -99,21 +100,17 @@ function tlsOptions(mode: Mode, options: URLSearchParams): ConnectionOptions {
     ...(passphrase ? { passphrase } : {}),
     ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }),
   }
-  if (root && root !== 'system') keepFromFile(ssl, 'ca', readFile('sslrootcert', root))
-  if (certificate) keepFromFile(ssl, 'cert', readFile('sslcert', certificate))
-  if (key) keepFromFile(ssl, 'key', readFile('sslkey', key))
+  if (root && root !== 'system') keepFromFile(ssl, 'ca', root)
+  if (certificate) keepFromFile(ssl, 'cert', certificate)
+  if (key) keepFromFile(ssl, 'key', key)
   return ssl
 }
 
-type FileContent = { readonly path: string; readonly bytes: Buffer }
+const fileOptions = { ca: 'sslrootcert', cert: 'sslcert', key: 'sslkey' } as const
 
 /** Each connection takes what the file holds by then; while it cannot be read, what it held before. */
-function keepFromFile(
-  ssl: ConnectionOptions,
-  name: 'ca' | 'cert' | 'key',
-  { path, bytes }: FileContent,
-): void {
-  let held = bytes
+function keepFromFile(ssl: ConnectionOptions, name: keyof typeof fileOptions, path: string): void {
+  let held = readFile(fileOptions[name], path)
   const get = () => {
     try {
       held = readFileSync(path)
@@ -123,9 +120,9 @@ function keepFromFile(
   Object.defineProperty(ssl, name, { get, enumerable: true, configurable: true })
 }
 
-function readFile(option: string, path: string): FileContent {
+function readFile(option: string, path: string): Buffer {
   try {
-    return { path, bytes: readFileSync(path) }
+    return readFileSync(path)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
     throw new DatabaseError(`DATABASE_URL names ${path} as ${option}, which cannot be read (${code})`, {
@@ -174,11 +171,9 @@ const connectTimeoutMs = 15_000
 const idleMs = 90_000
 /** What Postgres remembers of tables and statements for a connection goes with it. */
 const longestLifeSeconds = 1_800
-/** So soon after the last word it is checked whether the machine of Postgres is still there; otherwise it would take two hours. */
-export const keepAliveMs = 10_000
-
 const closable = (parts: Omit<Database, 'close' | typeof Symbol.asyncDispose>, close: Database['close']) => ({
-  ...{ ...parts, close },
+  ...parts,
+  close,
   [Symbol.asyncDispose]: close,
 })
 
@@ -191,10 +186,11 @@ export async function openDatabase({
   sessionsBeside,
 }: Options): Promise<Database> {
   const sessions = sessionsBeside === undefined ? fewSessions : maxConnections + sessionsBeside
-  if (url !== null) return await connect(url, log, { isReadOnly, role, sessions })
+  const wanted = { isReadOnly, role, sessions }
+  if (url !== null) return await connect(url, log, wanted)
   const server = await startEmbedded({ directory, log })
   try {
-    const database = await connect(server.url, log, { isReadOnly, role, sessions })
+    const database = await connect(server.url, log, wanted)
     await takeOver(database, server.adminUrl)
     const embedded = { address: server.address, urlFile: server.urlFile }
     return closable({ ...database, embedded }, async () => {
@@ -221,27 +217,46 @@ async function takeOver({ pool, url }: Pick<Database, 'pool' | 'url'>, adminUrl:
   }
 }
 
+/** So soon after the last word it is checked whether the machine of Postgres is still there; otherwise it would take two hours. */
+const keepAliveMs = 10_000
+
+type PoolOptions = PoolConfig & {
+  readonly connectionTimeoutMillis: number
+  /** Makes each connection ready. It has as long as connecting has. */
+  readonly settle: (client: pg.ClientBase) => Promise<void>
+  /** A connection broke while nobody used it: whoever needs one next gets a new one. */
+  readonly onBroken: (error: Error) => void
+}
+
+export function openPool({ settle, onBroken, ...options }: PoolOptions): pg.Pool {
+  const pool = new pg.Pool({
+    ...options,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
+    onConnect: (client) => withTimeout(options.connectionTimeoutMillis, settle(client)),
+  })
+  // If a connection breaks while somebody holds it, the next query fails. The error has to be listened to, or it would end the program.
+  pool.on('connect', (client) => void client.on('error', () => {}))
+  pool.on('error', onBroken)
+  return pool
+}
+
 type Wanted = { readonly isReadOnly: boolean; readonly role: string | null; readonly sessions: number }
 
 async function connect(url: string, log: Logger, wanted: Wanted): Promise<Database> {
   const target = parseUrl(url)
   const where = describe(target)
   const connection = await firstWayThatWorks(connectionWays(target, wanted.isReadOnly), where, wanted)
-  const pool = new pg.Pool({
+  const pool = openPool({
     ...connection,
     max: maxConnections,
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: idleMs,
     maxLifetimeSeconds: longestLifeSeconds,
     application_name: 'tidemark',
-    keepAlive: true,
-    keepAliveInitialDelayMillis: keepAliveMs,
-    onConnect: (client) => withTimeout(connectTimeoutMs, settle(client, wanted)),
+    settle: (client) => settle(client, wanted),
+    onBroken: (error) => log.debug({ err: error }, 'an idle connection to Postgres broke'),
   })
-  // If a connection breaks while somebody holds it, the next query fails. The error has to be listened to, or it would end the program.
-  pool.on('connect', (client) => void client.on('error', () => {}))
-  // A connection broke while nobody used it: whoever needs one next gets a new one.
-  pool.on('error', (error) => log.debug({ err: error }, 'an idle connection to Postgres broke'))
   const cluster = await clusterOf(pool, where)
   return closable({ pool, connection, url, address: where, cluster, embedded: null }, () => pool.end())
 }
@@ -249,42 +264,33 @@ async function connect(url: string, log: Logger, wanted: Wanted): Promise<Databa
 async function settle(client: pg.ClientBase, { isReadOnly, role }: Wanted): Promise<void> {
   if (role !== null) await client.query(`set role ${pg.escapeIdentifier(role)}`)
   await settleSession(client)
-  await guardSearchPath(client)
   if (isReadOnly) await client.query('set default_transaction_read_only = on')
 }
 
 /** By default every role may ask for it. A role may have lost that right, and databases that only speak like Postgres do not know it. */
-const keepsItToItself = ['42501', '42883']
+const keepsItToItself = /^42(?:501|883)$/
 
 /** The identifier of the cluster. A standby that becomes the primary has the same one. */
 async function clusterOf(pool: pg.Pool, where: string): Promise<string | null> {
+  const idSql = 'select system_identifier::text as id from pg_control_system()'
   try {
-    const { rows } = await pool.query<{ id: string }>(
-      'select system_identifier::text as id from pg_control_system()',
-    )
-    return rows[0]?.id ?? null
+    const found = await firstRow<{ id: string }>(pool, idSql)
+    return found?.id ?? null
   } catch (cause) {
-    if (keepsItToItself.includes((cause as pg.DatabaseError).code ?? '')) return null
+    if (hasCode(cause, keepsItToItself)) return null
     await pool.end()
     throw new DatabaseError(`Postgres at ${where} cannot be reached: ${messageOf(cause)}`, { cause })
   }
 }
 
-async function firstWayThatWorks(
-  ways: readonly Way[],
-  where: string,
-  { isReadOnly, sessions }: Wanted,
-): Promise<PoolConfig> {
+async function firstWayThatWorks(ways: readonly Way[], where: string, { isReadOnly, sessions }: Wanted) {
   let failure: unknown
   for (const way of ways) {
     const client = clientFor(way)
     try {
       await client.connect()
-      const another = () => clientFor(way)
-      expectEnough(
-        await countSessions({ client, another, needed: sessions + sessionsToLook(way), where }),
-        where,
-      )
+      const needed = sessions + sessionsToLook(way)
+      expectEnough(await countSessions({ client, another: () => clientFor(way), needed, where }), where)
       await check(client, where, isReadOnly)
       return way
     } catch (error) {
@@ -294,12 +300,8 @@ async function firstWayThatWorks(
       await client.end().catch(() => {})
     }
   }
-  throw new DatabaseError(
-    `Postgres at ${where} cannot be reached: ${messageOf(failure)}. ${adviceFor(failure)}`,
-    {
-      cause: failure,
-    },
-  )
+  const what = `Postgres at ${where} cannot be reached: ${messageOf(failure)}. ${adviceFor(failure)}`
+  throw new DatabaseError(what, { cause: failure })
 }
 
 /** Where there are several hosts, one more looks every few seconds which of them takes writes. */
@@ -352,8 +354,9 @@ type Properties = {
 
 /** Fails early and in plain words where Postgres would fail late and in its own. */
 async function check(client: pg.Client, where: string, isReadOnly: boolean): Promise<void> {
-  const { rows } = await client.query<Properties>(`
-    select
+  const found = await firstRow<Properties>(
+    client,
+    `select
       current_setting('server_version_num')::int as version,
       current_setting('server_version') as version_text,
       current_setting('server_encoding') as encoding,
@@ -363,8 +366,8 @@ async function check(client: pg.Client, where: string, isReadOnly: boolean): Pro
       has_database_privilege(current_database(), 'CREATE') or (
         select count(*) = 3 and bool_and(has_schema_privilege(oid, 'CREATE'))
         from pg_namespace where nspname in ('mirror', 'bi', 'tidemark')
-      ) as may_create`)
-  const [found] = rows
+      ) as may_create`,
+  )
   if (!found)
     throw new DatabaseError(`Postgres at ${where} accepts connections, but does not answer queries.`)
   if (found.version < 140_000)

@@ -107,11 +107,7 @@ function openHosts(options: Options) {
   }
 }
 
-async function firstWanted(
-  hosts: readonly URL[],
-  wanted: readonly IsWanted[],
-  options: Options,
-): Promise<URL> {
+async function firstWanted(hosts: readonly URL[], wanted: readonly IsWanted[], options: Options) {
   const roles = new Map<URL, Role | Error>()
   for (const isWanted of wanted)
     for (const url of hosts) {
@@ -136,8 +132,11 @@ const passesBy = /^(?:E[A-Z_]+|57P0.|53300|08...)$/
 
 async function roleOf(url: URL, { encryption }: Options): Promise<Role | Error> {
   const client = new pg.Client({
-    ...{ connectionString: url.href, ...encryption },
-    ...{ connectionTimeoutMillis: lookTimeoutMs, query_timeout: lookTimeoutMs, application_name: 'tidemark' },
+    connectionString: url.href,
+    ...encryption,
+    connectionTimeoutMillis: lookTimeoutMs,
+    query_timeout: lookTimeoutMs,
+    application_name: 'tidemark',
   })
   client.on('error', () => {})
   try {

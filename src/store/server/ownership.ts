@@ -1,6 +1,7 @@
 // Gives what is in schemas to another role. Postgres' own `reassign owned` would take all of a database, and nothing of its first superuser.
 
-import pg, { type ClientBase } from 'pg'
+import pg from 'pg'
+import type { Queryable } from './session.ts'
 
 type Given = {
   readonly schemas: readonly string[]
@@ -36,20 +37,14 @@ const statementsSql = `
   where typowner in (select oid from mine) and typnamespace in (select oid from given) and typtype in ('e', 'd')`
 
 /** What is still to be given. */
-export async function ownershipStatements(
-  client: Pick<ClientBase, 'query'>,
-  { schemas, from, to }: Given,
-): Promise<readonly string[]> {
+export async function ownershipStatements(client: Queryable, given: Given): Promise<readonly string[]> {
+  const { schemas, from, to } = given
   const { rows } = await client.query<{ statement: string }>(statementsSql, [schemas, from, to])
   return rows.map(({ statement }) => statement)
 }
 
 /** All or nothing: the statements of one query are one transaction. Another program may do the same at the same moment. */
-export async function giveOwnership(
-  client: Pick<ClientBase, 'query'>,
-  given: Given,
-  tries = mostTries,
-): Promise<void> {
+export async function giveOwnership(client: Queryable, given: Given, tries = mostTries): Promise<void> {
   const statements = await ownershipStatements(client, given)
   if (statements.length === 0) return
   await client.query(statements.join(';\n')).catch(async (error) => {

@@ -70,12 +70,7 @@ export async function countSessions(options: {
 }
 
 /** Whether a connection is served by one session now and by another one later. */
-async function moves(
-  client: Client,
-  pid: number,
-  others: readonly Client[],
-  pids: readonly number[],
-): Promise<boolean> {
+async function moves(client: Client, pid: number, others: readonly Client[], pids: readonly number[]) {
   const [other] = others
   if (!other || pids.length < others.length) return false
   for (let look = 0; look < looks; look++) {

@@ -2,13 +2,12 @@
 // nobody who looks slows a run down. Each query may take so long at most and changes nothing, and Postgres ends those that nobody waits
 // for any more.
 
-import pg, { type ClientBase, type Pool } from 'pg'
+import type { ClientBase, Pool } from 'pg'
 import type { Logger } from '../../log.ts'
 import { openPlaces } from '../../util/places.ts'
-import { withTimeout } from '../../util/waiting.ts'
-import { type Database, keepAliveMs } from './connect.ts'
-import { takeConnection } from './session.ts'
-import { guardSearchPath, settleSession } from './settings.ts'
+import { type Database, openPool } from './connect.ts'
+import { type Queryable, takeConnection } from './session.ts'
+import { settleSession } from './settings.ts'
 
 export const readingConnections = 4
 const connectTimeoutMs = 5_000
@@ -22,25 +21,20 @@ type Options = {
 export function openReadingPool({ database, longestQueryMs, log }: Options): Pool {
   const settle = async (client: ClientBase) => {
     await settleSession(client)
-    await guardSearchPath(client)
     await client.query(
       `set default_transaction_read_only = on; set timezone = 'UTC'; set statement_timeout = ${longestQueryMs}`,
     )
     // How soon Postgres notices that a client is gone. Not every system can.
     await client.query(`set client_connection_check_interval = '250ms'`).catch(() => {})
   }
-  const pool = new pg.Pool({
+  return openPool({
     ...database.connection,
     max: readingConnections,
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'tidemark console',
-    keepAlive: true,
-    keepAliveInitialDelayMillis: keepAliveMs,
-    onConnect: (client) => withTimeout(connectTimeoutMs, settle(client)),
+    settle,
+    onBroken: (error) => log.debug({ err: error }, 'an idle connection of the pages to Postgres broke'),
   })
-  pool.on('connect', (client) => void client.on('error', () => {}))
-  pool.on('error', (error) => log.debug({ err: error }, 'an idle connection of the pages to Postgres broke'))
-  return pool
 }
 
 /** Who reads, and when they are gone. */
@@ -48,19 +42,20 @@ export type Reader = { readonly who: unknown; readonly gone: AbortSignal }
 
 /** Queries of all readers have their turns here: one who asks for much keeps no connection from others. */
 const turns = {
-  ...{ inAll: readingConnections, ofOne: 2 },
-  ...{ waitingInAll: 2_000, waitingOfOne: 200, longestWaitMs: 10_000 },
+  inAll: readingConnections,
+  ofOne: 2,
+  waitingInAll: 2_000,
+  waitingOfOne: 200,
+  longestWaitMs: 10_000,
 }
 
-export type Readings = {
-  /** A query that runs when its reader goes is given up, together with its connection. */
-  for(reader: Reader): Pick<ClientBase, 'query'>
-}
+export type Readings = ReturnType<typeof openReadings>
 
-export function openReadings(pool: Pool): Readings {
+export function openReadings(pool: Pool) {
   const places = openPlaces(turns)
   return {
-    for({ who, gone }) {
+    /** A query that runs when its reader goes is given up, together with its connection. */
+    for({ who, gone }: Reader): Queryable {
       const query = async (text: string, values?: unknown[]) => {
         const leave = await places.take(who, gone)
         gone.throwIfAborted()

@@ -3,21 +3,42 @@
 
 import { hash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import pg, { type ClientBase, type Pool, type PoolClient } from 'pg'
+import pg, { type ClientBase, type Pool, type PoolClient, type QueryConfig, type QueryResultRow } from 'pg'
 import { type BackoffPolicy, backoff, delayAfter, retry } from '../../util/backoff.ts'
 
 /** A connection, or a pool of them. */
 export type Queryable = Pick<ClientBase, 'query'>
 
-export type Connection = {
-  readonly client: PoolClient
-  /** It broke while nobody asked it anything. */
-  isBroken(): boolean
-  /** With an error, or after one, the connection is closed instead of being reused. */
-  release(error?: unknown): void
+export async function firstRow<Row extends QueryResultRow>(
+  client: Queryable,
+  query: string | QueryConfig,
+  values?: unknown[],
+): Promise<Row | null> {
+  const { rows } = await client.query<Row>(query, values)
+  return rows[0] ?? null
 }
 
-export async function takeConnection(pool: Pool): Promise<Connection> {
+/** Whether a query finds a row. */
+export const findsRow = async (client: Queryable, query: string, values?: unknown[]): Promise<boolean> =>
+  ((await client.query(query, values)).rowCount ?? 0) > 0
+
+/** The values of such objects by their names, as `unnest` takes them for its columns. */
+export const valuesOf = <One>(all: readonly One[], ...names: readonly (keyof One)[]): unknown[][] =>
+  names.map((name) => all.map((one) => one[name]))
+
+/** Runs the statements that a query finds, one after the other. */
+export async function runFound(client: Queryable, query: string, values?: unknown[]): Promise<void> {
+  const { rows } = await client.query<{ statement: string | null }>(query, values)
+  for (const { statement } of rows) if (statement !== null) await client.query(statement)
+}
+
+/** Whether Postgres refused something with one of these codes. */
+export const hasCode = (error: unknown, codes: RegExp): error is pg.DatabaseError =>
+  error instanceof pg.DatabaseError && codes.test(error.code ?? '')
+
+export type Connection = Awaited<ReturnType<typeof takeConnection>>
+
+export async function takeConnection(pool: Pool) {
   const client = await pool.connect()
   let failure: unknown
   const onError = (error: Error) => {
@@ -26,8 +47,10 @@ export async function takeConnection(pool: Pool): Promise<Connection> {
   client.on('error', onError)
   return {
     client,
+    /** It broke while nobody asked it anything. */
     isBroken: () => failure !== undefined,
-    release(error) {
+    /** With an error, or after one, the connection is closed instead of being reused. */
+    release(error?: unknown): void {
       client.off('error', onError)
       client.release(Boolean(error ?? failure))
     },
@@ -77,6 +100,28 @@ export async function inTransaction<Result>(
   }
 }
 
+/**
+ * Within a transaction: nothing is left of work that fails as expected, and its error is returned. Null: it did not fail. `name` is that of
+ * the savepoint: after another error inside of it, it must not be taken for the one around it.
+ */
+export async function unlessRefused<Refusal>(
+  client: ClientBase,
+  name: string,
+  work: () => Promise<unknown>,
+  isExpected: (error: unknown) => error is Refusal,
+): Promise<Refusal | null> {
+  await client.query(`savepoint ${name}`)
+  try {
+    await work()
+    await client.query(`release savepoint ${name}`)
+    return null
+  } catch (error) {
+    if (!isExpected(error)) throw error
+    await client.query(`rollback to savepoint ${name}; release savepoint ${name}`)
+    return error
+  }
+}
+
 // Changing a table waits for whoever reads it, and everybody who comes later waits behind the change. So a change waits
 // only briefly, steps back to let the others pass, and tries again.
 const lockTimeoutMs = 400
@@ -86,7 +131,7 @@ export async function limitLockWaits(client: ClientBase): Promise<void> {
   await client.query(`set local lock_timeout = '${lockTimeoutMs}ms'`)
 }
 
-const isLockTimeout = (error: unknown) => error instanceof pg.DatabaseError && error.code === '55P03'
+export const isLockTimeout = (error: unknown): boolean => hasCode(error, /^55P03$/)
 
 /**
  * Repeats a transaction of this connection that met a lock of the table in its way. It must have rolled back before it throws. `what`
@@ -125,6 +170,20 @@ export async function retryOnLockTimeout<Result>(
   }
 }
 
+/** Changes a table in a transaction that waits for locks only briefly. As `retryOnLockTimeout`. */
+export const changeTable = <Result>(
+  client: ClientBase,
+  table: string,
+  what: string,
+  change: () => Promise<Result>,
+): Promise<Result> =>
+  retryOnLockTimeout(client, table, what, () =>
+    inTransaction(client, async () => {
+      await limitLockWaits(client)
+      return await change()
+    }),
+  )
+
 /** Unless an administrator chose another time: `alter database … set tidemark.longest_reading = '30 min'`. */
 const longestReadingSql = `coalesce(nullif(current_setting('tidemark.longest_reading', true), ''), '5 min')::interval`
 
@@ -148,19 +207,15 @@ async function endLongReaders(client: ClientBase, table: string): Promise<boolea
 
 /** Tells, for an error message, whose transaction is the oldest that uses the table, and how to end it, as far as Postgres shows that. */
 async function holderOf(client: ClientBase, table: string): Promise<string> {
-  const { rows } = await client.query<{
-    pid: number
-    role: string
-    state: string | null
-    since: Date | null
-  }>(
+  type Holder = { pid: number; role: string; state: string | null; since: Date | null }
+  const holder = await firstRow<Holder>(
+    client,
     `select pid, usename as role, state, xact_start as since from pg_stat_activity
      where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend'
        and pid in (select pid from pg_locks where granted and relation = to_regclass($1))
      order by xact_start limit 1`,
     [table],
   )
-  const [holder] = rows
   if (!holder) return ''
   const { pid, role, state, since } = holder
   const doing = state === 'active' ? '' : `, ${state ?? 'in a transaction'}`
@@ -188,12 +243,7 @@ export async function takeTurn(client: ClientBase, name: string): Promise<void> 
 const longestTurnMs = 5 * 60_000
 
 /** Does nothing while another program is at it. What the work writes on other connections is not part of this transaction. */
-export async function inTurn(
-  pool: Pool,
-  name: string,
-  work: () => Promise<void>,
-  longestMs = longestTurnMs,
-): Promise<void> {
+export async function inTurn(pool: Pool, name: string, work: () => Promise<void>, longestMs = longestTurnMs) {
   await withConnection(pool, async (client) => {
     await client.query('insert into tidemark.turn (name) values ($1) on conflict do nothing', [name])
     await client.query(`begin; set local idle_in_transaction_session_timeout = ${longestMs}`)

@@ -1,9 +1,7 @@
 // The settings of Tidemark's sessions of Postgres. Somebody may have set other values for the server, a database or a role. Those are meant
 // for people's queries, and what Tidemark writes and reads must not depend on them.
 
-import type { ClientBase } from 'pg'
-
-type Client = Pick<ClientBase, 'query'>
+import type { Queryable } from './session.ts'
 
 const settings: Readonly<Record<string, string>> = {
   // Limits would end every reconcile of a large table.
@@ -37,11 +35,8 @@ const searchPathSql = `
     ) order by place
   ), ', '), false)`
 
-export async function settleSession(client: Client): Promise<void> {
+/** Also settles in which schemas names without a schema are looked up. */
+export async function settleSession(client: Queryable): Promise<void> {
   await client.query(settingsSql, [Object.keys(settings), Object.values(settings)])
-}
-
-/** Settles in which schemas names without a schema are looked up. */
-export async function guardSearchPath(client: Client): Promise<void> {
   await client.query(searchPathSql)
 }

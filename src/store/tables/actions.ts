@@ -5,6 +5,30 @@ import { sql } from 'drizzle-orm'
 import { index, jsonb, text, uniqueIndex } from 'drizzle-orm/pg-core'
 import { at, int8, tidemark } from './state.ts'
 
+// What the table and the view have alike.
+const saidOfAction = () => ({
+  /** Name given at sign-in; empty text if none was given, and for scripts. At the terminal, the user of the machine. */
+  who: text('who'),
+  /** From where: `console`, `HTTP` (scripts), `terminal`, or `worker` for what Tidemark does to this table by itself. */
+  door: text('door'),
+  /** Network address of the client; at the terminal, the name of the machine. */
+  address: text('address'),
+  /** What was done: `pause`, `approve`, `dropQuarantine`, `signIn` … */
+  action: text('action'),
+  /** The stream, or the id of the entry. */
+  target: text('target'),
+  /** The stream that it is about; empty when it is not about one. */
+  stream: text('stream'),
+  /** The reason they gave. */
+  reason: text('reason'),
+  /** The number that they confirmed. */
+  confirmed: int8('confirmed'),
+  /** State before, in a few words. */
+  before: jsonb('before'),
+  /** State afterwards. */
+  after: jsonb('after'),
+})
+
 /**
  * Who did what, from where and why, for two years: a line when something begins, and another one for what came of it. `tidemark.action`
  * shows both as one. Nobody can change a line; `tidemark actions verify` checks them.
@@ -18,26 +42,7 @@ export const actionLogTable = tidemark.table(
     at: at('at').notNull().defaultNow(),
     /** The line that this one ends; empty in a line that begins something. All but the result is empty in a line that ends another. */
     ends: int8('ends'),
-    /** Name given at sign-in; empty text if none was given, and for scripts. At the terminal, the user of the machine. */
-    who: text('who'),
-    /** From where: `console`, `HTTP` (scripts), `terminal`, or `worker` for what Tidemark does to this table by itself. */
-    door: text('door'),
-    /** Network address of the client; at the terminal, the name of the machine. */
-    address: text('address'),
-    /** What was done: `pause`, `approve`, `dropQuarantine`, `signIn` … */
-    action: text('action'),
-    /** The stream, or the id of the entry. */
-    target: text('target'),
-    /** The stream that it is about; empty when it is not about one. */
-    stream: text('stream'),
-    /** The reason they gave. */
-    reason: text('reason'),
-    /** The number that they confirmed. */
-    confirmed: int8('confirmed'),
-    /** State before, in a few words. */
-    before: jsonb('before'),
-    /** State afterwards. */
-    after: jsonb('after'),
+    ...saidOfAction(),
     /** `done`, `begun` (it continues by itself), `refused` or `failed`. */
     result: text('result').notNull(),
     /** The answer they got. */
@@ -56,16 +61,7 @@ export const actionView = tidemark
   .view('action', {
     id: int8('id'),
     at: at('at'),
-    who: text('who'),
-    door: text('door'),
-    address: text('address'),
-    action: text('action'),
-    target: text('target'),
-    stream: text('stream'),
-    reason: text('reason'),
-    confirmed: int8('confirmed'),
-    before: jsonb('before'),
-    after: jsonb('after'),
+    ...saidOfAction(),
     result: text('result'),
     told: text('told'),
   })

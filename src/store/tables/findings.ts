@@ -12,15 +12,14 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
-import { at, count, identity, int8, tidemark } from './state.ts'
+import { at, count, identity, int8, ofRow, ofStream, tidemark } from './state.ts'
 
 /** Records that cannot be rows, each once, however often it arrived. */
 export const quarantineTable = tidemark.table(
   'quarantine',
   {
     id: identity(),
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** Why it cannot be a row. */
     reason: text('reason').notNull(),
     /** The record, when jsonb can hold it. */
@@ -52,10 +51,7 @@ export const lateArrivalTable = tidemark.table(
   'late_arrival',
   {
     id: identity(),
-    /** The stream. */
-    stream: text('stream').notNull(),
-    /** Key of the row. */
-    key: text('key').notNull(),
+    ...ofRow(),
     /** Its row version. */
     version: int8('version').notNull(),
     /** How far it was below the position. */
@@ -77,10 +73,7 @@ export const lateArrivalTable = tidemark.table(
 export const suspectTable = tidemark.table(
   'suspect',
   {
-    /** The stream. */
-    stream: text('stream').notNull(),
-    /** Key of the row. */
-    key: text('key').notNull(),
+    ...ofRow(),
     /** When it was first missing. */
     missingSince: at('missing_since').notNull().defaultNow(),
     /** What the lookup of the record showed; empty if there is no lookup. */
@@ -96,8 +89,7 @@ export const missedRowsTable = tidemark.table(
   'missed_rows',
   {
     id: identity(),
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** The reconcile. */
     runId: int8('run_id').notNull(),
     /** When it found them. */
@@ -156,10 +148,7 @@ export const localChangeTable = tidemark.table(
 export const doubtTable = tidemark.table(
   'doubt',
   {
-    /** The stream. */
-    stream: text('stream').notNull(),
-    /** Key of the row. */
-    key: text('key').notNull(),
+    ...ofRow(),
     /** Since when. */
     since: at('since').notNull().defaultNow(),
     /** Why. */
@@ -186,10 +175,7 @@ export const differenceTable = tidemark.table(
   'difference',
   {
     id: identity(),
-    /** The stream. */
-    stream: text('stream').notNull(),
-    /** Key of the row. */
-    key: text('key').notNull(),
+    ...ofRow(),
     /** Why the row differed: `late`, `silent`, `volatile`, `fell back`, `restored`, `local damage`, `deleted`, `undeleted` or `twin`. */
     cause: text('cause').notNull(),
     /** Row version of the row here; empty when there was none. */
@@ -214,10 +200,7 @@ export const differenceTable = tidemark.table(
 export const pinnedRecordTable = tidemark.table(
   'pinned_record',
   {
-    /** The stream. */
-    stream: text('stream').notNull(),
-    /** Key of the row. */
-    key: text('key').notNull(),
+    ...ofRow(),
     /** Version of the row. When it changes, the record is no longer pinned. */
     version: int8('version').notNull(),
     /** When the record was last checked, or else when it was pinned; empty: it is checked next. */
@@ -233,8 +216,7 @@ export const epochTable = tidemark.table(
   'epoch',
   {
     id: identity(),
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** When it began. */
     beganAt: at('began_at').notNull().defaultNow(),
     /** The run that noticed it. */
@@ -255,8 +237,7 @@ export const epochTable = tidemark.table(
 export const beliefTable = tidemark.table(
   'belief',
   {
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** What it is about. */
     name: text('name').notNull(),
     /** What was observed. */
@@ -289,8 +270,7 @@ export const beliefTable = tidemark.table(
 export const fieldTable = tidemark.table(
   'field',
   {
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** The name of the field, ignoring case: fields with the same folded name share a column. */
     folded: text('folded').notNull(),
     /** The name as the upstream writes it. */
@@ -364,8 +344,7 @@ export const fieldTable = tidemark.table(
 export const labelTable = tidemark.table(
   'label',
   {
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** The folded name of the field. */
     field: text('field').notNull(),
     /** The value, as text. */

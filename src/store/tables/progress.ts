@@ -1,14 +1,13 @@
 // How far readings have come while they go on, what each minute brought, and which workers there are: what people watch.
 
 import { boolean, index, integer, jsonb, primaryKey, real, smallint, text } from 'drizzle-orm/pg-core'
-import { at, count, int8, tidemark } from './state.ts'
+import { at, count, int8, ofStream, tidemark } from './state.ts'
 
 /** Progress of readings: one line for each stream and purpose, until the next reading of the same kind begins. */
 export const progressTable = tidemark.table(
   'progress',
   {
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** `first load`, or the kind of its runs. A first load can take many runs. */
     reading: text('reading').notNull(),
     /** The run that last wrote it. */

@@ -2,7 +2,7 @@
 
 import { sql } from 'drizzle-orm'
 import { boolean, index, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core'
-import { at, count, identity, int8, tidemark } from './state.ts'
+import { at, count, identity, int8, ofStream, tidemark } from './state.ts'
 
 /** Which run wrote which rows: all rows of a page have the same time. */
 export const pageTable = tidemark.table(
@@ -23,8 +23,7 @@ export const runTable = tidemark.table(
   'run',
   {
     id: identity(),
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** Why the stream was read. */
     kind: text('kind').notNull(),
     /** How it ended, or `running`. */
@@ -88,8 +87,7 @@ export const backfillTable = tidemark.table(
   'backfill',
   {
     id: identity(),
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** It reads what is above this row version. */
     positionFrom: int8('position_from').notNull(),
     /** It reads up to this row version. */
@@ -137,8 +135,7 @@ export const backfillTable = tidemark.table(
 export const dueTable = tidemark.table(
   'due',
   {
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** The kind of run. */
     kind: text('kind').notNull(),
     /** From when on it is due. While it waits in the queue or runs, this is when it would be handed to the queue again. */

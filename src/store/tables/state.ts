@@ -22,6 +22,17 @@ export const count = (name: string) => bigint(name, { mode: 'number' }).notNull(
 export const bytes = customType<{ data: Buffer }>({ dataType: () => 'bytea' })
 export const identity = () => int8('id').primaryKey().generatedAlwaysAsIdentity()
 
+// Columns that many tables have alike.
+export const ofStream = () => ({
+  /** The stream. */
+  stream: text('stream').notNull(),
+})
+export const ofRow = () => ({
+  ...ofStream(),
+  /** Key of the row. */
+  key: text('key').notNull(),
+})
+
 // The three schemas. The tables of `mirror` are described nowhere, because their columns are found in the data.
 export const mirrorSchema = pgSchema('mirror')
 export const biSchema = pgSchema('bi')
@@ -171,8 +182,7 @@ export const sourceConfigTable = tidemark.table('source_config', {
 export const leaseTable = tidemark.table(
   'lease',
   {
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** Runs of one lane exclude each other. */
     lane: text('lane').notNull(),
     /** Rises with every run and every rewind; a run with an older one can no longer write (P2). */
@@ -200,8 +210,7 @@ export const checkpointTable = tidemark.table(
   'checkpoint',
   {
     id: identity(),
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** The position. */
     position: int8('position').notNull(),
     /** When it was reached. */
@@ -223,8 +232,7 @@ export const checkpointTable = tidemark.table(
 export const privateFieldTable = tidemark.table(
   'private_field',
   {
-    /** The stream. */
-    stream: text('stream').notNull(),
+    ...ofStream(),
     /** The field: its name in lower case, letters and digits only. */
     field: text('field').notNull(),
     /** What becomes of its values: `omit`, `hash`, `null`, `year` or `first N`. */

@@ -1,39 +1,28 @@
 // A row that is written from the bytes of an answer, in both forms at once: as COPY's binary format, which Postgres takes, and as its text
 // format, of which the hash of the row is taken. How a value is written is the business of its type.
 
-/** A row that is being written. The caller makes sure that there is room for it. */
-export type Cells = {
-  /** The bytes that the values stand in. */
-  source: DataView
-  /** As text: what `text` and `textEnd` say. */
-  text: Buffer
-  textView: DataView
-  textEnd: number
-  /** As binary. */
-  binary: Buffer
-  view: DataView
-  binaryEnd: number
-  /** A value can only be told as text. */
-  isTextOnly: boolean
-  /** The day that was looked up last, and its number. */
-  day: number
-  dayNumber: number
-}
-
 /** At most so many bytes does a cell take, in either form, besides those that it is made from. */
 export const mostCellBytes = 80
 
-export const newCells = (): Cells => {
-  const binary = Buffer.alloc(0)
+/** A row that is being written. The caller makes sure that there is room for it. */
+export type Cells = ReturnType<typeof newCells>
+
+export const newCells = () => {
+  const empty = Buffer.alloc(0) as Buffer
   return {
-    source: viewOf(binary),
-    text: binary,
-    textView: viewOf(binary),
+    /** The bytes that the values stand in. */
+    source: viewOf(empty),
+    /** As text: what `text` and `textEnd` say. */
+    text: empty,
+    textView: viewOf(empty),
     textEnd: 0,
-    binary,
-    view: viewOf(binary),
+    /** As binary. */
+    binary: empty,
+    view: viewOf(empty),
     binaryEnd: 0,
+    /** A value can only be told as text. */
     isTextOnly: false,
+    /** The day that was looked up last, and its number. */
     day: -1,
     dayNumber: 0,
   }

@@ -62,22 +62,16 @@ function fromBytes(cells: Cells, bytes: Buffer, start: number, end: number): boo
   let at = binaryEnd + 12
   let groups = 0
   let weight = ((point - first + 3) >> 2) - 1
-  for (let from = first; from < point; ) {
-    // Fewer than four only in the first group.
-    const groupEnd = from + ((point - from) & 3 || 4)
-    let group = 0
-    for (; from < groupEnd; from++) group = group * 10 + (bytes[from] as number) - zero
-    if (groups === 0 && group === 0) weight--
-    else {
-      view.setUint16(at, group)
-      at += 2
-      groups++
+  for (let from = first; from < end; ) {
+    if (from === point) {
+      from++
+      continue
     }
-  }
-  for (let from = point + 1; from < end; from += 4) {
+    // Fewer than four digits are only in the first group; behind the last digit stand zeros.
+    const groupEnd = from + (from < point ? (point - from) & 3 || 4 : 4)
     let group = 0
-    for (let digit = from; digit < from + 4; digit++) {
-      const value = digit < end ? (bytes[digit] as number) - zero : 0
+    for (; from < groupEnd; from++) {
+      const value = from < end ? (bytes[from] as number) - zero : 0
       // An exponent.
       if (value < 0 || value > 9) return false
       group = group * 10 + value

@@ -85,13 +85,7 @@ function fromBytes(cells: Cells, bytes: Buffer, start: number, end: number, loca
 }
 
 /** Writes only the text, for the hash. It need not check the value: a text with month 13 is that of no stored row. */
-function textFromBytes(
-  cells: Cells,
-  bytes: Buffer,
-  start: number,
-  end: number,
-  { suffix }: LocalTime,
-): boolean {
+function textFromBytes(cells: Cells, bytes: Buffer, start: number, end: number, { suffix }: LocalTime) {
   const from = start + 1
   if (end - start < 21 || bytes[start] !== quote || !hasInstantMarks(bytes, from)) return false
   let at = from + 19

@@ -57,11 +57,14 @@ export type PositionStore = {
   retreat(client: ClientBase, reason: string, to: bigint): Promise<void>
   end(client: Queryable, end: RunEnd): Promise<void>
 }
-export type PageEnd = {
+/** How far a page leads. */
+type Reached = {
   /** Where the position moves to, unless it is there already; null: it stays. */
   readonly to: bigint | null
   /** What a reading in ranges has left unread above it; null: that stays as it is. */
   readonly unread: Unread | null
+}
+export type PageEnd = Reached & {
   /** The name of the table that was written. */
   readonly table: string
   readonly counts: {
@@ -78,22 +81,14 @@ export type Advanced = {
   readonly columnsVersion: number
 }
 
-export type Page = {
+export type Page = Reached & {
   readonly rows: readonly Row[]
   readonly rejected: readonly Rejected[]
   /** As in Records. */
   readonly readAtMs: number
-  /** Where the position moves to; null: it stays. */
-  readonly to: bigint | null
-  /** As in PageEnd. */
-  readonly unread: Unread | null
 }
-export type Committed = Merged & {
-  readonly quarantined: number
-  readonly newlyQuarantined: number
-  /** Where the position is now; null when it was not moved. */
-  readonly position: bigint | null
-}
+export type Committed = Merged &
+  Pick<Advanced, 'position'> & { readonly quarantined: number; readonly newlyQuarantined: number }
 export type CommitContext = {
   readonly stream: MirroredStream
   readonly positions: PositionStore
@@ -104,6 +99,9 @@ export type CommitContext = {
   readonly noteRun: (client: ClientBase) => Promise<void>
   readonly log: Logger
 }
+
+/** A page, and the connection on which it is committed. */
+type Commit = CommitContext & { readonly client: ClientBase; readonly page: Page }
 
 /** Why a page is tried once more, in another way. */
 export type WhyAgain =
@@ -142,49 +140,43 @@ export type Turn = {
   take(): Promise<void>
 }
 
-export async function commitQuickly(
-  client: ClientBase,
-  context: CommitContext,
-  page: Page,
-  asked: {
-    readonly table: Table
-    readonly encoded: EncodedPage
-    readonly turn: Turn
-    /** Whether probably no row of the page is in the table yet, judging by the pages before it. */
-    readonly isAllNew: () => boolean
-    /** Whether the page has another record of a row that the page before has too. */
-    readonly sharesRows: () => boolean
-    /** The page must not be copied straight into the table: that was tried and refused. */
-    readonly mustMerge: boolean
-  },
-): Promise<Committed> {
+type Quickly = {
+  readonly table: Table
+  readonly encoded: EncodedPage
+  readonly turn: Turn
+  /** Whether probably no row of the page is in the table yet, judging by the pages before it. */
+  readonly isAllNew: () => boolean
+  /** Whether the page has another record of a row that the page before has too. */
+  readonly sharesRows: () => boolean
+  /** The page must not be copied straight into the table: that was tried and refused. */
+  readonly mustMerge: boolean
+}
+
+export async function commitQuickly(commit: Commit, asked: Quickly): Promise<Committed> {
   const { table, encoded, turn } = asked
-  return await orRollBack(client, context, async (begin) => {
-    let hasBegun = false
-    const beginOnce = () => {
-      hasBegun = true
-      return begin()
-    }
-    const merged = await writeQuickly(client, context, page, { ...asked, begin: beginOnce })
+  return await orRollBack(commit, async (transaction) => {
+    const merged = await writeQuickly(commit, { ...asked, begin: transaction.begin })
     // P1, P2: the position goes last, behind the commit that it rests on.
     await turn.take()
     const ending = { merged, rejected: encoded.rejected, columnsVersion: table.tableSchema.version }
-    if (!hasBegun) {
-      const left = await leaveUnchanged(client, context, page, ending)
-      if (left) return left
-      await client.query(await begin())
-    }
-    return await end(client, context, page, ending)
+    return await leaveOrEnd(commit, ending, transaction)
   })
 }
 
+/** Where no transaction has begun, there may be nothing to write. */
+async function leaveOrEnd(commit: Commit, ending: Ending, transaction: Transaction): Promise<Committed> {
+  if (!transaction.hasBegun()) {
+    const left = await leaveUnchanged(commit, ending)
+    if (left) return left
+    await commit.client.query(await transaction.begin())
+  }
+  return await end(commit, ending)
+}
+
 /** Null when there is something to write all the same. */
-async function leaveUnchanged(
-  client: ClientBase,
-  { positions, stream }: CommitContext,
-  page: Page,
-  { rejected, columnsVersion }: Omit<Ending, 'merged'>,
-): Promise<Committed | null> {
+async function leaveUnchanged(commit: Commit, ending: Ending): Promise<Committed | null> {
+  const { client, page, positions, stream } = commit
+  const { rejected, columnsVersion } = ending
   if (page.rejected.length + rejected.length > 0) return null
   const found = await positions.leave(client, { ...page, table: stream.name })
   if (found === null) return null
@@ -196,21 +188,14 @@ async function leaveUnchanged(
 const smallPage = 200
 
 async function writeQuickly(
-  client: ClientBase,
-  { returns }: CommitContext,
-  page: Page,
-  {
-    table: { tableSchema },
-    encoded: { encoded },
-    turn,
-    isAllNew,
-    sharesRows,
-    mustMerge,
-    begin,
-  }: Parameters<typeof commitQuickly>[3] & { readonly begin: () => Promise<string> },
+  { client, page, returns }: Commit,
+  asked: Quickly & Pick<Transaction, 'begin'>,
 ): Promise<Merged> {
+  const { turn, begin } = asked
+  const { tableSchema } = asked.table
+  const { encoded } = asked.encoded
   const mayInsert =
-    !mustMerge && !encoded.areOnlyHashes && returns === 'counts' && tableSchema.history === null
+    !asked.mustMerge && !encoded.areOnlyHashes && returns === 'counts' && tableSchema.history === null
   const insert = async (copies: Copies, rows: readonly Row[], beginning: () => Promise<string> | null) => {
     await turn.mayCopy()
     await insertRows(client, tableSchema, { copies, rows }, await beginning()).catch((cause) => {
@@ -219,21 +204,19 @@ async function writeQuickly(
     turn.hasCopied()
     return { ...nothingMerged, inserted: rows.length }
   }
-  if (mayInsert && isAllNew()) return await insert(encoded.all, encoded.rows, begin)
+  const merge = (staged: number) =>
+    mergePage(client, tableSchema, { returns, readAtMs: page.readAtMs, staged })
+  if (mayInsert && asked.isAllNew()) return await insert(encoded.all, encoded.rows, begin)
   const isSmall = returns !== 'differences' && encoded.rows.length <= smallPage
   if (!isSmall) await prepareStaging(client, tableSchema)
   if (returns === 'differences') {
     // A row that somebody changed here without a trace shows only when it is compared with the whole record (P16).
     await stageRows(client, tableSchema, encoded.all, await begin())
     await turn.take()
-    return await mergePage(client, tableSchema, {
-      returns,
-      readAtMs: page.readAtMs,
-      staged: encoded.rows.length,
-    })
+    return await merge(encoded.rows.length)
   }
   await turn.mayRead()
-  if (sharesRows()) await turn.take()
+  if (asked.sharesRows()) await turn.take()
   if (!isSmall) await client.query(await begin())
   const news = await probeRows(client, tableSchema, encoded, page.readAtMs)
   const { indexes } = news
@@ -249,55 +232,47 @@ async function writeQuickly(
   }
   await stageRows(client, tableSchema, encoded.only(indexes), '')
   await turn.take()
-  return await mergePage(client, tableSchema, { returns, readAtMs: page.readAtMs, staged: indexes.length })
+  return await merge(indexes.length)
 }
 
 /** A page without rows needs no table. */
-export async function commitWithoutRows(
-  client: ClientBase,
-  context: CommitContext,
-  page: Page,
-): Promise<Committed> {
-  return await orRollBack(client, context, async (begin) => {
-    const ending = { merged: nothingMerged, rejected: [], columnsVersion: null }
-    const left = await leaveUnchanged(client, context, page, ending)
-    if (left) return left
-    await client.query(await begin())
-    return await end(client, context, page, ending)
-  })
+export async function commitWithoutRows(commit: Commit): Promise<Committed> {
+  const ending = { merged: nothingMerged, rejected: [], columnsVersion: null }
+  return await orRollBack(commit, (transaction) => leaveOrEnd(commit, ending, transaction))
+}
+
+type Careful = {
+  readonly table: Table
+  /** Null: the table lacks nothing. */
+  readonly growth: Growth | null
+  /** What could not be changed is added to these. */
+  readonly settledColumns: Set<string>
 }
 
 /**
  * Changes the table where the page needs that, and separates the rows that Postgres refuses from the others. Returns the page encoded
  * for the changed table.
  */
-export async function commitCarefully(
-  client: ClientBase,
-  context: CommitContext,
-  page: Page,
-  { table, growth, settledColumns }: { table: Table; growth: Growth | null; settledColumns: Set<string> },
-): Promise<{ readonly committed: Committed; readonly table: Table; readonly encoded: EncodedPage | null }> {
-  return await retryOnLockTimeout(client, tableName(context.stream.name), 'change the columns of', () =>
-    orRollBack(client, context, async (begin) => {
+export async function commitCarefully(commit: Commit, careful: Careful) {
+  const { client, page, stream, returns } = commit
+  const { table, growth } = careful
+  return await retryOnLockTimeout(client, tableName(stream.name), 'change the columns of', () =>
+    orRollBack(commit, async ({ begin }) => {
       await client.query(await begin())
-      const changed = growth ? await grow(client, context, { table, growth, settledColumns }) : table
+      const changed = growth ? await grow(commit, careful, growth) : table
       await prepareStaging(client, changed.tableSchema, false)
-      const { returns } = context
       const into = { ...changed, returns, readAtMs: page.readAtMs }
       const encoded = growth && (await changed.encode(page.rows))
       const merged = await mergeApart(client, into, page.rows, encoded)
       const columnsVersion = changed.tableSchema.version
-      const committed = await end(client, context, page, { merged, rejected: merged.refused, columnsVersion })
+      const committed = await end(commit, { merged, rejected: merged.refused, columnsVersion })
       return { committed, table: changed, encoded }
     }),
   )
 }
 
-async function grow(
-  client: ClientBase,
-  { positions, log }: CommitContext,
-  { table, growth, settledColumns }: { table: Table; growth: Growth; settledColumns: Set<string> },
-): Promise<Table> {
+async function grow(commit: Commit, { table, settledColumns }: Careful, growth: Growth): Promise<Table> {
+  const { client, positions, log } = commit
   await limitLockWaits(client)
   await positions.hold(client)
   if (!(await growTable(client, table.tableSchema, growth, log))) throw new TryAgain('table changed')
@@ -317,13 +292,7 @@ type Ending = {
   readonly columnsVersion: number | null
 }
 
-async function end(
-  client: ClientBase,
-  context: CommitContext,
-  page: Page,
-  ending: Ending,
-): Promise<Committed> {
-  const { stream, positions } = context
+async function end({ client, page, stream, positions }: Commit, ending: Ending): Promise<Committed> {
   const { merged, columnsVersion } = ending
   const rejected = [...page.rejected, ...ending.rejected]
   const quarantined = rejected.length
@@ -346,19 +315,21 @@ async function end(
   return { ...merged, quarantined, newlyQuarantined, position: advanced.position }
 }
 
-/** `begin` is what begins the transaction. Until it is asked for there is nothing to roll back. */
+/** `begin` answers with what begins it. Until it is asked for there is nothing to roll back. */
+type Transaction = { readonly begin: () => Promise<string>; readonly hasBegun: () => boolean }
+
 async function orRollBack<Result>(
-  client: ClientBase,
-  { timeZone, noteRun }: Pick<CommitContext, 'timeZone' | 'noteRun'>,
-  work: (begin: () => Promise<string>) => Promise<Result>,
+  { client, timeZone, noteRun }: Commit,
+  work: (transaction: Transaction) => Promise<Result>,
 ): Promise<Result> {
   let hasBegun = false
+  const begin = async () => {
+    await noteRun(client)
+    hasBegun = true
+    return `${beginSql(timeZone)}; `
+  }
   try {
-    return await work(async () => {
-      await noteRun(client)
-      hasBegun = true
-      return `${beginSql(timeZone)}; `
-    })
+    return await work({ begin, hasBegun: () => hasBegun })
   } catch (error) {
     // When the connection is gone, so is the transaction; the first error is the one to tell.
     if (hasBegun) await client.query('rollback').catch(() => {})

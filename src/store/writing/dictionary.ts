@@ -5,16 +5,9 @@ import { mostUnplaced } from '../../streams/field-types.ts'
 import type { Tally } from '../encoding/page.ts'
 import { foldName, printable } from '../schema/column-names.ts'
 import { maxColumns } from '../schema/table-schema.ts'
-import type { Queryable } from '../server/session.ts'
+import { type Queryable, valuesOf } from '../server/session.ts'
 
-type FieldCounts = { nonNull: number; rescued: number }
-
-export type Dictionary = {
-  count(tally: Tally): void
-  flush(client: Queryable, stream: string): Promise<void>
-  /** The same, if it was not done for an hour. */
-  flushNowAndThen(client: Queryable, stream: string): Promise<void>
-}
+export type Dictionary = ReturnType<typeof startDictionary>
 
 const flushEveryMs = 3_600_000
 
@@ -28,15 +21,15 @@ export function openDictionaries(): (table: string) => Dictionary {
   }
 }
 
-export function startDictionary(): Dictionary {
-  const fields = new Map<string, FieldCounts>()
+export function startDictionary() {
+  const fields = new Map<string, { folded: string; nonNull: number; rescued: number }>()
   const newFields = new Map<string, string>()
   let records = 0
   let flushedMs = Number.NEGATIVE_INFINITY
 
-  const countsOf = (field: string): FieldCounts => {
+  const countsOf = (field: string) => {
     const folded = foldName(field)
-    const counts = fields.get(folded) ?? { nonNull: 0, rescued: 0 }
+    const counts = fields.get(folded) ?? { folded, nonNull: 0, rescued: 0 }
     fields.set(folded, counts)
     return counts
   }
@@ -44,7 +37,7 @@ export function startDictionary(): Dictionary {
   /** What is counted meanwhile, by another run of the stream, is for the next time. */
   async function flush(client: Queryable, stream: string): Promise<void> {
     if (records === 0) return
-    const [counted, entries, unknown] = [records, [...fields], new Map(newFields)]
+    const [counted, entries, unknown] = [records, [...fields.values()], new Map(newFields)]
     records = 0
     fields.clear()
     newFields.clear()
@@ -80,19 +73,13 @@ export function startDictionary(): Dictionary {
              else known.first_seen_at
            end
        from counted where known.stream = $1 and known.folded = counted.folded`,
-      [
-        stream,
-        counted,
-        entries.map(([folded]) => folded),
-        entries.map(([, counts]) => counts.nonNull),
-        entries.map(([, counts]) => counts.rescued),
-      ],
+      [stream, counted, ...valuesOf(entries, 'folded', 'nonNull', 'rescued')],
     )
     await forgetFields(client, stream)
   }
 
   return {
-    count(tally) {
+    count(tally: Tally): void {
       records += tally.records
       for (const field of tally.newFields) newFields.set(foldName(field), field)
       for (const folded of newFields.keys()) countsOf(folded)
@@ -106,7 +93,8 @@ export function startDictionary(): Dictionary {
       }
     },
     flush,
-    flushNowAndThen: async (client, stream) => {
+    /** The same, if it was not done for an hour. */
+    async flushNowAndThen(client: Queryable, stream: string): Promise<void> {
       if (performance.now() - flushedMs >= flushEveryMs) await flush(client, stream)
     },
   }
@@ -119,11 +107,7 @@ const mostFields = maxColumns + mostUnplaced
 const mostNamed = 5
 
 /** Notes fields that came but were only ever null, and so have no column. When the first value comes, the field is not new any more. */
-async function noteEmptyFields(
-  client: Queryable,
-  stream: string,
-  fields: ReadonlyMap<string, string>,
-): Promise<void> {
+async function noteEmptyFields(client: Queryable, stream: string, fields: ReadonlyMap<string, string>) {
   if (fields.size === 0) return
   await client.query(
     `insert into tidemark.field (stream, folded, source_name)

@@ -72,12 +72,7 @@ async function offsetsOf(client: ClientBase, suffix: string): Promise<OffsetAt> 
   return offsetFinder(starts, offsets, first.last)
 }
 
-async function findChanges(
-  client: ClientBase,
-  suffix: string,
-  spans: readonly Change[],
-  step: string,
-): Promise<readonly Change[]> {
+async function findChanges(client: ClientBase, suffix: string, spans: readonly Change[], step: string) {
   // As text: a Date of this program cannot hold an hour that its own time zone leaves out.
   const { rows } = await client.query<Change>(
     `select "from"::text, "to"::text, "offset" from (

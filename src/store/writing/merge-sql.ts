@@ -149,20 +149,14 @@ export const leftOutSql = (tableSchema: TableSchema): string => `
 const wentSince = `(mine._deleted_reason = 'absent' and mine._deleted_at > statement_timestamp() - make_interval(secs => $1::float8 / 1000))`
 
 /** In SQL: what is asked of a row that comes. */
-type Incoming = {
-  readonly hash: string
-  readonly isLiving: string
-  readonly version: string | null
-  /** The condition by which rows are mended that somebody changed here without a trace (P16); empty: they are not. */
-  readonly isDamaged: string
-}
-
-const incomingRow = (tableSchema: TableSchema, alias: string, mends: boolean): Incoming => ({
+const incomingRow = (tableSchema: TableSchema, alias: string, mends: boolean) => ({
   hash: `${alias}._hash`,
   isLiving: `${alias}._deleted_at is null`,
   version: versionSql(tableSchema, alias),
+  /** The condition by which rows are mended that somebody changed here without a trace (P16); empty: they are not. */
   isDamaged: mends ? ` or ${isDamagedSql(tableSchema, alias)}` : '',
 })
+type Incoming = ReturnType<typeof incomingRow>
 
 /**
  * Selects which rows of a page would change something. Parameters: 1 as for the merge, 2 to 4 keys, versions and hashes, 5 whether the

@@ -5,32 +5,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Row } from '../../streams/record.ts'
 
-export type NewRows = {
-  areExpected(): boolean
-  /** All rows are expected to be in the table already, just as they are. */
-  noneIsExpected(): boolean
-  /** Call it for each page, in order. */
-  nextPage(rows: readonly Row[]): NextPage
-  wereWritten(page: { readonly areAllNew: boolean; readonly areAllKnown: boolean }): void
-  /** False when no new rows were expected. */
-  wereRefused(): boolean
-  /** Some rows had to be written although none was expected to change. */
-  wereWanted(): void
-}
-
-export type NextPage = {
-  /** What is to be written. */
-  readonly rows: readonly Row[]
-  /** How many of these rows the page before it held as well. */
-  readonly repeatedCount: number
-  /** It has another record of a row that the page before holds too: which one stays is only known when that page is written. */
-  readonly sharesRows: () => boolean
-}
+export type NewRows = ReturnType<typeof expectNewRows>
+export type NextPage = ReturnType<NewRows['nextPage']>
 
 /** After so many wrong guesses no more are made: the source is changing while it is read. */
 const mostRefusals = 5
 
-export function expectNewRows(): NewRows {
+export function expectNewRows() {
   let wasAllNew = false
   let wasAllKnown = false
   let refusals = 0
@@ -41,11 +22,16 @@ export function expectNewRows(): NewRows {
 
   return {
     areExpected,
+    /** All rows are expected to be in the table already, just as they are. */
     noneIsExpected: () => wasAllKnown && surprises < mostRefusals,
-    nextPage(rows) {
+    /** Call it for each page, in order. Returns what is to be written. */
+    nextPage(rows: readonly Row[]) {
       const repeated = repeatedRows(rows, before)
       const others = keysBefore
-      // Worked out only when asked for: pages of new rows need it not.
+      /**
+       * It has another record of a row that the page before holds too: which one stays is only known when that page is written. Worked out
+       * only when asked for: pages of new rows need it not.
+       */
       const sharesRows = () => {
         const keys = new Set(others)
         return rows.some((row) => keys.has(row.key) && !repeated.has(row))
@@ -55,20 +41,27 @@ export function expectNewRows(): NewRows {
         // Only the keys are kept: a row would keep the bytes of its whole page in memory.
         keysBefore = rows.map(({ key }) => key)
       }
-      if (repeated.size === 0 || !areExpected()) return { rows, repeatedCount: repeated.size, sharesRows }
-      return { rows: rows.filter((row) => !repeated.has(row)), repeatedCount: 0, sharesRows }
+      const leavesOut = repeated.size > 0 && areExpected()
+      return {
+        rows: leavesOut ? rows.filter((row) => !repeated.has(row)) : rows,
+        /** How many of these rows the page before it held as well. */
+        repeatedCount: leavesOut ? 0 : repeated.size,
+        sharesRows,
+      }
     },
-    wereWritten({ areAllNew, areAllKnown }) {
-      wasAllNew = areAllNew
-      wasAllKnown = areAllKnown
+    wereWritten(page: { readonly areAllNew: boolean; readonly areAllKnown: boolean }): void {
+      wasAllNew = page.areAllNew
+      wasAllKnown = page.areAllKnown
     },
-    wereRefused() {
+    /** Returns false when no new rows were expected. */
+    wereRefused(): boolean {
       if (!wasAllNew) return false
       wasAllNew = false
       refusals++
       return true
     },
-    wereWanted() {
+    /** Some rows had to be written although none was expected to change. */
+    wereWanted(): void {
       wasAllKnown = false
       surprises++
     },

@@ -3,10 +3,11 @@
 // Merges and commits keep the order of the calls, and a page that fails takes every later one with it (P1, P6).
 
 import type { ClientBase, Pool } from 'pg'
+import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Records, Row } from '../../streams/record.ts'
 import type { Unread, Written } from '../../sync/ports/store.ts'
 import { type EncodedPage, rowsToWrite, type Tally } from '../encoding/page.ts'
-import { type Connection, isCrowded, takeConnection } from '../server/session.ts'
+import { type Connection, isCrowded, type Queryable, takeConnection } from '../server/session.ts'
 import {
   type CommitContext,
   type Committed,
@@ -18,24 +19,17 @@ import {
   type Turn,
   type WhyAgain,
 } from './commit-page.ts'
-import { expectNewRows, type NewRows } from './new-rows.ts'
+import type { Dictionary } from './dictionary.ts'
+import { expectNewRows, type NewRows, type NextPage } from './new-rows.ts'
 import { isAboutContent, isDeadlock } from './stage-page.ts'
 import { openTable, type Table } from './table.ts'
 
-export type PageWriter = {
-  write(page: Records, to: bigint | null, unread?: Unread | null): Promise<Written>
-  /** Resolves when no page is in flight, however they ended. */
-  settled(): Promise<void>
-  close(): void
-}
-export type Outcome = {
+type PageWriter = ReturnType<typeof startPageWriter>
+type Outcome = Pick<Committed, 'newlyQuarantined' | 'position'> & {
   readonly written: Written
   readonly tally: Tally | null
-  readonly newlyQuarantined: number
-  /** Where the position is now; null when it was not moved. */
-  readonly position: bigint | null
 }
-export type WriterOptions = CommitContext & {
+type WriterOptions = CommitContext & {
   readonly pool: Pool
   readonly keyField: () => string | null
   readonly runId: string
@@ -58,64 +52,55 @@ type Writer = {
   last: OnItsWay
 }
 /** The moments of a page that the page behind it waits for. All of them are over when the page is. */
-type OnItsWay = {
+const newMoments = () => ({
   /** The page will not change the columns, or has changed them: now the next page can be encoded for the columns that there are. */
-  readonly isEncoded: PromiseWithResolvers<void>
-  readonly isQuick: PromiseWithResolvers<void>
-  readonly hasCopied: PromiseWithResolvers<void>
+  isEncoded: Promise.withResolvers<void>(),
+  isQuick: Promise.withResolvers<void>(),
+  hasCopied: Promise.withResolvers<void>(),
   /** Whether its first try was committed. */
-  readonly isTried: PromiseWithResolvers<boolean>
-  readonly written: Promise<unknown>
-}
+  isTried: Promise.withResolvers<boolean>(),
+})
+type Moments = ReturnType<typeof newMoments>
+type OnItsWay = Moments & { readonly written: Promise<unknown> }
 type Slot = { connection: Connection | null; free: Promise<unknown> }
+const newSlot = (): Slot => ({ connection: null, free: Promise.resolve() })
 /** What a page waits for: its connection, and the commit of the page before it. */
-type Order = {
+type Order = Omit<NextPage, 'rows'> & {
   readonly slot: Slot
   readonly slotFree: Promise<unknown>
   readonly previous: OnItsWay
-  readonly own: Omit<OnItsWay, 'written'>
-  /** How many of its rows the page before it held as well. */
-  readonly repeatedCount: number
-  readonly sharesRows: () => boolean
+  readonly own: Moments
 }
 type Prepared = { readonly table: Table; readonly encoded: EncodedPage }
 /** A page on its way, on the connection that it got. */
 type Task = { readonly client: ClientBase; readonly page: Page; readonly order: Order }
 type Result = { readonly committed: Committed; readonly encoded: EncodedPage | null }
 
-export function startPageWriter(options: WriterOptions): PageWriter {
+function startPageWriter(options: WriterOptions) {
   const writer: Writer = {
     options,
-    slots: Array.from(
-      { length: options.connections },
-      (): Slot => ({ connection: null, free: Promise.resolve() }),
-    ),
+    slots: Array.from({ length: options.connections }, newSlot),
     settledColumns: new Set(),
     newRows: expectNewRows(),
     table: null,
     pageCount: 0,
-    last: { ...newOnItsWay(), written: Promise.resolve() },
+    last: { ...newMoments(), written: Promise.resolve() },
   }
   settle(writer.last, true)
   return {
-    write: (records, to, unread = null) => enqueue(writer, records, { to, unread }),
-    async settled() {
+    write: (page: Records, to: bigint | null, unread: Unread | null = null): Promise<Written> =>
+      enqueue(writer, page, { to, unread }),
+    /** Resolves when no page is in flight, however they ended. */
+    async settled(): Promise<void> {
       await writer.last.written.catch(() => {})
     },
-    close() {
+    close(): void {
       for (const slot of writer.slots) giveBack(slot)
     },
   }
 }
 
-const newOnItsWay = (): Omit<OnItsWay, 'written'> => ({
-  isEncoded: Promise.withResolvers(),
-  isQuick: Promise.withResolvers(),
-  hasCopied: Promise.withResolvers(),
-  isTried: Promise.withResolvers(),
-})
-
-function settle(page: Omit<OnItsWay, 'written'>, isCommitted: boolean): void {
+function settle(page: Moments, isCommitted: boolean): void {
   page.isEncoded.resolve()
   page.isTried.resolve(isCommitted)
   page.isQuick.resolve()
@@ -126,7 +111,7 @@ function enqueue(writer: Writer, records: Records, reached: Pick<Page, 'to' | 'u
   const slot = writer.slots[
     isCrowded(writer.options.pool) ? 0 : writer.pageCount++ % writer.slots.length
   ] as Slot
-  const { rows, repeatedCount, sharesRows } = writer.newRows.nextPage(records.rows)
+  const { rows, ...likePageBefore } = writer.newRows.nextPage(records.rows)
   const page: Page = {
     rows: rowsToWrite(rows, records.haveOwnKeys),
     rejected: records.rejected,
@@ -137,9 +122,8 @@ function enqueue(writer: Writer, records: Records, reached: Pick<Page, 'to' | 'u
     slot,
     slotFree: slot.free,
     previous: writer.last,
-    own: newOnItsWay(),
-    repeatedCount,
-    sharesRows,
+    own: newMoments(),
+    ...likePageBefore,
   }
   const written = writeInOrder(writer, page, records.rows.length, order)
   written.then(
@@ -227,7 +211,7 @@ async function prepare(writer: Writer, rows: readonly Row[], onlyHashes = false)
 
 async function commitNoRows({ options }: Writer, { client, page, order }: Task): Promise<Result> {
   await order.previous.written
-  return { committed: await commitWithoutRows(client, options, page), encoded: null }
+  return { committed: await commitWithoutRows({ ...options, client, page }), encoded: null }
 }
 
 const mostDeadlocks = 3
@@ -292,20 +276,21 @@ type Way = {
 }
 
 async function commitOnce(writer: Writer, task: Task, prepared: Prepared, way: Way): Promise<Result> {
-  const { client, page, order } = task
+  const { order } = task
   const { table, encoded } = prepared
+  const commit = { ...writer.options, client: task.client, page: task.page }
   const growth = way.isApart ? null : encoded.growth
   if (way.isApart || growth) {
     await order.previous.written
     way.isAlone = true
     if ((await writer.table) !== table) throw new TryAgain('table changed')
     const { settledColumns } = writer
-    const grown = await commitCarefully(client, writer.options, page, { table, growth, settledColumns })
+    const grown = await commitCarefully(commit, { table, growth, settledColumns })
     if (growth) writer.table = Promise.resolve(grown.table)
     return { committed: grown.committed, encoded: grown.encoded ?? encoded }
   }
   order.own.isQuick.resolve()
-  const committed = await commitQuickly(client, writer.options, page, {
+  const committed = await commitQuickly(commit, {
     table,
     encoded,
     turn: turnOf(writer, order, table, way),
@@ -330,6 +315,49 @@ function turnOf(writer: Writer, { previous, own }: Order, table: Table, way: Way
       if (!way.isAlone && !(await previous.isTried.promise)) throw new TryAgain('turn lost')
       await previous.written
       if ((await writer.table) !== table) throw new TryAgain('table changed')
+    },
+  }
+}
+
+// The page writers of one run, one for each table that it writes, and the counts for each table's dictionary, which are stored at the end.
+export type Writers = ReturnType<typeof openWriters>
+
+export function openWriters(
+  options: Omit<WriterOptions, 'keyField' | 'onCommit'> & {
+    readonly onCommit: (table: string, outcome: Outcome) => void
+    readonly dictionaryOf: (table: string) => Dictionary
+  },
+) {
+  const opened = new Map<string, { readonly writer: PageWriter; readonly dictionary: Dictionary }>()
+  return {
+    /** Opened when it is first asked for. */
+    of(table: MirroredStream, keyField: () => string | null): PageWriter {
+      const known = opened.get(table.name)
+      if (known) return known.writer
+      const dictionary = options.dictionaryOf(table.name)
+      const writer = startPageWriter({
+        ...options,
+        stream: table,
+        keyField,
+        connections: table.name === options.stream.name ? options.connections : 1,
+        onCommit(outcome) {
+          options.onCommit(table.name, outcome)
+          if (outcome.tally) dictionary.count(outcome.tally)
+        },
+      })
+      opened.set(table.name, { writer, dictionary })
+      return writer
+    },
+    async settled(): Promise<void> {
+      for (const { writer } of opened.values()) await writer.settled()
+    },
+    close(): void {
+      for (const { writer } of opened.values()) writer.close()
+    },
+    /** `isIdle`: nothing changed. */
+    async flushDictionaries(client: Queryable, isIdle: boolean): Promise<void> {
+      for (const [name, { dictionary }] of opened)
+        await dictionary[isIdle ? 'flushNowAndThen' : 'flush'](client, name)
     },
   }
 }

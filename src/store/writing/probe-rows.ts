@@ -8,20 +8,13 @@ import type { TableSchema } from '../schema/table-schema.ts'
 import { statementName } from '../server/session.ts'
 import { probeSql } from './merge-sql.ts'
 
-export type News = {
-  /** The indexes of the rows that would change the table, in their order. */
-  readonly indexes: readonly number[]
-  /** The table has none of them. */
-  readonly areAllNew: boolean
-}
-
 /** Within a transaction that has begun. `readAtMs` is as in Records. */
 export async function probeRows(
   client: ClientBase,
   tableSchema: TableSchema,
   { rows, hashes, deletions }: EncodedRows,
   readAtMs: number,
-): Promise<News> {
+) {
   const text = probeSql(tableSchema)
   const isNumber = tableSchema.key.type === 'bigint'
   const { rows: found } = await client.query<{ place: number; is_new: boolean }>({
@@ -40,7 +33,9 @@ export async function probeRows(
     ],
   })
   return {
+    /** Of the rows that would change the table, in their order. */
     indexes: found.map(({ place }) => place - 1),
+    /** The table has none of them. */
     areAllNew: found.every((row) => row.is_new),
   }
 }

@@ -1,10 +1,11 @@
 // Records that cannot be rows: kept whole, with the reason (P5). The same record for the same reason is one row, however often it comes.
 
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { ClientBase } from 'pg'
 import { repeatedFields } from '../../json/json.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { isObject, keyReader, type Rejected } from '../../streams/record.ts'
+import { firstRow, valuesOf } from '../server/session.ts'
 import { canonicalText, fitsJsonb, holdableValue } from '../types/jsonb.ts'
 
 /** Returns how many were not known before. */
@@ -18,9 +19,9 @@ export async function quarantine(
     ...describe(one),
     key: isObject(one.record) ? keyOf(one.record) : null,
   }))
-  const entries = new Map(described.map((entry) => [entry.fingerprint, entry]))
-  const all = [...entries.values()]
-  const { rows } = await client.query<{ added: string }>(
+  const all = [...new Map(described.map((entry) => [entry.fingerprint, entry])).values()]
+  const found = await firstRow<{ added: string }>(
+    client,
     `with seen as (
        insert into tidemark.quarantine as known
          (stream, fingerprint, reason, record, record_text, repeated, key, times_seen)
@@ -33,17 +34,9 @@ export async function quarantine(
        returning known.xmax = 0 as is_new
      )
      select count(*) filter (where is_new) as added from seen`,
-    [
-      name,
-      all.map((entry) => entry.fingerprint),
-      all.map((entry) => entry.reason),
-      all.map((entry) => entry.record),
-      all.map((entry) => entry.recordText),
-      all.map((entry) => entry.repeated),
-      all.map((entry) => entry.key),
-    ],
+    [name, ...valuesOf(all, 'fingerprint', 'reason', 'record', 'recordText', 'repeated', 'key')],
   )
-  return Number(rows[0]?.added ?? 0)
+  return Number(found?.added ?? 0)
 }
 
 function describe({ record, reason }: Rejected) {
@@ -52,9 +45,7 @@ function describe({ record, reason }: Rejected) {
   const repeated = earlier ? holdableValue(earlier) : null
   const holds = fitsJsonb(record, text)
   return {
-    fingerprint: createHash('sha256')
-      .update(`${reason}\n${text}\n${repeated ?? ''}`)
-      .digest('base64url'),
+    fingerprint: hash('sha256', `${reason}\n${text}\n${repeated ?? ''}`, 'base64url'),
     reason,
     record: holds ? text : null,
     recordText: holds ? null : text,

@@ -1,14 +1,14 @@
 // One page in one transaction on one connection, step by step: stage, merge, quarantine, end. The order of pages and what
 // to do when a step fails is page-writer.ts.
 
-import pg, { type ClientBase, type Connection, type Submittable } from 'pg'
+import pg, { type ClientBase, type Connection } from 'pg'
 import { tableName } from '../../streams/names.ts'
 import type { Rejected, Row } from '../../streams/record.ts'
 import type { Arrival } from '../../sync/ports/audits.ts'
 import type { Copies } from '../encoding/copy-rows.ts'
 import type { EncodedPage, EncodePage } from '../encoding/page.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
-import { statementName, writerSql } from '../server/session.ts'
+import { firstRow, hasCode, statementName, unlessRefused, writerSql } from '../server/session.ts'
 import { toDifference } from './difference-sql.ts'
 import {
   emptyStagingSql,
@@ -87,8 +87,8 @@ async function copyIn(
 function copyChunks(client: ClientBase, statements: string, chunks: readonly Buffer[]): Promise<number> {
   return new Promise((resolve, reject) => {
     let taken = 0
-    const query: Submittable & CopyEvents = {
-      submit(connection) {
+    const query = {
+      submit(connection: Connection) {
         const { stream } = connection
         stream.cork()
         connection.query(statements)
@@ -102,25 +102,16 @@ function copyChunks(client: ClientBase, statements: string, chunks: readonly Buf
       handleCopyInResponse() {},
       handleRowDescription() {},
       handleDataRow() {},
-      handleCommandComplete({ text }) {
+      handleCommandComplete({ text }: { readonly text: string }) {
         const [, count] = /^(?:COPY|INSERT 0) (\d+)$/.exec(text) ?? []
         if (count !== undefined) taken = Number(count)
       },
       handleReadyForQuery: () => resolve(taken),
       handleError: reject,
     }
+    // The driver calls these.
     client.query(query)
   })
-}
-
-/** What the driver calls on a query of our own. */
-type CopyEvents = {
-  handleCopyInResponse(): void
-  handleRowDescription(): void
-  handleDataRow(): void
-  handleCommandComplete(done: { readonly text: string }): void
-  handleReadyForQuery(): void
-  handleError(error: Error): void
 }
 
 function copyDataHeader(length: number): Buffer {
@@ -143,14 +134,8 @@ const stagingOf = new WeakMap<ClientBase, Set<string>>()
 const mostStaging = 4
 
 /** `before` begins the transaction, or is empty. */
-export async function stageRows(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  copies: Copies,
-  before: string,
-): Promise<void> {
-  await copyIn(client, stageSql(tableSchema), copies, { before })
-}
+export const stageRows = (client: ClientBase, tableSchema: TableSchema, copies: Copies, before: string) =>
+  copyIn(client, stageSql(tableSchema), copies, { before })
 
 /** Begins the transaction. Date-times without an offset are read in `timeZone`. */
 export async function stagePage(
@@ -195,11 +180,7 @@ export const beginSql = (timeZone: string): string =>
  * The table stays for later pages of this shape, because with each one that is made or dropped all sessions of Postgres look through their
  * plans. `isLasting` false: within a transaction, which may be rolled back; then it goes with that transaction.
  */
-export async function prepareStaging(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  isLasting = true,
-): Promise<void> {
+export async function prepareStaging(client: ClientBase, tableSchema: TableSchema, isLasting = true) {
   const made = stagingOf.get(client) ?? new Set()
   const table = stagingTable(tableSchema)
   if (made.delete(table)) {
@@ -227,50 +208,33 @@ type Merging = {
   readonly readAtMs: number
 }
 
+/** Some rows may be left as they are although they differ: most often none. */
 export async function mergePage(
   client: ClientBase,
   tableSchema: TableSchema,
   merging: Merging,
 ): Promise<Merged> {
-  const { merged, unwritten } = await merge(client, tableSchema, merging)
-  if (unwritten > 0) await expectNoneLeftOut(client, tableSchema, merging)
-  return merged
-}
-
-/** `unwritten`: how many rows were left as they are although they may differ. Most often none. */
-async function merge(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  merging: Merging,
-): Promise<{ readonly merged: Merged; readonly unwritten: number }> {
   const text = mergeSql(tableSchema, merging.returns)
   const ageMs = performance.now() - merging.readAtMs
   const statement = { name: statementName(client, 'merge', text), text, values: [ageMs] }
   if (merging.returns === 'counts') {
-    const { rows } = await client.query<MergedCounts>(statement)
-    const [inserted, updated] = [Number(rows[0]?.inserted ?? 0), Number(rows[0]?.updated ?? 0)]
-    return { merged: { inserted, updated, arrivals: [] }, unwritten: merging.staged - inserted - updated }
+    const counts = await firstRow<MergedCounts>(client, statement)
+    const [inserted, updated] = [Number(counts?.inserted ?? 0), Number(counts?.updated ?? 0)]
+    if (inserted + updated < merging.staged) await expectNoneLeftOut(client, tableSchema, merging)
+    return { inserted, updated, arrivals: [] }
   }
   const { rows } = await client.query<MergedArrival>(statement)
   const written = rows.filter((row) => row.is_written).length
+  if (written < rows.length) await expectNoneLeftOut(client, tableSchema, merging)
   const inserted = rows.filter((row) => row.is_new).length
-  const merged = { inserted, updated: written - inserted, arrivals: rows.map(toArrival) }
-  return { merged, unwritten: rows.length - written }
+  return { inserted, updated: written - inserted, arrivals: rows.map(toArrival) }
 }
 
-async function expectNoneLeftOut(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  { readAtMs }: Merging,
-): Promise<void> {
-  const { rows } = await client.query<{ key: string }>(leftOutSql(tableSchema), [
-    performance.now() - readAtMs,
-  ])
-  if (rows.length > 0)
-    throw new RowsLeftOut(
-      tableSchema,
-      rows.map(({ key }) => key),
-    )
+async function expectNoneLeftOut(client: ClientBase, tableSchema: TableSchema, { readAtMs }: Merging) {
+  const ageMs = performance.now() - readAtMs
+  const { rows } = await client.query<{ key: string }>(leftOutSql(tableSchema), [ageMs])
+  const keys = rows.map(({ key }) => key)
+  if (keys.length > 0) throw new RowsLeftOut(tableSchema, keys)
 }
 
 const toArrival = (found: MergedArrival): Arrival => ({
@@ -279,12 +243,7 @@ const toArrival = (found: MergedArrival): Arrival => ({
 })
 
 export type Separated = Merged & { readonly refused: readonly Rejected[] }
-type Into = {
-  readonly tableSchema: TableSchema
-  readonly encode: EncodePage
-  readonly returns: MergeReturns
-  readonly readAtMs: number
-}
+type Into = Omit<Merging, 'staged'> & { readonly tableSchema: TableSchema; readonly encode: EncodePage }
 
 /**
  * Merges rows of which Postgres may refuse some for their content. Those are found and set apart, and the rest is written (P5): the rows that
@@ -299,8 +258,14 @@ export async function mergeApart(
 ): Promise<Separated> {
   if (rows.length === 0) return { ...nothingMerged, refused: [] }
   const page = encoded ?? (await into.encode(rows, { isAllText: true }))
-  const { merged, refusal } = await mergeIfTaken(client, into, page)
-  if (merged) return merged
+  let merged = nothingMerged
+  const merge = async () => {
+    await client.query(emptyStagingSql(into.tableSchema))
+    await stageRows(client, into.tableSchema, page.encoded.all, '')
+    merged = await mergePage(client, into.tableSchema, { ...into, staged: page.encoded.rows.length })
+  }
+  const refusal = await unlessRefused(client, 'part', merge, isAboutContent)
+  if (refusal === null) return { ...merged, refused: page.rejected }
   if (encoded) return await mergeApart(client, into, rows, null)
   const isLeftOut = ({ key }: Row) => refusal instanceof RowsLeftOut && refusal.keys.has(key)
   const leftOut = rows.filter(isLeftOut)
@@ -311,11 +276,10 @@ export async function mergeApart(
     return { ...others, refused: [...others.refused, ...refused] }
   }
   const [only] = rows
-  if (only && rows.length === 1)
-    return {
-      ...nothingMerged,
-      refused: [{ record: only.record, reason: `Postgres refused it: ${refusal.message}` }],
-    }
+  if (only && rows.length === 1) {
+    const refused = [{ record: only.record, reason: `Postgres refused it: ${refusal.message}` }]
+    return { ...nothingMerged, refused }
+  }
   const middle = rows.length >> 1
   const first = await mergeApart(client, into, rows.slice(0, middle), null)
   const second = await mergeApart(client, into, rows.slice(middle), null)
@@ -327,40 +291,14 @@ export async function mergeApart(
   }
 }
 
-type Attempt =
-  | { readonly merged: Separated; readonly refusal: null }
-  | { readonly merged: null; readonly refusal: Refusal }
-
-/** Merges the rows, or leaves nothing of them behind if Postgres refuses. */
-async function mergeIfTaken(client: ClientBase, into: Into, page: EncodedPage): Promise<Attempt> {
-  const { tableSchema, returns, readAtMs } = into
-  await client.query(`savepoint part; ${emptyStagingSql(tableSchema)}`)
-  try {
-    await stageRows(client, tableSchema, page.encoded.all, '')
-    const merged = await mergePage(client, tableSchema, {
-      returns,
-      readAtMs,
-      staged: page.encoded.rows.length,
-    })
-    await client.query('release savepoint part')
-    return { merged: { ...merged, refused: page.rejected }, refusal: null }
-  } catch (error) {
-    if (!isAboutContent(error)) throw error
-    await client.query('rollback to savepoint part; release savepoint part')
-    return { merged: null, refusal: error }
-  }
-}
-
 type Refusal = pg.DatabaseError | RowsLeftOut
 
 /** Bad data, a constraint or trigger that somebody added, or a row that is too large: errors that another attempt would meet again. */
 export const isAboutContent = (error: unknown): error is Refusal =>
-  error instanceof RowsLeftOut ||
-  (error instanceof pg.DatabaseError && /^(?:22|23|54)/.test(error.code ?? ''))
+  error instanceof RowsLeftOut || hasCode(error, /^(?:22|23|54)/)
 
-export const isDeadlock = (error: unknown): boolean =>
-  error instanceof pg.DatabaseError && error.code === '40P01'
+export const isDeadlock = (error: unknown): boolean => hasCode(error, /^40P01$/)
 
 /** A row is there already, two writers waited for each other, or row security forbids COPY: a merge may succeed all the same. */
 export const isAboutInserting = (error: unknown): boolean =>
-  isAboutContent(error) || (error instanceof pg.DatabaseError && /^(?:0A|40)/.test(error.code ?? ''))
+  isAboutContent(error) || hasCode(error, /^(?:0A|40)/)
