@@ -3,7 +3,7 @@
 import { eq, sql } from 'drizzle-orm'
 import type { Queryable } from '../server/session.ts'
 import { alertSettingTable } from '../tables/problems.ts'
-import { ask } from './ask.ts'
+import { ask, queryColumn } from './ask.ts'
 
 export type AlertSetting = Readonly<typeof alertSettingTable.$inferSelect>
 
@@ -61,7 +61,5 @@ export async function swapAlertSetting(client: Queryable, key: string, by: strin
 }
 
 /** The names of all streams that are known here, of all sources. */
-export async function readStreamNames(client: Queryable): Promise<readonly string[]> {
-  const { rows } = await client.query<{ name: string }>('select name from tidemark.stream order by 1')
-  return rows.map(({ name }) => name)
-}
+export const readStreamNames = (client: Queryable) =>
+  queryColumn<string>(client, 'select name from tidemark.stream order by 1')

@@ -2,6 +2,7 @@
 
 import type { Backfill } from '../../sync/ports/store.ts'
 import type { Queryable } from '../server/session.ts'
+import { queryCount, queryRow } from './ask.ts'
 
 const columns = `id::text, stream, position_from::text as "from", position_to::text as "to", position::text, status,
   requested_at as "requestedAt", requested_by as "requestedBy", started_at as "startedAt", finished_at as "finishedAt",
@@ -74,7 +75,8 @@ export async function requestBackfill(
   client: Queryable,
   request: { readonly stream: string; readonly from: bigint; readonly to: bigint; readonly by: string },
 ): Promise<{ readonly id: string }> {
-  const { rows } = await client.query<{ id: string }>(
+  const stored = await queryRow<{ id: string }>(
+    client,
     `with known as (
        -- Whoever asks for it again does not want it to wait.
        update tidemark.backfill set retry_at = null, error = null
@@ -95,17 +97,15 @@ export async function requestBackfill(
      select id::text from known union all select id::text from added`,
     [request.stream, request.from.toString(), request.to.toString(), request.by],
   )
-  const [stored] = rows
   if (!stored) throw new Error(`The backfill of ${request.stream} could not be stored. Try again.`)
   return stored
 }
 
 /** The run in progress notices at its next page. False when it was over already. */
-export async function cancelBackfill(client: Queryable, id: string, by: string): Promise<boolean> {
-  const { rowCount } = await client.query(
+export const cancelBackfill = async (client: Queryable, id: string, by: string) =>
+  (await queryCount(
+    client,
     `update tidemark.backfill set status = 'cancelled', finished_at = now(), note = $2
      where id = $1 and status in ('waiting', 'running')`,
     [id, `cancelled by ${by}`],
-  )
-  return (rowCount ?? 0) > 0
-}
+  )) > 0

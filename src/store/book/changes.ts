@@ -7,7 +7,7 @@ import { qualified } from '../schema/places.ts'
 import { historyOf, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
-import type { Within } from './ask.ts'
+import { queryRow, type Within } from './ask.ts'
 
 /** Between one state that was seen and the next. */
 export type RowChange = {
@@ -194,12 +194,12 @@ async function readPart(
       column.toLowerCase(),
     ])
     found.push(...rows.map((row) => ({ ...row, stream: stream.name })))
-    const { rows: last } = await client.query<{ key: string; micros: string }>(
+    const end = await queryRow<{ key: string; micros: string }>(
+      client,
       `select ${name}::text as key, (extract(epoch from _observed_at) * 1000000)::bigint::text as micros
        from ${lines} as line order by _observed_at desc, line.${name} desc offset ${size - 1}`,
       values,
     )
-    const [end] = last
     if (!end) return { found, through: null }
     through = end
     if (found.length > limit || performance.now() - beganMs > mostMs)

@@ -8,7 +8,7 @@ import { qualified } from '../schema/places.ts'
 import { readTableSchema, versionSql } from '../schema/table-schema.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 import { checkpointTable, streamTable } from '../tables/state.ts'
-import { ask, asText, type Within } from './ask.ts'
+import { ask, asText, queryColumn, queryRow, queryRows, queryValue, type Within } from './ask.ts'
 
 export type Reach = {
   readonly stream: string
@@ -18,18 +18,14 @@ export type Reach = {
 }
 
 /** How far streams have been read, as every role that reads the mirror may see it; null: all of them. */
-export async function readReach(
-  client: Queryable,
-  streams: readonly string[] | null,
-): Promise<readonly Reach[]> {
-  const { rows } = await client.query<Reach>(
+export const readReach = (client: Queryable, streams: readonly string[] | null) =>
+  queryRows<Reach>(
+    client,
     `select stream, read_through_time as "readThroughAt", settled_through_time as "settledThroughAt",
        deletions_known_through as "deletionsKnownAt"
      from tidemark.freshness where $1::text[] is null or stream = any ($1) order by array_position($1, stream), stream`,
     [streams],
   )
-  return rows
-}
 
 /** The position as it is now; 0 before the first. */
 export async function livePosition(client: Queryable, stream: string): Promise<bigint> {
@@ -59,12 +55,9 @@ export async function positionAt(client: Queryable, stream: string, time: Date):
 }
 
 /** When the position first reached each of these versions; null where no checkpoint tells. */
-export async function reachedAt(
-  client: Queryable,
-  stream: string,
-  versions: readonly bigint[],
-): Promise<readonly (Date | null)[]> {
-  const { rows } = await client.query<{ reached_at: Date | null }>(
+export const reachedAt = (client: Queryable, stream: string, versions: readonly bigint[]) =>
+  queryColumn<Date | null>(
+    client,
     `select (
        select min(reached_at) from tidemark.checkpoint where ${isOfEpoch} and position >= wanted.version
      ) as reached_at
@@ -72,8 +65,6 @@ export async function reachedAt(
      order by place`,
     [stream, versions.map((version) => version.toString())],
   )
-  return rows.map((row) => row.reached_at)
-}
 
 /** How many rows have a version above `from`, up to `to`. Those that were found gone are not read again. */
 export async function countBetween(
@@ -85,11 +76,13 @@ export async function countBetween(
   const tableSchema = await readTableSchema(client, stream)
   const version = tableSchema && versionSql(tableSchema, 'mine')
   if (!version) return 0
-  const { rows } = await client.query<{ rows: number }>(
-    `select count(*)::float8 as rows from ${qualified(stream)} as mine where ${version} > $1 and ${version} <= $2 and _deleted_reason is distinct from 'absent'`,
-    [from.toString(), to.toString()],
+  return (
+    (await queryValue<number>(
+      client,
+      `select count(*)::float8 as rows from ${qualified(stream)} as mine where ${version} > $1 and ${version} <= $2 and _deleted_reason is distinct from 'absent'`,
+      [from.toString(), to.toString()],
+    )) ?? 0
   )
-  return rows[0]?.rows ?? 0
 }
 
 /** A position that was reached. Why it went back, and who moved it: null when it rose, or a run did. */
@@ -149,14 +142,12 @@ export async function firstCheckpointAt(client: Queryable, stream: string): Prom
 }
 
 /** The field that a stream's row versions are in; null: nobody has found it out yet, or it is doubted. */
-export async function readVersionField(client: Queryable, stream: string): Promise<string | null> {
-  const { rows } = await client.query<{ value: string }>({
+export const readVersionField = (client: Queryable, stream: string) =>
+  queryValue<string>(client, {
     name: 'tidemark_version_field',
     text: `select value from tidemark.belief where stream = $1 and name = 'version_field' and expires_at is null`,
     values: [stream],
   })
-  return rows[0]?.value ?? null
-}
 
 /** The field that is the key of a list stream, where it was found in the data. */
 export async function readKeyField(client: Queryable, stream: string): Promise<string | null> {
@@ -193,11 +184,11 @@ async function move(
     [stream],
   )
   await client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1', [stream])
-  const { rows } = await client.query<{ position: string }>(
+  const before = await queryRow<{ position: string }>(
+    client,
     `select position::text from tidemark.stream where name = $1 for update`,
     [stream],
   )
-  const [before] = rows
   if (!before) throw new Error(`The database does not know the stream ${stream}. Run: tidemark migrate`)
   if (seen !== null && BigInt(before.position) < seen)
     throw new UsageError(

@@ -8,6 +8,7 @@ import { qualified, tableSql } from '../schema/places.ts'
 import { keepingWhereKept } from '../schema/row-history.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import { queryCount, queryRow, queryValue } from './ask.ts'
 import { type BlockedDeletions, blockedDeletionsOf } from './symptoms.ts'
 
 /** As it is kept in `blocked_deletions` of the stream. */
@@ -95,7 +96,8 @@ type Found = Pick<DeletionEvidence, 'samples' | 'mostInARun' | 'isSinceDecision'
 }
 
 export async function readDeletionEvidence(client: Queryable, stream: string): Promise<DeletionEvidence> {
-  const { rows } = await client.query<Found>(
+  const found = await queryRow<Found>(
+    client,
     `select
        coalesce((
          select jsonb_agg(jsonb_build_object('key', key, 'evidence', evidence) order by key) from (
@@ -111,7 +113,6 @@ export async function readDeletionEvidence(client: Queryable, stream: string): P
        (select blocked_deletions -> 'evidence' from tidemark.stream where name = $1) as kept`,
     [stream],
   )
-  const [found] = rows
   const marked = found?.hasTable ? await countFoundGone(client, stream) : 0
   const kept = found?.kept ?? null
   const looks = kept?.looks ?? []
@@ -135,14 +136,13 @@ export async function readDeletionEvidence(client: Queryable, stream: string): P
   }
 }
 
-async function countFoundGone(client: Queryable, stream: string): Promise<number> {
-  const { rows } = await client.query<{ marked: number }>(
+const countFoundGone = async (client: Queryable, stream: string) =>
+  (await queryValue<number>(
+    client,
     `select count(*)::int as marked from ${qualified({ name: stream })} as mine, tidemark.stream as known
      where known.name = $1 and ${foundGoneSql}`,
     [stream],
-  )
-  return rows[0]?.marked ?? 0
-}
+  )) ?? 0
 
 const words = { gone: 'gone', there: 'still there', unclear: 'the answer was unclear' } as const
 
@@ -232,11 +232,10 @@ async function restore(client: ClientBase, stream: Stream): Promise<Restored> {
 }
 
 /** An operator takes the rejection back: a reconcile lists again, and lifts the block or asks anew. False: none was rejected. */
-export async function lookAgain(client: Queryable, stream: string): Promise<boolean> {
-  const { rowCount } = await client.query(
+export const lookAgain = async (client: Queryable, stream: string) =>
+  (await queryCount(
+    client,
     `update tidemark.stream set blocked_deletions = blocked_deletions - 'rejected', reconcile_wanted_at = now()
      where name = $1 and blocked_deletions ? 'rejected'`,
     [stream],
-  )
-  return (rowCount ?? 0) > 0
-}
+  )) > 0

@@ -8,7 +8,7 @@ import { textsSql } from '../schema/comments.ts'
 import { tableSql, viewSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import { beliefTable, fieldTable } from '../tables/findings.ts'
-import { ask } from './ask.ts'
+import { ask, queryRows } from './ask.ts'
 
 export type ColumnMap = {
   readonly name: string
@@ -52,7 +52,8 @@ export async function readSchemaMap(
   streams: readonly MirroredStream[],
 ): Promise<readonly ViewMap[]> {
   const wanted = streams.flatMap((stream) => viewsOf(stream).map((view) => ({ view, stream: stream.name })))
-  const { rows } = await client.query<ViewMap>(
+  return await queryRows<ViewMap>(
+    client,
     `select wanted.view as name, wanted.stream,
        coalesce((
          select jsonb_agg(jsonb_build_object(
@@ -84,7 +85,6 @@ export async function readSchemaMap(
      order by place`,
     [wanted.map(({ view }) => view), wanted.map(({ stream }) => stream)],
   )
-  return rows
 }
 
 // The data dictionary as people search it.

@@ -27,6 +27,7 @@ import {
   retryOnLockTimeout,
   withConnection,
 } from '../server/session.ts'
+import { queryValue } from './ask.ts'
 
 export type Wanted = {
   /** The sources of each group by its name; that of the environment is called so. */
@@ -39,17 +40,16 @@ export type Wanted = {
 type Renewed = { readonly remarks: readonly string[]; readonly isWhole: boolean }
 
 /** Another one as soon as a source, a stream or a column has come or gone. */
-export async function unionsStamp(client: Queryable): Promise<string> {
-  const { rows } = await client.query<{ stamp: string | null }>(
+export const unionsStamp = async (client: Queryable) =>
+  (await queryValue<string>(
+    client,
     `select md5(string_agg(format('%s %s %s', name, oid, relnatts), ',' order by name)) as stamp from (
        select known.name, shown.oid, relnatts from tidemark.stream as known join pg_class as shown on shown.oid = to_regclass(${viewSql('known.name')})
        union all
        select nspname || '.' || relname, shown.oid, relnatts from pg_namespace
        join pg_class as shown on relnamespace = pg_namespace.oid and relkind = 'v' where ${isUnionSchemaSql}
      ) as there`,
-  )
-  return rows[0]?.stamp ?? ''
-}
+  )) ?? ''
 
 /** One program at a time. Returns what somebody should know of the views, and whether all are as they are to be. */
 export async function renewUnions(pool: Pool, wanted: Wanted, log: Logger): Promise<Renewed> {

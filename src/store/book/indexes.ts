@@ -7,6 +7,7 @@ import type { MirroredStream } from '../../streams/catalog.ts'
 import { besideIn } from '../../streams/names.ts'
 import { baseSql, qualified, tableSql } from '../schema/places.ts'
 import { inTurn, type Queryable, withConnection } from '../server/session.ts'
+import { queryRows } from './ask.ts'
 import { readSchemaMap } from './dictionary.ts'
 import { confirmedReferences } from './references.ts'
 
@@ -104,8 +105,9 @@ async function wantedIndexes(
   return [...ofFeed, ...chosen, ...referring]
 }
 
-async function lookAt(client: Queryable, wanted: readonly Wanted[]): Promise<readonly Found[]> {
-  const { rows } = await client.query<Found>(
+const lookAt = (client: Queryable, wanted: readonly Wanted[]) =>
+  queryRows<Found>(
+    client,
     `select wanted.stream, wanted."column", called.name, called.place, format_type(atttypid, null) as type,
        exists (
          select from pg_index where indrelid = mine.oid and indkey[0] = attnum and indisvalid and indpred is null
@@ -124,8 +126,6 @@ async function lookAt(client: Queryable, wanted: readonly Wanted[]): Promise<rea
      left join tidemark.made_index as made on (made.stream, made.column_name) = (wanted.stream, wanted."column")`,
     [wanted.map(({ stream }) => stream), wanted.map(({ column }) => column)],
   )
-  return rows
-}
 
 /** One that was there and is gone was dropped by somebody, and stays away (P20). */
 const isToBeMade = ({ isThere, isBroken, wasThere, isDropped, type }: Found): boolean =>

@@ -4,19 +4,15 @@ import { eq, sql } from 'drizzle-orm'
 import { type Override, overridesOf, type StoredOverride } from '../../streams/settings.ts'
 import type { Queryable } from '../server/session.ts'
 import { overrideTable } from '../tables/overrides.ts'
-import { ask, overwritten } from './ask.ts'
+import { ask, overwritten, queryRows } from './ask.ts'
 
 /** Of one source, by the names that they have there. */
 export const readOverrides = async (client: Queryable, source: string): Promise<readonly StoredOverride[]> =>
   overridesOf(await readAllOverrides(client), source)
 
 /** Those of other sources than the one that the environment describes are called `acme.PAGE_SIZE`. */
-export async function readAllOverrides(client: Queryable): Promise<readonly StoredOverride[]> {
-  const { rows } = await client.query<StoredOverride>(
-    'select name, value, by, at from tidemark.setting_override order by name',
-  )
-  return rows
-}
+export const readAllOverrides = (client: Queryable) =>
+  queryRows<StoredOverride>(client, 'select name, value, by, at from tidemark.setting_override order by name')
 
 type KeptAlert = { readonly key: string; readonly value: Readonly<Record<string, string>> }
 

@@ -3,7 +3,7 @@
 import { desc, eq, getTableColumns, sql } from 'drizzle-orm'
 import type { Queryable } from '../server/session.ts'
 import { accessTokenTable, sessionTable } from '../tables/people.ts'
-import { ask, asText } from './ask.ts'
+import { ask, asText, queryRow } from './ask.ts'
 
 const { hash: _, ...shownOfToken } = getTableColumns(accessTokenTable)
 const { hash: __, proof: ___, token: ____, ...shownOfSession } = getTableColumns(sessionTable)
@@ -42,11 +42,9 @@ export async function removeToken(client: Queryable, name: string): Promise<bool
 }
 
 /** Null: there is none, or it has ended. */
-export async function useToken(
-  client: Queryable,
-  hash: string,
-): Promise<Pick<AccessToken, 'name' | 'role' | 'endsAt'> | null> {
-  const { rows } = await client.query<Pick<AccessToken, 'name' | 'role' | 'endsAt'>>(
+export const useToken = (client: Queryable, hash: string) =>
+  queryRow<Pick<AccessToken, 'name' | 'role' | 'endsAt'>>(
+    client,
     `with taken as (
        select name, role, ends_at, last_used_at from tidemark.access_token
        where hash = $1 and coalesce(ends_at > now(), true)
@@ -57,8 +55,6 @@ export async function useToken(
      select name, role, ends_at as "endsAt" from taken`,
     [hash],
   )
-  return rows[0] ?? null
-}
 
 /** Of each person at each address (P10). */
 const mostSessions = 100
@@ -76,16 +72,15 @@ export async function saveSession(client: Queryable, session: KeptSession): Prom
   )
 }
 
-export async function readSession(client: Queryable, hash: string): Promise<KeptSession | null> {
-  const { rows } = await client.query<KeptSession>(
+export const readSession = (client: Queryable, hash: string) =>
+  queryRow<KeptSession>(
+    client,
     `with seen as (
        update tidemark.session set seen_at = now() where hash = $1 and seen_at < now() - interval '1 minute'
      )
      select hash, who, role, token, proof, address, ends_at as "endsAt" from tidemark.session where hash = $1`,
     [hash],
   )
-  return rows[0] ?? null
-}
 
 export async function endSession(client: Queryable, hash: string): Promise<void> {
   await ask(client, (db) => db.delete(sessionTable).where(eq(sessionTable.hash, hash)))

@@ -7,7 +7,7 @@ import { holdableJson, holdableText } from '../../util/text.ts'
 import { sourceSql } from '../schema/places.ts'
 import { inTurn, type Queryable } from '../server/session.ts'
 import { noticeTable, type problemHistoryTable, problemTable } from '../tables/problems.ts'
-import { ask, overwritten } from './ask.ts'
+import { ask, overwritten, queryRows } from './ask.ts'
 
 const { receiver: _, ...shown } = getTableColumns(problemTable)
 export type Alert = Readonly<Omit<typeof problemTable.$inferSelect, 'receiver'>>
@@ -113,12 +113,11 @@ export const problemSourceSql = `case when kind in ('source_stopped', 'dictionar
   else ${sourceSql(`coalesce(stream, split_part(key, ':', 2))`)} end`
 
 /** Those of sources that have names. */
-export async function readProblemsOfNamed(client: Queryable): Promise<readonly SeenProblem[]> {
-  const { rows } = await client.query<SeenProblem>(
+export const readProblemsOfNamed = (client: Queryable) =>
+  queryRows<SeenProblem>(
+    client,
     `select key, kind, stream, what, since from ${openProblemsSql} where ${problemSourceSql} <> '' order by since, key`,
   )
-  return rows
-}
 
 /** At once, and not when nobody has seen it for a while; also if nobody could note that it began. */
 export async function noteEnd(client: Queryable, ended: Omit<SeenProblem, 'stream'>): Promise<void> {
@@ -160,11 +159,9 @@ const endedBy: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Of the last seven days, the newest first. */
-export async function readClosedProblems(
-  client: Queryable,
-  limit: number,
-): Promise<readonly ClosedProblem[]> {
-  const { rows } = await client.query<ClosedProblem>(
+export const readClosedProblems = (client: Queryable, limit: number) =>
+  queryRows<ClosedProblem>(
+    client,
     `select kind, stream, what, since, ended_at as "endedAt", ended_by as by
      from tidemark.problem_history as over
      left join lateral (
@@ -179,8 +176,6 @@ export async function readClosedProblems(
      order by ended_at desc, over.id desc limit $1`,
     [limit, JSON.stringify(endedBy)],
   )
-  return rows
-}
 
 export type Notice = Readonly<typeof noticeTable.$inferSelect>
 

@@ -8,6 +8,7 @@ import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
+import { queryRow, queryValue } from './ask.ts'
 import { latestRunsSql } from './runs.ts'
 
 export type RelatedOptions = {
@@ -33,8 +34,10 @@ export async function isRelatedDue(
   { groups, refreshMs }: RelatedOptions,
 ): Promise<boolean> {
   const source = sourceIn(groups[0] ?? '')
-  const { rows } = await client.query<{ is_due: boolean }>(
-    `with clean as (
+  return (
+    (await queryValue<boolean>(
+      client,
+      `with clean as (
        -- When the last run began that left no backlog, for any of the groups.
        select case when count(last_success_at) = cardinality($1::text[]) then min(last_success_at) end as at
        from tidemark.stream where name = any ($1)
@@ -53,9 +56,9 @@ export async function isRelatedDue(
          where source = $4 and fetched_at < now() - make_interval(secs => $2::float8 / 1000) and problem is null
        ) as is_due
      from clean`,
-    [groups, refreshMs, keyIn(source, 'assignment'), source],
+      [groups, refreshMs, keyIn(source, 'assignment'), source],
+    )) ?? true
   )
-  return rows[0]?.is_due ?? true
 }
 
 // How far the reading of related records has come. Counts only.
@@ -88,18 +91,18 @@ export async function readRelatedProgress(
   )
   if (any.length === 0) return null
   const names = relatedIn(source).map(({ name }) => name)
-  const { rows: sizes } = await client.query<{
+  const size = await queryRow<{
     assignments: number
     fetched: number
     liveAssignments: number
     cleanAt: string | null
   }>(
+    client,
     `select ${sizeSql('$2')} as assignments, ${fetchedSql} as fetched,
        pg_stat_get_live_tuples($2::regclass)::float8 as "liveAssignments",
        (select min(last_success_at)::text from tidemark.stream where name = any ($1)) as "cleanAt"`,
     [names, table, source],
   )
-  const [size] = sizes
   const { rows } =
     size && Math.max(size.assignments, size.liveAssignments) > lookedUp
       ? await client.query<RelatedProgress>(estimatedSql(table), [

@@ -9,6 +9,7 @@ import { historyOf, readTableSchema, type TableSchema } from '../schema/table-sc
 import type { Queryable } from '../server/session.ts'
 import type { differenceTable } from '../tables/findings.ts'
 import { keyCheck } from '../types/table.ts'
+import { queryColumn } from './ask.ts'
 import type { QuarantineEntry } from './quarantine.ts'
 import type { RunLine } from './runs.ts'
 
@@ -98,19 +99,13 @@ export async function readRow(
 }
 
 /** Assignments that had this related record when they were last read, the newest first. */
-export async function assignmentsWith(
-  client: Queryable,
-  stream: string,
-  key: string,
-  limit: number,
-): Promise<readonly string[]> {
-  const { rows } = await client.query<{ id: string }>(
+export const assignmentsWith = (client: Queryable, stream: string, key: string, limit: number) =>
+  queryColumn<string>(
+    client,
     `select assignment_id::text as id from tidemark.related_link
      where stream = $1 and key = $2 order by assignment_id desc limit $3`,
     [stream, key, limit],
   )
-  return rows.map(({ id }) => id)
-}
 
 export async function readKeyNotes(client: Queryable, stream: string, key: string): Promise<KeyNotes> {
   const { rows } = await client.query<KeyNotes>(

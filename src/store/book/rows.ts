@@ -7,7 +7,7 @@ import { qualified } from '../schema/places.ts'
 import { type Column, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
-import type { Within } from './ask.ts'
+import { queryRows, type Within } from './ask.ts'
 
 export const deletedChoices = ['shown', 'hidden', 'only'] as const
 export type RowSearch = {
@@ -250,12 +250,12 @@ async function rowOfKey(
 ): Promise<readonly RowCursor[]> {
   if (text === '' || !keyCheck(key.type)(text)) return []
   const name = pg.escapeIdentifier(key.name)
-  const { rows } = await client.query<RowCursor>(
+  return await queryRows<RowCursor>(
+    client,
     `select ${name}::text as key, _synced_at::text as at from ${qualified(stream)}
      where ${[`${name} = $1`, ...where.slice(0, -1)].join(' and ')}`,
     [text],
   )
-  return rows
 }
 
 type Window = {
@@ -329,7 +329,8 @@ async function readLines(
 ): Promise<readonly RowLine[]> {
   if (wanted.length === 0) return []
   const values = columns.map(({ name }) => `left(mine.${pg.escapeIdentifier(name)}::text, $2)`)
-  const { rows } = await client.query<RowLine>(
+  return await queryRows<RowLine>(
+    client,
     `select wanted.key, _synced_at as "changedAt", _deleted_at is not null as "isDeleted", _rescued is not null as "hasMisfits",
        exists (select from tidemark.late_arrival as late where late.stream = $3 and late.key = wanted.key) as "isLate",
        to_json(array[${values.join(', ')}]::text[]) as values, ${matchedSql(all, tellsMatched ? search.text : '')} as matched
@@ -338,5 +339,4 @@ async function readLines(
      order by place`,
     [wanted.map((one) => one.key), mostCharacters, stream.name],
   )
-  return rows
 }

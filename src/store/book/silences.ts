@@ -3,7 +3,7 @@
 import { eq, getTableColumns, sql } from 'drizzle-orm'
 import type { Queryable } from '../server/session.ts'
 import { silenceTable } from '../tables/problems.ts'
-import { ask, overwritten } from './ask.ts'
+import { ask, overwritten, queryColumn } from './ask.ts'
 
 const { seenAt: _, size: __, ...shown } = getTableColumns(silenceTable)
 export type Silence = Readonly<Omit<typeof silenceTable.$inferSelect, 'seenAt' | 'size'>>
@@ -44,13 +44,12 @@ export async function endSilence(client: Queryable, target: string): Promise<Sil
 }
 
 /** The keys of the problems that workers have seen and that are not over. */
-export async function readOpenKeys(client: Queryable): Promise<readonly string[]> {
-  const { rows } = await client.query<{ key: string }>(
+export const readOpenKeys = (client: Queryable) =>
+  queryColumn<string>(
+    client,
     `select key from tidemark.problem_history where ended_at is null
      union select key from tidemark.problem where gone_since is null order by 1`,
   )
-  return rows.map(({ key }) => key)
-}
 
 /** Of an acknowledged problem: so many times what it was then counts as worse. */
 const worse = 2

@@ -5,6 +5,7 @@ import { holdableText } from '../../util/text.ts'
 import { noticeSourceSql, sourceSql } from '../schema/places.ts'
 import { inTransaction, type Queryable, takeTurn, withConnection } from '../server/session.ts'
 import type { sourceConfigTable } from '../tables/state.ts'
+import { queryColumn, queryCount, queryRows } from './ask.ts'
 import { openProblemsSql, problemSourceSql } from './problems.ts'
 import { noteOfWorker } from './worker-notices.ts'
 
@@ -24,29 +25,25 @@ export type SourceChange = {
   readonly what: readonly string[]
 }
 
-export async function readAppliedSources(client: Queryable): Promise<readonly AppliedSource[]> {
-  const { rows } = await client.query<AppliedSource>({
+export const readAppliedSources = (client: Queryable) =>
+  queryRows<AppliedSource>(client, {
     name: 'tidemark_sources_applied',
     text: `select name, settings, tags, revision::text, generation::float8, changed_at as "changedAt", gone_at as "goneAt"
       from tidemark.source_config order by name`,
   })
-  return rows
-}
 
 /** Those whose tables were last made by what is given for each of them, that are still to be read, and with which nothing is wrong. */
-export async function sourcesMadeBy(
-  client: Queryable,
-  wanted: ReadonlyMap<string, string>,
-): Promise<ReadonlySet<string>> {
-  const { rows } = await client.query<{ name: string }>(
-    `select name from tidemark.source_config join unnest($1::text[], $2::text[]) as wanted (name, by) using (name)
+export const sourcesMadeBy = async (client: Queryable, wanted: ReadonlyMap<string, string>) =>
+  new Set(
+    await queryColumn<string>(
+      client,
+      `select name from tidemark.source_config join unnest($1::text[], $2::text[]) as wanted (name, by) using (name)
      where made_by = wanted.by and gone_at is null
        and not exists (select from tidemark.notice where key = 'source_stopped:' || name)
        and not exists (select from tidemark.contract_check where problem is not null and ${sourceSql('service')} = name)`,
-    [[...wanted.keys()], [...wanted.values()]],
+      [[...wanted.keys()], [...wanted.values()]],
+    ),
   )
-  return new Set(rows.map(({ name }) => name))
-}
 
 export async function noteMadeBy(client: Queryable, source: string, by: string): Promise<void> {
   await client.query('update tidemark.source_config set made_by = $2 where name = $1', [source, by])
@@ -200,32 +197,26 @@ export async function hasStreams(client: Queryable, name: string): Promise<boole
 }
 
 /** Returns how many streams it has that were read until now. */
-export async function pauseSource(
+export const pauseSource = (
   client: Queryable,
   name: string,
   { by, reason }: { readonly by: string; readonly reason: string | null },
-): Promise<number> {
-  const { rowCount } = await client.query(
+) =>
+  queryCount(
+    client,
     `update tidemark.stream set paused_at = now(), paused_by = $2, pause_reason = $3
      where ${sourceSql('name')} = $1 and paused_at is null`,
     [name, by, reason],
   )
-  return rowCount ?? 0
-}
 
 /** `reason`: only those that were paused for it. */
-export async function resumeSource(
-  client: Queryable,
-  name: string,
-  reason: string | null = null,
-): Promise<number> {
-  const { rowCount } = await client.query(
+export const resumeSource = (client: Queryable, name: string, reason: string | null = null) =>
+  queryCount(
+    client,
     `update tidemark.stream set paused_at = null, paused_by = null, pause_reason = null
      where ${sourceSql('name')} = $1 and paused_at is not null and ($2::text is null or pause_reason = $2)`,
     [name, reason],
   )
-  return rowCount ?? 0
-}
 
 export type SourceLine = {
   readonly name: string
@@ -245,8 +236,9 @@ export type SourceLine = {
 }
 
 /** Worst first. The source that the environment describes has an empty name. */
-export async function readSourceLines(client: Queryable): Promise<readonly SourceLine[]> {
-  const { rows } = await client.query<SourceLine>(
+export const readSourceLines = (client: Queryable) =>
+  queryRows<SourceLine>(
+    client,
     `with seen as (
        select known.*, is_fresh, bool_or(is_fresh) over (partition by source) as is_read
        from tidemark.freshness as known left join (
@@ -283,5 +275,3 @@ export async function readSourceLines(client: Queryable): Promise<readonly Sourc
      order by case when notice.what is not null or place = 1 then 1 when place = 2 then 2 when problems.problems > 0 then 3
        else 3 + coalesce(place, 2) end, "readThroughAt" nulls first, 1`,
   )
-  return rows
-}

@@ -4,6 +4,7 @@ import type { Pool } from 'pg'
 import { UsageError } from '../../util/errors.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 import type { sourceTable } from '../tables/state.ts'
+import { queryRows } from './ask.ts'
 
 export type SourceIdentity = Readonly<
   Pick<typeof sourceTable.$inferSelect, 'name' | 'service' | 'baseUrl' | 'account'>
@@ -23,17 +24,12 @@ const columns = 'name, service, base_url as "baseUrl", account'
 export const sourceSql = `select ${columns} from tidemark.source where name = $1 order by service`
 
 /** Whose data is here, by service. `names`: of which sources; left out: of all. */
-export async function readSources(
-  client: Queryable,
-  names: readonly string[] | null = null,
-): Promise<readonly SourceIdentity[]> {
-  const { rows } = await client.query<SourceIdentity>({
+export const readSources = (client: Queryable, names: readonly string[] | null = null) =>
+  queryRows<SourceIdentity>(client, {
     name: 'tidemark_sources',
     text: `select ${columns} from tidemark.source where $1::text[] is null or name = any ($1) order by name, service`,
     values: [names],
   })
-  return rows
-}
 
 /** Those of which it is not noted yet that the rows here are theirs. */
 export async function unclaimedSources<Wanted extends SourceIdentity>(

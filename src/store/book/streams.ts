@@ -6,6 +6,7 @@ import { isAssignments } from '../../streams/names.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import type { streamTable } from '../tables/state.ts'
+import { queryColumn, queryRow, queryValue } from './ask.ts'
 import { isReadAgainSql } from './checkpoints.ts'
 import { type RelatedProgress, readRelatedProgress } from './related.ts'
 import { latestRunsSql, type RunLine } from './runs.ts'
@@ -202,7 +203,8 @@ export async function pauseStream(
   client: Queryable,
   { stream, by, reason }: { readonly stream: string; readonly by: string; readonly reason: string | null },
 ): Promise<Pause | null> {
-  const { rows } = await client.query<Pause | { readonly at: null }>(
+  const before = await queryRow<Pause | { readonly at: null }>(
+    client,
     `with before as (select name, paused_at, paused_by, pause_reason from tidemark.stream where name = $1 for update),
      paused as (
        update tidemark.stream as known set paused_at = now(), paused_by = $2, pause_reason = $3
@@ -211,13 +213,13 @@ export async function pauseStream(
      select paused_at as at, paused_by as by, pause_reason as reason from before`,
     [stream, by, reason],
   )
-  const [before] = rows
   return before && before.at !== null ? before : null
 }
 
 /** The pause that ended; null when there was none. */
-export async function resumeStream(client: Queryable, stream: string): Promise<Pause | null> {
-  const { rows } = await client.query<Pause>(
+export const resumeStream = (client: Queryable, stream: string) =>
+  queryRow<Pause>(
+    client,
     `with before as (
        select name, paused_at, paused_by, pause_reason from tidemark.stream
        where name = $1 and paused_at is not null for update
@@ -228,25 +230,18 @@ export async function resumeStream(client: Queryable, stream: string): Promise<P
      select paused_at as at, paused_by as by, pause_reason as reason from before`,
     [stream],
   )
-  return rows[0] ?? null
-}
 
-export async function pausedStreams(client: Queryable): Promise<ReadonlySet<string>> {
-  const { rows } = await client.query<{ name: string }>(
-    'select name from tidemark.stream where paused_at is not null',
-  )
-  return new Set(rows.map(({ name }) => name))
-}
+export const pausedStreams = async (client: Queryable) =>
+  new Set(await queryColumn<string>(client, 'select name from tidemark.stream where paused_at is not null'))
 
 /** Rows that only a reconcile found are shown no more. Returns how many rows they were. */
-export async function acknowledgeMissedRows(client: Queryable, stream: string, by: string): Promise<number> {
-  const { rows } = await client.query<{ rows: number }>(
+export const acknowledgeMissedRows = async (client: Queryable, stream: string, by: string) =>
+  (await queryValue<number>(
+    client,
     `with seen as (
        update tidemark.missed_rows set acknowledged_at = now(), acknowledged_by = $2
        where stream = $1 and acknowledged_at is null returning rows
      )
      select coalesce(sum(rows), 0)::float8 as rows from seen`,
     [stream, by],
-  )
-  return rows[0]?.rows ?? 0
-}
+  )) ?? 0

@@ -11,6 +11,7 @@ import {
   type MarkedBySource,
   type Shortfall,
 } from '../../sync/ports/audits.ts'
+import { queryColumn, queryValue } from '../book/ask.ts'
 import { touchedSql } from '../schema/own-columns.ts'
 import { qualified } from '../schema/places.ts'
 import { keepingSql, keepingWhereKept } from '../schema/row-history.ts'
@@ -53,8 +54,10 @@ export async function markAbsent(
   const table = qualified(stream)
   const isKept = keepingSql(tableSchema, 'marked') !== ''
   const kept = isKept ? await keepingWhereKept(client, tableSchema, 'marked') : ''
-  const { rows } = await client.query<{ marked: number }>(
-    `with gone as materialized (
+  return (
+    (await queryValue<number>(
+      client,
+      `with gone as materialized (
        select mine.ctid, ${absent.at ?? 'now()'} as at, ${absent.evidence ?? 'null::text'} as evidence
        from ${table} as mine${absent.from === undefined ? '' : `, ${absent.from}`}
        where mine._deleted_at is null and ${absent.where}
@@ -70,9 +73,9 @@ export async function markAbsent(
        on conflict (stream, key) do update set missing_since = now(), evidence = excluded.evidence, there_at = null
      )
      select count(*)::int as marked from marked`,
-    [...absent.values],
+      [...absent.values],
+    )) ?? 0
   )
-  return rows[0]?.marked ?? 0
 }
 
 // ── list streams: two complete listings in a row are the proof ───────────────────────────────────────────────
@@ -346,15 +349,9 @@ async function noteGone(client: ClientBase, gone: readonly Gone[]): Promise<void
 }
 
 /** Some keys of a temporary table, in their order. */
-export async function keysAfter(
-  client: ClientBase,
-  table: string,
-  after: string | null,
-  limit: number,
-): Promise<readonly string[]> {
-  const { rows } = await client.query<{ key: string }>(
+export const keysAfter = (client: ClientBase, table: string, after: string | null, limit: number) =>
+  queryColumn<string>(
+    client,
     `select key from ${table} where $1::text is null or key > $1 order by key limit $2`,
     [after, limit],
   )
-  return rows.map(({ key }) => key)
-}

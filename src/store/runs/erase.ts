@@ -5,6 +5,7 @@ import pg, { type ClientBase, type Pool } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { foldField } from '../../streams/dictionary.ts'
 import { isAssignments, sourceIn } from '../../streams/names.ts'
+import { queryColumn, queryRow } from '../book/ask.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
@@ -158,13 +159,13 @@ export async function relativesOf(
   for (const stream of streams) {
     const tableSchema = isAssignments(stream.name) ? null : await readTableSchema(client, stream)
     if (!tableSchema) continue
-    const { rows } = await client.query<{ keys: readonly string[]; living: number }>(
+    const found = await queryRow<{ keys: readonly string[]; living: number }>(
+      client,
       `select coalesce(array_agg(key) filter (where not is_living), '{}') as keys,
          count(*) filter (where is_living)::float8 as living
        from (${ownedSql(tableSchema)}) as owned`,
       [key, stream.name],
     )
-    const [found] = rows
     if (found && found.keys.length + found.living > 0) relatives.push({ stream, ...found })
   }
   return relatives
@@ -194,12 +195,12 @@ export async function longDeleted(
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return []
   const key = `${pg.escapeIdentifier(tableSchema.key.name)}::text`
-  const { rows } = await client.query<{ key: string }>(
+  return await queryColumn<string>(
+    client,
     `select ${key} as key from ${qualified(stream)}
      where _deleted_at < now() - make_interval(secs => $1::float8 / 1000) and _deleted_reason = $2
        and not exists (select from tidemark.related_link as link where link.stream = $4 and link.key = ${key})
      order by random() limit $3`,
     [ageMs, reason, limit, stream.name],
   )
-  return rows.map(({ key }) => key)
 }

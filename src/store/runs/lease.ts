@@ -8,6 +8,7 @@ import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
 import { laneOfKind, type RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
+import { queryRow } from '../book/ask.ts'
 import { isAliveSql } from '../book/runs.ts'
 import { inTransaction, type Queryable } from '../server/session.ts'
 
@@ -36,7 +37,7 @@ export async function takeLease(client: ClientBase, place: Place, silenceMs: num
   const lane = laneOfKind[place.kind]
   const holderKey = String(randomBytes(8).readBigInt64BE())
   // The last commit of the run before locks the epoch. This waits for it, so that what is read afterwards includes that commit.
-  const { rows } = await client.query<{ epoch: string; run_id: string; run_before: string | null }>({
+  const taken = await queryRow<{ epoch: string; run_id: string; run_before: string | null }>(client, {
     name: 'tidemark_take_lease',
     text: `with mark as materialized (
        select pg_advisory_lock($4), set_config('idle_session_timeout', $3, false),
@@ -56,7 +57,6 @@ export async function takeLease(client: ClientBase, place: Place, silenceMs: num
      returning epoch, run ->> 'id' as run_id, run_before::text`,
     values: [place.stream, lane, `${silenceMs}ms`, holderKey, place.kind, hostname(), process.pid],
   })
-  const [taken] = rows
   if (taken)
     return {
       ...{ ...place, lane, holderKey, epoch: taken.epoch },
@@ -83,12 +83,12 @@ export async function giveBackLease(client: ClientBase): Promise<void> {
 
 /** Who holds the lease, in words. */
 export async function leaseHolder(client: ClientBase, { stream, kind }: Place): Promise<string> {
-  const { rows } = await client.query<{ host: string; pid: string; at: Date }>(
+  const owner = await queryRow<{ host: string; pid: string; at: Date }>(
+    client,
     `select run ->> 'host' as host, run ->> 'pid' as pid, (run ->> 'at')::timestamptz as at
      from tidemark.lease where stream = $1 and lane = $2 and run is not null`,
     [stream, laneOfKind[kind]],
   )
-  const [owner] = rows
   if (!owner) return 'another program that has only just started'
   return `process ${owner.pid} on ${owner.host}, since ${owner.at.toISOString()}`
 }

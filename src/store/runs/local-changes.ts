@@ -13,6 +13,7 @@ import {
 } from '../../streams/catalog.ts'
 import { sourceIn } from '../../streams/names.ts'
 import type { StreamState } from '../../sync/ports/store.ts'
+import { queryValue } from '../book/ask.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { createTable, type WantedKey } from '../schema/create-table.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
@@ -180,13 +181,10 @@ async function distrustRows(
 /** So many rows are doubted one by one, also by the trigger on deletes; of more, all rows of the stream are doubted. */
 const mostDoubts = 1_000
 
-async function doubtsOf(client: ClientBase, { name }: MirroredStream): Promise<number> {
-  const { rows } = await client.query<{ doubts: number }>(
-    'select count(*)::int as doubts from tidemark.doubt where stream = $1',
-    [name],
-  )
-  return rows[0]?.doubts ?? 0
-}
+const doubtsOf = async (client: ClientBase, { name }: MirroredStream) =>
+  (await queryValue<number>(client, 'select count(*)::int as doubts from tidemark.doubt where stream = $1', [
+    name,
+  ])) ?? 0
 
 /** Ends the doubt about rows whose record has come since. */
 export async function endDoubts(client: ClientBase, stream: MirroredStream): Promise<void> {

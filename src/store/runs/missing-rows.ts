@@ -3,13 +3,15 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
+import { queryColumn } from '../book/ask.ts'
 import type { MissingSpread } from '../book/deletions.ts'
 import { qualified } from '../schema/places.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
 
 /** Some keys of a temporary table of them, from all over it. */
-export async function someKeys(client: ClientBase, table: string, limit: number): Promise<readonly string[]> {
-  const { rows } = await client.query<{ key: string }>(
+export const someKeys = (client: ClientBase, table: string, limit: number) =>
+  queryColumn<string>(
+    client,
     `select key from (
        select key, row_number() over (order by length(key), key) - 1 as place, count(*) over () as rows from ${table}
      ) as placed
@@ -17,8 +19,6 @@ export async function someKeys(client: ClientBase, table: string, limit: number)
      order by place limit $1`,
     [limit],
   )
-  return rows.map(({ key }) => key)
-}
 
 const mostBuckets = 24
 const mostColumns = 12

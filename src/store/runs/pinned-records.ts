@@ -4,6 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import { isAssignments, sourceIn } from '../../streams/names.ts'
 import type { Pin, PinnedRecords, WentBack } from '../../sync/ports/store.ts'
+import { queryRow } from '../book/ask.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { distrustedHash, type TableSchema } from '../schema/table-schema.ts'
 import { isRewoundSql } from '../writing/difference-sql.ts'
@@ -108,8 +109,9 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
 }
 
 /** Only epochs that began by what their own stream showed: otherwise two streams would begin epochs for each other for ever. */
-async function epochOfAnother(client: ClientBase, stream: string, shownForMs: number) {
-  const { rows } = await client.query<{ stream: string; evidence: string }>(
+const epochOfAnother = (client: ClientBase, stream: string, shownForMs: number) =>
+  queryRow<{ stream: string; evidence: string }>(
+    client,
     `select epoch.stream, epoch.evidence
      from tidemark.epoch
      where epoch.stream <> $1 and ${sourceSql('epoch.stream')} = ${sourceSql('$1')} and epoch.lost > 0
@@ -122,8 +124,6 @@ async function epochOfAnother(client: ClientBase, stream: string, shownForMs: nu
      order by epoch.began_at desc limit 1`,
     [stream, shownForMs],
   )
-  return rows[0] ?? null
-}
 
 async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
   const { key, version, isKnown, tableSchema } = table

@@ -5,6 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { BackfillCancelled } from '../../sync/ports/store.ts'
 import { backoff } from '../../util/backoff.ts'
+import { queryRow } from '../book/ask.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { delaySql, type Queryable } from '../server/session.ts'
@@ -23,8 +24,7 @@ type Moved = {
 const leaseOf = ({ stream, lane, epoch }: Lease) => [stream, lane, epoch]
 
 async function advance(client: ClientBase, lease: Lease, statement: pg.QueryConfig) {
-  const { rows } = await client.query<Moved>(statement)
-  const [moved] = rows
+  const moved = await queryRow<Moved>(client, statement)
   if (!moved?.is_mine) throw lostLease(lease)
   const position = moved.position === null ? null : BigInt(moved.position)
   return { position, columnsVersion: moved.columns_version }
@@ -40,14 +40,13 @@ const writtenRows = ({ counts }: PageEnd): number => counts.inserted + counts.up
 
 /** Proves the lease without holding it: nothing is written. Returns the version of the table's columns. */
 async function prove(client: Queryable, lease: Lease, table: string): Promise<number> {
-  const { rows } = await client.query<{ columns_version: number }>({
+  const found = await queryRow<{ columns_version: number }>(client, {
     name: 'tidemark_prove',
     text: `
       select columns_version from tidemark.stream
       where name = $4 and exists (select from tidemark.lease where stream = $1 and lane = $2 and epoch = $3)`,
     values: [...leaseOf(lease), table],
   })
-  const [found] = rows
   if (!found) throw lostLease(lease)
   return found.columns_version
 }
@@ -143,7 +142,8 @@ export const noPosition = (lease: Lease, { position: start }: StartingPoint): Po
 
 /** Takes a backfill up, and says where it has come to. */
 export async function takeUpBackfill(client: Queryable, id: string): Promise<StartingPoint> {
-  const { rows } = await client.query<{ position: string; unread: unknown }>(
+  const taken = await queryRow<{ position: string; unread: unknown }>(
+    client,
     `update tidemark.backfill
      set status = 'running', started_at = coalesce(started_at, now()), attempts = attempts + 1,
          error = null, retry_at = null
@@ -151,7 +151,6 @@ export async function takeUpBackfill(client: Queryable, id: string): Promise<Sta
      returning position, unread`,
     [id],
   )
-  const [taken] = rows
   if (!taken) throw new BackfillCancelled(id)
   return { position: BigInt(taken.position), unread: readUnread(taken.unread) }
 }

@@ -13,6 +13,7 @@ import {
 } from '../../streams/private-fields.ts'
 import { keyParts } from '../../streams/record.ts'
 import { UsageError } from '../../util/errors.ts'
+import { queryValue } from '../book/ask.ts'
 import { readKeyField, readVersionField } from '../book/checkpoints.ts'
 import { forgetProblem, noteProblem } from '../book/problems.ts'
 import { changeType } from '../schema/grow-table.ts'
@@ -127,11 +128,13 @@ async function holdsAnything(client: Queryable, stream: string): Promise<boolean
     [qualified({ name: stream }), qualified({ name: `${stream}_history` })],
   )
   const tables = [...(rows[0]?.tables ?? []).map((table) => `exists (select from ${table})`)]
-  const { rows: found } = await client.query<{ any: boolean }>(
-    `select ${['exists (select from tidemark.quarantine where stream = $1)', ...tables].join(' or ')} as any`,
-    [stream],
+  return (
+    (await queryValue<boolean>(
+      client,
+      `select ${['exists (select from tidemark.quarantine where stream = $1)', ...tables].join(' or ')} as any`,
+      [stream],
+    )) ?? false
   )
-  return found[0]?.any ?? false
 }
 
 async function noteRules(client: Queryable, stream: string, wanted: readonly NotedRule[]): Promise<void> {

@@ -8,6 +8,7 @@ import { openSteps, type RunStep, type Steps } from '../../streams/run-steps.ts'
 import type { RunEnd, RunProgress, WriteCounts } from '../../sync/ports/store.ts'
 import { holdableJson } from '../../util/text.ts'
 import { withTimeout } from '../../util/waiting.ts'
+import { queryCount, queryValue } from '../book/ask.ts'
 import { readBackfill } from '../book/backfills.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
@@ -231,16 +232,12 @@ const beginAnewSql = `
   where stream = $1 and reading = $2
     and (is_complete or reading not in ('first load', 'backfill') or subject is distinct from $3)`
 
-async function rowsNoted(
-  pool: Queryable,
-  { stream, reading }: Pick<State, 'stream' | 'reading'>,
-): Promise<number> {
-  const { rows } = await pool.query<{ rows: number }>(
+const rowsNoted = async (pool: Queryable, { stream, reading }: Pick<State, 'stream' | 'reading'>) =>
+  (await queryValue<number>(
+    pool,
     'select rows::float8 as rows from tidemark.progress where stream = $1 and reading = $2',
     [stream.name, reading],
-  )
-  return rows[0]?.rows ?? 0
-}
+  )) ?? 0
 
 /** The share stays below 1 until all is read. */
 const shareSql = (rows: string, total: string, complete: string, before: string) => `
@@ -316,12 +313,12 @@ async function rowsToRead({
       const versions = tableSchema.versions.map(({ name }) => pg.escapeIdentifier(name)).join(', ')
       const found = backfill === null ? null : await readBackfill(client, backfill)
       if (backfill !== null && (!found || versions === '')) return null
-      const { rows } = await client.query<{ count: number }>(
+      return await queryValue<number>(
+        client,
         `select count(*)::float8 as count from ${qualified(stream)}
          where ${found ? `_deleted_reason is distinct from 'absent' and coalesce(${versions}) > $1 and coalesce(${versions}) <= $2` : '_deleted_at is null'}`,
         found ? [from.position.toString(), found.to.toString()] : [],
       )
-      return rows[0]?.count ?? null
     }),
   )
 }
@@ -343,15 +340,14 @@ async function noteTotal(
 export const countAgainAfterMs = 300_000
 
 /** Whether a first load of it goes on that was not counted lately. */
-export async function isLoadToBeCounted(client: Queryable, stream: string): Promise<boolean> {
-  const { rowCount } = await client.query(
+export const isLoadToBeCounted = async (client: Queryable, stream: string) =>
+  (await queryCount(
+    client,
     `select from tidemark.progress
      where stream = $1 and reading = 'first load' and not is_complete
        and coalesce(total_at < now() - $2::float8 * interval '1 millisecond', true)`,
     [stream, countAgainAfterMs],
-  )
-  return (rowCount ?? 0) > 0
-}
+  )) > 0
 
 /** The share of what is read does not fall when there are more than before. */
 export async function noteLoadCount(

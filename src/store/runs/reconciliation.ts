@@ -11,6 +11,7 @@ import type {
   VolatileField,
   WatchedField,
 } from '../../sync/ports/audits.ts'
+import { queryColumn, queryRow, queryRows } from '../book/ask.ts'
 import { livePosition } from '../book/checkpoints.ts'
 import { type MissingEvidence, markedWithinDaySql } from '../book/deletions.ts'
 import { qualified } from '../schema/places.ts'
@@ -85,19 +86,15 @@ async function evidenceOf(
 }
 
 /** What earlier looks said of rows that are still missing. */
-async function looksBefore(
-  client: ClientBase,
-  stream: string,
-): Promise<Pick<MissingEvidence, 'at' | 'looks'> | null> {
-  const { rows } = await client.query<Pick<MissingEvidence, 'at' | 'looks'>>(
+const looksBefore = (client: ClientBase, stream: string) =>
+  queryRow<Pick<MissingEvidence, 'at' | 'looks'>>(
+    client,
     `select blocked_deletions->'evidence'->>'at' as at, jsonb_agg(look order by place) as looks
      from tidemark.stream, jsonb_path_query(blocked_deletions, '$.evidence.looks[*]') with ordinality as looks (look, place)
      join ${absentTable} as absent on absent.key = look->>'key'
      where name = $1 group by 1`,
     [stream],
   )
-  return rows[0] ?? null
-}
 
 const silentRunsThatCount = 3
 const oftenSilent = `it differed at the same row version in at least half of the rows, in ${silentRunsThatCount} reconciles in a row`
@@ -129,12 +126,12 @@ async function noteSilent(
 
 async function volatileFields({ session, stream }: RunParts): Promise<readonly WatchedField[]> {
   if ('volatileFields' in stream && stream.volatileFields) return []
-  const { rows } = await session.client.query<WatchedField>(
+  return await queryRows<WatchedField>(
+    session.client,
     `select folded as field, steady_sample as sample from tidemark.field
      where stream = $1 and volatile_since is not null order by folded`,
     [stream.name],
   )
-  return rows
 }
 
 const steadyRunsThatCount = 3
@@ -209,15 +206,16 @@ async function noteSuspects(client: ClientBase, found: readonly Difference[]): P
   )
 }
 
-async function takeConfirmed(client: ClientBase, found: readonly Difference[]): Promise<ReadonlySet<string>> {
-  const { rows } = await client.query<{ key: string }>(
-    `delete from ${suspectTable} as known using unnest($1::text[], $2::text[]) as found (key, record)
+const takeConfirmed = async (client: ClientBase, found: readonly Difference[]) =>
+  new Set(
+    await queryColumn<string>(
+      client,
+      `delete from ${suspectTable} as known using unnest($1::text[], $2::text[]) as found (key, record)
      where known.key = found.key and known.record = found.record
      returning known.key`,
-    [found.map(({ key }) => key), found.map(({ record }) => record)],
+      [found.map(({ key }) => key), found.map(({ record }) => record)],
+    ),
   )
-  return new Set(rows.map(({ key }) => key))
-}
 
 async function invalidateRows(
   { session, stream }: RunParts,
@@ -239,12 +237,12 @@ async function randomKeys({ session, stream }: RunParts, limit: number): Promise
   const { client } = session
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return []
-  const { rows } = await client.query<{ key: string }>(
+  return await queryColumn<string>(
+    client,
     `select ${pg.escapeIdentifier(tableSchema.key.name)}::text as key from ${qualified(stream)}
      where _deleted_at is null order by random() limit $1`,
     [limit],
   )
-  return rows.map(({ key }) => key)
 }
 
 async function markedBefore({ session, stream }: RunParts): Promise<number> {

@@ -4,6 +4,7 @@ import pg, { type ClientBase } from 'pg'
 import { type RelatedStream, relatedIn, relatedNamed } from '../../streams/catalog.ts'
 import { baseOf } from '../../streams/names.ts'
 import type { Family, RelatedLink } from '../../sync/ports/related.ts'
+import { queryColumn, queryRows } from '../book/ask.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { closeNewSql } from '../schema/closed-rights.ts'
 import { inBiBefore, sourceSql } from '../schema/places.ts'
@@ -147,31 +148,20 @@ async function remake(client: ClientBase, makeSql: string): Promise<void> {
   await client.query('release savepoint remaking')
 }
 
-export async function linked(
-  client: ClientBase,
-  source: string,
-  assignmentIds: readonly string[],
-): Promise<readonly RelatedLink[]> {
-  const { rows } = await client.query<RelatedLink>(
+export const linked = (client: ClientBase, source: string, assignmentIds: readonly string[]) =>
+  queryRows<RelatedLink>(
+    client,
     `select assignment_id::text as "assignmentId", stream, key from tidemark.related_link
      where assignment_id = any ($1::bigint[]) and ${sourceSql('stream')} = $2`,
     [assignmentIds, source],
   )
-  return rows
-}
 
-export async function othersWith(
-  client: ClientBase,
-  group: string,
-  besides: readonly string[],
-  limit: number,
-): Promise<readonly string[]> {
-  const { rows } = await client.query<{ assignmentId: string }>(
+export const othersWith = (client: ClientBase, group: string, besides: readonly string[], limit: number) =>
+  queryColumn<string>(
+    client,
     `select distinct assignment_id::text as "assignmentId" from (
        select assignment_id from tidemark.related_link
        where stream = $1 and assignment_id <> all ($2::bigint[]) order by assignment_id desc limit 1000
      ) as others limit $3`,
     [group, besides, limit],
   )
-  return rows.map(({ assignmentId }) => assignmentId)
-}

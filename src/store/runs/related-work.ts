@@ -5,6 +5,7 @@ import type { RelatedStream } from '../../streams/catalog.ts'
 import { sourceIn } from '../../streams/names.ts'
 import type { Due, Family, RelatedBacklog, RelatedKeyFields, SetAside } from '../../sync/ports/related.ts'
 import { backoff } from '../../util/backoff.ts'
+import { queryRows, queryValue } from '../book/ask.ts'
 import { readKeyField } from '../book/checkpoints.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
@@ -91,10 +92,8 @@ export async function readAgainByKey(client: Queryable, streams: readonly Relate
   )
 }
 
-async function clockText(client: ClientBase): Promise<string> {
-  const { rows } = await client.query<{ now: string }>('select clock_timestamp()::text as now')
-  return rows[0]?.now ?? ''
-}
+const clockText = async (client: ClientBase) =>
+  (await queryValue<string>(client, 'select clock_timestamp()::text as now')) ?? ''
 
 type Backlog = Pick<RunParts, 'stream' | 'related'> & { readonly client: ClientBase }
 
@@ -121,7 +120,8 @@ async function dueAssignments(
       from ${qualified(stream)} as mine
       left join tidemark.related_fetch as known on known.source = $6 and known.assignment_id = mine.${key}
       where mine._deleted_at is null`
-  const { rows } = await client.query<Picked>(
+  return await queryRows<Picked>(
+    client,
     `with gone as (
        select known.assignment_id::text as "assignmentId", '' as hash, null::text as version, true as "isGone"
        from tidemark.related_fetch as known
@@ -156,7 +156,6 @@ async function dueAssignments(
       sourceIn(stream.name),
     ],
   )
-  return rows
 }
 
 /** Whether every assignment has a row here. */
@@ -181,7 +180,8 @@ async function agedAssignments({ client, stream, related }: Backlog): Promise<re
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema || related.refreshMs === null) return []
   const key = pg.escapeIdentifier(tableSchema.key.name)
-  const { rows } = await client.query<Due>(
+  return await queryRows<Due>(
+    client,
     `select ${pickedSql(tableSchema)}
      from tidemark.related_fetch as known
      join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
@@ -190,22 +190,16 @@ async function agedAssignments({ client, stream, related }: Backlog): Promise<re
      limit greatest($2, (select ceil(2 * $3::float8 / $1 * count(*)) from tidemark.related_fetch where source = $4)::int)`,
     [related.refreshMs, fewestAged, agedEveryMs, sourceIn(stream.name)],
   )
-  return rows
 }
 
-async function otherRead(
-  client: ClientBase,
-  source: string,
-  besides: readonly string[],
-): Promise<string | null> {
-  const { rows } = await client.query<{ id: string }>(
+const otherRead = (client: ClientBase, source: string, besides: readonly string[]) =>
+  queryValue<string>(
+    client,
     `select assignment_id::text as id from tidemark.related_fetch
      where source = $2 and problem is null and fetched_at is not null and assignment_id <> all ($1::bigint[])
      order by assignment_id desc limit 1`,
     [besides, source],
   )
-  return rows[0]?.id ?? null
-}
 
 async function noteRead(
   client: ClientBase,

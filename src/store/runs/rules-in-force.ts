@@ -2,6 +2,7 @@
 
 import { sourceIn } from '../../streams/names.ts'
 import type { NotedRule } from '../../streams/private-fields.ts'
+import { queryRows } from '../book/ask.ts'
 import { sourceSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 
@@ -12,10 +13,9 @@ export const rulesSql = `select stream, field, rule, key_mark as "keyMark" from 
 
 export async function readNoted(client: Queryable, stream: string): Promise<readonly RuleInForce[]> {
   const values = [sourceIn(stream)]
-  const { rows } = await client.query<RuleInForce>({
+  return await queryRows<RuleInForce>(client, {
     name: 'tidemark_private_fields',
     text: rulesSql,
     values,
   })
-  return rows
 }

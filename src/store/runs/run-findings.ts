@@ -6,6 +6,7 @@ import { beliefKind, ruleOf } from '../../streams/beliefs.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Arrival, CausedDifference, VolatileField } from '../../sync/ports/audits.ts'
 import type { Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
+import { queryColumn, queryCount, queryRow, queryRows } from '../book/ask.ts'
 import { foldName } from '../schema/column-names.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
@@ -196,8 +197,10 @@ async function setVersionField(
     'update tidemark.stream set unguarded_above = -1, unguarded_before = clock_timestamp() where name = $1',
     [stream],
   )
-  const { rowCount } = await client.query(
-    `with moved as (
+  return (
+    (await queryCount(
+      client,
+      `with moved as (
        update tidemark.stream
        set position = 0, position_reached_at = now(), unread = null, read_through_at = null, first_read_through_at = null,
            settled_through_version = null, settled_through_at = null
@@ -205,9 +208,9 @@ async function setVersionField(
        returning position
      )
      insert into tidemark.checkpoint (stream, position, run_id, reason) select $1, position, $2, $3 from moved`,
-    [stream, runId, `the row version is ${field}: ${evidence}`],
+      [stream, runId, `the row version is ${field}: ${evidence}`],
+    )) > 0
   )
-  return (rowCount ?? 0) > 0
 }
 
 /** For a database of an earlier version, which did not note the field: whether a row has the position as its version in this field. */
@@ -215,20 +218,22 @@ async function isPositionOf(client: ClientBase, stream: string, field: string): 
   const isRead = `select from tidemark.stream where name = $1 and position > 0`
   // Where nothing was read there is no number of another field.
   if ((await client.query(isRead, [stream])).rowCount === 0) return true
-  const { rows } = await client.query<{ column_name: string }>(
+  const found = await queryRow<{ column_name: string }>(
+    client,
     `select column_name from tidemark.field
      where stream = $1 and folded = $2 and column_name is not null and to_regclass(${tableSql('stream')}) is not null`,
     [stream, foldName(field)],
   )
-  const [found] = rows
   if (!found) return false
   const column = pg.escapeIdentifier(found.column_name)
-  const { rowCount } = await client.query(
-    `select from ${qualified({ name: stream })} as mine, tidemark.stream
+  return (
+    (await queryCount(
+      client,
+      `select from ${qualified({ name: stream })} as mine, tidemark.stream
      where stream.name = $1 and mine.${column}::text = stream.position::text limit 1`,
-    [stream],
+      [stream],
+    )) > 0
   )
-  return (rowCount ?? 0) > 0
 }
 
 async function recordLateArrivals(
@@ -277,13 +282,9 @@ async function recordDifferences(
 }
 
 /** Every writer of the table notices before its next commit. Within a fenced transaction. Returns the names of the new ones. */
-export async function setVolatile(
-  client: Queryable,
-  stream: string,
-  folded: readonly string[],
-  evidence: string,
-): Promise<readonly VolatileField[]> {
-  const { rows } = await client.query<VolatileField>(
+export const setVolatile = (client: Queryable, stream: string, folded: readonly string[], evidence: string) =>
+  queryRows<VolatileField>(
+    client,
     `with found as (
        update tidemark.field set volatile_since = now(), volatile_evidence = $3, steady_runs = 0, steady_sample = null
        where stream = $1 and folded = any ($2) and volatile_since is null
@@ -295,16 +296,11 @@ export async function setVolatile(
      select * from found`,
     [stream, folded, evidence],
   )
-  return rows
-}
 
 /** Fields that are volatile no more. Rows get hashes with them as they are read again. Within a fenced transaction. Returns their names. */
-export async function compareAgain(
-  client: Queryable,
-  stream: string,
-  folded: readonly string[],
-): Promise<readonly string[]> {
-  const { rows } = await client.query<{ field: string }>(
+export const compareAgain = (client: Queryable, stream: string, folded: readonly string[]) =>
+  queryColumn<string>(
+    client,
     `with fallen as (
        update tidemark.field
        set volatile_since = null, volatile_evidence = null, silent_runs = 0, steady_runs = 0, steady_sample = null
@@ -316,8 +312,6 @@ export async function compareAgain(
      select field from fallen order by field`,
     [stream, folded],
   )
-  return rows.map(({ field }) => field)
-}
 
 /** Rows that only a reconcile found: one line a run, shown until somebody acknowledges them. Within a fenced transaction. */
 export async function recordMissedRows(

@@ -4,6 +4,7 @@
 
 import type { ClientBase } from 'pg'
 import type { SeenContents, SeenKeys, SeenTwice } from '../../sync/ports/store.ts'
+import { queryColumn } from '../book/ask.ts'
 import { emptyTableSql } from '../server/session.ts'
 import type { RunSession } from './lease.ts'
 
@@ -92,11 +93,11 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
           .flatMap(([key, { isTwice }]) => (isTwice ? [key] : []))
           .sort()
           .slice(0, limit)
-      const { rows } = await client.query<{ key: string }>(
+      return await queryColumn<string>(
+        client,
         `select key from ${seenKeysTable} where is_twice order by key limit $1`,
         [limit],
       )
-      return rows.map(({ key }) => key)
     },
     async countAround(pageNumber) {
       if (inMemory !== null)

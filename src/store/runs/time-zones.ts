@@ -4,6 +4,7 @@ import pg, { type ClientBase } from 'pg'
 import { ownValue } from '../../json/json.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { foldField } from '../../streams/dictionary.ts'
+import { queryCount } from '../book/ask.ts'
 import { qualified } from '../schema/places.ts'
 import { type Column, distrustedHash, readTableSchema } from '../schema/table-schema.ts'
 import { zoneSuffix } from '../types/timestamptz.ts'
@@ -66,9 +67,11 @@ export async function distrustZones(
     (column) => column.type === 'timestamptz' && zoneOf(column, before) !== zoneOf(column, now),
   )
   if (times.length === 0) return false
-  const { rowCount } = await client.query(
-    `update ${qualified(stream)} set _hash = ${distrustedHash}
+  return (
+    (await queryCount(
+      client,
+      `update ${qualified(stream)} set _hash = ${distrustedHash}
      where ${times.map(({ name }) => `${pg.escapeIdentifier(name)} is not null`).join(' or ')}`,
+    )) > 0
   )
-  return (rowCount ?? 0) > 0
 }
