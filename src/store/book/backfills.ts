@@ -95,7 +95,7 @@ export async function requestBackfill(
        on conflict (stream, kind) do update set due_at = excluded.due_at, asked_at = excluded.asked_at
      )
      select id::text from known union all select id::text from added`,
-    [request.stream, request.from.toString(), request.to.toString(), request.by],
+    [request.stream, request.from, request.to, request.by],
   )
   if (!stored) throw new Error(`The backfill of ${request.stream} could not be stored. Try again.`)
   return stored

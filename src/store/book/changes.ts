@@ -7,7 +7,7 @@ import { qualified } from '../schema/places.ts'
 import { historyOf, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
-import { queryRow, type Within } from './ask.ts'
+import { arraysOf, queryRow, type Within } from './ask.ts'
 
 /** Between one state that was seen and the next. */
 export type RowChange = {
@@ -241,7 +241,7 @@ async function withRuns(
            and page.xmin = line.xmin
          limit 1
        ) as noted`,
-      [name, own.map((one) => one.key), own.map(({ at }) => at)],
+      [name, ...arraysOf(own, 'key', 'at')],
     )
     for (const { place, run } of rows) {
       const change = own[place - 1]

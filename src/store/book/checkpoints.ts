@@ -63,7 +63,7 @@ export const reachedAt = (client: Queryable, stream: string, versions: readonly 
      ) as reached_at
      from unnest($2::bigint[]) with ordinality as wanted (version, place)
      order by place`,
-    [stream, versions.map((version) => version.toString())],
+    [stream, versions],
   )
 
 /** How many rows have a version above `from`, up to `to`. Those that were found gone are not read again. */
@@ -80,7 +80,7 @@ export async function countBetween(
     (await queryValue<number>(
       client,
       `select count(*)::float8 as rows from ${qualified(stream)} as mine where ${version} > $1 and ${version} <= $2 and _deleted_reason is distinct from 'absent'`,
-      [from.toString(), to.toString()],
+      [from, to],
     )) ?? 0
   )
 }
@@ -204,16 +204,16 @@ async function move(
        settled_through_at = case when settled_through_version <= $2 then settled_through_at end,
        unguarded_above = least(unguarded_above, $2), unguarded_before = clock_timestamp()
      where name = $1`,
-    [stream, position.toString()],
+    [stream, position],
   )
   // What is read from there on relies on the beliefs of now.
   await client.query('update tidemark.belief set rests_from = $2 where stream = $1 and rests_from > $2', [
     stream,
-    position.toString(),
+    position,
   ])
   await client.query(
     `insert into tidemark.checkpoint (stream, position, reason, moved_by) values ($1, $2, $3, $4)`,
-    [stream, position.toString(), reason, by],
+    [stream, position, reason, by],
   )
   return { from: BigInt(before.position), to: position }
 }

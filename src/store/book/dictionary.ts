@@ -8,7 +8,7 @@ import { textsSql } from '../schema/comments.ts'
 import { tableSql, viewSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import { beliefTable, fieldTable } from '../tables/findings.ts'
-import { ask, queryRows } from './ask.ts'
+import { arraysOf, ask, queryRows } from './ask.ts'
 
 export type ColumnMap = {
   readonly name: string
@@ -83,7 +83,7 @@ export async function readSchemaMap(
      from unnest($1::text[], $2::text[]) with ordinality as wanted (view, stream, place)
      join pg_class as view on view.oid = to_regclass(${viewSql('wanted.view')}) and view.relkind = 'v'
      order by place`,
-    [wanted.map(({ view }) => view), wanted.map(({ stream }) => stream)],
+    arraysOf(wanted, 'view', 'stream'),
   )
 }
 

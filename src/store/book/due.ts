@@ -6,7 +6,7 @@ import { stoppedNote } from '../../sync/ports/store.ts'
 import { sourceSql } from '../schema/places.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryColumn, queryCount, queryRow, queryValue } from './ask.ts'
+import { arraysOf, queryColumn, queryCount, queryRow, queryValue } from './ask.ts'
 import { isHeldSql } from './runs.ts'
 
 type Place = { readonly stream: string; readonly kind: RunKind }
@@ -110,7 +110,7 @@ export async function noteReleased(
     `update tidemark.due set due_at = now() + interval '${releasedAgain}'
      from unnest($1::text[], $2::text[], $3::timestamptz[]) as released (stream, kind, asked_at)
      where due.stream = released.stream and due.kind = released.kind and due.asked_at = released.asked_at`,
-    [asked.map(({ stream }) => stream), asked.map(({ kind }) => kind), asked.map(({ askedAt }) => askedAt)],
+    arraysOf(asked, 'stream', 'kind', 'askedAt'),
   )
 }
 

@@ -7,7 +7,7 @@ import type { MirroredStream } from '../../streams/catalog.ts'
 import { besideIn } from '../../streams/names.ts'
 import { baseSql, qualified, tableSql } from '../schema/places.ts'
 import { inTurn, type Queryable, withConnection } from '../server/session.ts'
-import { queryRows } from './ask.ts'
+import { arraysOf, queryRows } from './ask.ts'
 import { readSchemaMap } from './dictionary.ts'
 import { confirmedReferences } from './references.ts'
 
@@ -124,7 +124,7 @@ const lookAt = (client: Queryable, wanted: readonly Wanted[]) =>
        select format('%s_%s_idx', ${baseSql('wanted.stream')}, wanted."column")::name::text as name, format('%s.%s', mine.oid, attnum) as place
      ) as called
      left join tidemark.made_index as made on (made.stream, made.column_name) = (wanted.stream, wanted."column")`,
-    [wanted.map(({ stream }) => stream), wanted.map(({ column }) => column)],
+    arraysOf(wanted, 'stream', 'column'),
   )
 
 /** One that was there and is gone was dropped by somebody, and stays away (P20). */
@@ -143,12 +143,7 @@ async function note(client: Queryable, found: readonly Found[]): Promise<void> {
      select stream, column_name, place, case when not is_there then now() end
      from unnest($1::text[], $2::text[], $3::text[], $4::boolean[]) as found (stream, column_name, place, is_there)
      on conflict (stream, column_name) do update set place = excluded.place, dropped_at = excluded.dropped_at`,
-    [
-      known.map(({ stream }) => stream),
-      known.map(({ column }) => column),
-      known.map(({ place }) => place),
-      known.map(({ isThere }) => isThere),
-    ],
+    arraysOf(known, 'stream', 'column', 'place', 'isThere'),
   )
 }
 

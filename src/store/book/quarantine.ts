@@ -8,7 +8,7 @@ import { type Column, readTableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import type { quarantineTable } from '../tables/findings.ts'
 import { keyCheck } from '../types/table.ts'
-import { queryCount, queryRow, queryRows, queryValue, type Within } from './ask.ts'
+import { arraysOf, queryCount, queryRow, queryRows, queryValue, type Within } from './ask.ts'
 
 /** Null: of all streams, or all ids. */
 export type QuarantineSelection = { readonly stream: string | null; readonly id: bigint | null }
@@ -45,7 +45,7 @@ export const readQuarantine = (
        and kept.id > $3 and last_seen_at >= coalesce($6::timestamptz, '-infinity') and first_seen_at < coalesce($7::timestamptz, 'infinity')
      order by kept.id limit $4`,
     [
-      ...[stream, id?.toString() ?? null, page.after, page.limit, page.mostCharacters ?? longestText],
+      ...[stream, id, page.after, page.limit, page.mostCharacters ?? longestText],
       ...[page.from ?? null, page.to ?? null],
     ],
   )
@@ -85,13 +85,13 @@ export const countQuarantine = async (
     `select count(*)::int as records from tidemark.quarantine
      where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or id = $2)
        and ($3::bigint is null or id <= $3)`,
-    [stream, id?.toString() ?? null, through?.toString() ?? null],
+    [stream, id, through],
   )) ?? 0
 
 /** The stream of an entry that is still in quarantine. */
 export const streamOfEntry = (client: Queryable, id: bigint) =>
   queryValue<string>(client, 'select stream from tidemark.quarantine where id = $1 and dropped_at is null', [
-    id.toString(),
+    id,
   ])
 
 /** Takes entries out: those up to the id `through`, or all. Returns how many. */
@@ -106,7 +106,7 @@ export const dropFromQuarantine = (
     `update tidemark.quarantine set dropped_at = now(), drop_reason = $3
      where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or id = $2)
        and ($4::bigint is null or id <= $4)`,
-    [stream, id?.toString() ?? null, reason, through?.toString() ?? null],
+    [stream, id, reason, through],
   )
 
 /** What vanished since a record in quarantine last came is not known any more: the record itself may have. */
@@ -168,6 +168,6 @@ export async function settleRepaired(client: Queryable, stream: MirroredStream):
          else ${kept} is null or starts_with(kept.reason, 'no usable row version')
        end is not false
        and exists (select from tidemark.page where "table" = kept.stream and written_at = mine._synced_at)`,
-    [usable.map(({ id }) => id), usable.map(({ key }) => key)],
+    arraysOf(usable, 'id', 'key'),
   )
 }

@@ -255,12 +255,12 @@ function slicesOf({
       const found = await ask<{ key: string; at: string }>(
         `select key, clock_timestamp()::text as at from ${absentTable}
          where $1::bigint is null or key::bigint > $1 order by key::bigint limit 1`,
-        [after?.toString() ?? null],
+        [after],
       )
       return found ? { key: BigInt(found.key), at: found.at } : null
     },
     async lackedAgain({ after, to, listed }) {
-      const slice = [after?.toString() ?? null, to?.toString() ?? null]
+      const slice = [after, to]
       await ask(`delete from ${absentTable} where key = any ($1)`, [listed.map(String)])
       return (
         (
@@ -273,7 +273,7 @@ function slicesOf({
     },
     async noteSliceGone({ after, to }, at, evidence) {
       await ask(`update ${absentTable} set asked_at = $3::timestamptz, evidence = $4 where ${inSlice}`, [
-        ...[after?.toString() ?? null, to?.toString() ?? null],
+        ...[after, to],
         ...[at, evidence],
       ])
     },

@@ -2,6 +2,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Gone, ShownRows } from '../../sync/ports/audits.ts'
+import { arraysOf } from '../book/ask.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { isOlderSql, markAbsent } from './absences.ts'
@@ -27,12 +28,7 @@ export function markingOf(parts: RunParts): Pick<ShownRows, 'clock' | 'markGone'
         const count = await markAbsent(client, tableSchema, {
           from: 'unnest($1::text[], $2::text[]) as absent (key, evidence)',
           where: `absent.key = mine.${pg.escapeIdentifier(tableSchema.key.name)}::text and ${isOlderSql('$3')}`,
-          values: [
-            gone.map(({ key }) => key),
-            gone.map(({ evidence }) => evidence),
-            parts.startedAt,
-            askedAt,
-          ],
+          values: [...arraysOf(gone, 'key', 'evidence'), parts.startedAt, askedAt],
           at: '$4::timestamptz',
           evidence: 'absent.evidence',
         })
@@ -50,7 +46,7 @@ async function keepEvidence(client: ClientBase, stream: string, gone: readonly G
   await client.query(
     `update tidemark.suspect set evidence = told.evidence from unnest($2::text[], $3::text[]) as told (key, evidence)
      where stream = $1 and suspect.key = told.key`,
-    [stream, gone.map(({ key }) => key), gone.map(({ evidence }) => evidence)],
+    [stream, ...arraysOf(gone, 'key', 'evidence')],
   )
 }
 

@@ -4,7 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import { isAssignments, sourceIn } from '../../streams/names.ts'
 import type { Pin, PinnedRecords, WentBack } from '../../sync/ports/store.ts'
-import { queryRow } from '../book/ask.ts'
+import { arraysOf, queryRow } from '../book/ask.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { distrustedHash, type TableSchema } from '../schema/table-schema.ts'
 import { isRewoundSql } from '../writing/difference-sql.ts'
@@ -66,7 +66,7 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
            ) as found
            order by found.key
            on conflict do nothing`,
-          [stream, ranges.map(({ above }) => String(above)), ranges.map(({ upTo }) => String(upTo))],
+          [stream, ...arraysOf(ranges, 'above', 'upTo')],
         )
       }),
     pinNext: (rows, beside) =>
@@ -85,7 +85,7 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
            ) as found
            order by found.key
            on conflict do nothing`,
-          [stream, rows.map((row) => row.key), rows.map((row) => String(row.version)), beside],
+          [stream, ...arraysOf(rows, 'key', 'version'), beside],
         )
       }),
     note: async (looked) => {
@@ -97,7 +97,7 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
           `update ${table} as mine set _hash = ${distrustedHash}
            from unnest($1::${tableSchema.key.type}[], $2::bigint[]) as pinned (key, version)
            where ${key} = pinned.key and ${version} = pinned.version`,
-          [pins.map((pin) => pin.key), pins.map((pin) => String(pin.version))],
+          arraysOf(pins, 'key', 'version'),
         )
       }),
     async beginEpoch(found) {
@@ -186,14 +186,7 @@ async function note(
      )
      update tidemark.pinned_record as pinned set looked_at = looked.looked_at, lost_since = looked.lost_since
      from looked where pinned.stream = $1 and pinned.key = looked.key and pinned.version = looked.version and not is_released`,
-    [
-      stream,
-      looked.map(({ key }) => key),
-      looked.map(({ version }) => String(version)),
-      looked.map(({ lookedAt }) => lookedAt),
-      looked.map(({ lostSince }) => lostSince),
-      looked.map(({ isReleased }) => isReleased),
-    ],
+    [stream, ...arraysOf(looked, 'key', 'version', 'lookedAt', 'lostSince', 'isReleased')],
   )
 }
 

@@ -67,7 +67,7 @@ export function livePosition(lease: Lease, { position: start, unread }: Starting
     },
     async retreat(client, reason, to) {
       await withinLease(client, lease, async () => {
-        await client.query(retreatSql, [lease.stream, to.toString(), lease.runId, reason])
+        await client.query(retreatSql, [lease.stream, to, lease.runId, reason])
       })
       if (to < reached) reached = to
     },
@@ -95,7 +95,7 @@ const advanceLive = (client: ClientBase, lease: Lease, page: PageEnd) =>
           columns_version
         from tidemark.stream where name = $6`,
     values: [
-      ...[...leaseOf(lease), page.to?.toString() ?? null, lease.runId, page.table],
+      ...[...leaseOf(lease), page.to, lease.runId, page.table],
       ...[unreadText(page.unread), writtenRows(page)],
     ],
   })
@@ -176,7 +176,7 @@ export const backfillPosition = (
       await client.query(
         `update tidemark.backfill set position = least(position, $2), unread = null
          where id = $1 and status = 'running'`,
-        [id, to.toString()],
+        [id, to],
       )
     }),
   async end(client, { status, isComplete, isCutShort = false, note, error }) {
@@ -225,7 +225,7 @@ const advanceBackfill = (
     from tidemark.stream where name = $10`,
   values: [
     ...leaseOf(lease),
-    to?.toString() ?? null,
+    to,
     counts.rowsRead,
     counts.inserted,
     counts.updated,
@@ -298,7 +298,7 @@ export async function highestRows(
   })
   const { rows } = await client.query<{ key: string; version: string }>(
     `select key, version from (${parts.join(' union all ')}) as newest order by version desc limit $2`,
-    [atMost.toString(), limit],
+    [atMost, limit],
   )
   return rows.map((row) => ({ key: row.key, version: BigInt(row.version) }))
 }

@@ -13,7 +13,7 @@ import {
 } from '../../streams/private-fields.ts'
 import { keyParts } from '../../streams/record.ts'
 import { UsageError } from '../../util/errors.ts'
-import { queryValue } from '../book/ask.ts'
+import { arraysOf, queryValue } from '../book/ask.ts'
 import { readKeyField, readVersionField } from '../book/checkpoints.ts'
 import { forgetProblem, noteProblem } from '../book/problems.ts'
 import { changeType } from '../schema/grow-table.ts'
@@ -146,10 +146,7 @@ async function noteRules(client: Queryable, stream: string, wanted: readonly Not
      select $1, * from unnest($2::text[], $3::text[], $4::text[])
      on conflict (stream, field) do update set rule = excluded.rule, key_mark = excluded.key_mark, since = now()
      where (known.rule, known.key_mark) is distinct from (excluded.rule, excluded.key_mark)`,
-    [
-      ...[stream, wanted.map(({ field }) => field), wanted.map(({ rule }) => rule)],
-      wanted.map(({ keyMark }) => keyMark),
-    ],
+    [stream, ...arraysOf(wanted, 'field', 'rule', 'keyMark')],
   )
 }
 

@@ -317,7 +317,7 @@ async function rowsToRead({
         client,
         `select count(*)::float8 as count from ${qualified(stream)}
          where ${found ? `_deleted_reason is distinct from 'absent' and coalesce(${versions}) > $1 and coalesce(${versions}) <= $2` : '_deleted_at is null'}`,
-        found ? [from.position.toString(), found.to.toString()] : [],
+        found ? [from.position, found.to] : [],
       )
     }),
   )

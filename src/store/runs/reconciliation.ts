@@ -11,7 +11,7 @@ import type {
   VolatileField,
   WatchedField,
 } from '../../sync/ports/audits.ts'
-import { queryColumn, queryRow, queryRows } from '../book/ask.ts'
+import { arraysOf, queryColumn, queryRow, queryRows } from '../book/ask.ts'
 import { livePosition } from '../book/checkpoints.ts'
 import { type MissingEvidence, markedWithinDaySql } from '../book/deletions.ts'
 import { qualified } from '../schema/places.ts'
@@ -150,12 +150,7 @@ async function noteSteady(
        returning folded, steady_runs
      )
      select folded as field from looked where steady_runs >= ${steadyRunsThatCount}`,
-    [
-      stream.name,
-      looks.map(({ field }) => field),
-      looks.map(({ outcome }) => outcome),
-      looks.map(({ sample }) => JSON.stringify(sample)),
-    ],
+    [stream.name, ...arraysOf(looks, 'field', 'outcome'), looks.map(({ sample }) => JSON.stringify(sample))],
   )
   return rows.length === 0
     ? []
@@ -202,7 +197,7 @@ async function noteSuspects(client: ClientBase, found: readonly Difference[]): P
     `insert into ${suspectTable} as known (key, record)
      select distinct on (key) * from unnest($1::text[], $2::text[]) as found (key, record)
      on conflict (key) do update set record = excluded.record`,
-    [found.map(({ key }) => key), found.map(({ record }) => record)],
+    arraysOf(found, 'key', 'record'),
   )
 }
 
@@ -213,7 +208,7 @@ const takeConfirmed = async (client: ClientBase, found: readonly Difference[]) =
       `delete from ${suspectTable} as known using unnest($1::text[], $2::text[]) as found (key, record)
      where known.key = found.key and known.record = found.record
      returning known.key`,
-      [found.map(({ key }) => key), found.map(({ record }) => record)],
+      arraysOf(found, 'key', 'record'),
     ),
   )
 
@@ -229,7 +224,7 @@ async function invalidateRows(
     `update ${qualified(stream)} as mine set _hash = ${distrustedHash}
      from unnest($1::${tableSchema.key.type}[], $2::bigint[]) as found (key, mirrored)
      where mine.${key} = found.key and ${versionSql(tableSchema, 'mine') ?? 'null'} is not distinct from found.mirrored`,
-    [found.map((one) => one.key), found.map((one) => one.mirrored?.toString() ?? null)],
+    arraysOf(found, 'key', 'mirrored'),
   )
 }
 

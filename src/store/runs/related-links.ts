@@ -4,7 +4,7 @@ import pg, { type ClientBase } from 'pg'
 import { type RelatedStream, relatedIn, relatedNamed } from '../../streams/catalog.ts'
 import { baseOf } from '../../streams/names.ts'
 import type { Family, RelatedLink } from '../../sync/ports/related.ts'
-import { queryColumn, queryRows } from '../book/ask.ts'
+import { arraysOf, queryColumn, queryRows } from '../book/ask.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { closeNewSql } from '../schema/closed-rights.ts'
 import { inBiBefore, sourceSql } from '../schema/places.ts'
@@ -35,7 +35,7 @@ export async function addLinks(
   await client.query(
     `insert into tidemark.related_link (assignment_id, stream, key)
      select * from unnest($1::bigint[], $2::text[], $3::text[]) on conflict do nothing`,
-    [links.map(({ id }) => id), links.map(({ stream }) => stream), links.map(({ key }) => key)],
+    arraysOf(links, 'id', 'stream', 'key'),
   )
 }
 
@@ -61,13 +61,7 @@ export async function replaceLinks(
        returning known.stream, known.key
      )
      select stream, array_agg(distinct key) as keys from removed group by stream`,
-    [
-      links.map(({ id }) => id),
-      links.map(({ stream }) => stream),
-      links.map(({ key }) => key),
-      groups.map(({ id }) => id),
-      groups.map(({ stream }) => stream),
-    ],
+    [...arraysOf(links, 'id', 'stream', 'key'), ...arraysOf(groups, 'id', 'stream')],
   )
   const marked = await markWithoutLinks(client, { source, streams }, rows)
   for (const { name, belongsTo } of relatedIn(source))

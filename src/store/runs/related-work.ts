@@ -5,7 +5,7 @@ import type { RelatedStream } from '../../streams/catalog.ts'
 import { sourceIn } from '../../streams/names.ts'
 import type { Due, Family, RelatedBacklog, RelatedKeyFields, SetAside } from '../../sync/ports/related.ts'
 import { backoff } from '../../util/backoff.ts'
-import { queryRows, queryValue } from '../book/ask.ts'
+import { arraysOf, queryRows, queryValue } from '../book/ask.ts'
 import { readKeyField } from '../book/checkpoints.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
@@ -88,7 +88,7 @@ export async function readAgainByKey(client: Queryable, streams: readonly Relate
        join tidemark.stream on stream.name = chosen.name and lower(stream.key_field) <> lower(chosen.key_field)
        join tidemark.related_link on related_link.stream = chosen.name
      )`,
-    [chosen.map(({ name }) => name), chosen.map(({ keyField }) => keyField)],
+    arraysOf(chosen, 'name', 'keyField'),
   )
 }
 

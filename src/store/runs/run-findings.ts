@@ -6,7 +6,7 @@ import { beliefKind, ruleOf } from '../../streams/beliefs.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Arrival, CausedDifference, VolatileField } from '../../sync/ports/audits.ts'
 import type { Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
-import { queryColumn, queryCount, queryRow, queryRows } from '../book/ask.ts'
+import { arraysOf, queryColumn, queryCount, queryRow, queryRows } from '../book/ask.ts'
 import { foldName } from '../schema/column-names.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
@@ -80,7 +80,7 @@ async function takeBackBackfills(
      left join tidemark.belief as known on known.stream = $1 and known.name = learnt.name
      where (learnt.name = 'sorting' and learnt.value <> 'proven' and known.value = 'proven')
        or (learnt.name = 'sorted_before_cut' and learnt.value = 'no' and known.value is distinct from 'no')`,
-    [stream, beliefs.map(({ name }) => name), beliefs.map(({ value }) => value)],
+    [stream, ...arraysOf(beliefs, 'name', 'value')],
   )
   if (rowCount === 0) return
   await fenceRuns(client, [stream], { only: 'backfill', but: lane })
@@ -122,10 +122,7 @@ export async function learn(client: ClientBase, stream: string, beliefs: readonl
        rests_from = coalesce(known.rests_from, excluded.rests_from)`,
     [
       stream,
-      newest.map(({ name }) => name),
-      newest.map(({ value }) => value),
-      newest.map(({ evidence }) => evidence),
-      newest.map(({ testedAt }) => testedAt),
+      ...arraysOf(newest, 'name', 'value', 'evidence', 'testedAt'),
       newest.map(({ name, value }) => movesPosition(name, value)),
       newest.map(({ name }) => ruleOf(name)),
     ],
@@ -247,9 +244,7 @@ async function recordLateArrivals(
     [
       stream,
       runId,
-      arrivals.map(({ key }) => key),
-      arrivals.map(({ version }) => version.toString()),
-      arrivals.map(({ distance }) => distance.toString()),
+      ...arraysOf(arrivals, 'key', 'version', 'distance'),
       arrivals.map(({ lateMs }) => Math.round(lateMs)),
     ],
   )
@@ -265,18 +260,13 @@ async function recordDifferences(
        (stream, run_id, key, cause, version_here, version_there, fields, cure, cured_at)
      select $1, $2, key, cause, version_here, version_there,
        array(select jsonb_array_elements_text(fields)), cure, case when is_cured then now() end
-     from unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::jsonb[], $8::text[], $9::boolean[])
-       as found (key, cause, version_here, version_there, fields, cure, is_cured)`,
+     from unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], $8::boolean[], $9::jsonb[])
+       as found (key, cause, version_here, version_there, cure, is_cured, fields)`,
     [
       stream,
       runId,
-      found.map(({ key }) => key),
-      found.map(({ cause }) => cause),
-      found.map(({ mirrored }) => mirrored?.toString() ?? null),
-      found.map(({ version }) => version?.toString() ?? null),
+      ...arraysOf(found, 'key', 'cause', 'mirrored', 'version', 'cure', 'isCured'),
       found.map(({ columns }) => JSON.stringify(columns)),
-      found.map(({ cure }) => cure),
-      found.map(({ isCured }) => isCured),
     ],
   )
 }

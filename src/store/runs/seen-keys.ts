@@ -4,7 +4,7 @@
 
 import type { ClientBase } from 'pg'
 import type { SeenContents, SeenKeys, SeenTwice } from '../../sync/ports/store.ts'
-import { queryColumn } from '../book/ask.ts'
+import { arraysOf, queryColumn } from '../book/ask.ts'
 import { emptyTableSql } from '../server/session.ts'
 import type { RunSession } from './lease.ts'
 
@@ -147,13 +147,7 @@ const insertSeen = (client: ClientBase, seen: ReadonlyMap<string, Seen>): Promis
   return client.query(
     `insert into ${seenKeysTable} (key, first_page, last_page, content, is_twice)
      select * from unnest($1::text[], $2::int[], $3::int[], $4::text[], $5::boolean[])`,
-    [
-      [...seen.keys()],
-      all.map(({ first }) => first),
-      all.map(({ last }) => last),
-      all.map(({ content }) => content),
-      all.map(({ isTwice }) => isTwice),
-    ],
+    [[...seen.keys()], ...arraysOf(all, 'first', 'last', 'content', 'isTwice')],
   )
 }
 

@@ -263,7 +263,7 @@ export function shownRowsOf(parts: RunParts): ShownRows {
            update tidemark.stream
            set swept_key = $2::text, sweep_began_at = case when $2::text is null then $3::timestamptz else sweep_began_at end
            where name = $1`,
-          [stream.name, after?.toString() ?? null, parts.startedAt],
+          [stream.name, after, parts.startedAt],
         ),
       )
     },
