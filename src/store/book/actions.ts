@@ -40,15 +40,14 @@ export async function noteAction(
   return stored.id
 }
 
-export async function noteResult(
+export const noteResult = (
   client: Queryable,
   id: string,
   given: Result & { readonly after: object | null },
-): Promise<void> {
-  await client.query('insert into tidemark.action_log (ends, result, told, after) values ($1, $2, $3, $4)', [
+) =>
+  client.query('insert into tidemark.action_log (ends, result, told, after) values ($1, $2, $3, $4)', [
     ...[id, given.result, holdableText(given.told), given.after && holdableJson(given.after)],
   ])
-}
 
 /** A month more, so that lines go together and seldom: each time is a line too. */
 const isDueSql = `exists (select from tidemark.action_log where at < now() - interval '2 years 1 month')`
@@ -57,8 +56,8 @@ const isDueSql = `exists (select from tidemark.action_log where at < now() - int
  * Removes lines that are older than two years. The line that says so keeps the hash of the last of them, on which the chain goes on. One
  * statement, like all here: a program that is frozen in the middle of a transaction would hold up everybody who acts.
  */
-export async function forgetOldActions(client: Queryable, address: string): Promise<void> {
-  await client.query(
+export const forgetOldActions = (client: Queryable, address: string) =>
+  client.query(
     `with through as (
        select id, hash from tidemark.action_log
        where ${isDueSql} and id < (
@@ -73,7 +72,6 @@ export async function forgetOldActions(client: Queryable, address: string): Prom
      delete from tidemark.action_log where id <= (select id from through) and exists (select from noted)`,
     [address],
   )
-}
 
 export type ActionLine = Omit<NotedAction, 'before'> &
   Result & {

@@ -4,8 +4,8 @@
 import { type AnyColumn, DrizzleQueryError, getTableColumns, type SQL, sql } from 'drizzle-orm'
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres'
 import type { PgTable } from 'drizzle-orm/pg-core'
-import type { Pool, QueryConfig, QueryResultRow } from 'pg'
-import type { Queryable } from '../server/session.ts'
+import type { Pool, PoolClient, QueryConfig, QueryResultRow } from 'pg'
+import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
 
 /** Of a list: from one moment up to another; null or left out: no bound. */
 export type Within = { readonly from?: Date | null; readonly to?: Date | null }
@@ -45,6 +45,12 @@ export const queryValue = async <Value>(...asked: Parameters<typeof queryRows>):
 /** How many lines it wrote or found. */
 export const queryCount = async (...[client, statement, values]: Parameters<typeof queryRows>) =>
   (await client.query(statement, values && [...values])).rowCount ?? 0
+
+/** One transaction on a connection of its own. */
+export const inOneTransaction = <Result>(
+  pool: Pool,
+  work: (client: PoolClient) => Promise<Result>,
+): Promise<Result> => withConnection(pool, (client) => inTransaction(client, () => work(client)))
 
 /** Lines as `unnest` takes them: an array for each of these members. */
 export const arraysOf = <Line extends object>(lines: readonly Line[], ...names: readonly (keyof Line)[]) =>

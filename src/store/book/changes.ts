@@ -145,10 +145,7 @@ export async function readChanges(
 }
 
 /** Where no past is kept any more, or not yet again, rows are written that it lacks. */
-async function readEnd(
-  client: Queryable,
-  { stream, history }: TableSchema,
-): Promise<ChangePage['ended'][number] | null> {
+async function readEnd(client: Queryable, { stream, history }: TableSchema) {
   const { rows } = await client.query<{ at: Date }>(
     `select at from (select max(_observed_at) as at from ${history?.table}) as last
      where exists (select from ${qualified(stream)} where _synced_at > last.at)`,
@@ -221,11 +218,7 @@ function beginIn(
 }
 
 /** A page is noted by the transaction that writes its rows and their lines. After a restore from a dump nothing tells any more. */
-async function withRuns(
-  client: Queryable,
-  tables: readonly TableSchema[],
-  changes: readonly Found[],
-): Promise<readonly StreamChange[]> {
+async function withRuns(client: Queryable, tables: readonly TableSchema[], changes: readonly Found[]) {
   const runs = new Map<Found, string | null>()
   for (const [name, own] of Map.groupBy(changes, ({ stream }) => stream)) {
     const tableSchema = tables.find(({ stream }) => stream.name === name)

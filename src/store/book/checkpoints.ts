@@ -1,14 +1,14 @@
 // A stream's position, now and in the past: where it was, when it got somewhere, and how an operator moves it back.
 
-import { and, desc, eq, gte, lt, min } from 'drizzle-orm'
+import { and, desc, eq, gte, lt } from 'drizzle-orm'
 import type { ClientBase, Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema, versionSql } from '../schema/table-schema.ts'
-import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
-import { checkpointTable, streamTable } from '../tables/state.ts'
-import { ask, asText, queryColumn, queryRow, queryRows, queryValue, type Within } from './ask.ts'
+import { type Queryable } from '../server/session.ts'
+import { checkpointTable } from '../tables/state.ts'
+import { ask, asText, type Within, queryRows, queryRow, queryColumn, queryValue, inOneTransaction } from './ask.ts'
 
 export type Reach = {
   readonly stream: string
@@ -28,11 +28,8 @@ export const readReach = (client: Queryable, streams: readonly string[] | null) 
   )
 
 /** The position as it is now; 0 before the first. */
-export async function livePosition(client: Queryable, stream: string): Promise<bigint> {
-  const { position, name } = streamTable
-  const [found] = await ask(client, (db) => db.select({ position }).from(streamTable).where(eq(name, stream)))
-  return found?.position ?? 0n
-}
+export const livePosition = async (client: Queryable, stream: string) =>
+  BigInt((await queryValue<string>(client, 'select position from tidemark.stream where name = $1', [stream])) ?? 0)
 
 /** In SQL: a checkpoint of the present epoch. Versions of one before it were those of another upstream. $1 is the stream. */
 const isOfEpoch = `stream = $1 and reached_at >= coalesce(
@@ -41,7 +38,8 @@ const isOfEpoch = `stream = $1 and reached_at >= coalesce(
 
 /** The position that was held at a time; null before the first checkpoint. */
 export async function positionAt(client: Queryable, stream: string, time: Date): Promise<bigint | null> {
-  const { rows } = await client.query<{ position: string }>(
+  const position = await queryValue<string>(
+    client,
     `select least(position, (
        -- Where it was moved to since: what is above that is handed out anew, or to be read again.
        select min(position) from tidemark.checkpoint where ${isOfEpoch} and reached_at > $2 and moved_by is not null
@@ -51,7 +49,7 @@ export async function positionAt(client: Queryable, stream: string, time: Date):
      order by reached_at desc, id desc limit 1`,
     [stream, time],
   )
-  return rows[0] ? BigInt(rows[0].position) : null
+  return position === null ? null : BigInt(position)
 }
 
 /** When the position first reached each of these versions; null where no checkpoint tells. */
@@ -67,12 +65,7 @@ export const reachedAt = (client: Queryable, stream: string, versions: readonly 
   )
 
 /** How many rows have a version above `from`, up to `to`. Those that were found gone are not read again. */
-export async function countBetween(
-  client: Queryable,
-  stream: Stream,
-  from: bigint,
-  to: bigint,
-): Promise<number> {
+export async function countBetween(client: Queryable, stream: Stream, from: bigint, to: bigint) {
   const tableSchema = await readTableSchema(client, stream)
   const version = tableSchema && versionSql(tableSchema, 'mine')
   if (!version) return 0
@@ -118,28 +111,16 @@ export function readCheckpoints(
   )
 }
 
-export async function findCheckpoint(client: Queryable, id: bigint) {
-  const { stream, position } = checkpointTable
-  const [found] = await ask(client, (db) =>
-    db
-      .select({ stream, position: asText(position) })
-      .from(checkpointTable)
-      .where(eq(checkpointTable.id, id)),
+export const findCheckpoint = (client: Queryable, id: bigint) =>
+  queryRow<{ readonly stream: string; readonly position: string }>(
+    client,
+    'select stream, position::text from tidemark.checkpoint where id = $1',
+    [id],
   )
-  return found ?? null
-}
 
 /** Null when there is none. */
-export async function firstCheckpointAt(client: Queryable, stream: string): Promise<Date | null> {
-  const { reachedAt } = checkpointTable
-  const [found] = await ask(client, (db) =>
-    db
-      .select({ at: min(reachedAt) })
-      .from(checkpointTable)
-      .where(eq(checkpointTable.stream, stream)),
-  )
-  return found?.at ?? null
-}
+export const firstCheckpointAt = (client: Queryable, stream: string) =>
+  queryValue<Date>(client, 'select min(reached_at) from tidemark.checkpoint where stream = $1', [stream])
 
 /** The field that a stream's row versions are in; null: nobody has found it out yet, or it is doubted. */
 export const readVersionField = (client: Queryable, stream: string) =>
@@ -150,11 +131,8 @@ export const readVersionField = (client: Queryable, stream: string) =>
   })
 
 /** The field that is the key of a list stream, where it was found in the data. */
-export async function readKeyField(client: Queryable, stream: string): Promise<string | null> {
-  const { keyField, name } = streamTable
-  const [found] = await ask(client, (db) => db.select({ keyField }).from(streamTable).where(eq(name, stream)))
-  return found?.keyField ?? null
-}
+export const readKeyField = (client: Queryable, stream: string) =>
+  queryValue<string>(client, 'select key_field from tidemark.stream where name = $1', [stream])
 
 export type Rewind = {
   readonly stream: string
@@ -171,12 +149,9 @@ export type Rewound = { readonly from: bigint; readonly to: bigint }
  * may be replaced by older versions, because the upstream may have been restored from a backup.
  */
 export const rewindStream = (pool: Pool, rewind: Rewind): Promise<Rewound> =>
-  withConnection(pool, (client) => inTransaction(client, () => move(client, rewind)))
+  inOneTransaction(pool, (client) => move(client, rewind))
 
-async function move(
-  client: ClientBase,
-  { stream, position, reason, by, seen = null }: Rewind,
-): Promise<Rewound> {
+async function move(client: ClientBase, { stream, position, reason, by, seen = null }: Rewind) {
   // Waits for commits under way. Runs that are in progress cannot write after this.
   await client.query(
     `insert into tidemark.lease (stream, lane, epoch) values ($1, 'incremental', 1)

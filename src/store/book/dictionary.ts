@@ -47,10 +47,7 @@ const viewsOf = ({ name }: MirroredStream): readonly string[] => [
   ...(relatedNamed(name)?.belongsTo === 'many' ? [besideIn(name, `assignment_${baseOf(name)}`)] : []),
 ]
 
-export async function readSchemaMap(
-  client: Queryable,
-  streams: readonly MirroredStream[],
-): Promise<readonly ViewMap[]> {
+export async function readSchemaMap(client: Queryable, streams: readonly MirroredStream[]) {
   const wanted = streams.flatMap((stream) => viewsOf(stream).map((view) => ({ view, stream: stream.name })))
   return await queryRows<ViewMap>(
     client,

@@ -162,11 +162,7 @@ async function dropOthers(client: ClientBase, wanted: readonly string[], log: Lo
 }
 
 /** With how fresh its streams are, which readers of a union see nowhere else. */
-async function makeUnionSchema(
-  client: ClientBase,
-  schema: string,
-  members: readonly string[] | null,
-): Promise<void> {
+async function makeUnionSchema(client: ClientBase, schema: string, members: readonly string[] | null) {
   await inTransaction(client, async () => {
     await limitLockWaits(client)
     await makeSchema(client, { schema, source: schema, what: 'The view over several sources' })
@@ -190,11 +186,7 @@ async function makeUnionSchema(
 }
 
 /** A query locks each view, table and index that it reads, whatever it shows in the end. */
-async function lockRemark(
-  client: Queryable,
-  name: string,
-  keys: readonly string[],
-): Promise<readonly string[]> {
+async function lockRemark(client: Queryable, name: string, keys: readonly string[]) {
   const { rows } = await client.query<{ locks: number; room: number; sessions: number }>(
     `select 1 + (2 * count(distinct key) + count(indexrelid))::int as locks, sessions,
        current_setting('max_locks_per_transaction')::int * sessions as room

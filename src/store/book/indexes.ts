@@ -37,16 +37,14 @@ type Found = Wanted & {
 }
 
 /** Which tables are loaded, and with which columns: there is nothing to make anew until that changes. */
-export async function readLoaded(client: Queryable, mirrored: readonly MirroredStream[]): Promise<string> {
-  const { rows } = await client.query<{ name: string; columns_version: number }>(loadedSql, namesOf(mirrored))
-  return rows.map(({ name, columns_version: version }) => `${name} ${version}`).join(', ')
-}
+export const readLoaded = async (client: Queryable, mirrored: readonly MirroredStream[]) =>
+  (await loadedOf(client, mirrored)).map(({ name, version }) => `${name} ${version}`).join(', ')
 
 /** Returns how many were made. `null`: one could not be made yet, and the next attempt may. */
 export async function makeIndexes(options: Options): Promise<number | null> {
   const { pool, mirrored } = options
-  const { rows } = await pool.query<{ name: string }>(loadedSql, namesOf(mirrored))
-  const loaded = mirrored.filter(({ name }) => rows.some((row) => row.name === name))
+  const known = await loadedOf(pool, mirrored)
+  const loaded = mirrored.filter(({ name }) => known.some((one) => one.name === name))
   const wanted = await wantedIndexes(options, loaded)
   const found = await lookAt(pool, wanted)
   await note(pool, found)
@@ -72,7 +70,7 @@ const longestBuildMs = 6 * 3_600_000
 
 // Related records come for as long as assignments are read; most of them are there soon after the first load of these.
 const loadedSql = `
-  select known.name, columns_version from tidemark.stream as known
+  select known.name, columns_version as version from tidemark.stream as known
   where name = any ($1) and first_read_through_at is not null
     or name = any ($2) and last_success_at is not null
     or name = any ($3) and exists (
@@ -80,16 +78,14 @@ const loadedSql = `
     )
   order by name`
 
-function namesOf(mirrored: readonly MirroredStream[]): (readonly string[])[] {
+function loadedOf(client: Queryable, mirrored: readonly MirroredStream[]) {
   const of = (kind: MirroredStream['kind']) =>
     mirrored.filter((one) => one.kind === kind).map(({ name }) => name)
-  return [of('changes'), of('list'), of('related')]
+  const values = [of('changes'), of('list'), of('related')]
+  return queryRows<{ name: string; version: number }>(client, loadedSql, values)
 }
 
-async function wantedIndexes(
-  { pool, forReports, choose, log }: Options,
-  loaded: readonly MirroredStream[],
-): Promise<readonly Wanted[]> {
+async function wantedIndexes({ pool, forReports, choose, log }: Options, loaded: readonly MirroredStream[]) {
   const ofFeed = loaded.map(({ name }) => ({ stream: name, column: '_xid' }))
   if (!forReports) return ofFeed
   const views = (await readSchemaMap(pool, loaded)).filter(({ name, stream }) => name === stream)
@@ -151,10 +147,7 @@ async function note(client: Queryable, found: readonly Found[]): Promise<void> {
 const longestWaitMs = 20_000
 
 /** False: not now. */
-async function make(
-  { pool, log }: Options,
-  { stream, column, name, type, isBroken }: Found,
-): Promise<boolean> {
+async function make({ pool, log }: Options, { stream, column, name, type, isBroken }: Found) {
   const index = qualified({ name: besideIn(stream, name) })
   // A text may be too long for an index that is sorted, and would then be refused when it is written.
   const method = /^(?:text|character)/.test(type) ? 'using hash ' : ''

@@ -16,11 +16,7 @@ const mostCodes = 30
 export type Occurring = { readonly code: string; readonly rows: number }
 
 /** The different values of a column of a view, each with how many of the first rows have it; null: there are too many. */
-export async function readCodes(
-  client: Queryable,
-  view: string,
-  column: string,
-): Promise<readonly Occurring[] | null> {
+export async function readCodes(client: Queryable, view: string, column: string) {
   const { rows } = await client.query<Occurring>(
     `select code, count(*)::int as rows
      from (select ${pg.escapeIdentifier(column)}::text as code from ${inBi({ name: view })} limit ${mostRows}) as known

@@ -1,7 +1,7 @@
 // Problems: what people were told of them, so that several workers tell it once; those there were, with what was done about them; and notices of
 // problems that no table shows by itself.
 
-import { and, eq, getTableColumns, inArray, ne } from 'drizzle-orm'
+import { eq, getTableColumns } from 'drizzle-orm'
 import type { Pool } from 'pg'
 import { holdableJson, holdableText } from '../../util/text.ts'
 import { sourceSql } from '../schema/places.ts'
@@ -51,11 +51,7 @@ export const openAlertBook = (pool: Pool, receiver: string): AlertBook => ({
       )
   },
   async forget(keys) {
-    await ask(pool, (db) =>
-      db
-        .delete(problemTable)
-        .where(and(eq(problemTable.receiver, receiver), inArray(problemTable.key, [...keys]))),
-    )
+    await pool.query('delete from tidemark.problem where receiver = $1 and key = any ($2)', [receiver, keys])
   },
 })
 
@@ -133,9 +129,8 @@ export async function noteEnd(client: Queryable, ended: Omit<SeenProblem, 'strea
   )
 }
 
-export async function forgetOldProblems(client: Queryable): Promise<void> {
-  await client.query(`delete from tidemark.problem_history where ended_at < now() - interval '${keptFor}'`)
-}
+export const forgetOldProblems = (client: Queryable) =>
+  client.query(`delete from tidemark.problem_history where ended_at < now() - interval '${keptFor}'`)
 
 export type ClosedProblem = Pick<
   typeof problemHistoryTable.$inferSelect,
@@ -180,18 +175,16 @@ export const readClosedProblems = (client: Queryable, limit: number) =>
 export type Notice = Readonly<typeof noticeTable.$inferSelect>
 
 /** If the problem is noted already, it keeps the time at which it began. */
-export async function noteProblem(client: Queryable, { key, ...told }: Omit<Notice, 'since'>): Promise<void> {
-  const what = holdableText(told.what)
-  await ask(client, (db) =>
-    db
-      .insert(noticeTable)
-      .values({ key, what })
-      .onConflictDoUpdate({ target: noticeTable.key, set: { what }, setWhere: ne(noticeTable.what, what) }),
+export async function noteProblem(client: Queryable, { key, what }: Omit<Notice, 'since'>): Promise<void> {
+  await client.query(
+    `insert into tidemark.notice as known (key, what) values ($1, $2)
+     on conflict (key) do update set what = excluded.what where known.what <> excluded.what`,
+    [key, holdableText(what)],
   )
 }
 
 export async function forgetProblem(client: Queryable, key: string): Promise<void> {
-  await ask(client, (db) => db.delete(noticeTable).where(eq(noticeTable.key, key)))
+  await client.query('delete from tidemark.notice where key = $1', [key])
 }
 
 export const readNotices = (client: Queryable): Promise<readonly Notice[]> =>

@@ -7,10 +7,7 @@ import { isReadAgainSql } from './checkpoints.ts'
 import { isHeldSql } from './runs.ts'
 
 /** Of those that go on or are to go on: first loads that are not complete, and whatever a run reads now. */
-export async function readProgress(
-  client: Queryable,
-  streams: readonly string[],
-): Promise<readonly ReadingProgress[]> {
+export async function readProgress(client: Queryable, streams: readonly string[]) {
   return await select(
     client,
     streams,

@@ -8,7 +8,7 @@ import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryRow, queryValue } from './ask.ts'
+import { queryRow, queryValue, queryCount } from './ask.ts'
 import { latestRunsSql } from './runs.ts'
 
 export type RelatedOptions = {
@@ -29,10 +29,7 @@ const runsPerKind = 200
  * Whether there may be related records to read. Only looks whether anything happened since there was no backlog, which is much cheaper
  * than looking for the backlog itself.
  */
-export async function isRelatedDue(
-  client: Queryable,
-  { groups, refreshMs }: RelatedOptions,
-): Promise<boolean> {
+export async function isRelatedDue(client: Queryable, { groups, refreshMs }: RelatedOptions) {
   const source = sourceIn(groups[0] ?? '')
   return (
     (await queryValue<boolean>(
@@ -85,11 +82,8 @@ export async function readRelatedProgress(
 ): Promise<RelatedProgress | null> {
   const source = sourceIn(assignments)
   const table = qualified({ name: assignments })
-  const { rows: any } = await client.query(
-    `select from tidemark.related_fetch where source = $2 and to_regclass($1) is not null limit 1`,
-    [table, source],
-  )
-  if (any.length === 0) return null
+  const any = `select from tidemark.related_fetch where source = $2 and to_regclass($1) is not null limit 1`
+  if ((await queryCount(client, any, [table, source])) === 0) return null
   const names = relatedIn(source).map(({ name }) => name)
   const size = await queryRow<{
     assignments: number
@@ -103,17 +97,15 @@ export async function readRelatedProgress(
        (select min(last_success_at)::text from tidemark.stream where name = any ($1)) as "cleanAt"`,
     [names, table, source],
   )
-  const { rows } =
-    size && Math.max(size.assignments, size.liveAssignments) > lookedUp
-      ? await client.query<RelatedProgress>(estimatedSql(table), [
-          names,
-          size.assignments,
-          size.fetched,
-          size.cleanAt,
-          source,
-        ])
-      : await client.query<RelatedProgress>(countedSql(table), [names, source])
-  return rows[0] ?? null
+  return size && Math.max(size.assignments, size.liveAssignments) > lookedUp
+    ? await queryRow<RelatedProgress>(client, estimatedSql(table), [
+        names,
+        size.assignments,
+        size.fetched,
+        size.cleanAt,
+        source,
+      ])
+    : await queryRow<RelatedProgress>(client, countedSql(table), [names, source])
 }
 
 /** The size as of the last analyze. The counter that Postgres keeps since then may count rows twice. */
@@ -163,11 +155,7 @@ const estimatedSql = (table: string) => `
 export type NamedAssignment = { readonly id: string } | { readonly idExt: string }
 
 /** Has an assignment's related records read again even if its row is unchanged: a write changed something that the assignment carries. */
-export async function readRelatedAgain(
-  client: Queryable,
-  source: string,
-  named: NamedAssignment,
-): Promise<void> {
+export async function readRelatedAgain(client: Queryable, source: string, named: NamedAssignment) {
   if ('id' in named) {
     await client.query(
       'update tidemark.related_fetch set retry_at = now() where source = $1 and assignment_id = $2',

@@ -85,10 +85,7 @@ function timeConditions({ within }: RowSearch): readonly string[] {
   ].filter((one) => one !== null)
 }
 
-function fieldCondition(
-  columns: readonly Column[],
-  { column, value }: NonNullable<RowSearch['field']>,
-): string | null {
+function fieldCondition(columns: readonly Column[], { column, value }: NonNullable<RowSearch['field']>) {
   const found = columns.find(({ name }) => name === column)
   if (!found) return null
   const name = pg.escapeIdentifier(found.name)

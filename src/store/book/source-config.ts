@@ -3,9 +3,9 @@
 import type { Pool } from 'pg'
 import { holdableText } from '../../util/text.ts'
 import { noticeSourceSql, sourceSql } from '../schema/places.ts'
-import { inTransaction, type Queryable, takeTurn, withConnection } from '../server/session.ts'
+import { type Queryable, takeTurn } from '../server/session.ts'
 import type { sourceConfigTable } from '../tables/state.ts'
-import { queryColumn, queryCount, queryRows } from './ask.ts'
+import { queryRows, queryColumn, queryCount, inOneTransaction } from './ask.ts'
 import { openProblemsSql, problemSourceSql } from './problems.ts'
 import { noteOfWorker } from './worker-notices.ts'
 
@@ -45,7 +45,7 @@ export const sourcesMadeBy = async (client: Queryable, wanted: ReadonlyMap<strin
     ),
   )
 
-export async function noteMadeBy(client: Queryable, source: string, by: string): Promise<void> {
+export async function noteMadeBy(client: Queryable, source: string, by: string) {
   await client.query('update tidemark.source_config set made_by = $2 where name = $1', [source, by])
 }
 
@@ -56,10 +56,7 @@ export const newestGeneration = (applied: readonly AppliedSource[]): number =>
 export const isAnew = (before: AppliedSource, now: AppliedSource): boolean =>
   BigInt(now.revision) <= BigInt(before.revision) && now.changedAt.getTime() !== before.changedAt.getTime()
 
-function sourceChanges(
-  applied: readonly AppliedSource[],
-  { sources }: WantedSources,
-): readonly SourceChange[] {
+function sourceChanges(applied: readonly AppliedSource[], { sources }: WantedSources) {
   const known = new Map(applied.map((one) => [one.name, one]))
   const wanted = [...sources].flatMap(([name, one]): SourceChange[] => {
     const before = known.get(name)
@@ -91,15 +88,13 @@ export const stoppedKey = (source: string): string => `source_stopped:${source}`
  * noted of one that is gone meanwhile: nobody would find that it is over.
  */
 export const noteStopped = (pool: Pool, source: string, stopped: Stopped): Promise<void> =>
-  withConnection(pool, (client) =>
-    inTransaction(client, async () => {
+  inOneTransaction(pool, async (client) => {
       const { rowCount } = await client.query(
         'select from tidemark.source_config where name = $1 and gone_at is null for share',
         [source],
       )
       if (rowCount === 1) await noteUnread(client, source, stopped)
-    }),
-  )
+    })
 
 type Stopped = {
   readonly worker: string
@@ -108,11 +103,7 @@ type Stopped = {
   readonly since: Date
 }
 
-async function noteUnread(
-  client: Queryable,
-  source: string,
-  { worker, host, why, since }: Stopped,
-): Promise<void> {
+async function noteUnread(client: Queryable, source: string, { worker, host, why, since }: Stopped) {
   const what = `The source ${source} is not read: ${why}`
   const { rowCount } = await client.query(
     `with own as (
@@ -148,8 +139,7 @@ export const applySources = (
   wanted: WantedSources,
   { by, isDryRun = false }: { readonly by: string; readonly isDryRun?: boolean },
 ): Promise<readonly SourceChange[]> =>
-  withConnection(pool, (client) =>
-    inTransaction(client, async () => {
+  inOneTransaction(pool, async (client) => {
       await takeTurn(client, 'sources')
       const applied = await readAppliedSources(client)
       const newest = newestGeneration(applied)
@@ -185,8 +175,7 @@ export const applySources = (
       if (wanted.generation > newest)
         await client.query('update tidemark.source_config set generation = $1', [wanted.generation])
       return changes
-    }),
-  )
+    })
 
 /** Whether any worker has opened it. */
 export async function hasStreams(client: Queryable, name: string): Promise<boolean> {

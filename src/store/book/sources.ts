@@ -1,10 +1,11 @@
 // Whose data the mirror holds, compared with what the settings name.
 
 import type { Pool } from 'pg'
+import type { Stream } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
-import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import { type Queryable } from '../server/session.ts'
 import type { sourceTable } from '../tables/state.ts'
-import { queryRows } from './ask.ts'
+import { queryRows, inOneTransaction } from './ask.ts'
 
 export type SourceIdentity = Readonly<
   Pick<typeof sourceTable.$inferSelect, 'name' | 'service' | 'baseUrl' | 'account'>
@@ -83,26 +84,15 @@ export const waysOut = (source: string): string =>
     ? 'If these are two sources, use another database (DATABASE_URL). If it is the same one under a new name: tidemark source adopt --reason TEXT'
     : `If these are two sources, give the other one a name of its own in the file of sources. If it is the same one under a new name: tidemark source adopt --source ${source} --reason TEXT`
 
+type WantedSource = SourceIdentity & { readonly streams: readonly Pick<Stream, 'name'>[] }
+
 /** Declares that the rows here are those of this source. Runs in progress still read the one before, so none of them can write any more. */
 export const adoptSource = (
   pool: Pool,
-  {
-    name,
-    service,
-    baseUrl,
-    account,
-    streams,
-  }: {
-    readonly name: string
-    readonly service: string
-    readonly baseUrl: string
-    readonly account: string
-    readonly streams: readonly { readonly name: string }[]
-  },
+  { name, service, baseUrl, account, streams }: WantedSource,
   { by, reason }: { readonly by: string; readonly reason: string },
 ): Promise<void> =>
-  withConnection(pool, (client) =>
-    inTransaction(client, async () => {
+  inOneTransaction(pool, async (client) => {
       // Update the source first: a run that takes its lease from now on waits for this. Runs that have theirs are fenced out next.
       await client.query(
         `update tidemark.source set base_url = $2, account = $3, noted_at = now(), adopted_by = $4, reason = $5
@@ -112,5 +102,4 @@ export const adoptSource = (
       await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
         streams.map(({ name }) => name),
       ])
-    }),
-  )
+    })

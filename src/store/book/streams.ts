@@ -73,10 +73,7 @@ type Found = Omit<StreamOverview, 'lagMs' | 'related' | 'blockedDeletions' | 'de
   readonly blockedDeletions: unknown
 }
 
-export async function readOverview(
-  client: Queryable,
-  streams: readonly string[],
-): Promise<readonly StreamOverview[]> {
+export async function readOverview(client: Queryable, streams: readonly string[]) {
   const { rows } = await client.query<Found>(
     `select
        stream.name as stream,
@@ -157,10 +154,7 @@ const mostDeletedCounted = 100_000
 /** Somebody holds the table, such as with an ALTER TABLE, or dropped it just now. */
 const unavailable = ['55P03', '42P01']
 
-async function countDeleted(
-  client: Queryable,
-  streams: readonly Pick<Found, 'stream' | 'deletedAtLast'>[],
-): Promise<ReadonlyMap<string, number | null>> {
+async function countDeleted(client: Queryable, streams: readonly Pick<Found, 'stream' | 'deletedAtLast'>[]) {
   const known = new Map(streams.map(({ stream, deletedAtLast }) => [stream, deletedAtLast]))
   const counted = [...known].flatMap(([stream, last]) =>
     last !== null && last <= mostDeletedCounted ? stream : [],
@@ -183,10 +177,7 @@ async function countDeleted(
 }
 
 /** What was found out about streams that the settings add, by their names. */
-export async function learnAddedStreams(
-  client: Queryable,
-  added: readonly AddedStream[],
-): Promise<ReadonlyMap<string, FoundOut>> {
+export async function learnAddedStreams(client: Queryable, added: readonly AddedStream[]) {
   if (added.length === 0) return new Map()
   const { rows } = await client.query<{ name: string; found: FoundOut }>(
     'select name, found_out as found from tidemark.stream where name = any ($1) and found_out is not null',

@@ -34,10 +34,7 @@ export const keptSql = `
 export const unnotedFor = `interval '7 minutes'`
 
 /** Of the last 7 and 30 days. */
-export async function readKeptTargets(
-  client: Queryable,
-  targets: readonly Target[],
-): Promise<readonly KeptTarget[]> {
+export async function readKeptTargets(client: Queryable, targets: readonly Target[]) {
   if (targets.length === 0) return []
   return await queryRows<KeptTarget>(
     client,

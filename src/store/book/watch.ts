@@ -74,8 +74,8 @@ function lineSql({ id, host, pid, version, startedAt, runs, waits }: WorkerLine)
 }
 
 /** What the last worker noted of the streams stands for when it was there. */
-export async function forgetWorker(client: Queryable, id: string): Promise<void> {
-  await client.query(
+export const forgetWorker = (client: Queryable, id: string) =>
+  client.query(
     `with gone as (
        delete from tidemark.worker where id = $1
      ), noted as (
@@ -84,7 +84,6 @@ export async function forgetWorker(client: Queryable, id: string): Promise<void>
      update tidemark.standing as known set seen_at = now() from noted where known.stream = noted.stream`,
     [id],
   )
-}
 
 /** When any worker was there last, also one that has ended; null: there never was one. */
 export const readLastSeen = (client: Queryable) =>
@@ -109,8 +108,8 @@ export type Standing = {
 }
 
 /** How each stream is now. */
-export async function noteStandings(client: Queryable, standings: readonly Standing[]): Promise<void> {
-  await client.query(
+export const noteStandings = (client: Queryable, standings: readonly Standing[]) =>
+  client.query(
     `insert into tidemark.standing as known (stream, state, reason, seen_at)
      select stream, state, reason, now() from jsonb_to_recordset($1) as seen (stream text, state text, reason text)
      order by stream
@@ -118,7 +117,6 @@ export async function noteStandings(client: Queryable, standings: readonly Stand
      set state = excluded.state, reason = excluded.reason, seen_at = excluded.seen_at`,
     [holdableJson(standings)],
   )
-}
 
 /** Seconds since that time; null: there was none yet. */
 export type Ages = {
@@ -134,8 +132,8 @@ export type StateMinutes = Ages & {
 }
 
 /** The worst ages and states of some minutes, whichever worker looks. */
-export async function noteStateMinutes(client: Queryable, seen: readonly StateMinutes[]): Promise<void> {
-  await client.query(
+export const noteStateMinutes = (client: Queryable, seen: readonly StateMinutes[]) =>
+  client.query(
     `insert into tidemark.minute as known (stream, at, minutes, read_age, settled_age, deletions_age, state)
      select stream, at, minutes, "readAge", "settledAge", "deletionsAge", state
      from jsonb_to_recordset($1) as seen (
@@ -150,7 +148,6 @@ export async function noteStateMinutes(client: Queryable, seen: readonly StateMi
                    then known.state else excluded.state end`,
     [JSON.stringify(seen), minuteStates],
   )
-}
 
 export type ServiceMinute = {
   readonly service: string
@@ -164,11 +161,7 @@ export type ServiceMinute = {
 }
 
 /** `minutes` hold all that the worker has counted in them so far, so noting them again replaces the same numbers. */
-export async function noteRequests(
-  client: Queryable,
-  worker: string,
-  minutes: readonly ServiceMinute[],
-): Promise<void> {
+export async function noteRequests(client: Queryable, worker: string, minutes: readonly ServiceMinute[]) {
   if (minutes.length === 0) return
   await client.query(
     `insert into tidemark.service_minute (service, at, worker, requests, bytes, failures, asked_for, latency)

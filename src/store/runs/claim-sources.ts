@@ -3,6 +3,7 @@
 
 import type { Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
+import { queryColumn, inOneTransaction } from '../book/ask.ts'
 import {
   type OtherSource,
   otherSources,
@@ -13,7 +14,7 @@ import {
   waysOut,
 } from '../book/sources.ts'
 import { sourceSql } from '../schema/places.ts'
-import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import { type Queryable } from '../server/session.ts'
 import { fenceRuns } from './lease.ts'
 import { hasRows } from './positions.ts'
 
@@ -27,8 +28,8 @@ export function expectSources(known: readonly SourceIdentity[], wanted: readonly
 export async function claimSources(pool: Pool, wanted: readonly WantedSource[]): Promise<void> {
   for (const { name, service, baseUrl, account } of wanted)
     await pool.query(
-      'insert into tidemark.source (name, service, base_url, account) values ($4, $1, $2, $3) on conflict do nothing',
-      [service, baseUrl, account, name],
+      'insert into tidemark.source (name, service, base_url, account) values ($1, $2, $3, $4) on conflict do nothing',
+      [name, service, baseUrl, account],
     )
   const refused: OtherSource[] = []
   for (const other of await otherSources(pool, wanted))
@@ -48,8 +49,7 @@ function expectNone(others: readonly OtherSource[]): void {
 
 /** No run of the other source can write after this (P2): it may be about to bring the first rows. */
 const takeOver = (pool: Pool, other: OtherSource<WantedSource>): Promise<void> =>
-  withConnection(pool, (client) =>
-    inTransaction(client, async () => {
+  inOneTransaction(pool, async (client) => {
       const { name: source, service, baseUrl, account, streams } = other.wanted
       // Update the source first: a run that takes its lease from now on waits for this. Runs that have theirs are fenced out next.
       await client.query(
@@ -62,19 +62,16 @@ const takeOver = (pool: Pool, other: OtherSource<WantedSource>): Promise<void> =
         every.map(({ name }) => name),
       )
       if (await hasAnyRows(client, other.wanted)) expectNone([other])
-    }),
-  )
+    })
 
 /** The streams that settings once added. Their rows stay, and come back with the setting. All are lists of the assignment service. */
-async function addedStreams(
-  client: Queryable,
-  { name, service }: Pick<SourceIdentity, 'name' | 'service'>,
-): Promise<readonly Stream[]> {
-  const { rows } = await client.query<{ name: string }>(
+async function addedStreams(client: Queryable, { name, service }: Pick<SourceIdentity, 'name' | 'service'>) {
+  const names = await queryColumn<string>(
+    client,
     `select name from tidemark.stream where found_out is not null and $1 = 'assignment' and ${sourceSql('name')} = $2`,
     [service, name],
   )
-  return rows.map((row) => ({ name: row.name, kind: 'list' }) as Stream)
+  return names.map((added) => ({ name: added, kind: 'list' }) as Stream)
 }
 
 async function hasAnyRows(

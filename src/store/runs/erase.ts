@@ -5,10 +5,10 @@ import pg, { type ClientBase, type Pool } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { foldField } from '../../streams/dictionary.ts'
 import { isAssignments, sourceIn } from '../../streams/names.ts'
-import { queryColumn, queryRow } from '../book/ask.ts'
+import { queryRow, queryColumn, inOneTransaction } from '../book/ask.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
-import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import { type Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
 import { markWithoutLinks } from './related-links.ts'
 
@@ -27,8 +27,7 @@ export const eraseAll = (
   erasing: readonly Erasing[],
   { isDryRun = false }: { readonly isDryRun?: boolean } = {},
 ): Promise<Traces> =>
-  withConnection(pool, (client) =>
-    inTransaction(client, async () => {
+  inOneTransaction(pool, async (client) => {
       const all: Traces = { rows: 0, history: 0, quarantine: 0, notes: 0 }
       for (const { stream, keys, ...how } of erasing) {
         const traces = await eraseKeys(client, stream, keys, how)
@@ -37,8 +36,7 @@ export const eraseAll = (
       // What is left of the transaction is its end.
       if (isDryRun) await client.query(`rollback; begin`)
       return all
-    }),
-  )
+    })
 
 /** `keepsRows`: the records exist upstream, and their rows stay, with the last line of their past. Within a transaction. */
 async function eraseKeys(
@@ -92,11 +90,7 @@ function patternOf(field: string, keys: readonly string[]): string {
 }
 
 /** What only an erased assignment had is marked as deleted, as if its related records had been read once more. */
-async function unlink(
-  client: ClientBase,
-  { name, kind }: MirroredStream,
-  keys: readonly string[],
-): Promise<number> {
+async function unlink(client: ClientBase, { name, kind }: MirroredStream, keys: readonly string[]) {
   const remove = async <Row extends pg.QueryResultRow>(text: string) =>
     await client.query<Row>(`delete from ${text}`, [name, keys])
   if (kind === 'related')
@@ -116,11 +110,7 @@ async function unlink(
 }
 
 /** Keys among the samples of problems, and of fields that are watched. */
-async function forgetSamples(
-  client: ClientBase,
-  { name }: MirroredStream,
-  keys: readonly string[],
-): Promise<number> {
+async function forgetSamples(client: ClientBase, { name }: MirroredStream, keys: readonly string[]) {
   const { rowCount: missed } = await client.query(
     `update tidemark.missed_rows set samples = (
        select coalesce(jsonb_agg(sample), '[]') from jsonb_array_elements(samples) as sample where sample ->> 'key' <> all ($2::text[])
@@ -150,11 +140,7 @@ const ownerField = 'assignmentid'
  * The records that only this assignment has: those of its groups that no other assignment is known to have, and rows of other streams that
  * name it and are marked as deleted. `living`: how many of those exist upstream, so that they stay.
  */
-export async function relativesOf(
-  client: Queryable,
-  streams: readonly MirroredStream[],
-  key: string,
-): Promise<readonly Relatives[]> {
+export async function relativesOf(client: Queryable, streams: readonly MirroredStream[], key: string) {
   const relatives: Relatives[] = []
   for (const stream of streams) {
     const tableSchema = isAssignments(stream.name) ? null : await readTableSchema(client, stream)

@@ -8,7 +8,7 @@ import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
 import { laneOfKind, type RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
-import { queryRow } from '../book/ask.ts'
+import { queryRow, queryCount } from '../book/ask.ts'
 import { isAliveSql } from '../book/runs.ts'
 import { inTransaction, type Queryable } from '../server/session.ts'
 
@@ -37,7 +37,7 @@ export async function takeLease(client: ClientBase, place: Place, silenceMs: num
   const lane = laneOfKind[place.kind]
   const holderKey = String(randomBytes(8).readBigInt64BE())
   // The last commit of the run before locks the epoch. This waits for it, so that what is read afterwards includes that commit.
-  const taken = await queryRow<{ epoch: string; run_id: string; run_before: string | null }>(client, {
+  const taken = await queryRow<Pick<Lease, 'epoch' | 'runId' | 'runBefore'>>(client, {
     name: 'tidemark_take_lease',
     text: `with mark as materialized (
        select pg_advisory_lock($4), set_config('idle_session_timeout', $3, false),
@@ -54,32 +54,26 @@ export async function takeLease(client: ClientBase, place: Place, silenceMs: num
      set epoch = held.epoch + 1, holder_pid = excluded.holder_pid, holder_key = excluded.holder_key,
          run = excluded.run, run_before = held.run
      where not ${isAliveSql}
-     returning epoch, run ->> 'id' as run_id, run_before::text`,
+     returning epoch, run ->> 'id' as "runId", run_before::text as "runBefore"`,
     values: [place.stream, lane, `${silenceMs}ms`, holderKey, place.kind, hostname(), process.pid],
   })
-  if (taken)
-    return {
-      ...{ ...place, lane, holderKey, epoch: taken.epoch },
-      ...{ runId: taken.run_id, runBefore: taken.run_before },
-    }
+  if (taken) return { ...place, lane, holderKey, ...taken }
   await giveBackLease(client)
   return null
 }
 
 /** There was no run after all: the one before it is the last, and may have been killed. */
-export async function forgetRun(client: ClientBase, { stream, lane, epoch }: Lease): Promise<void> {
-  await client.query(
+export const forgetRun = (client: ClientBase, { stream, lane, epoch }: Lease) =>
+  client.query(
     'update tidemark.lease set run = run_before, run_before = null where stream = $1 and lane = $2 and epoch = $3',
     [stream, lane, epoch],
   )
-}
 
 /** The connection of a run holds no other advisory lock. Also lifts the limit of silence, since it goes back to the pool. All in one message. */
-export async function giveBackLease(client: ClientBase): Promise<void> {
-  await client.query(
+export const giveBackLease = (client: ClientBase) =>
+  client.query(
     'select pg_advisory_unlock_all(); reset idle_session_timeout; reset idle_in_transaction_session_timeout',
   )
-}
 
 /** Who holds the lease, in words. */
 export async function leaseHolder(client: ClientBase, { stream, kind }: Place): Promise<string> {
@@ -103,25 +97,24 @@ export const lostLease = ({ stream, kind }: Lease): RunFenced => new RunFenced(s
  * with this: a rewind takes the leases first as well, and neither waits for the other.
  */
 export async function holdLease(client: ClientBase, lease: Lease): Promise<void> {
-  const { rowCount } = await client.query(holdSql, [lease.stream, lease.lane, lease.epoch])
-  if (rowCount === 0) throw lostLease(lease)
+  if ((await queryCount(client, holdSql, [lease.stream, lease.lane, lease.epoch])) === 0)
+    throw lostLease(lease)
 }
 
 /**
  * After this no run of these streams that is in progress can write (P2). `only`: only runs of one lane; `but`: all but those of one lane.
  * Waits for commits under way.
  */
-export async function fenceRuns(
+export const fenceRuns = (
   client: Queryable,
   streams: readonly string[],
   { only = null, but = null }: { readonly only?: Lane | null; readonly but?: Lane | null } = {},
-): Promise<void> {
-  await client.query(
+) =>
+  client.query(
     `update tidemark.lease set epoch = epoch + 1
      where stream = any ($1) and ($2::text is null or lane = $2) and lane is distinct from $3`,
     [streams, only, but],
   )
-}
 
 /** A transaction of a run that writes no page. */
 export const withinLease = <Result>(

@@ -13,7 +13,7 @@ import {
 } from '../../streams/catalog.ts'
 import { sourceIn } from '../../streams/names.ts'
 import type { StreamState } from '../../sync/ports/store.ts'
-import { queryValue } from '../book/ask.ts'
+import { queryColumn, queryRows, queryValue } from '../book/ask.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { createTable, type WantedKey } from '../schema/create-table.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
@@ -37,6 +37,8 @@ type Mended = {
   readonly log: Logger
 }
 
+const atBeginning = { position: 0n, positionReachedAt: null, settledThrough: null }
+
 /** Returns what the run begins with, and whether everything is read again. If mending fails, the run has failed. */
 export async function mendLocalChanges(
   client: ClientBase,
@@ -51,12 +53,8 @@ export async function mendLocalChanges(
     if (readZones !== zonesOf(stream, timeZone)) {
       await noteLine()
       await fenceOthers(client, lease)
-      const anew = await withinLease(client, lease, () => rereadInZones(client, lease, stream, timeZone))
-      if (anew)
-        return {
-          state: { ...state, position: 0n, positionReachedAt: null, settledThrough: null },
-          beginsAnew: true,
-        }
+      if (await withinLease(client, lease, () => rereadInZones(client, lease, stream, timeZone)))
+        return { state: { ...state, ...atBeginning }, beginsAnew: true }
     }
     if (!state.isLocallyChanged) {
       await believe(client, lease, state, [])
@@ -68,8 +66,7 @@ export async function mendLocalChanges(
     const done = await withinLease(client, lease, () => beginAnew(client, lease, stream))
     const beginsAnew = done.length > 0
     await believe(client, lease, state, done)
-    const anew = beginsAnew && { position: 0n, positionReachedAt: null, settledThrough: null }
-    return { state: { ...state, isLocallyChanged: false, ...anew }, beginsAnew }
+    return { state: { ...state, isLocallyChanged: false, ...(beginsAnew && atBeginning) }, beginsAnew }
   } catch (error) {
     await noteLine().catch(() => {})
     await client
@@ -91,12 +88,7 @@ function knownKey(stream: Stream, keyField: string | null): WantedKey | null {
 type Change = { readonly id: string; readonly operation: string }
 
 /** Records the belief that tables hold only what Tidemark wrote, as this run found them. */
-async function believe(
-  client: ClientBase,
-  lease: Lease,
-  { beliefs }: StreamState,
-  done: readonly string[],
-): Promise<void> {
+async function believe(client: ClientBase, lease: Lease, { beliefs }: StreamState, done: readonly string[]) {
   const name = 'tables_untouched'
   const [value, testedAt] = [done.length === 0 ? 'yes' : 'no', new Date()]
   const known = beliefs.find((belief) => belief.name === name)
@@ -129,7 +121,8 @@ async function beginAnew(client: ClientBase, lease: Lease, stream: Stream): Prom
 
 /** Distrusts what may be wrong, and returns what was done to the table; nothing where that changed no row. */
 async function actUpon(client: ClientBase, lease: Lease, stream: MirroredStream): Promise<readonly string[]> {
-  const { rows: changes } = await client.query<Change>(
+  const changes = await queryRows<Change>(
+    client,
     'select id, operation from tidemark.local_change where stream = $1 and run_id is null order by id for update',
     [stream.name],
   )
@@ -152,16 +145,13 @@ const isWriting = (operation: string): boolean => operation === 'insert' || oper
  * Rows that may not be as a run left them: all that were written since a transaction of somebody else began, also by its
  * subtransactions; every row of a table that came from elsewhere or was not watched. Returns how many they are.
  */
-async function distrustRows(
-  client: ClientBase,
-  stream: MirroredStream,
-  changes: readonly Change[],
-): Promise<number> {
+async function distrustRows(client: ClientBase, stream: MirroredStream, changes: readonly Change[]) {
   const tableSchema = await readTableSchema(client, stream)
   const isUnknown = changes.some(({ operation }) => ['replace', 'alter', 'unwatch'].includes(operation))
   const written = changes.filter(({ operation }) => isWriting(operation)).map(({ id }) => id)
   if (!tableSchema || (!isUnknown && written.length === 0)) return 0
-  const { rows } = await client.query<{ distrusted: string }>(
+  const count = await queryValue<number>(
+    client,
     `with distrusted as (
        update ${qualified(stream)} as mine set _hash = ${distrustedHash}
        where ($1 or age(mine.xmin) <= (
@@ -172,10 +162,10 @@ async function distrustRows(
        insert into tidemark.doubt (stream, key, why) select $3, key, $4 from distrusted limit ${mostDoubts + 1}
        on conflict (stream, key) do update set since = now()
      )
-     select count(*) as distrusted from distrusted`,
+     select count(*)::float8 from distrusted`,
     [isUnknown, written, stream.name, 'somebody wrote it in Postgres, and it is read again'],
   )
-  return Number(rows[0]?.distrusted ?? 0)
+  return count ?? 0
 }
 
 /** So many rows are doubted one by one, also by the trigger on deletes; of more, all rows of the stream are doubted. */
@@ -191,11 +181,11 @@ export async function endDoubts(client: ClientBase, stream: MirroredStream): Pro
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return
   const { name, type } = tableSchema.key
-  const { rows } = await client.query<{ key: string }>('select key from tidemark.doubt where stream = $1', [
+  const all = await queryColumn<string>(client, 'select key from tidemark.doubt where stream = $1', [
     stream.name,
   ])
   // Keys in doubt may be older than the key that the table has now.
-  const keys = rows.map(({ key }) => key).filter(keyCheck(type))
+  const keys = all.filter(keyCheck(type))
   await client.query(
     `delete from tidemark.doubt using ${qualified(stream)} as mine
      where doubt.stream = $1 and mine.${pg.escapeIdentifier(name)} = any ($2::${type}[])
@@ -211,7 +201,8 @@ async function mendRelated(
   { groups }: RelatedOptions,
   { timeZone, log }: Pick<Mended, 'timeZone' | 'log'>,
 ): Promise<void> {
-  const { rows: noted } = await client.query<{ name: string; zones: string | null }>(
+  const noted = await queryRows<{ name: string; zones: string | null }>(
+    client,
     'select name, read_zones as zones from tidemark.stream where name = any ($1)',
     [groups],
   )
@@ -222,11 +213,12 @@ async function mendRelated(
       if (await distrustZones(client, stream, timeZone)) await readAgain(client, stream)
     })
   }
-  const { rows } = await client.query<{ name: string; key_field: string | null }>(
-    `select name, key_field from tidemark.stream as known where name = any ($1) and ${isLocallyChangedSql}`,
+  const changed = await queryRows<{ name: string; field: string | null }>(
+    client,
+    `select name, key_field as field from tidemark.stream as known where name = any ($1) and ${isLocallyChangedSql}`,
     [groups],
   )
-  for (const { name, key_field: field } of rows) {
+  for (const { name, field } of changed) {
     const stream = relatedNamed(name)
     if (!stream) continue
     await createTable(client, stream, field === null ? null : { field, type: null }, log)

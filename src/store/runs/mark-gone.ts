@@ -42,20 +42,15 @@ export function markingOf(parts: RunParts): Pick<ShownRows, 'clock' | 'markGone'
 }
 
 /** Also of rows that were marked before. */
-async function keepEvidence(client: ClientBase, stream: string, gone: readonly Gone[]): Promise<void> {
-  await client.query(
+const keepEvidence = (client: ClientBase, stream: string, gone: readonly Gone[]) =>
+  client.query(
     `update tidemark.suspect set evidence = told.evidence from unnest($2::text[], $3::text[]) as told (key, evidence)
      where stream = $1 and suspect.key = told.key`,
     [stream, ...arraysOf(gone, 'key', 'evidence')],
   )
-}
 
 /** Records that the source had marked as deleted, and those in quarantine, that are gone now: no list shows them any more. */
-async function noteRemoved(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  gone: readonly Gone[],
-): Promise<void> {
+async function noteRemoved(client: ClientBase, tableSchema: TableSchema, gone: readonly Gone[]) {
   const { stream, key } = tableSchema
   const keys = gone.map((one) => one.key)
   await client.query(

@@ -29,12 +29,7 @@ const leastShare = 0.9
 const tellsBirth = /^(sys_)?(reg|creat|insert|add|enter)/
 
 /** From which time the missing rows are, by a time in them. `table` holds their keys. Null: it cannot be told. Within a transaction. */
-export async function spreadOf(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  table: string,
-  log: Logger,
-): Promise<MissingSpread | null> {
+export async function spreadOf(client: ClientBase, tableSchema: TableSchema, table: string, log: Logger) {
   await client.query('savepoint spreading')
   let spread: MissingSpread | null = null
   try {
@@ -52,11 +47,7 @@ export async function spreadOf(
   return spread
 }
 
-async function spreadByTime(
-  client: ClientBase,
-  { stream, key, columns }: TableSchema,
-  table: string,
-): Promise<MissingSpread | null> {
+async function spreadByTime(client: ClientBase, { stream, key, columns }: TableSchema, table: string) {
   const times = columns
     .filter(({ type, name }) => (type === 'timestamptz' || type === 'date') && !name.startsWith('_'))
     .toSorted((one, other) => Number(tellsBirth.test(other.name)) - Number(tellsBirth.test(one.name)))

@@ -171,12 +171,12 @@ async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
   return { pins, top: top === null ? null : BigInt(top) }
 }
 
-async function note(
+const note = (
   client: ClientBase,
   stream: string,
   looked: readonly (Pin & { readonly isReleased: boolean })[],
-): Promise<void> {
-  await client.query(
+) =>
+  client.query(
     `with looked as (
        select * from unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::boolean[])
          as looked (key, version, looked_at, lost_since, is_released)
@@ -188,7 +188,6 @@ async function note(
      from looked where pinned.stream = $1 and pinned.key = looked.key and pinned.version = looked.version and not is_released`,
     [stream, ...arraysOf(looked, 'key', 'version', 'lookedAt', 'lostSince', 'isReleased')],
   )
-}
 
 /** Forgets what was learnt and kept in versions of the epoch before: they say nothing about this one. Within a fenced transaction. */
 async function beginEpoch(client: ClientBase, lease: Lease, found: WentBack): Promise<void> {

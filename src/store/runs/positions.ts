@@ -241,13 +241,13 @@ const advanceBackfill = (
  * Makes the stream as before a first load: nothing counts as read through, or compared with the list. Within a transaction.
  * `isOfSome`: all rows in doubt are known, so of the others what is settled stays, and which deletions are known.
  */
-export async function readFromBeginning(
+export const readFromBeginning = (
   client: Queryable,
   { stream, runId }: { readonly stream: string; readonly runId: string | null },
   reason: string,
   isOfSome = false,
-): Promise<void> {
-  await client.query(
+) =>
+  client.query(
     `with certain as (
        delete from tidemark.doubt where stream = $1 and not $4
      ), before as (
@@ -270,7 +270,6 @@ export async function readFromBeginning(
      select $1, 0, $2, $3 from before where position > 0`,
     [stream, runId, reason, isOfSome],
   )
-}
 
 export type Versioned = { readonly key: string; readonly version: bigint }
 

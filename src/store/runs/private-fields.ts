@@ -48,11 +48,7 @@ const ofStream = (noted: readonly RuleInForce[], stream: string) =>
   noted.filter((one) => one.stream === stream)
 
 /** How the dictionary differs from what is in force. */
-export async function waitingChanges(
-  client: Queryable,
-  stream: string,
-  wantedOf: WantedRules,
-): Promise<readonly RuleChange[]> {
+export async function waitingChanges(client: Queryable, stream: string, wantedOf: WantedRules) {
   return changesOf(ofStream(await readNoted(client, stream), stream), wantedOf(stream))
 }
 
@@ -86,11 +82,7 @@ export async function expectRules(
 }
 
 /** The dictionary cannot know a key or a row version that was found in the data. */
-async function expectUnneeded(
-  client: Queryable,
-  stream: string,
-  wanted: readonly NotedRule[],
-): Promise<void> {
+async function expectUnneeded(client: Queryable, stream: string, wanted: readonly NotedRule[]) {
   if (wanted.length === 0) return
   const [keyField, versionField] = [
     await readKeyField(client, stream),
@@ -137,8 +129,8 @@ async function holdsAnything(client: Queryable, stream: string): Promise<boolean
   )
 }
 
-async function noteRules(client: Queryable, stream: string, wanted: readonly NotedRule[]): Promise<void> {
-  await client.query(
+const noteRules = (client: Queryable, stream: string, wanted: readonly NotedRule[]) =>
+  client.query(
     `with gone as (
        delete from tidemark.private_field where stream = $1 and field <> all ($2::text[])
      )
@@ -148,7 +140,6 @@ async function noteRules(client: Queryable, stream: string, wanted: readonly Not
      where (known.rule, known.key_mark) is distinct from (excluded.rule, excluded.key_mark)`,
     [stream, ...arraysOf(wanted, 'field', 'rule', 'keyMark')],
   )
-}
 
 export type Cleared = Readonly<Record<'rows' | 'history' | 'quarantine' | 'texts', number>>
 
@@ -216,11 +207,7 @@ const holdsNestedSql = (text: string, { names, fields }: Nested): string =>
   `${namesAnySql(text, names)} and ${namesAnySql(text, fields)}`
 
 /** What is nested under a name of the stream, such as `customer` in an assignment, has its rules. */
-async function copiesOf(
-  client: Queryable,
-  { name }: MirroredStream,
-  nested: Nested,
-): Promise<readonly Copy[]> {
+async function copiesOf(client: Queryable, { name }: MirroredStream, nested: Nested) {
   const { rows } = await client.query<{ table: string; column: string; isNamed: boolean }>(
     `select relname as table, attname as column, lower(regexp_replace(attname, '[^[:alnum:]]', '', 'g')) = any ($2) as "isNamed"
      from pg_attribute
@@ -245,12 +232,7 @@ async function copiesOf(
 }
 
 /** Empties them; their own streams bring them again, by the rules. Their records in quarantine come again as well. */
-async function clearCopies(
-  client: ClientBase,
-  own: MirroredStream,
-  nested: Nested,
-  reason: string,
-): Promise<void> {
+async function clearCopies(client: ClientBase, own: MirroredStream, nested: Nested, reason: string) {
   const emptied = new Set<string>()
   for (const { table, stream, isPast, column, where } of await copiesOf(client, own, nested)) {
     const noted = isPast ? '' : `, _hash = ${distrustedHash}, _xid = pg_current_xact_id()`
@@ -328,11 +310,7 @@ export const applyRules = (pool: Pool, stream: MirroredStream, given: Given): Pr
     ),
   )
 
-async function putInForce(
-  client: ClientBase,
-  stream: MirroredStream,
-  { wantedOf, names, reason }: Given,
-): Promise<Cleared> {
+async function putInForce(client: ClientBase, stream: MirroredStream, { wantedOf, names, reason }: Given) {
   const { name } = stream
   // Any stream may hold copies.
   const { rows } = await client.query<{ stream: string }>('select distinct stream from tidemark.lease')
@@ -353,11 +331,7 @@ async function putInForce(
   return cleared
 }
 
-async function clear(
-  client: ClientBase,
-  stream: MirroredStream,
-  changes: readonly RuleChange[],
-): Promise<void> {
+async function clear(client: ClientBase, stream: MirroredStream, changes: readonly RuleChange[]) {
   const tableSchema = await readTableSchema(client, stream)
   const places = { tableSchema, fields: changes.map(({ field }) => field) }
   for (const column of tableSchema?.columns ?? []) {

@@ -9,11 +9,7 @@ import type { Queryable } from '../server/session.ts'
 import { namesAnySql } from './private-names.ts'
 
 /** Columns of the history that the table has no more, because somebody dropped it, and which of their lines hold values of these fields. */
-export async function readPastAlone(
-  client: Queryable,
-  stream: MirroredStream,
-  fields: readonly string[],
-): Promise<readonly { readonly column: string; readonly where: string }[]> {
+export async function readPastAlone(client: Queryable, stream: MirroredStream, fields: readonly string[]) {
   const bare = (name: string) => name.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '')
   const { rows } = await client.query<{ name: string; isJson: boolean }>(
     `select attname as name, atttypid = 'jsonb'::regtype as "isJson" from pg_attribute as kept

@@ -8,11 +8,11 @@ import { openSteps, type RunStep, type Steps } from '../../streams/run-steps.ts'
 import type { RunEnd, RunProgress, WriteCounts } from '../../sync/ports/store.ts'
 import { holdableJson } from '../../util/text.ts'
 import { withTimeout } from '../../util/waiting.ts'
-import { queryCount, queryValue } from '../book/ask.ts'
+import { queryValue, queryCount, inOneTransaction } from '../book/ask.ts'
 import { readBackfill } from '../book/backfills.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
-import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import { type Queryable } from '../server/session.ts'
 import type { StartingPoint } from './unread.ts'
 
 /** What requests to a service wait for, in words. */
@@ -294,19 +294,10 @@ async function noteMinutes(state: State): Promise<void> {
 const countMs = 5_000
 
 /** Counted in the mirror where that tells it; a first load is counted upstream. */
-async function rowsToRead({
-  pool,
-  stream,
-  kind,
-  reading,
-  backfill,
-  from,
-  versionField,
-}: State): Promise<number | null> {
+async function rowsToRead({ pool, stream, kind, reading, backfill, from, versionField }: State) {
   const isWhole = kind === 'reconcile' || kind === 'verify'
   if (reading === 'first load' || !(isWhole || backfill !== null)) return null
-  return await withConnection(pool, (client) =>
-    inTransaction(client, async () => {
+  return await inOneTransaction(pool, async (client) => {
       await client.query(`set local statement_timeout = ${countMs}`)
       const tableSchema = await readTableSchema(client, versionedBy(stream, versionField))
       if (!tableSchema) return null
@@ -319,22 +310,20 @@ async function rowsToRead({
          where ${found ? `_deleted_reason is distinct from 'absent' and coalesce(${versions}) > $1 and coalesce(${versions}) <= $2` : '_deleted_at is null'}`,
         found ? [from.position, found.to] : [],
       )
-    }),
-  )
+    })
 }
 
 /** What this run is to read, beside what was read before it. */
-async function noteTotal(
+const noteTotal = (
   pool: Queryable,
   { stream, reading, runId, rowsBefore }: Pick<State, 'stream' | 'reading' | 'runId' | 'rowsBefore'>,
   total: number,
-): Promise<void> {
-  await pool.query(
+) =>
+  pool.query(
     `update tidemark.progress set total = $4, total_at = now(), total_requests = 0
      where stream = $1 and reading = $2 and run_id = $3 and total is null`,
     [stream.name, reading, runId, rowsBefore + total],
   )
-}
 
 // A first load is counted at the upstream, now and then, by whoever loads.
 export const countAgainAfterMs = 300_000
@@ -354,7 +343,7 @@ export async function noteLoadCount(
   client: Queryable,
   stream: string,
   { records, requests }: { readonly records: number; readonly requests: number },
-): Promise<void> {
+) {
   await client.query(
     `update tidemark.progress as known
      set total = $2, total_at = now(), total_requests = $3,

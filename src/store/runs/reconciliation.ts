@@ -8,7 +8,6 @@ import type {
   MissingLook,
   Reconciliation,
   Verification,
-  VolatileField,
   WatchedField,
 } from '../../sync/ports/audits.ts'
 import { arraysOf, queryColumn, queryRow, queryRows } from '../book/ask.ts'
@@ -74,10 +73,7 @@ export function reconciliationOf(parts: RunParts): Reconciliation {
   }
 }
 
-async function evidenceOf(
-  { session, stream, log }: RunParts,
-  looks: readonly MissingLook[],
-): Promise<MissingEvidence> {
+async function evidenceOf({ session, stream, log }: RunParts, looks: readonly MissingLook[]) {
   const tableSchema = await readTableSchema(session.client, stream)
   const spread = tableSchema && (await spreadOf(session.client, tableSchema, absentTable, log))
   const asked = { at: new Date().toISOString(), looks }
@@ -99,10 +95,7 @@ const looksBefore = (client: ClientBase, stream: string) =>
 const silentRunsThatCount = 3
 const oftenSilent = `it differed at the same row version in at least half of the rows, in ${silentRunsThatCount} reconciles in a row`
 
-async function noteSilent(
-  { session, stream }: RunParts,
-  columns: readonly string[],
-): Promise<readonly VolatileField[]> {
+async function noteSilent({ session, stream }: RunParts, columns: readonly string[]) {
   const { client } = session
   const { rows } = await client.query<{ folded: string }>(
     `with counted as (
@@ -136,10 +129,7 @@ async function volatileFields({ session, stream }: RunParts): Promise<readonly W
 
 const steadyRunsThatCount = 3
 
-async function noteSteady(
-  { session, stream }: RunParts,
-  looks: readonly FieldLook[],
-): Promise<readonly string[]> {
+async function noteSteady({ session, stream }: RunParts, looks: readonly FieldLook[]) {
   const { rows } = await session.client.query<{ field: string }>(
     `with looked as (
        update tidemark.field
@@ -192,14 +182,13 @@ export function verificationOf(parts: RunParts): Verification {
   }
 }
 
-async function noteSuspects(client: ClientBase, found: readonly Difference[]): Promise<void> {
-  await client.query(
+const noteSuspects = (client: ClientBase, found: readonly Difference[]) =>
+  client.query(
     `insert into ${suspectTable} as known (key, record)
      select distinct on (key) * from unnest($1::text[], $2::text[]) as found (key, record)
      on conflict (key) do update set record = excluded.record`,
     arraysOf(found, 'key', 'record'),
   )
-}
 
 const takeConfirmed = async (client: ClientBase, found: readonly Difference[]) =>
   new Set(

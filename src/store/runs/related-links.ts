@@ -21,11 +21,7 @@ const listOf = (families: readonly Family[]) =>
  * Called before the records themselves are written, so that no record is ever stored that no assignment has. The assignments are noted
  * too, as not read: if this stops before they are, and one of them is deleted then, what it has is still looked for (P8).
  */
-export async function addLinks(
-  client: ClientBase,
-  source: string,
-  families: readonly Family[],
-): Promise<void> {
+export async function addLinks(client: ClientBase, source: string, families: readonly Family[]) {
   const links = listOf(families).flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
   await client.query(
     `insert into tidemark.related_fetch (source, assignment_id, hash, groups)

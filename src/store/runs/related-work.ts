@@ -108,11 +108,7 @@ const pickedSql = (tableSchema: TableSchema): string =>
   `mine.${pg.escapeIdentifier(tableSchema.key.name)}::text as "assignmentId", encode(mine._hash, 'hex') as hash,
       (${versionSql(tableSchema, 'mine')})::text as version, false as "isGone"`
 
-async function dueAssignments(
-  { client, stream, related }: Backlog,
-  limit: number,
-  mostAgainNow: number,
-): Promise<readonly Picked[]> {
+async function dueAssignments({ client, stream, related }: Backlog, limit: number, mostAgainNow: number) {
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return []
   const key = pg.escapeIdentifier(tableSchema.key.name)

@@ -70,11 +70,7 @@ export function openFindings(
 }
 
 /** A half-done backfill rests on the order of answers. If that belief falls, the backfill begins anew, and its run is fenced out. */
-async function takeBackBackfills(
-  client: ClientBase,
-  { stream, lane }: Lease,
-  beliefs: readonly Belief[],
-): Promise<void> {
+async function takeBackBackfills(client: ClientBase, { stream, lane }: Lease, beliefs: readonly Belief[]) {
   const { rowCount } = await client.query(
     `select from unnest($2::text[], $3::text[]) as learnt (name, value)
      left join tidemark.belief as known on known.stream = $1 and known.name = learnt.name
@@ -233,12 +229,8 @@ async function isPositionOf(client: ClientBase, stream: string, field: string): 
   )
 }
 
-async function recordLateArrivals(
-  client: ClientBase,
-  { stream, runId }: Lease,
-  arrivals: readonly LateArrival[],
-): Promise<void> {
-  await client.query(
+const recordLateArrivals = (client: ClientBase, { stream, runId }: Lease, arrivals: readonly LateArrival[]) =>
+  client.query(
     `insert into tidemark.late_arrival (stream, run_id, key, version, distance, late_ms)
      select $1, $2, * from unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[])`,
     [
@@ -248,14 +240,13 @@ async function recordLateArrivals(
       arrivals.map(({ lateMs }) => Math.round(lateMs)),
     ],
   )
-}
 
-async function recordDifferences(
+const recordDifferences = (
   client: ClientBase,
   { stream, runId }: Lease,
   found: readonly CausedDifference[],
-): Promise<void> {
-  await client.query(
+) =>
+  client.query(
     `insert into tidemark.difference
        (stream, run_id, key, cause, version_here, version_there, fields, cure, cured_at)
      select $1, $2, key, cause, version_here, version_there,
@@ -269,7 +260,6 @@ async function recordDifferences(
       found.map(({ columns }) => JSON.stringify(columns)),
     ],
   )
-}
 
 /** Every writer of the table notices before its next commit. Within a fenced transaction. Returns the names of the new ones. */
 export const setVolatile = (client: Queryable, stream: string, folded: readonly string[], evidence: string) =>

@@ -300,7 +300,7 @@ async function finish(ending: Ending, end: RunEnd): Promise<void> {
       await writers.flushDictionaries(pool, isIdle)
       await positions.end(pool, end)
       const ended = { ...end, isIdle, steps: recorder.steps(end) }
-      const { hasDoubts } = await endRun(pool, session.lease, ending.line, totals, ended)
+      const hasDoubts = await endRun(pool, session.lease, ending.line, totals, ended)
       if (hasDoubts) await endDoubts(session.client, stream)
       if (!isIdle) await options.afterChange(stream.name)
       await hint(pool, stream, totals)

@@ -4,7 +4,7 @@ import pg, { type ClientBase } from 'pg'
 import { ownValue } from '../../json/json.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { foldField } from '../../streams/dictionary.ts'
-import { queryCount } from '../book/ask.ts'
+import { queryCount, queryValue } from '../book/ask.ts'
 import { qualified } from '../schema/places.ts'
 import { type Column, distrustedHash, readTableSchema } from '../schema/table-schema.ts'
 import { zoneSuffix } from '../types/timestamptz.ts'
@@ -49,18 +49,15 @@ export async function rereadInZones(
   return distrusted
 }
 
-export async function distrustZones(
-  client: ClientBase,
-  stream: MirroredStream,
-  timeZone: string,
-): Promise<boolean> {
-  const { rows } = await client.query<{ before: string | null }>(
+export async function distrustZones(client: ClientBase, stream: MirroredStream, timeZone: string) {
+  const noted = await queryValue<string>(
+    client,
     `insert into tidemark.stream (name, read_zones) values ($1, $2)
      on conflict (name) do update set read_zones = excluded.read_zones
      returning (select read_zones from tidemark.stream where name = $1) as before`,
     [stream.name, zonesOf(stream, timeZone)],
   )
-  const before: Zones = rows[0]?.before ? JSON.parse(rows[0].before) : unnoted
+  const before: Zones = noted ? JSON.parse(noted) : unnoted
   const now: Zones = JSON.parse(zonesOf(stream, timeZone))
   const tableSchema = await readTableSchema(client, stream)
   const times = (tableSchema?.columns ?? []).filter(
