@@ -2,7 +2,7 @@
 
 import type { Backfill } from '../../sync/ports/store.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryRows, queryRow, queryCount } from './ask.ts'
+import { queryCount, queryRow, queryRows } from './ask.ts'
 
 const columns = `id::text, stream, position_from::text as "from", position_to::text as "to", position::text, status,
   requested_at as "requestedAt", requested_by as "requestedBy", started_at as "startedAt", finished_at as "finishedAt",
@@ -13,13 +13,19 @@ type Line = Omit<Backfill, 'from' | 'to' | 'position'> & Record<'from' | 'to' | 
 
 /** `sql`: what follows `from`. */
 async function readLines(client: Queryable, sql: string, values: readonly unknown[]) {
-  const lines = await queryRows<Line>(client, `select ${columns} from tidemark.backfill as known ${sql}`, values)
-  return lines.map((line): Backfill => ({
-    ...line,
-    from: BigInt(line.from),
-    to: BigInt(line.to),
-    position: BigInt(line.position),
-  }))
+  const lines = await queryRows<Line>(
+    client,
+    `select ${columns} from tidemark.backfill as known ${sql}`,
+    values,
+  )
+  return lines.map(
+    (line): Backfill => ({
+      ...line,
+      from: BigInt(line.from),
+      to: BigInt(line.to),
+      position: BigInt(line.position),
+    }),
+  )
 }
 
 /** The oldest that is not finished and does not wait to be tried again. Those that failed come last. Null: there is none. */

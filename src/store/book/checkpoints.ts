@@ -6,9 +6,18 @@ import type { Stream } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema, versionSql } from '../schema/table-schema.ts'
-import { type Queryable } from '../server/session.ts'
+import type { Queryable } from '../server/session.ts'
 import { checkpointTable } from '../tables/state.ts'
-import { ask, asText, type Within, queryRows, queryRow, queryColumn, queryValue, inOneTransaction } from './ask.ts'
+import {
+  ask,
+  asText,
+  inOneTransaction,
+  queryColumn,
+  queryRow,
+  queryRows,
+  queryValue,
+  type Within,
+} from './ask.ts'
 
 export type Reach = {
   readonly stream: string
@@ -29,7 +38,9 @@ export const readReach = (client: Queryable, streams: readonly string[] | null) 
 
 /** The position as it is now; 0 before the first. */
 export const livePosition = async (client: Queryable, stream: string) =>
-  BigInt((await queryValue<string>(client, 'select position from tidemark.stream where name = $1', [stream])) ?? 0)
+  BigInt(
+    (await queryValue<string>(client, 'select position from tidemark.stream where name = $1', [stream])) ?? 0,
+  )
 
 /** In SQL: a checkpoint of the present epoch. Versions of one before it were those of another upstream. $1 is the stream. */
 const isOfEpoch = `stream = $1 and reached_at >= coalesce(

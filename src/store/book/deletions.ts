@@ -7,8 +7,8 @@ import { touchedSql } from '../schema/own-columns.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import { keepingWhereKept } from '../schema/row-history.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
-import { type Queryable } from '../server/session.ts'
-import { queryRows, queryRow, queryValue, queryCount, inOneTransaction } from './ask.ts'
+import type { Queryable } from '../server/session.ts'
+import { inOneTransaction, queryCount, queryRow, queryRows, queryValue } from './ask.ts'
 import { type BlockedDeletions, blockedDeletionsOf } from './symptoms.ts'
 
 /** As it is kept in `blocked_deletions` of the stream. */

@@ -2,7 +2,7 @@
 
 import { type Override, overridesOf, type StoredOverride } from '../../streams/settings.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryRows, queryCount } from './ask.ts'
+import { queryCount, queryRows } from './ask.ts'
 
 /** Of one source, by the names that they have there. */
 export const readOverrides = async (client: Queryable, source: string): Promise<readonly StoredOverride[]> =>

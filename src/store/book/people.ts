@@ -3,7 +3,7 @@
 import { desc, getTableColumns, sql } from 'drizzle-orm'
 import type { Queryable } from '../server/session.ts'
 import { accessTokenTable, sessionTable } from '../tables/people.ts'
-import { ask, asText, queryRow, queryValue, queryCount } from './ask.ts'
+import { ask, asText, queryCount, queryRow, queryValue } from './ask.ts'
 
 const { hash: _, ...shownOfToken } = getTableColumns(accessTokenTable)
 const { hash: __, proof: ___, token: ____, ...shownOfSession } = getTableColumns(sessionTable)

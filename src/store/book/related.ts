@@ -8,7 +8,7 @@ import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryRow, queryValue, queryCount } from './ask.ts'
+import { queryCount, queryRow, queryValue } from './ask.ts'
 import { latestRunsSql } from './runs.ts'
 
 export type RelatedOptions = {

@@ -9,7 +9,7 @@ import { historyOf, readTableSchema, type TableSchema } from '../schema/table-sc
 import type { Queryable } from '../server/session.ts'
 import type { differenceTable } from '../tables/findings.ts'
 import { keyCheck } from '../types/table.ts'
-import { queryRows, queryRow, queryColumn } from './ask.ts'
+import { queryColumn, queryRow, queryRows } from './ask.ts'
 import type { QuarantineEntry } from './quarantine.ts'
 import type { RunLine } from './runs.ts'
 

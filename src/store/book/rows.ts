@@ -7,7 +7,7 @@ import { qualified } from '../schema/places.ts'
 import { type Column, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
-import { queryRows, type Within } from './ask.ts'
+import { queryRow, queryRows, queryValue, type Within } from './ask.ts'
 
 export const deletedChoices = ['shown', 'hidden', 'only'] as const
 export type RowSearch = {
@@ -277,7 +277,8 @@ async function readWindow(
     given.cursor === null
       ? 'true'
       : `_synced_at <= $3::timestamptz and (_synced_at, ${name}) < ($3::timestamptz, $4::${key.type})`
-  const { rows } = await client.query<Window>(
+  const window = await queryRow<Window>(
+    client,
     `with looked as materialized (
        select ${name} as key, _synced_at as at, ${given.where.join(' and ') || 'true'} as fits
        from ${qualified(stream)} where ${[behind, ...given.times].join(' and ')}
@@ -293,7 +294,7 @@ async function readWindow(
        (select jsonb_build_object('key', key::text, 'at', at::text) from looked order by at, key limit 1) as last`,
     [given.size, given.limit, ...(given.cursor ? [given.cursor.at, given.cursor.key] : [])],
   )
-  return rows[0] ?? { found: [], looked: 0, last: null }
+  return window ?? { found: [], looked: 0, last: null }
 }
 
 /** Those of a page that are not too large together (P10). The size of a text is known without reading it. */
@@ -307,15 +308,16 @@ async function fitting(
   const sizes = columns.map(
     ({ name }) => `least(coalesce(octet_length(mine.${pg.escapeIdentifier(name)}::text), 0), 4 * $2::int)`,
   )
-  const { rows } = await client.query<{ rows: number }>(
-    `select count(*)::int as rows from (
+  const rowCount = await queryValue<number>(
+    client,
+    `select count(*)::int from (
        select place, sum(${sizes.join(' + ')}) over (order by place) as bytes
        from unnest($1::text[]) with ordinality as wanted (key, place)
        left join ${qualified(stream)} as mine on mine.${pg.escapeIdentifier(key.name)} = wanted.key::${key.type}
      ) as sized where bytes <= $3 or place = 1`,
     [wanted.map((one) => one.key), mostCharacters, mostBytes],
   )
-  return wanted.slice(0, rows[0]?.rows ?? 1)
+  return wanted.slice(0, rowCount ?? 1)
 }
 
 async function readLines(

@@ -177,7 +177,8 @@ const buckets = 30
 const recentRuns = 5_000
 
 export async function readRowRates(client: Queryable): Promise<RowRates> {
-  const { rows } = await client.query<{ from: Date; stream: string | null; bucket: number; rate: number }>(
+  const rows = await queryRows<{ from: Date; stream: string | null; bucket: number; rate: number }>(
+    client,
     `with span as (
        select date_bin($1::int * interval '1 ms', now(), 'epoch') - $2::int * $1::int * interval '1 ms' as begins
      ), recent as (
@@ -297,7 +298,8 @@ export async function readRunSpans(
   streams: readonly string[],
   { from, to }: Omit<Span, 'bucketMs'>,
 ): Promise<readonly RunSpan[]> {
-  const { rows } = await client.query<Omit<RunSpan, 'effect'> & { readonly effect: number }>(
+  const rows = await queryRows<Omit<RunSpan, 'effect'> & { readonly effect: number }>(
+    client,
     `with recent as (
        select stream, kind, polls, greatest(started_at, $5) as began, least(coalesce(finished_at, now()), $6) as ended,
          case

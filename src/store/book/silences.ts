@@ -19,10 +19,7 @@ export const readSilences = (client: Queryable): Promise<readonly Silence[]> =>
   )
 
 /** Instead of what was said of it before. */
-export async function noteSilence(
-  client: Queryable,
-  { target, until, by, reason }: Omit<Silence, 'at'>,
-) {
+export async function noteSilence(client: Queryable, { target, until, by, reason }: Omit<Silence, 'at'>) {
   await client.query(
     `insert into tidemark.silence (target, until, by, reason) values ($1, $2, $3, $4)
      on conflict (target) do update set until = excluded.until, by = excluded.by, reason = excluded.reason,

@@ -5,7 +5,7 @@ import { holdableText } from '../../util/text.ts'
 import { noticeSourceSql, sourceSql } from '../schema/places.ts'
 import { type Queryable, takeTurn } from '../server/session.ts'
 import type { sourceConfigTable } from '../tables/state.ts'
-import { queryRows, queryColumn, queryCount, inOneTransaction } from './ask.ts'
+import { inOneTransaction, queryColumn, queryCount, queryRows } from './ask.ts'
 import { openProblemsSql, problemSourceSql } from './problems.ts'
 import { noteOfWorker } from './worker-notices.ts'
 
@@ -89,12 +89,12 @@ export const stoppedKey = (source: string): string => `source_stopped:${source}`
  */
 export const noteStopped = (pool: Pool, source: string, stopped: Stopped): Promise<void> =>
   inOneTransaction(pool, async (client) => {
-      const { rowCount } = await client.query(
-        'select from tidemark.source_config where name = $1 and gone_at is null for share',
-        [source],
-      )
-      if (rowCount === 1) await noteUnread(client, source, stopped)
-    })
+    const { rowCount } = await client.query(
+      'select from tidemark.source_config where name = $1 and gone_at is null for share',
+      [source],
+    )
+    if (rowCount === 1) await noteUnread(client, source, stopped)
+  })
 
 type Stopped = {
   readonly worker: string
@@ -140,49 +140,50 @@ export const applySources = (
   { by, isDryRun = false }: { readonly by: string; readonly isDryRun?: boolean },
 ): Promise<readonly SourceChange[]> =>
   inOneTransaction(pool, async (client) => {
-      await takeTurn(client, 'sources')
-      const applied = await readAppliedSources(client)
-      const newest = newestGeneration(applied)
-      const changes = sourceChanges(applied, wanted)
-      if (wanted.generation < newest && changes.length > 0)
-        throw new OlderSourcesFile(
-          `has generation ${wanted.generation}, and one of generation ${newest} was applied before: somebody uses an older file. Give this one a higher number if it is the right one`,
-        )
-      if (isDryRun) return changes
-      for (const { name, change } of changes) {
-        const one = wanted.sources.get(name)
-        if (one)
-          await client.query(
-            `insert into tidemark.source_config as known (name, settings, tags, generation, changed_by)
+    await takeTurn(client, 'sources')
+    const applied = await readAppliedSources(client)
+    const newest = newestGeneration(applied)
+    const changes = sourceChanges(applied, wanted)
+    if (wanted.generation < newest && changes.length > 0)
+      throw new OlderSourcesFile(
+        `has generation ${wanted.generation}, and one of generation ${newest} was applied before: somebody uses an older file. Give this one a higher number if it is the right one`,
+      )
+    if (isDryRun) return changes
+    for (const { name, change } of changes) {
+      const one = wanted.sources.get(name)
+      if (one)
+        await client.query(
+          `insert into tidemark.source_config as known (name, settings, tags, generation, changed_by)
              values ($1, $2, $3, $4, $5)
              on conflict (name) do update set settings = excluded.settings, tags = excluded.tags,
                revision = known.revision + 1, generation = excluded.generation, changed_at = now(),
                changed_by = excluded.changed_by, gone_at = null`,
-            [name, one.settings, one.tags, wanted.generation, by],
-          )
-        else
-          await client.query(
-            `update tidemark.source_config
+          [name, one.settings, one.tags, wanted.generation, by],
+        )
+      else
+        await client.query(
+          `update tidemark.source_config
              set gone_at = now(), revision = revision + 1, generation = $2, changed_at = now(), changed_by = $3 where name = $1`,
-            [name, wanted.generation, by],
-          )
-        if (change === 'gone') {
-          await pauseSource(client, name, { by, reason: pausedAsGone })
-          await client.query(`delete from tidemark.notice where ${noticeSourceSql} = $1`, [name])
-        }
-        if (change === 'back') await resumeSource(client, name, pausedAsGone)
+          [name, wanted.generation, by],
+        )
+      if (change === 'gone') {
+        await pauseSource(client, name, { by, reason: pausedAsGone })
+        await client.query(`delete from tidemark.notice where ${noticeSourceSql} = $1`, [name])
       }
-      if (wanted.generation > newest)
-        await client.query('update tidemark.source_config set generation = $1', [wanted.generation])
-      return changes
-    })
+      if (change === 'back') await resumeSource(client, name, pausedAsGone)
+    }
+    if (wanted.generation > newest)
+      await client.query('update tidemark.source_config set generation = $1', [wanted.generation])
+    return changes
+  })
 
 /** Whether any worker has opened it. */
 export async function hasStreams(client: Queryable, name: string): Promise<boolean> {
-  const { rows } = await client.query(`select from tidemark.stream where ${sourceSql('name')} = $1 limit 1`, [
-    name,
-  ])
-  return rows.length > 0
+  return (
+    (await queryCount(client, `select from tidemark.stream where ${sourceSql('name')} = $1 limit 1`, [
+      name,
+    ])) > 0
+  )
 }
 
 /** Returns how many streams it has that were read until now. */

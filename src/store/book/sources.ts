@@ -3,9 +3,9 @@
 import type { Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
-import { type Queryable } from '../server/session.ts'
+import type { Queryable } from '../server/session.ts'
 import type { sourceTable } from '../tables/state.ts'
-import { queryRows, inOneTransaction } from './ask.ts'
+import { inOneTransaction, queryRows } from './ask.ts'
 
 export type SourceIdentity = Readonly<
   Pick<typeof sourceTable.$inferSelect, 'name' | 'service' | 'baseUrl' | 'account'>
@@ -22,7 +22,7 @@ export class SourceDiffers extends UsageError {}
 const columns = 'name, service, base_url as "baseUrl", account'
 
 /** Of the source $1. */
-export const sourceSql = `select ${columns} from tidemark.source where name = $1 order by service`
+export const identitiesSql = `select ${columns} from tidemark.source where name = $1 order by service`
 
 /** Whose data is here, by service. `names`: of which sources; left out: of all. */
 export const readSources = (client: Queryable, names: readonly string[] | null = null) =>
@@ -84,22 +84,25 @@ export const waysOut = (source: string): string =>
     ? 'If these are two sources, use another database (DATABASE_URL). If it is the same one under a new name: tidemark source adopt --reason TEXT'
     : `If these are two sources, give the other one a name of its own in the file of sources. If it is the same one under a new name: tidemark source adopt --source ${source} --reason TEXT`
 
-type WantedSource = SourceIdentity & { readonly streams: readonly Pick<Stream, 'name'>[] }
+type AdoptedSource = Omit<SourceIdentity, 'service'> & {
+  readonly service: string
+  readonly streams: readonly Pick<Stream, 'name'>[]
+}
 
 /** Declares that the rows here are those of this source. Runs in progress still read the one before, so none of them can write any more. */
 export const adoptSource = (
   pool: Pool,
-  { name, service, baseUrl, account, streams }: WantedSource,
+  { name, service, baseUrl, account, streams }: AdoptedSource,
   { by, reason }: { readonly by: string; readonly reason: string },
 ): Promise<void> =>
   inOneTransaction(pool, async (client) => {
-      // Update the source first: a run that takes its lease from now on waits for this. Runs that have theirs are fenced out next.
-      await client.query(
-        `update tidemark.source set base_url = $2, account = $3, noted_at = now(), adopted_by = $4, reason = $5
+    // Update the source first: a run that takes its lease from now on waits for this. Runs that have theirs are fenced out next.
+    await client.query(
+      `update tidemark.source set base_url = $2, account = $3, noted_at = now(), adopted_by = $4, reason = $5
          where service = $1 and name = $6`,
-        [service, baseUrl, account, by, reason, name],
-      )
-      await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
-        streams.map(({ name }) => name),
-      ])
-    })
+      [service, baseUrl, account, by, reason, name],
+    )
+    await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
+      streams.map(({ name }) => name),
+    ])
+  })

@@ -6,7 +6,7 @@ import { isAssignments } from '../../streams/names.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import type { streamTable } from '../tables/state.ts'
-import { queryColumn, queryRow, queryValue } from './ask.ts'
+import { queryColumn, queryRow, queryRows, queryValue } from './ask.ts'
 import { isReadAgainSql } from './checkpoints.ts'
 import { type RelatedProgress, readRelatedProgress } from './related.ts'
 import { latestRunsSql, type RunLine } from './runs.ts'
@@ -66,20 +66,20 @@ export const livingRows = ({
 }: Pick<StreamOverview, 'rows' | 'deletedRows'>): number | null =>
   rows === null || deletedRows === null ? null : Math.max(0, rows - deletedRows)
 
-type Found = Omit<StreamOverview, 'lagMs' | 'related' | 'blockedDeletions' | 'deletedRows'> & {
-  readonly lagMs: string | null
+type Found = Omit<StreamOverview, 'related' | 'blockedDeletions' | 'deletedRows'> & {
   /** Of the index of deleted rows, as it was last analyzed; null where there is none. */
   readonly deletedAtLast: number | null
   readonly blockedDeletions: unknown
 }
 
 export async function readOverview(client: Queryable, streams: readonly string[]) {
-  const { rows } = await client.query<Found>(
+  const rows = await queryRows<Found>(
+    client,
     `select
        stream.name as stream,
        stream.position::text as position,
        read_through_at as "readThroughAt",
-       extract(epoch from now() - read_through_at) * 1000 as "lagMs",
+       round(extract(epoch from now() - read_through_at) * 1000)::float8 as "lagMs",
        settled_through_at as "settledThroughAt",
        deletions_known_at as "deletionsKnownAt",
        first_read_through_at as "firstReadThroughAt",
@@ -143,7 +143,6 @@ export async function readOverview(client: Queryable, streams: readonly string[]
     ...row,
     // A stream without a table has no rows.
     deletedRows: row.rows === 0 ? 0 : (deleted.get(row.stream) ?? null),
-    lagMs: row.lagMs === null ? null : Math.round(Number(row.lagMs)),
     blockedDeletions: blockedDeletionsOf(row.blockedDeletions),
     related: related.get(row.stream) ?? null,
   }))
@@ -179,7 +178,8 @@ async function countDeleted(client: Queryable, streams: readonly Pick<Found, 'st
 /** What was found out about streams that the settings add, by their names. */
 export async function learnAddedStreams(client: Queryable, added: readonly AddedStream[]) {
   if (added.length === 0) return new Map()
-  const { rows } = await client.query<{ name: string; found: FoundOut }>(
+  const rows = await queryRows<{ name: string; found: FoundOut }>(
+    client,
     'select name, found_out as found from tidemark.stream where name = any ($1) and found_out is not null',
     [added.map(({ name }) => name)],
   )

@@ -4,8 +4,8 @@
 import { beliefs } from '../../streams/beliefs.ts'
 import { plannedOnce, type Queryable } from '../server/session.ts'
 import type { streamTable } from '../tables/state.ts'
-import { isHeldSql, latestRunsSql } from './runs.ts'
 import { queryRows } from './ask.ts'
+import { isHeldSql, latestRunsSql } from './runs.ts'
 
 // Deletions that are blocked until an operator approves them, as they are stored with their stream. Older versions and people may
 // have written them: what is no number or no time is not known, and they are blocked all the same.

@@ -111,21 +111,20 @@ export function listAbsencesOf(parts: RunParts): ListAbsences {
 }
 
 /** `isNoted`: rows are missed, or deletions blocked, since an earlier listing. */
-type Compared = { readonly shortfall: Shortfall; readonly isNoted: boolean }
-
 async function compareWithSeen(client: ClientBase, tableSchema: TableSchema, seen: SeenSince) {
-  const { rows } = await client.query<Shortfall & { is_noted: boolean }>(
+  const found = await queryRow<Shortfall & { isNoted: boolean }>(
+    client,
     `select count(*)::int as living, count(*) filter (where seen.key is null)::int as missing,
        (bit_xor(hashtextextended(${keyText(tableSchema)}, 0)) filter (where seen.key is null))::text as fingerprint,
        (select count(*)::int from ${seen.sql(1)} as shown) as seen,
        exists (select from tidemark.suspect where stream = $2)
-         or exists (select from tidemark.stream where name = $2 and blocked_deletions is not null) as is_noted
+         or exists (select from tidemark.stream where name = $2 and blocked_deletions is not null) as "isNoted"
      from ${qualified(tableSchema.stream)} as mine
      left join ${seen.sql(1)} as seen on seen.key = ${keyText(tableSchema)}
      where mine._deleted_at is null`,
     [seen.value, tableSchema.stream.name],
   )
-  const { is_noted: isNoted = true, ...shortfall } = rows[0] ?? { living: 0, missing: 0, seen: 0 }
+  const { isNoted, ...shortfall } = found ?? { isNoted: true, living: 0, missing: 0, seen: 0 }
   return { shortfall, isNoted }
 }
 

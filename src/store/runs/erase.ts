@@ -5,10 +5,10 @@ import pg, { type ClientBase, type Pool } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { foldField } from '../../streams/dictionary.ts'
 import { isAssignments, sourceIn } from '../../streams/names.ts'
-import { queryRow, queryColumn, inOneTransaction } from '../book/ask.ts'
+import { inOneTransaction, queryColumn, queryRow } from '../book/ask.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
-import { type Queryable } from '../server/session.ts'
+import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
 import { markWithoutLinks } from './related-links.ts'
 
@@ -28,15 +28,15 @@ export const eraseAll = (
   { isDryRun = false }: { readonly isDryRun?: boolean } = {},
 ): Promise<Traces> =>
   inOneTransaction(pool, async (client) => {
-      const all: Traces = { rows: 0, history: 0, quarantine: 0, notes: 0 }
-      for (const { stream, keys, ...how } of erasing) {
-        const traces = await eraseKeys(client, stream, keys, how)
-        for (const kind of ['rows', 'history', 'quarantine', 'notes'] as const) all[kind] += traces[kind]
-      }
-      // What is left of the transaction is its end.
-      if (isDryRun) await client.query(`rollback; begin`)
-      return all
-    })
+    const all: Traces = { rows: 0, history: 0, quarantine: 0, notes: 0 }
+    for (const { stream, keys, ...how } of erasing) {
+      const traces = await eraseKeys(client, stream, keys, how)
+      for (const kind of ['rows', 'history', 'quarantine', 'notes'] as const) all[kind] += traces[kind]
+    }
+    // What is left of the transaction is its end.
+    if (isDryRun) await client.query(`rollback; begin`)
+    return all
+  })
 
 /** `keepsRows`: the records exist upstream, and their rows stay, with the last line of their past. Within a transaction. */
 async function eraseKeys(

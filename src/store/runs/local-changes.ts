@@ -1,7 +1,9 @@
 // Mends what others did to a table of the mirror (P15). The next run begins it: rows that are not as a run left them are distrusted, so that
-// whatever record comes replaces them, and everything is read again. Each change is acted upon once.
+// whatever record comes replaces them, and everything is read again. Each change is acted upon once. The same is done when the settings name
+// other time zones than those in which its times were read (P4).
 
 import pg, { type ClientBase } from 'pg'
+import { ownValue } from '../../json/json.ts'
 import type { Logger } from '../../log.ts'
 import { isConfirmed } from '../../streams/beliefs.ts'
 import {
@@ -11,19 +13,20 @@ import {
   relatedNamed,
   type Stream,
 } from '../../streams/catalog.ts'
+import { foldField } from '../../streams/dictionary.ts'
 import { sourceIn } from '../../streams/names.ts'
 import type { StreamState } from '../../sync/ports/store.ts'
-import { queryColumn, queryRows, queryValue } from '../book/ask.ts'
+import { queryColumn, queryCount, queryRows, queryValue } from '../book/ask.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { createTable, type WantedKey } from '../schema/create-table.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
-import { distrustedHash, readTableSchema } from '../schema/table-schema.ts'
+import { type Column, distrustedHash, readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { keyCheck, keyFromSql } from '../types/table.ts'
+import { zoneSuffix } from '../types/timestamptz.ts'
 import { fenceRuns, type Lease, withinLease } from './lease.ts'
 import { readFromBeginning } from './positions.ts'
 import { learn } from './run-findings.ts'
-import { distrustZones, rereadInZones, zonesOf } from './time-zones.ts'
 
 type Mended = {
   readonly stream: Stream
@@ -246,5 +249,67 @@ export async function readAgain(client: ClientBase, stream: MirroredStream): Pro
        select assignment_id from tidemark.related_link as link where stream = $1 and not ${isThere}
      )`,
     [stream.name],
+  )
+}
+
+type Zones = { readonly timeZone: string; readonly fieldZones: Readonly<Record<string, string>> }
+
+/** The zones of a stream, as they are kept. The hash of a row does not tell in which it was read: it is the record's. */
+const zonesOf = ({ fieldZones = {} }: MirroredStream, timeZone: string): string =>
+  JSON.stringify({
+    timeZone,
+    fieldZones: Object.fromEntries(Object.entries(fieldZones).toSorted()),
+  } satisfies Zones)
+
+/** An older program did not note them. If they were others than UTC, nobody knows which. */
+const unnoted: Zones = { timeZone: 'UTC', fieldZones: {} }
+
+function zoneOf({ field }: Column, { timeZone, fieldZones }: Zones): string {
+  const suffix = zoneSuffix(field, ownValue(fieldZones, foldField(field)))
+  if (suffix === '') return timeZone
+  return suffix === 'Z' ? 'UTC' : suffix.trim()
+}
+
+/**
+ * Distrusts all rows with times that are read otherwise now, and has everything read again. Within a transaction that proves the lease.
+ * Returns whether there were such rows.
+ */
+async function rereadInZones(
+  client: ClientBase,
+  lease: Lease,
+  stream: MirroredStream,
+  timeZone: string,
+): Promise<boolean> {
+  const distrusted = await distrustZones(client, stream, timeZone)
+  if (distrusted)
+    await readFromBeginning(
+      client,
+      lease,
+      'SOURCE_TIMEZONE, FIELD_TIMEZONES or a timezone of the dictionary changed, so everything is read again',
+    )
+  return distrusted
+}
+
+async function distrustZones(client: ClientBase, stream: MirroredStream, timeZone: string) {
+  const noted = await queryValue<string>(
+    client,
+    `insert into tidemark.stream (name, read_zones) values ($1, $2)
+     on conflict (name) do update set read_zones = excluded.read_zones
+     returning (select read_zones from tidemark.stream where name = $1) as before`,
+    [stream.name, zonesOf(stream, timeZone)],
+  )
+  const before: Zones = noted ? JSON.parse(noted) : unnoted
+  const now: Zones = JSON.parse(zonesOf(stream, timeZone))
+  const tableSchema = await readTableSchema(client, stream)
+  const times = (tableSchema?.columns ?? []).filter(
+    (column) => column.type === 'timestamptz' && zoneOf(column, before) !== zoneOf(column, now),
+  )
+  if (times.length === 0) return false
+  return (
+    (await queryCount(
+      client,
+      `update ${qualified(stream)} set _hash = ${distrustedHash}
+     where ${times.map(({ name }) => `${pg.escapeIdentifier(name)} is not null`).join(' or ')}`,
+    )) > 0
   )
 }

@@ -3,7 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
-import { queryColumn } from '../book/ask.ts'
+import { queryColumn, queryRow, queryRows } from '../book/ask.ts'
 import type { MissingSpread } from '../book/deletions.ts'
 import { qualified } from '../schema/places.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
@@ -54,23 +54,21 @@ async function spreadByTime(client: ClientBase, { stream, key, columns }: TableS
     .slice(0, mostColumns)
   if (times.length === 0) return null
   const mirror = qualified(stream)
-  const { rows: shares } = await client.query<Record<string, number | null>>(
+  const shares = await queryRow<Record<string, number | null>>(
+    client,
     `select ${times.map(({ name }, index) => `count(${pg.escapeIdentifier(name)})::float8 / nullif(count(*), 0) as "${index}"`).join(', ')}
      from ${mirror} where _deleted_at is null`,
   )
-  const column = times.find((_one, index) => (shares[0]?.[index] ?? 0) >= leastShare)
+  const column = times.find((_one, index) => (shares?.[index] ?? 0) >= leastShare)
   if (column === undefined) return null
   const time = `mine.${pg.escapeIdentifier(column.name)}`
   // A date is the same day in every zone; cast to timestamptz it would begin by the zone of the server.
   const at = column.type === 'date' ? `${time}::timestamp` : `${time} at time zone 'UTC'`
-  const { rows } = await client.query<{
-    unit: MissingSpread['unit']
-    from: string
-    missing: number
-    rows: number
-    before: boolean
-    after: boolean
-  }>(
+  type Bucket = { from: string; missing: number; rows: number } & Required<
+    Pick<MissingSpread, 'unit' | 'before' | 'after'>
+  >
+  const rows = await queryRows<Bucket>(
+    client,
     `with living as materialized (
        select ${at} as at, absent.key is not null as is_missing
        from ${mirror} as mine left join ${table} as absent on absent.key = mine.${pg.escapeIdentifier(key.name)}::text

@@ -5,7 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { BackfillCancelled } from '../../sync/ports/store.ts'
 import { backoff } from '../../util/backoff.ts'
-import { queryRow } from '../book/ask.ts'
+import { queryRow, queryRows, queryValue } from '../book/ask.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { delaySql, type Queryable } from '../server/session.ts'
@@ -295,7 +295,8 @@ export async function highestRows(
                and ${isRewoundSql(tableSchema, 'mine')} is not true
              order by ${column} desc limit $2)`
   })
-  const { rows } = await client.query<{ key: string; version: string }>(
+  const rows = await queryRows<{ key: string; version: string }>(
+    client,
     `select key, version from (${parts.join(' union all ')}) as newest order by version desc limit $2`,
     [atMost, limit],
   )
@@ -305,8 +306,6 @@ export async function highestRows(
 /** Whether the table holds a living row, doubtful or not. */
 export async function hasRows(client: Queryable, stream: Stream): Promise<boolean> {
   if (!(await readTableSchema(client, stream))) return false
-  const { rows } = await client.query(
-    `select exists (select from ${qualified(stream)} where ${isLivingSql}) as found`,
-  )
-  return rows[0].found
+  const any = `select exists (select from ${qualified(stream)} where ${isLivingSql})`
+  return (await queryValue<boolean>(client, any)) ?? false
 }

@@ -8,11 +8,11 @@ import { openSteps, type RunStep, type Steps } from '../../streams/run-steps.ts'
 import type { RunEnd, RunProgress, WriteCounts } from '../../sync/ports/store.ts'
 import { holdableJson } from '../../util/text.ts'
 import { withTimeout } from '../../util/waiting.ts'
-import { queryValue, queryCount, inOneTransaction } from '../book/ask.ts'
+import { inOneTransaction, queryCount, queryValue } from '../book/ask.ts'
 import { readBackfill } from '../book/backfills.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
-import { type Queryable } from '../server/session.ts'
+import type { Queryable } from '../server/session.ts'
 import type { StartingPoint } from './unread.ts'
 
 /** What requests to a service wait for, in words. */
@@ -298,19 +298,19 @@ async function rowsToRead({ pool, stream, kind, reading, backfill, from, version
   const isWhole = kind === 'reconcile' || kind === 'verify'
   if (reading === 'first load' || !(isWhole || backfill !== null)) return null
   return await inOneTransaction(pool, async (client) => {
-      await client.query(`set local statement_timeout = ${countMs}`)
-      const tableSchema = await readTableSchema(client, versionedBy(stream, versionField))
-      if (!tableSchema) return null
-      const versions = tableSchema.versions.map(({ name }) => pg.escapeIdentifier(name)).join(', ')
-      const found = backfill === null ? null : await readBackfill(client, backfill)
-      if (backfill !== null && (!found || versions === '')) return null
-      return await queryValue<number>(
-        client,
-        `select count(*)::float8 as count from ${qualified(stream)}
+    await client.query(`set local statement_timeout = ${countMs}`)
+    const tableSchema = await readTableSchema(client, versionedBy(stream, versionField))
+    if (!tableSchema) return null
+    const versions = tableSchema.versions.map(({ name }) => pg.escapeIdentifier(name)).join(', ')
+    const found = backfill === null ? null : await readBackfill(client, backfill)
+    if (backfill !== null && (!found || versions === '')) return null
+    return await queryValue<number>(
+      client,
+      `select count(*)::float8 as count from ${qualified(stream)}
          where ${found ? `_deleted_reason is distinct from 'absent' and coalesce(${versions}) > $1 and coalesce(${versions}) <= $2` : '_deleted_at is null'}`,
-        found ? [from.position, found.to] : [],
-      )
-    })
+      found ? [from.position, found.to] : [],
+    )
+  })
 }
 
 /** What this run is to read, beside what was read before it. */

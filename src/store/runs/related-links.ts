@@ -4,7 +4,7 @@ import pg, { type ClientBase } from 'pg'
 import { type RelatedStream, relatedIn, relatedNamed } from '../../streams/catalog.ts'
 import { baseOf } from '../../streams/names.ts'
 import type { Family, RelatedLink } from '../../sync/ports/related.ts'
-import { arraysOf, queryColumn, queryRows } from '../book/ask.ts'
+import { arraysOf, queryColumn, queryRows, queryValue } from '../book/ask.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { closeNewSql } from '../schema/closed-rights.ts'
 import { inBiBefore, sourceSql } from '../schema/places.ts'
@@ -43,7 +43,8 @@ export async function replaceLinks(
 ): Promise<number> {
   const groups = listOf(families)
   const links = groups.flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
-  const { rows } = await client.query<{ stream: string; keys: string[] }>(
+  const removed = await queryRows<Unlinked>(
+    client,
     `with shown as (
        select * from unnest($1::bigint[], $2::text[], $3::text[]) as shown (assignment_id, stream, key)
      ), removed as (
@@ -59,7 +60,7 @@ export async function replaceLinks(
      select stream, array_agg(distinct key) as keys from removed group by stream`,
     [...arraysOf(links, 'id', 'stream', 'key'), ...arraysOf(groups, 'id', 'stream')],
   )
-  const marked = await markWithoutLinks(client, { source, streams }, rows)
+  const marked = await markWithoutLinks(client, { source, streams }, removed)
   for (const { name, belongsTo } of relatedIn(source))
     if (belongsTo === 'many' && links.some(({ stream }) => stream === name)) await showLinks(client, name)
   return marked
@@ -108,16 +109,12 @@ async function showLinks(client: ClientBase, name: string): Promise<void> {
   if (!tableSchema) return
   const { type, name: keyName } = tableSchema.key
   const view = inBiBefore('assignment_', { name })
-  const { rows } = await client.query<{ before: string | null }>(
-    'select pg_get_viewdef(to_regclass($1)) as before',
-    [view],
-  )
+  const before = await queryValue<string>(client, 'select pg_get_viewdef(to_regclass($1))', [view])
   const column = pg.escapeIdentifier(keyName)
   const key = keyFromSql(type, 'key')
   const makeSql = `create or replace view ${view} as
      select assignment_id, ${key} as ${column}
      from tidemark.related_link where stream = ${pg.escapeLiteral(name)} and ${key} is not null`
-  const before = rows[0]?.before ?? null
   if (before !== null) {
     if (before.includes(`(key)::${type} AS`)) await remake(client, makeSql)
     return

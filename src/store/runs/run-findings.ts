@@ -6,7 +6,7 @@ import { beliefKind, ruleOf } from '../../streams/beliefs.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Arrival, CausedDifference, VolatileField } from '../../sync/ports/audits.ts'
 import type { Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
-import { arraysOf, queryColumn, queryCount, queryRow, queryRows } from '../book/ask.ts'
+import { arraysOf, queryColumn, queryCount, queryRow, queryRows, queryValue } from '../book/ask.ts'
 import { foldName } from '../schema/column-names.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
@@ -166,12 +166,13 @@ async function setVersionField(
   field: string,
   evidence: string,
 ): Promise<boolean> {
-  const { rows } = await client.query<{ value: string }>(
+  const known = await queryValue<string>(
+    client,
     `select value from tidemark.belief where stream = $1 and name = 'version_field'`,
     [stream],
   )
   await learn(client, stream, [{ name: 'version_field', value: field, evidence, testedAt: new Date() }])
-  if (rows[0]?.value === field || (!rows[0] && (await isPositionOf(client, stream, field)))) return false
+  if (known === field || (known === null && (await isPositionOf(client, stream, field)))) return false
   // Runs of other kinds go by the old field. What was learnt and kept in values of that field goes.
   await fenceRuns(client, [stream], { but: lane })
   await client.query(

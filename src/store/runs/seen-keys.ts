@@ -4,7 +4,7 @@
 
 import type { ClientBase } from 'pg'
 import type { SeenContents, SeenKeys, SeenTwice } from '../../sync/ports/store.ts'
-import { arraysOf, queryColumn } from '../book/ask.ts'
+import { arraysOf, queryColumn, queryValue } from '../book/ask.ts'
 import { emptyTableSql } from '../server/session.ts'
 import type { RunSession } from './lease.ts'
 
@@ -103,11 +103,8 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
       if (inMemory !== null)
         return [...inMemory.values()].filter(({ first, last }) => first <= pageNumber && last > pageNumber)
           .length
-      const { rows } = await client.query<{ seen: string }>(
-        `select count(*) as seen from ${seenKeysTable} where first_page <= $1 and last_page > $1`,
-        [pageNumber],
-      )
-      return Number(rows[0]?.seen ?? 0)
+      const around = `select count(*)::float8 from ${seenKeysTable} where first_page <= $1 and last_page > $1`
+      return (await queryValue<number>(client, around, [pageNumber])) ?? 0
     },
     async empty() {
       if (inMemory === null) await client.query(`truncate ${seenKeysTable}`)
