@@ -5,7 +5,7 @@ import pg, { type ClientBase, type Pool } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { foldField } from '../../streams/dictionary.ts'
 import { isAssignments, sourceIn } from '../../streams/names.ts'
-import { inOneTransaction, queryColumn, queryRow } from '../book/ask.ts'
+import { inOneTransaction, queryColumn, queryCount, queryRow, queryRows } from '../book/ask.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
@@ -13,7 +13,8 @@ import { keyCheck } from '../types/table.ts'
 import { markWithoutLinks } from './related-links.ts'
 
 /** How many traces of each kind. */
-export type Traces = { rows: number; history: number; quarantine: number; notes: number }
+export type Traces = ReturnType<typeof noTraces>
+const noTraces = () => ({ rows: 0, history: 0, quarantine: 0, notes: 0 })
 
 type Erasing = {
   readonly stream: MirroredStream
@@ -28,7 +29,7 @@ export const eraseAll = (
   { isDryRun = false }: { readonly isDryRun?: boolean } = {},
 ): Promise<Traces> =>
   inOneTransaction(pool, async (client) => {
-    const all: Traces = { rows: 0, history: 0, quarantine: 0, notes: 0 }
+    const all = noTraces()
     for (const { stream, keys, ...how } of erasing) {
       const traces = await eraseKeys(client, stream, keys, how)
       for (const kind of ['rows', 'history', 'quarantine', 'notes'] as const) all[kind] += traces[kind]
@@ -46,9 +47,9 @@ async function eraseKeys(
   { keepsRows = false }: { readonly keepsRows?: boolean } = {},
 ): Promise<Traces> {
   const tableSchema = await readTableSchema(client, stream)
-  const erased: Traces = { rows: 0, history: 0, quarantine: 0, notes: 0 }
+  const erased = noTraces()
   const remove = async (table: string, where: string, values: readonly unknown[]) =>
-    (await client.query(`delete from ${table} as mine where ${where}`, [...values])).rowCount ?? 0
+    await queryCount(client, `delete from ${table} as mine where ${where}`, values)
   const ofTable = tableSchema ? keys.filter(keyCheck(tableSchema.key.type)) : []
   if (tableSchema && ofTable.length > 0) {
     const key = pg.escapeIdentifier(tableSchema.key.name)
@@ -91,14 +92,15 @@ function patternOf(field: string, keys: readonly string[]): string {
 
 /** What only an erased assignment had is marked as deleted, as if its related records had been read once more. */
 async function unlink(client: ClientBase, { name, kind }: MirroredStream, keys: readonly string[]) {
-  const remove = async <Row extends pg.QueryResultRow>(text: string) =>
-    await client.query<Row>(`delete from ${text}`, [name, keys])
+  const remove = (text: string) => queryCount(client, `delete from ${text}`, [name, keys])
   if (kind === 'related')
-    return (await remove('tidemark.related_link where stream = $1 and key = any ($2::text[])')).rowCount ?? 0
+    return await remove('tidemark.related_link where stream = $1 and key = any ($2::text[])')
   if (!isAssignments(name)) return 0
   const ofAssignments = 'assignment_id::text = any ($2::text[])'
-  const { rows: links } = await remove<{ stream: string; key: string }>(
-    `tidemark.related_link where ${sourceSql('stream')} = ${sourceSql('$1')} and ${ofAssignments} returning stream, key`,
+  const links = await queryRows<{ stream: string; key: string }>(
+    client,
+    `delete from tidemark.related_link where ${sourceSql('stream')} = ${sourceSql('$1')} and ${ofAssignments} returning stream, key`,
+    [name, keys],
   )
   const unlinked = [...Map.groupBy(links, ({ stream }) => stream)].map(([stream, lost]) => ({
     stream,
@@ -106,12 +108,13 @@ async function unlink(client: ClientBase, { name, kind }: MirroredStream, keys: 
   }))
   await markWithoutLinks(client, { source: sourceIn(name) }, unlinked)
   const read = await remove(`tidemark.related_fetch where source = ${sourceSql('$1')} and ${ofAssignments}`)
-  return links.length + (read.rowCount ?? 0)
+  return links.length + read
 }
 
 /** Keys among the samples of problems, and of fields that are watched. */
 async function forgetSamples(client: ClientBase, { name }: MirroredStream, keys: readonly string[]) {
-  const { rowCount: missed } = await client.query(
+  const missed = await queryCount(
+    client,
     `update tidemark.missed_rows set samples = (
        select coalesce(jsonb_agg(sample), '[]') from jsonb_array_elements(samples) as sample where sample ->> 'key' <> all ($2::text[])
      )
@@ -120,12 +123,13 @@ async function forgetSamples(client: ClientBase, { name }: MirroredStream, keys:
      )`,
     [name, keys],
   )
-  const { rowCount: watched } = await client.query(
+  const watched = await queryCount(
+    client,
     `update tidemark.field set steady_sample = jsonb_set(steady_sample, '{records}', (steady_sample -> 'records') - $2::text[])
      where stream = $1 and steady_sample -> 'records' ?| $2::text[]`,
     [name, keys],
   )
-  return (missed ?? 0) + (watched ?? 0)
+  return missed + watched
 }
 
 export type Relatives = {

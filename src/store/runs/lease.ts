@@ -147,27 +147,9 @@ export function keepSpeaking(speak: () => Promise<unknown>, silenceMs: number): 
 }
 
 /** The connection of a run, and what keeps the things that are done on it apart. */
-export type RunSession = {
-  readonly client: ClientBase
-  readonly lease: Lease
-  /** One thing at a time, in the order they came. */
-  alone<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Alone, and when no page is being written. */
-  afterWrites<Result>(work: () => Promise<Result>): Promise<Result>
-  /** In a transaction that proves the lease, though pages may be written meanwhile. */
-  fenced<Result>(work: () => Promise<Result>): Promise<Result>
-  speak(): Promise<unknown>
-  /** Rejects when the connection has ended, and with it the lock of the lease. */
-  expectHeld(): Promise<unknown>
-  /** In such a transaction, when no page is being written. */
-  fencedAfterWrites<Result>(work: () => Promise<Result>): Promise<Result>
-}
+export type RunSession = ReturnType<typeof openSession>
 
-export function openSession(
-  client: ClientBase,
-  lease: Lease,
-  writesSettled: () => Promise<void>,
-): RunSession {
+export function openSession(client: ClientBase, lease: Lease, writesSettled: () => Promise<void>) {
   let last: Promise<unknown> = Promise.resolve()
   const alone = <Result>(work: () => Promise<Result>): Promise<Result> => {
     const result = last.then(work)
@@ -182,14 +164,20 @@ export function openSession(
   return {
     client,
     lease,
+    /** One thing at a time, in the order they came. */
     alone,
+    /** Alone, and when no page is being written. */
     afterWrites,
     speak,
+    /** Rejects when the connection has ended, and with it the lock of the lease. */
     expectHeld: () =>
       speak().catch(() => {
         throw lostLease(lease)
       }),
-    fenced: (work) => alone(() => withinLease(client, lease, work)),
-    fencedAfterWrites: (work) => afterWrites(() => withinLease(client, lease, work)),
+    /** In a transaction that proves the lease, though pages may be written meanwhile. */
+    fenced: <Result>(work: () => Promise<Result>) => alone(() => withinLease(client, lease, work)),
+    /** In such a transaction, when no page is being written. */
+    fencedAfterWrites: <Result>(work: () => Promise<Result>) =>
+      afterWrites(() => withinLease(client, lease, work)),
   }
 }

@@ -191,18 +191,20 @@ function versionFieldOf(beliefs: readonly BeliefRow[]): string | null {
 }
 
 /** What the writes of a run came to. */
-export type RunTotals = {
+export type RunTotals = ReturnType<typeof noTotals>
+
+export const noTotals = (position: bigint) => ({
   /** Streams of which a page changed rows. */
-  readonly changed: Set<string>
-  inserted: number
-  updated: number
-  unchanged: number
-  rescued: number
-  quarantined: number
-  newlyQuarantined: number
-  markedDeleted: number
-  position: bigint
-}
+  changed: new Set<string>(),
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  rescued: 0,
+  quarantined: 0,
+  newlyQuarantined: 0,
+  markedDeleted: 0,
+  position,
+})
 
 /**
  * Ends the run's line, or adds it to that of the run before if neither changed anything, and notes how fresh the stream is. Returns whether

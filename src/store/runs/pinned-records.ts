@@ -4,7 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import { isAssignments, sourceIn } from '../../streams/names.ts'
 import type { Pin, PinnedRecords, WentBack } from '../../sync/ports/store.ts'
-import { arraysOf, queryRow } from '../book/ask.ts'
+import { arraysOf, queryRow, queryRows } from '../book/ask.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { distrustedHash, type TableSchema } from '../schema/table-schema.ts'
 import { isRewoundSql } from '../writing/difference-sql.ts'
@@ -13,16 +13,9 @@ import { isLivingSql, isShownSql, readFromBeginning } from './positions.ts'
 import type { RunParts } from './run.ts'
 
 /** A table that has rows with one row version, and what is asked of it in SQL. */
-type Pinnable = {
-  readonly tableSchema: TableSchema
-  readonly table: string
-  readonly key: string
-  readonly version: string
-  /** In SQL, of a row `mine`: the upstream served its record in this version last, perhaps marked as deleted. */
-  readonly isKnown: string
-}
+type Pinnable = NonNullable<ReturnType<typeof pinnableOf>>
 
-function pinnableOf(tableSchema: TableSchema | null): Pinnable | null {
+function pinnableOf(tableSchema: TableSchema | null) {
   const [column, another] = tableSchema?.versions ?? []
   if (!tableSchema || !column || another) return null
   return {
@@ -30,6 +23,7 @@ function pinnableOf(tableSchema: TableSchema | null): Pinnable | null {
     table: qualified(tableSchema.stream),
     key: `mine.${pg.escapeIdentifier(tableSchema.key.name)}`,
     version: `mine.${pg.escapeIdentifier(column.name)}`,
+    /** Of a row `mine`: the upstream served its record in this version last, perhaps marked as deleted. */
     isKnown: `${isShownSql} and ${isRewoundSql(tableSchema, 'mine')} is not true`,
   }
 }
@@ -127,16 +121,15 @@ const epochOfAnother = (client: ClientBase, stream: string, shownForMs: number) 
 
 async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
   const { key, version, isKnown, tableSchema } = table
-  const { rows } = await client.query<{
-    key: string | null
-    version: string
-    looked: Date | null
-    lost: Date | null
-    isLiving: boolean
-    top: string | null
-  }>(
+  type Found = Pick<Pin, 'lookedAt' | 'lostSince' | 'isMarked'> & {
+    readonly key: string | null
+    readonly version: string
+    readonly top: string | null
+  }
+  const rows = await queryRows<Found>(
+    client,
     `with known as materialized (
-       select pinned.key, pinned.version, looked_at as looked, lost_since as lost, ${isLivingSql} as "isLiving"
+       select pinned.key, pinned.version, looked_at as "lookedAt", lost_since as "lostSince", not ${isLivingSql} as "isMarked"
        from tidemark.pinned_record as pinned
        join ${table.table} as mine on ${key} = pinned.key::${tableSchema.key.type} and ${version} = pinned.version and ${isKnown}
        where stream = $1
@@ -144,7 +137,7 @@ async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
        delete from tidemark.pinned_record as pinned
        where stream = $1 and not exists (select from known where known.key = pinned.key and known.version = pinned.version)
      )
-     select known.key, known.version::text as version, looked, lost, "isLiving", top.version::text as top
+     select known.key, known.version::text as version, "lookedAt", "lostSince", "isMarked", top.version::text as top
      from (values (true)) as always
      left join (
        select ${version} as version from ${table.table} as mine
@@ -154,18 +147,8 @@ async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
      order by known.version desc`,
     [stream],
   )
-  const pins = rows.flatMap((row) =>
-    row.key === null
-      ? []
-      : [
-          {
-            key: row.key,
-            version: BigInt(row.version),
-            lookedAt: row.looked,
-            lostSince: row.lost,
-            isMarked: !row.isLiving,
-          },
-        ],
+  const pins = rows.flatMap(({ key, version, top: _, ...pin }) =>
+    key === null ? [] : [{ key, version: BigInt(version), ...pin }],
   )
   const top = rows[0]?.top ?? null
   return { pins, top: top === null ? null : BigInt(top) }

@@ -78,9 +78,12 @@ export async function expectRules(
 /** The dictionary cannot know a key or a row version that was found in the data. */
 async function expectUnneeded(client: Queryable, stream: string, wanted: readonly NotedRule[]) {
   if (wanted.length === 0) return
-  const uses = new Map([[(await readVersionField(client, stream)) ?? '', 'row version']])
-  for (const part of keyParts((await readKeyField(client, stream)) ?? '')) uses.set(part, 'key')
-  for (const [field, use] of uses)
+  const keyField = (await readKeyField(client, stream)) ?? ''
+  const versionField = (await readVersionField(client, stream)) ?? ''
+  for (const [field, use] of [
+    ...keyParts(keyField).map((part) => [part, 'key'] as const),
+    [versionField, 'row version'] as const,
+  ])
     if (wanted.some((one) => one.field === foldField(field)))
       throw new PrivateFieldsDiffer(
         `${stream} is not read: DICTIONARY leaves out or masks ${field}, which is its ${use}. Take that rule out.`,
@@ -154,21 +157,20 @@ const columnsIn = ({ tableSchema, fields }: Places) => {
 
 const holdsSql = (places: Places, others: readonly string[]): string => {
   const { own, nested } = columnsIn(places)
-  const pattern = pg.escapeLiteral(patternOf(places.fields))
   const conditions = [
     ...own.map((name) => `${name} is not null`),
-    ...[...nested, ...others].map((name) => `${name}::text ~* ${pattern}`),
+    ...[...nested, ...others].map((name) => namesAnySql(`${name}::text`, places.fields)),
   ]
   return conditions.length === 0 ? 'false' : `(${conditions.join(' or ')})`
 }
 
 const emptySql = (places: Places, others: readonly string[]): string => {
   const { own, nested } = columnsIn(places)
-  const pattern = pg.escapeLiteral(patternOf(places.fields))
   return [
     ...own.map((name) => `${name} = null`),
     ...[...nested.filter((name) => !own.includes(name)), ...others].map(
-      (name) => `${name} = case when ${name}::text ~* ${pattern} then null else ${name} end`,
+      (name) =>
+        `${name} = case when ${namesAnySql(`${name}::text`, places.fields)} then null else ${name} end`,
     ),
   ].join(', ')
 }
@@ -354,16 +356,13 @@ async function clear(client: ClientBase, stream: MirroredStream, changes: readon
     )
 }
 
-/** Names that fold to one of the fields, as they stand in JSON. */
-const patternOf = (fields: readonly string[]): string => {
-  const letters = (field: string) =>
-    [...field].map((one) => one.replace(/[^\p{L}\p{N}]/u, '.')).join('[^[:alnum:]"]*')
-  return `"[^[:alnum:]"]*(${fields.map(letters).join('|')})[^[:alnum:]"]*"\\s*:`
+/** Whether a text of JSON has names that fold to one of these. */
+function namesAnySql(text: string, names: readonly string[]): string {
+  const letters = (name: string) =>
+    [...name].map((one) => one.replace(/[^\p{L}\p{N}]/u, '.')).join('[^[:alnum:]"]*')
+  const pattern = `"[^[:alnum:]"]*(${names.map(letters).join('|')})[^[:alnum:]"]*"\\s*:`
+  return `${text} ~* ${pg.escapeLiteral(pattern)}`
 }
-
-/** Whether a text of JSON has one of these names. */
-const namesAnySql = (text: string, names: readonly string[]) =>
-  `${text} ~* ${pg.escapeLiteral(patternOf(names))}`
 
 /** Columns of the history that the table has no more, because somebody dropped it, and which of their lines hold values of these fields. */
 async function readPastAlone(client: Queryable, stream: MirroredStream, fields: readonly string[]) {

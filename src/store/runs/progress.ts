@@ -4,7 +4,7 @@
 import pg, { type Pool } from 'pg'
 import type { Logger } from '../../log.ts'
 import { type RunKind, type Stream, versionedBy } from '../../streams/catalog.ts'
-import { openSteps, type RunStep, type Steps } from '../../streams/run-steps.ts'
+import { openSteps, type RunStep } from '../../streams/run-steps.ts'
 import type { RunEnd, RunProgress, WriteCounts } from '../../sync/ports/store.ts'
 import { holdableJson } from '../../util/text.ts'
 import { withTimeout } from '../../util/waiting.ts'
@@ -46,25 +46,6 @@ export type RunRecorder = RunProgress & {
 }
 
 type Minute = { inserted: number; updated: number; deleted: number; quarantined: number }
-type State = Needs & {
-  readonly reading: string
-  /** Since the last note. */
-  news: { rows: number; requests: number; bytes: number }
-  minutes: Map<string, Minute>
-  asked: { requests: number; bytes: number; records: number }
-  readonly steps: Steps
-  readonly elapsedMs: () => number
-  hasNoted: boolean
-  /** What earlier runs of the same reading had read. */
-  rowsBefore: number
-  /** What the run does was not noted yet. */
-  hasNewStep: boolean
-  markedMs: number
-  minutesMs: number
-  last: Promise<void>
-  isNoting: boolean
-}
-
 const everyMs = 1_000
 /** A run that is over sooner is not shown. */
 const shownAfterMs = 1_000
@@ -77,26 +58,30 @@ const frequent: readonly RunKind[] = ['incremental', 'list', 'lookback', 'deleti
 /** These runs count the records that the list showed, because they compare rows rather than write them. */
 const listing: readonly RunKind[] = ['reconcile', 'verify', 'deletions']
 
+const openState = (reading: string) => ({
+  reading,
+  /** Since the last note. */
+  news: { rows: 0, requests: 0, bytes: 0 },
+  minutes: new Map<string, Minute>(),
+  asked: { requests: 0, bytes: 0, records: 0 },
+  steps: openSteps(),
+  hasNoted: false,
+  /** What earlier runs of the same reading had read. */
+  rowsBefore: 0,
+  /** What the run does was not noted yet. */
+  hasNewStep: false,
+  markedMs: 0,
+  minutesMs: performance.now(),
+  last: Promise.resolve(),
+  isNoting: false,
+})
+type State = Needs & ReturnType<typeof openState> & { readonly elapsedMs: () => number }
+
 export function startRecorder(needs: Needs): RunRecorder {
   const beganMs = performance.now()
   const elapsedMs = () => Math.round(performance.now() - beganMs)
   const isFirst = needs.isFirst && (needs.kind === 'incremental' || needs.kind === 'list')
-  const state: State = {
-    ...needs,
-    reading: isFirst ? 'first load' : needs.kind,
-    news: { rows: 0, requests: 0, bytes: 0 },
-    minutes: new Map(),
-    asked: { requests: 0, bytes: 0, records: 0 },
-    steps: openSteps(),
-    elapsedMs,
-    hasNoted: false,
-    rowsBefore: 0,
-    hasNewStep: false,
-    markedMs: 0,
-    minutesMs: performance.now(),
-    last: Promise.resolve(),
-    isNoting: false,
-  }
+  const state = { ...needs, ...openState(isFirst ? 'first load' : needs.kind), elapsedMs }
   const isWatched = () => state.hasNoted || isFirst || elapsedMs() >= shownAfterMs
   const timer = setInterval(() => {
     lookAtWaits(state)

@@ -10,7 +10,7 @@ import type {
   Verification,
   WatchedField,
 } from '../../sync/ports/audits.ts'
-import { arraysOf, queryColumn, queryRow, queryRows } from '../book/ask.ts'
+import { arraysOf, queryColumn, queryRow, queryRows, queryValue } from '../book/ask.ts'
 import { livePosition } from '../book/checkpoints.ts'
 import { type MissingEvidence, markedWithinDaySql } from '../book/deletions.ts'
 import { qualified } from '../schema/places.ts'
@@ -97,7 +97,8 @@ const oftenSilent = `it differed at the same row version in at least half of the
 
 async function noteSilent({ session, stream }: RunParts, columns: readonly string[]) {
   const { client } = session
-  const { rows } = await client.query<{ folded: string }>(
+  const silent = await queryColumn<string>(
+    client,
     `with counted as (
        update tidemark.field
        set silent_runs = case
@@ -108,13 +109,8 @@ async function noteSilent({ session, stream }: RunParts, columns: readonly strin
      select folded from counted where silent_runs >= ${silentRunsThatCount}`,
     [stream.name, columns],
   )
-  if (rows.length === 0 || ('volatileFields' in stream && stream.volatileFields)) return []
-  return await setVolatile(
-    client,
-    stream.name,
-    rows.map(({ folded }) => folded),
-    oftenSilent,
-  )
+  if (silent.length === 0 || ('volatileFields' in stream && stream.volatileFields)) return []
+  return await setVolatile(client, stream.name, silent, oftenSilent)
 }
 
 async function volatileFields({ session, stream }: RunParts): Promise<readonly WatchedField[]> {
@@ -130,7 +126,8 @@ async function volatileFields({ session, stream }: RunParts): Promise<readonly W
 const steadyRunsThatCount = 3
 
 async function noteSteady({ session, stream }: RunParts, looks: readonly FieldLook[]) {
-  const { rows } = await session.client.query<{ field: string }>(
+  const steady = await queryColumn<string>(
+    session.client,
     `with looked as (
        update tidemark.field
        set steady_runs = case outcome when 'steady' then steady_runs + 1 when 'changed' then 0 else steady_runs end,
@@ -142,13 +139,7 @@ async function noteSteady({ session, stream }: RunParts, looks: readonly FieldLo
      select folded as field from looked where steady_runs >= ${steadyRunsThatCount}`,
     [stream.name, ...arraysOf(looks, 'field', 'outcome'), looks.map(({ sample }) => JSON.stringify(sample))],
   )
-  return rows.length === 0
-    ? []
-    : await compareAgain(
-        session.client,
-        stream.name,
-        rows.map(({ field }) => field),
-      )
+  return steady.length === 0 ? [] : await compareAgain(session.client, stream.name, steady)
 }
 
 export const comparisonOf = (parts: RunParts): Comparison => {
@@ -230,11 +221,6 @@ async function randomKeys({ session, stream }: RunParts, limit: number): Promise
 }
 
 async function markedBefore({ session, stream }: RunParts): Promise<number> {
-  const { rows } = await session.alone(() =>
-    session.client.query<{ marked: number }>(
-      `select ${markedWithinDaySql} as marked from tidemark.stream where name = $1`,
-      [stream.name],
-    ),
-  )
-  return rows[0]?.marked ?? 0
+  const marked = `select ${markedWithinDaySql} from tidemark.stream where name = $1`
+  return (await session.alone(() => queryValue<number>(session.client, marked, [stream.name]))) ?? 0
 }

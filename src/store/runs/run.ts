@@ -22,7 +22,7 @@ import {
   type RunSession,
   takeLease,
 } from './lease.ts'
-import { beginRun, endRun, type RunLine, type RunTotals } from './ledger.ts'
+import { beginRun, endRun, noTotals, type RunLine, type RunTotals } from './ledger.ts'
 import { endDoubts, mendLocalChanges } from './local-changes.ts'
 import { takeUpBackfill } from './positions.ts'
 import { type RunRecorder, startRecorder, type Waiting } from './progress.ts'
@@ -230,18 +230,6 @@ export const positionOf = ({ session, positions, noteLine, onRetreat }: RunParts
       await positions.retreat(session.client, reason, to)
       onRetreat(to)
     }),
-})
-
-const noTotals = (position: bigint): RunTotals => ({
-  changed: new Set(),
-  inserted: 0,
-  updated: 0,
-  unchanged: 0,
-  rescued: 0,
-  quarantined: 0,
-  newlyQuarantined: 0,
-  markedDeleted: 0,
-  position,
 })
 
 function openRunWriters(
