@@ -27,7 +27,7 @@ export async function noteAction(
 ): Promise<string> {
   const { who, door, address, action, target, stream, reason, before } = noted
   const confirmed = /^\d{1,18}$/.test(noted.confirmed ?? '') ? noted.confirmed : null
-  const stored = await queryRow<{ id: string }>(
+  const stored = await queryValue<string>(
     client,
     `insert into tidemark.action_log (who, door, address, action, target, stream, reason, confirmed, before, result, told)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning id::text`,
@@ -36,8 +36,8 @@ export async function noteAction(
       ...[before && holdableJson(before), result, holdableText(told)],
     ],
   )
-  if (!stored) throw new Error('The action could not be recorded, so nothing was done. Try again.')
-  return stored.id
+  if (stored === null) throw new Error('The action could not be recorded, so nothing was done. Try again.')
+  return stored
 }
 
 export const noteResult = (

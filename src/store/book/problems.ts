@@ -1,13 +1,13 @@
 // Problems: what people were told of them, so that several workers tell it once; those there were, with what was done about them; and notices of
 // problems that no table shows by itself.
 
-import { eq, getTableColumns } from 'drizzle-orm'
+import { eq, getTableColumns, sql } from 'drizzle-orm'
 import type { Pool } from 'pg'
 import { holdableJson, holdableText } from '../../util/text.ts'
 import { sourceSql } from '../schema/places.ts'
 import { inTurn, type Queryable } from '../server/session.ts'
 import { noticeTable, type problemHistoryTable, problemTable } from '../tables/problems.ts'
-import { ask, overwritten, queryRows } from './ask.ts'
+import { ask, queryRows } from './ask.ts'
 
 const { receiver: _, ...shown } = getTableColumns(problemTable)
 export type Alert = Readonly<Omit<typeof problemTable.$inferSelect, 'receiver'>>
@@ -18,6 +18,11 @@ export type AlertBook = {
   write(alerts: readonly Alert[]): Promise<void>
   forget(keys: readonly string[]): Promise<void>
 }
+
+/** For a line that is there already: each column as it was to be inserted. */
+const asGiven = Object.fromEntries(
+  Object.entries(shown).map(([name, column]) => [name, sql`excluded.${sql.identifier(column.name)}`]),
+)
 
 export const openAlertBook = (pool: Pool, receiver: string): AlertBook => ({
   inTurn: (work) => inTurn(pool, `alerts to ${receiver}`, work),
@@ -37,16 +42,7 @@ export const openAlertBook = (pool: Pool, receiver: string): AlertBook => ({
           .values(alerts.map((alert) => ({ ...alert, receiver })))
           .onConflictDoUpdate({
             target: [problemTable.receiver, problemTable.key],
-            set: overwritten(problemTable, [
-              'what',
-              'whatToDo',
-              'since',
-              'goneSince',
-              'toldAt',
-              'attempts',
-              'retryAt',
-              'isWorse',
-            ]),
+            set: asGiven,
           }),
       )
   },

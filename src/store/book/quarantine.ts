@@ -44,10 +44,7 @@ export const readQuarantine = (
      where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or kept.id = $2)
        and kept.id > $3 and last_seen_at >= coalesce($6::timestamptz, '-infinity') and first_seen_at < coalesce($7::timestamptz, 'infinity')
      order by kept.id limit $4`,
-    [
-      ...[stream, id, page.after, page.limit, page.mostCharacters ?? longestText],
-      ...[page.from ?? null, page.to ?? null],
-    ],
+    [stream, id, page.after, page.limit, page.mostCharacters ?? longestText, page.from, page.to],
   )
 
 export type QuarantinedKey = Pick<QuarantineEntry, 'id' | 'stream' | 'reason'>
@@ -97,7 +94,7 @@ export const streamOfEntry = (client: Queryable, id: bigint) =>
 /** Takes entries out: those up to the id `through`, or all. Returns how many. */
 export const dropFromQuarantine = (
   client: Queryable,
-  { stream, id }: { readonly stream: string | null; readonly id: bigint | null },
+  { stream, id }: QuarantineSelection,
   reason: string,
   through: bigint | null = null,
 ) =>
@@ -142,7 +139,8 @@ const mostLookedAt = 10_000
 export async function settleRepaired(client: Queryable, stream: MirroredStream): Promise<number> {
   const schema = await readTableSchema(client, stream)
   if (schema === null) return 0
-  const { rows: open } = await client.query<{ id: string; key: string }>(
+  const open = await queryRows<{ id: string; key: string }>(
+    client,
     `select id::text, key from tidemark.quarantine
      where stream = $1 and dropped_at is null and key is not null and not starts_with(reason, $2)
      order by random() limit ${mostLookedAt}`,

@@ -89,11 +89,8 @@ export const stoppedKey = (source: string): string => `source_stopped:${source}`
  */
 export const noteStopped = (pool: Pool, source: string, stopped: Stopped): Promise<void> =>
   inOneTransaction(pool, async (client) => {
-    const { rowCount } = await client.query(
-      'select from tidemark.source_config where name = $1 and gone_at is null for share',
-      [source],
-    )
-    if (rowCount === 1) await noteUnread(client, source, stopped)
+    const named = 'select from tidemark.source_config where name = $1 and gone_at is null for share'
+    if ((await queryCount(client, named, [source])) === 1) await noteUnread(client, source, stopped)
   })
 
 type Stopped = {
@@ -105,7 +102,8 @@ type Stopped = {
 
 async function noteUnread(client: Queryable, source: string, { worker, host, why, since }: Stopped) {
   const what = `The source ${source} is not read: ${why}`
-  const { rowCount } = await client.query(
+  const isAlone = await queryCount(
+    client,
     `with own as (
        select name, read_through_at, last_success_at from tidemark.stream where ${sourceSql('name')} = $1
      ), alone as (
@@ -122,7 +120,7 @@ async function noteUnread(client: Queryable, source: string, { worker, host, why
     [source, holdableText(what), since],
   )
   const said =
-    rowCount === 1 ? what : `The worker on ${host} cannot read the source ${source}, and others may: ${why}`
+    isAlone === 1 ? what : `The worker on ${host} cannot read the source ${source}, and others may: ${why}`
   await noteOfWorker(client, { worker, key: stoppedKey(source), what: said })
 }
 

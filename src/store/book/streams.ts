@@ -60,10 +60,7 @@ export type LastRun = Pick<RunLine, 'id' | 'kind' | 'error' | 'note'> & {
 }
 
 /** Null: it is not known how many there are, or how many of them are deleted. */
-export const livingRows = ({
-  rows,
-  deletedRows,
-}: Pick<StreamOverview, 'rows' | 'deletedRows'>): number | null =>
+export const livingRows = ({ rows, deletedRows }: Pick<StreamOverview, 'rows' | 'deletedRows'>) =>
   rows === null || deletedRows === null ? null : Math.max(0, rows - deletedRows)
 
 type Found = Omit<StreamOverview, 'related' | 'blockedDeletions' | 'deletedRows'> & {
@@ -177,7 +174,7 @@ async function countDeleted(client: Queryable, streams: readonly Pick<Found, 'st
 
 /** What was found out about streams that the settings add, by their names. */
 export async function learnAddedStreams(client: Queryable, added: readonly AddedStream[]) {
-  if (added.length === 0) return new Map()
+  if (added.length === 0) return new Map<string, FoundOut>()
   const rows = await queryRows<{ name: string; found: FoundOut }>(
     client,
     'select name, found_out as found from tidemark.stream where name = any ($1) and found_out is not null',

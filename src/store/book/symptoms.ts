@@ -321,13 +321,11 @@ export async function readSymptoms(client: Queryable, streams: readonly string[]
     blockedDeletions: blockedDeletionsOf(row.blockedDeletions),
     failing: row.failing.map((one) => ({ ...one, since: new Date(one.since), lastAt: new Date(one.lastAt) })),
     flippedBeliefs: row.flippedBeliefs.map((one) => ({ ...one, changedAt: new Date(one.changedAt) })),
-    drift: row.drift.map((one) => ({ ...one, at: new Date(one.at) })),
-    epochs: row.epochs.map((one) => ({ ...one, at: new Date(one.at) })),
-    volatileFields: row.volatileFields.map((one) => ({ ...one, at: new Date(one.at) })),
-    localChanges: row.localChanges.map((one) => ({
-      ...one,
-      at: new Date(one.at),
-      foundAt: new Date(one.foundAt),
-    })),
+    drift: row.drift.map(withDate),
+    epochs: row.epochs.map(withDate),
+    volatileFields: row.volatileFields.map(withDate),
+    localChanges: row.localChanges.map((one) => ({ ...withDate(one), foundAt: new Date(one.foundAt) })),
   }))
 }
+
+const withDate = <Item extends { readonly at: string }>(item: Item) => ({ ...item, at: new Date(item.at) })

@@ -17,11 +17,7 @@ import { stagePage } from '../writing/stage-page.ts'
 export type Comparison = { compare(page: Records): Promise<readonly Difference[]> }
 
 /** Without a run: how one stream's rows differ from these records now. */
-export const compareOnce = (
-  pool: Pool,
-  place: Omit<Place, 'client'>,
-  page: Records,
-): Promise<readonly Difference[]> =>
+export const compareOnce = (pool: Pool, place: Omit<Place, 'client'>, page: Records) =>
   withConnection(pool, (client) => startComparison({ ...place, client }).compare(page))
 
 type Place = {

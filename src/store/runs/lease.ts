@@ -117,11 +117,7 @@ export const fenceRuns = (
   )
 
 /** A transaction of a run that writes no page. */
-export const withinLease = <Result>(
-  client: ClientBase,
-  lease: Lease,
-  work: () => Promise<Result>,
-): Promise<Result> =>
+export const withinLease = <Result>(client: ClientBase, lease: Lease, work: () => Promise<Result>) =>
   inTransaction(client, async () => {
     await holdLease(client, lease)
     return await work()

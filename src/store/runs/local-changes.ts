@@ -274,12 +274,7 @@ function zoneOf({ field }: Column, { timeZone, fieldZones }: Zones): string {
  * Distrusts all rows with times that are read otherwise now, and has everything read again. Within a transaction that proves the lease.
  * Returns whether there were such rows.
  */
-async function rereadInZones(
-  client: ClientBase,
-  lease: Lease,
-  stream: MirroredStream,
-  timeZone: string,
-): Promise<boolean> {
+async function rereadInZones(client: ClientBase, lease: Lease, stream: MirroredStream, timeZone: string) {
   const distrusted = await distrustZones(client, stream, timeZone)
   if (distrusted)
     await readFromBeginning(

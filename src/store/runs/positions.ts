@@ -204,11 +204,7 @@ export const backfillPosition = (
   },
 })
 
-const advanceBackfill = (
-  lease: Lease,
-  id: string,
-  { to, unread, table, counts }: PageEnd,
-): pg.QueryConfig => ({
+const advanceBackfill = (lease: Lease, id: string, { to, unread, table, counts }: PageEnd) => ({
   name: 'tidemark_advance_backfill',
   text: `
     with fence as materialized (

@@ -19,6 +19,7 @@ import type { RunParts } from './run.ts'
 export function backlogOf({ session, stream, onMarked, related }: RunParts): RelatedBacklog {
   const { client, lease, afterWrites, fencedAfterWrites } = session
   const source = sourceIn(stream.name)
+  const backlog = { client, stream, related }
   /** An assignment that somebody asked to be read again after this moment may have changed after it was read: it stays due (P8). */
   let pickedAt = ''
   let againLeft = mostAgain
@@ -26,8 +27,7 @@ export function backlogOf({ session, stream, onMarked, related }: RunParts): Rel
   return {
     due: (limit) =>
       afterWrites(async () => {
-        pickedAt = await clockText(client)
-        const backlog = { client, stream, related }
+        pickedAt = (await queryValue<string>(client, 'select clock_timestamp()::text')) ?? ''
         const due = await dueAssignments(backlog, limit, Math.min(limit, againLeft))
         againLeft -= due.filter(({ isAgain }) => isAgain).length
         if (due.length > 0 || isAgedPicked) return due
@@ -46,8 +46,8 @@ export function backlogOf({ session, stream, onMarked, related }: RunParts): Rel
       }),
     noteEnd: (hasBacklog) =>
       fencedAfterWrites(async () => {
-        const isDone = !hasBacklog && (againLeft > 0 || !(await hasMore({ client, stream, related })))
-        await noteEnd({ client, stream, related }, lease.runId, isDone)
+        const isDone = !hasBacklog && (againLeft > 0 || (await dueAssignments(backlog, 1, 1)).length === 0)
+        await noteEnd(backlog, lease.runId, isDone)
         return { isDone }
       }),
   }
@@ -91,9 +91,6 @@ export async function readAgainByKey(client: Queryable, streams: readonly Relate
     arraysOf(chosen, 'name', 'keyField'),
   )
 }
-
-const clockText = async (client: ClientBase) =>
-  (await queryValue<string>(client, 'select clock_timestamp()::text as now')) ?? ''
 
 type Backlog = Pick<RunParts, 'stream' | 'related'> & { readonly client: ClientBase }
 
@@ -162,10 +159,6 @@ const isReadWhole = `(
 /** Due again: its row has changed since it was read, a group that is wanted now was not read, or it was set aside long enough. */
 const isDue = `(known.hash <> mine._hash or known.retry_at <= now()
   or (known.problem is null and not known.groups @> $2::text[]))`
-
-async function hasMore(backlog: Backlog): Promise<boolean> {
-  return (await dueAssignments(backlog, 1, 1)).length > 0
-}
 
 /** Runs come this often, and reading everything again takes half of the time in which it gets old. */
 const agedEveryMs = 10_000

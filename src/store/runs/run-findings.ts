@@ -6,7 +6,7 @@ import { beliefKind, ruleOf } from '../../streams/beliefs.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Arrival, CausedDifference, VolatileField } from '../../sync/ports/audits.ts'
 import type { Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
-import { arraysOf, queryColumn, queryCount, queryRow, queryRows, queryValue } from '../book/ask.ts'
+import { arraysOf, queryColumn, queryCount, queryRows, queryValue } from '../book/ask.ts'
 import { foldName } from '../schema/column-names.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
@@ -71,14 +71,15 @@ export function openFindings(
 
 /** A half-done backfill rests on the order of answers. If that belief falls, the backfill begins anew, and its run is fenced out. */
 async function takeBackBackfills(client: ClientBase, { stream, lane }: Lease, beliefs: readonly Belief[]) {
-  const { rowCount } = await client.query(
+  const fallen = await queryCount(
+    client,
     `select from unnest($2::text[], $3::text[]) as learnt (name, value)
      left join tidemark.belief as known on known.stream = $1 and known.name = learnt.name
      where (learnt.name = 'sorting' and learnt.value <> 'proven' and known.value = 'proven')
        or (learnt.name = 'sorted_before_cut' and learnt.value = 'no' and known.value is distinct from 'no')`,
     [stream, ...arraysOf(beliefs, 'name', 'value')],
   )
-  if (rowCount === 0) return
+  if (fallen === 0) return
   await fenceRuns(client, [stream], { only: 'backfill', but: lane })
   await client.query(
     `update tidemark.backfill set position = position_from, unread = null
@@ -211,15 +212,15 @@ async function setVersionField(
 async function isPositionOf(client: ClientBase, stream: string, field: string): Promise<boolean> {
   const isRead = `select from tidemark.stream where name = $1 and position > 0`
   // Where nothing was read there is no number of another field.
-  if ((await client.query(isRead, [stream])).rowCount === 0) return true
-  const found = await queryRow<{ column_name: string }>(
+  if ((await queryCount(client, isRead, [stream])) === 0) return true
+  const found = await queryValue<string>(
     client,
     `select column_name from tidemark.field
      where stream = $1 and folded = $2 and column_name is not null and to_regclass(${tableSql('stream')}) is not null`,
     [stream, foldName(field)],
   )
-  if (!found) return false
-  const column = pg.escapeIdentifier(found.column_name)
+  if (found === null) return false
+  const column = pg.escapeIdentifier(found)
   return (
     (await queryCount(
       client,
