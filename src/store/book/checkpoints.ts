@@ -19,12 +19,9 @@ import {
   type Within,
 } from './ask.ts'
 
-export type Reach = {
-  readonly stream: string
-  readonly readThroughAt: Date | null
-  readonly settledThroughAt: Date | null
-  readonly deletionsKnownAt: Date | null
-}
+export type Reach = { readonly stream: string } & Readonly<
+  Record<'readThroughAt' | 'settledThroughAt' | 'deletionsKnownAt', Date | null>
+>
 
 /** How far streams have been read, as every role that reads the mirror may see it; null: all of them. */
 export const readReach = (client: Queryable, streams: readonly string[] | null) =>

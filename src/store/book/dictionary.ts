@@ -8,7 +8,7 @@ import { textsSql } from '../schema/comments.ts'
 import { tableSql, viewSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import { beliefTable, fieldTable } from '../tables/findings.ts'
-import { arraysOf, ask, queryRows } from './ask.ts'
+import { arraysOf, ask, queryColumn, queryRows } from './ask.ts'
 
 export type ColumnMap = {
   readonly name: string
@@ -129,11 +129,8 @@ export function readFields(
 }
 
 /** The streams that have any. */
-export async function readFieldStreams(client: Queryable): Promise<readonly string[]> {
-  const { stream } = fieldTable
-  const found = await ask(client, (db) => db.selectDistinct({ stream }).from(fieldTable).orderBy(stream))
-  return found.map((one) => one.stream)
-}
+export const readFieldStreams = (client: Queryable) =>
+  queryColumn<string>(client, 'select distinct stream from tidemark.field order by 1')
 
 /** A belief about the upstream. It is doubted from `expiresAt` on; null: as long as beliefs of its kind last. */
 export type BeliefLine = Awaited<ReturnType<typeof readBeliefs>>[number]

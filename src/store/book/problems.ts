@@ -11,22 +11,17 @@ import { ask, queryRows } from './ask.ts'
 
 const { receiver: _, ...shown } = getTableColumns(problemTable)
 export type Alert = Readonly<Omit<typeof problemTable.$inferSelect, 'receiver'>>
-export type AlertBook = {
-  /** Nobody else plans meanwhile. Does nothing while another worker is at it. */
-  inTurn(work: () => Promise<void>): Promise<void>
-  read(): Promise<readonly Alert[]>
-  write(alerts: readonly Alert[]): Promise<void>
-  forget(keys: readonly string[]): Promise<void>
-}
-
 /** For a line that is there already: each column as it was to be inserted. */
 const asGiven = Object.fromEntries(
   Object.entries(shown).map(([name, column]) => [name, sql`excluded.${sql.identifier(column.name)}`]),
 )
 
-export const openAlertBook = (pool: Pool, receiver: string): AlertBook => ({
-  inTurn: (work) => inTurn(pool, `alerts to ${receiver}`, work),
-  read: () =>
+export type AlertBook = ReturnType<typeof openAlertBook>
+
+export const openAlertBook = (pool: Pool, receiver: string) => ({
+  /** Nobody else plans meanwhile. Does nothing while another worker is at it. */
+  inTurn: (work: () => Promise<void>) => inTurn(pool, `alerts to ${receiver}`, work),
+  read: (): Promise<readonly Alert[]> =>
     ask(pool, (db) =>
       db
         .select(shown)
@@ -34,7 +29,7 @@ export const openAlertBook = (pool: Pool, receiver: string): AlertBook => ({
         .where(eq(problemTable.receiver, receiver))
         .orderBy(problemTable.since, problemTable.key),
     ),
-  async write(alerts) {
+  async write(alerts: readonly Alert[]) {
     if (alerts.length > 0)
       await ask(pool, (db) =>
         db
@@ -46,7 +41,7 @@ export const openAlertBook = (pool: Pool, receiver: string): AlertBook => ({
           }),
       )
   },
-  async forget(keys) {
+  async forget(keys: readonly string[]) {
     await pool.query('delete from tidemark.problem where receiver = $1 and key = any ($2)', [receiver, keys])
   },
 })

@@ -119,11 +119,7 @@ export const noteStandings = (client: Queryable, standings: readonly Standing[])
   )
 
 /** Seconds since that time; null: there was none yet. */
-export type Ages = {
-  readonly readAge: number | null
-  readonly settledAge: number | null
-  readonly deletionsAge: number | null
-}
+export type Ages = Readonly<Record<'readAge' | 'settledAge' | 'deletionsAge', number | null>>
 export type StateMinutes = Ages & {
   readonly stream: string
   readonly at: Date

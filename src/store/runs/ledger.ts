@@ -43,20 +43,16 @@ type Begun = Omit<StreamState, 'position' | 'settledThrough' | 'versionField' | 
 const frequent: readonly RunKind[] = ['incremental', 'list', 'lookback', 'deletions']
 
 /** The line of a run. */
-export type RunLine = {
-  /** As Postgres writes it: no date of this program is as exact. */
-  readonly startedAt: string
-  readonly positionFrom: bigint
-  /** Makes the line, if it is not there: before something is written that belongs to the run, or when it takes long. */
-  note(client: Queryable): Promise<void>
-}
+export type RunLine = ReturnType<typeof lineOf>
 
-function lineOf(lease: Lease, startedAt: string, positionFrom: bigint): RunLine {
+function lineOf(lease: Lease, startedAt: string, positionFrom: bigint) {
   let noted: Promise<unknown> | null = frequent.includes(lease.kind) ? null : Promise.resolve()
   return {
+    /** As Postgres writes it: no date of this program is as exact. */
     startedAt,
     positionFrom,
-    async note(client) {
+    /** Makes the line, if it is not there: before something is written that belongs to the run, or when it takes long. */
+    async note(client: Queryable) {
       noted ??= client.query({
         name: 'tidemark_note_run',
         text: noteSql,

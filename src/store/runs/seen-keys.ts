@@ -13,16 +13,7 @@ export const seenKeysTable = 'pg_temp.tidemark_seen_key'
 /** The keys that were seen from a page on. `sql` is a subquery with a column `key`, for the number of a parameter with that value. */
 export type SeenSince = { sql(parameter: number): string; readonly value: number | readonly string[] }
 
-export type SeenKeysTable = {
-  add(pageNumber: number, keys: readonly string[], contents?: SeenContents): Promise<void>
-  twice(limit: number): Promise<readonly string[]>
-  countAround(pageNumber: number): Promise<number>
-  /** Before the table is joined: makes it, and lets Postgres know what is in it. */
-  analyze(): Promise<void>
-  /** To be joined, without a table where there is none. */
-  since(firstPage: number): Promise<SeenSince>
-  empty(): Promise<void>
-}
+export type SeenKeysTable = ReturnType<typeof openSeenKeysTable>
 
 /** Of a key: the pages that showed it, what the last of them showed, and whether two of one pass showed different contents. */
 type Seen = {
@@ -40,7 +31,7 @@ type SeenPage = {
 /** So many keys of twenty letters take about a megabyte. */
 const mostInMemory = 5_000
 
-export function openSeenKeysTable(client: ClientBase, most = mostInMemory): SeenKeysTable {
+export function openSeenKeysTable(client: ClientBase, most = mostInMemory) {
   /** Null: they are in the table. */
   let inMemory: Map<string, Seen> | null = new Map()
   /** As many as the pages had; some perhaps twice. */
@@ -53,6 +44,7 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
     await insertSeen(client, seen)
     inMemory = null
   }
+  /** Before the table is joined: makes it, and lets Postgres know what is in it. */
   async function analyze(): Promise<void> {
     await prepare()
     // Of few keys any plan is good, and an ANALYZE makes all sessions of Postgres look through theirs.
@@ -61,7 +53,8 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
 
   return {
     analyze,
-    async since(firstPage) {
+    /** To be joined, without a table where there is none. */
+    async since(firstPage: number): Promise<SeenSince> {
       if (inMemory === null) {
         await analyze()
         return {
@@ -69,12 +62,10 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
           value: firstPage,
         }
       }
-      return {
-        sql: (parameter) => `(select unnest($${parameter}::text[]) as key)`,
-        value: [...inMemory].flatMap(([key, { last }]) => (last >= firstPage ? [key] : [])),
-      }
+      const value = [...inMemory].flatMap(([key, { last }]) => (last >= firstPage ? [key] : []))
+      return { sql: (parameter) => `(select unnest($${parameter}::text[]) as key)`, value }
     },
-    async add(number, keys, told) {
+    async add(number: number, keys: readonly string[], told?: SeenContents) {
       const contents = new Map(keys.map((key, index) => [key, told?.fingerprints[index] ?? null]))
       const page = { number, contents, passBegan: told?.passBegan ?? 0 }
       if (number === 1) {
@@ -87,7 +78,7 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
       if (inMemory === null) await insertPage(client, page)
       else keepPage(inMemory, page)
     },
-    async twice(limit) {
+    async twice(limit: number): Promise<readonly string[]> {
       if (inMemory !== null)
         return [...inMemory]
           .flatMap(([key, { isTwice }]) => (isTwice ? [key] : []))
@@ -99,7 +90,7 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
         [limit],
       )
     },
-    async countAround(pageNumber) {
+    async countAround(pageNumber: number) {
       if (inMemory !== null)
         return [...inMemory.values()].filter(({ first, last }) => first <= pageNumber && last > pageNumber)
           .length
