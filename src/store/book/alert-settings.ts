@@ -2,7 +2,7 @@
 
 import type { Queryable } from '../server/session.ts'
 import { alertSettingTable } from '../tables/problems.ts'
-import { ask, queryColumn, queryCount } from './ask.ts'
+import { ask, queryAny, queryColumn } from './ask.ts'
 
 export type AlertSetting = Readonly<typeof alertSettingTable.$inferSelect>
 
@@ -23,16 +23,16 @@ export async function noteAlertSetting(
       ? `update tidemark.alert_setting set previous = value, value = $2, by = $3, at = now() where key = $1 and value is not null`
       : `insert into tidemark.alert_setting as known (key, value, by) values ($1, $2, $3)
          on conflict (key) do update set previous = known.value, value = excluded.value, by = excluded.by, at = now()`
-  return (await queryCount(client, change, [key, value, by])) > 0
+  return await queryAny(client, change, [key, value, by])
 }
 
 /** What held before holds again, and the other way round. False: there was no change. */
-export const swapAlertSetting = async (client: Queryable, key: string, by: string) =>
-  (await queryCount(
+export const swapAlertSetting = (client: Queryable, key: string, by: string) =>
+  queryAny(
     client,
     'update tidemark.alert_setting set value = previous, previous = value, by = $2, at = now() where key = $1',
     [key, by],
-  )) > 0
+  )
 
 /** The names of all streams that are known here, of all sources. */
 export const readStreamNames = (client: Queryable) =>

@@ -45,6 +45,9 @@ export const queryValue = async <Value>(...asked: Parameters<typeof queryRows>):
 export const queryCount = async (...[client, statement, values]: Parameters<typeof queryRows>) =>
   (await client.query(statement, values && [...values])).rowCount ?? 0
 
+/** Whether it wrote or found any. */
+export const queryAny = async (...asked: Parameters<typeof queryRows>) => (await queryCount(...asked)) > 0
+
 /** One transaction on a connection of its own. */
 export const inOneTransaction = <Result>(
   pool: Pool,

@@ -2,7 +2,7 @@
 
 import type { Backfill } from '../../sync/ports/store.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryCount, queryRow, queryRows } from './ask.ts'
+import { queryAny, queryRow, queryRows } from './ask.ts'
 
 const columns = `id::text, stream, position_from::text as "from", position_to::text as "to", position::text, status,
   requested_at as "requestedAt", requested_by as "requestedBy", started_at as "startedAt", finished_at as "finishedAt",
@@ -98,10 +98,10 @@ export async function requestBackfill(
 }
 
 /** The run in progress notices at its next page. False when it was over already. */
-export const cancelBackfill = async (client: Queryable, id: string, by: string) =>
-  (await queryCount(
+export const cancelBackfill = (client: Queryable, id: string, by: string) =>
+  queryAny(
     client,
     `update tidemark.backfill set status = 'cancelled', finished_at = now(), note = $2
      where id = $1 and status in ('waiting', 'running')`,
     [id, `cancelled by ${by}`],
-  )) > 0
+  )

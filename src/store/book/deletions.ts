@@ -8,7 +8,7 @@ import { qualified, tableSql } from '../schema/places.ts'
 import { keepingWhereKept } from '../schema/row-history.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
-import { inOneTransaction, queryCount, queryRow, queryRows, queryValue } from './ask.ts'
+import { inOneTransaction, queryAny, queryCount, queryRow, queryRows, queryValue } from './ask.ts'
 import { type BlockedDeletions, blockedDeletionsOf } from './symptoms.ts'
 
 /** As it is kept in `blocked_deletions` of the stream. */
@@ -221,10 +221,10 @@ async function restore(client: ClientBase, stream: Stream): Promise<Restored> {
 }
 
 /** An operator takes the rejection back: a reconcile lists again, and lifts the block or asks anew. False: none was rejected. */
-export const lookAgain = async (client: Queryable, stream: string) =>
-  (await queryCount(
+export const lookAgain = (client: Queryable, stream: string) =>
+  queryAny(
     client,
     `update tidemark.stream set blocked_deletions = blocked_deletions - 'rejected', reconcile_wanted_at = now()
      where name = $1 and blocked_deletions ? 'rejected'`,
     [stream],
-  )) > 0
+  )

@@ -6,7 +6,7 @@ import { stoppedNote } from '../../sync/ports/store.ts'
 import { sourceSql } from '../schema/places.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
-import { arraysOf, queryColumn, queryCount, queryRow, queryValue } from './ask.ts'
+import { arraysOf, queryAny, queryColumn, queryRow, queryValue } from './ask.ts'
 import { isHeldSql } from './runs.ts'
 
 type Place = { readonly stream: string; readonly kind: RunKind }
@@ -144,12 +144,10 @@ export async function settleDue(
 }
 
 /** Whether somebody changed its table in Postgres since a run looked (P15). */
-export const isLocallyChanged = async (client: Queryable, stream: string) =>
-  (await queryCount(
-    client,
-    `select from tidemark.stream as known where name = $1 and ${isLocallyChangedSql}`,
-    [stream],
-  )) > 0
+export const isLocallyChanged = (client: Queryable, stream: string) =>
+  queryAny(client, `select from tidemark.stream as known where name = $1 and ${isLocallyChangedSql}`, [
+    stream,
+  ])
 
 /** Whether no test of beliefs has been run for so long, whatever the last one came to. */
 export async function isProbeDue(client: Queryable, stream: string, everyMs: number): Promise<boolean> {

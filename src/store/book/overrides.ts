@@ -2,7 +2,7 @@
 
 import { type Override, overridesOf, type StoredOverride } from '../../streams/settings.ts'
 import type { Queryable } from '../server/session.ts'
-import { queryCount, queryRows } from './ask.ts'
+import { queryAny, queryRows } from './ask.ts'
 
 /** Of one source, by the names that they have there. */
 export const readOverrides = async (client: Queryable, source: string): Promise<readonly StoredOverride[]> =>
@@ -40,5 +40,5 @@ export async function noteOverride(client: Queryable, { name, value, by }: Omit<
 }
 
 /** False: there was none. */
-export const removeOverride = async (client: Queryable, name: string) =>
-  (await queryCount(client, 'delete from tidemark.setting_override where name = $1', [name])) > 0
+export const removeOverride = (client: Queryable, name: string) =>
+  queryAny(client, 'delete from tidemark.setting_override where name = $1', [name])

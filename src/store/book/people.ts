@@ -3,7 +3,7 @@
 import { desc, getTableColumns, sql } from 'drizzle-orm'
 import type { Queryable } from '../server/session.ts'
 import { accessTokenTable, sessionTable } from '../tables/people.ts'
-import { ask, asText, queryCount, queryRow, queryValue } from './ask.ts'
+import { ask, asText, queryAny, queryRow, queryValue } from './ask.ts'
 
 const { hash: _, ...shownOfToken } = getTableColumns(accessTokenTable)
 const { hash: __, proof: ___, token: ____, ...shownOfSession } = getTableColumns(sessionTable)
@@ -31,8 +31,8 @@ export async function addToken(
 }
 
 /** With the sessions that began with it. False: there was none. */
-export const removeToken = async (client: Queryable, name: string) =>
-  (await queryCount(client, 'delete from tidemark.access_token where name = $1', [name])) > 0
+export const removeToken = (client: Queryable, name: string) =>
+  queryAny(client, 'delete from tidemark.access_token where name = $1', [name])
 
 /** Null: there is none, or it has ended. */
 export const useToken = (client: Queryable, hash: string) =>

@@ -5,7 +5,7 @@ import { holdableText } from '../../util/text.ts'
 import { noticeSourceSql, sourceSql } from '../schema/places.ts'
 import { type Queryable, takeTurn } from '../server/session.ts'
 import type { sourceConfigTable } from '../tables/state.ts'
-import { inOneTransaction, queryColumn, queryCount, queryRows } from './ask.ts'
+import { inOneTransaction, queryAny, queryColumn, queryCount, queryRows } from './ask.ts'
 import { openProblemsSql, problemSourceSql } from './problems.ts'
 import { noteOfWorker } from './worker-notices.ts'
 
@@ -177,11 +177,7 @@ export const applySources = (
 
 /** Whether any worker has opened it. */
 export async function hasStreams(client: Queryable, name: string): Promise<boolean> {
-  return (
-    (await queryCount(client, `select from tidemark.stream where ${sourceSql('name')} = $1 limit 1`, [
-      name,
-    ])) > 0
-  )
+  return await queryAny(client, `select from tidemark.stream where ${sourceSql('name')} = $1 limit 1`, [name])
 }
 
 /** Returns how many streams it has that were read until now. */

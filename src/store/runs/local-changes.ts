@@ -16,7 +16,7 @@ import {
 import { foldField } from '../../streams/dictionary.ts'
 import { sourceIn } from '../../streams/names.ts'
 import type { StreamState } from '../../sync/ports/store.ts'
-import { queryColumn, queryCount, queryRows, queryValue } from '../book/ask.ts'
+import { queryAny, queryColumn, queryRows, queryValue } from '../book/ask.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { createTable, type WantedKey } from '../schema/create-table.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
@@ -300,11 +300,9 @@ async function distrustZones(client: ClientBase, stream: MirroredStream, timeZon
     (column) => column.type === 'timestamptz' && zoneOf(column, before) !== zoneOf(column, now),
   )
   if (times.length === 0) return false
-  return (
-    (await queryCount(
-      client,
-      `update ${qualified(stream)} set _hash = ${distrustedHash}
+  return await queryAny(
+    client,
+    `update ${qualified(stream)} set _hash = ${distrustedHash}
      where ${times.map(({ name }) => `${pg.escapeIdentifier(name)} is not null`).join(' or ')}`,
-    )) > 0
   )
 }

@@ -8,7 +8,7 @@ import { openSteps, type RunStep } from '../../streams/run-steps.ts'
 import type { RunEnd, RunProgress, WriteCounts } from '../../sync/ports/store.ts'
 import { holdableJson } from '../../util/text.ts'
 import { withTimeout } from '../../util/waiting.ts'
-import { inOneTransaction, queryCount, queryValue } from '../book/ask.ts'
+import { inOneTransaction, queryAny, queryValue } from '../book/ask.ts'
 import { readBackfill } from '../book/backfills.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
@@ -314,14 +314,14 @@ const noteTotal = (
 export const countAgainAfterMs = 300_000
 
 /** Whether a first load of it goes on that was not counted lately. */
-export const isLoadToBeCounted = async (client: Queryable, stream: string) =>
-  (await queryCount(
+export const isLoadToBeCounted = (client: Queryable, stream: string) =>
+  queryAny(
     client,
     `select from tidemark.progress
      where stream = $1 and reading = 'first load' and not is_complete
        and coalesce(total_at < now() - $2::float8 * interval '1 millisecond', true)`,
     [stream, countAgainAfterMs],
-  )) > 0
+  )
 
 /** The share of what is read does not fall when there are more than before. */
 export async function noteLoadCount(

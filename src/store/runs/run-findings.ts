@@ -6,7 +6,7 @@ import { beliefKind, ruleOf } from '../../streams/beliefs.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Arrival, CausedDifference, VolatileField } from '../../sync/ports/audits.ts'
 import type { Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
-import { arraysOf, queryColumn, queryCount, queryRows, queryValue } from '../book/ask.ts'
+import { arraysOf, queryAny, queryColumn, queryCount, queryRows, queryValue } from '../book/ask.ts'
 import { foldName } from '../schema/column-names.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
@@ -192,10 +192,9 @@ async function setVersionField(
     'update tidemark.stream set unguarded_above = -1, unguarded_before = clock_timestamp() where name = $1',
     [stream],
   )
-  return (
-    (await queryCount(
-      client,
-      `with moved as (
+  return await queryAny(
+    client,
+    `with moved as (
        update tidemark.stream
        set position = 0, position_reached_at = now(), unread = null, read_through_at = null, first_read_through_at = null,
            settled_through_version = null, settled_through_at = null
@@ -203,8 +202,7 @@ async function setVersionField(
        returning position
      )
      insert into tidemark.checkpoint (stream, position, run_id, reason) select $1, position, $2, $3 from moved`,
-      [stream, runId, `the row version is ${field}: ${evidence}`],
-    )) > 0
+    [stream, runId, `the row version is ${field}: ${evidence}`],
   )
 }
 
@@ -221,13 +219,11 @@ async function isPositionOf(client: ClientBase, stream: string, field: string): 
   )
   if (found === null) return false
   const column = pg.escapeIdentifier(found)
-  return (
-    (await queryCount(
-      client,
-      `select from ${qualified({ name: stream })} as mine, tidemark.stream
+  return await queryAny(
+    client,
+    `select from ${qualified({ name: stream })} as mine, tidemark.stream
      where stream.name = $1 and mine.${column}::text = stream.position::text limit 1`,
-      [stream],
-    )) > 0
+    [stream],
   )
 }
 
