@@ -20,10 +20,9 @@ import { readOverridesAndAsked } from './store/book/overrides.ts'
 import { forgetProblem, noteProblem } from './store/book/problems.ts'
 import { isRelatedDue } from './store/book/related.ts'
 import { SourceDiffers } from './store/book/sources.ts'
-import { claimSources } from './store/runs/claim-sources.ts'
+import { claimSources, expectBeforeRun } from './store/runs/claim-sources.ts'
 import { compareOnce } from './store/runs/comparison.ts'
 import { eraseAll, longDeleted, type Relatives, relativesOf, type Traces } from './store/runs/erase.ts'
-import { expectBeforeRun } from './store/runs/expect-before-run.ts'
 import { openStore } from './store/runs/open-store.ts'
 import {
   applyRules,
@@ -232,7 +231,7 @@ export async function openContext(options: ContextOptions): Promise<SyncContext>
     compareOnce: (stream, page) =>
       compareOnce(
         database.pool,
-        { stream: asChosen(stream, config, descriptions), timeZone: config.sourceTimezone, log },
+        { stream: asChosen(stream, config, descriptions), timeZone: config.sourceTimezone },
         page,
       ),
     readRelated: (hooks) =>

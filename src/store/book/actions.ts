@@ -3,7 +3,7 @@
 
 import { holdableJson, holdableText } from '../../util/text.ts'
 import type { Queryable } from '../server/session.ts'
-import type { Within } from './ask.ts'
+import { queryRow, queryRows, queryValue, type Within } from './ask.ts'
 
 export type NotedAction = {
   readonly who: string
@@ -27,7 +27,8 @@ export async function noteAction(
 ): Promise<string> {
   const { who, door, address, action, target, stream, reason, before } = noted
   const confirmed = /^\d{1,18}$/.test(noted.confirmed ?? '') ? noted.confirmed : null
-  const { rows } = await client.query<{ id: string }>(
+  const stored = await queryValue<string>(
+    client,
     `insert into tidemark.action_log (who, door, address, action, target, stream, reason, confirmed, before, result, told)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning id::text`,
     [
@@ -35,20 +36,18 @@ export async function noteAction(
       ...[before && holdableJson(before), result, holdableText(told)],
     ],
   )
-  const [stored] = rows
-  if (!stored) throw new Error('The action could not be recorded, so nothing was done. Try again.')
-  return stored.id
+  if (stored === null) throw new Error('The action could not be recorded, so nothing was done. Try again.')
+  return stored
 }
 
-export async function noteResult(
+export const noteResult = (
   client: Queryable,
   id: string,
   given: Result & { readonly after: object | null },
-): Promise<void> {
-  await client.query('insert into tidemark.action_log (ends, result, told, after) values ($1, $2, $3, $4)', [
+) =>
+  client.query('insert into tidemark.action_log (ends, result, told, after) values ($1, $2, $3, $4)', [
     ...[id, given.result, holdableText(given.told), given.after && holdableJson(given.after)],
   ])
-}
 
 /** A month more, so that lines go together and seldom: each time is a line too. */
 const isDueSql = `exists (select from tidemark.action_log where at < now() - interval '2 years 1 month')`
@@ -57,8 +56,8 @@ const isDueSql = `exists (select from tidemark.action_log where at < now() - int
  * Removes lines that are older than two years. The line that says so keeps the hash of the last of them, on which the chain goes on. One
  * statement, like all here: a program that is frozen in the middle of a transaction would hold up everybody who acts.
  */
-export async function forgetOldActions(client: Queryable, address: string): Promise<void> {
-  await client.query(
+export const forgetOldActions = (client: Queryable, address: string) =>
+  client.query(
     `with through as (
        select id, hash from tidemark.action_log
        where ${isDueSql} and id < (
@@ -73,7 +72,6 @@ export async function forgetOldActions(client: Queryable, address: string): Prom
      delete from tidemark.action_log where id <= (select id from through) and exists (select from noted)`,
     [address],
   )
-}
 
 export type ActionLine = Omit<NotedAction, 'before'> &
   Result & {
@@ -85,7 +83,7 @@ export type ActionLine = Omit<NotedAction, 'before'> &
 export type Standing = Readonly<Record<string, string | number | boolean | null>>
 
 /** The newest first, those with a lower id than `before`; null: of all streams, from the newest. */
-export async function readActions(
+export const readActions = (
   client: Queryable,
   {
     stream,
@@ -94,8 +92,9 @@ export async function readActions(
     from = null,
     to = null,
   }: Within & { readonly stream: string | null; readonly before: string | null; readonly limit: number },
-): Promise<readonly ActionLine[]> {
-  const { rows } = await client.query<ActionLine>(
+) =>
+  queryRows<ActionLine>(
+    client,
     `select id::text, at, who, door, address, action, target, stream, reason, confirmed::text, before, after, result, told
      from tidemark.action as known
      where ($1::text is null or stream = $1) and ($2::bigint is null or known.id < $2)
@@ -103,8 +102,6 @@ export async function readActions(
      order by known.id desc limit $3`,
     [stream, before, limit, from, to],
   )
-  return rows
-}
 
 export type BrokenLine = {
   readonly id: string
@@ -126,7 +123,8 @@ export type ActionChain = {
 
 /** Computes the hash of each line of the record again. */
 export async function checkActions(client: Queryable, kept: string | null): Promise<ActionChain> {
-  const { rows } = await client.query<ActionChain>(
+  const found = await queryRow<ActionChain>(
+    client,
     `with chained as (
        select log as line, lag(log.hash) over lines as before, lag(log.id) over lines as number_before
        from tidemark.action_log as log window lines as (order by log.id)
@@ -146,14 +144,14 @@ export async function checkActions(client: Queryable, kept: string | null): Prom
      from tidemark.action_log`,
     [kept],
   )
-  const [found] = rows
   if (!found) throw new Error('Postgres did not answer about the record of actions.')
   return { ...found, broken: found.broken.map((one) => ({ ...one, at: new Date(one.at) })) }
 }
 
 /** Null when there is no such stream. */
-export async function readStanding(client: Queryable, stream: string): Promise<Standing | null> {
-  const { rows } = await client.query<{ standing: Standing }>(
+export const readStanding = (client: Queryable, stream: string) =>
+  queryValue<Standing>(
+    client,
     `select jsonb_build_object(
        'paused', paused_at is not null,
        'position', position::text,
@@ -173,5 +171,3 @@ export async function readStanding(client: Queryable, stream: string): Promise<S
      from tidemark.stream where name = $1`,
     [stream],
   )
-  return rows[0]?.standing ?? null
-}

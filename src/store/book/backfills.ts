@@ -2,57 +2,54 @@
 
 import type { Backfill } from '../../sync/ports/store.ts'
 import type { Queryable } from '../server/session.ts'
+import { queryAny, queryRow, queryRows } from './ask.ts'
 
 const columns = `id::text, stream, position_from::text as "from", position_to::text as "to", position::text, status,
   requested_at as "requestedAt", requested_by as "requestedBy", started_at as "startedAt", finished_at as "finishedAt",
   rows_read::float8 as "rowsRead", inserted::float8 as inserted, updated::float8 as updated,
   quarantined::float8 as quarantined, attempts, error, note`
 
-type Line = Omit<Backfill, 'from' | 'to' | 'position'> & {
-  readonly from: string
-  readonly to: string
-  readonly position: string
-}
+type Line = Omit<Backfill, 'from' | 'to' | 'position'> & Record<'from' | 'to' | 'position', string>
 
-const toBackfill = (line: Line): Backfill => ({
-  ...line,
-  from: BigInt(line.from),
-  to: BigInt(line.to),
-  position: BigInt(line.position),
-})
+/** `sql`: what follows `from`. */
+async function readLines(client: Queryable, sql: string, values: readonly unknown[]) {
+  const lines = await queryRows<Line>(
+    client,
+    `select ${columns} from tidemark.backfill as known ${sql}`,
+    values,
+  )
+  return lines.map(
+    (line): Backfill => ({
+      ...line,
+      from: BigInt(line.from),
+      to: BigInt(line.to),
+      position: BigInt(line.position),
+    }),
+  )
+}
 
 /** The oldest that is not finished and does not wait to be tried again. Those that failed come last. Null: there is none. */
-export async function nextBackfill(client: Queryable, stream: string): Promise<Backfill | null> {
-  const { rows } = await client.query<Line>(
-    `select ${columns} from tidemark.backfill
-     where stream = $1 and status in ('waiting', 'running') and coalesce(retry_at <= now(), true)
-     order by error is not null, case when error is not null then attempts end, id limit 1`,
+export async function nextBackfill(client: Queryable, stream: string) {
+  const [next] = await readLines(
+    client,
+    `where stream = $1 and status in ('waiting', 'running') and coalesce(retry_at <= now(), true)
+     order by error is not null, case when error is not null then attempts end, known.id limit 1`,
     [stream],
   )
-  return rows[0] ? toBackfill(rows[0]) : null
+  return next ?? null
 }
 
-export async function readBackfill(client: Queryable, id: string): Promise<Backfill | null> {
-  const { rows } = await client.query<Line>(`select ${columns} from tidemark.backfill where id = $1`, [id])
-  return rows[0] ? toBackfill(rows[0]) : null
-}
+export const readBackfill = async (client: Queryable, id: string) =>
+  (await readLines(client, 'where known.id = $1', [id]))[0] ?? null
 
 /** The newest first. */
-export async function listBackfills(client: Queryable, stream: string | null): Promise<readonly Backfill[]> {
-  const { rows } = await client.query<Line>(
-    `select ${columns} from tidemark.backfill as known
-     where $1::text is null or stream = $1 order by known.id desc limit 100`,
-    [stream],
-  )
-  return rows.map(toBackfill)
-}
+export const listBackfills = (client: Queryable, stream: string | null) =>
+  readLines(client, 'where $1::text is null or stream = $1 order by known.id desc limit 100', [stream])
 
 /** What can be said of a backfill before it runs. `msPerRow` is that of earlier readings; null when none tells. */
-export async function estimateBackfill(
-  client: Queryable,
-  stream: string,
-): Promise<{ readonly msPerRow: number | null; readonly largestAnswer: number | null }> {
-  const { rows } = await client.query<{ ms_per_row: number | null; largest_answer: number | null }>(
+export async function estimateBackfill(client: Queryable, stream: string) {
+  const known = await queryRow<{ readonly msPerRow: number | null; readonly largestAnswer: number | null }>(
+    client,
     `select (
        select extract(epoch from sum(finished_at - started_at)) * 1000
          / nullif(sum(inserted + updated + unchanged), 0)
@@ -62,11 +59,11 @@ export async function estimateBackfill(
            and inserted + updated + unchanged >= 100
          order by id desc limit 20
        ) as recent
-     )::float8 as ms_per_row,
-     (select value::float8 from tidemark.belief where stream = $1 and name = 'largest_answer') as largest_answer`,
+     )::float8 as "msPerRow",
+     (select value::float8 from tidemark.belief where stream = $1 and name = 'largest_answer') as "largestAnswer"`,
     [stream],
   )
-  return { msPerRow: rows[0]?.ms_per_row ?? null, largestAnswer: rows[0]?.largest_answer ?? null }
+  return known ?? { msPerRow: null, largestAnswer: null }
 }
 
 /** An unfinished request of the same span is taken up again instead of a second one being made. Returns its id. */
@@ -74,7 +71,8 @@ export async function requestBackfill(
   client: Queryable,
   request: { readonly stream: string; readonly from: bigint; readonly to: bigint; readonly by: string },
 ): Promise<{ readonly id: string }> {
-  const { rows } = await client.query<{ id: string }>(
+  const stored = await queryRow<{ id: string }>(
+    client,
     `with known as (
        -- Whoever asks for it again does not want it to wait.
        update tidemark.backfill set retry_at = null, error = null
@@ -93,19 +91,17 @@ export async function requestBackfill(
        on conflict (stream, kind) do update set due_at = excluded.due_at, asked_at = excluded.asked_at
      )
      select id::text from known union all select id::text from added`,
-    [request.stream, request.from.toString(), request.to.toString(), request.by],
+    [request.stream, request.from, request.to, request.by],
   )
-  const [stored] = rows
   if (!stored) throw new Error(`The backfill of ${request.stream} could not be stored. Try again.`)
   return stored
 }
 
 /** The run in progress notices at its next page. False when it was over already. */
-export async function cancelBackfill(client: Queryable, id: string, by: string): Promise<boolean> {
-  const { rowCount } = await client.query(
+export const cancelBackfill = (client: Queryable, id: string, by: string) =>
+  queryAny(
+    client,
     `update tidemark.backfill set status = 'cancelled', finished_at = now(), note = $2
      where id = $1 and status in ('waiting', 'running')`,
     [id, `cancelled by ${by}`],
   )
-  return (rowCount ?? 0) > 0
-}

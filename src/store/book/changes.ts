@@ -7,7 +7,7 @@ import { qualified } from '../schema/places.ts'
 import { historyOf, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
-import type { Within } from './ask.ts'
+import { arraysOf, queryColumn, queryRow, queryRows, queryValue, type Within } from './ask.ts'
 
 /** Between one state that was seen and the next. */
 export type RowChange = {
@@ -61,7 +61,7 @@ export async function readRowChanges(
     select * from ${history.table} where ${pg.escapeIdentifier(tableSchema.key.name)} = $1
     order by _observed_at desc limit $2::int
   )`
-  const { rows } = await client.query<Found>(changesSql(tableSchema, lines), [key, limit])
+  const rows = await queryRows<Found>(client, changesSql(tableSchema, lines), [key, limit])
   const { name: stream } = tableSchema.stream
   return await withRuns(
     client,
@@ -117,11 +117,12 @@ export async function readChanges(
   streams: readonly MirroredStream[],
   asked: ChangesAsked,
 ): Promise<ChangePage> {
-  const { rows: pasts } = await client.query<{ name: string }>(
+  const pasts = await queryColumn<string>(
+    client,
     'select name from unnest($1::text[], $2::text[]) as past (name, history) where to_regclass(history) is not null',
     [streams.map(({ name }) => name), streams.map((one) => qualified(historyOf(one)))],
   )
-  const kept = streams.filter((one) => pasts.some(({ name }) => name === one.name))
+  const kept = streams.filter(({ name }) => pasts.includes(name))
   const asTold = kept.filter(({ name }) => asked.stream === null || name === asked.stream)
   const known = await Promise.all(asTold.map((one) => readTableSchema(client, one)))
   const wanted = known.flatMap((one) => (one?.history ? [one] : []))
@@ -145,15 +146,13 @@ export async function readChanges(
 }
 
 /** Where no past is kept any more, or not yet again, rows are written that it lacks. */
-async function readEnd(
-  client: Queryable,
-  { stream, history }: TableSchema,
-): Promise<ChangePage['ended'][number] | null> {
-  const { rows } = await client.query<{ at: Date }>(
+async function readEnd(client: Queryable, { stream, history }: TableSchema) {
+  const at = await queryValue<Date>(
+    client,
     `select at from (select max(_observed_at) as at from ${history?.table}) as last
      where exists (select from ${qualified(stream)} where _synced_at > last.at)`,
   )
-  return rows[0] ? { stream: stream.name, at: rows[0].at } : null
+  return at && { stream: stream.name, at }
 }
 
 /** Changes of one stream have the order of Postgres, by its keys, and keep it. */
@@ -189,17 +188,17 @@ async function readPart(
       order by _observed_at desc, ${name} desc limit ${size}
     )`
     const values = [from ?? null, to ?? null, through.micros, through.key]
-    const { rows } = await client.query<Found>(changesSql(tableSchema, lines, 'strpos(field, $5) > 0'), [
+    const rows = await queryRows<Found>(client, changesSql(tableSchema, lines, 'strpos(field, $5) > 0'), [
       ...values,
       column.toLowerCase(),
     ])
     found.push(...rows.map((row) => ({ ...row, stream: stream.name })))
-    const { rows: last } = await client.query<{ key: string; micros: string }>(
+    const end = await queryRow<{ key: string; micros: string }>(
+      client,
       `select ${name}::text as key, (extract(epoch from _observed_at) * 1000000)::bigint::text as micros
        from ${lines} as line order by _observed_at desc, line.${name} desc offset ${size - 1}`,
       values,
     )
-    const [end] = last
     if (!end) return { found, through: null }
     through = end
     if (found.length > limit || performance.now() - beganMs > mostMs)
@@ -221,17 +220,14 @@ function beginIn(
 }
 
 /** A page is noted by the transaction that writes its rows and their lines. After a restore from a dump nothing tells any more. */
-async function withRuns(
-  client: Queryable,
-  tables: readonly TableSchema[],
-  changes: readonly Found[],
-): Promise<readonly StreamChange[]> {
+async function withRuns(client: Queryable, tables: readonly TableSchema[], changes: readonly Found[]) {
   const runs = new Map<Found, string | null>()
   for (const [name, own] of Map.groupBy(changes, ({ stream }) => stream)) {
     const tableSchema = tables.find(({ stream }) => stream.name === name)
     if (!tableSchema?.history) continue
     const key = pg.escapeIdentifier(tableSchema.key.name)
-    const { rows } = await client.query<{ place: number; run: string }>(
+    const rows = await queryRows<{ place: number; run: string }>(
+      client,
       `select place::int, noted.run
        from unnest($2::text[], $3::timestamptz[]) with ordinality as wanted (key, at, place)
        join ${tableSchema.history.table} as line on line.${key} = wanted.key::${tableSchema.key.type} and line._observed_at = wanted.at
@@ -241,7 +237,7 @@ async function withRuns(
            and page.xmin = line.xmin
          limit 1
        ) as noted`,
-      [name, own.map((one) => one.key), own.map(({ at }) => at)],
+      [name, ...arraysOf(own, 'key', 'at')],
     )
     for (const { place, run } of rows) {
       const change = own[place - 1]

@@ -1,42 +1,43 @@
 // A stream's position, now and in the past: where it was, when it got somewhere, and how an operator moves it back.
 
-import { and, desc, eq, gte, lt, min } from 'drizzle-orm'
+import { and, desc, eq, gte, lt } from 'drizzle-orm'
 import type { ClientBase, Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema, versionSql } from '../schema/table-schema.ts'
-import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
-import { checkpointTable, streamTable } from '../tables/state.ts'
-import { ask, asText, type Within } from './ask.ts'
+import type { Queryable } from '../server/session.ts'
+import { checkpointTable } from '../tables/state.ts'
+import {
+  ask,
+  asText,
+  inOneTransaction,
+  queryColumn,
+  queryRow,
+  queryRows,
+  queryValue,
+  type Within,
+} from './ask.ts'
 
-export type Reach = {
-  readonly stream: string
-  readonly readThroughAt: Date | null
-  readonly settledThroughAt: Date | null
-  readonly deletionsKnownAt: Date | null
-}
+export type Reach = { readonly stream: string } & Readonly<
+  Record<'readThroughAt' | 'settledThroughAt' | 'deletionsKnownAt', Date | null>
+>
 
 /** How far streams have been read, as every role that reads the mirror may see it; null: all of them. */
-export async function readReach(
-  client: Queryable,
-  streams: readonly string[] | null,
-): Promise<readonly Reach[]> {
-  const { rows } = await client.query<Reach>(
+export const readReach = (client: Queryable, streams: readonly string[] | null) =>
+  queryRows<Reach>(
+    client,
     `select stream, read_through_time as "readThroughAt", settled_through_time as "settledThroughAt",
        deletions_known_through as "deletionsKnownAt"
      from tidemark.freshness where $1::text[] is null or stream = any ($1) order by array_position($1, stream), stream`,
     [streams],
   )
-  return rows
-}
 
 /** The position as it is now; 0 before the first. */
-export async function livePosition(client: Queryable, stream: string): Promise<bigint> {
-  const { position, name } = streamTable
-  const [found] = await ask(client, (db) => db.select({ position }).from(streamTable).where(eq(name, stream)))
-  return found?.position ?? 0n
-}
+export const livePosition = async (client: Queryable, stream: string) =>
+  BigInt(
+    (await queryValue<string>(client, 'select position from tidemark.stream where name = $1', [stream])) ?? 0,
+  )
 
 /** In SQL: a checkpoint of the present epoch. Versions of one before it were those of another upstream. $1 is the stream. */
 const isOfEpoch = `stream = $1 and reached_at >= coalesce(
@@ -45,7 +46,8 @@ const isOfEpoch = `stream = $1 and reached_at >= coalesce(
 
 /** The position that was held at a time; null before the first checkpoint. */
 export async function positionAt(client: Queryable, stream: string, time: Date): Promise<bigint | null> {
-  const { rows } = await client.query<{ position: string }>(
+  const position = await queryValue<string>(
+    client,
     `select least(position, (
        -- Where it was moved to since: what is above that is handed out anew, or to be read again.
        select min(position) from tidemark.checkpoint where ${isOfEpoch} and reached_at > $2 and moved_by is not null
@@ -55,41 +57,33 @@ export async function positionAt(client: Queryable, stream: string, time: Date):
      order by reached_at desc, id desc limit 1`,
     [stream, time],
   )
-  return rows[0] ? BigInt(rows[0].position) : null
+  return position === null ? null : BigInt(position)
 }
 
 /** When the position first reached each of these versions; null where no checkpoint tells. */
-export async function reachedAt(
-  client: Queryable,
-  stream: string,
-  versions: readonly bigint[],
-): Promise<readonly (Date | null)[]> {
-  const { rows } = await client.query<{ reached_at: Date | null }>(
+export const reachedAt = (client: Queryable, stream: string, versions: readonly bigint[]) =>
+  queryColumn<Date | null>(
+    client,
     `select (
        select min(reached_at) from tidemark.checkpoint where ${isOfEpoch} and position >= wanted.version
      ) as reached_at
      from unnest($2::bigint[]) with ordinality as wanted (version, place)
      order by place`,
-    [stream, versions.map((version) => version.toString())],
+    [stream, versions],
   )
-  return rows.map((row) => row.reached_at)
-}
 
 /** How many rows have a version above `from`, up to `to`. Those that were found gone are not read again. */
-export async function countBetween(
-  client: Queryable,
-  stream: Stream,
-  from: bigint,
-  to: bigint,
-): Promise<number> {
+export async function countBetween(client: Queryable, stream: Stream, from: bigint, to: bigint) {
   const tableSchema = await readTableSchema(client, stream)
   const version = tableSchema && versionSql(tableSchema, 'mine')
   if (!version) return 0
-  const { rows } = await client.query<{ rows: number }>(
-    `select count(*)::float8 as rows from ${qualified(stream)} as mine where ${version} > $1 and ${version} <= $2 and _deleted_reason is distinct from 'absent'`,
-    [from.toString(), to.toString()],
+  return (
+    (await queryValue<number>(
+      client,
+      `select count(*)::float8 as rows from ${qualified(stream)} as mine where ${version} > $1 and ${version} <= $2 and _deleted_reason is distinct from 'absent'`,
+      [from, to],
+    )) ?? 0
   )
-  return rows[0]?.rows ?? 0
 }
 
 /** A position that was reached. Why it went back, and who moved it: null when it rose, or a run did. */
@@ -125,45 +119,28 @@ export function readCheckpoints(
   )
 }
 
-export async function findCheckpoint(client: Queryable, id: bigint) {
-  const { stream, position } = checkpointTable
-  const [found] = await ask(client, (db) =>
-    db
-      .select({ stream, position: asText(position) })
-      .from(checkpointTable)
-      .where(eq(checkpointTable.id, id)),
+export const findCheckpoint = (client: Queryable, id: bigint) =>
+  queryRow<{ readonly stream: string; readonly position: string }>(
+    client,
+    'select stream, position::text from tidemark.checkpoint where id = $1',
+    [id],
   )
-  return found ?? null
-}
 
 /** Null when there is none. */
-export async function firstCheckpointAt(client: Queryable, stream: string): Promise<Date | null> {
-  const { reachedAt } = checkpointTable
-  const [found] = await ask(client, (db) =>
-    db
-      .select({ at: min(reachedAt) })
-      .from(checkpointTable)
-      .where(eq(checkpointTable.stream, stream)),
-  )
-  return found?.at ?? null
-}
+export const firstCheckpointAt = (client: Queryable, stream: string) =>
+  queryValue<Date>(client, 'select min(reached_at) from tidemark.checkpoint where stream = $1', [stream])
 
 /** The field that a stream's row versions are in; null: nobody has found it out yet, or it is doubted. */
-export async function readVersionField(client: Queryable, stream: string): Promise<string | null> {
-  const { rows } = await client.query<{ value: string }>({
+export const readVersionField = (client: Queryable, stream: string) =>
+  queryValue<string>(client, {
     name: 'tidemark_version_field',
     text: `select value from tidemark.belief where stream = $1 and name = 'version_field' and expires_at is null`,
     values: [stream],
   })
-  return rows[0]?.value ?? null
-}
 
 /** The field that is the key of a list stream, where it was found in the data. */
-export async function readKeyField(client: Queryable, stream: string): Promise<string | null> {
-  const { keyField, name } = streamTable
-  const [found] = await ask(client, (db) => db.select({ keyField }).from(streamTable).where(eq(name, stream)))
-  return found?.keyField ?? null
-}
+export const readKeyField = (client: Queryable, stream: string) =>
+  queryValue<string>(client, 'select key_field from tidemark.stream where name = $1', [stream])
 
 export type Rewind = {
   readonly stream: string
@@ -180,12 +157,9 @@ export type Rewound = { readonly from: bigint; readonly to: bigint }
  * may be replaced by older versions, because the upstream may have been restored from a backup.
  */
 export const rewindStream = (pool: Pool, rewind: Rewind): Promise<Rewound> =>
-  withConnection(pool, (client) => inTransaction(client, () => move(client, rewind)))
+  inOneTransaction(pool, (client) => move(client, rewind))
 
-async function move(
-  client: ClientBase,
-  { stream, position, reason, by, seen = null }: Rewind,
-): Promise<Rewound> {
+async function move(client: ClientBase, { stream, position, reason, by, seen = null }: Rewind) {
   // Waits for commits under way. Runs that are in progress cannot write after this.
   await client.query(
     `insert into tidemark.lease (stream, lane, epoch) values ($1, 'incremental', 1)
@@ -193,11 +167,11 @@ async function move(
     [stream],
   )
   await client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1', [stream])
-  const { rows } = await client.query<{ position: string }>(
+  const before = await queryRow<{ position: string }>(
+    client,
     `select position::text from tidemark.stream where name = $1 for update`,
     [stream],
   )
-  const [before] = rows
   if (!before) throw new Error(`The database does not know the stream ${stream}. Run: tidemark migrate`)
   if (seen !== null && BigInt(before.position) < seen)
     throw new UsageError(
@@ -213,16 +187,16 @@ async function move(
        settled_through_at = case when settled_through_version <= $2 then settled_through_at end,
        unguarded_above = least(unguarded_above, $2), unguarded_before = clock_timestamp()
      where name = $1`,
-    [stream, position.toString()],
+    [stream, position],
   )
   // What is read from there on relies on the beliefs of now.
   await client.query('update tidemark.belief set rests_from = $2 where stream = $1 and rests_from > $2', [
     stream,
-    position.toString(),
+    position,
   ])
   await client.query(
     `insert into tidemark.checkpoint (stream, position, reason, moved_by) values ($1, $2, $3, $4)`,
-    [stream, position.toString(), reason, by],
+    [stream, position, reason, by],
   )
   return { from: BigInt(before.position), to: position }
 }

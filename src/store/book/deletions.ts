@@ -7,7 +7,8 @@ import { touchedSql } from '../schema/own-columns.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import { keepingWhereKept } from '../schema/row-history.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
-import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import type { Queryable } from '../server/session.ts'
+import { inOneTransaction, queryAny, queryCount, queryRow, queryRows, queryValue } from './ask.ts'
 import { type BlockedDeletions, blockedDeletionsOf } from './symptoms.ts'
 
 /** As it is kept in `blocked_deletions` of the stream. */
@@ -44,11 +45,9 @@ export const bucketNames = ({ unit, buckets, before, after }: MissingSpread): re
   })
 
 /** The blocked deletions of those streams that have any, in the order of the streams. */
-export async function readBlockedDeletions(
-  client: Queryable,
-  streams: readonly string[],
-): Promise<readonly BlockedStream[]> {
-  const { rows } = await client.query<{ stream: string; blocked: unknown }>(
+export async function readBlockedDeletions(client: Queryable, streams: readonly string[]) {
+  const rows = await queryRows<{ stream: string; blocked: unknown }>(
+    client,
     `select name as stream, blocked_deletions as blocked from tidemark.stream
      where name = any ($1) and blocked_deletions is not null order by array_position($1, name)`,
     [streams],
@@ -95,7 +94,8 @@ type Found = Pick<DeletionEvidence, 'samples' | 'mostInARun' | 'isSinceDecision'
 }
 
 export async function readDeletionEvidence(client: Queryable, stream: string): Promise<DeletionEvidence> {
-  const { rows } = await client.query<Found>(
+  const found = await queryRow<Found>(
+    client,
     `select
        coalesce((
          select jsonb_agg(jsonb_build_object('key', key, 'evidence', evidence) order by key) from (
@@ -111,7 +111,6 @@ export async function readDeletionEvidence(client: Queryable, stream: string): P
        (select blocked_deletions -> 'evidence' from tidemark.stream where name = $1) as kept`,
     [stream],
   )
-  const [found] = rows
   const marked = found?.hasTable ? await countFoundGone(client, stream) : 0
   const kept = found?.kept ?? null
   const looks = kept?.looks ?? []
@@ -121,11 +120,7 @@ export async function readDeletionEvidence(client: Queryable, stream: string): P
       looks.length > 0
         ? looks.map(({ key, answer }) => ({ key, evidence: words[answer] }))
         : (found?.samples ?? []),
-    looked: {
-      gone: of('gone'),
-      there: of('there'),
-      unclear: of('unclear'),
-    },
+    looked: { gone: of('gone'), there: of('there'), unclear: of('unclear') },
     lookedAt: looks.length > 0 && kept ? new Date(kept.at) : null,
     spread: kept?.spread ?? null,
     runId: kept?.runId ?? null,
@@ -135,14 +130,13 @@ export async function readDeletionEvidence(client: Queryable, stream: string): P
   }
 }
 
-async function countFoundGone(client: Queryable, stream: string): Promise<number> {
-  const { rows } = await client.query<{ marked: number }>(
+const countFoundGone = async (client: Queryable, stream: string) =>
+  (await queryValue<number>(
+    client,
     `select count(*)::int as marked from ${qualified({ name: stream })} as mine, tidemark.stream as known
      where known.name = $1 and ${foundGoneSql}`,
     [stream],
-  )
-  return rows[0]?.marked ?? 0
-}
+  )) ?? 0
 
 const words = { gone: 'gone', there: 'still there', unclear: 'the answer was unclear' } as const
 
@@ -158,22 +152,16 @@ export type Rejecting = {
 export async function rejectDeletions(pool: Pool, rejecting: Rejecting): Promise<number | null> {
   for (let triesLeft = 3; ; triesLeft--)
     try {
-      return await withConnection(pool, (client) => inTransaction(client, () => reject(client, rejecting)))
+      return await inOneTransaction(pool, (client) => reject(client, rejecting))
     } catch (error) {
       // A run that writes one of these rows wants the lease that this has taken.
       if (!(error instanceof pg.DatabaseError && error.code === '40P01') || triesLeft === 0) throw error
     }
 }
 
-async function reject(
-  client: ClientBase,
-  { stream, by, reason, restores }: Rejecting,
-): Promise<number | null> {
-  const { rowCount } = await client.query(
-    `select from tidemark.stream where name = $1 and jsonb_typeof(blocked_deletions) = 'object'`,
-    [stream.name],
-  )
-  if (rowCount === 0) return null
+async function reject(client: ClientBase, { stream, by, reason, restores }: Rejecting) {
+  const blocked = `select from tidemark.stream where name = $1 and jsonb_typeof(blocked_deletions) = 'object'`
+  if ((await queryCount(client, blocked, [stream.name])) === 0) return null
   // A run under way compares with the rows as they were before, and would say so at its end.
   if (restores)
     await client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1', [stream.name])
@@ -212,7 +200,8 @@ async function restore(client: ClientBase, stream: Stream): Promise<Restored> {
   if (!tableSchema) return nothing
   const table = qualified(stream)
   const key = `mine.${pg.escapeIdentifier(tableSchema.key.name)}`
-  const { rows } = await client.query<Restored>(
+  const restored = await queryRow<Restored>(
+    client,
     `with gone as materialized (
        select mine.ctid from ${table} as mine, tidemark.stream as known
        where known.name = $1 and ${foundGoneSql}
@@ -228,15 +217,14 @@ async function restore(client: ClientBase, stream: Stream): Promise<Restored> {
      select count(*)::int as rows, bit_xor(hashtextextended(key, 0))::text as fingerprint from restored`,
     [stream.name],
   )
-  return rows[0] ?? nothing
+  return restored ?? nothing
 }
 
 /** An operator takes the rejection back: a reconcile lists again, and lifts the block or asks anew. False: none was rejected. */
-export async function lookAgain(client: Queryable, stream: string): Promise<boolean> {
-  const { rowCount } = await client.query(
+export const lookAgain = (client: Queryable, stream: string) =>
+  queryAny(
+    client,
     `update tidemark.stream set blocked_deletions = blocked_deletions - 'rejected', reconcile_wanted_at = now()
      where name = $1 and blocked_deletions ? 'rejected'`,
     [stream],
   )
-  return (rowCount ?? 0) > 0
-}

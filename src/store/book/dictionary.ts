@@ -8,7 +8,7 @@ import { textsSql } from '../schema/comments.ts'
 import { tableSql, viewSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import { beliefTable, fieldTable } from '../tables/findings.ts'
-import { ask } from './ask.ts'
+import { arraysOf, ask, queryColumn, queryRows } from './ask.ts'
 
 export type ColumnMap = {
   readonly name: string
@@ -47,12 +47,10 @@ const viewsOf = ({ name }: MirroredStream): readonly string[] => [
   ...(relatedNamed(name)?.belongsTo === 'many' ? [besideIn(name, `assignment_${baseOf(name)}`)] : []),
 ]
 
-export async function readSchemaMap(
-  client: Queryable,
-  streams: readonly MirroredStream[],
-): Promise<readonly ViewMap[]> {
+export async function readSchemaMap(client: Queryable, streams: readonly MirroredStream[]) {
   const wanted = streams.flatMap((stream) => viewsOf(stream).map((view) => ({ view, stream: stream.name })))
-  const { rows } = await client.query<ViewMap>(
+  return await queryRows<ViewMap>(
+    client,
     `select wanted.view as name, wanted.stream,
        coalesce((
          select jsonb_agg(jsonb_build_object(
@@ -82,9 +80,8 @@ export async function readSchemaMap(
      from unnest($1::text[], $2::text[]) with ordinality as wanted (view, stream, place)
      join pg_class as view on view.oid = to_regclass(${viewSql('wanted.view')}) and view.relkind = 'v'
      order by place`,
-    [wanted.map(({ view }) => view), wanted.map(({ stream }) => stream)],
+    arraysOf(wanted, 'view', 'stream'),
   )
-  return rows
 }
 
 // The data dictionary as people search it.
@@ -132,11 +129,8 @@ export function readFields(
 }
 
 /** The streams that have any. */
-export async function readFieldStreams(client: Queryable): Promise<readonly string[]> {
-  const { stream } = fieldTable
-  const found = await ask(client, (db) => db.selectDistinct({ stream }).from(fieldTable).orderBy(stream))
-  return found.map((one) => one.stream)
-}
+export const readFieldStreams = (client: Queryable) =>
+  queryColumn<string>(client, 'select distinct stream from tidemark.field order by 1')
 
 /** A belief about the upstream. It is doubted from `expiresAt` on; null: as long as beliefs of its kind last. */
 export type BeliefLine = Awaited<ReturnType<typeof readBeliefs>>[number]

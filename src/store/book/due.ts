@@ -6,6 +6,7 @@ import { stoppedNote } from '../../sync/ports/store.ts'
 import { sourceSql } from '../schema/places.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
+import { arraysOf, queryAny, queryColumn, queryRow, queryValue } from './ask.ts'
 import { isHeldSql } from './runs.ts'
 
 type Place = { readonly stream: string; readonly kind: RunKind }
@@ -45,7 +46,7 @@ const msSql = (moment: string) => `round(extract(epoch from ${moment}) * 1000)::
 
 /** All that a plan needs, in one statement. */
 export async function readDueState(client: Queryable, streams: readonly string[]): Promise<DueState> {
-  const { rows } = await client.query<DueState>({
+  const state = await queryRow<DueState>(client, {
     name: 'tidemark_due',
     text: `select ${msSql('now()')} as "nowMs", 'tidemark.stream'::regclass::oid::text as database,
        (select count(*) from tidemark.worker where seen_at > now() - interval '1 minute')::int as workers,
@@ -87,7 +88,6 @@ export async function readDueState(client: Queryable, streams: readonly string[]
        ), '[]') as asked`,
     values: [streams],
   })
-  const [state] = rows
   if (!state) throw new Error('Postgres did not say what is due')
   return state
 }
@@ -110,20 +110,19 @@ export async function noteReleased(
     `update tidemark.due set due_at = now() + interval '${releasedAgain}'
      from unnest($1::text[], $2::text[], $3::timestamptz[]) as released (stream, kind, asked_at)
      where due.stream = released.stream and due.kind = released.kind and due.asked_at = released.asked_at`,
-    [asked.map(({ stream }) => stream), asked.map(({ kind }) => kind), asked.map(({ askedAt }) => askedAt)],
+    arraysOf(asked, 'stream', 'kind', 'askedAt'),
   )
 }
 
 const releasedAgain = '1 minute'
 
 /** When it was asked for last; null: it is not asked for, or was done meanwhile. Whichever request a run began with, it does all that were there by then. */
-export async function lastAskedAt(client: Queryable, { stream, kind }: Place): Promise<string | null> {
-  const { rows } = await client.query<{ askedAt: string }>(
+export const lastAskedAt = (client: Queryable, { stream, kind }: Place) =>
+  queryValue<string>(
+    client,
     `select to_json(asked_at) #>> '{}' as "askedAt" from tidemark.due where stream = $1 and kind = $2`,
     [stream, kind],
   )
-  return rows[0]?.askedAt ?? null
-}
 
 /** Its run has ended. A request that came meanwhile stays due, and so does a backfill that is not finished. */
 export async function settleDue(
@@ -145,13 +144,10 @@ export async function settleDue(
 }
 
 /** Whether somebody changed its table in Postgres since a run looked (P15). */
-export async function isLocallyChanged(client: Queryable, stream: string): Promise<boolean> {
-  const { rowCount } = await client.query(
-    `select from tidemark.stream as known where name = $1 and ${isLocallyChangedSql}`,
-    [stream],
-  )
-  return (rowCount ?? 0) > 0
-}
+export const isLocallyChanged = (client: Queryable, stream: string) =>
+  queryAny(client, `select from tidemark.stream as known where name = $1 and ${isLocallyChangedSql}`, [
+    stream,
+  ])
 
 /** Whether no test of beliefs has been run for so long, whatever the last one came to. */
 export async function isProbeDue(client: Queryable, stream: string, everyMs: number): Promise<boolean> {
@@ -166,12 +162,9 @@ export async function isProbeDue(client: Queryable, stream: string, everyMs: num
 }
 
 /** Which of these streams are not paused, are not read at this moment, and were not tried within the last while. */
-export async function readRestingPolls(
-  client: Queryable,
-  streams: readonly string[],
-  restMs: number,
-): Promise<readonly string[]> {
-  const { rows } = await client.query<{ name: string }>(
+export const readRestingPolls = (client: Queryable, streams: readonly string[], restMs: number) =>
+  queryColumn<string>(
+    client,
     `select name from tidemark.stream
      where name = any ($1) and paused_at is null and not exists (
        select from tidemark.run
@@ -181,8 +174,6 @@ export async function readRestingPolls(
      )`,
     [streams, restMs],
   )
-  return rows.map(({ name }) => name)
-}
 
 // Which streams lack a reconcile that they should have had by now.
 export type ReconcilesOwed = {
@@ -212,12 +203,12 @@ const inconclusiveRuns = 3
  * A reconcile that is under way counts, also in another program. One that ended without proving anything is repeated later than one that
  * failed, because it costs a whole list.
  */
-export async function streamsLackingReconcile(
+export const streamsLackingReconcile = (
   client: Queryable,
   streams: readonly string[],
   { slot, restMs, lookbackMs, replicaLagMs }: ReconcilesOwed,
-): Promise<readonly string[]> {
-  const { rows } = await client.query<{ name: string }>({
+) =>
+  queryColumn<string>(client, {
     name: 'tidemark_lacking_reconcile',
     text: `select name from tidemark.stream
      cross join lateral (
@@ -253,5 +244,3 @@ export async function streamsLackingReconcile(
      order by name`,
     values: [streams, slot, restMs, streams.map(lookbackMs), replicaLagMs, stoppedNote],
   })
-  return rows.map(({ name }) => name)
-}

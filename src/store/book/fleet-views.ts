@@ -27,6 +27,7 @@ import {
   retryOnLockTimeout,
   withConnection,
 } from '../server/session.ts'
+import { queryColumn, queryRow, queryRows, queryValue } from './ask.ts'
 
 export type Wanted = {
   /** The sources of each group by its name; that of the environment is called so. */
@@ -39,17 +40,16 @@ export type Wanted = {
 type Renewed = { readonly remarks: readonly string[]; readonly isWhole: boolean }
 
 /** Another one as soon as a source, a stream or a column has come or gone. */
-export async function unionsStamp(client: Queryable): Promise<string> {
-  const { rows } = await client.query<{ stamp: string | null }>(
+export const unionsStamp = async (client: Queryable) =>
+  (await queryValue<string>(
+    client,
     `select md5(string_agg(format('%s %s %s', name, oid, relnatts), ',' order by name)) as stamp from (
        select known.name, shown.oid, relnatts from tidemark.stream as known join pg_class as shown on shown.oid = to_regclass(${viewSql('known.name')})
        union all
        select nspname || '.' || relname, shown.oid, relnatts from pg_namespace
        join pg_class as shown on relnamespace = pg_namespace.oid and relkind = 'v' where ${isUnionSchemaSql}
      ) as there`,
-  )
-  return rows[0]?.stamp ?? ''
-}
+  )) ?? ''
 
 /** One program at a time. Returns what somebody should know of the views, and whether all are as they are to be. */
 export async function renewUnions(pool: Pool, wanted: Wanted, log: Logger): Promise<Renewed> {
@@ -77,14 +77,12 @@ async function renewAll(
   schemas: ReadonlyMap<string, readonly string[] | null>,
   log: Logger,
 ): Promise<Renewed> {
-  const { rows } = await client.query<{ key: string }>(
-    `select name as key from tidemark.stream as known
+  const streams = await queryColumn<string>(
+    client,
+    `select name from tidemark.stream as known
      join pg_class on pg_class.oid = to_regclass(${viewSql('known.name')}) and relkind = 'v' order by name`,
   )
-  const byBase = Map.groupBy(
-    rows.map(({ key }) => key),
-    baseOf,
-  )
+  const byBase = Map.groupBy(streams, baseOf)
   const there = new Map((await readUnions(client)).map((union) => [union.name, union]))
   const remarks: string[] = []
   let isWhole = true
@@ -140,13 +138,14 @@ async function dropView(client: ClientBase, name: string): Promise<void> {
 
 /** Schemas of groups that the file does not name any more. What somebody built on their views keeps them here. */
 async function dropOthers(client: ClientBase, wanted: readonly string[], log: Logger): Promise<void> {
-  const { rows } = await client.query<{ schema: string; views: string | null }>(
+  const others = await queryRows<{ schema: string; views: string | null }>(
+    client,
     `select nspname as schema, string_agg(shown.oid::regclass::text, ', ') as views
      from pg_namespace left join pg_class as shown on relnamespace = pg_namespace.oid and relkind = 'v'
      where ${isUnionSchemaSql} and nspname <> all ($1) group by 1`,
     [wanted],
   )
-  for (const { schema, views } of rows)
+  for (const { schema, views } of others)
     await inTransaction(client, async () => {
       await limitLockWaits(client)
       await client.query(
@@ -162,19 +161,12 @@ async function dropOthers(client: ClientBase, wanted: readonly string[], log: Lo
 }
 
 /** With how fresh its streams are, which readers of a union see nowhere else. */
-async function makeUnionSchema(
-  client: ClientBase,
-  schema: string,
-  members: readonly string[] | null,
-): Promise<void> {
+async function makeUnionSchema(client: ClientBase, schema: string, members: readonly string[] | null) {
   await inTransaction(client, async () => {
     await limitLockWaits(client)
     await makeSchema(client, { schema, source: schema, what: 'The view over several sources' })
     const view = `${pg.escapeIdentifier(schema)}.freshness`
-    const { rows } = await client.query<{ isThere: boolean }>(
-      'select to_regclass($1) is not null as "isThere"',
-      [view],
-    )
+    const isThere = await queryValue<boolean>(client, 'select to_regclass($1) is not null', [view])
     const source = `case when source = '' then '${environmentSource}' else source end`
     const among =
       members === null
@@ -185,17 +177,14 @@ async function makeUnionSchema(
          settled_through_time, deletions_known_through, loaded_share, last_success_at, last_reconcile_at, history_from
        from tidemark.freshness${among}`,
     )
-    if (!rows[0]?.isThere) await client.query(closeNewSql(view))
+    if (!isThere) await client.query(closeNewSql(view))
   })
 }
 
 /** A query locks each view, table and index that it reads, whatever it shows in the end. */
-async function lockRemark(
-  client: Queryable,
-  name: string,
-  keys: readonly string[],
-): Promise<readonly string[]> {
-  const { rows } = await client.query<{ locks: number; room: number; sessions: number }>(
+async function lockRemark(client: Queryable, name: string, keys: readonly string[]) {
+  const found = await queryRow<{ locks: number; room: number; sessions: number }>(
+    client,
     `select 1 + (2 * count(distinct key) + count(indexrelid))::int as locks, sessions,
        current_setting('max_locks_per_transaction')::int * sessions as room
      from unnest($1::text[]) as key left join pg_index on indrelid = to_regclass(${tableSql('key')})
@@ -203,7 +192,7 @@ async function lockRemark(
      group by sessions`,
     [keys],
   )
-  const { locks = 0, room = 0, sessions = 1 } = rows[0] ?? {}
+  const { locks = 0, room = 0, sessions = 1 } = found ?? {}
   if (locks * fewQueries <= room) return []
   return [
     `A query of ${name} takes ${count(locks)} locks, and this Postgres has ${count(room)} for all queries together: ${fewQueries} such queries at once may end with “out of shared memory”. Set max_locks_per_transaction to ${Math.ceil((2 * fewQueries * locks) / sessions)} or more, and restart Postgres.`,

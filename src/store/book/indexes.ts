@@ -7,6 +7,7 @@ import type { MirroredStream } from '../../streams/catalog.ts'
 import { besideIn } from '../../streams/names.ts'
 import { baseSql, qualified, tableSql } from '../schema/places.ts'
 import { inTurn, type Queryable, withConnection } from '../server/session.ts'
+import { arraysOf, queryRows } from './ask.ts'
 import { readSchemaMap } from './dictionary.ts'
 import { confirmedReferences } from './references.ts'
 
@@ -36,16 +37,14 @@ type Found = Wanted & {
 }
 
 /** Which tables are loaded, and with which columns: there is nothing to make anew until that changes. */
-export async function readLoaded(client: Queryable, mirrored: readonly MirroredStream[]): Promise<string> {
-  const { rows } = await client.query<{ name: string; columns_version: number }>(loadedSql, namesOf(mirrored))
-  return rows.map(({ name, columns_version: version }) => `${name} ${version}`).join(', ')
-}
+export const readLoaded = async (client: Queryable, mirrored: readonly MirroredStream[]) =>
+  (await loadedOf(client, mirrored)).map(({ name, version }) => `${name} ${version}`).join(', ')
 
 /** Returns how many were made. `null`: one could not be made yet, and the next attempt may. */
 export async function makeIndexes(options: Options): Promise<number | null> {
   const { pool, mirrored } = options
-  const { rows } = await pool.query<{ name: string }>(loadedSql, namesOf(mirrored))
-  const loaded = mirrored.filter(({ name }) => rows.some((row) => row.name === name))
+  const known = await loadedOf(pool, mirrored)
+  const loaded = mirrored.filter(({ name }) => known.some((one) => one.name === name))
   const wanted = await wantedIndexes(options, loaded)
   const found = await lookAt(pool, wanted)
   await note(pool, found)
@@ -71,7 +70,7 @@ const longestBuildMs = 6 * 3_600_000
 
 // Related records come for as long as assignments are read; most of them are there soon after the first load of these.
 const loadedSql = `
-  select known.name, columns_version from tidemark.stream as known
+  select known.name, columns_version as version from tidemark.stream as known
   where name = any ($1) and first_read_through_at is not null
     or name = any ($2) and last_success_at is not null
     or name = any ($3) and exists (
@@ -79,16 +78,14 @@ const loadedSql = `
     )
   order by name`
 
-function namesOf(mirrored: readonly MirroredStream[]): (readonly string[])[] {
+function loadedOf(client: Queryable, mirrored: readonly MirroredStream[]) {
   const of = (kind: MirroredStream['kind']) =>
     mirrored.filter((one) => one.kind === kind).map(({ name }) => name)
-  return [of('changes'), of('list'), of('related')]
+  const values = [of('changes'), of('list'), of('related')]
+  return queryRows<{ name: string; version: number }>(client, loadedSql, values)
 }
 
-async function wantedIndexes(
-  { pool, forReports, choose, log }: Options,
-  loaded: readonly MirroredStream[],
-): Promise<readonly Wanted[]> {
+async function wantedIndexes({ pool, forReports, choose, log }: Options, loaded: readonly MirroredStream[]) {
   const ofFeed = loaded.map(({ name }) => ({ stream: name, column: '_xid' }))
   if (!forReports) return ofFeed
   const views = (await readSchemaMap(pool, loaded)).filter(({ name, stream }) => name === stream)
@@ -104,8 +101,9 @@ async function wantedIndexes(
   return [...ofFeed, ...chosen, ...referring]
 }
 
-async function lookAt(client: Queryable, wanted: readonly Wanted[]): Promise<readonly Found[]> {
-  const { rows } = await client.query<Found>(
+const lookAt = (client: Queryable, wanted: readonly Wanted[]) =>
+  queryRows<Found>(
+    client,
     `select wanted.stream, wanted."column", called.name, called.place, format_type(atttypid, null) as type,
        exists (
          select from pg_index where indrelid = mine.oid and indkey[0] = attnum and indisvalid and indpred is null
@@ -122,10 +120,8 @@ async function lookAt(client: Queryable, wanted: readonly Wanted[]): Promise<rea
        select format('%s_%s_idx', ${baseSql('wanted.stream')}, wanted."column")::name::text as name, format('%s.%s', mine.oid, attnum) as place
      ) as called
      left join tidemark.made_index as made on (made.stream, made.column_name) = (wanted.stream, wanted."column")`,
-    [wanted.map(({ stream }) => stream), wanted.map(({ column }) => column)],
+    arraysOf(wanted, 'stream', 'column'),
   )
-  return rows
-}
 
 /** One that was there and is gone was dropped by somebody, and stays away (P20). */
 const isToBeMade = ({ isThere, isBroken, wasThere, isDropped, type }: Found): boolean =>
@@ -143,12 +139,7 @@ async function note(client: Queryable, found: readonly Found[]): Promise<void> {
      select stream, column_name, place, case when not is_there then now() end
      from unnest($1::text[], $2::text[], $3::text[], $4::boolean[]) as found (stream, column_name, place, is_there)
      on conflict (stream, column_name) do update set place = excluded.place, dropped_at = excluded.dropped_at`,
-    [
-      known.map(({ stream }) => stream),
-      known.map(({ column }) => column),
-      known.map(({ place }) => place),
-      known.map(({ isThere }) => isThere),
-    ],
+    arraysOf(known, 'stream', 'column', 'place', 'isThere'),
   )
 }
 
@@ -156,10 +147,7 @@ async function note(client: Queryable, found: readonly Found[]): Promise<void> {
 const longestWaitMs = 20_000
 
 /** False: not now. */
-async function make(
-  { pool, log }: Options,
-  { stream, column, name, type, isBroken }: Found,
-): Promise<boolean> {
+async function make({ pool, log }: Options, { stream, column, name, type, isBroken }: Found) {
   const index = qualified({ name: besideIn(stream, name) })
   // A text may be too long for an index that is sorted, and would then be refused when it is written.
   const method = /^(?:text|character)/.test(type) ? 'using hash ' : ''

@@ -7,7 +7,7 @@ import { count, nearest } from '../../util/text.ts'
 import { inBi } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import { fieldTable } from '../tables/findings.ts'
-import { ask } from './ask.ts'
+import { ask, queryRows } from './ask.ts'
 
 const mostRows = 200_000
 /** A column with more different values holds no codes. */
@@ -16,12 +16,9 @@ const mostCodes = 30
 export type Occurring = { readonly code: string; readonly rows: number }
 
 /** The different values of a column of a view, each with how many of the first rows have it; null: there are too many. */
-export async function readCodes(
-  client: Queryable,
-  view: string,
-  column: string,
-): Promise<readonly Occurring[] | null> {
-  const { rows } = await client.query<Occurring>(
+export async function readCodes(client: Queryable, view: string, column: string) {
+  const rows = await queryRows<Occurring>(
+    client,
     `select code, count(*)::int as rows
      from (select ${pg.escapeIdentifier(column)}::text as code from ${inBi({ name: view })} limit ${mostRows}) as known
      where code is not null group by code order by rows desc, code limit ${mostCodes + 1}`,

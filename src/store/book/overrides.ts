@@ -1,22 +1,16 @@
 // Settings that somebody changed while workers ran: they hold until they are removed.
 
-import { eq, sql } from 'drizzle-orm'
 import { type Override, overridesOf, type StoredOverride } from '../../streams/settings.ts'
 import type { Queryable } from '../server/session.ts'
-import { overrideTable } from '../tables/overrides.ts'
-import { ask, overwritten } from './ask.ts'
+import { queryAny, queryRows } from './ask.ts'
 
 /** Of one source, by the names that they have there. */
 export const readOverrides = async (client: Queryable, source: string): Promise<readonly StoredOverride[]> =>
   overridesOf(await readAllOverrides(client), source)
 
 /** Those of other sources than the one that the environment describes are called `acme.PAGE_SIZE`. */
-export async function readAllOverrides(client: Queryable): Promise<readonly StoredOverride[]> {
-  const { rows } = await client.query<StoredOverride>(
-    'select name, value, by, at from tidemark.setting_override order by name',
-  )
-  return rows
-}
+export const readAllOverrides = (client: Queryable) =>
+  queryRows<StoredOverride>(client, 'select name, value, by, at from tidemark.setting_override order by name')
 
 type KeptAlert = { readonly key: string; readonly value: Readonly<Record<string, string>> }
 
@@ -37,22 +31,14 @@ export async function readOverridesAndAsked(client: Queryable): Promise<{
   return rows[0]
 }
 
-export async function noteOverride(client: Queryable, override: Omit<StoredOverride, 'at'>): Promise<void> {
-  await ask(client, (db) =>
-    db
-      .insert(overrideTable)
-      .values(override)
-      .onConflictDoUpdate({
-        target: overrideTable.name,
-        set: { ...overwritten(overrideTable, ['value', 'by']), at: sql`now()` },
-      }),
+export async function noteOverride(client: Queryable, { name, value, by }: Omit<StoredOverride, 'at'>) {
+  await client.query(
+    `insert into tidemark.setting_override (name, value, by) values ($1, $2, $3)
+     on conflict (name) do update set value = excluded.value, by = excluded.by, at = now()`,
+    [name, value, by],
   )
 }
 
 /** False: there was none. */
-export async function removeOverride(client: Queryable, name: string): Promise<boolean> {
-  const removed = await ask(client, (db) =>
-    db.delete(overrideTable).where(eq(overrideTable.name, name)).returning({ name: overrideTable.name }),
-  )
-  return removed.length > 0
-}
+export const removeOverride = (client: Queryable, name: string) =>
+  queryAny(client, 'delete from tidemark.setting_override where name = $1', [name])

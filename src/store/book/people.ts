@@ -1,9 +1,9 @@
 // Tokens of people and programs, and the sessions of browsers. Here are only hashes: what was given is hashed before it comes here.
 
-import { desc, eq, getTableColumns, sql } from 'drizzle-orm'
+import { desc, getTableColumns, sql } from 'drizzle-orm'
 import type { Queryable } from '../server/session.ts'
 import { accessTokenTable, sessionTable } from '../tables/people.ts'
-import { ask, asText } from './ask.ts'
+import { ask, asText, queryAny, queryRow, queryValue } from './ask.ts'
 
 const { hash: _, ...shownOfToken } = getTableColumns(accessTokenTable)
 const { hash: __, proof: ___, token: ____, ...shownOfSession } = getTableColumns(sessionTable)
@@ -31,22 +31,13 @@ export async function addToken(
 }
 
 /** With the sessions that began with it. False: there was none. */
-export async function removeToken(client: Queryable, name: string): Promise<boolean> {
-  const removed = await ask(client, (db) =>
-    db
-      .delete(accessTokenTable)
-      .where(eq(accessTokenTable.name, name))
-      .returning({ name: accessTokenTable.name }),
-  )
-  return removed.length > 0
-}
+export const removeToken = (client: Queryable, name: string) =>
+  queryAny(client, 'delete from tidemark.access_token where name = $1', [name])
 
 /** Null: there is none, or it has ended. */
-export async function useToken(
-  client: Queryable,
-  hash: string,
-): Promise<Pick<AccessToken, 'name' | 'role' | 'endsAt'> | null> {
-  const { rows } = await client.query<Pick<AccessToken, 'name' | 'role' | 'endsAt'>>(
+export const useToken = (client: Queryable, hash: string) =>
+  queryRow<Pick<AccessToken, 'name' | 'role' | 'endsAt'>>(
+    client,
     `with taken as (
        select name, role, ends_at, last_used_at from tidemark.access_token
        where hash = $1 and coalesce(ends_at > now(), true)
@@ -57,8 +48,6 @@ export async function useToken(
      select name, role, ends_at as "endsAt" from taken`,
     [hash],
   )
-  return rows[0] ?? null
-}
 
 /** Of each person at each address (P10). */
 const mostSessions = 100
@@ -76,19 +65,18 @@ export async function saveSession(client: Queryable, session: KeptSession): Prom
   )
 }
 
-export async function readSession(client: Queryable, hash: string): Promise<KeptSession | null> {
-  const { rows } = await client.query<KeptSession>(
+export const readSession = (client: Queryable, hash: string) =>
+  queryRow<KeptSession>(
+    client,
     `with seen as (
        update tidemark.session set seen_at = now() where hash = $1 and seen_at < now() - interval '1 minute'
      )
      select hash, who, role, token, proof, address, ends_at as "endsAt" from tidemark.session where hash = $1`,
     [hash],
   )
-  return rows[0] ?? null
-}
 
-export async function endSession(client: Queryable, hash: string): Promise<void> {
-  await ask(client, (db) => db.delete(sessionTable).where(eq(sessionTable.hash, hash)))
+export async function endSession(client: Queryable, hash: string) {
+  await client.query('delete from tidemark.session where hash = $1', [hash])
 }
 
 export type SessionLine = Awaited<ReturnType<typeof readSessions>>[number]
@@ -104,22 +92,14 @@ export const readSessions = (client: Queryable) =>
   )
 
 /** Null: there is none with this cookie. */
-export async function readSessionId(client: Queryable, hash: string): Promise<string | null> {
-  const found = await ask(client, (db) =>
-    db
-      .select({ id: asText(sessionTable.id) })
-      .from(sessionTable)
-      .where(eq(sessionTable.hash, hash)),
-  )
-  return found[0]?.id ?? null
-}
+export const readSessionId = (client: Queryable, hash: string) =>
+  queryValue<string>(client, 'select id::text from tidemark.session where hash = $1', [hash])
 
 /** One, or all of them. Returns how many that were not over. */
-export async function endSessions(client: Queryable, id: string | null): Promise<number> {
-  const { rows } = await client.query<{ ended: string }>(
+export const endSessions = async (client: Queryable, id: string | null) =>
+  (await queryValue<number>(
+    client,
     `with ended as (delete from tidemark.session where $1::bigint is null or id = $1 returning ends_at)
-     select count(*) filter (where ends_at > now())::text as ended from ended`,
+     select count(*) filter (where ends_at > now())::float8 from ended`,
     [id],
-  )
-  return Number(rows[0]?.ended ?? 0)
-}
+  )) ?? 0

@@ -1,27 +1,27 @@
 // Problems: what people were told of them, so that several workers tell it once; those there were, with what was done about them; and notices of
 // problems that no table shows by itself.
 
-import { and, eq, getTableColumns, inArray, ne } from 'drizzle-orm'
+import { eq, getTableColumns, sql } from 'drizzle-orm'
 import type { Pool } from 'pg'
 import { holdableJson, holdableText } from '../../util/text.ts'
 import { sourceSql } from '../schema/places.ts'
 import { inTurn, type Queryable } from '../server/session.ts'
 import { noticeTable, type problemHistoryTable, problemTable } from '../tables/problems.ts'
-import { ask, overwritten } from './ask.ts'
+import { ask, queryRows } from './ask.ts'
 
 const { receiver: _, ...shown } = getTableColumns(problemTable)
 export type Alert = Readonly<Omit<typeof problemTable.$inferSelect, 'receiver'>>
-export type AlertBook = {
-  /** Nobody else plans meanwhile. Does nothing while another worker is at it. */
-  inTurn(work: () => Promise<void>): Promise<void>
-  read(): Promise<readonly Alert[]>
-  write(alerts: readonly Alert[]): Promise<void>
-  forget(keys: readonly string[]): Promise<void>
-}
+/** For a line that is there already: each column as it was to be inserted. */
+const asGiven = Object.fromEntries(
+  Object.entries(shown).map(([name, column]) => [name, sql`excluded.${sql.identifier(column.name)}`]),
+)
 
-export const openAlertBook = (pool: Pool, receiver: string): AlertBook => ({
-  inTurn: (work) => inTurn(pool, `alerts to ${receiver}`, work),
-  read: () =>
+export type AlertBook = ReturnType<typeof openAlertBook>
+
+export const openAlertBook = (pool: Pool, receiver: string) => ({
+  /** Nobody else plans meanwhile. Does nothing while another worker is at it. */
+  inTurn: (work: () => Promise<void>) => inTurn(pool, `alerts to ${receiver}`, work),
+  read: (): Promise<readonly Alert[]> =>
     ask(pool, (db) =>
       db
         .select(shown)
@@ -29,7 +29,7 @@ export const openAlertBook = (pool: Pool, receiver: string): AlertBook => ({
         .where(eq(problemTable.receiver, receiver))
         .orderBy(problemTable.since, problemTable.key),
     ),
-  async write(alerts) {
+  async write(alerts: readonly Alert[]) {
     if (alerts.length > 0)
       await ask(pool, (db) =>
         db
@@ -37,25 +37,12 @@ export const openAlertBook = (pool: Pool, receiver: string): AlertBook => ({
           .values(alerts.map((alert) => ({ ...alert, receiver })))
           .onConflictDoUpdate({
             target: [problemTable.receiver, problemTable.key],
-            set: overwritten(problemTable, [
-              'what',
-              'whatToDo',
-              'since',
-              'goneSince',
-              'toldAt',
-              'attempts',
-              'retryAt',
-              'isWorse',
-            ]),
+            set: asGiven,
           }),
       )
   },
-  async forget(keys) {
-    await ask(pool, (db) =>
-      db
-        .delete(problemTable)
-        .where(and(eq(problemTable.receiver, receiver), inArray(problemTable.key, [...keys]))),
-    )
+  async forget(keys: readonly string[]) {
+    await pool.query('delete from tidemark.problem where receiver = $1 and key = any ($2)', [receiver, keys])
   },
 })
 
@@ -113,12 +100,11 @@ export const problemSourceSql = `case when kind in ('source_stopped', 'dictionar
   else ${sourceSql(`coalesce(stream, split_part(key, ':', 2))`)} end`
 
 /** Those of sources that have names. */
-export async function readProblemsOfNamed(client: Queryable): Promise<readonly SeenProblem[]> {
-  const { rows } = await client.query<SeenProblem>(
+export const readProblemsOfNamed = (client: Queryable) =>
+  queryRows<SeenProblem>(
+    client,
     `select key, kind, stream, what, since from ${openProblemsSql} where ${problemSourceSql} <> '' order by since, key`,
   )
-  return rows
-}
 
 /** At once, and not when nobody has seen it for a while; also if nobody could note that it began. */
 export async function noteEnd(client: Queryable, ended: Omit<SeenProblem, 'stream'>): Promise<void> {
@@ -134,9 +120,8 @@ export async function noteEnd(client: Queryable, ended: Omit<SeenProblem, 'strea
   )
 }
 
-export async function forgetOldProblems(client: Queryable): Promise<void> {
-  await client.query(`delete from tidemark.problem_history where ended_at < now() - interval '${keptFor}'`)
-}
+export const forgetOldProblems = (client: Queryable) =>
+  client.query(`delete from tidemark.problem_history where ended_at < now() - interval '${keptFor}'`)
 
 export type ClosedProblem = Pick<
   typeof problemHistoryTable.$inferSelect,
@@ -160,11 +145,9 @@ const endedBy: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Of the last seven days, the newest first. */
-export async function readClosedProblems(
-  client: Queryable,
-  limit: number,
-): Promise<readonly ClosedProblem[]> {
-  const { rows } = await client.query<ClosedProblem>(
+export const readClosedProblems = (client: Queryable, limit: number) =>
+  queryRows<ClosedProblem>(
+    client,
     `select kind, stream, what, since, ended_at as "endedAt", ended_by as by
      from tidemark.problem_history as over
      left join lateral (
@@ -179,24 +162,20 @@ export async function readClosedProblems(
      order by ended_at desc, over.id desc limit $1`,
     [limit, JSON.stringify(endedBy)],
   )
-  return rows
-}
 
 export type Notice = Readonly<typeof noticeTable.$inferSelect>
 
 /** If the problem is noted already, it keeps the time at which it began. */
-export async function noteProblem(client: Queryable, { key, ...told }: Omit<Notice, 'since'>): Promise<void> {
-  const what = holdableText(told.what)
-  await ask(client, (db) =>
-    db
-      .insert(noticeTable)
-      .values({ key, what })
-      .onConflictDoUpdate({ target: noticeTable.key, set: { what }, setWhere: ne(noticeTable.what, what) }),
+export async function noteProblem(client: Queryable, { key, what }: Omit<Notice, 'since'>): Promise<void> {
+  await client.query(
+    `insert into tidemark.notice as known (key, what) values ($1, $2)
+     on conflict (key) do update set what = excluded.what where known.what <> excluded.what`,
+    [key, holdableText(what)],
   )
 }
 
 export async function forgetProblem(client: Queryable, key: string): Promise<void> {
-  await ask(client, (db) => db.delete(noticeTable).where(eq(noticeTable.key, key)))
+  await client.query('delete from tidemark.notice where key = $1', [key])
 }
 
 export const readNotices = (client: Queryable): Promise<readonly Notice[]> =>

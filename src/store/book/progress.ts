@@ -2,14 +2,12 @@
 
 import type { Mark, ReadingProgress } from '../../streams/load-progress.ts'
 import type { Queryable } from '../server/session.ts'
+import { queryRows } from './ask.ts'
 import { isReadAgainSql } from './checkpoints.ts'
 import { isHeldSql } from './runs.ts'
 
 /** Of those that go on or are to go on: first loads that are not complete, and whatever a run reads now. */
-export async function readProgress(
-  client: Queryable,
-  streams: readonly string[],
-): Promise<readonly ReadingProgress[]> {
+export async function readProgress(client: Queryable, streams: readonly string[]) {
   return await select(
     client,
     streams,
@@ -21,12 +19,9 @@ export async function readProgress(
 export const readFirstLoads = (client: Queryable, streams: readonly string[]) =>
   select(client, streams, `reading = 'first load'`)
 
-async function select(
-  client: Queryable,
-  streams: readonly string[],
-  where: string,
-): Promise<readonly ReadingProgress[]> {
-  const { rows } = await client.query<ReadingProgress & { marks: readonly Mark[] }>(
+const select = (client: Queryable, streams: readonly string[], where: string) =>
+  queryRows<ReadingProgress & { marks: readonly Mark[] }>(
+    client,
     `select progress.stream, reading, began_at as "beganAt", updated_at as "updatedAt", ended_at as "endedAt",
        is_complete as "isComplete", rows::float8 as rows, rows_at as "rowsAt", requests::float8 as requests,
        bytes::float8 as bytes, total::float8 as total, total_at as "totalAt", total_requests as "totalRequests",
@@ -56,5 +51,3 @@ async function select(
      order by array_position($1, progress.stream), began_at`,
     [streams],
   )
-  return rows
-}

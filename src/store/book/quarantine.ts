@@ -8,7 +8,7 @@ import { type Column, readTableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import type { quarantineTable } from '../tables/findings.ts'
 import { keyCheck } from '../types/table.ts'
-import type { Within } from './ask.ts'
+import { arraysOf, queryCount, queryRow, queryRows, queryValue, type Within } from './ask.ts'
 
 /** Null: of all streams, or all ids. */
 export type QuarantineSelection = { readonly stream: string | null; readonly id: bigint | null }
@@ -30,12 +30,13 @@ export type QuarantineEntry = Readonly<
 const longestText = 2 ** 31 - 1
 
 /** In the order of their ids, those after one, that came in a span of time. A record may be large: `mostCharacters` cuts it. */
-export async function readQuarantine(
+export const readQuarantine = (
   client: Queryable,
   { stream, id }: QuarantineSelection,
   page: Within & { readonly after: string; readonly limit: number; readonly mostCharacters?: number },
-): Promise<readonly QuarantineEntry[]> {
-  const { rows } = await client.query<QuarantineEntry>(
+) =>
+  queryRows<QuarantineEntry>(
+    client,
     `select id::text, stream, reason, key, left(coalesce(record_text, record::text), $5) as text,
        left(repeated::text, $5) as "repeatedText",
        first_seen_at as "firstSeenAt", last_seen_at as "lastSeenAt", times_seen::float8 as "timesSeen"
@@ -43,82 +44,67 @@ export async function readQuarantine(
      where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or kept.id = $2)
        and kept.id > $3 and last_seen_at >= coalesce($6::timestamptz, '-infinity') and first_seen_at < coalesce($7::timestamptz, 'infinity')
      order by kept.id limit $4`,
-    [
-      ...[stream, id?.toString() ?? null, page.after, page.limit, page.mostCharacters ?? longestText],
-      ...[page.from ?? null, page.to ?? null],
-    ],
+    [stream, id, page.after, page.limit, page.mostCharacters ?? longestText, page.from, page.to],
   )
-  return rows
-}
 
 export type QuarantinedKey = Pick<QuarantineEntry, 'id' | 'stream' | 'reason'>
 
 /** Entries of records that have this key, of some streams, the newest first. */
-export async function readQuarantinedKey(
+export const readQuarantinedKey = (
   client: Queryable,
   { streams, key }: { readonly streams: readonly string[]; readonly key: string },
   limit: number,
-): Promise<readonly QuarantinedKey[]> {
-  const { rows } = await client.query<QuarantinedKey>(
+) =>
+  queryRows<QuarantinedKey>(
+    client,
     `select id::text, stream, reason from tidemark.quarantine as kept
      where dropped_at is null and stream = any ($1) and key = $2 order by kept.id desc limit $3`,
     [streams, key, limit],
   )
-  return rows
-}
 
 /** How many of a stream there are, and the highest id; null when it has none. */
-export async function readQuarantineOf(
-  client: Queryable,
-  stream: string,
-): Promise<{ readonly records: number; readonly through: string } | null> {
-  const { rows } = await client.query<{ records: number; through: string }>(
+export const readQuarantineOf = (client: Queryable, stream: string) =>
+  queryRow<{ records: number; through: string }>(
+    client,
     `select count(*)::int as records, max(id)::text as through
      from tidemark.quarantine where dropped_at is null and stream = $1 having count(*) > 0`,
     [stream],
   )
-  return rows[0] ?? null
-}
 
 /** How many there are, up to an id. */
-export async function countQuarantine(
+export const countQuarantine = async (
   client: Queryable,
   { stream, id }: QuarantineSelection,
   through: bigint | null,
-): Promise<number> {
-  const { rows } = await client.query<{ records: number }>(
+) =>
+  (await queryValue<number>(
+    client,
     `select count(*)::int as records from tidemark.quarantine
      where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or id = $2)
        and ($3::bigint is null or id <= $3)`,
-    [stream, id?.toString() ?? null, through?.toString() ?? null],
-  )
-  return rows[0]?.records ?? 0
-}
+    [stream, id, through],
+  )) ?? 0
 
 /** The stream of an entry that is still in quarantine. */
-export async function streamOfEntry(client: Queryable, id: bigint): Promise<string | null> {
-  const { rows } = await client.query<{ stream: string }>(
-    'select stream from tidemark.quarantine where id = $1 and dropped_at is null',
-    [id.toString()],
-  )
-  return rows[0]?.stream ?? null
-}
+export const streamOfEntry = (client: Queryable, id: bigint) =>
+  queryValue<string>(client, 'select stream from tidemark.quarantine where id = $1 and dropped_at is null', [
+    id,
+  ])
 
 /** Takes entries out: those up to the id `through`, or all. Returns how many. */
-export async function dropFromQuarantine(
+export const dropFromQuarantine = (
   client: Queryable,
-  { stream, id }: { readonly stream: string | null; readonly id: bigint | null },
+  { stream, id }: QuarantineSelection,
   reason: string,
   through: bigint | null = null,
-): Promise<number> {
-  const { rowCount } = await client.query(
+) =>
+  queryCount(
+    client,
     `update tidemark.quarantine set dropped_at = now(), drop_reason = $3
      where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or id = $2)
        and ($4::bigint is null or id <= $4)`,
-    [stream, id?.toString() ?? null, reason, through?.toString() ?? null],
+    [stream, id, reason, through],
   )
-  return rowCount ?? 0
-}
 
 /** What vanished since a record in quarantine last came is not known any more: the record itself may have. */
 export async function doubtDeletions(client: Queryable, id: string): Promise<void> {
@@ -153,7 +139,8 @@ const mostLookedAt = 10_000
 export async function settleRepaired(client: Queryable, stream: MirroredStream): Promise<number> {
   const schema = await readTableSchema(client, stream)
   if (schema === null) return 0
-  const { rows: open } = await client.query<{ id: string; key: string }>(
+  const open = await queryRows<{ id: string; key: string }>(
+    client,
     `select id::text, key from tidemark.quarantine
      where stream = $1 and dropped_at is null and key is not null and not starts_with(reason, $2)
      order by random() limit ${mostLookedAt}`,
@@ -166,7 +153,8 @@ export async function settleRepaired(client: Queryable, stream: MirroredStream):
     `coalesce(${['null', ...schema.versions.map(fieldOf)].join(', ')})`
   const kept = version(({ field }) => `kept.record ->> ${pg.escapeLiteral(field)}`)
   const current = version(({ name }) => `mine.${pg.escapeIdentifier(name)}`)
-  const { rowCount } = await client.query(
+  return await queryCount(
+    client,
     `update tidemark.quarantine as kept
      set dropped_at = now(), drop_reason = 'its record came again, and is a row', fingerprint = kept.fingerprint || ' ' || kept.id
      from unnest($1::bigint[], $2::${schema.key.type}[]) as given (id, key)
@@ -178,7 +166,6 @@ export async function settleRepaired(client: Queryable, stream: MirroredStream):
          else ${kept} is null or starts_with(kept.reason, 'no usable row version')
        end is not false
        and exists (select from tidemark.page where "table" = kept.stream and written_at = mine._synced_at)`,
-    [usable.map(({ id }) => id), usable.map(({ key }) => key)],
+    arraysOf(usable, 'id', 'key'),
   )
-  return rowCount ?? 0
 }

@@ -4,6 +4,7 @@
 import pg from 'pg'
 import { inBi } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
+import { queryRow } from './ask.ts'
 import type { ColumnMap, ViewMap } from './dictionary.ts'
 
 /** By its names alone. */
@@ -92,7 +93,8 @@ async function countResolved(
   { from, column, to, key }: LikelyReference & Pick<Reference, 'key'>,
 ): Promise<Pick<Reference, 'values' | 'share'>> {
   const [value, found] = [pg.escapeIdentifier(column), pg.escapeIdentifier(key)]
-  const { rows } = await client.query<{ values: number; resolved: number }>(
+  const counted = await queryRow<{ values: number; resolved: number }>(
+    client,
     `select count(*)::int as values, count(*) filter (where exists (
        select from ${inBi({ name: to })} as there where there.${found} = sample.value
      ))::int as resolved
@@ -101,6 +103,6 @@ async function countResolved(
        from (select ${value} from ${inBi({ name: from })} where ${value} is not null limit ${mostRows}) as known limit ${mostValues}
      ) as sample`,
   )
-  const { values = 0, resolved = 0 } = rows[0] ?? {}
+  const { values = 0, resolved = 0 } = counted ?? {}
   return { values, share: values === 0 ? 0 : resolved / values }
 }

@@ -8,6 +8,7 @@ import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import type { Queryable } from '../server/session.ts'
+import { queryCount, queryRow, queryValue } from './ask.ts'
 import { latestRunsSql } from './runs.ts'
 
 export type RelatedOptions = {
@@ -28,13 +29,12 @@ const runsPerKind = 200
  * Whether there may be related records to read. Only looks whether anything happened since there was no backlog, which is much cheaper
  * than looking for the backlog itself.
  */
-export async function isRelatedDue(
-  client: Queryable,
-  { groups, refreshMs }: RelatedOptions,
-): Promise<boolean> {
+export async function isRelatedDue(client: Queryable, { groups, refreshMs }: RelatedOptions) {
   const source = sourceIn(groups[0] ?? '')
-  const { rows } = await client.query<{ is_due: boolean }>(
-    `with clean as (
+  return (
+    (await queryValue<boolean>(
+      client,
+      `with clean as (
        -- When the last run began that left no backlog, for any of the groups.
        select case when count(last_success_at) = cardinality($1::text[]) then min(last_success_at) end as at
        from tidemark.stream where name = any ($1)
@@ -53,9 +53,9 @@ export async function isRelatedDue(
          where source = $4 and fetched_at < now() - make_interval(secs => $2::float8 / 1000) and problem is null
        ) as is_due
      from clean`,
-    [groups, refreshMs, keyIn(source, 'assignment'), source],
+      [groups, refreshMs, keyIn(source, 'assignment'), source],
+    )) ?? true
   )
-  return rows[0]?.is_due ?? true
 }
 
 // How far the reading of related records has come. Counts only.
@@ -82,35 +82,30 @@ export async function readRelatedProgress(
 ): Promise<RelatedProgress | null> {
   const source = sourceIn(assignments)
   const table = qualified({ name: assignments })
-  const { rows: any } = await client.query(
-    `select from tidemark.related_fetch where source = $2 and to_regclass($1) is not null limit 1`,
-    [table, source],
-  )
-  if (any.length === 0) return null
+  const any = `select from tidemark.related_fetch where source = $2 and to_regclass($1) is not null limit 1`
+  if ((await queryCount(client, any, [table, source])) === 0) return null
   const names = relatedIn(source).map(({ name }) => name)
-  const { rows: sizes } = await client.query<{
+  const size = await queryRow<{
     assignments: number
     fetched: number
     liveAssignments: number
     cleanAt: string | null
   }>(
+    client,
     `select ${sizeSql('$2')} as assignments, ${fetchedSql} as fetched,
        pg_stat_get_live_tuples($2::regclass)::float8 as "liveAssignments",
        (select min(last_success_at)::text from tidemark.stream where name = any ($1)) as "cleanAt"`,
     [names, table, source],
   )
-  const [size] = sizes
-  const { rows } =
-    size && Math.max(size.assignments, size.liveAssignments) > lookedUp
-      ? await client.query<RelatedProgress>(estimatedSql(table), [
-          names,
-          size.assignments,
-          size.fetched,
-          size.cleanAt,
-          source,
-        ])
-      : await client.query<RelatedProgress>(countedSql(table), [names, source])
-  return rows[0] ?? null
+  return size && Math.max(size.assignments, size.liveAssignments) > lookedUp
+    ? await queryRow<RelatedProgress>(client, estimatedSql(table), [
+        names,
+        size.assignments,
+        size.fetched,
+        size.cleanAt,
+        source,
+      ])
+    : await queryRow<RelatedProgress>(client, countedSql(table), [names, source])
 }
 
 /** The size as of the last analyze. The counter that Postgres keeps since then may count rows twice. */
@@ -160,11 +155,7 @@ const estimatedSql = (table: string) => `
 export type NamedAssignment = { readonly id: string } | { readonly idExt: string }
 
 /** Has an assignment's related records read again even if its row is unchanged: a write changed something that the assignment carries. */
-export async function readRelatedAgain(
-  client: Queryable,
-  source: string,
-  named: NamedAssignment,
-): Promise<void> {
+export async function readRelatedAgain(client: Queryable, source: string, named: NamedAssignment) {
   if ('id' in named) {
     await client.query(
       'update tidemark.related_fetch set retry_at = now() where source = $1 and assignment_id = $2',

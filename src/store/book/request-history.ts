@@ -1,6 +1,7 @@
 // What requests to the upstream came to, all workers together, in the span of a chart.
 
 import type { Queryable } from '../server/session.ts'
+import { queryRows } from './ask.ts'
 import type { Span } from './watch.ts'
 
 export type ServiceBucket = {
@@ -35,11 +36,9 @@ export function quantileMs(latency: readonly number[], share: number): number | 
 }
 
 /** All workers together. */
-export async function readRequests(
-  client: Queryable,
-  { from, to, bucketMs }: Span,
-): Promise<readonly ServiceBucket[]> {
-  const { rows } = await client.query<ServiceBucket>(
+export const readRequests = (client: Queryable, { from, to, bucketMs }: Span) =>
+  queryRows<ServiceBucket>(
+    client,
     `with lines as materialized (
        select *, date_bin($3::float8 * interval '1 millisecond', at, $1) as bucket
        from tidemark.service_minute where at >= $1 and at < $2
@@ -58,8 +57,6 @@ export async function readRequests(
      order by service, bucket`,
     [from, to, bucketMs],
   )
-  return rows
-}
 
 /** Requests that runs of a kind made of a stream; both null: those that no run made. */
 export type AskedBucket = {
@@ -70,11 +67,9 @@ export type AskedBucket = {
 }
 
 /** All workers and services together. */
-export async function readAskedFor(
-  client: Queryable,
-  { from, to, bucketMs }: Span,
-): Promise<readonly AskedBucket[]> {
-  const { rows } = await client.query<AskedBucket>(
+export const readAskedFor = (client: Queryable, { from, to, bucketMs }: Span) =>
+  queryRows<AskedBucket>(
+    client,
     `with lines as materialized (
        select requests, asked_for, date_bin($3::float8 * interval '1 millisecond', at, $1) as bucket
        from tidemark.service_minute where at >= $1 and at < $2
@@ -91,5 +86,3 @@ export async function readAskedFor(
      order by 1, 2, 3`,
     [from, to, bucketMs],
   )
-  return rows
-}

@@ -9,6 +9,7 @@ import { historyOf, readTableSchema, type TableSchema } from '../schema/table-sc
 import type { Queryable } from '../server/session.ts'
 import type { differenceTable } from '../tables/findings.ts'
 import { keyCheck } from '../types/table.ts'
+import { queryColumn, queryRow, queryRows } from './ask.ts'
 import type { QuarantineEntry } from './quarantine.ts'
 import type { RunLine } from './runs.ts'
 
@@ -44,29 +45,27 @@ export async function pastAlone<One extends Pick<MirroredStream, 'name'>>(
   client: Queryable,
   streams: readonly One[],
 ): Promise<One | undefined> {
-  const { rows } = await client.query<{ isAlone: boolean }>(
-    `select to_regclass(its) is null and to_regclass(past) is not null as "isAlone"
+  const areAlone = await queryColumn<boolean>(
+    client,
+    `select to_regclass(its) is null and to_regclass(past) is not null
      from unnest($1::text[], $2::text[]) with ordinality as asked (its, past, number) order by number`,
     [streams.map((one) => qualified(one)), streams.map((one) => qualified(historyOf(one)))],
   )
-  return streams.find((_one, index) => rows[index]?.isAlone)
+  return streams.find((_one, index) => areAlone[index])
 }
 
-export async function readRow(
-  client: Queryable,
-  { tableSchema }: StoryTable,
-  key: string,
-): Promise<RowStory | null> {
+export async function readRow(client: Queryable, { tableSchema }: StoryTable, key: string) {
   const { stream } = tableSchema
-  const { rows } = await client.query<RowStory>(
+  const row = await queryRow<Omit<RowStory, 'runs'>>(
+    client,
     `select _first_seen_at as "firstSeenAt", _synced_at as "syncedAt", _deleted_at as "deletedAt",
        _deleted_reason as "deletedReason", row_to_json(mine)::text as text
      from ${qualified(stream)} as mine where mine.${pg.escapeIdentifier(tableSchema.key.name)} = $1`,
     [key],
   )
-  const [row] = rows
   if (!row) return null
-  const { rows: runs } = await client.query<StoryRun>(
+  const runs = await queryRows<StoryRun>(
+    client,
     // Compared in Postgres: a Date has no microseconds.
     `with mine as (
        select _synced_at, _deleted_reason from ${qualified(stream)} where ${pg.escapeIdentifier(tableSchema.key.name)} = $2
@@ -98,22 +97,17 @@ export async function readRow(
 }
 
 /** Assignments that had this related record when they were last read, the newest first. */
-export async function assignmentsWith(
-  client: Queryable,
-  stream: string,
-  key: string,
-  limit: number,
-): Promise<readonly string[]> {
-  const { rows } = await client.query<{ id: string }>(
+export const assignmentsWith = (client: Queryable, stream: string, key: string, limit: number) =>
+  queryColumn<string>(
+    client,
     `select assignment_id::text as id from tidemark.related_link
      where stream = $1 and key = $2 order by assignment_id desc limit $3`,
     [stream, key, limit],
   )
-  return rows.map(({ id }) => id)
-}
 
 export async function readKeyNotes(client: Queryable, stream: string, key: string): Promise<KeyNotes> {
-  const { rows } = await client.query<KeyNotes>(
+  const notes = await queryRow<KeyNotes>(
+    client,
     `select
        (select missing_since from tidemark.suspect where stream = $1 and key = $2) as "missingSince",
        (select evidence from tidemark.suspect where stream = $1 and key = $2) as evidence,
@@ -130,7 +124,7 @@ export async function readKeyNotes(client: Queryable, stream: string, key: strin
        ) as "missedRows"`,
     [stream, key],
   )
-  return rows[0] ?? { missingSince: null, evidence: null, lateArrivals: [], missedRows: [] }
+  return notes ?? { missingSince: null, evidence: null, lateArrivals: [], missedRows: [] }
 }
 
 // What else happened to a key: what reconciles found, and records of it that could not be stored.
@@ -150,19 +144,17 @@ export type KeyEvents = {
 const mostEvents = 50
 
 /** The newest first. */
-export async function readKeyEvents(
-  client: Queryable,
-  { tableSchema }: StoryTable,
-  key: string,
-): Promise<KeyEvents> {
+export async function readKeyEvents(client: Queryable, { tableSchema }: StoryTable, key: string) {
   const { stream } = tableSchema
   const { field } = tableSchema.key
-  const { rows: differences } = await client.query<KeyDifference>(
+  const differences = await queryRows<KeyDifference>(
+    client,
     `select cause, fields, found_at as "foundAt", run_id::text as "runId", cure
      from tidemark.difference where stream = $1 and key = $2 order by id desc limit ${mostEvents}`,
     [stream.name, key],
   )
-  const { rows: quarantine } = await client.query<KeyQuarantine>(
+  const quarantine = await queryRows<KeyQuarantine>(
+    client,
     `select id::text, reason, first_seen_at as "firstSeenAt", times_seen::float8 as "timesSeen", dropped_at as "droppedAt"
      from tidemark.quarantine as kept
      -- The upstream may write the names of its fields otherwise than its description does.
@@ -178,11 +170,12 @@ export async function readKeyEvents(
       keyParts(field).map((part) => part.toLowerCase()),
     ],
   )
-  const { rows: related } = isAssignments(stream.name)
-    ? await client.query<{ stream: string; key: string }>(
+  const related = isAssignments(stream.name)
+    ? await queryRows<{ stream: string; key: string }>(
+        client,
         `select stream, key from tidemark.related_link where assignment_id = $1 and ${sourceSql('stream')} = $2 order by stream, key limit ${mostEvents}`,
         [key, sourceIn(stream.name)],
       )
-    : { rows: [] }
+    : []
   return { differences, quarantine, related }
 }

@@ -7,7 +7,7 @@ import { qualified } from '../schema/places.ts'
 import { type Column, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
-import type { Within } from './ask.ts'
+import { queryRow, queryRows, queryValue, type Within } from './ask.ts'
 
 export const deletedChoices = ['shown', 'hidden', 'only'] as const
 export type RowSearch = {
@@ -85,10 +85,7 @@ function timeConditions({ within }: RowSearch): readonly string[] {
   ].filter((one) => one !== null)
 }
 
-function fieldCondition(
-  columns: readonly Column[],
-  { column, value }: NonNullable<RowSearch['field']>,
-): string | null {
+function fieldCondition(columns: readonly Column[], { column, value }: NonNullable<RowSearch['field']>) {
   const found = columns.find(({ name }) => name === column)
   if (!found) return null
   const name = pg.escapeIdentifier(found.name)
@@ -250,12 +247,12 @@ async function rowOfKey(
 ): Promise<readonly RowCursor[]> {
   if (text === '' || !keyCheck(key.type)(text)) return []
   const name = pg.escapeIdentifier(key.name)
-  const { rows } = await client.query<RowCursor>(
+  return await queryRows<RowCursor>(
+    client,
     `select ${name}::text as key, _synced_at::text as at from ${qualified(stream)}
      where ${[`${name} = $1`, ...where.slice(0, -1)].join(' and ')}`,
     [text],
   )
-  return rows
 }
 
 type Window = {
@@ -280,7 +277,8 @@ async function readWindow(
     given.cursor === null
       ? 'true'
       : `_synced_at <= $3::timestamptz and (_synced_at, ${name}) < ($3::timestamptz, $4::${key.type})`
-  const { rows } = await client.query<Window>(
+  const window = await queryRow<Window>(
+    client,
     `with looked as materialized (
        select ${name} as key, _synced_at as at, ${given.where.join(' and ') || 'true'} as fits
        from ${qualified(stream)} where ${[behind, ...given.times].join(' and ')}
@@ -296,7 +294,7 @@ async function readWindow(
        (select jsonb_build_object('key', key::text, 'at', at::text) from looked order by at, key limit 1) as last`,
     [given.size, given.limit, ...(given.cursor ? [given.cursor.at, given.cursor.key] : [])],
   )
-  return rows[0] ?? { found: [], looked: 0, last: null }
+  return window ?? { found: [], looked: 0, last: null }
 }
 
 /** Those of a page that are not too large together (P10). The size of a text is known without reading it. */
@@ -310,15 +308,16 @@ async function fitting(
   const sizes = columns.map(
     ({ name }) => `least(coalesce(octet_length(mine.${pg.escapeIdentifier(name)}::text), 0), 4 * $2::int)`,
   )
-  const { rows } = await client.query<{ rows: number }>(
-    `select count(*)::int as rows from (
+  const rowCount = await queryValue<number>(
+    client,
+    `select count(*)::int from (
        select place, sum(${sizes.join(' + ')}) over (order by place) as bytes
        from unnest($1::text[]) with ordinality as wanted (key, place)
        left join ${qualified(stream)} as mine on mine.${pg.escapeIdentifier(key.name)} = wanted.key::${key.type}
      ) as sized where bytes <= $3 or place = 1`,
     [wanted.map((one) => one.key), mostCharacters, mostBytes],
   )
-  return wanted.slice(0, rows[0]?.rows ?? 1)
+  return wanted.slice(0, rowCount ?? 1)
 }
 
 async function readLines(
@@ -329,7 +328,8 @@ async function readLines(
 ): Promise<readonly RowLine[]> {
   if (wanted.length === 0) return []
   const values = columns.map(({ name }) => `left(mine.${pg.escapeIdentifier(name)}::text, $2)`)
-  const { rows } = await client.query<RowLine>(
+  return await queryRows<RowLine>(
+    client,
     `select wanted.key, _synced_at as "changedAt", _deleted_at is not null as "isDeleted", _rescued is not null as "hasMisfits",
        exists (select from tidemark.late_arrival as late where late.stream = $3 and late.key = wanted.key) as "isLate",
        to_json(array[${values.join(', ')}]::text[]) as values, ${matchedSql(all, tellsMatched ? search.text : '')} as matched
@@ -338,5 +338,4 @@ async function readLines(
      order by place`,
     [wanted.map((one) => one.key), mostCharacters, stream.name],
   )
-  return rows
 }

@@ -7,7 +7,7 @@ import { kinds } from '../../streams/catalog.ts'
 import type { RunStep } from '../../streams/run-steps.ts'
 import type { Queryable } from '../server/session.ts'
 import { runTable } from '../tables/runs.ts'
-import { ask, asText, type Within } from './ask.ts'
+import { ask, asText, queryRows, type Within } from './ask.ts'
 import type { Span } from './watch.ts'
 
 /**
@@ -150,18 +150,14 @@ export type LatestRun = Pick<
   'stream' | 'kind' | 'status' | 'startedAt' | 'finishedAt' | 'note' | 'error'
 >
 
-export async function readLatestRuns(
-  client: Queryable,
-  streams: readonly string[],
-): Promise<readonly LatestRun[]> {
-  const { rows } = await client.query<LatestRun>(
+export const readLatestRuns = (client: Queryable, streams: readonly string[]) =>
+  queryRows<LatestRun>(
+    client,
     `select last_run.stream, kind, status, started_at as "startedAt", finished_at as "finishedAt", note, error
      from unnest($1::text[]) as wanted (stream)
      cross join lateral ${latestRunsSql('wanted.stream')} as last_run`,
     [streams],
   )
-  return rows
-}
 
 // How many rows changed in the mirror a minute, from the ledger: the rows of a run are spread over the time it took. All workers
 // write there, so this is the same wherever it is asked. A run in progress has told nothing yet;
@@ -181,7 +177,8 @@ const buckets = 30
 const recentRuns = 5_000
 
 export async function readRowRates(client: Queryable): Promise<RowRates> {
-  const { rows } = await client.query<{ from: Date; stream: string | null; bucket: number; rate: number }>(
+  const rows = await queryRows<{ from: Date; stream: string | null; bucket: number; rate: number }>(
+    client,
     `with span as (
        select date_bin($1::int * interval '1 ms', now(), 'epoch') - $2::int * $1::int * interval '1 ms' as begins
      ), recent as (
@@ -269,16 +266,15 @@ const countedRuns = 20_000
  * Of the last `ms`, by the program that did them: those that found something, and those that failed. Those that found nothing share a line,
  * which may have begun long ago, and does not tell which programs did them.
  */
-export async function countRuns(client: Queryable, ms: number): Promise<readonly RunsOfHost[]> {
-  const { rows } = await client.query<RunsOfHost>(
+export const countRuns = (client: Queryable, ms: number) =>
+  queryRows<RunsOfHost>(
+    client,
     `select host, pid, count(*) filter (where status = 'done')::float8 as runs, count(*) filter (where status = 'failed')::float8 as failed
      from (select * from tidemark.run order by id desc limit ${countedRuns}) as run
      where not is_idle and finished_at > now() - $1::float8 * interval '1 millisecond'
      group by host, pid`,
     [ms],
   )
-  return rows
-}
 
 /** The more a run matters, the later it stands here. */
 export const runEffects = ['nothing new', 'wrote rows', 'caught something', 'failed'] as const
@@ -302,7 +298,8 @@ export async function readRunSpans(
   streams: readonly string[],
   { from, to }: Omit<Span, 'bucketMs'>,
 ): Promise<readonly RunSpan[]> {
-  const { rows } = await client.query<Omit<RunSpan, 'effect'> & { readonly effect: number }>(
+  const rows = await queryRows<Omit<RunSpan, 'effect'> & { readonly effect: number }>(
+    client,
     `with recent as (
        select stream, kind, polls, greatest(started_at, $5) as began, least(coalesce(finished_at, now()), $6) as ended,
          case

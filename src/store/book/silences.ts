@@ -3,7 +3,7 @@
 import { eq, getTableColumns, sql } from 'drizzle-orm'
 import type { Queryable } from '../server/session.ts'
 import { silenceTable } from '../tables/problems.ts'
-import { ask, overwritten } from './ask.ts'
+import { ask, queryColumn } from './ask.ts'
 
 const { seenAt: _, size: __, ...shown } = getTableColumns(silenceTable)
 export type Silence = Readonly<Omit<typeof silenceTable.$inferSelect, 'seenAt' | 'size'>>
@@ -19,19 +19,12 @@ export const readSilences = (client: Queryable): Promise<readonly Silence[]> =>
   )
 
 /** Instead of what was said of it before. */
-export async function noteSilence(client: Queryable, silence: Omit<Silence, 'at'>): Promise<void> {
-  await ask(client, (db) =>
-    db
-      .insert(silenceTable)
-      .values(silence)
-      .onConflictDoUpdate({
-        target: silenceTable.target,
-        set: {
-          ...overwritten(silenceTable, ['until', 'by', 'reason', 'size']),
-          at: sql`now()`,
-          seenAt: sql`now()`,
-        },
-      }),
+export async function noteSilence(client: Queryable, { target, until, by, reason }: Omit<Silence, 'at'>) {
+  await client.query(
+    `insert into tidemark.silence (target, until, by, reason) values ($1, $2, $3, $4)
+     on conflict (target) do update set until = excluded.until, by = excluded.by, reason = excluded.reason,
+       size = null, at = now(), seen_at = now()`,
+    [target, until, by, reason],
   )
 }
 
@@ -44,13 +37,12 @@ export async function endSilence(client: Queryable, target: string): Promise<Sil
 }
 
 /** The keys of the problems that workers have seen and that are not over. */
-export async function readOpenKeys(client: Queryable): Promise<readonly string[]> {
-  const { rows } = await client.query<{ key: string }>(
+export const readOpenKeys = (client: Queryable) =>
+  queryColumn<string>(
+    client,
     `select key from tidemark.problem_history where ended_at is null
      union select key from tidemark.problem where gone_since is null order by 1`,
   )
-  return rows.map(({ key }) => key)
-}
 
 /** Of an acknowledged problem: so many times what it was then counts as worse. */
 const worse = 2

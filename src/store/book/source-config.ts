@@ -3,8 +3,9 @@
 import type { Pool } from 'pg'
 import { holdableText } from '../../util/text.ts'
 import { noticeSourceSql, sourceSql } from '../schema/places.ts'
-import { inTransaction, type Queryable, takeTurn, withConnection } from '../server/session.ts'
+import { type Queryable, takeTurn } from '../server/session.ts'
 import type { sourceConfigTable } from '../tables/state.ts'
+import { inOneTransaction, queryAny, queryColumn, queryCount, queryRows } from './ask.ts'
 import { openProblemsSql, problemSourceSql } from './problems.ts'
 import { noteOfWorker } from './worker-notices.ts'
 
@@ -24,31 +25,27 @@ export type SourceChange = {
   readonly what: readonly string[]
 }
 
-export async function readAppliedSources(client: Queryable): Promise<readonly AppliedSource[]> {
-  const { rows } = await client.query<AppliedSource>({
+export const readAppliedSources = (client: Queryable) =>
+  queryRows<AppliedSource>(client, {
     name: 'tidemark_sources_applied',
     text: `select name, settings, tags, revision::text, generation::float8, changed_at as "changedAt", gone_at as "goneAt"
       from tidemark.source_config order by name`,
   })
-  return rows
-}
 
 /** Those whose tables were last made by what is given for each of them, that are still to be read, and with which nothing is wrong. */
-export async function sourcesMadeBy(
-  client: Queryable,
-  wanted: ReadonlyMap<string, string>,
-): Promise<ReadonlySet<string>> {
-  const { rows } = await client.query<{ name: string }>(
-    `select name from tidemark.source_config join unnest($1::text[], $2::text[]) as wanted (name, by) using (name)
+export const sourcesMadeBy = async (client: Queryable, wanted: ReadonlyMap<string, string>) =>
+  new Set(
+    await queryColumn<string>(
+      client,
+      `select name from tidemark.source_config join unnest($1::text[], $2::text[]) as wanted (name, by) using (name)
      where made_by = wanted.by and gone_at is null
        and not exists (select from tidemark.notice where key = 'source_stopped:' || name)
        and not exists (select from tidemark.contract_check where problem is not null and ${sourceSql('service')} = name)`,
-    [[...wanted.keys()], [...wanted.values()]],
+      [[...wanted.keys()], [...wanted.values()]],
+    ),
   )
-  return new Set(rows.map(({ name }) => name))
-}
 
-export async function noteMadeBy(client: Queryable, source: string, by: string): Promise<void> {
+export async function noteMadeBy(client: Queryable, source: string, by: string) {
   await client.query('update tidemark.source_config set made_by = $2 where name = $1', [source, by])
 }
 
@@ -59,10 +56,7 @@ export const newestGeneration = (applied: readonly AppliedSource[]): number =>
 export const isAnew = (before: AppliedSource, now: AppliedSource): boolean =>
   BigInt(now.revision) <= BigInt(before.revision) && now.changedAt.getTime() !== before.changedAt.getTime()
 
-function sourceChanges(
-  applied: readonly AppliedSource[],
-  { sources }: WantedSources,
-): readonly SourceChange[] {
+function sourceChanges(applied: readonly AppliedSource[], { sources }: WantedSources) {
   const known = new Map(applied.map((one) => [one.name, one]))
   const wanted = [...sources].flatMap(([name, one]): SourceChange[] => {
     const before = known.get(name)
@@ -94,15 +88,10 @@ export const stoppedKey = (source: string): string => `source_stopped:${source}`
  * noted of one that is gone meanwhile: nobody would find that it is over.
  */
 export const noteStopped = (pool: Pool, source: string, stopped: Stopped): Promise<void> =>
-  withConnection(pool, (client) =>
-    inTransaction(client, async () => {
-      const { rowCount } = await client.query(
-        'select from tidemark.source_config where name = $1 and gone_at is null for share',
-        [source],
-      )
-      if (rowCount === 1) await noteUnread(client, source, stopped)
-    }),
-  )
+  inOneTransaction(pool, async (client) => {
+    const named = 'select from tidemark.source_config where name = $1 and gone_at is null for share'
+    if ((await queryCount(client, named, [source])) === 1) await noteUnread(client, source, stopped)
+  })
 
 type Stopped = {
   readonly worker: string
@@ -111,13 +100,10 @@ type Stopped = {
   readonly since: Date
 }
 
-async function noteUnread(
-  client: Queryable,
-  source: string,
-  { worker, host, why, since }: Stopped,
-): Promise<void> {
+async function noteUnread(client: Queryable, source: string, { worker, host, why, since }: Stopped) {
   const what = `The source ${source} is not read: ${why}`
-  const { rowCount } = await client.query(
+  const isAlone = await queryCount(
+    client,
     `with own as (
        select name, read_through_at, last_success_at from tidemark.stream where ${sourceSql('name')} = $1
      ), alone as (
@@ -134,7 +120,7 @@ async function noteUnread(
     [source, holdableText(what), since],
   )
   const said =
-    rowCount === 1 ? what : `The worker on ${host} cannot read the source ${source}, and others may: ${why}`
+    isAlone === 1 ? what : `The worker on ${host} cannot read the source ${source}, and others may: ${why}`
   await noteOfWorker(client, { worker, key: stoppedKey(source), what: said })
 }
 
@@ -151,81 +137,70 @@ export const applySources = (
   wanted: WantedSources,
   { by, isDryRun = false }: { readonly by: string; readonly isDryRun?: boolean },
 ): Promise<readonly SourceChange[]> =>
-  withConnection(pool, (client) =>
-    inTransaction(client, async () => {
-      await takeTurn(client, 'sources')
-      const applied = await readAppliedSources(client)
-      const newest = newestGeneration(applied)
-      const changes = sourceChanges(applied, wanted)
-      if (wanted.generation < newest && changes.length > 0)
-        throw new OlderSourcesFile(
-          `has generation ${wanted.generation}, and one of generation ${newest} was applied before: somebody uses an older file. Give this one a higher number if it is the right one`,
-        )
-      if (isDryRun) return changes
-      for (const { name, change } of changes) {
-        const one = wanted.sources.get(name)
-        if (one)
-          await client.query(
-            `insert into tidemark.source_config as known (name, settings, tags, generation, changed_by)
+  inOneTransaction(pool, async (client) => {
+    await takeTurn(client, 'sources')
+    const applied = await readAppliedSources(client)
+    const newest = newestGeneration(applied)
+    const changes = sourceChanges(applied, wanted)
+    if (wanted.generation < newest && changes.length > 0)
+      throw new OlderSourcesFile(
+        `has generation ${wanted.generation}, and one of generation ${newest} was applied before: somebody uses an older file. Give this one a higher number if it is the right one`,
+      )
+    if (isDryRun) return changes
+    for (const { name, change } of changes) {
+      const one = wanted.sources.get(name)
+      if (one)
+        await client.query(
+          `insert into tidemark.source_config as known (name, settings, tags, generation, changed_by)
              values ($1, $2, $3, $4, $5)
              on conflict (name) do update set settings = excluded.settings, tags = excluded.tags,
                revision = known.revision + 1, generation = excluded.generation, changed_at = now(),
                changed_by = excluded.changed_by, gone_at = null`,
-            [name, one.settings, one.tags, wanted.generation, by],
-          )
-        else
-          await client.query(
-            `update tidemark.source_config
+          [name, one.settings, one.tags, wanted.generation, by],
+        )
+      else
+        await client.query(
+          `update tidemark.source_config
              set gone_at = now(), revision = revision + 1, generation = $2, changed_at = now(), changed_by = $3 where name = $1`,
-            [name, wanted.generation, by],
-          )
-        if (change === 'gone') {
-          await pauseSource(client, name, { by, reason: pausedAsGone })
-          await client.query(`delete from tidemark.notice where ${noticeSourceSql} = $1`, [name])
-        }
-        if (change === 'back') await resumeSource(client, name, pausedAsGone)
+          [name, wanted.generation, by],
+        )
+      if (change === 'gone') {
+        await pauseSource(client, name, { by, reason: pausedAsGone })
+        await client.query(`delete from tidemark.notice where ${noticeSourceSql} = $1`, [name])
       }
-      if (wanted.generation > newest)
-        await client.query('update tidemark.source_config set generation = $1', [wanted.generation])
-      return changes
-    }),
-  )
+      if (change === 'back') await resumeSource(client, name, pausedAsGone)
+    }
+    if (wanted.generation > newest)
+      await client.query('update tidemark.source_config set generation = $1', [wanted.generation])
+    return changes
+  })
 
 /** Whether any worker has opened it. */
 export async function hasStreams(client: Queryable, name: string): Promise<boolean> {
-  const { rows } = await client.query(`select from tidemark.stream where ${sourceSql('name')} = $1 limit 1`, [
-    name,
-  ])
-  return rows.length > 0
+  return await queryAny(client, `select from tidemark.stream where ${sourceSql('name')} = $1 limit 1`, [name])
 }
 
 /** Returns how many streams it has that were read until now. */
-export async function pauseSource(
+export const pauseSource = (
   client: Queryable,
   name: string,
   { by, reason }: { readonly by: string; readonly reason: string | null },
-): Promise<number> {
-  const { rowCount } = await client.query(
+) =>
+  queryCount(
+    client,
     `update tidemark.stream set paused_at = now(), paused_by = $2, pause_reason = $3
      where ${sourceSql('name')} = $1 and paused_at is null`,
     [name, by, reason],
   )
-  return rowCount ?? 0
-}
 
 /** `reason`: only those that were paused for it. */
-export async function resumeSource(
-  client: Queryable,
-  name: string,
-  reason: string | null = null,
-): Promise<number> {
-  const { rowCount } = await client.query(
+export const resumeSource = (client: Queryable, name: string, reason: string | null = null) =>
+  queryCount(
+    client,
     `update tidemark.stream set paused_at = null, paused_by = null, pause_reason = null
      where ${sourceSql('name')} = $1 and paused_at is not null and ($2::text is null or pause_reason = $2)`,
     [name, reason],
   )
-  return rowCount ?? 0
-}
 
 export type SourceLine = {
   readonly name: string
@@ -245,8 +220,9 @@ export type SourceLine = {
 }
 
 /** Worst first. The source that the environment describes has an empty name. */
-export async function readSourceLines(client: Queryable): Promise<readonly SourceLine[]> {
-  const { rows } = await client.query<SourceLine>(
+export const readSourceLines = (client: Queryable) =>
+  queryRows<SourceLine>(
+    client,
     `with seen as (
        select known.*, is_fresh, bool_or(is_fresh) over (partition by source) as is_read
        from tidemark.freshness as known left join (
@@ -283,5 +259,3 @@ export async function readSourceLines(client: Queryable): Promise<readonly Sourc
      order by case when notice.what is not null or place = 1 then 1 when place = 2 then 2 when problems.problems > 0 then 3
        else 3 + coalesce(place, 2) end, "readThroughAt" nulls first, 1`,
   )
-  return rows
-}

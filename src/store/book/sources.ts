@@ -1,9 +1,11 @@
 // Whose data the mirror holds, compared with what the settings name.
 
 import type { Pool } from 'pg'
+import type { Stream } from '../../streams/catalog.ts'
 import { UsageError } from '../../util/errors.ts'
-import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import type { Queryable } from '../server/session.ts'
 import type { sourceTable } from '../tables/state.ts'
+import { inOneTransaction, queryRows } from './ask.ts'
 
 export type SourceIdentity = Readonly<
   Pick<typeof sourceTable.$inferSelect, 'name' | 'service' | 'baseUrl' | 'account'>
@@ -20,20 +22,15 @@ export class SourceDiffers extends UsageError {}
 const columns = 'name, service, base_url as "baseUrl", account'
 
 /** Of the source $1. */
-export const sourceSql = `select ${columns} from tidemark.source where name = $1 order by service`
+export const identitiesSql = `select ${columns} from tidemark.source where name = $1 order by service`
 
 /** Whose data is here, by service. `names`: of which sources; left out: of all. */
-export async function readSources(
-  client: Queryable,
-  names: readonly string[] | null = null,
-): Promise<readonly SourceIdentity[]> {
-  const { rows } = await client.query<SourceIdentity>({
+export const readSources = (client: Queryable, names: readonly string[] | null = null) =>
+  queryRows<SourceIdentity>(client, {
     name: 'tidemark_sources',
     text: `select ${columns} from tidemark.source where $1::text[] is null or name = any ($1) order by name, service`,
     values: [names],
   })
-  return rows
-}
 
 /** Those of which it is not noted yet that the rows here are theirs. */
 export async function unclaimedSources<Wanted extends SourceIdentity>(
@@ -87,34 +84,25 @@ export const waysOut = (source: string): string =>
     ? 'If these are two sources, use another database (DATABASE_URL). If it is the same one under a new name: tidemark source adopt --reason TEXT'
     : `If these are two sources, give the other one a name of its own in the file of sources. If it is the same one under a new name: tidemark source adopt --source ${source} --reason TEXT`
 
+type AdoptedSource = Omit<SourceIdentity, 'service'> & {
+  readonly service: string
+  readonly streams: readonly Pick<Stream, 'name'>[]
+}
+
 /** Declares that the rows here are those of this source. Runs in progress still read the one before, so none of them can write any more. */
 export const adoptSource = (
   pool: Pool,
-  {
-    name,
-    service,
-    baseUrl,
-    account,
-    streams,
-  }: {
-    readonly name: string
-    readonly service: string
-    readonly baseUrl: string
-    readonly account: string
-    readonly streams: readonly { readonly name: string }[]
-  },
+  { name, service, baseUrl, account, streams }: AdoptedSource,
   { by, reason }: { readonly by: string; readonly reason: string },
 ): Promise<void> =>
-  withConnection(pool, (client) =>
-    inTransaction(client, async () => {
-      // Update the source first: a run that takes its lease from now on waits for this. Runs that have theirs are fenced out next.
-      await client.query(
-        `update tidemark.source set base_url = $2, account = $3, noted_at = now(), adopted_by = $4, reason = $5
+  inOneTransaction(pool, async (client) => {
+    // Update the source first: a run that takes its lease from now on waits for this. Runs that have theirs are fenced out next.
+    await client.query(
+      `update tidemark.source set base_url = $2, account = $3, noted_at = now(), adopted_by = $4, reason = $5
          where service = $1 and name = $6`,
-        [service, baseUrl, account, by, reason, name],
-      )
-      await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
-        streams.map(({ name }) => name),
-      ])
-    }),
-  )
+      [service, baseUrl, account, by, reason, name],
+    )
+    await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
+      streams.map(({ name }) => name),
+    ])
+  })

@@ -6,6 +6,7 @@ import { isAssignments } from '../../streams/names.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
 import type { streamTable } from '../tables/state.ts'
+import { queryColumn, queryRow, queryRows, queryValue } from './ask.ts'
 import { isReadAgainSql } from './checkpoints.ts'
 import { type RelatedProgress, readRelatedProgress } from './related.ts'
 import { latestRunsSql, type RunLine } from './runs.ts'
@@ -59,29 +60,23 @@ export type LastRun = Pick<RunLine, 'id' | 'kind' | 'error' | 'note'> & {
 }
 
 /** Null: it is not known how many there are, or how many of them are deleted. */
-export const livingRows = ({
-  rows,
-  deletedRows,
-}: Pick<StreamOverview, 'rows' | 'deletedRows'>): number | null =>
+export const livingRows = ({ rows, deletedRows }: Pick<StreamOverview, 'rows' | 'deletedRows'>) =>
   rows === null || deletedRows === null ? null : Math.max(0, rows - deletedRows)
 
-type Found = Omit<StreamOverview, 'lagMs' | 'related' | 'blockedDeletions' | 'deletedRows'> & {
-  readonly lagMs: string | null
+type Found = Omit<StreamOverview, 'related' | 'blockedDeletions' | 'deletedRows'> & {
   /** Of the index of deleted rows, as it was last analyzed; null where there is none. */
   readonly deletedAtLast: number | null
   readonly blockedDeletions: unknown
 }
 
-export async function readOverview(
-  client: Queryable,
-  streams: readonly string[],
-): Promise<readonly StreamOverview[]> {
-  const { rows } = await client.query<Found>(
+export async function readOverview(client: Queryable, streams: readonly string[]) {
+  const rows = await queryRows<Found>(
+    client,
     `select
        stream.name as stream,
        stream.position::text as position,
        read_through_at as "readThroughAt",
-       extract(epoch from now() - read_through_at) * 1000 as "lagMs",
+       round(extract(epoch from now() - read_through_at) * 1000)::float8 as "lagMs",
        settled_through_at as "settledThroughAt",
        deletions_known_at as "deletionsKnownAt",
        first_read_through_at as "firstReadThroughAt",
@@ -145,7 +140,6 @@ export async function readOverview(
     ...row,
     // A stream without a table has no rows.
     deletedRows: row.rows === 0 ? 0 : (deleted.get(row.stream) ?? null),
-    lagMs: row.lagMs === null ? null : Math.round(Number(row.lagMs)),
     blockedDeletions: blockedDeletionsOf(row.blockedDeletions),
     related: related.get(row.stream) ?? null,
   }))
@@ -156,10 +150,7 @@ const mostDeletedCounted = 100_000
 /** Somebody holds the table, such as with an ALTER TABLE, or dropped it just now. */
 const unavailable = ['55P03', '42P01']
 
-async function countDeleted(
-  client: Queryable,
-  streams: readonly Pick<Found, 'stream' | 'deletedAtLast'>[],
-): Promise<ReadonlyMap<string, number | null>> {
+async function countDeleted(client: Queryable, streams: readonly Pick<Found, 'stream' | 'deletedAtLast'>[]) {
   const known = new Map(streams.map(({ stream, deletedAtLast }) => [stream, deletedAtLast]))
   const counted = [...known].flatMap(([stream, last]) =>
     last !== null && last <= mostDeletedCounted ? stream : [],
@@ -182,12 +173,10 @@ async function countDeleted(
 }
 
 /** What was found out about streams that the settings add, by their names. */
-export async function learnAddedStreams(
-  client: Queryable,
-  added: readonly AddedStream[],
-): Promise<ReadonlyMap<string, FoundOut>> {
-  if (added.length === 0) return new Map()
-  const { rows } = await client.query<{ name: string; found: FoundOut }>(
+export async function learnAddedStreams(client: Queryable, added: readonly AddedStream[]) {
+  if (added.length === 0) return new Map<string, FoundOut>()
+  const rows = await queryRows<{ name: string; found: FoundOut }>(
+    client,
     'select name, found_out as found from tidemark.stream where name = any ($1) and found_out is not null',
     [added.map(({ name }) => name)],
   )
@@ -202,7 +191,8 @@ export async function pauseStream(
   client: Queryable,
   { stream, by, reason }: { readonly stream: string; readonly by: string; readonly reason: string | null },
 ): Promise<Pause | null> {
-  const { rows } = await client.query<Pause | { readonly at: null }>(
+  const before = await queryRow<Pause | { readonly at: null }>(
+    client,
     `with before as (select name, paused_at, paused_by, pause_reason from tidemark.stream where name = $1 for update),
      paused as (
        update tidemark.stream as known set paused_at = now(), paused_by = $2, pause_reason = $3
@@ -211,13 +201,13 @@ export async function pauseStream(
      select paused_at as at, paused_by as by, pause_reason as reason from before`,
     [stream, by, reason],
   )
-  const [before] = rows
   return before && before.at !== null ? before : null
 }
 
 /** The pause that ended; null when there was none. */
-export async function resumeStream(client: Queryable, stream: string): Promise<Pause | null> {
-  const { rows } = await client.query<Pause>(
+export const resumeStream = (client: Queryable, stream: string) =>
+  queryRow<Pause>(
+    client,
     `with before as (
        select name, paused_at, paused_by, pause_reason from tidemark.stream
        where name = $1 and paused_at is not null for update
@@ -228,25 +218,18 @@ export async function resumeStream(client: Queryable, stream: string): Promise<P
      select paused_at as at, paused_by as by, pause_reason as reason from before`,
     [stream],
   )
-  return rows[0] ?? null
-}
 
-export async function pausedStreams(client: Queryable): Promise<ReadonlySet<string>> {
-  const { rows } = await client.query<{ name: string }>(
-    'select name from tidemark.stream where paused_at is not null',
-  )
-  return new Set(rows.map(({ name }) => name))
-}
+export const pausedStreams = async (client: Queryable) =>
+  new Set(await queryColumn<string>(client, 'select name from tidemark.stream where paused_at is not null'))
 
 /** Rows that only a reconcile found are shown no more. Returns how many rows they were. */
-export async function acknowledgeMissedRows(client: Queryable, stream: string, by: string): Promise<number> {
-  const { rows } = await client.query<{ rows: number }>(
+export const acknowledgeMissedRows = async (client: Queryable, stream: string, by: string) =>
+  (await queryValue<number>(
+    client,
     `with seen as (
        update tidemark.missed_rows set acknowledged_at = now(), acknowledged_by = $2
        where stream = $1 and acknowledged_at is null returning rows
      )
      select coalesce(sum(rows), 0)::float8 as rows from seen`,
     [stream, by],
-  )
-  return rows[0]?.rows ?? 0
-}
+  )) ?? 0

@@ -4,6 +4,7 @@
 import { beliefs } from '../../streams/beliefs.ts'
 import { plannedOnce, type Queryable } from '../server/session.ts'
 import type { streamTable } from '../tables/state.ts'
+import { queryRows } from './ask.ts'
 import { isHeldSql, latestRunsSql } from './runs.ts'
 
 // Deletions that are blocked until an operator approves them, as they are stored with their stream. Older versions and people may
@@ -163,19 +164,12 @@ export type StreamSymptoms = Readonly<
   readonly volatileFields: readonly VolatileField[]
 }
 
-/** Dates are text inside jsonb. */
+/** As Postgres tells it: inside jsonb, dates are text. */
 type Row<Item> = { readonly [Name in keyof Item]: Item[Name] extends Date ? string : Item[Name] }
-type Found = Omit<
-  StreamSymptoms,
-  'blockedDeletions' | 'failing' | 'flippedBeliefs' | 'drift' | 'localChanges' | 'epochs' | 'volatileFields'
-> & {
-  readonly blockedDeletions: unknown
-  readonly failing: readonly Row<Failing>[]
-  readonly flippedBeliefs: readonly Row<Flip>[]
-  readonly drift: readonly Row<Drift>[]
-  readonly localChanges: readonly Row<LocalChange>[]
-  readonly epochs: readonly Row<Epoch>[]
-  readonly volatileFields: readonly Row<VolatileField>[]
+type Found = {
+  readonly [Name in keyof StreamSymptoms]: StreamSymptoms[Name] extends readonly (infer Item)[]
+    ? readonly Row<Item>[]
+    : StreamSymptoms[Name]
 }
 
 /** The last successful run of the kind that is looked at. */
@@ -316,12 +310,8 @@ const symptomsSql = plannedOnce(
 )
 
 /** Events that happened once are symptoms for `recentMs`. */
-export async function readSymptoms(
-  client: Queryable,
-  streams: readonly string[],
-  recentMs: number,
-): Promise<readonly StreamSymptoms[]> {
-  const { rows } = await client.query<Found>({
+export async function readSymptoms(client: Queryable, streams: readonly string[], recentMs: number) {
+  const rows = await queryRows<Found>(client, {
     name: 'tidemark_symptoms',
     text: symptomsSql,
     values: [streams, recentMs, toldElsewhere],
@@ -331,13 +321,11 @@ export async function readSymptoms(
     blockedDeletions: blockedDeletionsOf(row.blockedDeletions),
     failing: row.failing.map((one) => ({ ...one, since: new Date(one.since), lastAt: new Date(one.lastAt) })),
     flippedBeliefs: row.flippedBeliefs.map((one) => ({ ...one, changedAt: new Date(one.changedAt) })),
-    drift: row.drift.map((one) => ({ ...one, at: new Date(one.at) })),
-    epochs: row.epochs.map((one) => ({ ...one, at: new Date(one.at) })),
-    volatileFields: row.volatileFields.map((one) => ({ ...one, at: new Date(one.at) })),
-    localChanges: row.localChanges.map((one) => ({
-      ...one,
-      at: new Date(one.at),
-      foundAt: new Date(one.foundAt),
-    })),
+    drift: row.drift.map(withDate),
+    epochs: row.epochs.map(withDate),
+    volatileFields: row.volatileFields.map(withDate),
+    localChanges: row.localChanges.map((one) => ({ ...withDate(one), foundAt: new Date(one.foundAt) })),
   }))
 }
+
+const withDate = <Item extends { readonly at: string }>(item: Item) => ({ ...item, at: new Date(item.at) })

@@ -2,6 +2,7 @@
 // counts as missed, one in which the stream was paused does not count.
 
 import type { Queryable } from '../server/session.ts'
+import { queryRows } from './ask.ts'
 
 export type Target = {
   readonly stream: string
@@ -33,12 +34,10 @@ export const keptSql = `
 export const unnotedFor = `interval '7 minutes'`
 
 /** Of the last 7 and 30 days. */
-export async function readKeptTargets(
-  client: Queryable,
-  targets: readonly Target[],
-): Promise<readonly KeptTarget[]> {
+export async function readKeptTargets(client: Queryable, targets: readonly Target[]) {
   if (targets.length === 0) return []
-  const { rows } = await client.query<KeptTarget>(
+  return await queryRows<KeptTarget>(
+    client,
     `select target.stream, target.time, days, counted * 60000 as "countedMs",
        case when counted > 0 then least(1, kept / counted) end as share
      from ${targetsSql('$1')} cross join (values (7), (30)) as span (days)
@@ -60,5 +59,4 @@ export async function readKeptTargets(
      order by 1, 2, 3`,
     [JSON.stringify(targets)],
   )
-  return rows
 }

@@ -7,7 +7,7 @@ import { DatabaseError } from '../../util/errors.ts'
 import { holdableJson } from '../../util/text.ts'
 import { inTurn, type Queryable, withConnection } from '../server/session.ts'
 import { type minuteTable, workerTable } from '../tables/progress.ts'
-import { ask } from './ask.ts'
+import { ask, queryRows, queryValue } from './ask.ts'
 import { isUnexplainedSql, type Unexplained } from './symptoms.ts'
 import { keptSql, type Target, targetsSql, unnotedFor } from './targets.ts'
 
@@ -74,8 +74,8 @@ function lineSql({ id, host, pid, version, startedAt, runs, waits }: WorkerLine)
 }
 
 /** What the last worker noted of the streams stands for when it was there. */
-export async function forgetWorker(client: Queryable, id: string): Promise<void> {
-  await client.query(
+export const forgetWorker = (client: Queryable, id: string) =>
+  client.query(
     `with gone as (
        delete from tidemark.worker where id = $1
      ), noted as (
@@ -84,15 +84,13 @@ export async function forgetWorker(client: Queryable, id: string): Promise<void>
      update tidemark.standing as known set seen_at = now() from noted where known.stream = noted.stream`,
     [id],
   )
-}
 
 /** When any worker was there last, also one that has ended; null: there never was one. */
-export async function readLastSeen(client: Queryable): Promise<Date | null> {
-  const { rows } = await client.query<{ at: Date | null }>(
+export const readLastSeen = (client: Queryable) =>
+  queryValue<Date>(
+    client,
     'select greatest((select max(seen_at) from tidemark.worker), (select max(seen_at) from tidemark.standing)) as at',
   )
-  return rows[0]?.at ?? null
-}
 
 const silentFor = `interval '1 minute'`
 const livingSql = `select id from tidemark.worker where seen_at > now() - ${silentFor} order by started_at, id`
@@ -110,8 +108,8 @@ export type Standing = {
 }
 
 /** How each stream is now. */
-export async function noteStandings(client: Queryable, standings: readonly Standing[]): Promise<void> {
-  await client.query(
+export const noteStandings = (client: Queryable, standings: readonly Standing[]) =>
+  client.query(
     `insert into tidemark.standing as known (stream, state, reason, seen_at)
      select stream, state, reason, now() from jsonb_to_recordset($1) as seen (stream text, state text, reason text)
      order by stream
@@ -119,14 +117,9 @@ export async function noteStandings(client: Queryable, standings: readonly Stand
      set state = excluded.state, reason = excluded.reason, seen_at = excluded.seen_at`,
     [holdableJson(standings)],
   )
-}
 
 /** Seconds since that time; null: there was none yet. */
-export type Ages = {
-  readonly readAge: number | null
-  readonly settledAge: number | null
-  readonly deletionsAge: number | null
-}
+export type Ages = Readonly<Record<'readAge' | 'settledAge' | 'deletionsAge', number | null>>
 export type StateMinutes = Ages & {
   readonly stream: string
   readonly at: Date
@@ -135,8 +128,8 @@ export type StateMinutes = Ages & {
 }
 
 /** The worst ages and states of some minutes, whichever worker looks. */
-export async function noteStateMinutes(client: Queryable, seen: readonly StateMinutes[]): Promise<void> {
-  await client.query(
+export const noteStateMinutes = (client: Queryable, seen: readonly StateMinutes[]) =>
+  client.query(
     `insert into tidemark.minute as known (stream, at, minutes, read_age, settled_age, deletions_age, state)
      select stream, at, minutes, "readAge", "settledAge", "deletionsAge", state
      from jsonb_to_recordset($1) as seen (
@@ -151,7 +144,6 @@ export async function noteStateMinutes(client: Queryable, seen: readonly StateMi
                    then known.state else excluded.state end`,
     [JSON.stringify(seen), minuteStates],
   )
-}
 
 export type ServiceMinute = {
   readonly service: string
@@ -165,11 +157,7 @@ export type ServiceMinute = {
 }
 
 /** `minutes` hold all that the worker has counted in them so far, so noting them again replaces the same numbers. */
-export async function noteRequests(
-  client: Queryable,
-  worker: string,
-  minutes: readonly ServiceMinute[],
-): Promise<void> {
+export async function noteRequests(client: Queryable, worker: string, minutes: readonly ServiceMinute[]) {
   if (minutes.length === 0) return
   await client.query(
     `insert into tidemark.service_minute (service, at, worker, requests, bytes, failures, asked_for, latency)
@@ -266,10 +254,9 @@ export const readWorkers = (client: Queryable) =>
   )
 
 /** How long ago, at most, a request of any worker last succeeded, by service; those without one in the last days are left out. */
-export async function readServicesWorked(
-  client: Queryable,
-): Promise<readonly { readonly service: string; readonly agoMs: number }[]> {
-  const { rows } = await client.query<{ service: string; agoMs: number }>(
+export const readServicesWorked = (client: Queryable) =>
+  queryRows<{ service: string; agoMs: number }>(
+    client,
     `select service, greatest(0, extract(epoch from now() - latest.at)::float8 * 1000) as "agoMs"
      from (select distinct service from tidemark.source) as known
      cross join lateral (
@@ -279,8 +266,6 @@ export async function readServicesWorked(
        order by at desc limit 1
      ) as latest`,
   )
-  return rows
-}
 
 /** What the state of a stream is made of, besides its problems. */
 export type StreamStanding = {
@@ -299,11 +284,8 @@ export type StreamStanding = {
 
 const ageSql = (column: string) => `extract(epoch from now() - ${column})::float8`
 
-export async function readStandings(
-  client: Queryable,
-  streams: readonly string[],
-): Promise<readonly (StreamStanding & Ages)[]> {
-  const { rows } = await client.query<StreamStanding & Ages>({
+export const readStandings = (client: Queryable, streams: readonly string[]) =>
+  queryRows<StreamStanding & Ages>(client, {
     name: 'tidemark_standings',
     text: `select name as stream, read_through_at as "readThroughAt", ${ageSql('read_through_at')} as "readAge",
        ${ageSql('settled_through_at')} as "settledAge", ${ageSql('deletions_known_at')} as "deletionsAge",
@@ -313,20 +295,15 @@ export async function readStandings(
      from tidemark.stream where name = any ($1) order by name`,
     values: [streams],
   })
-  return rows
-}
 
 /** Ages are the worst, in seconds; null: no worker looked. */
 export type MinuteBucket = Readonly<Omit<typeof minuteTable.$inferSelect, 'minutes' | 'state' | 'kept'>>
 export type Span = { readonly from: Date; readonly to: Date; readonly bucketMs: number }
 
 /** Buckets in which nothing was noted are left out. Rows add up, ages are the worst. */
-export async function readMinutes(
-  client: Queryable,
-  streams: readonly string[],
-  { from, to, bucketMs }: Span,
-): Promise<readonly MinuteBucket[]> {
-  const { rows } = await client.query<MinuteBucket>(
+export const readMinutes = (client: Queryable, streams: readonly string[], { from, to, bucketMs }: Span) =>
+  queryRows<MinuteBucket>(
+    client,
     `select stream, date_bin($4::float8 * interval '1 millisecond', at, $2) as at,
        sum(inserted)::float8 as inserted, sum(updated)::float8 as updated, sum(deleted)::float8 as deleted,
        sum(quarantined)::float8 as quarantined, max(read_age)::float8 as "readAge",
@@ -335,8 +312,6 @@ export async function readMinutes(
      group by 1, 2 order by 1, 2`,
     [streams, from, to, bucketMs],
   )
-  return rows
-}
 
 /** A span of time in which a stream was in one state. State null: no worker looked. */
 export type StateSpan = {
@@ -347,12 +322,13 @@ export type StateSpan = {
 }
 
 /** To the minute. A state that lasts is noted at its end: until then the last one goes on while a worker says that it is there. */
-export async function readStates(
+export const readStates = (
   client: Queryable,
   streams: readonly string[],
   { from, to }: Omit<Span, 'bucketMs'>,
-): Promise<readonly StateSpan[]> {
-  const { rows } = await client.query<StateSpan>(
+) =>
+  queryRows<StateSpan>(
+    client,
     `with noted as (
        select stream, at, at + minutes * interval '1 minute' as until, state, row_number() over (partition by stream order by at desc) as place
        from tidemark.minute where stream = any ($1) and at >= $2 and at < $3 and state is not null
@@ -380,5 +356,3 @@ export async function readStates(
      from numbered group by stream, span order by stream, min(at)`,
     [streams, from, to],
   )
-  return rows
-}

@@ -55,9 +55,8 @@ export async function keepNotices(client: Queryable, worker: string): Promise<vo
 }
 
 /** Of a worker that ends: those that go on say what is still so. */
-export async function endNotices(client: Queryable, worker: string): Promise<void> {
-  await client.query(
+export const endNotices = (client: Queryable, worker: string) =>
+  client.query(
     `delete from tidemark.notice where starts_with(key, 'seen_') and right(key, length($1) + 1) = ':' || $1`,
     [worker],
   )
-}

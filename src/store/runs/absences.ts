@@ -11,6 +11,7 @@ import {
   type MarkedBySource,
   type Shortfall,
 } from '../../sync/ports/audits.ts'
+import { arraysOf, queryColumn, queryRow, queryValue } from '../book/ask.ts'
 import { touchedSql } from '../schema/own-columns.ts'
 import { qualified } from '../schema/places.ts'
 import { keepingSql, keepingWhereKept } from '../schema/row-history.ts'
@@ -53,8 +54,10 @@ export async function markAbsent(
   const table = qualified(stream)
   const isKept = keepingSql(tableSchema, 'marked') !== ''
   const kept = isKept ? await keepingWhereKept(client, tableSchema, 'marked') : ''
-  const { rows } = await client.query<{ marked: number }>(
-    `with gone as materialized (
+  return (
+    (await queryValue<number>(
+      client,
+      `with gone as materialized (
        select mine.ctid, ${absent.at ?? 'now()'} as at, ${absent.evidence ?? 'null::text'} as evidence
        from ${table} as mine${absent.from === undefined ? '' : `, ${absent.from}`}
        where mine._deleted_at is null and ${absent.where}
@@ -70,9 +73,9 @@ export async function markAbsent(
        on conflict (stream, key) do update set missing_since = now(), evidence = excluded.evidence, there_at = null
      )
      select count(*)::int as marked from marked`,
-    [...absent.values],
+      [...absent.values],
+    )) ?? 0
   )
-  return rows[0]?.marked ?? 0
 }
 
 // ── list streams: two complete listings in a row are the proof ───────────────────────────────────────────────
@@ -108,34 +111,24 @@ export function listAbsencesOf(parts: RunParts): ListAbsences {
 }
 
 /** `isNoted`: rows are missed, or deletions blocked, since an earlier listing. */
-type Compared = { readonly shortfall: Shortfall; readonly isNoted: boolean }
-
-async function compareWithSeen(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  seen: SeenSince,
-): Promise<Compared> {
-  const { rows } = await client.query<Shortfall & { is_noted: boolean }>(
+async function compareWithSeen(client: ClientBase, tableSchema: TableSchema, seen: SeenSince) {
+  const found = await queryRow<Shortfall & { isNoted: boolean }>(
+    client,
     `select count(*)::int as living, count(*) filter (where seen.key is null)::int as missing,
        (bit_xor(hashtextextended(${keyText(tableSchema)}, 0)) filter (where seen.key is null))::text as fingerprint,
        (select count(*)::int from ${seen.sql(1)} as shown) as seen,
        exists (select from tidemark.suspect where stream = $2)
-         or exists (select from tidemark.stream where name = $2 and blocked_deletions is not null) as is_noted
+         or exists (select from tidemark.stream where name = $2 and blocked_deletions is not null) as "isNoted"
      from ${qualified(tableSchema.stream)} as mine
      left join ${seen.sql(1)} as seen on seen.key = ${keyText(tableSchema)}
      where mine._deleted_at is null`,
     [seen.value, tableSchema.stream.name],
   )
-  const { is_noted: isNoted = true, ...shortfall } = rows[0] ?? { living: 0, missing: 0, seen: 0 }
+  const { isNoted, ...shortfall } = found ?? { isNoted: true, living: 0, missing: 0, seen: 0 }
   return { shortfall, isNoted }
 }
 
-async function settle(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  seen: SeenSince,
-  approved: number,
-): Promise<Absences> {
+async function settle(client: ClientBase, tableSchema: TableSchema, seen: SeenSince, approved: number) {
   const { name } = tableSchema.stream
   const { shortfall } = await compareWithSeen(client, tableSchema, seen)
   const { missing } = shortfall
@@ -240,49 +233,48 @@ const inSlice = `key::bigint > $1 and ($2::bigint is null or key::bigint <= $2)`
 
 /** The half of AbsentRows that is proven slice by slice of the list. */
 function slicesOf({
-  session,
+  session: { client, afterWrites },
 }: RunParts): Pick<AbsentRows, 'lowestAbove' | 'lackedAgain' | 'noteSliceGone' | 'countGone' | 'forgetGone'> {
-  const { client } = session
-  const ask = async <Row extends pg.QueryResultRow>(sql: string, values: readonly unknown[] = []) =>
-    (await session.afterWrites(() => client.query<Row>(sql, [...values]))).rows[0]
   return {
-    async lowestAbove(after) {
-      if (after === null)
-        await ask(`create index if not exists tidemark_absent_number on ${absentTable} ((key::bigint))`)
-      const found = await ask<{ key: string; at: string }>(
-        `select key, clock_timestamp()::text as at from ${absentTable}
-         where $1::bigint is null or key::bigint > $1 order by key::bigint limit 1`,
-        [after?.toString() ?? null],
-      )
-      return found ? { key: BigInt(found.key), at: found.at } : null
-    },
-    async lackedAgain({ after, to, listed }) {
-      const slice = [after?.toString() ?? null, to?.toString() ?? null]
-      await ask(`delete from ${absentTable} where key = any ($1)`, [listed.map(String)])
-      return (
-        (
-          await ask<{ key: string }>(
-            `select key from ${absentTable} where ${inSlice} order by random() limit 1`,
-            slice,
+    lowestAbove: (after) =>
+      afterWrites(async () => {
+        if (after === null)
+          await client.query(
+            `create index if not exists tidemark_absent_number on ${absentTable} ((key::bigint))`,
           )
-        )?.key ?? null
-      )
-    },
-    async noteSliceGone({ after, to }, at, evidence) {
-      await ask(`update ${absentTable} set asked_at = $3::timestamptz, evidence = $4 where ${inSlice}`, [
-        ...[after?.toString() ?? null, to?.toString() ?? null],
-        ...[at, evidence],
-      ])
-    },
-    countGone: async () =>
-      (
-        await ask<{ gone: number }>(
-          `select count(*)::float8 as gone from ${absentTable} where evidence is not null`,
+        const found = await queryRow<{ key: string; at: string }>(
+          client,
+          `select key, clock_timestamp()::text as at from ${absentTable}
+           where $1::bigint is null or key::bigint > $1 order by key::bigint limit 1`,
+          [after],
         )
-      )?.gone ?? 0,
-    async forgetGone() {
-      await ask(`update ${absentTable} set evidence = null`)
-    },
+        return found && { key: BigInt(found.key), at: found.at }
+      }),
+    lackedAgain: ({ after, to, listed }) =>
+      afterWrites(async () => {
+        await client.query(`delete from ${absentTable} where key = any ($1)`, [listed])
+        return await queryValue<string>(
+          client,
+          `select key from ${absentTable} where ${inSlice} order by random() limit 1`,
+          [after, to],
+        )
+      }),
+    noteSliceGone: ({ after, to }, at, evidence) =>
+      afterWrites(async () => {
+        await client.query(
+          `update ${absentTable} set asked_at = $3::timestamptz, evidence = $4 where ${inSlice}`,
+          [after, to, at, evidence],
+        )
+      }),
+    countGone: () =>
+      afterWrites(async () => {
+        const counted = `select count(*)::float8 from ${absentTable} where evidence is not null`
+        return (await queryValue<number>(client, counted)) ?? 0
+      }),
+    forgetGone: () =>
+      afterWrites(async () => {
+        await client.query(`update ${absentTable} set evidence = null`)
+      }),
   }
 }
 
@@ -308,23 +300,22 @@ async function gather({ session, stream, seenKeys }: RunParts): Promise<Shortfal
      where mine._deleted_at is null and seen.key is null and ${isOlderThanRun}`,
     [lease.runId],
   )
-  const { rows } = await client.query<Shortfall>(
+  const found = await queryRow<Shortfall>(
+    client,
     `select (select count(*) from ${qualified(stream)} where _deleted_at is null)::float8 as living,
             (select count(*) from ${absentTable})::float8 as missing,
             (select bit_xor(hashtextextended(key, 0))::text from ${absentTable}) as fingerprint,
             (select count(*) from ${seenKeysTable})::float8 as seen`,
   )
-  return rows[0] ?? { living: 0, missing: 0, seen: 0 }
+  return found ?? { living: 0, missing: 0, seen: 0 }
 }
 
-async function markedBySource(
-  { session: { client }, stream, seenKeys, startedAt }: RunParts,
-  limit: number,
-): Promise<MarkedBySource> {
+async function markedBySource({ session: { client }, stream, seenKeys, startedAt }: RunParts, limit: number) {
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return { shown: 0, hidden: [] }
   await seenKeys.analyze()
-  const { rows } = await client.query<{ shown: number; hidden: readonly string[] | null }>(
+  const found = await queryRow<MarkedBySource>(
+    client,
     `with marked as (
        select ${keyText(tableSchema)} as key, seen.key is not null as is_shown
        from ${qualified(stream)} as mine left join ${seenKeysTable} as seen on seen.key = ${keyText(tableSchema)}
@@ -334,27 +325,21 @@ async function markedBySource(
        array(select key from marked where not is_shown order by key desc limit $2) as hidden`,
     [startedAt, limit],
   )
-  return { shown: rows[0]?.shown ?? 0, hidden: rows[0]?.hidden ?? [] }
+  return found ?? { shown: 0, hidden: [] }
 }
 
 async function noteGone(client: ClientBase, gone: readonly Gone[]): Promise<void> {
   await client.query(
     `update ${absentTable} as absent set evidence = gone.evidence
      from unnest($1::text[], $2::text[]) as gone (key, evidence) where gone.key = absent.key`,
-    [gone.map(({ key }) => key), gone.map(({ evidence }) => evidence)],
+    arraysOf(gone, 'key', 'evidence'),
   )
 }
 
 /** Some keys of a temporary table, in their order. */
-export async function keysAfter(
-  client: ClientBase,
-  table: string,
-  after: string | null,
-  limit: number,
-): Promise<readonly string[]> {
-  const { rows } = await client.query<{ key: string }>(
+export const keysAfter = (client: ClientBase, table: string, after: string | null, limit: number) =>
+  queryColumn<string>(
+    client,
     `select key from ${table} where $1::text is null or key > $1 order by key limit $2`,
     [after, limit],
   )
-  return rows.map(({ key }) => key)
-}

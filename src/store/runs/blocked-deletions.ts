@@ -1,6 +1,7 @@
 // What a run notes of deletions that are blocked until a person decides about them (P7).
 
 import type { Shortfall } from '../../sync/ports/audits.ts'
+import { queryCount } from '../book/ask.ts'
 import type { MissingEvidence } from '../book/deletions.ts'
 import type { Queryable } from '../server/session.ts'
 
@@ -18,7 +19,7 @@ export async function storeBlockedDeletions(
   client: Queryable,
   stream: string,
   shortfall: (Shortfall & { readonly evidence?: MissingEvidence }) | null,
-): Promise<void> {
+) {
   await client.query(
     `with known as (
        select name, $2::jsonb || case
@@ -35,19 +36,16 @@ export async function storeBlockedDeletions(
      update tidemark.stream set blocked_deletions = told, sweep_began_at = case when told is null then sweep_began_at end
      from known
      where stream.name = known.name and (blocked_deletions is distinct from told or (sweep_began_at is not null and told is not null))`,
-    [stream, shortfall && JSON.stringify(shortfall)],
+    [stream, shortfall],
   )
 }
 
 export async function isRejected(client: Queryable, stream: string, shortfall: Shortfall): Promise<boolean> {
-  const { rowCount } = await client.query(
-    `select from tidemark.stream where name = $1 and ${keepsThese('blocked_deletions', '$2::jsonb')}`,
-    [stream, JSON.stringify(shortfall)],
-  )
-  return rowCount === 1
+  const rejected = `select from tidemark.stream where name = $1 and ${keepsThese('blocked_deletions', '$2::jsonb')}`
+  return (await queryCount(client, rejected, [stream, shortfall])) === 1
 }
 
 /** What is marked until now, a person has approved. */
-export async function noteApproved(client: Queryable, stream: string): Promise<void> {
+export async function noteApproved(client: Queryable, stream: string) {
   await client.query('update tidemark.stream set deletions_approved_at = now() where name = $1', [stream])
 }

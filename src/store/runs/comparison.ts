@@ -2,10 +2,10 @@
 // written, and Postgres compares. Writes nothing that stays.
 
 import pg, { type ClientBase, type Pool } from 'pg'
-import type { Logger } from '../../log.ts'
 import type { Stream } from '../../streams/catalog.ts'
 import type { Records } from '../../streams/record.ts'
 import type { Difference } from '../../sync/ports/audits.ts'
+import { queryRows } from '../book/ask.ts'
 import { createPageEncoder, type EncodePage } from '../encoding/page.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
@@ -17,11 +17,7 @@ import { stagePage } from '../writing/stage-page.ts'
 export type Comparison = { compare(page: Records): Promise<readonly Difference[]> }
 
 /** Without a run: how one stream's rows differ from these records now. */
-export const compareOnce = (
-  pool: Pool,
-  place: Omit<Place, 'client'>,
-  page: Records,
-): Promise<readonly Difference[]> =>
+export const compareOnce = (pool: Pool, place: Omit<Place, 'client'>, page: Records) =>
   withConnection(pool, (client) => startComparison({ ...place, client }).compare(page))
 
 type Place = {
@@ -29,7 +25,6 @@ type Place = {
   readonly stream: Stream
   /** In which date-times without an offset are read. */
   readonly timeZone: string
-  readonly log: Logger
 }
 
 export function startComparison({ client, stream, timeZone }: Place): Comparison {
@@ -47,8 +42,7 @@ export function startComparison({ client, stream, timeZone }: Place): Comparison
       await stagePage(client, tableSchema, encoded.all, timeZone)
       encoded.release()
       try {
-        const { rows } = await client.query<FoundDifference>(compareSql(tableSchema))
-        return rows.map(toDifference)
+        return (await queryRows<FoundDifference>(client, compareSql(tableSchema))).map(toDifference)
       } finally {
         await client.query('rollback')
       }

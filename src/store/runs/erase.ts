@@ -5,14 +5,16 @@ import pg, { type ClientBase, type Pool } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { foldField } from '../../streams/dictionary.ts'
 import { isAssignments, sourceIn } from '../../streams/names.ts'
+import { inOneTransaction, queryColumn, queryCount, queryRow, queryRows } from '../book/ask.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
-import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import type { Queryable } from '../server/session.ts'
 import { keyCheck } from '../types/table.ts'
 import { markWithoutLinks } from './related-links.ts'
 
 /** How many traces of each kind. */
-export type Traces = { rows: number; history: number; quarantine: number; notes: number }
+export type Traces = ReturnType<typeof noTraces>
+const noTraces = () => ({ rows: 0, history: 0, quarantine: 0, notes: 0 })
 
 type Erasing = {
   readonly stream: MirroredStream
@@ -26,18 +28,16 @@ export const eraseAll = (
   erasing: readonly Erasing[],
   { isDryRun = false }: { readonly isDryRun?: boolean } = {},
 ): Promise<Traces> =>
-  withConnection(pool, (client) =>
-    inTransaction(client, async () => {
-      const all: Traces = { rows: 0, history: 0, quarantine: 0, notes: 0 }
-      for (const { stream, keys, ...how } of erasing) {
-        const traces = await eraseKeys(client, stream, keys, how)
-        for (const kind of ['rows', 'history', 'quarantine', 'notes'] as const) all[kind] += traces[kind]
-      }
-      // What is left of the transaction is its end.
-      if (isDryRun) await client.query(`rollback; begin`)
-      return all
-    }),
-  )
+  inOneTransaction(pool, async (client) => {
+    const all = noTraces()
+    for (const { stream, keys, ...how } of erasing) {
+      const traces = await eraseKeys(client, stream, keys, how)
+      for (const kind of ['rows', 'history', 'quarantine', 'notes'] as const) all[kind] += traces[kind]
+    }
+    // What is left of the transaction is its end.
+    if (isDryRun) await client.query(`rollback; begin`)
+    return all
+  })
 
 /** `keepsRows`: the records exist upstream, and their rows stay, with the last line of their past. Within a transaction. */
 async function eraseKeys(
@@ -47,9 +47,9 @@ async function eraseKeys(
   { keepsRows = false }: { readonly keepsRows?: boolean } = {},
 ): Promise<Traces> {
   const tableSchema = await readTableSchema(client, stream)
-  const erased: Traces = { rows: 0, history: 0, quarantine: 0, notes: 0 }
+  const erased = noTraces()
   const remove = async (table: string, where: string, values: readonly unknown[]) =>
-    (await client.query(`delete from ${table} as mine where ${where}`, [...values])).rowCount ?? 0
+    await queryCount(client, `delete from ${table} as mine where ${where}`, values)
   const ofTable = tableSchema ? keys.filter(keyCheck(tableSchema.key.type)) : []
   if (tableSchema && ofTable.length > 0) {
     const key = pg.escapeIdentifier(tableSchema.key.name)
@@ -91,19 +91,16 @@ function patternOf(field: string, keys: readonly string[]): string {
 }
 
 /** What only an erased assignment had is marked as deleted, as if its related records had been read once more. */
-async function unlink(
-  client: ClientBase,
-  { name, kind }: MirroredStream,
-  keys: readonly string[],
-): Promise<number> {
-  const remove = async <Row extends pg.QueryResultRow>(text: string) =>
-    await client.query<Row>(`delete from ${text}`, [name, keys])
+async function unlink(client: ClientBase, { name, kind }: MirroredStream, keys: readonly string[]) {
+  const remove = (text: string) => queryCount(client, `delete from ${text}`, [name, keys])
   if (kind === 'related')
-    return (await remove('tidemark.related_link where stream = $1 and key = any ($2::text[])')).rowCount ?? 0
+    return await remove('tidemark.related_link where stream = $1 and key = any ($2::text[])')
   if (!isAssignments(name)) return 0
   const ofAssignments = 'assignment_id::text = any ($2::text[])'
-  const { rows: links } = await remove<{ stream: string; key: string }>(
-    `tidemark.related_link where ${sourceSql('stream')} = ${sourceSql('$1')} and ${ofAssignments} returning stream, key`,
+  const links = await queryRows<{ stream: string; key: string }>(
+    client,
+    `delete from tidemark.related_link where ${sourceSql('stream')} = ${sourceSql('$1')} and ${ofAssignments} returning stream, key`,
+    [name, keys],
   )
   const unlinked = [...Map.groupBy(links, ({ stream }) => stream)].map(([stream, lost]) => ({
     stream,
@@ -111,16 +108,13 @@ async function unlink(
   }))
   await markWithoutLinks(client, { source: sourceIn(name) }, unlinked)
   const read = await remove(`tidemark.related_fetch where source = ${sourceSql('$1')} and ${ofAssignments}`)
-  return links.length + (read.rowCount ?? 0)
+  return links.length + read
 }
 
 /** Keys among the samples of problems, and of fields that are watched. */
-async function forgetSamples(
-  client: ClientBase,
-  { name }: MirroredStream,
-  keys: readonly string[],
-): Promise<number> {
-  const { rowCount: missed } = await client.query(
+async function forgetSamples(client: ClientBase, { name }: MirroredStream, keys: readonly string[]) {
+  const missed = await queryCount(
+    client,
     `update tidemark.missed_rows set samples = (
        select coalesce(jsonb_agg(sample), '[]') from jsonb_array_elements(samples) as sample where sample ->> 'key' <> all ($2::text[])
      )
@@ -129,12 +123,13 @@ async function forgetSamples(
      )`,
     [name, keys],
   )
-  const { rowCount: watched } = await client.query(
+  const watched = await queryCount(
+    client,
     `update tidemark.field set steady_sample = jsonb_set(steady_sample, '{records}', (steady_sample -> 'records') - $2::text[])
      where stream = $1 and steady_sample -> 'records' ?| $2::text[]`,
     [name, keys],
   )
-  return (missed ?? 0) + (watched ?? 0)
+  return missed + watched
 }
 
 export type Relatives = {
@@ -149,22 +144,18 @@ const ownerField = 'assignmentid'
  * The records that only this assignment has: those of its groups that no other assignment is known to have, and rows of other streams that
  * name it and are marked as deleted. `living`: how many of those exist upstream, so that they stay.
  */
-export async function relativesOf(
-  client: Queryable,
-  streams: readonly MirroredStream[],
-  key: string,
-): Promise<readonly Relatives[]> {
+export async function relativesOf(client: Queryable, streams: readonly MirroredStream[], key: string) {
   const relatives: Relatives[] = []
   for (const stream of streams) {
     const tableSchema = isAssignments(stream.name) ? null : await readTableSchema(client, stream)
     if (!tableSchema) continue
-    const { rows } = await client.query<{ keys: readonly string[]; living: number }>(
+    const found = await queryRow<{ keys: readonly string[]; living: number }>(
+      client,
       `select coalesce(array_agg(key) filter (where not is_living), '{}') as keys,
          count(*) filter (where is_living)::float8 as living
        from (${ownedSql(tableSchema)}) as owned`,
       [key, stream.name],
     )
-    const [found] = rows
     if (found && found.keys.length + found.living > 0) relatives.push({ stream, ...found })
   }
   return relatives
@@ -194,12 +185,12 @@ export async function longDeleted(
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return []
   const key = `${pg.escapeIdentifier(tableSchema.key.name)}::text`
-  const { rows } = await client.query<{ key: string }>(
+  return await queryColumn<string>(
+    client,
     `select ${key} as key from ${qualified(stream)}
      where _deleted_at < now() - make_interval(secs => $1::float8 / 1000) and _deleted_reason = $2
        and not exists (select from tidemark.related_link as link where link.stream = $4 and link.key = ${key})
      order by random() limit $3`,
     [ageMs, reason, limit, stream.name],
   )
-  return rows.map(({ key }) => key)
 }

@@ -8,6 +8,7 @@ import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
 import { laneOfKind, type RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
+import { queryCount, queryRow } from '../book/ask.ts'
 import { isAliveSql } from '../book/runs.ts'
 import { inTransaction, type Queryable } from '../server/session.ts'
 
@@ -36,7 +37,7 @@ export async function takeLease(client: ClientBase, place: Place, silenceMs: num
   const lane = laneOfKind[place.kind]
   const holderKey = String(randomBytes(8).readBigInt64BE())
   // The last commit of the run before locks the epoch. This waits for it, so that what is read afterwards includes that commit.
-  const { rows } = await client.query<{ epoch: string; run_id: string; run_before: string | null }>({
+  const taken = await queryRow<Pick<Lease, 'epoch' | 'runId' | 'runBefore'>>(client, {
     name: 'tidemark_take_lease',
     text: `with mark as materialized (
        select pg_advisory_lock($4), set_config('idle_session_timeout', $3, false),
@@ -53,42 +54,35 @@ export async function takeLease(client: ClientBase, place: Place, silenceMs: num
      set epoch = held.epoch + 1, holder_pid = excluded.holder_pid, holder_key = excluded.holder_key,
          run = excluded.run, run_before = held.run
      where not ${isAliveSql}
-     returning epoch, run ->> 'id' as run_id, run_before::text`,
+     returning epoch, run ->> 'id' as "runId", run_before::text as "runBefore"`,
     values: [place.stream, lane, `${silenceMs}ms`, holderKey, place.kind, hostname(), process.pid],
   })
-  const [taken] = rows
-  if (taken)
-    return {
-      ...{ ...place, lane, holderKey, epoch: taken.epoch },
-      ...{ runId: taken.run_id, runBefore: taken.run_before },
-    }
+  if (taken) return { ...place, lane, holderKey, ...taken }
   await giveBackLease(client)
   return null
 }
 
 /** There was no run after all: the one before it is the last, and may have been killed. */
-export async function forgetRun(client: ClientBase, { stream, lane, epoch }: Lease): Promise<void> {
-  await client.query(
+export const forgetRun = (client: ClientBase, { stream, lane, epoch }: Lease) =>
+  client.query(
     'update tidemark.lease set run = run_before, run_before = null where stream = $1 and lane = $2 and epoch = $3',
     [stream, lane, epoch],
   )
-}
 
 /** The connection of a run holds no other advisory lock. Also lifts the limit of silence, since it goes back to the pool. All in one message. */
-export async function giveBackLease(client: ClientBase): Promise<void> {
-  await client.query(
+export const giveBackLease = (client: ClientBase) =>
+  client.query(
     'select pg_advisory_unlock_all(); reset idle_session_timeout; reset idle_in_transaction_session_timeout',
   )
-}
 
 /** Who holds the lease, in words. */
 export async function leaseHolder(client: ClientBase, { stream, kind }: Place): Promise<string> {
-  const { rows } = await client.query<{ host: string; pid: string; at: Date }>(
+  const owner = await queryRow<{ host: string; pid: string; at: Date }>(
+    client,
     `select run ->> 'host' as host, run ->> 'pid' as pid, (run ->> 'at')::timestamptz as at
      from tidemark.lease where stream = $1 and lane = $2 and run is not null`,
     [stream, laneOfKind[kind]],
   )
-  const [owner] = rows
   if (!owner) return 'another program that has only just started'
   return `process ${owner.pid} on ${owner.host}, since ${owner.at.toISOString()}`
 }
@@ -103,32 +97,27 @@ export const lostLease = ({ stream, kind }: Lease): RunFenced => new RunFenced(s
  * with this: a rewind takes the leases first as well, and neither waits for the other.
  */
 export async function holdLease(client: ClientBase, lease: Lease): Promise<void> {
-  const { rowCount } = await client.query(holdSql, [lease.stream, lease.lane, lease.epoch])
-  if (rowCount === 0) throw lostLease(lease)
+  if ((await queryCount(client, holdSql, [lease.stream, lease.lane, lease.epoch])) === 0)
+    throw lostLease(lease)
 }
 
 /**
  * After this no run of these streams that is in progress can write (P2). `only`: only runs of one lane; `but`: all but those of one lane.
  * Waits for commits under way.
  */
-export async function fenceRuns(
+export const fenceRuns = (
   client: Queryable,
   streams: readonly string[],
   { only = null, but = null }: { readonly only?: Lane | null; readonly but?: Lane | null } = {},
-): Promise<void> {
-  await client.query(
+) =>
+  client.query(
     `update tidemark.lease set epoch = epoch + 1
      where stream = any ($1) and ($2::text is null or lane = $2) and lane is distinct from $3`,
     [streams, only, but],
   )
-}
 
 /** A transaction of a run that writes no page. */
-export const withinLease = <Result>(
-  client: ClientBase,
-  lease: Lease,
-  work: () => Promise<Result>,
-): Promise<Result> =>
+export const withinLease = <Result>(client: ClientBase, lease: Lease, work: () => Promise<Result>) =>
   inTransaction(client, async () => {
     await holdLease(client, lease)
     return await work()
@@ -154,27 +143,9 @@ export function keepSpeaking(speak: () => Promise<unknown>, silenceMs: number): 
 }
 
 /** The connection of a run, and what keeps the things that are done on it apart. */
-export type RunSession = {
-  readonly client: ClientBase
-  readonly lease: Lease
-  /** One thing at a time, in the order they came. */
-  alone<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Alone, and when no page is being written. */
-  afterWrites<Result>(work: () => Promise<Result>): Promise<Result>
-  /** In a transaction that proves the lease, though pages may be written meanwhile. */
-  fenced<Result>(work: () => Promise<Result>): Promise<Result>
-  speak(): Promise<unknown>
-  /** Rejects when the connection has ended, and with it the lock of the lease. */
-  expectHeld(): Promise<unknown>
-  /** In such a transaction, when no page is being written. */
-  fencedAfterWrites<Result>(work: () => Promise<Result>): Promise<Result>
-}
+export type RunSession = ReturnType<typeof openSession>
 
-export function openSession(
-  client: ClientBase,
-  lease: Lease,
-  writesSettled: () => Promise<void>,
-): RunSession {
+export function openSession(client: ClientBase, lease: Lease, writesSettled: () => Promise<void>) {
   let last: Promise<unknown> = Promise.resolve()
   const alone = <Result>(work: () => Promise<Result>): Promise<Result> => {
     const result = last.then(work)
@@ -189,14 +160,20 @@ export function openSession(
   return {
     client,
     lease,
+    /** One thing at a time, in the order they came. */
     alone,
+    /** Alone, and when no page is being written. */
     afterWrites,
     speak,
+    /** Rejects when the connection has ended, and with it the lock of the lease. */
     expectHeld: () =>
       speak().catch(() => {
         throw lostLease(lease)
       }),
-    fenced: (work) => alone(() => withinLease(client, lease, work)),
-    fencedAfterWrites: (work) => afterWrites(() => withinLease(client, lease, work)),
+    /** In a transaction that proves the lease, though pages may be written meanwhile. */
+    fenced: <Result>(work: () => Promise<Result>) => alone(() => withinLease(client, lease, work)),
+    /** In such a transaction, when no page is being written. */
+    fencedAfterWrites: <Result>(work: () => Promise<Result>) =>
+      afterWrites(() => withinLease(client, lease, work)),
   }
 }

@@ -6,8 +6,9 @@ import type { ClientBase } from 'pg'
 import { isOutdated } from '../../streams/beliefs.ts'
 import { kinds, type RunKind } from '../../streams/catalog.ts'
 import type { RunStep } from '../../streams/run-steps.ts'
-import type { Belief, RunEnd, StreamState, Unread } from '../../sync/ports/store.ts'
+import type { Belief, RunEnd, StreamState } from '../../sync/ports/store.ts'
 import { holdableJson, holdableText } from '../../util/text.ts'
+import { queryRow, queryValue } from '../book/ask.ts'
 import { isReadAgainSql } from '../book/checkpoints.ts'
 import { isAliveSql } from '../book/runs.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
@@ -15,55 +16,43 @@ import { plannedOnce, type Queryable } from '../server/session.ts'
 import { kindsBeside, type Lease } from './lease.ts'
 import { readUnread } from './unread.ts'
 
-type Begun = {
-  readonly started_at: Date
-  readonly started_exactly: string
+type BeliefRow = Pick<Belief, 'name' | 'value' | 'evidence'> & {
+  readonly testedAt: string
+  readonly expiresAt: string | null
+  readonly restsFrom: string | null
+  readonly versionField: string | null
+  readonly rule: number
+}
+/** Postgres hands out whole numbers, and what stands in JSON, as text. */
+type Begun = Omit<StreamState, 'position' | 'settledThrough' | 'versionField' | 'beliefs'> & {
+  readonly startedExactly: string
   readonly position: string
-  readonly position_reached_at: Date | null
-  readonly settled_through_version: string | null
+  readonly settledThrough: string | null
   readonly unread: unknown
-  readonly key_field: string | null
-  readonly lookback_ms: string | null
-  readonly lookback_reason: string | null
-  readonly last_lookback_at: Date | null
-  readonly last_run_at: Date | null
-  readonly inconclusive_runs: number
-  readonly is_locally_changed: boolean
-  readonly read_zones: string | null
-  readonly is_first: boolean
-  readonly is_read_again: boolean
+  /** As `zonesOf` has them. */
+  readonly readZones: string | null
+  /** The stream was never read whole. */
+  readonly isFirst: boolean
+  readonly isReadAgain: boolean
   /** A run before was killed, and the ledger does not say so yet. */
-  readonly has_left?: boolean
-  readonly beliefs: readonly {
-    name: string
-    value: string
-    evidence: string
-    tested_at: string
-    expires_at: string | null
-    rests_from: string | null
-    version_field: string | null
-    rule: number
-  }[]
+  readonly hasLeft?: boolean
+  readonly beliefs: readonly BeliefRow[]
 }
 
 /** These runs come again every few seconds, and are over soon. */
 const frequent: readonly RunKind[] = ['incremental', 'list', 'lookback', 'deletions']
 
 /** The line of a run. */
-export type RunLine = {
-  /** As Postgres writes it: no date of this program is as exact. */
-  readonly startedAt: string
-  readonly positionFrom: string
-  /** Makes the line, if it is not there: before something is written that belongs to the run, or when it takes long. */
-  note(client: Queryable): Promise<void>
-}
+export type RunLine = ReturnType<typeof lineOf>
 
-function lineOf(lease: Lease, startedAt: string, positionFrom: string): RunLine {
+function lineOf(lease: Lease, startedAt: string, positionFrom: bigint) {
   let noted: Promise<unknown> | null = frequent.includes(lease.kind) ? null : Promise.resolve()
   return {
+    /** As Postgres writes it: no date of this program is as exact. */
     startedAt,
     positionFrom,
-    async note(client) {
+    /** Makes the line, if it is not there: before something is written that belongs to the run, or when it takes long. */
+    async note(client: Queryable) {
       noted ??= client.query({
         name: 'tidemark_note_run',
         text: noteSql,
@@ -88,70 +77,51 @@ const noteSql = `
   on conflict (id) do nothing`
 
 /** Makes the ledger's line of a run, unless it comes again soon, and tells what is known of its stream. `from`: where it begins; null: at the live position. */
-export async function beginRun(
-  client: ClientBase,
-  lease: Lease,
-  from: bigint | null,
-): Promise<{
-  line: RunLine
-  state: StreamState
-  unread: Unread | null
-  /** As `zonesOf` has them. */
-  readZones: string | null
-  /** The stream was never read whole. */
-  isFirst: boolean
-  isReadAgain: boolean
-}> {
+export async function beginRun(client: ClientBase, lease: Lease, from: bigint | null) {
   const known = [lease.stream, lease.kind, kindsBeside(lease.kind), lease.runBefore]
   const isFrequent = frequent.includes(lease.kind)
-  const ask = async (name: string, text: string, more: readonly unknown[] = []): Promise<Begun | undefined> =>
-    (await client.query<Begun>({ name, text, values: [...known, ...more] })).rows[0]
-  const looked = isFrequent ? await ask('tidemark_look_at_run', lookSql) : undefined
-  const line = [hostname(), process.pid, from?.toString() ?? null, lease.runId, !isFrequent]
-  const begun = looked && !looked.has_left ? looked : await ask('tidemark_begin_run', beginSql, line)
+  const ask = (name: string, text: string, more: readonly unknown[] = []) =>
+    queryRow<Begun>(client, { name, text, values: [...known, ...more] })
+  const looked = isFrequent ? await ask('tidemark_look_at_run', lookSql) : null
+  const line = [hostname(), process.pid, from, lease.runId, !isFrequent]
+  const begun = looked && !looked.hasLeft ? looked : await ask('tidemark_begin_run', beginSql, line)
   if (!begun) throw new Error(`The database does not know the stream ${lease.stream}. Run: tidemark migrate`)
-  const versionField = versionFieldOf(begun.beliefs)
+  const { startedExactly, hasLeft: _, unread, readZones, isFirst, isReadAgain, ...state } = begun
+  const versionField = versionFieldOf(state.beliefs)
   return {
-    line: lineOf(lease, begun.started_exactly, from?.toString() ?? begun.position),
-    unread: readUnread(begun.unread),
-    readZones: begun.read_zones,
-    isFirst: begun.is_first,
-    isReadAgain: begun.is_read_again,
+    line: lineOf(lease, startedExactly, from ?? BigInt(state.position)),
+    unread: readUnread(unread),
+    readZones,
+    isFirst,
+    isReadAgain,
     state: {
-      startedAt: begun.started_at,
-      position: BigInt(begun.position),
-      positionReachedAt: begun.position_reached_at,
-      settledThrough: begun.settled_through_version === null ? null : BigInt(begun.settled_through_version),
-      keyField: begun.key_field,
+      ...state,
+      position: BigInt(state.position),
+      settledThrough: state.settledThrough === null ? null : BigInt(state.settledThrough),
       versionField,
-      lookbackMs: begun.lookback_ms === null ? null : Number(begun.lookback_ms),
-      lookbackReason: begun.lookback_reason,
-      lastLookbackAt: begun.last_lookback_at,
-      lastRunAt: begun.last_run_at,
-      inconclusiveRuns: begun.inconclusive_runs,
-      isLocallyChanged: begun.is_locally_changed,
-      beliefs: begun.beliefs.map((row) => toBelief(row, versionField)),
+      beliefs: state.beliefs.map((row) => toBelief(row, versionField)),
     },
   }
 }
 
 // $1 is the stream, $2 the kind, $3 the kinds beside it, $4 the run that had the lease before.
 const stateSql = `
-  select position, position_reached_at, unread, key_field, lookback_ms, lookback_reason,
-    last_lookback_at, inconclusive_runs, read_zones,
+  select position, position_reached_at as "positionReachedAt", unread, key_field as "keyField", lookback_ms::float8 as "lookbackMs",
+    lookback_reason as "lookbackReason", last_lookback_at as "lastLookbackAt", inconclusive_runs as "inconclusiveRuns",
+    read_zones as "readZones",
     -- What is read again, although it is settled, is not read yet.
-    case when settled_through_version <= position then settled_through_version end as settled_through_version,
-    first_read_through_at is null as is_first,
-    first_read_through_at is null and ${isReadAgainSql('$1')} as is_read_again,
+    case when settled_through_version <= position then settled_through_version end as "settledThrough",
+    first_read_through_at is null as "isFirst",
+    first_read_through_at is null and ${isReadAgainSql('$1')} as "isReadAgain",
     (
       select finished_at from tidemark.run
       where run.stream = $1 and kind = $2 and status = 'done' order by id desc limit 1
-    ) as last_run_at,
-    ${isLocallyChangedSql} as is_locally_changed,
+    ) as "lastRunAt",
+    ${isLocallyChangedSql} as "isLocallyChanged",
     (
       select coalesce(jsonb_agg(jsonb_build_object(
-        'name', name, 'value', value, 'evidence', evidence, 'tested_at', tested_at,
-        'expires_at', expires_at, 'rests_from', rests_from::text, 'version_field', version_field, 'rule', rule
+        'name', name, 'value', value, 'evidence', evidence, 'testedAt', tested_at,
+        'expiresAt', expires_at, 'restsFrom', rests_from::text, 'versionField', version_field, 'rule', rule
       )), '[]')
       from tidemark.belief where stream = $1
     ) as beliefs
@@ -170,8 +140,8 @@ const killedSql = `jsonb_to_record($4::jsonb) as before (id bigint, kind text, a
 
 /** Mostly the runs before have ended well, and there is nothing to write. */
 const lookSql = plannedOnce(
-  `select now() as started_at, now()::text as started_exactly, state.*,
-     exists (select from tidemark.run where ${leftSql}) or exists (select from ${killedSql}) as has_left
+  `select now() as "startedAt", now()::text as "startedExactly", state.*,
+     exists (select from tidemark.run where ${leftSql}) or exists (select from ${killedSql}) as "hasLeft"
    from (${stateSql}) as state`,
   ['text', 'text', 'text[]', 'text'],
 )
@@ -195,45 +165,42 @@ const beginSql = `
     insert into tidemark.run (id, stream, kind, status, host, pid, position_from, position_to) overriding system value
     select $8::bigint, $1, $2, 'running', $5, $6, coalesce($7, position), coalesce($7, position) from state where $9
   )
-  select now() as started_at, now()::text as started_exactly, state.* from state`
+  select now() as "startedAt", now()::text as "startedExactly", state.* from state`
 
-type BeliefRow = Begun['beliefs'][number]
-
-const groundOf = ({ version_field: versionField, rule }: BeliefRow) => ({ versionField, rule })
-
-function toBelief(row: BeliefRow, fieldNow: string | null): Belief {
-  const testedAt = new Date(row.tested_at)
-  const expiresAt = row.expires_at === null ? null : new Date(row.expires_at)
+function toBelief({ name, value, evidence, ...row }: BeliefRow, fieldNow: string | null): Belief {
+  const testedAt = new Date(row.testedAt)
+  const expiresAt = row.expiresAt === null ? null : new Date(row.expiresAt)
   return {
-    name: row.name,
-    value: row.value,
-    evidence: row.evidence,
+    name,
+    value,
+    evidence,
     testedAt,
-    expiresAt: isOutdated(row.name, groundOf(row), fieldNow) ? testedAt : expiresAt,
-    restsFrom: row.rests_from === null ? null : BigInt(row.rests_from),
+    expiresAt: isOutdated(name, row, fieldNow) ? testedAt : expiresAt,
+    restsFrom: row.restsFrom === null ? null : BigInt(row.restsFrom),
   }
 }
 
 /** The field of the row version; null if it is doubted, and another one may have to be found. */
 function versionFieldOf(beliefs: readonly BeliefRow[]): string | null {
   const known = beliefs.find(({ name }) => name === 'version_field')
-  if (!known || known.expires_at !== null || isOutdated(known.name, groundOf(known), null)) return null
-  return known.value
+  return !known || known.expiresAt !== null || isOutdated(known.name, known, null) ? null : known.value
 }
 
 /** What the writes of a run came to. */
-export type RunTotals = {
+export type RunTotals = ReturnType<typeof noTotals>
+
+export const noTotals = (position: bigint) => ({
   /** Streams of which a page changed rows. */
-  readonly changed: Set<string>
-  inserted: number
-  updated: number
-  unchanged: number
-  rescued: number
-  quarantined: number
-  newlyQuarantined: number
-  markedDeleted: number
-  position: bigint
-}
+  changed: new Set<string>(),
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  rescued: 0,
+  quarantined: 0,
+  newlyQuarantined: 0,
+  markedDeleted: 0,
+  position,
+})
 
 /**
  * Ends the run's line, or adds it to that of the run before if neither changed anything, and notes how fresh the stream is. Returns whether
@@ -245,7 +212,7 @@ export async function endRun(
   line: RunLine,
   totals: RunTotals,
   end: RunEnd & { readonly isIdle: boolean; readonly steps: readonly RunStep[] | null },
-): Promise<{ readonly hasDoubts: boolean }> {
+): Promise<boolean> {
   const values = [
     lease.stream,
     lease.kind,
@@ -262,22 +229,21 @@ export async function endRun(
     totals.inserted,
     totals.updated,
     totals.markedDeleted,
-    totals.position.toString(),
+    totals.position,
     end.isComplete,
     lease.epoch,
     end.errorCode,
-    end.isHidden ?? null,
+    end.isHidden,
     lease.lane,
-    end.settled?.version.toString() ?? null,
-    end.settled?.at ?? null,
+    end.settled?.version,
+    end.settled?.at,
     end.knowsDeletions ?? false,
     end.differences ? JSON.stringify(end.differences) : null,
     end.isCutShort ?? false,
     end.steps && holdableJson(end.steps),
     ...[line.startedAt, line.positionFrom, hostname(), process.pid],
   ]
-  const { rows } = await client.query({ name: 'tidemark_end_run', text: endSql, values })
-  return { hasDoubts: rows[0]?.has_doubts ?? false }
+  return (await queryValue<boolean>(client, { name: 'tidemark_end_run', text: endSql, values })) ?? false
 }
 
 /**
@@ -411,8 +377,8 @@ const endSql = plannedOnce(
 
 // Thins the ledger and the history: checkpoints become fewer with age, old runs and late arrivals go. Rewinds stay.
 /** Cheap enough for the end of a run that changed something; all it looks at is found by index. */
-export async function thinHistory(client: Queryable, stream: string): Promise<void> {
-  await client.query(
+export const thinHistory = (client: Queryable, stream: string) =>
+  client.query(
     `with aged as (
        -- Every checkpoint for a day, the last of each hour for a month, then the last of each day.
        select id, row_number() over (
@@ -443,4 +409,3 @@ export async function thinHistory(client: Queryable, stream: string): Promise<vo
      delete from tidemark.late_arrival where stream = $1 and found_at < now() - interval '90 days'`,
     [stream],
   )
-}

@@ -1,7 +1,9 @@
 // Mends what others did to a table of the mirror (P15). The next run begins it: rows that are not as a run left them are distrusted, so that
-// whatever record comes replaces them, and everything is read again. Each change is acted upon once.
+// whatever record comes replaces them, and everything is read again. Each change is acted upon once. The same is done when the settings name
+// other time zones than those in which its times were read (P4).
 
 import pg, { type ClientBase } from 'pg'
+import { ownValue } from '../../json/json.ts'
 import type { Logger } from '../../log.ts'
 import { isConfirmed } from '../../streams/beliefs.ts'
 import {
@@ -11,18 +13,20 @@ import {
   relatedNamed,
   type Stream,
 } from '../../streams/catalog.ts'
+import { foldField } from '../../streams/dictionary.ts'
 import { sourceIn } from '../../streams/names.ts'
 import type { StreamState } from '../../sync/ports/store.ts'
+import { queryAny, queryColumn, queryRows, queryValue } from '../book/ask.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { createTable, type WantedKey } from '../schema/create-table.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
-import { distrustedHash, readTableSchema } from '../schema/table-schema.ts'
+import { type Column, distrustedHash, readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { keyCheck, keyFromSql } from '../types/table.ts'
+import { zoneSuffix } from '../types/timestamptz.ts'
 import { fenceRuns, type Lease, withinLease } from './lease.ts'
 import { readFromBeginning } from './positions.ts'
 import { learn } from './run-findings.ts'
-import { distrustZones, rereadInZones, zonesOf } from './time-zones.ts'
 
 type Mended = {
   readonly stream: Stream
@@ -35,6 +39,8 @@ type Mended = {
   readonly noteLine: () => Promise<void>
   readonly log: Logger
 }
+
+const atBeginning = { position: 0n, positionReachedAt: null, settledThrough: null }
 
 /** Returns what the run begins with, and whether everything is read again. If mending fails, the run has failed. */
 export async function mendLocalChanges(
@@ -50,12 +56,8 @@ export async function mendLocalChanges(
     if (readZones !== zonesOf(stream, timeZone)) {
       await noteLine()
       await fenceOthers(client, lease)
-      const anew = await withinLease(client, lease, () => rereadInZones(client, lease, stream, timeZone))
-      if (anew)
-        return {
-          state: { ...state, position: 0n, positionReachedAt: null, settledThrough: null },
-          beginsAnew: true,
-        }
+      if (await withinLease(client, lease, () => rereadInZones(client, lease, stream, timeZone)))
+        return { state: { ...state, ...atBeginning }, beginsAnew: true }
     }
     if (!state.isLocallyChanged) {
       await believe(client, lease, state, [])
@@ -67,8 +69,7 @@ export async function mendLocalChanges(
     const done = await withinLease(client, lease, () => beginAnew(client, lease, stream))
     const beginsAnew = done.length > 0
     await believe(client, lease, state, done)
-    const anew = beginsAnew && { position: 0n, positionReachedAt: null, settledThrough: null }
-    return { state: { ...state, isLocallyChanged: false, ...anew }, beginsAnew }
+    return { state: { ...state, isLocallyChanged: false, ...(beginsAnew && atBeginning) }, beginsAnew }
   } catch (error) {
     await noteLine().catch(() => {})
     await client
@@ -90,12 +91,7 @@ function knownKey(stream: Stream, keyField: string | null): WantedKey | null {
 type Change = { readonly id: string; readonly operation: string }
 
 /** Records the belief that tables hold only what Tidemark wrote, as this run found them. */
-async function believe(
-  client: ClientBase,
-  lease: Lease,
-  { beliefs }: StreamState,
-  done: readonly string[],
-): Promise<void> {
+async function believe(client: ClientBase, lease: Lease, { beliefs }: StreamState, done: readonly string[]) {
   const name = 'tables_untouched'
   const [value, testedAt] = [done.length === 0 ? 'yes' : 'no', new Date()]
   const known = beliefs.find((belief) => belief.name === name)
@@ -128,7 +124,8 @@ async function beginAnew(client: ClientBase, lease: Lease, stream: Stream): Prom
 
 /** Distrusts what may be wrong, and returns what was done to the table; nothing where that changed no row. */
 async function actUpon(client: ClientBase, lease: Lease, stream: MirroredStream): Promise<readonly string[]> {
-  const { rows: changes } = await client.query<Change>(
+  const changes = await queryRows<Change>(
+    client,
     'select id, operation from tidemark.local_change where stream = $1 and run_id is null order by id for update',
     [stream.name],
   )
@@ -151,16 +148,13 @@ const isWriting = (operation: string): boolean => operation === 'insert' || oper
  * Rows that may not be as a run left them: all that were written since a transaction of somebody else began, also by its
  * subtransactions; every row of a table that came from elsewhere or was not watched. Returns how many they are.
  */
-async function distrustRows(
-  client: ClientBase,
-  stream: MirroredStream,
-  changes: readonly Change[],
-): Promise<number> {
+async function distrustRows(client: ClientBase, stream: MirroredStream, changes: readonly Change[]) {
   const tableSchema = await readTableSchema(client, stream)
   const isUnknown = changes.some(({ operation }) => ['replace', 'alter', 'unwatch'].includes(operation))
   const written = changes.filter(({ operation }) => isWriting(operation)).map(({ id }) => id)
   if (!tableSchema || (!isUnknown && written.length === 0)) return 0
-  const { rows } = await client.query<{ distrusted: string }>(
+  const count = await queryValue<number>(
+    client,
     `with distrusted as (
        update ${qualified(stream)} as mine set _hash = ${distrustedHash}
        where ($1 or age(mine.xmin) <= (
@@ -171,33 +165,30 @@ async function distrustRows(
        insert into tidemark.doubt (stream, key, why) select $3, key, $4 from distrusted limit ${mostDoubts + 1}
        on conflict (stream, key) do update set since = now()
      )
-     select count(*) as distrusted from distrusted`,
+     select count(*)::float8 from distrusted`,
     [isUnknown, written, stream.name, 'somebody wrote it in Postgres, and it is read again'],
   )
-  return Number(rows[0]?.distrusted ?? 0)
+  return count ?? 0
 }
 
 /** So many rows are doubted one by one, also by the trigger on deletes; of more, all rows of the stream are doubted. */
 const mostDoubts = 1_000
 
-async function doubtsOf(client: ClientBase, { name }: MirroredStream): Promise<number> {
-  const { rows } = await client.query<{ doubts: number }>(
-    'select count(*)::int as doubts from tidemark.doubt where stream = $1',
-    [name],
-  )
-  return rows[0]?.doubts ?? 0
-}
+const doubtsOf = async (client: ClientBase, { name }: MirroredStream) =>
+  (await queryValue<number>(client, 'select count(*)::int as doubts from tidemark.doubt where stream = $1', [
+    name,
+  ])) ?? 0
 
 /** Ends the doubt about rows whose record has come since. */
 export async function endDoubts(client: ClientBase, stream: MirroredStream): Promise<void> {
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return
   const { name, type } = tableSchema.key
-  const { rows } = await client.query<{ key: string }>('select key from tidemark.doubt where stream = $1', [
+  const all = await queryColumn<string>(client, 'select key from tidemark.doubt where stream = $1', [
     stream.name,
   ])
   // Keys in doubt may be older than the key that the table has now.
-  const keys = rows.map(({ key }) => key).filter(keyCheck(type))
+  const keys = all.filter(keyCheck(type))
   await client.query(
     `delete from tidemark.doubt using ${qualified(stream)} as mine
      where doubt.stream = $1 and mine.${pg.escapeIdentifier(name)} = any ($2::${type}[])
@@ -213,7 +204,8 @@ async function mendRelated(
   { groups }: RelatedOptions,
   { timeZone, log }: Pick<Mended, 'timeZone' | 'log'>,
 ): Promise<void> {
-  const { rows: noted } = await client.query<{ name: string; zones: string | null }>(
+  const noted = await queryRows<{ name: string; zones: string | null }>(
+    client,
     'select name, read_zones as zones from tidemark.stream where name = any ($1)',
     [groups],
   )
@@ -224,11 +216,12 @@ async function mendRelated(
       if (await distrustZones(client, stream, timeZone)) await readAgain(client, stream)
     })
   }
-  const { rows } = await client.query<{ name: string; key_field: string | null }>(
-    `select name, key_field from tidemark.stream as known where name = any ($1) and ${isLocallyChangedSql}`,
+  const changed = await queryRows<{ name: string; field: string | null }>(
+    client,
+    `select name, key_field as field from tidemark.stream as known where name = any ($1) and ${isLocallyChangedSql}`,
     [groups],
   )
-  for (const { name, key_field: field } of rows) {
+  for (const { name, field } of changed) {
     const stream = relatedNamed(name)
     if (!stream) continue
     await createTable(client, stream, field === null ? null : { field, type: null }, log)
@@ -256,5 +249,60 @@ export async function readAgain(client: ClientBase, stream: MirroredStream): Pro
        select assignment_id from tidemark.related_link as link where stream = $1 and not ${isThere}
      )`,
     [stream.name],
+  )
+}
+
+type Zones = { readonly timeZone: string; readonly fieldZones: Readonly<Record<string, string>> }
+
+/** The zones of a stream, as they are kept. The hash of a row does not tell in which it was read: it is the record's. */
+const zonesOf = ({ fieldZones = {} }: MirroredStream, timeZone: string): string =>
+  JSON.stringify({
+    timeZone,
+    fieldZones: Object.fromEntries(Object.entries(fieldZones).toSorted()),
+  } satisfies Zones)
+
+/** An older program did not note them. If they were others than UTC, nobody knows which. */
+const unnoted: Zones = { timeZone: 'UTC', fieldZones: {} }
+
+function zoneOf({ field }: Column, { timeZone, fieldZones }: Zones): string {
+  const suffix = zoneSuffix(field, ownValue(fieldZones, foldField(field)))
+  if (suffix === '') return timeZone
+  return suffix === 'Z' ? 'UTC' : suffix.trim()
+}
+
+/**
+ * Distrusts all rows with times that are read otherwise now, and has everything read again. Within a transaction that proves the lease.
+ * Returns whether there were such rows.
+ */
+async function rereadInZones(client: ClientBase, lease: Lease, stream: MirroredStream, timeZone: string) {
+  const distrusted = await distrustZones(client, stream, timeZone)
+  if (distrusted)
+    await readFromBeginning(
+      client,
+      lease,
+      'SOURCE_TIMEZONE, FIELD_TIMEZONES or a timezone of the dictionary changed, so everything is read again',
+    )
+  return distrusted
+}
+
+async function distrustZones(client: ClientBase, stream: MirroredStream, timeZone: string) {
+  const noted = await queryValue<string>(
+    client,
+    `insert into tidemark.stream (name, read_zones) values ($1, $2)
+     on conflict (name) do update set read_zones = excluded.read_zones
+     returning (select read_zones from tidemark.stream where name = $1) as before`,
+    [stream.name, zonesOf(stream, timeZone)],
+  )
+  const before: Zones = noted ? JSON.parse(noted) : unnoted
+  const now: Zones = JSON.parse(zonesOf(stream, timeZone))
+  const tableSchema = await readTableSchema(client, stream)
+  const times = (tableSchema?.columns ?? []).filter(
+    (column) => column.type === 'timestamptz' && zoneOf(column, before) !== zoneOf(column, now),
+  )
+  if (times.length === 0) return false
+  return await queryAny(
+    client,
+    `update ${qualified(stream)} set _hash = ${distrustedHash}
+     where ${times.map(({ name }) => `${pg.escapeIdentifier(name)} is not null`).join(' or ')}`,
   )
 }

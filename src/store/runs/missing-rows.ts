@@ -3,13 +3,15 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
+import { queryColumn, queryRow, queryRows } from '../book/ask.ts'
 import type { MissingSpread } from '../book/deletions.ts'
 import { qualified } from '../schema/places.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
 
 /** Some keys of a temporary table of them, from all over it. */
-export async function someKeys(client: ClientBase, table: string, limit: number): Promise<readonly string[]> {
-  const { rows } = await client.query<{ key: string }>(
+export const someKeys = (client: ClientBase, table: string, limit: number) =>
+  queryColumn<string>(
+    client,
     `select key from (
        select key, row_number() over (order by length(key), key) - 1 as place, count(*) over () as rows from ${table}
      ) as placed
@@ -17,8 +19,6 @@ export async function someKeys(client: ClientBase, table: string, limit: number)
      order by place limit $1`,
     [limit],
   )
-  return rows.map(({ key }) => key)
-}
 
 const mostBuckets = 24
 const mostColumns = 12
@@ -29,12 +29,7 @@ const leastShare = 0.9
 const tellsBirth = /^(sys_)?(reg|creat|insert|add|enter)/
 
 /** From which time the missing rows are, by a time in them. `table` holds their keys. Null: it cannot be told. Within a transaction. */
-export async function spreadOf(
-  client: ClientBase,
-  tableSchema: TableSchema,
-  table: string,
-  log: Logger,
-): Promise<MissingSpread | null> {
+export async function spreadOf(client: ClientBase, tableSchema: TableSchema, table: string, log: Logger) {
   await client.query('savepoint spreading')
   let spread: MissingSpread | null = null
   try {
@@ -52,34 +47,28 @@ export async function spreadOf(
   return spread
 }
 
-async function spreadByTime(
-  client: ClientBase,
-  { stream, key, columns }: TableSchema,
-  table: string,
-): Promise<MissingSpread | null> {
+async function spreadByTime(client: ClientBase, { stream, key, columns }: TableSchema, table: string) {
   const times = columns
     .filter(({ type, name }) => (type === 'timestamptz' || type === 'date') && !name.startsWith('_'))
     .toSorted((one, other) => Number(tellsBirth.test(other.name)) - Number(tellsBirth.test(one.name)))
     .slice(0, mostColumns)
   if (times.length === 0) return null
   const mirror = qualified(stream)
-  const { rows: shares } = await client.query<Record<string, number | null>>(
+  const shares = await queryRow<Record<string, number | null>>(
+    client,
     `select ${times.map(({ name }, index) => `count(${pg.escapeIdentifier(name)})::float8 / nullif(count(*), 0) as "${index}"`).join(', ')}
      from ${mirror} where _deleted_at is null`,
   )
-  const column = times.find((_one, index) => (shares[0]?.[index] ?? 0) >= leastShare)
+  const column = times.find((_one, index) => (shares?.[index] ?? 0) >= leastShare)
   if (column === undefined) return null
   const time = `mine.${pg.escapeIdentifier(column.name)}`
   // A date is the same day in every zone; cast to timestamptz it would begin by the zone of the server.
   const at = column.type === 'date' ? `${time}::timestamp` : `${time} at time zone 'UTC'`
-  const { rows } = await client.query<{
-    unit: MissingSpread['unit']
-    from: string
-    missing: number
-    rows: number
-    before: boolean
-    after: boolean
-  }>(
+  type Bucket = { from: string; missing: number; rows: number } & Required<
+    Pick<MissingSpread, 'unit' | 'before' | 'after'>
+  >
+  const rows = await queryRows<Bucket>(
+    client,
     `with living as materialized (
        select ${at} as at, absent.key is not null as is_missing
        from ${mirror} as mine left join ${table} as absent on absent.key = mine.${pg.escapeIdentifier(key.name)}::text

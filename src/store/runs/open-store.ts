@@ -1,20 +1,12 @@
 // The store: implements src/sync/ports/store.ts with Postgres, and says what each kind of run can do.
 
-import type { ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
-import {
-  type FieldKinds,
-  type RunKind,
-  type ServiceName,
-  type Stream,
-  versionedBy,
-} from '../../streams/catalog.ts'
+import { type FieldKinds, type RunKind, type Stream, versionedBy } from '../../streams/catalog.ts'
 import { asMeant, type Dictionary } from '../../streams/dictionary.ts'
 import { int64 } from '../../streams/record.ts'
 import type { Store } from '../../sync/ports/store.ts'
 import { nextBackfill } from '../book/backfills.ts'
 import { positionAt, reachedAt, readVersionField } from '../book/checkpoints.ts'
-import type { RelatedOptions } from '../book/related.ts'
 import type { Database } from '../server/connect.ts'
 import { openDictionaries } from '../writing/dictionary.ts'
 import { absentRowsOf, listAbsencesOf } from './absences.ts'
@@ -29,10 +21,9 @@ import {
   noPosition,
   type Versioned,
 } from './positions.ts'
-import type { Waiting } from './progress.ts'
 import { comparisonOf, reconciliationOf, verificationOf } from './reconciliation.ts'
 import { backlogOf, relatedKeyFieldsOf } from './related-work.ts'
-import { type KindOfRun, positionOf, type RunParts, takeRun } from './run.ts'
+import { type KindOfRun, positionOf, type RunOptions, type RunParts, takeRun } from './run.ts'
 import { seenKeysOf } from './seen-keys.ts'
 import { shownRowsOf } from './shown-rows.ts'
 
@@ -91,16 +82,8 @@ type Options = {
   readonly fieldKindsOf?: (stream: string) => FieldKinds | undefined
   /** How many connections one run writes with: 1 or 2. */
   readonly writeConnections?: 1 | 2
-  /** How long a run may be silent before it loses its lease. */
-  readonly silenceMs?: number
-  /** Which related records are wanted. */
-  readonly related?: RelatedOptions
-  /** What requests to a service wait for at the moment, to be shown with the progress of its runs. */
-  readonly waitsFor?: (service: ServiceName) => Waiting | null
-  /** Rejects if the run must not happen, which writes rows of these streams. Asked when the run has its lease: whoever forbids it later revokes the lease. */
-  readonly beforeRun?: (client: ClientBase, streams: readonly string[]) => Promise<void>
   readonly log: Logger
-}
+} & Partial<Pick<RunOptions<RunKind>, 'silenceMs' | 'related' | 'waitsFor' | 'beforeRun'>>
 
 const thinEveryMs = 3_600_000
 /** Longer than most streams rest between two polls. */

@@ -4,6 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import { isAssignments, sourceIn } from '../../streams/names.ts'
 import type { Pin, PinnedRecords, WentBack } from '../../sync/ports/store.ts'
+import { arraysOf, queryRow, queryRows } from '../book/ask.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { distrustedHash, type TableSchema } from '../schema/table-schema.ts'
 import { isRewoundSql } from '../writing/difference-sql.ts'
@@ -12,16 +13,9 @@ import { isLivingSql, isShownSql, readFromBeginning } from './positions.ts'
 import type { RunParts } from './run.ts'
 
 /** A table that has rows with one row version, and what is asked of it in SQL. */
-type Pinnable = {
-  readonly tableSchema: TableSchema
-  readonly table: string
-  readonly key: string
-  readonly version: string
-  /** In SQL, of a row `mine`: the upstream served its record in this version last, perhaps marked as deleted. */
-  readonly isKnown: string
-}
+type Pinnable = NonNullable<ReturnType<typeof pinnableOf>>
 
-function pinnableOf(tableSchema: TableSchema | null): Pinnable | null {
+function pinnableOf(tableSchema: TableSchema | null) {
   const [column, another] = tableSchema?.versions ?? []
   if (!tableSchema || !column || another) return null
   return {
@@ -29,6 +23,7 @@ function pinnableOf(tableSchema: TableSchema | null): Pinnable | null {
     table: qualified(tableSchema.stream),
     key: `mine.${pg.escapeIdentifier(tableSchema.key.name)}`,
     version: `mine.${pg.escapeIdentifier(column.name)}`,
+    /** Of a row `mine`: the upstream served its record in this version last, perhaps marked as deleted. */
     isKnown: `${isShownSql} and ${isRewoundSql(tableSchema, 'mine')} is not true`,
   }
 }
@@ -65,7 +60,7 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
            ) as found
            order by found.key
            on conflict do nothing`,
-          [stream, ranges.map(({ above }) => String(above)), ranges.map(({ upTo }) => String(upTo))],
+          [stream, ...arraysOf(ranges, 'above', 'upTo')],
         )
       }),
     pinNext: (rows, beside) =>
@@ -84,7 +79,7 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
            ) as found
            order by found.key
            on conflict do nothing`,
-          [stream, rows.map((row) => row.key), rows.map((row) => String(row.version)), beside],
+          [stream, ...arraysOf(rows, 'key', 'version'), beside],
         )
       }),
     note: async (looked) => {
@@ -96,7 +91,7 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
           `update ${table} as mine set _hash = ${distrustedHash}
            from unnest($1::${tableSchema.key.type}[], $2::bigint[]) as pinned (key, version)
            where ${key} = pinned.key and ${version} = pinned.version`,
-          [pins.map((pin) => pin.key), pins.map((pin) => String(pin.version))],
+          arraysOf(pins, 'key', 'version'),
         )
       }),
     async beginEpoch(found) {
@@ -108,8 +103,9 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
 }
 
 /** Only epochs that began by what their own stream showed: otherwise two streams would begin epochs for each other for ever. */
-async function epochOfAnother(client: ClientBase, stream: string, shownForMs: number) {
-  const { rows } = await client.query<{ stream: string; evidence: string }>(
+const epochOfAnother = (client: ClientBase, stream: string, shownForMs: number) =>
+  queryRow<{ stream: string; evidence: string }>(
+    client,
     `select epoch.stream, epoch.evidence
      from tidemark.epoch
      where epoch.stream <> $1 and ${sourceSql('epoch.stream')} = ${sourceSql('$1')} and epoch.lost > 0
@@ -122,21 +118,18 @@ async function epochOfAnother(client: ClientBase, stream: string, shownForMs: nu
      order by epoch.began_at desc limit 1`,
     [stream, shownForMs],
   )
-  return rows[0] ?? null
-}
 
 async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
   const { key, version, isKnown, tableSchema } = table
-  const { rows } = await client.query<{
-    key: string | null
-    version: string
-    looked: Date | null
-    lost: Date | null
-    isLiving: boolean
-    top: string | null
-  }>(
+  type Found = Pick<Pin, 'lookedAt' | 'lostSince' | 'isMarked'> & {
+    readonly key: string | null
+    readonly version: string
+    readonly top: string | null
+  }
+  const rows = await queryRows<Found>(
+    client,
     `with known as materialized (
-       select pinned.key, pinned.version, looked_at as looked, lost_since as lost, ${isLivingSql} as "isLiving"
+       select pinned.key, pinned.version, looked_at as "lookedAt", lost_since as "lostSince", not ${isLivingSql} as "isMarked"
        from tidemark.pinned_record as pinned
        join ${table.table} as mine on ${key} = pinned.key::${tableSchema.key.type} and ${version} = pinned.version and ${isKnown}
        where stream = $1
@@ -144,7 +137,7 @@ async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
        delete from tidemark.pinned_record as pinned
        where stream = $1 and not exists (select from known where known.key = pinned.key and known.version = pinned.version)
      )
-     select known.key, known.version::text as version, looked, lost, "isLiving", top.version::text as top
+     select known.key, known.version::text as version, "lookedAt", "lostSince", "isMarked", top.version::text as top
      from (values (true)) as always
      left join (
        select ${version} as version from ${table.table} as mine
@@ -154,29 +147,19 @@ async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
      order by known.version desc`,
     [stream],
   )
-  const pins = rows.flatMap((row) =>
-    row.key === null
-      ? []
-      : [
-          {
-            key: row.key,
-            version: BigInt(row.version),
-            lookedAt: row.looked,
-            lostSince: row.lost,
-            isMarked: !row.isLiving,
-          },
-        ],
+  const pins = rows.flatMap(({ key, version, top: _, ...pin }) =>
+    key === null ? [] : [{ key, version: BigInt(version), ...pin }],
   )
   const top = rows[0]?.top ?? null
   return { pins, top: top === null ? null : BigInt(top) }
 }
 
-async function note(
+const note = (
   client: ClientBase,
   stream: string,
   looked: readonly (Pin & { readonly isReleased: boolean })[],
-): Promise<void> {
-  await client.query(
+) =>
+  client.query(
     `with looked as (
        select * from unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::boolean[])
          as looked (key, version, looked_at, lost_since, is_released)
@@ -186,16 +169,8 @@ async function note(
      )
      update tidemark.pinned_record as pinned set looked_at = looked.looked_at, lost_since = looked.lost_since
      from looked where pinned.stream = $1 and pinned.key = looked.key and pinned.version = looked.version and not is_released`,
-    [
-      stream,
-      looked.map(({ key }) => key),
-      looked.map(({ version }) => String(version)),
-      looked.map(({ lookedAt }) => lookedAt),
-      looked.map(({ lostSince }) => lostSince),
-      looked.map(({ isReleased }) => isReleased),
-    ],
+    [stream, ...arraysOf(looked, 'key', 'version', 'lookedAt', 'lostSince', 'isReleased')],
   )
-}
 
 /** Forgets what was learnt and kept in versions of the epoch before: they say nothing about this one. Within a fenced transaction. */
 async function beginEpoch(client: ClientBase, lease: Lease, found: WentBack): Promise<void> {

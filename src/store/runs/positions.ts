@@ -5,6 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { BackfillCancelled } from '../../sync/ports/store.ts'
 import { backoff } from '../../util/backoff.ts'
+import { queryRow, queryRows, queryValue } from '../book/ask.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { delaySql, type Queryable } from '../server/session.ts'
@@ -23,8 +24,7 @@ type Moved = {
 const leaseOf = ({ stream, lane, epoch }: Lease) => [stream, lane, epoch]
 
 async function advance(client: ClientBase, lease: Lease, statement: pg.QueryConfig) {
-  const { rows } = await client.query<Moved>(statement)
-  const [moved] = rows
+  const moved = await queryRow<Moved>(client, statement)
   if (!moved?.is_mine) throw lostLease(lease)
   const position = moved.position === null ? null : BigInt(moved.position)
   return { position, columnsVersion: moved.columns_version }
@@ -40,14 +40,13 @@ const writtenRows = ({ counts }: PageEnd): number => counts.inserted + counts.up
 
 /** Proves the lease without holding it: nothing is written. Returns the version of the table's columns. */
 async function prove(client: Queryable, lease: Lease, table: string): Promise<number> {
-  const { rows } = await client.query<{ columns_version: number }>({
+  const found = await queryRow<{ columns_version: number }>(client, {
     name: 'tidemark_prove',
     text: `
       select columns_version from tidemark.stream
       where name = $4 and exists (select from tidemark.lease where stream = $1 and lane = $2 and epoch = $3)`,
     values: [...leaseOf(lease), table],
   })
-  const [found] = rows
   if (!found) throw lostLease(lease)
   return found.columns_version
 }
@@ -68,7 +67,7 @@ export function livePosition(lease: Lease, { position: start, unread }: Starting
     },
     async retreat(client, reason, to) {
       await withinLease(client, lease, async () => {
-        await client.query(retreatSql, [lease.stream, to.toString(), lease.runId, reason])
+        await client.query(retreatSql, [lease.stream, to, lease.runId, reason])
       })
       if (to < reached) reached = to
     },
@@ -96,7 +95,7 @@ const advanceLive = (client: ClientBase, lease: Lease, page: PageEnd) =>
           columns_version
         from tidemark.stream where name = $6`,
     values: [
-      ...[...leaseOf(lease), page.to?.toString() ?? null, lease.runId, page.table],
+      ...[...leaseOf(lease), page.to, lease.runId, page.table],
       ...[unreadText(page.unread), writtenRows(page)],
     ],
   })
@@ -143,7 +142,8 @@ export const noPosition = (lease: Lease, { position: start }: StartingPoint): Po
 
 /** Takes a backfill up, and says where it has come to. */
 export async function takeUpBackfill(client: Queryable, id: string): Promise<StartingPoint> {
-  const { rows } = await client.query<{ position: string; unread: unknown }>(
+  const taken = await queryRow<{ position: string; unread: unknown }>(
+    client,
     `update tidemark.backfill
      set status = 'running', started_at = coalesce(started_at, now()), attempts = attempts + 1,
          error = null, retry_at = null
@@ -151,7 +151,6 @@ export async function takeUpBackfill(client: Queryable, id: string): Promise<Sta
      returning position, unread`,
     [id],
   )
-  const [taken] = rows
   if (!taken) throw new BackfillCancelled(id)
   return { position: BigInt(taken.position), unread: readUnread(taken.unread) }
 }
@@ -177,7 +176,7 @@ export const backfillPosition = (
       await client.query(
         `update tidemark.backfill set position = least(position, $2), unread = null
          where id = $1 and status = 'running'`,
-        [id, to.toString()],
+        [id, to],
       )
     }),
   async end(client, { status, isComplete, isCutShort = false, note, error }) {
@@ -205,11 +204,7 @@ export const backfillPosition = (
   },
 })
 
-const advanceBackfill = (
-  lease: Lease,
-  id: string,
-  { to, unread, table, counts }: PageEnd,
-): pg.QueryConfig => ({
+const advanceBackfill = (lease: Lease, id: string, { to, unread, table, counts }: PageEnd) => ({
   name: 'tidemark_advance_backfill',
   text: `
     with fence as materialized (
@@ -226,7 +221,7 @@ const advanceBackfill = (
     from tidemark.stream where name = $10`,
   values: [
     ...leaseOf(lease),
-    to?.toString() ?? null,
+    to,
     counts.rowsRead,
     counts.inserted,
     counts.updated,
@@ -242,13 +237,13 @@ const advanceBackfill = (
  * Makes the stream as before a first load: nothing counts as read through, or compared with the list. Within a transaction.
  * `isOfSome`: all rows in doubt are known, so of the others what is settled stays, and which deletions are known.
  */
-export async function readFromBeginning(
+export const readFromBeginning = (
   client: Queryable,
   { stream, runId }: { readonly stream: string; readonly runId: string | null },
   reason: string,
   isOfSome = false,
-): Promise<void> {
-  await client.query(
+) =>
+  client.query(
     `with certain as (
        delete from tidemark.doubt where stream = $1 and not $4
      ), before as (
@@ -271,7 +266,6 @@ export async function readFromBeginning(
      select $1, 0, $2, $3 from before where position > 0`,
     [stream, runId, reason, isOfSome],
   )
-}
 
 export type Versioned = { readonly key: string; readonly version: bigint }
 
@@ -297,9 +291,10 @@ export async function highestRows(
                and ${isRewoundSql(tableSchema, 'mine')} is not true
              order by ${column} desc limit $2)`
   })
-  const { rows } = await client.query<{ key: string; version: string }>(
+  const rows = await queryRows<{ key: string; version: string }>(
+    client,
     `select key, version from (${parts.join(' union all ')}) as newest order by version desc limit $2`,
-    [atMost.toString(), limit],
+    [atMost, limit],
   )
   return rows.map((row) => ({ key: row.key, version: BigInt(row.version) }))
 }
@@ -307,8 +302,6 @@ export async function highestRows(
 /** Whether the table holds a living row, doubtful or not. */
 export async function hasRows(client: Queryable, stream: Stream): Promise<boolean> {
   if (!(await readTableSchema(client, stream))) return false
-  const { rows } = await client.query(
-    `select exists (select from ${qualified(stream)} where ${isLivingSql}) as found`,
-  )
-  return rows[0].found
+  const any = `select exists (select from ${qualified(stream)} where ${isLivingSql})`
+  return (await queryValue<boolean>(client, any)) ?? false
 }

@@ -13,9 +13,11 @@ import {
 } from '../../streams/private-fields.ts'
 import { keyParts } from '../../streams/record.ts'
 import { UsageError } from '../../util/errors.ts'
+import { arraysOf, queryColumn, queryCount, queryRow, queryRows, queryValue } from '../book/ask.ts'
 import { readKeyField, readVersionField } from '../book/checkpoints.ts'
 import { forgetProblem, noteProblem } from '../book/problems.ts'
 import { changeType } from '../schema/grow-table.ts'
+import { historyColumns } from '../schema/own-columns.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
 import { distrustedHash, historyOf, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import {
@@ -29,12 +31,6 @@ import type { ColumnType } from '../types/table.ts'
 import { fenceRuns } from './lease.ts'
 import { readAgain } from './local-changes.ts'
 import { readFromBeginning } from './positions.ts'
-import { namesAnySql, patternOf } from './private-names.ts'
-import { readPastAlone } from './private-past.ts'
-import { type RuleInForce, readNoted } from './rules-in-force.ts'
-
-/** What the dictionary says now. */
-type WantedRules = PrivateFields['wanted']
 
 type Rules = Pick<PrivateFields, 'wanted' | 'takeUp' | 'hides'>
 
@@ -47,11 +43,7 @@ const ofStream = (noted: readonly RuleInForce[], stream: string) =>
   noted.filter((one) => one.stream === stream)
 
 /** How the dictionary differs from what is in force. */
-export async function waitingChanges(
-  client: Queryable,
-  stream: string,
-  wantedOf: WantedRules,
-): Promise<readonly RuleChange[]> {
+export async function waitingChanges(client: Queryable, stream: string, wantedOf: Rules['wanted']) {
   return changesOf(ofStream(await readNoted(client, stream), stream), wantedOf(stream))
 }
 
@@ -66,17 +58,16 @@ export async function expectRules(
   for (const stream of streams) {
     const [mine, wanted] = [ofStream(noted, stream), wantedOf(stream)]
     const changes = changesOf(mine, wanted)
-    if (changes.length > 0 && (mine.length > 0 || (await holdsAnything(client, stream)))) {
-      const what = whyNotRead(stream, changes)
-      await noteProblem(client, { key: noticeOf(stream), what }).catch(() => {})
-      throw new PrivateFieldsDiffer(`${what} ${whatToDo(stream)}`)
-    }
+    if (changes.length > 0 && (mine.length > 0 || (await holdsAnything(client, stream))))
+      throw await refusal(client, stream, whyNotRead(stream, changes))
     const other = noted.find((one) => !streams.includes(one.stream) && !hides(one.stream, one))
-    if (other) {
-      const what = `${stream} is not read: its records may hold copies of ${other.stream}, and DICTIONARY or MASK_KEY lacks a rule for them that is in force here (${other.field}: ${other.rule}).`
-      await noteProblem(client, { key: noticeOf(stream), what }).catch(() => {})
-      throw new PrivateFieldsDiffer(`${what} ${whatToDo(other.stream)}`)
-    }
+    if (other)
+      throw await refusal(
+        client,
+        stream,
+        `${stream} is not read: its records may hold copies of ${other.stream}, and DICTIONARY or MASK_KEY lacks a rule for them that is in force here (${other.field}: ${other.rule}).`,
+        other.stream,
+      )
     await expectUnneeded(client, stream, wanted)
     if (changes.length > 0) await noteRules(client, stream, wanted)
     takeUp(stream)
@@ -85,19 +76,13 @@ export async function expectRules(
 }
 
 /** The dictionary cannot know a key or a row version that was found in the data. */
-async function expectUnneeded(
-  client: Queryable,
-  stream: string,
-  wanted: readonly NotedRule[],
-): Promise<void> {
+async function expectUnneeded(client: Queryable, stream: string, wanted: readonly NotedRule[]) {
   if (wanted.length === 0) return
-  const [keyField, versionField] = [
-    await readKeyField(client, stream),
-    await readVersionField(client, stream),
-  ]
+  const keyField = (await readKeyField(client, stream)) ?? ''
+  const versionField = (await readVersionField(client, stream)) ?? ''
   for (const [field, use] of [
-    ...keyParts(keyField ?? '').map((part) => [part, 'key'] as const),
-    [versionField ?? '', 'row version'] as const,
+    ...keyParts(keyField).map((part) => [part, 'key'] as const),
+    [versionField, 'row version'] as const,
   ])
     if (wanted.some((one) => one.field === foldField(field)))
       throw new PrivateFieldsDiffer(
@@ -105,8 +90,13 @@ async function expectUnneeded(
       )
 }
 
-const whatToDo = (stream: string): string =>
-  `See what would be cleared: \`tidemark privacy ${stream}\`. Then \`tidemark privacy ${stream} --apply --reason TEXT\`.`
+/** `cleared`: of which stream something is to be cleared first. */
+async function refusal(client: Queryable, stream: string, what: string, cleared = stream) {
+  await noteProblem(client, { key: noticeOf(stream), what }).catch(() => {})
+  return new PrivateFieldsDiffer(
+    `${what} See what would be cleared: \`tidemark privacy ${cleared}\`. Then \`tidemark privacy ${cleared} --apply --reason TEXT\`.`,
+  )
+}
 
 function whyNotRead(stream: string, changes: readonly RuleChange[]): string {
   const isKey = changes.every(({ before, after }) => before !== null && before.rule === after?.rule)
@@ -127,15 +117,17 @@ async function holdsAnything(client: Queryable, stream: string): Promise<boolean
     [qualified({ name: stream }), qualified({ name: `${stream}_history` })],
   )
   const tables = [...(rows[0]?.tables ?? []).map((table) => `exists (select from ${table})`)]
-  const { rows: found } = await client.query<{ any: boolean }>(
-    `select ${['exists (select from tidemark.quarantine where stream = $1)', ...tables].join(' or ')} as any`,
-    [stream],
+  return (
+    (await queryValue<boolean>(
+      client,
+      `select ${['exists (select from tidemark.quarantine where stream = $1)', ...tables].join(' or ')} as any`,
+      [stream],
+    )) ?? false
   )
-  return found[0]?.any ?? false
 }
 
-async function noteRules(client: Queryable, stream: string, wanted: readonly NotedRule[]): Promise<void> {
-  await client.query(
+const noteRules = (client: Queryable, stream: string, wanted: readonly NotedRule[]) =>
+  client.query(
     `with gone as (
        delete from tidemark.private_field where stream = $1 and field <> all ($2::text[])
      )
@@ -143,14 +135,12 @@ async function noteRules(client: Queryable, stream: string, wanted: readonly Not
      select $1, * from unnest($2::text[], $3::text[], $4::text[])
      on conflict (stream, field) do update set rule = excluded.rule, key_mark = excluded.key_mark, since = now()
      where (known.rule, known.key_mark) is distinct from (excluded.rule, excluded.key_mark)`,
-    [
-      ...[stream, wanted.map(({ field }) => field), wanted.map(({ rule }) => rule)],
-      wanted.map(({ keyMark }) => keyMark),
-    ],
+    [stream, ...arraysOf(wanted, 'field', 'rule', 'keyMark')],
   )
-}
 
 export type Cleared = Readonly<Record<'rows' | 'history' | 'quarantine' | 'texts', number>>
+
+const nothing: Cleared = { rows: 0, history: 0, quarantine: 0, texts: 0 }
 
 /** Values of these fields that are stored here: in columns of their own, nested in others, and in texts that quote an answer. */
 type Places = { readonly tableSchema: TableSchema | null; readonly fields: readonly string[] }
@@ -167,33 +157,32 @@ const columnsIn = ({ tableSchema, fields }: Places) => {
 
 const holdsSql = (places: Places, others: readonly string[]): string => {
   const { own, nested } = columnsIn(places)
-  const pattern = pg.escapeLiteral(patternOf(places.fields))
   const conditions = [
     ...own.map((name) => `${name} is not null`),
-    ...[...nested, ...others].map((name) => `${name}::text ~* ${pattern}`),
+    ...[...nested, ...others].map((name) => namesAnySql(`${name}::text`, places.fields)),
   ]
   return conditions.length === 0 ? 'false' : `(${conditions.join(' or ')})`
 }
 
 const emptySql = (places: Places, others: readonly string[]): string => {
   const { own, nested } = columnsIn(places)
-  const pattern = pg.escapeLiteral(patternOf(places.fields))
   return [
     ...own.map((name) => `${name} = null`),
     ...[...nested.filter((name) => !own.includes(name)), ...others].map(
-      (name) => `${name} = case when ${name}::text ~* ${pattern} then null else ${name} end`,
+      (name) =>
+        `${name} = case when ${namesAnySql(`${name}::text`, places.fields)} then null else ${name} end`,
     ),
   ].join(', ')
 }
 
 /** Texts of errors quote the beginning of an answer. */
 const quoting = [
-  { table: 'run', column: 'error', by: 'stream' },
-  { table: 'run', column: 'note', by: 'stream' },
-  { table: 'progress', column: 'error', by: 'stream' },
-  { table: 'backfill', column: 'error', by: 'stream' },
-  { table: 'problem', column: 'what', by: 'stream' },
-  { table: 'problem_history', column: 'what', by: 'stream' },
+  { table: 'run', column: 'error' },
+  { table: 'run', column: 'note' },
+  { table: 'progress', column: 'error' },
+  { table: 'backfill', column: 'error' },
+  { table: 'problem', column: 'what' },
+  { table: 'problem_history', column: 'what' },
 ] as const
 const quoteSql = `'(It begins|It says): .*$'`
 const withoutQuote = (column: string) => `regexp_replace(${column}, ${quoteSql}, 'Its text was left out.')`
@@ -201,27 +190,15 @@ const withoutQuote = (column: string) => `regexp_replace(${column}, ${quoteSql},
 /** What a record is called where it is nested in those of other streams, and which of its fields are meant. */
 type Nested = { readonly names: readonly string[]; readonly fields: readonly string[] }
 
-/** A column of another stream, or of its past, that holds such records. */
-type Copy = {
-  readonly table: string
-  readonly stream: string
-  readonly isPast: boolean
-  readonly column: string
-  readonly where: string
-}
-
 /** All that is kept of a record in quarantine: jsonb cannot hold each of them. */
 const quarantinedSql = `concat_ws(' ', record::text, record_text, repeated::text)`
 const holdsNestedSql = (text: string, { names, fields }: Nested): string =>
   `${namesAnySql(text, names)} and ${namesAnySql(text, fields)}`
 
-/** What is nested under a name of the stream, such as `customer` in an assignment, has its rules. */
-async function copiesOf(
-  client: Queryable,
-  { name }: MirroredStream,
-  nested: Nested,
-): Promise<readonly Copy[]> {
-  const { rows } = await client.query<{ table: string; column: string; isNamed: boolean }>(
+/** Columns of other streams, and of their past, that hold such records. What is nested under a name of the stream, such as `customer` in an assignment, has its rules. */
+async function copiesOf(client: Queryable, { name }: MirroredStream, nested: Nested) {
+  const rows = await queryRows<{ table: string; column: string; isNamed: boolean }>(
+    client,
     `select relname as table, attname as column, lower(regexp_replace(attname, '[^[:alnum:]]', '', 'g')) = any ($2) as "isNamed"
      from pg_attribute
      join pg_class on pg_class.oid = attrelid join pg_namespace on pg_namespace.oid = relnamespace
@@ -245,24 +222,19 @@ async function copiesOf(
 }
 
 /** Empties them; their own streams bring them again, by the rules. Their records in quarantine come again as well. */
-async function clearCopies(
-  client: ClientBase,
-  own: MirroredStream,
-  nested: Nested,
-  reason: string,
-): Promise<void> {
+async function clearCopies(client: ClientBase, own: MirroredStream, nested: Nested, reason: string) {
   const emptied = new Set<string>()
   for (const { table, stream, isPast, column, where } of await copiesOf(client, own, nested)) {
     const noted = isPast ? '' : `, _hash = ${distrustedHash}, _xid = pg_current_xact_id()`
-    const { rowCount } = await client.query(`update ${table} set ${column} = null${noted} where ${where}`)
-    if (rowCount) emptied.add(stream)
+    if (await queryCount(client, `update ${table} set ${column} = null${noted} where ${where}`))
+      emptied.add(stream)
   }
-  const { rows } = await client.query<{ stream: string }>(
+  const quarantined = await queryColumn<string>(
+    client,
     `delete from tidemark.quarantine where ${sourceSql('stream')} = $1 and ${holdsNestedSql(quarantinedSql, nested)} returning stream`,
     [sourceIn(own.name)],
   )
-  for (const stream of new Set([...emptied, ...rows.map((row) => row.stream)]))
-    await readWhole(client, stream, reason)
+  for (const stream of new Set([...emptied, ...quarantined])) await readWhole(client, stream, reason)
 }
 
 async function readWhole(client: ClientBase, name: string, reason: string): Promise<void> {
@@ -278,7 +250,7 @@ export async function countPrivate(
   changes: readonly RuleChange[],
   names: readonly string[],
 ): Promise<Cleared> {
-  if (changes.length === 0) return { rows: 0, history: 0, quarantine: 0, texts: 0 }
+  if (changes.length === 0) return nothing
   const tableSchema = await readTableSchema(client, stream)
   const places = { tableSchema, fields: changes.map(({ field }) => field) }
   const counted = (table: string, where: string) => `(select count(*) from ${table} where ${where})::float8`
@@ -294,24 +266,25 @@ export async function countPrivate(
     ...(tableSchema?.history ? [holdsSql(places, [])] : []),
     ...alone.map(({ where }) => `(${where})`),
   ]
-  const texts = quoting.map(({ table, column, by }) =>
-    counted(`tidemark.${table}`, `${by} = $1 and ${column} ~ ${quoteSql}`),
+  const texts = quoting.map(({ table, column }) =>
+    counted(`tidemark.${table}`, `stream = $1 and ${column} ~ ${quoteSql}`),
   )
-  const { rows } = await client.query<Cleared>(
+  const found = await queryRow<Cleared>(
+    client,
     `select ${tableSchema ? counted(qualified(stream), holdsSql(places, ['_rescued'])) : '0::float8'}${copied(false)} as rows,
        ${inPast.length > 0 ? counted(qualified(historyOf(stream)), inPast.join(' or ')) : '0::float8'}${copied(true)} as history,
        ${counted('tidemark.quarantine', `stream = $1 or ${holdsNestedSql(quarantinedSql, nested)}`)} as quarantine,
        ${texts.join(' + ')} as texts`,
     [stream.name],
   )
-  return rows[0] ?? { rows: 0, history: 0, quarantine: 0, texts: 0 }
+  return found ?? nothing
 }
 
 const typeOfRule = (rule: string | undefined): ColumnType | null =>
   rule === 'hash' || rule?.startsWith('first ') ? 'text' : rule === 'year' ? 'bigint' : null
 
 type Given = {
-  readonly wantedOf: WantedRules
+  readonly wantedOf: Rules['wanted']
   /** As PrivateFields has them. */
   readonly names: readonly string[]
   readonly reason: string
@@ -328,18 +301,10 @@ export const applyRules = (pool: Pool, stream: MirroredStream, given: Given): Pr
     ),
   )
 
-async function putInForce(
-  client: ClientBase,
-  stream: MirroredStream,
-  { wantedOf, names, reason }: Given,
-): Promise<Cleared> {
+async function putInForce(client: ClientBase, stream: MirroredStream, { wantedOf, names, reason }: Given) {
   const { name } = stream
   // Any stream may hold copies.
-  const { rows } = await client.query<{ stream: string }>('select distinct stream from tidemark.lease')
-  await fenceRuns(
-    client,
-    rows.map((row) => row.stream),
-  )
+  await fenceRuns(client, await queryColumn<string>(client, 'select distinct stream from tidemark.lease'))
   await client.query('update tidemark.stream set columns_version = columns_version + 1 where name = $1', [
     name,
   ])
@@ -353,11 +318,7 @@ async function putInForce(
   return cleared
 }
 
-async function clear(
-  client: ClientBase,
-  stream: MirroredStream,
-  changes: readonly RuleChange[],
-): Promise<void> {
+async function clear(client: ClientBase, stream: MirroredStream, changes: readonly RuleChange[]) {
   const tableSchema = await readTableSchema(client, stream)
   const places = { tableSchema, fields: changes.map(({ field }) => field) }
   for (const column of tableSchema?.columns ?? []) {
@@ -387,10 +348,53 @@ async function clear(
      where source = ${sourceSql('$1')} and problem ~ ${quoteSql}`,
     [stream.name],
   )
-  for (const { table, column, by } of quoting)
+  for (const { table, column } of quoting)
     await client.query(
       `update tidemark.${table} set ${column} = ${withoutQuote(column)}
-       where ${by} = $1 and ${column} ~ ${quoteSql}`,
+       where stream = $1 and ${column} ~ ${quoteSql}`,
       [stream.name],
     )
+}
+
+/** Whether a text of JSON has names that fold to one of these. */
+function namesAnySql(text: string, names: readonly string[]): string {
+  const letters = (name: string) =>
+    [...name].map((one) => one.replace(/[^\p{L}\p{N}]/u, '.')).join('[^[:alnum:]"]*')
+  const pattern = `"[^[:alnum:]"]*(${names.map(letters).join('|')})[^[:alnum:]"]*"\\s*:`
+  return `${text} ~* ${pg.escapeLiteral(pattern)}`
+}
+
+/** Columns of the history that the table has no more, because somebody dropped it, and which of their lines hold values of these fields. */
+async function readPastAlone(client: Queryable, stream: MirroredStream, fields: readonly string[]) {
+  const bare = (name: string) => name.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '')
+  const rows = await queryRows<{ name: string; isJson: boolean }>(
+    client,
+    `select attname as name, atttypid = 'jsonb'::regtype as "isJson" from pg_attribute as kept
+     where attrelid = to_regclass($1) and attnum > 0 and not attisdropped and not exists (
+       select from pg_attribute as mine
+       where mine.attrelid = to_regclass($2) and mine.attname = kept.attname and not mine.attisdropped
+     )`,
+    [qualified(historyOf(stream)), qualified(stream)],
+  )
+  const [wanted, own] = [fields.map(bare), historyColumns.map(({ name }) => name)]
+  return rows.flatMap(({ name, isJson }) => {
+    const isWanted = wanted.includes(bare(name))
+    if (own.includes(name) || !(isWanted || isJson)) return []
+    const column = pg.escapeIdentifier(name)
+    return { column, where: isWanted ? `${column} is not null` : namesAnySql(`${column}::text`, fields) }
+  })
+}
+
+export type RuleInForce = NotedRule & { readonly stream: string }
+
+/** Of the source $1. */
+export const rulesSql = `select stream, field, rule, key_mark as "keyMark" from tidemark.private_field where ${sourceSql('stream')} = $1 order by field`
+
+async function readNoted(client: Queryable, stream: string): Promise<readonly RuleInForce[]> {
+  const values = [sourceIn(stream)]
+  return await queryRows<RuleInForce>(client, {
+    name: 'tidemark_private_fields',
+    text: rulesSql,
+    values,
+  })
 }

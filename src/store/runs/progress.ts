@@ -4,14 +4,15 @@
 import pg, { type Pool } from 'pg'
 import type { Logger } from '../../log.ts'
 import { type RunKind, type Stream, versionedBy } from '../../streams/catalog.ts'
-import { openSteps, type RunStep, type Steps } from '../../streams/run-steps.ts'
+import { openSteps, type RunStep } from '../../streams/run-steps.ts'
 import type { RunEnd, RunProgress, WriteCounts } from '../../sync/ports/store.ts'
 import { holdableJson } from '../../util/text.ts'
 import { withTimeout } from '../../util/waiting.ts'
+import { inOneTransaction, queryAny, queryValue } from '../book/ask.ts'
 import { readBackfill } from '../book/backfills.ts'
 import { qualified } from '../schema/places.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
-import { inTransaction, type Queryable, withConnection } from '../server/session.ts'
+import type { Queryable } from '../server/session.ts'
 import type { StartingPoint } from './unread.ts'
 
 /** What requests to a service wait for, in words. */
@@ -45,25 +46,6 @@ export type RunRecorder = RunProgress & {
 }
 
 type Minute = { inserted: number; updated: number; deleted: number; quarantined: number }
-type State = Needs & {
-  readonly reading: string
-  /** Since the last note. */
-  news: { rows: number; requests: number; bytes: number }
-  minutes: Map<string, Minute>
-  asked: { requests: number; bytes: number; records: number }
-  readonly steps: Steps
-  readonly elapsedMs: () => number
-  hasNoted: boolean
-  /** What earlier runs of the same reading had read. */
-  rowsBefore: number
-  /** What the run does was not noted yet. */
-  hasNewStep: boolean
-  markedMs: number
-  minutesMs: number
-  last: Promise<void>
-  isNoting: boolean
-}
-
 const everyMs = 1_000
 /** A run that is over sooner is not shown. */
 const shownAfterMs = 1_000
@@ -76,26 +58,30 @@ const frequent: readonly RunKind[] = ['incremental', 'list', 'lookback', 'deleti
 /** These runs count the records that the list showed, because they compare rows rather than write them. */
 const listing: readonly RunKind[] = ['reconcile', 'verify', 'deletions']
 
+const openState = (reading: string) => ({
+  reading,
+  /** Since the last note. */
+  news: { rows: 0, requests: 0, bytes: 0 },
+  minutes: new Map<string, Minute>(),
+  asked: { requests: 0, bytes: 0, records: 0 },
+  steps: openSteps(),
+  hasNoted: false,
+  /** What earlier runs of the same reading had read. */
+  rowsBefore: 0,
+  /** What the run does was not noted yet. */
+  hasNewStep: false,
+  markedMs: 0,
+  minutesMs: performance.now(),
+  last: Promise.resolve(),
+  isNoting: false,
+})
+type State = Needs & ReturnType<typeof openState> & { readonly elapsedMs: () => number }
+
 export function startRecorder(needs: Needs): RunRecorder {
   const beganMs = performance.now()
   const elapsedMs = () => Math.round(performance.now() - beganMs)
   const isFirst = needs.isFirst && (needs.kind === 'incremental' || needs.kind === 'list')
-  const state: State = {
-    ...needs,
-    reading: isFirst ? 'first load' : needs.kind,
-    news: { rows: 0, requests: 0, bytes: 0 },
-    minutes: new Map(),
-    asked: { requests: 0, bytes: 0, records: 0 },
-    steps: openSteps(),
-    elapsedMs,
-    hasNoted: false,
-    rowsBefore: 0,
-    hasNewStep: false,
-    markedMs: 0,
-    minutesMs: performance.now(),
-    last: Promise.resolve(),
-    isNoting: false,
-  }
+  const state = { ...needs, ...openState(isFirst ? 'first load' : needs.kind), elapsedMs }
   const isWatched = () => state.hasNoted || isFirst || elapsedMs() >= shownAfterMs
   const timer = setInterval(() => {
     lookAtWaits(state)
@@ -231,16 +217,12 @@ const beginAnewSql = `
   where stream = $1 and reading = $2
     and (is_complete or reading not in ('first load', 'backfill') or subject is distinct from $3)`
 
-async function rowsNoted(
-  pool: Queryable,
-  { stream, reading }: Pick<State, 'stream' | 'reading'>,
-): Promise<number> {
-  const { rows } = await pool.query<{ rows: number }>(
+const rowsNoted = async (pool: Queryable, { stream, reading }: Pick<State, 'stream' | 'reading'>) =>
+  (await queryValue<number>(
+    pool,
     'select rows::float8 as rows from tidemark.progress where stream = $1 and reading = $2',
     [stream.name, reading],
-  )
-  return rows[0]?.rows ?? 0
-}
+  )) ?? 0
 
 /** The share stays below 1 until all is read. */
 const shareSql = (rows: string, total: string, complete: string, before: string) => `
@@ -297,68 +279,56 @@ async function noteMinutes(state: State): Promise<void> {
 const countMs = 5_000
 
 /** Counted in the mirror where that tells it; a first load is counted upstream. */
-async function rowsToRead({
-  pool,
-  stream,
-  kind,
-  reading,
-  backfill,
-  from,
-  versionField,
-}: State): Promise<number | null> {
+async function rowsToRead({ pool, stream, kind, reading, backfill, from, versionField }: State) {
   const isWhole = kind === 'reconcile' || kind === 'verify'
   if (reading === 'first load' || !(isWhole || backfill !== null)) return null
-  return await withConnection(pool, (client) =>
-    inTransaction(client, async () => {
-      await client.query(`set local statement_timeout = ${countMs}`)
-      const tableSchema = await readTableSchema(client, versionedBy(stream, versionField))
-      if (!tableSchema) return null
-      const versions = tableSchema.versions.map(({ name }) => pg.escapeIdentifier(name)).join(', ')
-      const found = backfill === null ? null : await readBackfill(client, backfill)
-      if (backfill !== null && (!found || versions === '')) return null
-      const { rows } = await client.query<{ count: number }>(
-        `select count(*)::float8 as count from ${qualified(stream)}
+  return await inOneTransaction(pool, async (client) => {
+    await client.query(`set local statement_timeout = ${countMs}`)
+    const tableSchema = await readTableSchema(client, versionedBy(stream, versionField))
+    if (!tableSchema) return null
+    const versions = tableSchema.versions.map(({ name }) => pg.escapeIdentifier(name)).join(', ')
+    const found = backfill === null ? null : await readBackfill(client, backfill)
+    if (backfill !== null && (!found || versions === '')) return null
+    return await queryValue<number>(
+      client,
+      `select count(*)::float8 as count from ${qualified(stream)}
          where ${found ? `_deleted_reason is distinct from 'absent' and coalesce(${versions}) > $1 and coalesce(${versions}) <= $2` : '_deleted_at is null'}`,
-        found ? [from.position.toString(), found.to.toString()] : [],
-      )
-      return rows[0]?.count ?? null
-    }),
-  )
+      found ? [from.position, found.to] : [],
+    )
+  })
 }
 
 /** What this run is to read, beside what was read before it. */
-async function noteTotal(
+const noteTotal = (
   pool: Queryable,
   { stream, reading, runId, rowsBefore }: Pick<State, 'stream' | 'reading' | 'runId' | 'rowsBefore'>,
   total: number,
-): Promise<void> {
-  await pool.query(
+) =>
+  pool.query(
     `update tidemark.progress set total = $4, total_at = now(), total_requests = 0
      where stream = $1 and reading = $2 and run_id = $3 and total is null`,
     [stream.name, reading, runId, rowsBefore + total],
   )
-}
 
 // A first load is counted at the upstream, now and then, by whoever loads.
 export const countAgainAfterMs = 300_000
 
 /** Whether a first load of it goes on that was not counted lately. */
-export async function isLoadToBeCounted(client: Queryable, stream: string): Promise<boolean> {
-  const { rowCount } = await client.query(
+export const isLoadToBeCounted = (client: Queryable, stream: string) =>
+  queryAny(
+    client,
     `select from tidemark.progress
      where stream = $1 and reading = 'first load' and not is_complete
        and coalesce(total_at < now() - $2::float8 * interval '1 millisecond', true)`,
     [stream, countAgainAfterMs],
   )
-  return (rowCount ?? 0) > 0
-}
 
 /** The share of what is read does not fall when there are more than before. */
 export async function noteLoadCount(
   client: Queryable,
   stream: string,
   { records, requests }: { readonly records: number; readonly requests: number },
-): Promise<void> {
+) {
   await client.query(
     `update tidemark.progress as known
      set total = $2, total_at = now(), total_requests = $3,

@@ -8,9 +8,9 @@ import type {
   MissingLook,
   Reconciliation,
   Verification,
-  VolatileField,
   WatchedField,
 } from '../../sync/ports/audits.ts'
+import { arraysOf, queryColumn, queryRow, queryRows, queryValue } from '../book/ask.ts'
 import { livePosition } from '../book/checkpoints.ts'
 import { type MissingEvidence, markedWithinDaySql } from '../book/deletions.ts'
 import { qualified } from '../schema/places.ts'
@@ -73,10 +73,7 @@ export function reconciliationOf(parts: RunParts): Reconciliation {
   }
 }
 
-async function evidenceOf(
-  { session, stream, log }: RunParts,
-  looks: readonly MissingLook[],
-): Promise<MissingEvidence> {
+async function evidenceOf({ session, stream, log }: RunParts, looks: readonly MissingLook[]) {
   const tableSchema = await readTableSchema(session.client, stream)
   const spread = tableSchema && (await spreadOf(session.client, tableSchema, absentTable, log))
   const asked = { at: new Date().toISOString(), looks }
@@ -85,29 +82,23 @@ async function evidenceOf(
 }
 
 /** What earlier looks said of rows that are still missing. */
-async function looksBefore(
-  client: ClientBase,
-  stream: string,
-): Promise<Pick<MissingEvidence, 'at' | 'looks'> | null> {
-  const { rows } = await client.query<Pick<MissingEvidence, 'at' | 'looks'>>(
+const looksBefore = (client: ClientBase, stream: string) =>
+  queryRow<Pick<MissingEvidence, 'at' | 'looks'>>(
+    client,
     `select blocked_deletions->'evidence'->>'at' as at, jsonb_agg(look order by place) as looks
      from tidemark.stream, jsonb_path_query(blocked_deletions, '$.evidence.looks[*]') with ordinality as looks (look, place)
      join ${absentTable} as absent on absent.key = look->>'key'
      where name = $1 group by 1`,
     [stream],
   )
-  return rows[0] ?? null
-}
 
 const silentRunsThatCount = 3
 const oftenSilent = `it differed at the same row version in at least half of the rows, in ${silentRunsThatCount} reconciles in a row`
 
-async function noteSilent(
-  { session, stream }: RunParts,
-  columns: readonly string[],
-): Promise<readonly VolatileField[]> {
+async function noteSilent({ session, stream }: RunParts, columns: readonly string[]) {
   const { client } = session
-  const { rows } = await client.query<{ folded: string }>(
+  const silent = await queryColumn<string>(
+    client,
     `with counted as (
        update tidemark.field
        set silent_runs = case
@@ -118,32 +109,25 @@ async function noteSilent(
      select folded from counted where silent_runs >= ${silentRunsThatCount}`,
     [stream.name, columns],
   )
-  if (rows.length === 0 || ('volatileFields' in stream && stream.volatileFields)) return []
-  return await setVolatile(
-    client,
-    stream.name,
-    rows.map(({ folded }) => folded),
-    oftenSilent,
-  )
+  if (silent.length === 0 || ('volatileFields' in stream && stream.volatileFields)) return []
+  return await setVolatile(client, stream.name, silent, oftenSilent)
 }
 
 async function volatileFields({ session, stream }: RunParts): Promise<readonly WatchedField[]> {
   if ('volatileFields' in stream && stream.volatileFields) return []
-  const { rows } = await session.client.query<WatchedField>(
+  return await queryRows<WatchedField>(
+    session.client,
     `select folded as field, steady_sample as sample from tidemark.field
      where stream = $1 and volatile_since is not null order by folded`,
     [stream.name],
   )
-  return rows
 }
 
 const steadyRunsThatCount = 3
 
-async function noteSteady(
-  { session, stream }: RunParts,
-  looks: readonly FieldLook[],
-): Promise<readonly string[]> {
-  const { rows } = await session.client.query<{ field: string }>(
+async function noteSteady({ session, stream }: RunParts, looks: readonly FieldLook[]) {
+  const steady = await queryColumn<string>(
+    session.client,
     `with looked as (
        update tidemark.field
        set steady_runs = case outcome when 'steady' then steady_runs + 1 when 'changed' then 0 else steady_runs end,
@@ -153,20 +137,9 @@ async function noteSteady(
        returning folded, steady_runs
      )
      select folded as field from looked where steady_runs >= ${steadyRunsThatCount}`,
-    [
-      stream.name,
-      looks.map(({ field }) => field),
-      looks.map(({ outcome }) => outcome),
-      looks.map(({ sample }) => JSON.stringify(sample)),
-    ],
+    [stream.name, ...arraysOf(looks, 'field', 'outcome'), looks.map(({ sample }) => JSON.stringify(sample))],
   )
-  return rows.length === 0
-    ? []
-    : await compareAgain(
-        session.client,
-        stream.name,
-        rows.map(({ field }) => field),
-      )
+  return steady.length === 0 ? [] : await compareAgain(session.client, stream.name, steady)
 }
 
 export const comparisonOf = (parts: RunParts): Comparison => {
@@ -200,24 +173,24 @@ export function verificationOf(parts: RunParts): Verification {
   }
 }
 
-async function noteSuspects(client: ClientBase, found: readonly Difference[]): Promise<void> {
-  await client.query(
+const noteSuspects = (client: ClientBase, found: readonly Difference[]) =>
+  client.query(
     `insert into ${suspectTable} as known (key, record)
      select distinct on (key) * from unnest($1::text[], $2::text[]) as found (key, record)
      on conflict (key) do update set record = excluded.record`,
-    [found.map(({ key }) => key), found.map(({ record }) => record)],
+    arraysOf(found, 'key', 'record'),
   )
-}
 
-async function takeConfirmed(client: ClientBase, found: readonly Difference[]): Promise<ReadonlySet<string>> {
-  const { rows } = await client.query<{ key: string }>(
-    `delete from ${suspectTable} as known using unnest($1::text[], $2::text[]) as found (key, record)
+const takeConfirmed = async (client: ClientBase, found: readonly Difference[]) =>
+  new Set(
+    await queryColumn<string>(
+      client,
+      `delete from ${suspectTable} as known using unnest($1::text[], $2::text[]) as found (key, record)
      where known.key = found.key and known.record = found.record
      returning known.key`,
-    [found.map(({ key }) => key), found.map(({ record }) => record)],
+      arraysOf(found, 'key', 'record'),
+    ),
   )
-  return new Set(rows.map(({ key }) => key))
-}
 
 async function invalidateRows(
   { session, stream }: RunParts,
@@ -231,7 +204,7 @@ async function invalidateRows(
     `update ${qualified(stream)} as mine set _hash = ${distrustedHash}
      from unnest($1::${tableSchema.key.type}[], $2::bigint[]) as found (key, mirrored)
      where mine.${key} = found.key and ${versionSql(tableSchema, 'mine') ?? 'null'} is not distinct from found.mirrored`,
-    [found.map((one) => one.key), found.map((one) => one.mirrored?.toString() ?? null)],
+    arraysOf(found, 'key', 'mirrored'),
   )
 }
 
@@ -239,20 +212,15 @@ async function randomKeys({ session, stream }: RunParts, limit: number): Promise
   const { client } = session
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return []
-  const { rows } = await client.query<{ key: string }>(
+  return await queryColumn<string>(
+    client,
     `select ${pg.escapeIdentifier(tableSchema.key.name)}::text as key from ${qualified(stream)}
      where _deleted_at is null order by random() limit $1`,
     [limit],
   )
-  return rows.map(({ key }) => key)
 }
 
 async function markedBefore({ session, stream }: RunParts): Promise<number> {
-  const { rows } = await session.alone(() =>
-    session.client.query<{ marked: number }>(
-      `select ${markedWithinDaySql} as marked from tidemark.stream where name = $1`,
-      [stream.name],
-    ),
-  )
-  return rows[0]?.marked ?? 0
+  const marked = `select ${markedWithinDaySql} from tidemark.stream where name = $1`
+  return (await session.alone(() => queryValue<number>(session.client, marked, [stream.name]))) ?? 0
 }

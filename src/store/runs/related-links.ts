@@ -4,6 +4,7 @@ import pg, { type ClientBase } from 'pg'
 import { type RelatedStream, relatedIn, relatedNamed } from '../../streams/catalog.ts'
 import { baseOf } from '../../streams/names.ts'
 import type { Family, RelatedLink } from '../../sync/ports/related.ts'
+import { arraysOf, queryColumn, queryRows, queryValue } from '../book/ask.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { closeNewSql } from '../schema/closed-rights.ts'
 import { inBiBefore, sourceSql } from '../schema/places.ts'
@@ -20,11 +21,7 @@ const listOf = (families: readonly Family[]) =>
  * Called before the records themselves are written, so that no record is ever stored that no assignment has. The assignments are noted
  * too, as not read: if this stops before they are, and one of them is deleted then, what it has is still looked for (P8).
  */
-export async function addLinks(
-  client: ClientBase,
-  source: string,
-  families: readonly Family[],
-): Promise<void> {
+export async function addLinks(client: ClientBase, source: string, families: readonly Family[]) {
   const links = listOf(families).flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
   await client.query(
     `insert into tidemark.related_fetch (source, assignment_id, hash, groups)
@@ -34,7 +31,7 @@ export async function addLinks(
   await client.query(
     `insert into tidemark.related_link (assignment_id, stream, key)
      select * from unnest($1::bigint[], $2::text[], $3::text[]) on conflict do nothing`,
-    [links.map(({ id }) => id), links.map(({ stream }) => stream), links.map(({ key }) => key)],
+    arraysOf(links, 'id', 'stream', 'key'),
   )
 }
 
@@ -46,7 +43,8 @@ export async function replaceLinks(
 ): Promise<number> {
   const groups = listOf(families)
   const links = groups.flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
-  const { rows } = await client.query<{ stream: string; keys: string[] }>(
+  const removed = await queryRows<Unlinked>(
+    client,
     `with shown as (
        select * from unnest($1::bigint[], $2::text[], $3::text[]) as shown (assignment_id, stream, key)
      ), removed as (
@@ -60,15 +58,9 @@ export async function replaceLinks(
        returning known.stream, known.key
      )
      select stream, array_agg(distinct key) as keys from removed group by stream`,
-    [
-      links.map(({ id }) => id),
-      links.map(({ stream }) => stream),
-      links.map(({ key }) => key),
-      groups.map(({ id }) => id),
-      groups.map(({ stream }) => stream),
-    ],
+    [...arraysOf(links, 'id', 'stream', 'key'), ...arraysOf(groups, 'id', 'stream')],
   )
-  const marked = await markWithoutLinks(client, { source, streams }, rows)
+  const marked = await markWithoutLinks(client, { source, streams }, removed)
   for (const { name, belongsTo } of relatedIn(source))
     if (belongsTo === 'many' && links.some(({ stream }) => stream === name)) await showLinks(client, name)
   return marked
@@ -117,16 +109,12 @@ async function showLinks(client: ClientBase, name: string): Promise<void> {
   if (!tableSchema) return
   const { type, name: keyName } = tableSchema.key
   const view = inBiBefore('assignment_', { name })
-  const { rows } = await client.query<{ before: string | null }>(
-    'select pg_get_viewdef(to_regclass($1)) as before',
-    [view],
-  )
+  const before = await queryValue<string>(client, 'select pg_get_viewdef(to_regclass($1))', [view])
   const column = pg.escapeIdentifier(keyName)
   const key = keyFromSql(type, 'key')
   const makeSql = `create or replace view ${view} as
      select assignment_id, ${key} as ${column}
      from tidemark.related_link where stream = ${pg.escapeLiteral(name)} and ${key} is not null`
-  const before = rows[0]?.before ?? null
   if (before !== null) {
     if (before.includes(`(key)::${type} AS`)) await remake(client, makeSql)
     return
@@ -147,31 +135,20 @@ async function remake(client: ClientBase, makeSql: string): Promise<void> {
   await client.query('release savepoint remaking')
 }
 
-export async function linked(
-  client: ClientBase,
-  source: string,
-  assignmentIds: readonly string[],
-): Promise<readonly RelatedLink[]> {
-  const { rows } = await client.query<RelatedLink>(
+export const linked = (client: ClientBase, source: string, assignmentIds: readonly string[]) =>
+  queryRows<RelatedLink>(
+    client,
     `select assignment_id::text as "assignmentId", stream, key from tidemark.related_link
      where assignment_id = any ($1::bigint[]) and ${sourceSql('stream')} = $2`,
     [assignmentIds, source],
   )
-  return rows
-}
 
-export async function othersWith(
-  client: ClientBase,
-  group: string,
-  besides: readonly string[],
-  limit: number,
-): Promise<readonly string[]> {
-  const { rows } = await client.query<{ assignmentId: string }>(
+export const othersWith = (client: ClientBase, group: string, besides: readonly string[], limit: number) =>
+  queryColumn<string>(
+    client,
     `select distinct assignment_id::text as "assignmentId" from (
        select assignment_id from tidemark.related_link
        where stream = $1 and assignment_id <> all ($2::bigint[]) order by assignment_id desc limit 1000
      ) as others limit $3`,
     [group, besides, limit],
   )
-  return rows.map(({ assignmentId }) => assignmentId)
-}

@@ -5,6 +5,7 @@ import type { RelatedStream } from '../../streams/catalog.ts'
 import { sourceIn } from '../../streams/names.ts'
 import type { Due, Family, RelatedBacklog, RelatedKeyFields, SetAside } from '../../sync/ports/related.ts'
 import { backoff } from '../../util/backoff.ts'
+import { arraysOf, queryRows, queryValue } from '../book/ask.ts'
 import { readKeyField } from '../book/checkpoints.ts'
 import type { RelatedOptions } from '../book/related.ts'
 import { qualified, sourceSql } from '../schema/places.ts'
@@ -18,6 +19,7 @@ import type { RunParts } from './run.ts'
 export function backlogOf({ session, stream, onMarked, related }: RunParts): RelatedBacklog {
   const { client, lease, afterWrites, fencedAfterWrites } = session
   const source = sourceIn(stream.name)
+  const backlog = { client, stream, related }
   /** An assignment that somebody asked to be read again after this moment may have changed after it was read: it stays due (P8). */
   let pickedAt = ''
   let againLeft = mostAgain
@@ -25,8 +27,7 @@ export function backlogOf({ session, stream, onMarked, related }: RunParts): Rel
   return {
     due: (limit) =>
       afterWrites(async () => {
-        pickedAt = await clockText(client)
-        const backlog = { client, stream, related }
+        pickedAt = (await queryValue<string>(client, 'select clock_timestamp()::text')) ?? ''
         const due = await dueAssignments(backlog, limit, Math.min(limit, againLeft))
         againLeft -= due.filter(({ isAgain }) => isAgain).length
         if (due.length > 0 || isAgedPicked) return due
@@ -45,8 +46,8 @@ export function backlogOf({ session, stream, onMarked, related }: RunParts): Rel
       }),
     noteEnd: (hasBacklog) =>
       fencedAfterWrites(async () => {
-        const isDone = !hasBacklog && (againLeft > 0 || !(await hasMore({ client, stream, related })))
-        await noteEnd({ client, stream, related }, lease.runId, isDone)
+        const isDone = !hasBacklog && (againLeft > 0 || (await dueAssignments(backlog, 1, 1)).length === 0)
+        await noteEnd(backlog, lease.runId, isDone)
         return { isDone }
       }),
   }
@@ -87,13 +88,8 @@ export async function readAgainByKey(client: Queryable, streams: readonly Relate
        join tidemark.stream on stream.name = chosen.name and lower(stream.key_field) <> lower(chosen.key_field)
        join tidemark.related_link on related_link.stream = chosen.name
      )`,
-    [chosen.map(({ name }) => name), chosen.map(({ keyField }) => keyField)],
+    arraysOf(chosen, 'name', 'keyField'),
   )
-}
-
-async function clockText(client: ClientBase): Promise<string> {
-  const { rows } = await client.query<{ now: string }>('select clock_timestamp()::text as now')
-  return rows[0]?.now ?? ''
 }
 
 type Backlog = Pick<RunParts, 'stream' | 'related'> & { readonly client: ClientBase }
@@ -109,11 +105,7 @@ const pickedSql = (tableSchema: TableSchema): string =>
   `mine.${pg.escapeIdentifier(tableSchema.key.name)}::text as "assignmentId", encode(mine._hash, 'hex') as hash,
       (${versionSql(tableSchema, 'mine')})::text as version, false as "isGone"`
 
-async function dueAssignments(
-  { client, stream, related }: Backlog,
-  limit: number,
-  mostAgainNow: number,
-): Promise<readonly Picked[]> {
+async function dueAssignments({ client, stream, related }: Backlog, limit: number, mostAgainNow: number) {
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return []
   const key = pg.escapeIdentifier(tableSchema.key.name)
@@ -121,7 +113,8 @@ async function dueAssignments(
       from ${qualified(stream)} as mine
       left join tidemark.related_fetch as known on known.source = $6 and known.assignment_id = mine.${key}
       where mine._deleted_at is null`
-  const { rows } = await client.query<Picked>(
+  return await queryRows<Picked>(
+    client,
     `with gone as (
        select known.assignment_id::text as "assignmentId", '' as hash, null::text as version, true as "isGone"
        from tidemark.related_fetch as known
@@ -156,7 +149,6 @@ async function dueAssignments(
       sourceIn(stream.name),
     ],
   )
-  return rows
 }
 
 /** Whether every assignment has a row here. */
@@ -168,10 +160,6 @@ const isReadWhole = `(
 const isDue = `(known.hash <> mine._hash or known.retry_at <= now()
   or (known.problem is null and not known.groups @> $2::text[]))`
 
-async function hasMore(backlog: Backlog): Promise<boolean> {
-  return (await dueAssignments(backlog, 1, 1)).length > 0
-}
-
 /** Runs come this often, and reading everything again takes half of the time in which it gets old. */
 const agedEveryMs = 10_000
 const fewestAged = 10
@@ -181,7 +169,8 @@ async function agedAssignments({ client, stream, related }: Backlog): Promise<re
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema || related.refreshMs === null) return []
   const key = pg.escapeIdentifier(tableSchema.key.name)
-  const { rows } = await client.query<Due>(
+  return await queryRows<Due>(
+    client,
     `select ${pickedSql(tableSchema)}
      from tidemark.related_fetch as known
      join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
@@ -190,22 +179,16 @@ async function agedAssignments({ client, stream, related }: Backlog): Promise<re
      limit greatest($2, (select ceil(2 * $3::float8 / $1 * count(*)) from tidemark.related_fetch where source = $4)::int)`,
     [related.refreshMs, fewestAged, agedEveryMs, sourceIn(stream.name)],
   )
-  return rows
 }
 
-async function otherRead(
-  client: ClientBase,
-  source: string,
-  besides: readonly string[],
-): Promise<string | null> {
-  const { rows } = await client.query<{ id: string }>(
+const otherRead = (client: ClientBase, source: string, besides: readonly string[]) =>
+  queryValue<string>(
+    client,
     `select assignment_id::text as id from tidemark.related_fetch
      where source = $2 and problem is null and fetched_at is not null and assignment_id <> all ($1::bigint[])
      order by assignment_id desc limit 1`,
     [besides, source],
   )
-  return rows[0]?.id ?? null
-}
 
 async function noteRead(
   client: ClientBase,

@@ -6,6 +6,7 @@ import { beliefKind, ruleOf } from '../../streams/beliefs.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Arrival, CausedDifference, VolatileField } from '../../sync/ports/audits.ts'
 import type { Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
+import { arraysOf, queryAny, queryColumn, queryCount, queryRows, queryValue } from '../book/ask.ts'
 import { foldName } from '../schema/column-names.ts'
 import { qualified, tableSql } from '../schema/places.ts'
 import type { Queryable } from '../server/session.ts'
@@ -69,19 +70,16 @@ export function openFindings(
 }
 
 /** A half-done backfill rests on the order of answers. If that belief falls, the backfill begins anew, and its run is fenced out. */
-async function takeBackBackfills(
-  client: ClientBase,
-  { stream, lane }: Lease,
-  beliefs: readonly Belief[],
-): Promise<void> {
-  const { rowCount } = await client.query(
+async function takeBackBackfills(client: ClientBase, { stream, lane }: Lease, beliefs: readonly Belief[]) {
+  const fallen = await queryCount(
+    client,
     `select from unnest($2::text[], $3::text[]) as learnt (name, value)
      left join tidemark.belief as known on known.stream = $1 and known.name = learnt.name
      where (learnt.name = 'sorting' and learnt.value <> 'proven' and known.value = 'proven')
        or (learnt.name = 'sorted_before_cut' and learnt.value = 'no' and known.value is distinct from 'no')`,
-    [stream, beliefs.map(({ name }) => name), beliefs.map(({ value }) => value)],
+    [stream, ...arraysOf(beliefs, 'name', 'value')],
   )
-  if (rowCount === 0) return
+  if (fallen === 0) return
   await fenceRuns(client, [stream], { only: 'backfill', but: lane })
   await client.query(
     `update tidemark.backfill set position = position_from, unread = null
@@ -121,10 +119,7 @@ export async function learn(client: ClientBase, stream: string, beliefs: readonl
        rests_from = coalesce(known.rests_from, excluded.rests_from)`,
     [
       stream,
-      newest.map(({ name }) => name),
-      newest.map(({ value }) => value),
-      newest.map(({ evidence }) => evidence),
-      newest.map(({ testedAt }) => testedAt),
+      ...arraysOf(newest, 'name', 'value', 'evidence', 'testedAt'),
       newest.map(({ name, value }) => movesPosition(name, value)),
       newest.map(({ name }) => ruleOf(name)),
     ],
@@ -172,12 +167,13 @@ async function setVersionField(
   field: string,
   evidence: string,
 ): Promise<boolean> {
-  const { rows } = await client.query<{ value: string }>(
+  const known = await queryValue<string>(
+    client,
     `select value from tidemark.belief where stream = $1 and name = 'version_field'`,
     [stream],
   )
   await learn(client, stream, [{ name: 'version_field', value: field, evidence, testedAt: new Date() }])
-  if (rows[0]?.value === field || (!rows[0] && (await isPositionOf(client, stream, field)))) return false
+  if (known === field || (known === null && (await isPositionOf(client, stream, field)))) return false
   // Runs of other kinds go by the old field. What was learnt and kept in values of that field goes.
   await fenceRuns(client, [stream], { but: lane })
   await client.query(
@@ -196,7 +192,8 @@ async function setVersionField(
     'update tidemark.stream set unguarded_above = -1, unguarded_before = clock_timestamp() where name = $1',
     [stream],
   )
-  const { rowCount } = await client.query(
+  return await queryAny(
+    client,
     `with moved as (
        update tidemark.stream
        set position = 0, position_reached_at = now(), unread = null, read_through_at = null, first_read_through_at = null,
@@ -207,83 +204,65 @@ async function setVersionField(
      insert into tidemark.checkpoint (stream, position, run_id, reason) select $1, position, $2, $3 from moved`,
     [stream, runId, `the row version is ${field}: ${evidence}`],
   )
-  return (rowCount ?? 0) > 0
 }
 
 /** For a database of an earlier version, which did not note the field: whether a row has the position as its version in this field. */
 async function isPositionOf(client: ClientBase, stream: string, field: string): Promise<boolean> {
   const isRead = `select from tidemark.stream where name = $1 and position > 0`
   // Where nothing was read there is no number of another field.
-  if ((await client.query(isRead, [stream])).rowCount === 0) return true
-  const { rows } = await client.query<{ column_name: string }>(
+  if ((await queryCount(client, isRead, [stream])) === 0) return true
+  const found = await queryValue<string>(
+    client,
     `select column_name from tidemark.field
      where stream = $1 and folded = $2 and column_name is not null and to_regclass(${tableSql('stream')}) is not null`,
     [stream, foldName(field)],
   )
-  const [found] = rows
-  if (!found) return false
-  const column = pg.escapeIdentifier(found.column_name)
-  const { rowCount } = await client.query(
+  if (found === null) return false
+  const column = pg.escapeIdentifier(found)
+  return await queryAny(
+    client,
     `select from ${qualified({ name: stream })} as mine, tidemark.stream
      where stream.name = $1 and mine.${column}::text = stream.position::text limit 1`,
     [stream],
   )
-  return (rowCount ?? 0) > 0
 }
 
-async function recordLateArrivals(
-  client: ClientBase,
-  { stream, runId }: Lease,
-  arrivals: readonly LateArrival[],
-): Promise<void> {
-  await client.query(
+const recordLateArrivals = (client: ClientBase, { stream, runId }: Lease, arrivals: readonly LateArrival[]) =>
+  client.query(
     `insert into tidemark.late_arrival (stream, run_id, key, version, distance, late_ms)
      select $1, $2, * from unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[])`,
     [
       stream,
       runId,
-      arrivals.map(({ key }) => key),
-      arrivals.map(({ version }) => version.toString()),
-      arrivals.map(({ distance }) => distance.toString()),
+      ...arraysOf(arrivals, 'key', 'version', 'distance'),
       arrivals.map(({ lateMs }) => Math.round(lateMs)),
     ],
   )
-}
 
-async function recordDifferences(
+const recordDifferences = (
   client: ClientBase,
   { stream, runId }: Lease,
   found: readonly CausedDifference[],
-): Promise<void> {
-  await client.query(
+) =>
+  client.query(
     `insert into tidemark.difference
        (stream, run_id, key, cause, version_here, version_there, fields, cure, cured_at)
      select $1, $2, key, cause, version_here, version_there,
        array(select jsonb_array_elements_text(fields)), cure, case when is_cured then now() end
-     from unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::jsonb[], $8::text[], $9::boolean[])
-       as found (key, cause, version_here, version_there, fields, cure, is_cured)`,
+     from unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], $8::boolean[], $9::jsonb[])
+       as found (key, cause, version_here, version_there, cure, is_cured, fields)`,
     [
       stream,
       runId,
-      found.map(({ key }) => key),
-      found.map(({ cause }) => cause),
-      found.map(({ mirrored }) => mirrored?.toString() ?? null),
-      found.map(({ version }) => version?.toString() ?? null),
+      ...arraysOf(found, 'key', 'cause', 'mirrored', 'version', 'cure', 'isCured'),
       found.map(({ columns }) => JSON.stringify(columns)),
-      found.map(({ cure }) => cure),
-      found.map(({ isCured }) => isCured),
     ],
   )
-}
 
 /** Every writer of the table notices before its next commit. Within a fenced transaction. Returns the names of the new ones. */
-export async function setVolatile(
-  client: Queryable,
-  stream: string,
-  folded: readonly string[],
-  evidence: string,
-): Promise<readonly VolatileField[]> {
-  const { rows } = await client.query<VolatileField>(
+export const setVolatile = (client: Queryable, stream: string, folded: readonly string[], evidence: string) =>
+  queryRows<VolatileField>(
+    client,
     `with found as (
        update tidemark.field set volatile_since = now(), volatile_evidence = $3, steady_runs = 0, steady_sample = null
        where stream = $1 and folded = any ($2) and volatile_since is null
@@ -295,16 +274,11 @@ export async function setVolatile(
      select * from found`,
     [stream, folded, evidence],
   )
-  return rows
-}
 
 /** Fields that are volatile no more. Rows get hashes with them as they are read again. Within a fenced transaction. Returns their names. */
-export async function compareAgain(
-  client: Queryable,
-  stream: string,
-  folded: readonly string[],
-): Promise<readonly string[]> {
-  const { rows } = await client.query<{ field: string }>(
+export const compareAgain = (client: Queryable, stream: string, folded: readonly string[]) =>
+  queryColumn<string>(
+    client,
     `with fallen as (
        update tidemark.field
        set volatile_since = null, volatile_evidence = null, silent_runs = 0, steady_runs = 0, steady_sample = null
@@ -316,8 +290,6 @@ export async function compareAgain(
      select field from fallen order by field`,
     [stream, folded],
   )
-  return rows.map(({ field }) => field)
-}
 
 /** Rows that only a reconcile found: one line a run, shown until somebody acknowledges them. Within a fenced transaction. */
 export async function recordMissedRows(

@@ -22,7 +22,7 @@ import {
   type RunSession,
   takeLease,
 } from './lease.ts'
-import { beginRun, endRun, type RunLine, type RunTotals } from './ledger.ts'
+import { beginRun, endRun, noTotals, type RunLine, type RunTotals } from './ledger.ts'
 import { endDoubts, mendLocalChanges } from './local-changes.ts'
 import { takeUpBackfill } from './positions.ts'
 import { type RunRecorder, startRecorder, type Waiting } from './progress.ts'
@@ -48,13 +48,14 @@ export type RunOptions<Kind extends RunKind> = {
   readonly backfill: string | null
   readonly timeZone: string
   readonly connections: number
+  /** Which related records are wanted. */
   readonly related: RelatedOptions
   readonly log: Logger
   /** If this program is silent for so long, whoever wants the lease gets it. */
   readonly silenceMs: number
-  /** Rejects when there must be no run. */
+  /** Rejects if the run must not happen, which writes rows of these streams. Asked when the run has its lease: whoever forbids it later revokes the lease. */
   readonly beforeRun: (client: ClientBase, streams: readonly string[]) => Promise<void>
-  /** What requests to a service wait for. */
+  /** What requests to a service wait for at the moment, to be shown with the progress of its runs. */
   readonly waitsFor: (service: ServiceName) => Waiting | null
   readonly dictionaryOf: (table: string) => Dictionary
   /** Called after a run that changed something. */
@@ -62,12 +63,8 @@ export type RunOptions<Kind extends RunKind> = {
 }
 
 /** What a run is made of, for its roles. */
-export type RunParts = {
+export type RunParts = Pick<RunOptions<RunKind>, 'stream' | 'timeZone' | 'log' | 'related'> & {
   readonly session: RunSession
-  readonly stream: Stream
-  readonly timeZone: string
-  readonly log: Logger
-  readonly related: RelatedOptions
   readonly positions: PositionStore
   readonly seenKeys: SeenKeysTable
   /** The table of the stream, as it was when this run last wrote rows; null: there is none yet. */
@@ -232,18 +229,6 @@ export const positionOf = ({ session, positions, noteLine, onRetreat }: RunParts
     }),
 })
 
-const noTotals = (position: bigint): RunTotals => ({
-  changed: new Set(),
-  inserted: 0,
-  updated: 0,
-  unchanged: 0,
-  rescued: 0,
-  quarantined: 0,
-  newlyQuarantined: 0,
-  markedDeleted: 0,
-  position,
-})
-
 function openRunWriters(
   options: RunOptions<RunKind> & {
     readonly runId: string
@@ -300,7 +285,7 @@ async function finish(ending: Ending, end: RunEnd): Promise<void> {
       await writers.flushDictionaries(pool, isIdle)
       await positions.end(pool, end)
       const ended = { ...end, isIdle, steps: recorder.steps(end) }
-      const { hasDoubts } = await endRun(pool, session.lease, ending.line, totals, ended)
+      const hasDoubts = await endRun(pool, session.lease, ending.line, totals, ended)
       if (hasDoubts) await endDoubts(session.client, stream)
       if (!isIdle) await options.afterChange(stream.name)
       await hint(pool, stream, totals)

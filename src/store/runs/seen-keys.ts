@@ -4,6 +4,7 @@
 
 import type { ClientBase } from 'pg'
 import type { SeenContents, SeenKeys, SeenTwice } from '../../sync/ports/store.ts'
+import { arraysOf, queryColumn, queryValue } from '../book/ask.ts'
 import { emptyTableSql } from '../server/session.ts'
 import type { RunSession } from './lease.ts'
 
@@ -12,16 +13,7 @@ export const seenKeysTable = 'pg_temp.tidemark_seen_key'
 /** The keys that were seen from a page on. `sql` is a subquery with a column `key`, for the number of a parameter with that value. */
 export type SeenSince = { sql(parameter: number): string; readonly value: number | readonly string[] }
 
-export type SeenKeysTable = {
-  add(pageNumber: number, keys: readonly string[], contents?: SeenContents): Promise<void>
-  twice(limit: number): Promise<readonly string[]>
-  countAround(pageNumber: number): Promise<number>
-  /** Before the table is joined: makes it, and lets Postgres know what is in it. */
-  analyze(): Promise<void>
-  /** To be joined, without a table where there is none. */
-  since(firstPage: number): Promise<SeenSince>
-  empty(): Promise<void>
-}
+export type SeenKeysTable = ReturnType<typeof openSeenKeysTable>
 
 /** Of a key: the pages that showed it, what the last of them showed, and whether two of one pass showed different contents. */
 type Seen = {
@@ -39,7 +31,7 @@ type SeenPage = {
 /** So many keys of twenty letters take about a megabyte. */
 const mostInMemory = 5_000
 
-export function openSeenKeysTable(client: ClientBase, most = mostInMemory): SeenKeysTable {
+export function openSeenKeysTable(client: ClientBase, most = mostInMemory) {
   /** Null: they are in the table. */
   let inMemory: Map<string, Seen> | null = new Map()
   /** As many as the pages had; some perhaps twice. */
@@ -52,6 +44,7 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
     await insertSeen(client, seen)
     inMemory = null
   }
+  /** Before the table is joined: makes it, and lets Postgres know what is in it. */
   async function analyze(): Promise<void> {
     await prepare()
     // Of few keys any plan is good, and an ANALYZE makes all sessions of Postgres look through theirs.
@@ -60,7 +53,8 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
 
   return {
     analyze,
-    async since(firstPage) {
+    /** To be joined, without a table where there is none. */
+    async since(firstPage: number): Promise<SeenSince> {
       if (inMemory === null) {
         await analyze()
         return {
@@ -68,12 +62,10 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
           value: firstPage,
         }
       }
-      return {
-        sql: (parameter) => `(select unnest($${parameter}::text[]) as key)`,
-        value: [...inMemory].flatMap(([key, { last }]) => (last >= firstPage ? [key] : [])),
-      }
+      const value = [...inMemory].flatMap(([key, { last }]) => (last >= firstPage ? [key] : []))
+      return { sql: (parameter) => `(select unnest($${parameter}::text[]) as key)`, value }
     },
-    async add(number, keys, told) {
+    async add(number: number, keys: readonly string[], told?: SeenContents) {
       const contents = new Map(keys.map((key, index) => [key, told?.fingerprints[index] ?? null]))
       const page = { number, contents, passBegan: told?.passBegan ?? 0 }
       if (number === 1) {
@@ -86,27 +78,24 @@ export function openSeenKeysTable(client: ClientBase, most = mostInMemory): Seen
       if (inMemory === null) await insertPage(client, page)
       else keepPage(inMemory, page)
     },
-    async twice(limit) {
+    async twice(limit: number): Promise<readonly string[]> {
       if (inMemory !== null)
         return [...inMemory]
           .flatMap(([key, { isTwice }]) => (isTwice ? [key] : []))
           .sort()
           .slice(0, limit)
-      const { rows } = await client.query<{ key: string }>(
+      return await queryColumn<string>(
+        client,
         `select key from ${seenKeysTable} where is_twice order by key limit $1`,
         [limit],
       )
-      return rows.map(({ key }) => key)
     },
-    async countAround(pageNumber) {
+    async countAround(pageNumber: number) {
       if (inMemory !== null)
         return [...inMemory.values()].filter(({ first, last }) => first <= pageNumber && last > pageNumber)
           .length
-      const { rows } = await client.query<{ seen: string }>(
-        `select count(*) as seen from ${seenKeysTable} where first_page <= $1 and last_page > $1`,
-        [pageNumber],
-      )
-      return Number(rows[0]?.seen ?? 0)
+      const around = `select count(*)::float8 from ${seenKeysTable} where first_page <= $1 and last_page > $1`
+      return (await queryValue<number>(client, around, [pageNumber])) ?? 0
     },
     async empty() {
       if (inMemory === null) await client.query(`truncate ${seenKeysTable}`)
@@ -146,13 +135,7 @@ const insertSeen = (client: ClientBase, seen: ReadonlyMap<string, Seen>): Promis
   return client.query(
     `insert into ${seenKeysTable} (key, first_page, last_page, content, is_twice)
      select * from unnest($1::text[], $2::int[], $3::int[], $4::text[], $5::boolean[])`,
-    [
-      [...seen.keys()],
-      all.map(({ first }) => first),
-      all.map(({ last }) => last),
-      all.map(({ content }) => content),
-      all.map(({ isTwice }) => isTwice),
-    ],
+    [[...seen.keys()], ...arraysOf(all, 'first', 'last', 'content', 'isTwice')],
   )
 }
 

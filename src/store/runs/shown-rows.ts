@@ -1,18 +1,24 @@
 // What the search for vanished records needs of the rows: which keys the upstream's list should show, in the order of the keys, and
 // how far the search has come. Keys are whole numbers here: of other keys nothing tells how the upstream sorts them.
 
-import pg from 'pg'
-import { provenByParts, type ShownCounts, type ShownRows, type Slice } from '../../sync/ports/audits.ts'
+import pg, { type ClientBase } from 'pg'
+import {
+  type Gone,
+  provenByParts,
+  type ShownCounts,
+  type ShownRows,
+  type Slice,
+} from '../../sync/ports/audits.ts'
+import { arraysOf, queryColumn, queryCount, queryRow, queryValue } from '../book/ask.ts'
 import { markedWithinDaySql } from '../book/deletions.ts'
 import { isUnexplainedSql } from '../book/symptoms.ts'
 import { qualified } from '../schema/places.ts'
-import type { TableSchema } from '../schema/table-schema.ts'
+import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { statementName } from '../server/session.ts'
-import { isOlderSql, noteThere } from './absences.ts'
+import { isOlderSql, markAbsent, noteThere } from './absences.ts'
 import { storeBlockedDeletions } from './blocked-deletions.ts'
 import { holdSql, lostLease } from './lease.ts'
 import { beforeAnswersSql } from './ledger.ts'
-import { markingOf } from './mark-gone.ts'
 import type { RunParts } from './run.ts'
 
 /** Null where keys are no whole numbers, or there is no table yet. */
@@ -21,7 +27,7 @@ const asking =
   <Row extends pg.QueryResultRow>(sql: (table: Keyed) => string, values: readonly unknown[]) =>
     session.alone(async () => {
       const keyed = keyedBy(await tableSchema())
-      return keyed ? (await session.client.query<Row>(sql(keyed), [...values])).rows : null
+      return keyed && (await queryRow<Row>(session.client, sql(keyed), values))
     })
 
 /** The reading half of ShownRows. */
@@ -30,11 +36,13 @@ function shownKeysOf(
 ): Pick<ShownRows, 'counts' | 'keyAt' | 'countLiving' | 'countMissing' | 'someDeleted'> {
   const { stream } = parts
   const ask = asking(parts)
-  const keys = async (sql: (table: Keyed) => string, values: readonly unknown[]) =>
-    ((await ask<{ key: string }>(sql, values)) ?? []).map(({ key }) => BigInt(key))
+  const keyBy = async (sql: (table: Keyed) => string, values: readonly unknown[]) => {
+    const found = await ask<{ key: string }>(sql, values)
+    return found && BigInt(found.key)
+  }
   return {
     async counts() {
-      const rows = await ask<ShownCounts>(
+      return await ask<ShownCounts>(
         (
           keyed,
         ) => `select (rows.living + (select count(*) from (${setAside(keyed, false)}) as aside))::float8 as living,
@@ -44,10 +52,9 @@ function shownKeysOf(
           ) as rows`,
         [stream.name],
       )
-      return rows ? (rows[0] ?? { living: 0, withDeleted: 0 }) : null
     },
     async keyAt(rank, withDeleted) {
-      const [key = null] = await keys(
+      return await keyBy(
         (keyed) =>
           `select key from (
              select ${keyed.key} as key from ${keyed.table} where ${isShown(withDeleted)}
@@ -55,37 +62,35 @@ function shownKeysOf(
            ) as listed order by key offset $2 limit 1`,
         [stream.name, rank - 1],
       )
-      return key
     },
     async countLiving(some) {
-      const rows = await ask<{ count: number }>(
+      const found = await ask<{ count: number }>(
         ({ table, key }) =>
           `select count(*)::int as count from ${table} where ${key} = any ($1::bigint[]) and _deleted_at is null`,
-        [some.map(String)],
+        [some],
       )
-      return rows?.[0]?.count ?? 0
+      return found?.count ?? 0
     },
     async countMissing(slice) {
       await ask(
         () =>
           `delete from tidemark.suspect where stream = $1 and (there_at is not null or ${isSuspect}) and key = any ($2)`,
-        [stream.name, slice.listed.map(String)],
+        [stream.name, slice.listed],
       )
-      const rows = await ask<{ all: number; living: number }>(
+      const found = await ask<{ all: number; living: number }>(
         (table) =>
           `select count(*)::float8 as all, count(*) filter (where _deleted_at is null)::float8 as living
            ${missingFrom(table, slice)}`,
         [...valuesOf(slice), parts.startedAt],
       )
-      return rows?.[0] ?? { all: 0, living: 0 }
+      return found ?? { all: 0, living: 0 }
     },
     async someDeleted() {
-      const [key = null] = await keys(
+      return await keyBy(
         ({ table, key: column }) =>
           `select ${column} as key from ${table} where _deleted_reason = 'source' order by ${column} desc limit 1`,
         [],
       )
-      return key
     },
   }
 }
@@ -105,22 +110,22 @@ function suspectsOf(parts: RunParts): Pick<ShownRows, 'suspect' | 'countSuspects
       )
     },
     async countSuspects() {
-      const rows = await ask<{ count: number }>(
+      const found = await ask<{ count: number }>(
         ({ table, key }) => `select count(*)::float8 as count from tidemark.suspect
           join ${table} as mine on mine.${key}::text = suspect.key and mine._deleted_at is null
           where stream = $1 and ${isSuspect}`,
         [stream.name],
       )
-      return rows?.[0]?.count ?? 0
+      return found?.count ?? 0
     },
     async suspects(after, limit) {
-      const { rows } = await session.alone(() =>
-        session.client.query<{ key: string }>(
+      return await session.alone(() =>
+        queryColumn<string>(
+          session.client,
           `select key from tidemark.suspect where stream = $1 and ${isSuspect} and ($2::text is null or key > $2) order by key limit $3`,
           [stream.name, after, limit],
         ),
       )
-      return rows.map(({ key }) => key)
     },
   }
 }
@@ -128,27 +133,18 @@ function suspectsOf(parts: RunParts): Pick<ShownRows, 'suspect' | 'countSuspects
 /** The half of ShownRows that tells which records are looked at again. */
 function lookedAgainOf(parts: RunParts): Pick<ShownRows, 'hiddenKeys' | 'noteThere' | 'markedByParts'> {
   const { session, stream } = parts
-  const { client } = session
+  const keys = async (which: string, values: readonly unknown[]) => {
+    const sql = `select key from tidemark.suspect where stream = $1 and ${which}`
+    const found = await session.alone(() =>
+      queryColumn<string>(session.client, sql, [stream.name, ...values]),
+    )
+    return found.map(BigInt)
+  }
   return {
-    async hiddenKeys(limit) {
-      const { rows } = await session.alone(() =>
-        client.query<{ key: string }>(
-          'select key from tidemark.suspect where stream = $1 and there_at is not null order by there_at limit $2',
-          [stream.name, limit],
-        ),
-      )
-      return rows.map(({ key }) => BigInt(key))
-    },
+    hiddenKeys: (limit) => keys('there_at is not null order by there_at limit $2', [limit]),
     noteThere: (there) => noteThere(parts, there),
-    async markedByParts(limit) {
-      const { rows } = await session.alone(() =>
-        client.query<{ key: string }>(
-          'select key from tidemark.suspect where stream = $1 and starts_with(evidence, $2) order by missing_since limit $3',
-          [stream.name, provenByParts, limit],
-        ),
-      )
-      return rows.map(({ key }) => BigInt(key))
-    },
+    markedByParts: (limit) =>
+      keys('starts_with(evidence, $2) order by missing_since limit $3', [provenByParts, limit]),
   }
 }
 
@@ -162,11 +158,9 @@ function blockingOf({
     // This run saw only a part of the list, so it does not replace what a reconcile blocked or a person rejected.
     block: (shortfall) =>
       session.fencedAfterWrites(async () => {
-        const { rowCount } = await client.query(
-          'select from tidemark.stream where name = $1 and blocked_deletions is not null',
-          [stream.name],
-        )
-        if (shortfall === null || rowCount === 0) await storeBlockedDeletions(client, stream.name, shortfall)
+        const blocked = 'select from tidemark.stream where name = $1 and blocked_deletions is not null'
+        if (shortfall === null || (await queryCount(client, blocked, [stream.name])) === 0)
+          await storeBlockedDeletions(client, stream.name, shortfall)
       }),
     async wantReconcile() {
       await session.fenced(() =>
@@ -179,8 +173,8 @@ function blockingOf({
       )
     },
     async beforehand() {
-      const { rows } = await session.alone(() =>
-        client.query<Awaited<ReturnType<ShownRows['beforehand']>>>({
+      const found = await session.alone(() =>
+        queryRow<Awaited<ReturnType<ShownRows['beforehand']>>>(client, {
           name: 'tidemark_before_search',
           text: `select blocked_deletions is not null as "isBlocked", ${markedWithinDaySql} as marked, sweep_began_at as "sweepBeganAt",
              exists (
@@ -190,7 +184,7 @@ function blockingOf({
           values: [stream.name, provenByParts],
         }),
       )
-      return rows[0] ?? { isBlocked: false, marked: 0, sweepBeganAt: null, mustLookAgain: true }
+      return found ?? { isBlocked: false, marked: 0, sweepBeganAt: null, mustLookAgain: true }
     },
   }
 }
@@ -217,11 +211,11 @@ function ranksOf(parts: RunParts): Pick<ShownRows, 'ranksAgree' | 'ranksDiffer'>
              where name = $1 and (unexplained is not null or ${isLater}) and exists (select from fence)
            )
            select exists (select from fence) as holds`
-        const { rows } = await client.query<{ holds: boolean }>({
+        const holds = await queryValue<boolean>(client, {
           ...{ name: statementName(client, 'ranks_agree', text), text },
           values: [name, lane, epoch, parts.startedAt],
         })
-        if (!rows[0]?.holds) throw lostLease(session.lease)
+        if (!holds) throw lostLease(session.lease)
       })
     },
     async ranksDiffer(differences) {
@@ -244,17 +238,14 @@ export function shownRowsOf(parts: RunParts): ShownRows {
     ...{ ...shownKeysOf(parts), ...suspectsOf(parts) },
     ...{ ...blockingOf(parts), ...lookedAgainOf(parts), ...ranksOf(parts), ...markingOf(parts) },
     async sweep() {
-      const { rows } = await session.alone(() =>
-        client.query<{ swept_key: string | null; began: Date | null }>(
-          'select swept_key, sweep_began_at as began from tidemark.stream where name = $1',
+      const known = await session.alone(() =>
+        queryRow<{ key: string | null; began: Date | null }>(
+          client,
+          'select swept_key as key, sweep_began_at as began from tidemark.stream where name = $1',
           [stream.name],
         ),
       )
-      const [known] = rows
-      return {
-        after: known?.swept_key == null ? null : BigInt(known.swept_key),
-        beganAt: known?.began ?? null,
-      }
+      return { after: known?.key == null ? null : BigInt(known.key), beganAt: known?.began ?? null }
     },
     async moveSweep(after) {
       await session.fenced(() =>
@@ -263,7 +254,7 @@ export function shownRowsOf(parts: RunParts): ShownRows {
            update tidemark.stream
            set swept_key = $2::text, sweep_began_at = case when $2::text is null then $3::timestamptz else sweep_began_at end
            where name = $1`,
-          [stream.name, after?.toString() ?? null, parts.startedAt],
+          [stream.name, after, parts.startedAt],
         ),
       )
     },
@@ -294,11 +285,7 @@ const missingFrom = ({ stream, table, key }: Keyed, { withDeleted }: Slice): str
       select from tidemark.suspect where suspect.stream = ${pg.escapeLiteral(stream)} and suspect.key = mine.${key}::text and (there_at is not null or ${isSuspect})
     )`
 
-const valuesOf = ({ after, to, listed }: Slice) => [
-  after?.toString() ?? null,
-  to?.toString() ?? null,
-  listed.map(String),
-]
+const valuesOf = ({ after, to, listed }: Slice) => [after, to, listed]
 
 const keyedBy = (tableSchema: TableSchema | null): Keyed | null =>
   tableSchema?.key.type === 'bigint'
@@ -335,3 +322,60 @@ const setAside = ({ table, key }: Keyed, withDeleted: boolean): string => `
 /** A record that vanished is shown by no list; one that is marked deleted by the source itself is shown by some. */
 const isShown = (withDeleted: boolean): string =>
   withDeleted ? `(_deleted_at is null or _deleted_reason = 'source')` : '_deleted_at is null'
+
+/** The half of ShownRows that marks. */
+function markingOf(parts: RunParts): Pick<ShownRows, 'clock' | 'markGone'> {
+  const { session, stream } = parts
+  const { client } = session
+  return {
+    async clock() {
+      const now = await session.alone(() => queryValue<string>(client, 'select clock_timestamp()::text'))
+      return now ?? 'now'
+    },
+    async markGone(gone, askedAt) {
+      await session.afterWrites(parts.noteLine)
+      const marked = await session.fencedAfterWrites(async () => {
+        const tableSchema = await readTableSchema(client, stream)
+        if (!tableSchema) return 0
+        await noteRemoved(client, tableSchema, gone)
+        const count = await markAbsent(client, tableSchema, {
+          from: 'unnest($1::text[], $2::text[]) as absent (key, evidence)',
+          where: `absent.key = mine.${pg.escapeIdentifier(tableSchema.key.name)}::text and ${isOlderSql('$3')}`,
+          values: [...arraysOf(gone, 'key', 'evidence'), parts.startedAt, askedAt],
+          at: '$4::timestamptz',
+          evidence: 'absent.evidence',
+        })
+        await keepEvidence(client, stream.name, gone)
+        return count
+      })
+      parts.onMarked(marked)
+      return marked
+    },
+  }
+}
+
+/** Also of rows that were marked before. */
+const keepEvidence = (client: ClientBase, stream: string, gone: readonly Gone[]) =>
+  client.query(
+    `update tidemark.suspect set evidence = told.evidence from unnest($2::text[], $3::text[]) as told (key, evidence)
+     where stream = $1 and suspect.key = told.key`,
+    [stream, ...arraysOf(gone, 'key', 'evidence')],
+  )
+
+/** Records that the source had marked as deleted, and those in quarantine, that are gone now: no list shows them any more. */
+async function noteRemoved(client: ClientBase, tableSchema: TableSchema, gone: readonly Gone[]) {
+  const { stream, key } = tableSchema
+  const keys = gone.map((one) => one.key)
+  await client.query(
+    `update ${qualified(stream)} as mine set _deleted_reason = 'absent', _xid = pg_current_xact_id()
+     where mine.${pg.escapeIdentifier(key.name)}::text = any ($1) and mine._deleted_reason = 'source'`,
+    [keys],
+  )
+  await client.query(
+    `update tidemark.quarantine
+     set key = null, dropped_at = coalesce(dropped_at, now()),
+       drop_reason = coalesce(drop_reason, 'the upstream no longer has the record')
+     where stream = $1 and key = any ($2)`,
+    [stream.name, keys],
+  )
+}
