@@ -11,8 +11,7 @@ import type { Assets } from './assets.ts'
 import type { Authentication } from './auth.ts'
 import { clock, foreign, type Html, html, state, type Tone } from './html.ts'
 import type { NoteSignIn } from './noting.ts'
-import { sendPage } from './page-routes.ts'
-import { heading, layout } from './pages/layout.ts'
+import { heading, type Layout, sendPage } from './pages/layout.ts'
 import { fieldsOf, queryOf, type Routes, withForms } from './server.ts'
 import { isSecret, type Viewer } from './sessions.ts'
 
@@ -124,9 +123,9 @@ async function pressed(demo: Demo, button: string, log: Logger) {
 
 const reloadSeconds = 5
 
-function pageOf(shown: DemoShown, viewer: Viewer, assets: Pick<Assets, 'urlOf'>, hasKey: boolean): Html {
+function pageOf(shown: DemoShown, viewer: Viewer, assets: Pick<Assets, 'urlOf'>, hasKey: boolean): Layout {
   const isWaiting = shown.cards.some(({ tone }) => tone === 'busy')
-  return layout({
+  return {
     title: 'Demo',
     path: '/demo',
     viewer,
@@ -146,7 +145,7 @@ function pageOf(shown: DemoShown, viewer: Viewer, assets: Pick<Assets, 'urlOf'>,
       !viewer.canAct &&
       html`<p class="note warn">The key in this address has been used already, and works once. Start the demo again for a new one.</p>`
     }<div class="cols">${shown.cards.map((card, index) => cardOf(card, index, viewer))}</div>`,
-  })
+  }
 }
 
 function cardOf(card: DemoCard, index: number, viewer: Viewer): Html {

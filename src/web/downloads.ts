@@ -9,9 +9,9 @@ import { type Note, openDownloadNotes } from './noting.ts'
 import { isTooSlow } from './page-routes.ts'
 import { mostInCsv, rowsAsked } from './pages/rows.ts'
 import { type Reader, readerOf } from './reading-places.ts'
+import { summaryColumns } from './row-queries.ts'
 import { queryOf, type Routes } from './server.ts'
 import type { StatusQueries } from './status-queries.ts'
-import { summaryColumns } from './summary-columns.ts'
 
 type Options = {
   readonly statusQueries: (reader: Reader) => StatusQueries | null

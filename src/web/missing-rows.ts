@@ -3,8 +3,7 @@
 
 import { bucketNames, type MissingSpread } from '../store/book/deletions.ts'
 import { plural } from '../util/text.ts'
-import { numbers } from './chart-tables.ts'
-import { swatch } from './charts.ts'
+import { numbers, swatch } from './charts.ts'
 import { count, type Html, html } from './html.ts'
 import { plainTable } from './pages/tables.ts'
 

@@ -2,7 +2,7 @@
 
 import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import { type Part, titleOf } from '../problems/parts.ts'
 import type { Problem } from '../problems/stream-problems.ts'
@@ -18,7 +18,7 @@ import { contractPage } from './pages/contract.ts'
 import { dictionaryPage } from './pages/dictionary.ts'
 import { eventsPage } from './pages/events.ts'
 import { findPage } from './pages/find.ts'
-import { heading, layout, type Page, type Shown } from './pages/layout.ts'
+import { heading, layout, type Page, pageHeaders, type Shown, sendPage } from './pages/layout.ts'
 import { overviewPage } from './pages/overview.ts'
 import { peoplePage } from './pages/people.ts'
 import { problemsPage } from './pages/problems.ts'
@@ -27,35 +27,14 @@ import { recordPage } from './pages/record.ts'
 import { runPage } from './pages/run.ts'
 import { runsPage } from './pages/runs.ts'
 import { settingsPage } from './pages/settings.ts'
-import { sourcePage } from './pages/source.ts'
-import { sourcesPage } from './pages/sources.ts'
+import { sourcePage, sourcesPage } from './pages/sources.ts'
 import { streamPages } from './pages/stream.ts'
 import { upstreamPage } from './pages/upstream.ts'
 import { queuePage, workersPage } from './pages/workers.ts'
 import { type Reader, readerOf } from './reading-places.ts'
-import { queryOf, type Routes } from './server.ts'
+import { queryOf, type Routes, wantsHtml } from './server.ts'
 import type { Viewer } from './sessions.ts'
 import type { StatusQueries } from './status-queries.ts'
-
-// What the browser may do with a page, beside what holds for every answer.
-const contentPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
-
-const pageHeaders = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': contentPolicy,
-}
-
-export const sendPage = (reply: FastifyReply, page: Html, status = 200): FastifyReply =>
-  reply.code(status).headers(pageHeaders).send(markupOf(page))
 
 type Options = {
   /** Null while the worker waits for what it needs. */
@@ -139,19 +118,18 @@ export const pageRoutes =
         if (path === notFoundPage.path && !wantsHtml(request)) return reply.callNotFound()
         const viewer = viewerOf(request)
         const now = new Date()
-        const page = (shown: Shown, problems: readonly Problem[] | null, more = {}) =>
-          layout({
-            path: place,
-            viewer,
-            assets,
-            isDemo,
-            problems,
-            isLive,
-            now,
-            asOf: showsTime ? null : now,
-            ...shown,
-            ...more,
-          })
+        const page = (shown: Shown, problems: readonly Problem[] | null, more = {}) => ({
+          path: place,
+          viewer,
+          assets,
+          isDemo,
+          problems,
+          isLive,
+          now,
+          asOf: showsTime ? null : now,
+          ...shown,
+          ...more,
+        })
         const awaySince = databaseAwaySince()
         const usualMs = request.headers['x-follows'] === undefined ? defaultTimeoutMs : followTimeoutMs
         const { timeoutMs = awaySince ? awayTimeoutMs : usualMs } = options
@@ -179,7 +157,7 @@ export const pageRoutes =
           const coming = withTimeout(timeoutMs, rest())
           const soon = await Promise.race([coming, wait(soonMs, null, { ref: false })])
           if (soon) return sendPage(reply, page(withMore(whole, soon), problems), whole.status)
-          const around = page(withMore(whole, searching), problems)
+          const around = layout(page(withMore(whole, searching), problems))
           return reply.headers(pageHeaders).send(Readable.from(inPieces(around, coming, failed)))
         } catch (error) {
           const note = failed(error)
@@ -189,9 +167,6 @@ export const pageRoutes =
       })
     }
   }
-
-export const wantsHtml = ({ headers }: FastifyRequest): boolean =>
-  headers.accept?.includes('text/html') === true
 
 /** Puts what takes longer, or a mark for it, behind the body. */
 const withMore = (shown: Shown, more: Html): Shown => ({ ...shown, body: html`${shown.body}${more}` })

@@ -6,10 +6,9 @@ import { bearerIn, refuse, signInFirst } from './actions.ts'
 import type { Assets } from './assets.ts'
 import { type Authentication, signInFrom } from './auth.ts'
 import { html } from './html.ts'
-import { sendPage, wantsHtml } from './page-routes.ts'
-import { heading, layout } from './pages/layout.ts'
+import { type Layout, sendPage } from './pages/layout.ts'
 import type { ReadingPlaces } from './reading-places.ts'
-import type { Routes } from './server.ts'
+import { type Routes, wantsHtml } from './server.ts'
 
 type Options = {
   readonly authentication: Authentication
@@ -60,9 +59,12 @@ async function admits(
   return false
 }
 
-const alone = (assets: Pick<Assets, 'urlOf'>, title: string, text: string) =>
-  layout({
-    ...{ title, path: '', viewer: null, isAlone: true, assets, problems: null },
-    heading: heading({ title }),
-    body: html`<section class="card"><p>${text}</p></section>`,
-  })
+const alone = (assets: Layout['assets'], title: string, text: string): Layout => ({
+  title,
+  path: '',
+  viewer: null,
+  isAlone: true,
+  assets,
+  problems: null,
+  body: html`<section class="card"><p>${text}</p></section>`,
+})

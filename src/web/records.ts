@@ -5,8 +5,7 @@ import type { UpstreamSays } from '../operator/upstream-record.ts'
 import { hasOwnForm, refuseStrangers } from './actions.ts'
 import type { Assets } from './assets.ts'
 import type { Authentication } from './auth.ts'
-import { sendPage } from './page-routes.ts'
-import { layout } from './pages/layout.ts'
+import { sendPage } from './pages/layout.ts'
 import { recordPage, recordShown } from './pages/record.ts'
 import { type Reader, readerOf } from './reading-places.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
@@ -53,17 +52,15 @@ export const recordRoutes =
             now,
           }
           const shown = await recordShown(context, { upstream, at: now })
-          return sendPage(
-            reply,
-            layout({
-              path: recordPage.place ?? '/',
-              viewer,
-              ...{ assets, isDemo },
-              problems: await problems,
-              asOf: now,
-              ...shown,
-            }),
-          )
+          return sendPage(reply, {
+            path: recordPage.place ?? '/',
+            viewer,
+            assets,
+            isDemo,
+            problems: await problems,
+            asOf: now,
+            ...shown,
+          })
         },
       ),
     )

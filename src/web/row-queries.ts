@@ -16,7 +16,6 @@ import {
 } from '../store/book/rows.ts'
 import { relatedNamed, type Stream } from '../streams/catalog.ts'
 import { isObject } from '../streams/record.ts'
-import { summaryColumns } from './summary-columns.ts'
 
 /** A page of rows with the columns that were wanted, and the query that shows the same. */
 export type RowsShown = {
@@ -145,4 +144,25 @@ export async function findInAll(
     })
   }
   return found
+}
+
+// The columns that tell most people which row it is, by their names.
+const usualColumns = 6
+const summary = [
+  /number/,
+  /subject|name|title/,
+  /status/,
+  /customer/,
+  /city|place/,
+  /text|description|note/,
+  /type/,
+]
+
+/** Names of the columns to show, when nobody chose any. */
+export function summaryColumns(names: readonly string[]): readonly string[] {
+  const found = summary.flatMap((pattern) =>
+    names.filter((name) => pattern.test(name) && !/_id|idext|uid/.test(name)).slice(0, 1),
+  )
+  const rest = names.filter((name) => !/^sys_|_id$|_id_|version|uid|idext/.test(name))
+  return [...new Set([...found, ...rest, ...names])].slice(0, usualColumns)
 }

@@ -18,8 +18,7 @@ import { newForm, openFields } from './form-fields.ts'
 import { foreign, type Html, html } from './html.ts'
 import type { NoteSignIn } from './noting.ts'
 import { callbackPath, type IdentityProvider, newSignInSecret, SignInFailed } from './oidc.ts'
-import { sendPage } from './page-routes.ts'
-import { layout } from './pages/layout.ts'
+import { type Layout, sendPage } from './pages/layout.ts'
 import { fieldsOf, queryOf, queryTextOf, type Routes, withForms } from './server.ts'
 
 type Options = {
@@ -55,7 +54,7 @@ export const signInRoutes =
       const { to = queryOf(request).get('to') } = fieldsOf(request)
       const problem = told.problem ?? authentication.problemOf(request)
       const body = signInForm({ ...told, to: destinationOf(to), problem, provider })
-      return sendPage(reply, layout(page(request, 'Sign in', body)), status)
+      return sendPage(reply, page(request, 'Sign in', body), status)
     }
     withForms(server, (scope) => {
       scope.get('/sign-in', async (request, reply) => {
@@ -105,7 +104,7 @@ function addOidc(
   scope: FastifyInstance,
   { provider, authentication, note, log }: Options & { readonly provider: IdentityProvider },
   show: Show,
-  page: (request: FastifyRequest, title: string, body: Html) => Parameters<typeof layout>[0],
+  page: (request: FastifyRequest, title: string, body: Html) => Layout,
 ): void {
   const limit = openClientLimit(mostOfClient)
   const fail = (request: FastifyRequest, reply: FastifyReply, error: unknown) => {
@@ -144,7 +143,7 @@ function addOidc(
       // Browsers send the cookie of the session only with what a page of this site asks for: a redirect would still be the provider's.
       const to = destinationOf(Buffer.from(place, 'base64url').toString())
       const body = html`<section class="card"><p>You are signed in as ${foreign(person.who)}. <a href="${to}">Go on</a></p></section>`
-      return sendPage(reply, layout({ ...page(request, 'Signed in', body), isAlone: true, goTo: to }))
+      return sendPage(reply, { ...page(request, 'Signed in', body), isAlone: true, goTo: to })
     } catch (error) {
       limit.count(request, Date.now())
       return fail(request, reply, error)

@@ -48,6 +48,7 @@ import type { ChartSpan } from './time-range.ts'
 
 export type { Happening } from '../operator/happenings.ts'
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
+export type BackfillPlan = { readonly text: string; readonly from: string; readonly to: string }
 export type NextRun = {
   readonly stream: string
   readonly kind: string
@@ -144,10 +145,7 @@ type Given = {
   /** Rejects when there is no such source. Left out: those of the one that the environment describes. */
   readonly settings: (source?: string) => Promise<Settings>
   /** What a backfill would take, by the names of the verb's options. Rejects with a UsageError when it cannot be right. */
-  readonly planBackfill: (
-    stream: string,
-    options: Readonly<Record<string, string>>,
-  ) => Promise<{ readonly text: string; readonly from: string; readonly to: string }>
+  readonly planBackfill: (stream: string, options: Readonly<Record<string, string>>) => Promise<BackfillPlan>
   /** What a rewind would mean, likewise. */
   readonly planRewind: (stream: string, options: Readonly<Record<string, string>>) => Promise<RewindPlan>
 }

@@ -23,7 +23,7 @@ import { openReadingPool, openReadings, type Readings } from '../store/server/re
 import type { RunRequest, Stream } from '../streams/catalog.ts'
 import { withTimeout } from '../util/waiting.ts'
 import { actionRoutes, type Perform } from '../web/actions.ts'
-import { apiRoutes } from '../web/api/routes.ts'
+import { apiRoutes } from '../web/api/reads.ts'
 import { readAssets } from '../web/assets.ts'
 import { identified } from '../web/auth.ts'
 import { type Demo, demoRoutes } from '../web/demo.ts'

@@ -1,9 +1,10 @@
 // What all pages have around them: navigation, search, who is signed in, and what came of the last action.
 
+import type { FastifyReply } from 'fastify'
 import type { Problem } from '../../problems/stream-problems.ts'
 import type { Assets } from '../assets.ts'
 import { toldWithPlaces } from '../command-places.ts'
-import { foreign, type Html, html, time } from '../html.ts'
+import { foreign, type Html, html, markupOf, time } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { StatusQueries } from '../status-queries.ts'
 import { needsCount } from './problem-cards.ts'
@@ -13,7 +14,7 @@ const badge = (problems: readonly Problem[]): Html | null => {
   return needs === 0 ? null : html`<span class="badge">${needs}<span class="hidden"> need you</span></span>`
 }
 
-type Layout = {
+export type Layout = {
   readonly title: string
   /** The path of the place in the navigation that the page belongs to. */
   readonly path: string
@@ -93,6 +94,29 @@ ${!page.isAlone && foot(page)}
 </body>
 </html>
 `
+
+// What the browser may do with a page, beside what holds for every answer.
+const contentPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+export const pageHeaders = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': contentPolicy,
+}
+
+export const sendPage = (reply: FastifyReply, page: Layout, status = 200): FastifyReply =>
+  reply
+    .code(status)
+    .headers(pageHeaders)
+    .send(markupOf(layout(page)))
 
 const foot = ({
   asOf,

@@ -19,7 +19,7 @@ import {
   zone,
 } from '../html.ts'
 import { missingRowsChart } from '../missing-rows.ts'
-import { stepsFigure } from '../run-steps.ts'
+import { stepsFigure } from '../run-charts.ts'
 import { rangeAround } from '../time-range.ts'
 import { heading, type Page, type PageContext } from './layout.ts'
 import { recordAddress } from './rows.ts'

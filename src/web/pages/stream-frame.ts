@@ -6,7 +6,7 @@ import { type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { shownOf } from '../stream-cells.ts'
-import { heading, type PageContext, type Shown } from './layout.ts'
+import { heading, type Page, type PageContext, type Shown } from './layout.ts'
 
 const tabs = [
   ['', 'Overview'],
@@ -17,8 +17,7 @@ const tabs = [
   ['/settings', 'Settings'],
 ] as const
 /** Those of which the page follows what happens: elsewhere a time to go would stand still (P18). */
-const follows: readonly Tab[] = ['', '/runs']
-export type Tab = (typeof tabs)[number][0]
+const follows = ['', '/runs']
 
 type WithRest = Required<Pick<Shown, 'body' | 'rest'>>
 type Framed = {
@@ -27,18 +26,32 @@ type Framed = {
   readonly cells: ReturnType<typeof shownOf>
 }
 
-/** The head and the tabs of a stream around what a tab shows; for a name that is no stream, a page that says so. */
-export async function streamPage(
+/** A page of a stream, with its head and the tabs around; for a name that is no stream, it says so. */
+export const streamTab = (
+  path: string,
+  title: string,
+  body: (context: PageContext, framed: Framed) => Promise<Html | WithRest> | Html,
+  more: Partial<Page> = {},
+): Page => ({
+  path: `/streams/:name${path}`,
+  place: '/',
+  title,
+  ...more,
+  // What is no tab belongs to the first one.
+  body: (context) => framed(context, tabs.some(([own]) => own === path) ? path : '', body),
+})
+
+async function framed(
   context: PageContext,
-  tab: Tab,
-  body: (framed: Framed) => Promise<Html | WithRest> | Html,
+  tab: string,
+  body: Parameters<typeof streamTab>[2],
 ): Promise<Shown> {
   const name = context.params.name ?? ''
   const [snapshot, problems] = await Promise.all([context.statusQueries.snapshot(), context.problems])
   const stream = snapshot.streams.find((one) => one.stream === name)
   if (!stream) return noSuchStream(snapshot.streams.map((one) => one.stream))
   const cells = shownOf(stream, snapshot, problemsByKey(problems))
-  const shown = await body({ stream, snapshot, cells })
+  const shown = await body(context, { stream, snapshot, cells })
   return {
     title: name,
     heading: html`${heading({
