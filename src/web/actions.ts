@@ -74,10 +74,7 @@ export const actionRoutes =
       for (const [name, url, page] of actionPaths)
         scope.post<{ Params: { target?: string } }>(
           url,
-          {
-            onRequest: (request, reply) =>
-              refuseStrangers({ authentication, needed: neededRole[name] }, request, reply),
-          },
+          forRole(authentication, neededRole[name]),
           async (request, reply) => {
             const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
             const { csrf = '', form = '', ...sent } = fieldsOf(request)
@@ -218,6 +215,11 @@ export async function refuseStrangers(
   if (session === null || isFromHere(request)) return
   return reply.code(403).send({ error: 'Another site sent this form, so nothing was done.' })
 }
+
+export const forRole = (authentication: Authentication, needed: Role) => ({
+  onRequest: (request: FastifyRequest, reply: FastifyReply) =>
+    refuseStrangers({ authentication, needed }, request, reply),
+})
 
 const notEnough = ({ who, role }: Person, needed: Role): string =>
   `You are signed in as ${who} with the role ${role}, and this needs the role ${needed}. Sign in with a token that has it, or ask an admin.`

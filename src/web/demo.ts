@@ -6,12 +6,12 @@ import type { FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { actionForm } from './action-forms.ts'
-import { hasOwnForm, refuseStrangers } from './actions.ts'
+import { forRole, hasOwnForm } from './actions.ts'
 import type { Assets } from './assets.ts'
-import type { Authentication } from './auth.ts'
 import { clock, foreign, type Html, html, state, type Tone } from './html.ts'
 import type { NoteSignIn } from './noting.ts'
 import { heading, type Layout, sendPage } from './pages/layout.ts'
+import type { Console } from './readers.ts'
 import { fieldsOf, queryOf, type Routes, withForms } from './server.ts'
 import { isSecret, type Viewer } from './sessions.ts'
 
@@ -59,13 +59,10 @@ export function newOneTimeKey(): OneTimeKey {
   }
 }
 
-type Options = {
-  readonly authentication: Authentication
+type Options = Pick<Console, 'authentication' | 'assets' | 'log'> & {
   /** Null outside of the demo, and until it is ready. */
   readonly demo: () => Demo | null
-  readonly assets: Pick<Assets, 'urlOf'>
   readonly note: NoteSignIn
-  readonly log: Logger
 }
 
 export const demoRoutes =
@@ -87,10 +84,7 @@ export const demoRoutes =
       })
       scope.post<{ Params: { button: string } }>(
         '/demo/:button',
-        {
-          onRequest: (request, reply) =>
-            refuseStrangers({ authentication, needed: 'operator' }, request, reply),
-        },
+        forRole(authentication, 'operator'),
         async (request, reply) => {
           const there = demo()
           const session = authentication.sessionOf(request)

@@ -66,17 +66,6 @@ export type Beginning = Person & {
   readonly secret?: string
 }
 
-export type Sessions = {
-  /** Returns the cookie. */
-  open(who: Beginning): Promise<string>
-  /** Null when the cookie is missing or unknown, or its session is over. `known`: what was looked up so long ago still counts. */
-  read(cookie: string | null, address: string, known?: { readonly forMs: number }): Promise<Session | null>
-  end(cookie: string | null, address: string): Promise<void>
-  /** For the next page of the session. */
-  leaveMessage(session: Session, message: Message): void
-  takeMessage(session: Session): Message | null
-}
-
 const longestMessage = 600
 /** What is remembered here, of each kind (P10). */
 const mostHeld = 1_000
@@ -90,7 +79,7 @@ type Options = {
   readonly now?: () => number
 }
 
-export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Options): Sessions {
+export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Options) {
   const held = bounded<Held>()
   const messages = bounded<Message>()
   /** Those that ended while Postgres was away. */
@@ -122,7 +111,8 @@ export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Opt
     proof === null || secretsOf(who).some((secret) => isSecret(proof)(proofOf(cookie, secret)))
 
   return {
-    async open({ role, who, address, token, secret }) {
+    /** Returns the cookie. */
+    async open({ role, who, address, token, secret }: Beginning): Promise<string> {
       const cookie = randomBytes(32).toString('base64url')
       const endsAtMs = Math.min(now() + lastsMs, token?.endsAt?.getTime() ?? Number.POSITIVE_INFINITY)
       const kept: KeptSession = {
@@ -141,20 +131,22 @@ export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Opt
       held.set(kept.hash, { kept, isSaved, readAtMs: now() })
       return cookie
     },
-    async read(cookie, address, { forMs } = { forMs: 0 }) {
+    /** Null when the cookie is missing or unknown, or its session is over. What was looked up less than `knownForMs` ago still counts. */
+    async read(cookie: string | null, address: string, knownForMs = 0): Promise<Session | null> {
       if (cookie === null) return null
       const hash = hashOf(cookie)
-      const kept = await find(hash, address, forMs)
+      const kept = await find(hash, address, knownForMs)
       if (kept === null || kept.endsAt.getTime() <= now() || !isProven(kept, cookie)) return null
       return { role: kept.role, who: kept.who, key: hash, csrfToken: csrfTokenOf(cookie) }
     },
-    async end(cookie, address) {
+    async end(cookie: string | null, address: string): Promise<void> {
       if (cookie !== null) await endNow(hashOf(cookie), address).catch(() => {})
     },
-    leaveMessage({ key }, { text, ...message }) {
+    /** For the next page of the session. */
+    leaveMessage({ key }: Session, { text, ...message }: Message): void {
       messages.set(key, { ...message, text: text.slice(0, longestMessage) })
     },
-    takeMessage({ key }) {
+    takeMessage({ key }: Session): Message | null {
       const message = messages.get(key) ?? null
       messages.delete(key)
       return message

@@ -1,10 +1,7 @@
 // `/sign-in` and `/sign-out`, with a token or at an identity provider. What stays of either is the session of sessions.ts.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Logger } from '../log.ts'
-import type { Assets } from './assets.ts'
 import {
-  type Authentication,
   addCookie,
   clientAddress,
   cookieOf,
@@ -19,17 +16,13 @@ import { foreign, type Html, html } from './html.ts'
 import type { NoteSignIn } from './noting.ts'
 import { callbackPath, type IdentityProvider, newSignInSecret, SignInFailed } from './oidc.ts'
 import { type Layout, sendPage } from './pages/layout.ts'
+import type { Console } from './readers.ts'
 import { fieldsOf, queryOf, queryTextOf, type Routes, withForms } from './server.ts'
 
-type Options = {
-  readonly authentication: Authentication
+type Options = Pick<Console, 'authentication' | 'isOpen' | 'assets' | 'log'> & {
   /** Null: people sign in with tokens only. */
   readonly provider: IdentityProvider | null
-  /** Everybody may read the pages who reaches the address. */
-  readonly isOpen: boolean
-  readonly assets: Pick<Assets, 'urlOf'>
   readonly note: NoteSignIn
-  readonly log: Logger
 }
 
 type Told = {
@@ -75,9 +68,10 @@ export const signInRoutes =
           return show(request, reply, verdict.status, { problem, isWrong: verdict.status === 401 })
         }
         await note(request, { action: 'signIn', person: verdict })
-        const begun = await authentication.signIn(request, reply, verdict).catch(() => null)
-        if (begun === null) return show(request, reply, 503, { problem: notLookedUp })
-        return reply.redirect(destinationOf(to), 303)
+        return await authentication.signIn(request, reply, verdict).then(
+          () => reply.redirect(destinationOf(to), 303),
+          () => show(request, reply, 503, { problem: notLookedUp }),
+        )
       })
       scope.post('/sign-out', async (request, reply) => {
         const session = authentication.sessionOf(request)

@@ -55,37 +55,11 @@ export type NextRun = {
   readonly schedule: { readonly everyMs: number } | { readonly cron: string }
   readonly at: Date
 }
-export type StreamSnapshot = StreamOverview & {
-  readonly kind: Stream['kind']
-  readonly service: Stream['service']
-  /** Null when it is settled. */
-  readonly settling: Settling | null
-}
+export type StreamSnapshot = ReturnType<typeof standing>
 /** Everything of the overview, as of one moment. */
-export type Snapshot = {
-  readonly at: Date
-  readonly streams: readonly StreamSnapshot[]
-  readonly latestRuns: readonly runs.LatestRun[]
-  readonly rates: runs.RowRates
-  readonly nextRuns: readonly NextRun[]
-  /** First loads, those that are complete among them. */
-  readonly loads: readonly ReadingProgress[]
-  /** Where the pages of docs/operations can be read; null: they are named by their path. */
-  readonly runbooksUrl: string | null
-  /** Of what no alerts are sent. */
-  readonly silences: readonly Silence[]
-}
+export type Snapshot = Awaited<ReturnType<typeof readSnapshot>>
+export type DescriptionShown = Awaited<ReturnType<typeof readDescriptionShown>>
 
-export type DescriptionShown = {
-  readonly descriptions: readonly StoredDescription[]
-  readonly unusable: readonly UnusableDescription[]
-  readonly changes: readonly ChangeLine[]
-  /** By the names of the streams. */
-  readonly types: ReadonlyMap<string, RecordType>
-  readonly differences: readonly Difference[]
-  /** What the descriptions name. */
-  readonly lists: readonly ListOffered[]
-}
 /** Bound to a connection that changes nothing. Lists are cut at the limit; null is no restriction. */
 const plain = {
   runs: runs.readRuns,
@@ -129,6 +103,7 @@ type Given = {
   readonly alertSettings: () => Promise<readonly AlertSetting[]>
   /** STALE_AFTER: a stream that is behind for longer is a problem. */
   readonly staleAfterMs: (stream: string) => number
+  /** Where the pages of docs/operations can be read; null: they are named by their path. */
   readonly runbooksUrl: string | null
   /** LOOKBACK: the least that late commits are waited for. */
   readonly lookbackMs: (stream: string) => number
@@ -213,7 +188,7 @@ export function openStatusQueries(given: Given): StatusQueries {
 async function readSnapshot(
   { pool, streams, nextRuns, lookbackMs, runbooksUrl }: Given,
   names: readonly string[],
-): Promise<Snapshot> {
+) {
   const [overview, latestRuns, rates, loads, silences, next] = await Promise.all([
     readOverview(pool, names),
     runs.readLatestRuns(pool, names),
@@ -232,8 +207,11 @@ async function readSnapshot(
     }),
     latestRuns,
     rates,
+    /** First loads, those that are complete among them. */
     loads,
-    ...{ runbooksUrl, silences },
+    runbooksUrl,
+    /** Of what no alerts are sent. */
+    silences,
     // The other schedules only look whether there is something to do, and mostly there is nothing: they are not shown.
     nextRuns: next
       .filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')
@@ -242,12 +220,13 @@ async function readSnapshot(
   }
 }
 
+/** `settling`: null when it is settled. */
 function standing(
-  stream: StreamOverview & Pick<StreamSnapshot, 'kind' | 'service'>,
+  stream: StreamOverview & Pick<Stream, 'kind' | 'service'>,
   next: readonly NextRun[],
   leastLookbackMs: number,
   at: Date,
-): StreamSnapshot {
+) {
   const reconcile = next.find((run) => run.stream === stream.stream && run.kind === 'reconcile')
   const lookbackMs = Math.max(stream.lookbackMs ?? 0, leastLookbackMs)
   const settling = settlingOf({ ...stream, lookbackMs, nextReconcileAt: reconcile?.at ?? null }, at)
@@ -258,10 +237,7 @@ const mostChanges = 50
 /** Rows of a table that a page waits for. */
 const mostCountedRows = 20_000
 
-async function readDescriptionShown(
-  { pool, catalogue, related }: Given,
-  names: readonly string[],
-): Promise<DescriptionShown> {
+async function readDescriptionShown({ pool, catalogue, related }: Given, names: readonly string[]) {
   const mirrored = [...names, ...relatedBeside(catalogue).map(({ name }) => name)]
   const [descriptions, unusable, changes, fields] = await Promise.all([
     storedDescriptions(pool),

@@ -33,7 +33,7 @@ import { healthRoutes, hookRoute, kept, metricsRoute } from '../web/monitoring.t
 import { type Note, openSignInNotes } from '../web/noting.ts'
 import { pageRoutes } from '../web/page-routes.ts'
 import { forReaders } from '../web/readers.ts'
-import { openReadingPlaces, type Reader } from '../web/reading-places.ts'
+import { openReadingPlaces, type Reader } from '../web/readers.ts'
 import { recordRoutes } from '../web/records.ts'
 import { byKnownNames, type OwnNames, type Routes, startHttpServer } from '../web/server.ts'
 import { signInRoutes } from '../web/sign-in.ts'

@@ -35,7 +35,8 @@ async function show(
     ...{ statusQueries: statusQueriesWith(queries), viewer, query: new URLSearchParams(query), params },
     ...{ problems: Promise.resolve([]), now: new Date('2026-01-02T03:04:05Z') },
   })
-  const parts = 'body' in shown ? [shown.heading, shown.body, (await shown.rest?.()) ?? html``] : [shown]
+  const parts =
+    'body' in shown ? [shown.heading ?? html``, shown.body, (await shown.rest?.()) ?? html``] : [shown]
   const markup = parts.map(markupOf).join('')
   return { markup, text: markup.replaceAll(/<[^>]*>/g, '').replaceAll(/\s+/g, ' ') }
 }

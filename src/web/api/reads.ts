@@ -5,19 +5,13 @@ import type { FastifyRequest } from 'fastify'
 import type { Document } from '../../documents/document.ts'
 import { documents } from '../../documents/table.ts'
 import { withTimeout } from '../../util/waiting.ts'
-import { forReaders } from '../readers.ts'
-import { type Reader, readerOf } from '../reading-places.ts'
+import { type Console, forReaders, readerOf } from '../readers.ts'
 import { queryOf, type Routes } from '../server.ts'
-import type { StatusQueries } from '../status-queries.ts'
 import { apiActionRoutes } from './actions.ts'
 import { describeApi } from './openapi.ts'
 import { apiBase, apiScope, parametersOf, refuseOtherMethods, sendDocument } from './scope.ts'
 
-type Options = {
-  /** Null while the worker waits for what it needs. */
-  readonly statusQueries: (reader: Reader) => StatusQueries | null
-  readonly version: string
-}
+type Options = Pick<Console, 'statusQueries'> & { readonly version: string }
 
 /** A Postgres that is frozen keeps its connections and never answers. */
 const timeoutMs = 15_000

@@ -31,7 +31,6 @@ export const alertsPage: Page = {
     const alerting = statusQueries.alerting()
     const given = { viewer, now, kept, streams: statusQueries.streams, alerting }
     return {
-      title: 'Alerts',
       heading: heading({
         crumbs: [['/problems', 'Problems']],
         title: 'Alerts',

@@ -44,7 +44,6 @@ export const backfillPage: Page = {
     const wrong = planned instanceof UsageError ? wrongIn(planned) : null
     const form = openFields('/backfills', { ...newForm, typed: { ...fields, stream: stream ?? '' }, wrong })
     return {
-      title: 'Backfills',
       heading: heading({
         title: 'Read a part of the past again',
         lead: 'A backfill runs beside the ordinary runs. It never moves the position, and leaves rows that are newer as they are.',
@@ -114,7 +113,6 @@ export const approvePage: Page = {
     const evidence = await statusQueries.deletionEvidence(stream)
     const isLookedUp = statusQueries.catalogue.some((one) => one.name === stream && isLookedUpByKey(one))
     return {
-      title: 'Blocked deletions',
       heading: heading({
         title: `Mark ${plural(missing, 'row')} of ${stream} as deleted?`,
         crumbs: [['/problems', 'Problems']],

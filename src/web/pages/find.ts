@@ -24,7 +24,7 @@ export const findPage: Page = {
     const head = heading({ title: text === '' ? 'Find a record' : html`“${foreign(text, longestSearch)}”` })
     const form = html`<form class="card" role="search" aria-label="Everything" method="get" action="/find"><div class="bar"><label>Key, number, text or name <input type="search" name="q" size="30" value="${text}" maxlength="${longestSearch}" autocomplete="off"></label><button class="go">Find</button></div>
 <p class="small quiet">Also what pages call things: <code>assignment 14</code>, <code>run 443</code>, a stream, a field, a problem, a worker, a setting. Text in quotes is looked for as it is.</p></form>`
-    if (text === '') return { title: 'Find', heading: head, body: html`${form}${streamLinks(streams)}` }
+    if (text === '') return { heading: head, body: html`${form}${streamLinks(streams)}` }
     const exact = unquoted(text)
     const named = exact === null ? namedIn(text, streams) : null
     const isRecord = named?.what === 'record'
@@ -37,7 +37,6 @@ export const findPage: Page = {
       statusQueries.quarantinedKey({ streams: isRecord ? [named.stream] : streams, key: wanted }, mostOfEach),
     ])
     return {
-      title: 'Find',
       heading: head,
       body: html`${form}
 ${quarantined.length > 0 && inQuarantine(quarantined, wanted)}

@@ -167,7 +167,7 @@ const whoIs = ({ role, name, signInAt }: Viewer): Html => {
 /** The head of a page: where it belongs, what it is, one sentence about it, and what can be done. */
 export const heading = (head: {
   readonly title: Html | string
-  readonly crumbs?: readonly (readonly [address: string, name: string])[]
+  readonly crumbs?: readonly (readonly [address: string, name: string])[] | undefined
   readonly lead?: Html | string | null
   readonly bar?: Html | null
 }): Html =>
@@ -175,6 +175,18 @@ export const heading = (head: {
     head.crumbs &&
     html`<p class="crumbs">${head.crumbs.map(([address, name]) => html`<a href="${address}">${name}</a> / `)}</p>`
   }<h1>${head.title}</h1>${head.lead && html`<p class="lead">${head.lead}</p>`}</div>${head.bar && html`<div class="bar">${head.bar}</div>`}</div>`
+
+/** Nothing has the name that the address says. */
+export const noSuch = (
+  what: string,
+  text: Html,
+  crumbs?: Parameters<typeof heading>[0]['crumbs'],
+): Shown => ({
+  title: `No such ${what}`,
+  heading: heading({ title: `There is no such ${what}`, crumbs }),
+  body: html`<section class="card"><p>${text}</p></section>`,
+  status: 404,
+})
 
 // What a page is: a path, a title, and what it shows of the status queries.
 export type PageContext = {
@@ -189,8 +201,10 @@ export type PageContext = {
   readonly now: Date
 }
 export type Shown = {
-  readonly title: string
-  readonly heading: Html
+  /** Left out: that of the page. */
+  readonly title?: string
+  /** Left out: the title alone. */
+  readonly heading?: Html
   readonly body: Html
   /** The part that takes longer. If it is not there soon, the body is sent first and this follows. */
   readonly rest?: () => Promise<Html>

@@ -33,7 +33,6 @@ export const overviewPage: Page = {
     const few = ofFew(snapshot, sources)
     const names = few.streams.map(({ stream }) => stream)
     return {
-      title: 'Overview',
       heading: heading({
         title: html`<span role="status">${verdictInWords(problems, snapshot.streams, sources)}</span>`,
         lead: hasNamed(sources) ? leadOfSources(sources, snapshot.at) : leadOf(snapshot, problems),

@@ -18,7 +18,6 @@ export const peoplePage: Page = {
       viewer.sessionKey === undefined ? null : statusQueries.sessionId(viewer.sessionKey),
     ])
     return {
-      title: 'People',
       heading: heading({
         title: 'People',
         lead: html`Viewers look. Operators also act. Admins also change settings and alerts, drop records, make and revoke tokens, and end sessions. Who did what is in <a href="/actions">the record</a>.`,

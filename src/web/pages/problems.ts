@@ -34,7 +34,6 @@ export const problemsPage: Page = {
     }
     const quarantined = snapshot.streams.filter((one) => one.quarantined > 0)
     return {
-      title: 'Problems',
       heading: heading({
         title: verdictInWords(problems, snapshot.streams, sources),
         lead: 'A problem closes by itself when its cause is gone. News stays for a day.',

@@ -38,11 +38,16 @@ export async function recordShown(context: PageContext, compared: Compared): Pro
   // Related records have no page of their own.
   const isStream = context.statusQueries.streams.includes(stream)
   if (record.row === null && compared === null && isUnknown(record))
-    return notThere(
-      `${stream} has no such row`,
-      html`The mirror holds no row with the key ${foreign(key, 100)}, and nothing was noted about it. ${isStream ? html`<a href="${addressOf(`/streams/${stream}/rows`, { q: key })}">Search the rows</a>, or ask` : 'Ask'} the upstream: ${record.canCompare && context.viewer.canAct ? html`<i>Compare with upstream now</i>, above` : html`<code>tidemark explain ${stream} ${foreign(inShell(key), 100)}</code>`}`,
-      compareBar(context, record, stream, key),
-    )
+    return {
+      title: `${stream} has no such row`,
+      heading: heading({
+        title: `${stream} has no such row`,
+        crumbs: [['/', 'Streams']],
+        bar: compareBar(context, record, stream, key),
+      }),
+      body: html`<section class="card"><p>The mirror holds no row with the key ${foreign(key, 100)}, and nothing was noted about it. ${isStream ? html`<a href="${addressOf(`/streams/${stream}/rows`, { q: key })}">Search the rows</a>, or ask` : 'Ask'} the upstream: ${record.canCompare && context.viewer.canAct ? html`<i>Compare with upstream now</i>, above` : html`<code>tidemark explain ${stream} ${foreign(inShell(key), 100)}</code>`}</p></section>`,
+      status: 404,
+    }
   return {
     title: `${stream} ${key}`,
     heading: heading({
@@ -78,13 +83,6 @@ const isUnknown = ({ notes, events, changes }: RecordShown): boolean =>
     events.quarantine.length +
     changes.length ===
     0 && notes.missingSince === null
-
-const notThere = (title: string, text: Html, bar: Html | null = null): Shown => ({
-  title,
-  heading: heading({ title, crumbs: [['/', 'Streams']], ...(bar && { bar }) }),
-  body: html`<section class="card"><p>${text}</p></section>`,
-  status: 404,
-})
 
 function compareBar(
   { viewer }: PageContext,

@@ -21,7 +21,7 @@ import {
 import { missingRowsChart } from '../missing-rows.ts'
 import { stepsFigure } from '../run-charts.ts'
 import { rangeAround } from '../time-range.ts'
-import { heading, type Page, type PageContext } from './layout.ts'
+import { heading, noSuch, type Page, type PageContext } from './layout.ts'
 import { recordAddress } from './rows.ts'
 import { addressOf, plainTable } from './tables.ts'
 
@@ -34,12 +34,7 @@ export const runPage: Page = {
     const id = /^\d{1,18}$/.test(params.id ?? '') ? (params.id ?? '') : null
     const run = id === null ? null : await statusQueries.run(id)
     if (run === null)
-      return {
-        title: 'No such run',
-        heading: heading({ title: 'There is no such run', crumbs: [['/runs', 'Runs']] }),
-        body: html`<section class="card"><p>Runs are kept for 90 days. <a href="/runs">All runs</a></p></section>`,
-        status: 404,
-      }
+      return noSuch('run', html`Runs are kept for 90 days. <a href="/runs">All runs</a>`, [['/runs', 'Runs']])
     const isBlocked = run.steps?.at(-1)?.what === blockStep
     const evidence = isBlocked ? await statusQueries.deletionEvidence(run.stream) : null
     const readings = run.status === 'running' ? await statusQueries.readings(run.stream) : []

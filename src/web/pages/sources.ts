@@ -13,7 +13,7 @@ import type { Snapshot } from '../status-queries.ts'
 import { streamsCard } from '../stream-cells.ts'
 import { chartSpan, rangeIn } from '../time-range.ts'
 import { latencyChart } from '../upstream-charts.ts'
-import { heading, type Page, type Shown } from './layout.ts'
+import { heading, noSuch, type Page } from './layout.ts'
 import { problemCards } from './problem-cards.ts'
 import { addressOf, type Column, chosen, filterForm, listPart, select } from './tables.ts'
 import { traffic } from './upstream.ts'
@@ -144,12 +144,11 @@ ${asked(answers, fine)}
   },
 }
 
-export const noSuchSource: Shown = {
-  title: 'No such source',
-  heading: heading({ title: 'There is no such source', crumbs }),
-  body: html`<section class="card"><p><a href="/sources">These are the sources</a>. The file that <code>SOURCES_FILE</code> names says which there are.</p></section>`,
-  status: 404,
-}
+export const noSuchSource = noSuch(
+  'source',
+  html`<a href="/sources">These are the sources</a>. The file that <code>SOURCES_FILE</code> names says which there are.`,
+  crumbs,
+)
 
 const facts = (one: SourceLine, now: Date): Html => {
   const { readThroughAt: read, deletionsKnownAt: deletions, tags } = one

@@ -6,7 +6,7 @@ import { type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { shownOf } from '../stream-cells.ts'
-import { heading, type Page, type PageContext, type Shown } from './layout.ts'
+import { heading, noSuch, type Page, type PageContext, type Shown } from './layout.ts'
 
 const tabs = [
   ['', 'Overview'],
@@ -76,9 +76,9 @@ export const orCommand = (viewer: Viewer, command: string, form: () => Html): Ht
     ? form()
     : html`<section class="card"><h2>You can view this, but not act</h2><p>An operator can do this here${signInHere(viewer)}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">${command}</pre></section>`
 
-export const noSuchStream = (known: readonly string[]): Shown => ({
-  title: 'No such stream',
-  heading: heading({ title: 'There is no such stream', crumbs: [['/', 'Streams']] }),
-  body: html`<section class="card"><p>These are mirrored: ${known.map((name, index) => html`${index > 0 && ', '}<a href="/streams/${name}">${name}</a>`)}. <code>STREAMS</code> says which, and for a source that has a name the file of <code>SOURCES_FILE</code>. Rows of a stream that was mirrored before stay in its table.</p></section>`,
-  status: 404,
-})
+export const noSuchStream = (known: readonly string[]): Shown =>
+  noSuch(
+    'stream',
+    html`These are mirrored: ${known.map((name, index) => html`${index > 0 && ', '}<a href="/streams/${name}">${name}</a>`)}. <code>STREAMS</code> says which, and for a source that has a name the file of <code>SOURCES_FILE</code>. Rows of a stream that was mirrored before stay in its table.`,
+    [['/', 'Streams']],
+  )
