@@ -14,7 +14,6 @@ import {
   csrfTokenOf,
   isSecret,
   type LookUp,
-  type Message,
   openSessions,
   type Person,
   readOnlyViewer,

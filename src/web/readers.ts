@@ -1,17 +1,17 @@
 // Who may read the pages. If the worker listens only on this machine, everybody who reaches it, until a token for
 // viewers is set. Otherwise only people who signed in, because pages hold personal data.
 
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import type { UpstreamSays } from '../operator/upstream-record.ts'
-import type { StatusQueries } from './status-queries.ts'
+import { openPlaces } from '../util/places.ts'
 import { bearerIn, refuse, signInFirst } from './actions.ts'
 import type { Assets } from './assets.ts'
-import { type Authentication, signInFrom, clientAddress } from './auth.ts'
+import { type Authentication, clientAddress, signInFrom } from './auth.ts'
 import { html } from './html.ts'
 import { sendPage } from './pages/layout.ts'
 import { type Routes, wantsHtml } from './server.ts'
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import { openPlaces } from '../util/places.ts'
+import type { StatusQueries } from './status-queries.ts'
 
 /** What the routes for people are made of: each takes its part. */
 export type Console = {

@@ -1,14 +1,11 @@
 // What the pages read of rows: a page of rows with its query, a single row with what was noted about it, and the rows that a search finds.
 
-import type { Json } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
-import { type Client, type KeyStory, readKeyStory } from '../operator/row-story.ts'
-import { type RowStory, storyTable } from '../store/book/row-story.ts'
+import { type Client, readKeyStory } from '../operator/row-story.ts'
+import { storyTable } from '../store/book/row-story.ts'
 import {
   numberTypes,
   type RowCursor,
-  type RowLine,
-  type RowPage,
   type RowSearch,
   readRowPage,
   rowTable,

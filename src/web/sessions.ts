@@ -8,7 +8,7 @@ import type { KeptSession, useToken } from '../store/book/people.ts'
 import { openPlaces } from '../util/places.ts'
 import { withTimeout } from '../util/waiting.ts'
 import type { Mistake } from './form-fields.ts'
-import { networkOf } from './limits.ts'
+import { bounded, networkOf } from './limits.ts'
 
 export type Person = {
   readonly role: Role
@@ -80,10 +80,10 @@ type Options = {
 }
 
 export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Options) {
-  const held = bounded<Held>()
-  const messages = bounded<Message>()
+  const held = bounded<Held>(mostHeld)
+  const messages = bounded<Message>(mostHeld)
   /** Those that ended while Postgres was away. */
-  const ended = bounded<string>()
+  const ended = bounded<string>(mostHeld)
 
   async function endNow(hash: string, address: string): Promise<void> {
     held.delete(hash)
@@ -150,23 +150,6 @@ export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Opt
       const message = messages.get(key) ?? null
       messages.delete(key)
       return message
-    },
-  }
-}
-
-/** A map that forgets what was set longest ago. */
-function bounded<Value>() {
-  const map = new Map<string, Value>()
-  return {
-    get: (key: string) => map.get(key),
-    has: (key: string) => map.has(key),
-    delete: (key: string) => map.delete(key),
-    all: () => [...map],
-    set(key: string, value: Value) {
-      map.delete(key)
-      map.set(key, value)
-      const [oldest] = map.keys()
-      if (map.size > mostHeld && oldest !== undefined) map.delete(oldest)
     },
   }
 }

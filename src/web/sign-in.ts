@@ -160,14 +160,8 @@ const tokenField = (wrong: string | null): Html =>
 
 type Asked = Told & { readonly to: string; readonly provider: IdentityProvider | null }
 
-const signInForm = ({
-  to,
-  problem,
-  isWrong = false,
-  isEndOf,
-  signOutUrl,
-  provider,
-}: Asked): Html => html`<form class="card dialogue" method="post" action="/sign-in">
+function signInForm({ to, problem, isWrong = false, isEndOf, signOutUrl, provider }: Asked): Html {
+  return html`<form class="card dialogue" method="post" action="/sign-in">
 <input type="hidden" name="to" value="${to}">
 ${isEndOf === 'all' && html`<p class="note" role="status">All sessions have ended, yours too. Whoever was signed in signs in again.</p>`}
 ${isEndOf === 'oidc' && html`<p class="note" role="status">You are signed out here, and may still be signed in at ${provider?.host}.${signOutUrl && html` <a href="${signOutUrl}">Sign out there, too</a>`}</p>`}
@@ -176,3 +170,4 @@ ${provider && html`<p><a class="btn go" href="/sign-in/oidc?${new URLSearchParam
 ${tokenField(isWrong ? (problem ?? null) : null)}
 <button class="go">Sign in</button>
 </form>`
+}

@@ -2,18 +2,10 @@
 
 import type { Document, Facts } from '../documents/document.ts'
 import { readStory } from '../documents/records.ts'
-import type { RecordType } from '../openapi/description.ts'
 import { typesIn } from '../openapi/descriptions.ts'
-import { type Difference, differencesOf, readFieldsBeside } from '../openapi/differences.ts'
-import { type ListOffered, listsOffered } from '../openapi/lists.ts'
-import {
-  type ChangeLine,
-  readDescriptionChanges,
-  readUnusableDescriptions,
-  type StoredDescription,
-  storedDescriptions,
-  type UnusableDescription,
-} from '../openapi/stored.ts'
+import { differencesOf, readFieldsBeside } from '../openapi/differences.ts'
+import { listsOffered } from '../openapi/lists.ts'
+import { readDescriptionChanges, readUnusableDescriptions, storedDescriptions } from '../openapi/stored.ts'
 import { readHappeningsInWords } from '../operator/happenings.ts'
 import type { RewindPlan } from '../operator/rewind.ts'
 import type { UpstreamSays } from '../operator/upstream-record.ts'
@@ -34,15 +26,14 @@ import { readFirstLoads, readProgress } from '../store/book/progress.ts'
 import { readQuarantine, readQuarantinedKey, readQuarantineOf } from '../store/book/quarantine.ts'
 import { readAskedFor, readRequests } from '../store/book/request-history.ts'
 import * as runs from '../store/book/runs.ts'
-import { readSilences, type Silence } from '../store/book/silences.ts'
+import { readSilences } from '../store/book/silences.ts'
 import { readSourceLines } from '../store/book/source-config.ts'
 import { readOverview, type StreamOverview } from '../store/book/streams.ts'
 import { readKeptTargets } from '../store/book/targets.ts'
 import * as watch from '../store/book/watch.ts'
 import { type Catalogue, relatedBeside, type Stream } from '../streams/catalog.ts'
-import type { ReadingProgress } from '../streams/load-progress.ts'
 import type { Settings } from '../streams/settings.ts'
-import { type Settling, settlingOf } from '../streams/settling.ts'
+import { settlingOf } from '../streams/settling.ts'
 import { findInAll, type RowsAsked, readRecord, readRows } from './row-queries.ts'
 import type { ChartSpan } from './time-range.ts'
 

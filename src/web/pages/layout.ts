@@ -118,29 +118,25 @@ export const sendPage = (reply: FastifyReply, page: Layout, status = 200): Fasti
     .headers(pageHeaders)
     .send(markupOf(layout(page)))
 
-const foot = ({
-  asOf,
-  viewer,
-}: Layout): Html => html`<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${asOf && html`<span data-as-of>As of ${time(asOf)}</span>`}${viewer && whoIs(viewer)}<button type="button" class="link" data-own-zone title="Times in UTC, or by the clock of this device" hidden>Times: UTC</button><button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
+function foot({ asOf, viewer }: Layout): Html {
+  return html`<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${asOf && html`<span data-as-of>As of ${time(asOf)}</span>`}${viewer && whoIs(viewer)}<button type="button" class="link" data-own-zone title="Times in UTC, or by the clock of this device" hidden>Times: UTC</button><button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
 ${keysDialog}`
+}
 
 const top = (page: Layout): Html => html`<header class="top">
 <a class="brand" href="/">${waves}Tidemark</a>
 ${!page.isAlone && ways(page)}
 </header>`
 
-const ways = ({
-  path,
-  viewer,
-  problems,
-  isDemo,
-}: Layout): Html => html`<nav aria-label="Main"><ul class="nav">${places.map(
-  ([address, name]) =>
-    html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}${address === '/problems' && problems && html` <span data-badge>${badge(problems)}</span>`}</a></li>`,
-)}${isDemo && html`<li><a href="/demo"${path === '/demo' && html` aria-current="page"`}>Demo</a></li>`}</ul></nav>
+function ways({ path, viewer, problems, isDemo }: Layout): Html {
+  return html`<nav aria-label="Main"><ul class="nav">${places.map(
+    ([address, name]) =>
+      html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}${address === '/problems' && problems && html` <span data-badge>${badge(problems)}</span>`}</a></li>`,
+  )}${isDemo && html`<li><a href="/demo"${path === '/demo' && html` aria-current="page"`}>Demo</a></li>`}</ul></nav>
 <form class="find" role="search" method="get" action="/find"><label class="hidden" for="q">Find a record by key, number or text</label><input id="q" name="q" type="search" placeholder="Find a record" maxlength="100" autocomplete="off"></form>
 <span class="live" role="status" data-connection></span>
 ${viewer && account(viewer)}`
+}
 
 /** The list of keys. The script opens it, and without the script the keys do nothing. */
 const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title"><form method="dialog" class="more"><h2 id="keys-title">Keys</h2>

@@ -5,10 +5,12 @@ import { runLog } from '../../streams/run-log.ts'
 import { blockStep, type RunStep } from '../../streams/run-steps.ts'
 import { formatDuration, plural, shortSpan } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
+import { missingRowsChart } from '../charts.ts'
 import { runningNow } from '../first-load.ts'
 import {
   clock,
   count,
+  fact,
   foreign,
   type Html,
   html,
@@ -18,7 +20,6 @@ import {
   wholeVersion,
   zone,
 } from '../html.ts'
-import { missingRowsChart } from '../missing-rows.ts'
 import { stepsFigure } from '../run-charts.ts'
 import { rangeAround } from '../time-range.ts'
 import { heading, noSuch, type Page, type PageContext } from './layout.ts'
@@ -99,9 +100,6 @@ function said({ stream, error, errorCode, note, status }: RunStory, isBlocked: b
   if (note === null) return null
   return html`<div class="note${isBlocked ? ' bad' : status === 'inconclusive' && ' warn'}">${foreign(note, 1_000)}</div>`
 }
-
-const fact = (title: string, value: Html | string, meaning?: string): Html =>
-  html`<div><dt>${title}</dt><dd>${value}${meaning && html`<small>${meaning}</small>`}</dd></div>`
 
 const numbers = (run: RunStory): Html =>
   html`<section class="card" aria-label="Numbers"><dl class="facts">

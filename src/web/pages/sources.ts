@@ -8,7 +8,7 @@ import { plural } from '../../util/text.ts'
 import { firstLoadCard } from '../first-load.ts'
 import { newForm, openFields } from '../form-fields.ts'
 import { stateTimeline } from '../history-charts.ts'
-import { age, count, foreign, type Html, html, state, type Tone, time } from '../html.ts'
+import { age, count, fact, foreign, type Html, html, state, type Tone, time } from '../html.ts'
 import type { Snapshot } from '../status-queries.ts'
 import { streamsCard } from '../stream-cells.ts'
 import { chartSpan, rangeIn } from '../time-range.ts'
@@ -154,9 +154,9 @@ const facts = (one: SourceLine, now: Date): Html => {
   const { readThroughAt: read, deletionsKnownAt: deletions, tags } = one
   const ago = (at: Date | null) => (at === null ? 'not yet' : age(at, now))
   return html`<section class="card" aria-label="How it stands"><dl class="facts">
-<div><dt>Read through</dt><dd>${ago(read)}<small>the earliest of its streams</small></dd></div>
-<div><dt>Deletions known</dt><dd>${ago(deletions)}<small>the earliest of its streams</small></dd></div>
-${tags.length > 0 && html`<div><dt>Tags</dt><dd>${tags.join(', ')}</dd></div>`}</dl>
+${fact('Read through', ago(read), 'the earliest of its streams')}
+${fact('Deletions known', ago(deletions), 'the earliest of its streams')}
+${tags.length > 0 && fact('Tags', tags.join(', '))}</dl>
 ${whyOf(one)}<p><a href="${addressOf('/settings', { source: sourceTitle(one.name) })}">Settings of this source</a>${one.changedSettings > 0 && `: ${plural(one.changedSettings, 'change')} while workers run`}</p></section>`
 }
 

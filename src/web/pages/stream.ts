@@ -13,7 +13,7 @@ import { actionForm, hasPositions, reasonLine } from '../action-forms.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadOf, runningNow } from '../first-load.ts'
 import { lagChart, rowsChart } from '../history-charts.ts'
-import { age, type Html, html, kindInWords, runState, span, state, time, until } from '../html.ts'
+import { age, fact, type Html, html, kindInWords, runState, span, state, time, until } from '../html.ts'
 import { isShort, runTimeline } from '../run-charts.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
@@ -56,9 +56,6 @@ function firstLoad({ stream }: StreamSnapshot, snapshot: Snapshot): Html | null 
     html`<section class="card" aria-labelledby="first-load"><h2 id="first-load">When will it be ready?</h2><div class="more">${load}</div><p class="quiet">You can query the rows that are here already; sums are too small until the load is complete.</p></section>`
   )
 }
-
-const fact = (title: string, value: Html | string | null, meaning?: string): Html =>
-  html`<div><dt>${title}</dt><dd>${value}${meaning && html`<small>${meaning}</small>`}</dd></div>`
 
 function current(shown: StreamSnapshot, cells: ReturnType<typeof shownOf>): Html {
   const { kind, settling, unexplained, ...held } = shown
