@@ -182,17 +182,21 @@ ${rejected && html`<h3>Frozen</h3><p>Was the cause mended upstream? The list is 
 
 // `/streams/:name/rewind`: moving the position of a stream back, which is hard to undo: what it means first, then a reason and the name of
 // the stream. Done only while the position is not below the one that was shown.
-export const rewindTab = streamTab('/rewind', 'Rewind', async (context, { stream: { stream, kind } }) => {
-  const { statusQueries, viewer, query, now } = context
-  if (kind !== 'changes')
-    return html`<section class="card"><p>${stream} is read whole each time: it has no position that could be moved.</p></section>`
-  const options = targetIn(query, stream)
-  const command = `tidemark rewind ${stream} --to-time 2026-01-31T14:30:00Z --reason TEXT`
-  if (!viewer.canAct) return orCommand(viewer, command, () => html``)
-  const plan = options && (await orWrong(statusQueries.planRewind(stream, options)))
-  if (plan instanceof UsageError) return targetForm(stream, options, plan)
-  return html`${plan && html`<div class="cols">${whatItMeans(stream, plan, now)}${confirmForm(stream, plan, viewer)}</div>`}${targetForm(stream, options)}`
-})
+export const rewindTab = streamTab(
+  '/streams/:name/rewind',
+  'Rewind',
+  async (context, { stream: { stream, kind } }) => {
+    const { statusQueries, viewer, query, now } = context
+    if (kind !== 'changes')
+      return html`<section class="card"><p>${stream} is read whole each time: it has no position that could be moved.</p></section>`
+    const options = targetIn(query, stream)
+    const command = `tidemark rewind ${stream} --to-time 2026-01-31T14:30:00Z --reason TEXT`
+    if (!viewer.canAct) return orCommand(viewer, command, () => html``)
+    const plan = options && (await orWrong(statusQueries.planRewind(stream, options)))
+    if (plan instanceof UsageError) return targetForm(stream, options, plan)
+    return html`${plan && html`<div class="cols">${whatItMeans(stream, plan, now)}${confirmForm(stream, plan, viewer)}</div>`}${targetForm(stream, options)}`
+  },
+)
 
 const targetsOf = (stream: string) =>
   [

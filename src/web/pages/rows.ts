@@ -55,7 +55,7 @@ function cursorIn(query: URLSearchParams): RowCursor | null {
 }
 
 export const rowsTab = streamTab(
-  '/rows',
+  '/streams/:name/rows',
   'Rows',
   async (context, { stream: { stream } }) => {
     const asked = rowsAsked(context.query, context.now)

@@ -33,12 +33,12 @@ export const streamTab = (
   body: (context: PageContext, framed: Framed) => Promise<Html | WithRest> | Html,
   more: Partial<Page> = {},
 ): Page => ({
-  path: `/streams/:name${path}`,
+  path,
   place: '/',
   title,
   ...more,
   // What is no tab belongs to the first one.
-  body: (context) => framed(context, tabs.some(([own]) => own === path) ? path : '', body),
+  body: (context) => framed(context, tabs.find(([own]) => path === `/streams/:name${own}`)?.[0] ?? '', body),
 })
 
 async function framed(

@@ -30,7 +30,7 @@ import { orCommand, streamTab } from './stream-frame.ts'
 import { addressOf, type Column, filterForm, plainTable } from './tables.ts'
 
 const overviewTab = streamTab(
-  '',
+  '/streams/:name',
   'Stream',
   async (context, { stream, snapshot, cells }) => html`${firstLoad(stream, snapshot)}
 ${runningNow(await otherReadings(context, stream.stream), context.now)}
@@ -178,7 +178,7 @@ ${cells.related && fact('Assignments with related records', cells.related)}
 
 // ── asking before something that costs ───────────────────────────────────────────────────────────────────────
 
-const pauseTab = streamTab('/pause', 'Pause', ({ viewer }, { stream: { stream } }) =>
+const pauseTab = streamTab('/streams/:name/pause', 'Pause', ({ viewer }, { stream: { stream } }) =>
   orCommand(
     viewer,
     `tidemark pause ${stream} --reason TEXT`,
@@ -187,38 +187,42 @@ ${actionForm(viewer, `/streams/${stream}/pause`, (fields) => html`${reasonLine(f
   ),
 )
 
-const readTab = streamTab('/read', 'Read again', async (context, { stream: { stream, ...known } }) => {
-  const takes = await reconcileTakes(context, stream, livingRows(known))
-  return orCommand(context.viewer, `tidemark reconcile ${stream}`, () =>
-    hasPositions(context.statusQueries, stream)
-      ? html`<div class="cols">${choice(
-          'Compare everything (reconcile)',
-          `Reads the whole list of the upstream and compares it with the rows in both directions. Finds rows that are missing, late or deleted. ${takes}`,
-          actionForm(
-            context.viewer,
-            `/streams/${stream}/sync`,
-            html`<input type="hidden" name="kind" value="reconcile"><button class="go">Reconcile</button>`,
-          ),
-        )}${choice(
-          'The recent past (look-back)',
-          'Reads the versions of the look-back once more, now instead of at its next scheduled run, to find commits that became visible late.',
-          actionForm(
-            context.viewer,
-            `/streams/${stream}/sync`,
-            html`<input type="hidden" name="kind" value="lookback"><button class="go">Look back</button>`,
-          ),
-        )}${choice(
-          'From an older position (backfill)',
-          'You choose a version, a checkpoint or a time. The next page shows what it takes; nothing is read before you start it.',
-          html`<p><a class="btn" href="/backfills?stream=${stream}">Backfill…</a></p>`,
-        )}${choice(
-          'Move the position back (rewind)',
-          'Reads everything above an older position again; what the upstream then returns replaces rows even if they are newer. Hardly ever needed. You confirm before anything is done.',
-          html`<p><a class="btn" href="/streams/${stream}/rewind">Rewind…</a></p>`,
-        )}</div>`
-      : html`<section class="card"><p>${stream} is read completely each time: <b>Read now</b> is all you need.</p></section>`,
-  )
-})
+const readTab = streamTab(
+  '/streams/:name/read',
+  'Read again',
+  async (context, { stream: { stream, ...known } }) => {
+    const takes = await reconcileTakes(context, stream, livingRows(known))
+    return orCommand(context.viewer, `tidemark reconcile ${stream}`, () =>
+      hasPositions(context.statusQueries, stream)
+        ? html`<div class="cols">${choice(
+            'Compare everything (reconcile)',
+            `Reads the whole list of the upstream and compares it with the rows in both directions. Finds rows that are missing, late or deleted. ${takes}`,
+            actionForm(
+              context.viewer,
+              `/streams/${stream}/sync`,
+              html`<input type="hidden" name="kind" value="reconcile"><button class="go">Reconcile</button>`,
+            ),
+          )}${choice(
+            'The recent past (look-back)',
+            'Reads the versions of the look-back once more, now instead of at its next scheduled run, to find commits that became visible late.',
+            actionForm(
+              context.viewer,
+              `/streams/${stream}/sync`,
+              html`<input type="hidden" name="kind" value="lookback"><button class="go">Look back</button>`,
+            ),
+          )}${choice(
+            'From an older position (backfill)',
+            'You choose a version, a checkpoint or a time. The next page shows what it takes; nothing is read before you start it.',
+            html`<p><a class="btn" href="/backfills?stream=${stream}">Backfill…</a></p>`,
+          )}${choice(
+            'Move the position back (rewind)',
+            'Reads everything above an older position again; what the upstream then returns replaces rows even if they are newer. Hardly ever needed. You confirm before anything is done.',
+            html`<p><a class="btn" href="/streams/${stream}/rewind">Rewind…</a></p>`,
+          )}</div>`
+        : html`<section class="card"><p>${stream} is read completely each time: <b>Read now</b> is all you need.</p></section>`,
+    )
+  },
+)
 
 /** From the last one; it costs the upstream most of all that can be asked for here. */
 async function reconcileTakes(
@@ -241,16 +245,16 @@ const choice = (title: string, text: string, form: Html | null): Html =>
 // ── the other tabs ───────────────────────────────────────────────────────────────────────────────────────────
 
 const runsTab = streamTab(
-  '/runs',
+  '/streams/:name/runs',
   'Runs',
   (context, { stream: { stream } }) => runsList(context, `/streams/${stream}/runs`, stream),
   { isLive: true },
 )
-const fieldsTab = streamTab('/fields', 'Fields', (context, { stream: { stream } }) =>
+const fieldsTab = streamTab('/streams/:name/fields', 'Fields', (context, { stream: { stream } }) =>
   fieldList(context, `/streams/${stream}/fields`, stream),
 )
 const checkpointsTab = streamTab(
-  '/checkpoints',
+  '/streams/:name/checkpoints',
   'Checkpoints',
   async (context, { stream: { stream, kind } }) =>
     kind === 'changes'
@@ -258,7 +262,7 @@ const checkpointsTab = streamTab(
       : html`<section class="card"><p>${stream} is read whole each time: it has no positions, and so no checkpoints.</p></section>`,
 )
 const settingsTab = streamTab(
-  '/settings',
+  '/streams/:name/settings',
   'Settings',
   async (context, { stream: { stream: name, kind } }) => {
     const settings = await context.statusQueries.settings(sourceIn(name))
