@@ -85,7 +85,7 @@ const undo = ({ target }: Silence, viewer: Viewer): Html | null =>
   )
 
 /** With the problem. */
-export const silenceLine = (silence: Silence, viewer: Viewer, now: Date): Html =>
+const silenceLine = (silence: Silence, viewer: Viewer, now: Date): Html =>
   html`<div class="bar small"><p>${said(silence, now)}</p>${undo(silence, viewer)}</div>`
 
 const spans = [
@@ -112,7 +112,7 @@ const muteForm = (
 const everything = ['all', 'everything'] as const
 
 /** Null for a viewer who may not act. */
-export function silenceForms(viewer: Viewer, { key, kind, stream }: Problem): Html | null {
+function silenceForms(viewer: Viewer, { key, kind, stream }: Problem): Html | null {
   const targets = [
     [key, 'this problem'],
     [`kind:${kind}`, `all problems of this kind (${kind})`],

@@ -167,7 +167,7 @@ const own = new Set(['_first_seen_at', '_synced_at', '_deleted_at', '_deleted_re
 /** The filter for fields: the address of the page, and the text that is wanted. */
 type Filter = { readonly address: string; readonly wanted: string }
 
-export function recordValues({ row, fieldOf }: RecordShown, compared: Compared, filter: Filter): Html {
+function recordValues({ row, fieldOf }: RecordShown, compared: Compared, filter: Filter): Html {
   const there = compared?.upstream.says === 'found' ? compared.upstream : null
   const names = row === null ? [] : inTableOrder(row.values, fieldOf)
   const title = there === null ? 'Values' : 'Values, here and upstream'

@@ -82,10 +82,10 @@ export const sourceColumns = (now: Date): readonly Column<SourceLine>[] => [
   { title: 'Why', isWide: true, cell: whyOf },
 ]
 
-export const standingOf = (one: SourceLine): Html =>
+const standingOf = (one: SourceLine): Html =>
   state(isWell(one) || one.state !== 'live' ? tones[one.state] : 'warn', one.state)
 
-export const whyOf = ({ isGone, problem, reasons }: SourceLine): Html =>
+const whyOf = ({ isGone, problem, reasons }: SourceLine): Html =>
   html`${[...(isGone ? ['It is gone from the file.'] : []), ...(problem === null ? reasons : [problem])].map(
     (one) => html`<div>${foreign(one, 400)}</div>`,
   )}`
