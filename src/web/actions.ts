@@ -12,9 +12,9 @@ import { formName } from './action-forms.ts'
 import type { Assets } from './assets.ts'
 import { type Authentication, clientAddress, isFromHere, pageOfForm } from './auth.ts'
 import { mistakeOf } from './form-fields.ts'
-import { sendPage } from './page-routes.ts'
+import { sendPage } from './pages/layout.ts'
 import { tokenPage } from './pages/people.ts'
-import { fieldsOf, type Routes, withForms } from './server.ts'
+import { fieldsOf, type Routes, wantsHtml, withForms } from './server.ts'
 import type { Person } from './sessions.ts'
 
 /** Does an action. Rejects with a UsageError when the order is wrong, with NotNow when it cannot be done at the moment. */
@@ -74,20 +74,16 @@ export const actionRoutes =
       for (const [name, url, page] of actionPaths)
         scope.post<{ Params: { target?: string } }>(
           url,
-          {
-            onRequest: (request, reply) =>
-              refuseStrangers({ authentication, needed: neededRole[name] }, request, reply),
-          },
+          forRole(authentication, neededRole[name]),
           async (request, reply) => {
             const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
-            const _person = personOf(authentication, request)
             const { csrf = '', form = '', ...sent } = fieldsOf(request)
             const { target: said, ...fields } = sent
             const { target = onlyTargets[name] ?? said ?? '' } = request.params
             if (target.includes('\0')) return reply.callNotFound()
             if (!hasOwnForm(authentication, request, csrf)) {
               const text = 'That form was out of date, and nothing was done. This page has a new one.'
-              if (!session || !wantsPage(request)) return reply.code(403).send({ error: text })
+              if (!session || !wantsHtml(request)) return reply.code(403).send({ error: text })
               authentication.leaveMessage(session, { isGood: false, text })
               return reply.redirect(pageOf(page, target), 303)
             }
@@ -212,13 +208,18 @@ export async function refuseStrangers(
   const session = bearer === null ? authentication.sessionOf(request) : null
   const person = bearer ?? session
   if (person === null)
-    return wantsPage(request)
+    return wantsHtml(request)
       ? reply.redirect('/sign-in', 303)
       : refuse(reply, { status: 401, problem: signInFirst })
   if (!mayAs(person.role, needed)) return reply.code(403).send({ error: notEnough(person, needed) })
   if (session === null || isFromHere(request)) return
   return reply.code(403).send({ error: 'Another site sent this form, so nothing was done.' })
 }
+
+export const forRole = (authentication: Authentication, needed: Role) => ({
+  onRequest: (request: FastifyRequest, reply: FastifyReply) =>
+    refuseStrangers({ authentication, needed }, request, reply),
+})
 
 const notEnough = ({ who, role }: Person, needed: Role): string =>
   `You are signed in as ${who} with the role ${role}, and this needs the role ${needed}. Sign in with a token that has it, or ask an admin.`
@@ -231,9 +232,6 @@ export function refuse(
   if (status === 401) reply.header('www-authenticate', 'Bearer')
   return reply.code(status).send({ error: problem })
 }
-
-/** Whether a browser asks, which shows a page; all others get JSON. */
-const wantsPage = ({ headers }: FastifyRequest): boolean => headers.accept?.includes('text/html') === true
 
 /** The bearer token. Null: there is none, and the cookie counts. Any other content of the header is meant for a proxy. */
 export function bearerOf({ headers }: FastifyRequest): string | null {

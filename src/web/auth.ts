@@ -7,14 +7,13 @@ import type { Logger } from '../log.ts'
 import { hashOf, tokenPattern } from '../operator/people.ts'
 import { mayAs } from '../operator/roles.ts'
 import { networkOf, openLimit } from './limits.ts'
-import type { LookUp } from './people-store.ts'
 import type { ProxyIdentity } from './proxy-identity.ts'
 import type { Routes } from './server.ts'
 import {
   type Beginning,
   csrfTokenOf,
   isSecret,
-  type Message,
+  type LookUp,
   openSessions,
   type Person,
   readOnlyViewer,
@@ -22,26 +21,7 @@ import {
   type Viewer,
 } from './sessions.ts'
 
-export type Authentication = {
-  /** Before anything else: who is signed in in the browser that makes this request. */
-  identify(request: FastifyRequest, reply: FastifyReply): Promise<void>
-  sessionOf(request: FastifyRequest): Session | null
-  /** Why somebody whom a proxy names has no rights here. */
-  problemOf(request: FastifyRequest): string | null
-  /** Whether that session still goes on, or the token that the request brought is still taken. */
-  isSignedIn(request: FastifyRequest): Promise<boolean>
-  /** What pages need to know. A message that was left for this page is forgotten with the answer. */
-  viewerOf(request: FastifyRequest): Viewer
-  /** Whose token this is, wherever it was given. */
-  check(request: FastifyRequest, reply: FastifyReply, token: string): Promise<Verdict>
-  /** Begins a session, in place of the one that the browser had. Rejects when it cannot begin at the moment. */
-  signIn(request: FastifyRequest, reply: FastifyReply, who: Omit<Beginning, 'address'>): Promise<true>
-  /** Ends the session of this browser, for whoever has a copy of its cookie too. */
-  signOut(request: FastifyRequest, reply: FastifyReply): Promise<void>
-  isOwnForm(session: Session, csrf: string): boolean
-  /** For the next page. */
-  leaveMessage(session: Session, message: Message): void
-}
+export type Authentication = ReturnType<typeof openAuthentication>
 
 /** What is taken for a token of the role, which may change; nothing: nobody can have that role by such a token. */
 export type Tokens = (role: keyof typeof settingOf) => readonly string[]
@@ -67,7 +47,7 @@ type Options = {
   readonly now?: () => number
 }
 
-export function openAuthentication(options: Options): Authentication {
+export function openAuthentication(options: Options) {
   const { tokens, lookUp, sessionMs, proxied, now } = options
   const secretsOf = (who: string) =>
     sharedRoles.filter((role) => settingOf[role] === who).flatMap((role) => tokens(role))
@@ -76,24 +56,28 @@ export function openAuthentication(options: Options): Authentication {
   const problems = new WeakMap<FastifyRequest, string>()
   const checkToken = openTokenCheck(options)
   const sessionOf = (request: FastifyRequest) => found.get(request) ?? null
-  const read = (request: FastifyRequest, known?: { readonly forMs: number }) =>
-    sessions.read(cookieOf(request, sessionCookie), clientAddress(request), known)
+  const read = (request: FastifyRequest, knownForMs?: number) =>
+    sessions.read(cookieOf(request, sessionCookie), clientAddress(request), knownForMs)
 
   return {
-    async identify(request, reply) {
+    /** Before anything else: who is signed in in the browser that makes this request. */
+    async identify(request: FastifyRequest, reply: FastifyReply): Promise<void> {
       const { person, problem } = proxied(request)
       const session = (await read(request)) ?? (person && sessionBehindProxy(request, reply, person))
       if (session) found.set(request, session)
       if (problem !== null) problems.set(request, problem)
     },
     sessionOf,
-    problemOf: (request) => problems.get(request) ?? null,
-    async isSignedIn(request) {
+    /** Why somebody whom a proxy names has no rights here. */
+    problemOf: (request: FastifyRequest) => problems.get(request) ?? null,
+    /** Whether that session still goes on, or the token that the request brought is still taken. */
+    async isSignedIn(request: FastifyRequest): Promise<boolean> {
       const key = sessionOf(request)?.key
       if (key === undefined) return await checkToken.isStillTaken(request)
-      return key === proxied(request).person?.who || (await read(request, { forMs: knownMs }))?.key === key
+      return key === proxied(request).person?.who || (await read(request, knownMs))?.key === key
     },
-    viewerOf(request) {
+    /** What pages need to know. A message that was left for this page is forgotten with the answer. */
+    viewerOf(request: FastifyRequest): Viewer {
       const session = sessionOf(request)
       const signInAt = signInFrom(request.method === 'GET' ? request.url : (pageOfForm(request) ?? '/'))
       if (session === null) return { ...readOnlyViewer, signInAt }
@@ -106,25 +90,23 @@ export function openAuthentication(options: Options): Authentication {
         ...{ sessionKey, csrfToken, message },
       }
     },
+    /** Whose token this is, wherever it was given. */
     check: checkToken.check,
-    async signIn(request, reply, who) {
+    /** Begins a session, in place of the one that the browser had. Rejects when it cannot begin at the moment. */
+    async signIn(request: FastifyRequest, reply: FastifyReply, who: Omit<Beginning, 'address'>) {
       const address = clientAddress(request)
       const cookie = await sessions.open({ ...who, address })
       await sessions.end(cookieOf(request, sessionCookie), address)
-      const cookieEnd = Math.ceil(sessionMs / 1000)
-      addCookie(reply, {
-        name: sessionCookie,
-        value: cookie,
-        maxAge: cookieEnd,
-        isSecure: cameByHttps(request),
-      })
-      return true
+      const maxAge = Math.ceil(sessionMs / 1000)
+      addCookie(reply, { name: sessionCookie, value: cookie, maxAge, isSecure: cameByHttps(request) })
     },
-    async signOut(request, reply) {
+    /** Ends the session of this browser, for whoever has a copy of its cookie too. */
+    async signOut(request: FastifyRequest, reply: FastifyReply) {
       await sessions.end(cookieOf(request, sessionCookie), clientAddress(request))
       removeCookie(reply, sessionCookie)
     },
-    isOwnForm: ({ csrfToken }, given) => isSecret(csrfToken)(given),
+    isOwnForm: ({ csrfToken }: Session, given: string) => isSecret(csrfToken)(given),
+    /** For the next page. */
     leaveMessage: sessions.leaveMessage,
   }
 }
@@ -289,7 +271,7 @@ function openTokenCheck({ tokens, lookUp, log, onLockedOut, now = Date.now }: Op
   const limit = openClientLimit(mostOfClient)
   const whose = openWhose(tokens, lookUp)
   const taken = new WeakMap<FastifyRequest, { readonly token: string; readonly atMs: number }>()
-  const check: Authentication['check'] = async (request, reply, token) => {
+  const check = async (request: FastifyRequest, reply: FastifyReply, token: string): Promise<Verdict> => {
     const waitMs = limit.waitMs(request, now())
     if (waitMs > 0) {
       const waitSeconds = Math.ceil(waitMs / 1000)

@@ -1,46 +1,39 @@
 // Text with commands between backticks, as pages show it: where the console does the same, a link to that place stands for the command.
 
 import { foreign, type Html, html } from './html.ts'
-import { addressOf } from './pages/tables.ts'
 
-type Place = readonly [address: string, words: string]
 const name = String.raw`([\w.-]+)`
 
-/** By what follows `tidemark`. */
-const places: readonly (readonly [pattern: string, place: (of: string) => Place])[] = [
-  [
-    `quarantine(?: list)? ${name}`,
-    (of) => [addressOf('/quarantine', { stream: of }), `the quarantine of ${of}`],
-  ],
-  ['quarantine', () => ['/quarantine', 'the quarantine']],
-  [`quarantine retry ${name}`, (of) => [addressOf('/quarantine', { stream: of }), `Try all of ${of} again`]],
-  [`deletions list ${name}`, (of) => [addressOf('/approve', { stream: of }), `the missing rows of ${of}`]],
-  [`deletions approve ${name} --rows \\d+`, (of) => [addressOf('/approve', { stream: of }), 'approve them']],
-  [`deletions undo ${name}`, (of) => [addressOf('/approve', { stream: of }), 'Look again now']],
-  [
-    `deletions reject ${name} --restore`,
-    (of) => [addressOf('/approve', { stream: of }), `Keep them for another reason… at ${of}`],
-  ],
-  [`status ${name}`, (of) => [`/streams/${of}`, `the page of ${of}`]],
-  ['status', () => ['/', 'the overview']],
-  [`sync ${name}`, (of) => [`/streams/${of}`, `Read now at ${of}`]],
-  [`reconcile ${name}`, (of) => [`/streams/${of}/read`, `Read again… at ${of}`]],
-  [`reconcile --acknowledge ${name}`, (of) => [`/streams/${of}`, `Acknowledge at ${of}`]],
-  [`backfill ${name}`, () => ['/backfills', 'a new backfill']],
-  [`checkpoints ${name}`, (of) => [addressOf('/checkpoints', { stream: of }), `the checkpoints of ${of}`]],
-  ['checkpoints', () => ['/checkpoints', 'the checkpoints']],
-  [`contract(?: ${name} --diff| history)`, () => ['/upstream/contract', 'the page Contract']],
-  ['runs', () => ['/runs', 'the page Runs']],
-  ['alerts list', () => ['/problems', 'the page Problems']],
-  ['(?:token|sessions) list', () => ['/people', 'the page People']],
-  [`token revoke ${name}`, () => ['/people', 'the page People']],
-  ['sources list', () => ['/sources', 'the page Sources']],
+/** By what follows `tidemark`: an address and words, both with `$1` for the name, which needs no encoding. */
+const places: readonly (readonly [pattern: string, address: string, words: string])[] = [
+  [`quarantine(?: list)? ${name}`, '/quarantine?stream=$1', 'the quarantine of $1'],
+  ['quarantine', '/quarantine', 'the quarantine'],
+  [`quarantine retry ${name}`, '/quarantine?stream=$1', 'Try all of $1 again'],
+  [`deletions list ${name}`, '/approve?stream=$1', 'the missing rows of $1'],
+  [`deletions approve ${name} --rows \\d+`, '/approve?stream=$1', 'approve them'],
+  [`deletions undo ${name}`, '/approve?stream=$1', 'Look again now'],
+  [`deletions reject ${name} --restore`, '/approve?stream=$1', 'Keep them for another reason… at $1'],
+  [`status ${name}`, '/streams/$1', 'the page of $1'],
+  ['status', '/', 'the overview'],
+  [`sync ${name}`, '/streams/$1', 'Read now at $1'],
+  [`reconcile ${name}`, '/streams/$1/read', 'Read again… at $1'],
+  [`reconcile --acknowledge ${name}`, '/streams/$1', 'Acknowledge at $1'],
+  [`backfill ${name}`, '/backfills', 'a new backfill'],
+  [`checkpoints ${name}`, '/checkpoints?stream=$1', 'the checkpoints of $1'],
+  ['checkpoints', '/checkpoints', 'the checkpoints'],
+  [`contract(?: ${name} --diff| history)`, '/upstream/contract', 'the page Contract'],
+  ['runs', '/runs', 'the page Runs'],
+  ['alerts list', '/problems', 'the page Problems'],
+  ['(?:token|sessions) list', '/people', 'the page People'],
+  [`token revoke ${name}`, '/people', 'the page People'],
+  ['sources list', '/sources', 'the page Sources'],
 ]
 
-function placeOf(command: string): Place | null {
-  for (const [pattern, place] of places) {
+function placeOf(command: string): readonly [address: string, words: string] | null {
+  for (const [pattern, ...place] of places) {
     const found = new RegExp(`^tidemark ${pattern}$`).exec(command)
-    if (found) return place(found[1] ?? '')
+    const [address = '', words = ''] = place.map((text) => text.replace('$1', found?.[1] ?? ''))
+    if (found) return [address, words]
   }
   return null
 }

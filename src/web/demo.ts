@@ -6,13 +6,12 @@ import type { FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { actionForm } from './action-forms.ts'
-import { hasOwnForm, refuseStrangers } from './actions.ts'
+import { forRole, hasOwnForm } from './actions.ts'
 import type { Assets } from './assets.ts'
-import type { Authentication } from './auth.ts'
 import { clock, foreign, type Html, html, state, type Tone } from './html.ts'
 import type { NoteSignIn } from './noting.ts'
-import { sendPage } from './page-routes.ts'
-import { heading, layout } from './pages/layout.ts'
+import { heading, type Layout, sendPage } from './pages/layout.ts'
+import type { Console } from './readers.ts'
 import { fieldsOf, queryOf, type Routes, withForms } from './server.ts'
 import { isSecret, type Viewer } from './sessions.ts'
 
@@ -60,13 +59,10 @@ export function newOneTimeKey(): OneTimeKey {
   }
 }
 
-type Options = {
-  readonly authentication: Authentication
+type Options = Pick<Console, 'authentication' | 'assets' | 'log'> & {
   /** Null outside of the demo, and until it is ready. */
   readonly demo: () => Demo | null
-  readonly assets: Pick<Assets, 'urlOf'>
   readonly note: NoteSignIn
-  readonly log: Logger
 }
 
 export const demoRoutes =
@@ -88,10 +84,7 @@ export const demoRoutes =
       })
       scope.post<{ Params: { button: string } }>(
         '/demo/:button',
-        {
-          onRequest: (request, reply) =>
-            refuseStrangers({ authentication, needed: 'operator' }, request, reply),
-        },
+        forRole(authentication, 'operator'),
         async (request, reply) => {
           const there = demo()
           const session = authentication.sessionOf(request)
@@ -124,9 +117,9 @@ async function pressed(demo: Demo, button: string, log: Logger) {
 
 const reloadSeconds = 5
 
-function pageOf(shown: DemoShown, viewer: Viewer, assets: Pick<Assets, 'urlOf'>, hasKey: boolean): Html {
+function pageOf(shown: DemoShown, viewer: Viewer, assets: Pick<Assets, 'urlOf'>, hasKey: boolean): Layout {
   const isWaiting = shown.cards.some(({ tone }) => tone === 'busy')
-  return layout({
+  return {
     title: 'Demo',
     path: '/demo',
     viewer,
@@ -146,7 +139,7 @@ function pageOf(shown: DemoShown, viewer: Viewer, assets: Pick<Assets, 'urlOf'>,
       !viewer.canAct &&
       html`<p class="note warn">The key in this address has been used already, and works once. Start the demo again for a new one.</p>`
     }<div class="cols">${shown.cards.map((card, index) => cardOf(card, index, viewer))}</div>`,
-  })
+  }
 }
 
 function cardOf(card: DemoCard, index: number, viewer: Viewer): Html {

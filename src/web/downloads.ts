@@ -1,24 +1,15 @@
 // Lists to take along: the rows of a stream as CSV, and the record of who did what as NDJSON.
 
 import { Readable } from 'node:stream'
-import type { Logger } from '../log.ts'
 import type { RowCursor } from '../store/book/rows.ts'
 import { csvLine } from '../util/csv.ts'
-import type { Authentication } from './auth.ts'
-import { type Note, openDownloadNotes } from './noting.ts'
+import { type Noting, openDownloadNotes } from './noting.ts'
 import { isTooSlow } from './page-routes.ts'
 import { mostInCsv, rowsAsked } from './pages/rows.ts'
-import { type Reader, readerOf } from './reading-places.ts'
+import { type Console, type Reader, readerOf } from './readers.ts'
+import { summaryColumns } from './row-queries.ts'
 import { queryOf, type Routes } from './server.ts'
 import type { StatusQueries } from './status-queries.ts'
-import { summaryColumns } from './summary-columns.ts'
-
-type Options = {
-  readonly statusQueries: (reader: Reader) => StatusQueries | null
-  readonly authentication: Authentication
-  readonly note: Note
-  readonly log: Logger
-}
 
 const pageSize = 500
 /** That are in memory at once (P10). */
@@ -28,7 +19,7 @@ const longestCell = 1_000_000
 const config = { place: 'download' } as const
 
 export const downloadRoutes =
-  ({ statusQueries, ...noting }: Options): Routes =>
+  ({ statusQueries, ...noting }: Pick<Console, 'statusQueries'> & Noting): Routes =>
   (server) => {
     const noteDownload = openDownloadNotes(noting)
     server.get('/actions.ndjson', { config }, async (request, reply) => {

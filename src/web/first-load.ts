@@ -71,7 +71,7 @@ function outlook(loading: readonly ReadingProgress[], at: Date): string {
     leastMs: Math.max(...known.map(({ leastMs }) => leastMs)),
     mostMs: mosts.some((one) => one === null) ? null : Math.max(...mosts.map((one) => one ?? 0)),
   }
-  return `${loading.length === 1 ? 'The other one' : 'The others'} will be in ${leftInWords(left).replace(/^about /, 'about ')}.`
+  return `${loading.length === 1 ? 'The other one' : 'The others'} will be in ${leftInWords(left)}.`
 }
 
 /** Others that come every few seconds are over before somebody has read of them. */

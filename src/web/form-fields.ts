@@ -46,62 +46,48 @@ type Field<Name = string> = {
   /** Below the field. */
   readonly hint?: Html | string | false | null
 }
-type WithValue = {
-  /** As long as nothing was typed. */
-  readonly value?: string | false | null | undefined
-}
-type WithMore = {
-  /** More attributes. */
-  readonly more?: Html
-}
+/** As long as nothing was typed. */
+type WithValue = { readonly value?: string | false | null | undefined }
+/** More attributes. */
+type WithMore = { readonly more?: Html }
 type WithChoices = { readonly choices: readonly (readonly [value: string, words: string])[] }
+type Checks = Field &
+  WithValue &
+  WithChoices & {
+    readonly meanings?: Readonly<Record<string, string>>
+    /** Behind one more click as long as none is ticked. */
+    readonly isFolded?: boolean
+  }
 
-export type FormFields = {
-  line(field: Field & WithValue & WithMore): Html
-  text(field: Field): Html
-  secret(field: Field<(typeof secretNames)[number]> & WithMore): Html
-  choice(field: Field & WithValue & WithChoices): Html
-  check(field: Field): Html
-  /** Any of a list. `value`: with commas between them. */
-  checks(
-    field: Field &
-      WithValue &
-      WithChoices & {
-        readonly meanings?: Readonly<Record<string, string>>
-        /** Behind one more click as long as none is ticked. */
-        readonly isFolded?: boolean
-      },
-  ): Html
-  /** What is wrong, unless it stands beside a field that was made before. */
-  rest(): Html | null
-}
+export type FormFields = ReturnType<typeof openFields>
 
 /** `form`: its name, which no other form of the page has. */
-export function openFields(form: string, filling: Filling): FormFields {
+export function openFields(form: string, filling: Filling) {
   const { typed } = filling
   const { around, rest } = openNotes(encodeURIComponent(form.slice(1)), filling)
   const contentOf = ({ name, value = '' }: Field & WithValue) => (typed === null ? value : typed[name]) || ''
   return {
+    /** What is wrong, unless it stands beside a field that was made before. */
     rest,
-    line: (field) =>
+    line: (field: Field & WithValue & WithMore) =>
       around(
         field,
         (attributes) =>
           html`<label>${field.title} <input name="${field.name}" value="${contentOf(field)}" autocomplete="off"${attributes} ${field.more}></label>`,
       ),
-    text: (field) =>
+    text: (field: Field) =>
       around(
         field,
         (attributes) =>
           html`<label>${field.title} <textarea name="${field.name}" rows="2" required maxlength="300"${attributes}>${contentOf(field)}</textarea></label>`,
       ),
-    secret: (field) =>
+    secret: (field: Field<(typeof secretNames)[number]> & WithMore) =>
       around(
         field,
         (attributes) =>
           html`<label>${field.title} <input type="password" name="${field.name}"${attributes} ${field.more}></label>`,
       ),
-    choice: (field) =>
+    choice: (field: Field & WithValue & WithChoices) =>
       around(
         field,
         (attributes) =>
@@ -110,13 +96,14 @@ export function openFields(form: string, filling: Filling): FormFields {
               html`<option value="${value}"${value === contentOf(field) && html` selected`}>${words}</option>`,
           )}</select></label>`,
       ),
-    check: (field) =>
+    check: (field: Field) =>
       around(
         field,
         (attributes) =>
           html`<label class="check"><input type="checkbox" name="${field.name}" value="yes"${contentOf(field) !== '' && html` checked`}${attributes}> ${field.title}</label>`,
       ),
-    checks: (field) => around(field, (attributes) => checksOf(field, contentOf(field), attributes)),
+    /** Any of a list. `value`: with commas between them. */
+    checks: (field: Checks) => around(field, (attributes) => checksOf(field, contentOf(field), attributes)),
   }
 }
 
@@ -149,7 +136,7 @@ function openNotes(id: string, { wrong, withheld }: Filling) {
 }
 
 function checksOf(
-  { name, title, choices, meanings = {}, isFolded = false }: Parameters<FormFields['checks']>[0],
+  { name, title, choices, meanings = {}, isFolded = false }: Checks,
   content: string,
   attributes: Html,
 ): Html {

@@ -3,13 +3,21 @@
 
 import type { MinuteBucket, StateSpan } from '../store/book/watch.ts'
 import { capitalized, shortSpan } from '../util/text.ts'
-import { clockOf, numbers, partsTable, sumOf, tableMoment, tickMsOf, tickOf } from './chart-tables.ts'
-import { swatch } from './charts.ts'
+import {
+  clockOf,
+  numbers,
+  partsTable,
+  percent,
+  sumOf,
+  swatch,
+  tableMoment,
+  tickMsOf,
+  tickOf,
+} from './charts.ts'
 import { count, type Html, html, zone } from './html.ts'
 import { plainTable } from './pages/tables.ts'
 import type { ChartSpan } from './time-range.ts'
 
-const percent = (value: number): string => `${value.toFixed(2)}%`
 const placeOf = (at: Date, { from, to }: ChartSpan): number =>
   (100 * (at.getTime() - from.getTime())) / (to.getTime() - from.getTime())
 
@@ -165,11 +173,13 @@ export function bars<Bucket extends { readonly at: Date }>(given: {
   readonly span: ChartSpan
   readonly buckets: readonly Bucket[]
   readonly kinds: readonly Kind<Bucket>[]
-  readonly keySign: string
-  readonly tableOf: string
+  /** Between the words of the key and their sums. */
+  readonly keySign?: string
+  /** Left out: the title. */
+  readonly tableOf?: string
   readonly nothing?: string | undefined
 }): Html {
-  const { title, span, buckets, kinds, keySign } = given
+  const { title, span, buckets, kinds, keySign = ':', tableOf = title } = given
   const sums = kinds.map(({ amount }) => sumOf(buckets, amount))
   const all = sumOf(sums, (one) => one)
   const small = given.small(all)
@@ -203,7 +213,7 @@ export function bars<Bucket extends { readonly at: Date }>(given: {
       swatch(className, `${words}${keySign} ${count(sums[index] ?? 0)}`),
     ),
     table: partsTable(
-      given.tableOf,
+      tableOf,
       span,
       buckets,
       kinds.map(({ words, amount }) => [words, (own) => count(sumOf(own, amount))] as const),
@@ -263,7 +273,11 @@ const outcomes = [
 
 export const rowsChart = (buckets: readonly MinuteBucket[], span: ChartSpan): Html =>
   bars({
-    ...{ title: 'Rows written', tableOf: 'Rows written', span, buckets, kinds: outcomes, keySign: '' },
+    title: 'Rows written',
+    span,
+    buckets,
+    kinds: outcomes,
+    keySign: '',
     small: (all) => `rows per ${shortSpan(span.bucketMs)}, ${span.words}; bars add up to ${count(all)}`,
     label: (all, sums) => `${count(all)} rows written, ${span.words}: ${sums.join(', ')}`,
   })

@@ -140,6 +140,10 @@ const toneOfRun: Readonly<Record<string, Tone>> = {
 /** How a run or a backfill stands. */
 export const runState = (status: string): Html => state(toneOfRun[status] ?? 'idle', status)
 
+/** A number of a list of facts, and below it what it means. */
+export const fact = (title: string, value: Html | string | null, meaning?: string): Html =>
+  html`<div><dt>${title}</dt><dd>${value}${meaning && html`<small>${meaning}</small>`}</dd></div>`
+
 /** Shown by the script alone. Copies an address of this console, or the text of the element with an id. */
 export const copyButton = (
   words: string,

@@ -3,29 +3,36 @@
 
 import { isIP } from 'node:net'
 
-export type Limit = {
-  /** How long this one has used up what it may; 0: it has not. */
-  waitMs(who: string, nowMs: number): number
-  count(who: string, nowMs: number): void
-}
-
 const mostCounted = 10_000
 
-export function openLimit({ most, withinMs }: { readonly most: number; readonly withinMs: number }): Limit {
-  /** The one that was counted longest ago first. */
-  const times = new Map<string, readonly number[]>()
+/** A map that forgets what was set longest ago. */
+export function bounded<Value>(most: number) {
+  const map = new Map<string, Value>()
+  return {
+    get: (key: string) => map.get(key),
+    has: (key: string) => map.has(key),
+    delete: (key: string) => map.delete(key),
+    all: () => [...map],
+    set(key: string, value: Value) {
+      map.delete(key)
+      map.set(key, value)
+      const [oldest] = map.keys()
+      if (map.size > most && oldest !== undefined) map.delete(oldest)
+    },
+  }
+}
+
+export function openLimit({ most, withinMs }: { readonly most: number; readonly withinMs: number }) {
+  const times = bounded<readonly number[]>(mostCounted)
 
   return {
-    waitMs(who, nowMs) {
+    /** How long this one has used up what it may; 0: it has not. */
+    waitMs(who: string, nowMs: number): number {
       const oldest = times.get(who)?.at(-most)
       return oldest === undefined ? 0 : Math.min(withinMs, Math.max(0, oldest + withinMs - nowMs))
     },
-    count(who, nowMs) {
-      const known = times.get(who) ?? []
-      times.delete(who)
-      times.set(who, [...known, nowMs].slice(-most))
-      const [oldest] = times.keys()
-      if (times.size > mostCounted && oldest !== undefined) times.delete(oldest)
+    count(who: string, nowMs: number): void {
+      times.set(who, [...(times.get(who) ?? []), nowMs].slice(-most))
     },
   }
 }

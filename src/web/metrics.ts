@@ -21,30 +21,13 @@ export type RunSeen = {
   /** How many differences were found, by cause. */
   readonly differences: Readonly<Record<string, number>>
 }
-export type Metrics = {
-  readonly registry: Registry
-  /** For the client of the upstream. */
-  readonly upstream: {
-    requestDone(request: {
-      readonly service: string
-      readonly status: number | null
-      readonly isAnswered: boolean
-      readonly durationMs: number
-      readonly bytes: number
-    }): void
-    retryPlanned(retry: { readonly service: string; readonly reason: string }): void
-    waited(wait: { readonly service: string; readonly reason: string; readonly waitedMs: number }): void
-    signInDone(signIn: { readonly service: string; readonly outcome: string }): void
-  }
-  runDone(run: RunSeen): void
-  delivered(): void
-}
+export type Metrics = ReturnType<typeof openMetrics>
 
 export const outcomes = ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const
 const runSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200]
 const requestSeconds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
-export function openMetrics(): Metrics {
+export function openMetrics() {
   const registry = new Registry()
   // How late the event loop is, is measured when somebody asks. Doing so all the time would wake an idle program a hundred times a second.
   collectDefaultMetrics({
@@ -54,7 +37,12 @@ export function openMetrics(): Metrics {
   })
   for (const statistic of ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'])
     registry.removeSingleMetric(`tidemark_nodejs_eventloop_lag_${statistic}_seconds`)
-  return { registry, upstream: countRequests(registry), ...countRuns(registry) }
+  return {
+    registry,
+    /** For the client of the upstream. */
+    upstream: countRequests(registry),
+    ...countRuns(registry),
+  }
 }
 
 const makers = (registry: Registry) => {
@@ -62,6 +50,8 @@ const makers = (registry: Registry) => {
   return {
     counter: <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
       new Counter({ name: `tidemark_${name}`, help, labelNames, registers }),
+    gauge: <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
+      new Gauge({ name: `tidemark_${name}`, help, labelNames, registers }),
     histogram: <Label extends string>(
       name: string,
       help: string,
@@ -71,7 +61,7 @@ const makers = (registry: Registry) => {
   }
 }
 
-function countRuns(registry: Registry): Pick<Metrics, 'runDone' | 'delivered'> {
+function countRuns(registry: Registry) {
   const { counter, histogram } = makers(registry)
   const rows = counter('rows_total', 'Rows that runs read, by what became of them', ['stream', 'outcome'])
   const runs = counter('runs_total', 'Runs by how they ended', ['stream', 'kind', 'status'])
@@ -87,7 +77,7 @@ function countRuns(registry: Registry): Pick<Metrics, 'runDone' | 'delivered'> {
     'cause',
   ])
   return {
-    runDone({ stream, kind, status, durationMs, isAnnounced, tally, ...run }) {
+    runDone({ stream, kind, status, durationMs, isAnnounced, tally, ...run }: RunSeen): void {
       runs.inc({ stream, kind, status })
       duration.observe({ stream, kind }, durationMs / 1000)
       for (const outcome of outcomes) rows.inc({ stream, outcome }, tally[outcome])
@@ -100,7 +90,16 @@ function countRuns(registry: Registry): Pick<Metrics, 'runDone' | 'delivered'> {
   }
 }
 
-function countRequests(registry: Registry): Metrics['upstream'] {
+type Service = { readonly service: string }
+type Request = Service & {
+  readonly status: number | null
+  readonly isAnswered: boolean
+  readonly durationMs: number
+  readonly bytes: number
+}
+type Reason = Service & { readonly reason: string }
+
+function countRequests(registry: Registry) {
   const { counter, histogram } = makers(registry)
   const byService = ['service'] as const
   const byReason = ['service', 'reason'] as const
@@ -125,33 +124,31 @@ function countRequests(registry: Registry): Metrics['upstream'] {
   const waited = counter('rate_limit_wait_seconds_total', 'How long those requests waited', byReason)
   const signIns = counter('sign_ins_total', 'Sign-ins to the upstream by outcome', ['service', 'outcome'])
   return {
-    requestDone({ service, status, isAnswered, durationMs, bytes: received }) {
+    requestDone({ service, status, isAnswered, durationMs, bytes: received }: Request): void {
       const outcome = isAnswered ? 'answered' : 'failed'
       requests.inc({ service, status: status === null ? 'none' : String(status), outcome })
       duration.observe({ service }, durationMs / 1000)
       bytes.inc({ service }, received)
     },
-    retryPlanned: ({ service, reason }) => retries.inc({ service, reason }),
-    waited({ service, reason, waitedMs }) {
+    retryPlanned: ({ service, reason }: Reason) => retries.inc({ service, reason }),
+    waited({ service, reason, waitedMs }: Reason & { readonly waitedMs: number }): void {
       waits.inc({ service, reason })
       waited.inc({ service, reason }, waitedMs / 1000)
     },
-    signInDone: ({ service, outcome }) => signIns.inc({ service, outcome: outcome.replaceAll(' ', '_') }),
+    signInDone: ({ service, outcome }: Service & { readonly outcome: string }) =>
+      signIns.inc({ service, outcome: outcome.replaceAll(' ', '_') }),
   }
 }
 
 // What is looked up when somebody asks for the metrics: how complete the streams are, what waits, which parts work. A database
 // that is away leaves these out; the rest is still exported.
 export type States = {
-  /** Null while the database does not answer. */
+  // Null while the database, or the queue, does not answer.
   overview(): Promise<readonly StreamOverview[] | null>
-  /** Null while the database does not answer. */
   beliefs(): Promise<readonly BeliefLine[] | null>
-  /** Null while the database does not answer. */
   problems(): Promise<readonly Problem[] | null>
-  /** Readings that go on. Null while the database does not answer. */
+  /** Readings that go on. */
   progress(): Promise<readonly ReadingProgress[] | null>
-  /** Null while the queue does not answer. */
   queueCounts(): Promise<Readonly<Record<string, number>> | null>
   /** What the work depends on; there from the first moment. */
   parts(): readonly Part[]
@@ -227,13 +224,8 @@ const streamGauges: readonly StreamGauge[] = [
   ['paused', '1 while the stream is paused by an operator', (one) => (one.paused === null ? 0 : 1)],
 ]
 
-type MakeGauge = <Label extends string>(
-  name: string,
-  help: string,
-  labelNames: readonly Label[],
-) => Gauge<Label>
-
-function addProgressGauges(gauge: MakeGauge): (readings: readonly ReadingProgress[], now: Date) => void {
+function addProgressGauges(registry: Registry): (readings: readonly ReadingProgress[], now: Date) => void {
+  const { gauge } = makers(registry)
   const share = gauge(
     'progress_ratio',
     'How much of a reading that goes on is read, from 0 to 1, such as of a first load; left out where nobody knows how many rows there are',
@@ -261,8 +253,7 @@ function addProgressGauges(gauge: MakeGauge): (readings: readonly ReadingProgres
 
 /** Returns what looks everything up again. */
 export function addStateGauges(registry: Registry, states: States): () => Promise<void> {
-  const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
-    new Gauge({ name: `tidemark_${name}`, help, labelNames, registers: [registry] })
+  const { gauge } = makers(registry)
   const perStream = streamGauges.map(([name, help, value]) => ({
     value,
     gauge: gauge(name, help, ['stream']),
@@ -274,7 +265,7 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
     ['stream', 'belief'],
   )
   const beliefAge = gauge('belief_age_seconds', 'How long ago a belief was last tested', ['stream', 'belief'])
-  const progress = addProgressGauges(gauge)
+  const progress = addProgressGauges(registry)
   const queueJobs = gauge('queue_jobs', 'Runs in the queue by state', ['state'])
   const up = gauge(
     'up',

@@ -61,7 +61,7 @@ export type NoteDownload = (
   what: { readonly target: string; readonly stream: string | null; readonly told: string },
 ) => Promise<void>
 
-type Noting = {
+export type Noting = {
   readonly authentication: Authentication
   readonly note: Note
   readonly log: Logger

@@ -11,18 +11,7 @@ import { messageOf } from '../util/errors.ts'
 import { openAgents, type Proxies } from '../util/proxies.ts'
 import type { Person } from './sessions.ts'
 
-export type IdentityProvider = {
-  /** As people know it. */
-  readonly host: string
-  /** Whether people open the console over TLS. */
-  readonly isSecure: boolean
-  /** Where the browser goes to sign in. */
-  begin(secret: string): Promise<URL>
-  /** What came of it, by the query with which the browser came back. */
-  finish(query: string, secret: string): Promise<{ readonly person: Person; readonly how: string }>
-  /** Where somebody signs out at the provider itself. Null: it has no such place, or does not answer. */
-  signOutUrl(): Promise<string | null>
-}
+export type IdentityProvider = ReturnType<typeof openIdentityProvider>
 
 /** Says in one line what went wrong and what to do. Rejected by `begin` and `finish`. */
 export class SignInFailed extends Error {
@@ -56,7 +45,7 @@ const mostAnswerBytes = 1_000_000
 const toleratedSeconds = 60
 const longestName = 60
 
-export function openIdentityProvider(settings: OidcSettings, now: () => number = Date.now): IdentityProvider {
+export function openIdentityProvider(settings: OidcSettings, now: () => number = Date.now) {
   const { clientId, consoleUrl, scope } = settings
   const issuer = new URL(settings.issuer)
   const redirectUri = new URL(callbackPath, consoleUrl)
@@ -74,9 +63,12 @@ export function openIdentityProvider(settings: OidcSettings, now: () => number =
   const failed = (error: unknown) => new SignInFailed(inWords(error, settings), { cause: error })
 
   return {
+    /** As people know it. */
     host: issuer.host,
+    /** Whether people open the console over TLS. */
     isSecure: redirectUri.protocol === 'https:',
-    async begin(secret) {
+    /** Where the browser goes to sign in. */
+    async begin(secret: string): Promise<URL> {
       const config = await configuration().catch((error) => Promise.reject(failed(error)))
       return client.buildAuthorizationUrl(config, {
         ...{ redirect_uri: redirectUri.href, scope, response_type: 'code' },
@@ -85,7 +77,8 @@ export function openIdentityProvider(settings: OidcSettings, now: () => number =
         code_challenge_method: 'S256',
       })
     },
-    async finish(query, secret) {
+    /** What came of it, by the query with which the browser came back. */
+    async finish(query: string, secret: string): Promise<SignedIn> {
       try {
         const config = await configuration()
         const tokens = await client.authorizationCodeGrant(config, new URL(`?${query}`, redirectUri), {
@@ -99,7 +92,8 @@ export function openIdentityProvider(settings: OidcSettings, now: () => number =
         throw error instanceof SignInFailed ? error : failed(error)
       }
     },
-    async signOutUrl() {
+    /** Where somebody signs out at the provider itself. Null: it has no such place, or does not answer. */
+    async signOutUrl(): Promise<string | null> {
       const config = await configuration().catch(() => null)
       if (!config?.serverMetadata().end_session_endpoint) return null
       const back = new URL('/sign-in', consoleUrl).href
@@ -178,12 +172,14 @@ const fetchThrough =
     return promise
   }
 
+type SignedIn = { readonly person: Person; readonly how: string }
+
 /** Who it is, by what the provider says and vouches for. */
 function personIn(
   claims: Readonly<Record<string, unknown>>,
   { roleClaim, nameClaim, groups, clientId }: OidcSettings,
   { host }: URL,
-): { readonly person: Person; readonly how: string } {
+): SignedIn {
   const sub = String(claims.sub)
   const name = [claims[nameClaim], claims.email, sub].find((one) => typeof one === 'string' && one !== '')
   const printed = printable(String(name))

@@ -2,12 +2,10 @@
 
 import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Logger } from '../log.ts'
+import type { FastifyRequest } from 'fastify'
 import { type Part, titleOf } from '../problems/parts.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { withTimeout } from '../util/waiting.ts'
-import type { Assets } from './assets.ts'
 import { type Html, html, markupOf, time } from './html.ts'
 import { actionsPage } from './pages/actions.ts'
 import { alertsPage } from './pages/alerts.ts'
@@ -18,7 +16,7 @@ import { contractPage } from './pages/contract.ts'
 import { dictionaryPage } from './pages/dictionary.ts'
 import { eventsPage } from './pages/events.ts'
 import { findPage } from './pages/find.ts'
-import { heading, layout, type Page, type Shown } from './pages/layout.ts'
+import { layout, noSuch, type Page, pageHeaders, type Shown, sendPage } from './pages/layout.ts'
 import { overviewPage } from './pages/overview.ts'
 import { peoplePage } from './pages/people.ts'
 import { problemsPage } from './pages/problems.ts'
@@ -27,52 +25,24 @@ import { recordPage } from './pages/record.ts'
 import { runPage } from './pages/run.ts'
 import { runsPage } from './pages/runs.ts'
 import { settingsPage } from './pages/settings.ts'
-import { sourcePage } from './pages/source.ts'
-import { sourcesPage } from './pages/sources.ts'
+import { sourcePage, sourcesPage } from './pages/sources.ts'
 import { streamPages } from './pages/stream.ts'
 import { upstreamPage } from './pages/upstream.ts'
 import { queuePage, workersPage } from './pages/workers.ts'
-import { type Reader, readerOf } from './reading-places.ts'
-import { queryOf, type Routes } from './server.ts'
+import { type Console, readerOf } from './readers.ts'
+import { queryOf, type Routes, wantsHtml } from './server.ts'
 import type { Viewer } from './sessions.ts'
-import type { StatusQueries } from './status-queries.ts'
 
-// What the browser may do with a page, beside what holds for every answer.
-const contentPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
-
-const pageHeaders = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': contentPolicy,
-}
-
-export const sendPage = (reply: FastifyReply, page: Html, status = 200): FastifyReply =>
-  reply.code(status).headers(pageHeaders).send(markupOf(page))
-
-type Options = {
-  /** Null while the worker waits for what it needs. */
-  readonly statusQueries: (reader: Reader) => StatusQueries | null
+type Options = Pick<Console, 'statusQueries' | 'assets' | 'log'> & {
   readonly viewerOf: (request: FastifyRequest) => Viewer
   /** Shown while the worker is starting. */
   readonly parts?: () => readonly Part[]
-  readonly assets: Assets
-  /** There is a made-up upstream to break. */
-  readonly isDemo?: boolean
-  /** Everybody who reaches the address may read. */
-  readonly isOpen?: boolean
+  readonly isDemo?: Console['isDemo']
+  readonly isOpen?: Console['isOpen']
   /** Since when the database is known not to answer; null: it does. */
   readonly databaseAwaySince?: () => Date | null
   /** A Postgres that is frozen keeps its connections and never answers. */
   readonly timeoutMs?: number
-  readonly log: Logger
 }
 
 /** The answer for unknown addresses: a browser gets this page, a program the usual answer of the server. */
@@ -80,14 +50,11 @@ const notFoundPage: Page = {
   path: '/*',
   place: '',
   title: 'No such page',
-  async body() {
-    return {
-      title: 'No such page',
-      heading: heading({ title: 'There is no such page' }),
-      body: html`<section class="card"><p>Nothing is at this address. Check it, or go on from the <a href="/">overview</a>, or <a href="/find">find a record</a>.</p></section>`,
-      status: 404,
-    }
-  },
+  body: async () =>
+    noSuch(
+      'page',
+      html`Nothing is at this address. Check it, or go on from the <a href="/">overview</a>, or <a href="/find">find a record</a>.`,
+    ),
 }
 
 const pages: readonly Page[] = [
@@ -139,19 +106,19 @@ export const pageRoutes =
         if (path === notFoundPage.path && !wantsHtml(request)) return reply.callNotFound()
         const viewer = viewerOf(request)
         const now = new Date()
-        const page = (shown: Shown, problems: readonly Problem[] | null, more = {}) =>
-          layout({
-            path: place,
-            viewer,
-            assets,
-            isDemo,
-            problems,
-            isLive,
-            now,
-            asOf: showsTime ? null : now,
-            ...shown,
-            ...more,
-          })
+        const page = (shown: Shown, problems: readonly Problem[] | null, more = {}) => ({
+          path: place,
+          title,
+          viewer,
+          assets,
+          isDemo,
+          problems,
+          isLive,
+          now,
+          asOf: showsTime ? null : now,
+          ...shown,
+          ...more,
+        })
         const awaySince = databaseAwaySince()
         const usualMs = request.headers['x-follows'] === undefined ? defaultTimeoutMs : followTimeoutMs
         const { timeoutMs = awaySince ? awayTimeoutMs : usualMs } = options
@@ -163,10 +130,9 @@ export const pageRoutes =
           isLogged = true
           return silent
         }
-        const alone = (text: Html): Shown => ({ title, heading: heading({ title }), body: text })
         const reader = readerOf(request)
         const there = statusQueries(reader)
-        if (!there) return sendPage(reply, page(alone(waiting(parts())), null, { reloadSeconds }), 503)
+        if (!there) return sendPage(reply, page({ body: waiting(parts()) }, null, { reloadSeconds }), 503)
         try {
           const query = queryOf(request)
           const { params } = request
@@ -174,24 +140,21 @@ export const pageRoutes =
           const context = { statusQueries: there, viewer, query, params, problems: known, isOpen, now }
           const [shown, problems] = await withTimeout(timeoutMs, Promise.all([body(context), known]))
           isLogged = false
-          const { rest, ...whole } = 'body' in shown ? shown : { ...alone(shown), rest: undefined }
+          const { rest, ...whole }: Shown = 'body' in shown ? shown : { body: shown }
           if (!rest) return sendPage(reply, page(whole, problems), whole.status)
           const coming = withTimeout(timeoutMs, rest())
           const soon = await Promise.race([coming, wait(soonMs, null, { ref: false })])
           if (soon) return sendPage(reply, page(withMore(whole, soon), problems), whole.status)
-          const around = page(withMore(whole, searching), problems)
+          const around = layout(page(withMore(whole, searching), problems))
           return reply.headers(pageHeaders).send(Readable.from(inPieces(around, coming, failed)))
         } catch (error) {
           const note = failed(error)
-          const more = note === silent ? { reloadSeconds } : {}
-          return sendPage(reply, page(alone(html`${note}${note === silent && reloads}`), null, more), 503)
+          if (note !== silent) return sendPage(reply, page({ body: note }, null), 503)
+          return sendPage(reply, page({ body: html`${note}${reloads}` }, null, { reloadSeconds }), 503)
         }
       })
     }
   }
-
-export const wantsHtml = ({ headers }: FastifyRequest): boolean =>
-  headers.accept?.includes('text/html') === true
 
 /** Puts what takes longer, or a mark for it, behind the body. */
 const withMore = (shown: Shown, more: Html): Shown => ({ ...shown, body: html`${shown.body}${more}` })

@@ -1,25 +1,13 @@
 // `POST /records/:stream/:key/compare`: asks the upstream for one record, and shows the page of the record with the answer. The answer is
 // not kept: to see it again, people ask again.
 
-import type { UpstreamSays } from '../operator/upstream-record.ts'
-import { hasOwnForm, refuseStrangers } from './actions.ts'
-import type { Assets } from './assets.ts'
-import type { Authentication } from './auth.ts'
-import { sendPage } from './page-routes.ts'
-import { layout } from './pages/layout.ts'
+import { forRole, hasOwnForm } from './actions.ts'
+import { sendPage } from './pages/layout.ts'
 import { recordPage, recordShown } from './pages/record.ts'
-import { type Reader, readerOf } from './reading-places.ts'
+import { type Console, readerOf } from './readers.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
-import type { StatusQueries } from './status-queries.ts'
 
-type Options = {
-  readonly authentication: Authentication
-  readonly statusQueries: (reader: Reader) => StatusQueries | null
-  /** Null when the stream is not mirrored, or the worker still waits. */
-  readonly compare: (stream: string, key: string) => Promise<UpstreamSays | null>
-  readonly assets: Assets
-  readonly isDemo: boolean
-}
+type Options = Pick<Console, 'authentication' | 'statusQueries' | 'compare' | 'assets' | 'isDemo'>
 
 export const recordRoutes =
   ({ statusQueries, compare, assets, isDemo, authentication }: Options): Routes =>
@@ -27,10 +15,7 @@ export const recordRoutes =
     withForms(server, (scope) =>
       scope.post<{ Params: { stream: string; key: string } }>(
         '/records/:stream/:key/compare',
-        {
-          onRequest: (request, reply) =>
-            refuseStrangers({ authentication, needed: 'operator' }, request, reply),
-        },
+        forRole(authentication, 'operator'),
         async (request, reply) => {
           if (!hasOwnForm(authentication, request, fieldsOf(request).csrf ?? ''))
             return reply
@@ -53,17 +38,16 @@ export const recordRoutes =
             now,
           }
           const shown = await recordShown(context, { upstream, at: now })
-          return sendPage(
-            reply,
-            layout({
-              path: recordPage.place ?? '/',
-              viewer,
-              ...{ assets, isDemo },
-              problems: await problems,
-              asOf: now,
-              ...shown,
-            }),
-          )
+          return sendPage(reply, {
+            title: recordPage.title,
+            path: recordPage.place ?? '/',
+            viewer,
+            assets,
+            isDemo,
+            problems: await problems,
+            asOf: now,
+            ...shown,
+          })
         },
       ),
     )

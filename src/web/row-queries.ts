@@ -1,14 +1,11 @@
 // What the pages read of rows: a page of rows with its query, a single row with what was noted about it, and the rows that a search finds.
 
-import type { Json } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
-import { type Client, type KeyStory, readKeyStory } from '../operator/row-story.ts'
-import { type RowStory, storyTable } from '../store/book/row-story.ts'
+import { type Client, readKeyStory } from '../operator/row-story.ts'
+import { storyTable } from '../store/book/row-story.ts'
 import {
   numberTypes,
   type RowCursor,
-  type RowLine,
-  type RowPage,
   type RowSearch,
   readRowPage,
   rowTable,
@@ -16,20 +13,8 @@ import {
 } from '../store/book/rows.ts'
 import { relatedNamed, type Stream } from '../streams/catalog.ts'
 import { isObject } from '../streams/record.ts'
-import { summaryColumns } from './summary-columns.ts'
 
-/** A page of rows with the columns that were wanted, and the query that shows the same. */
-export type RowsShown = {
-  /** Names of all columns besides the key. */
-  readonly all: readonly string[]
-  readonly keyName: string
-  readonly columns: readonly string[]
-  /** Which of them, and of the key, hold numbers and nothing else. */
-  readonly numbers: readonly string[]
-  /** The search may take a second. */
-  readonly page: Promise<RowPage>
-  readonly sql: string
-}
+export type RowsShown = NonNullable<Awaited<ReturnType<typeof readRows>>>
 export type RowsAsked = {
   readonly search: RowSearch
   /** The columns to show; unknown ones are left out. Empty: `choose` says which. */
@@ -44,29 +29,16 @@ export type RowsAsked = {
   readonly tellsMatched?: boolean
 }
 
-/** One row, and what was noted about its key. */
-export type RecordShown = Omit<KeyStory, 'row'> & {
-  readonly row: (RowStory & { readonly values: Readonly<Record<string, Json>> }) | null
-  /** The field of the upstream behind each column. */
-  readonly fieldOf: Readonly<Record<string, string>>
-  /** The upstream can be asked for this one. */
-  readonly canCompare: boolean
-}
+export type RecordShown = NonNullable<Awaited<ReturnType<typeof readRecord>>>
+export type FoundIn = Awaited<ReturnType<typeof findInAll>>[number]
 
-/** Some rows of one stream that match. */
-export type FoundIn = {
-  readonly stream: string
-  readonly rows: readonly RowLine[]
-  readonly columns: readonly string[]
-  readonly hasMore: boolean
-}
-
+/** A page of rows with the columns that were wanted, and the query that shows the same. */
 export async function readRows(
   pool: Client,
   streams: readonly Stream[],
   name: string,
   { search, columns: wanted, choose, ...range }: RowsAsked,
-): Promise<RowsShown | null> {
+) {
   const stream = streams.find((one) => one.name === name)
   const table = stream && (await rowTable(pool, stream))
   if (!table) return null
@@ -78,23 +50,22 @@ export async function readRows(
   // The caller may await it later: until then a failure must not count as unhandled.
   page.catch(() => {})
   return {
+    /** Names of all columns besides the key. */
     all,
     keyName: table.tableSchema.key.name,
     columns: columns.map((column) => column.name),
+    /** Which of them, and of the key, hold numbers and nothing else. */
     numbers: [table.tableSchema.key, ...columns].flatMap(({ name, type }) =>
       numberTypes.includes(type) ? [name] : [],
     ),
+    /** The search may take a second. */
     page,
     sql: sqlOf(table, columns, search, range.limit),
   }
 }
 
-export async function readRecord(
-  pool: Client,
-  streams: readonly Stream[],
-  name: string,
-  key: string,
-): Promise<RecordShown | null> {
+/** One row, and what was noted about its key. */
+export async function readRecord(pool: Client, streams: readonly Stream[], name: string, key: string) {
   const stream = streams.find((one) => one.name === name)
   const mirrored = stream ?? relatedNamed(name)
   if (!mirrored || key.includes('\0')) return null
@@ -102,10 +73,13 @@ export async function readRecord(
   const isKey = table?.takesKey(key) === true
   const story = await readKeyStory(pool, mirrored, isKey ? table : null, key)
   const values = story.row && parseJson(Buffer.from(story.row.text))
+  const fields = table?.tableSchema.columns.map((one): [string, string] => [one.name, one.field]) ?? []
   return {
     ...story,
     row: story.row && { ...story.row, values: isObject(values) ? values : {} },
-    fieldOf: Object.fromEntries(table?.tableSchema.columns.map((one) => [one.name, one.field]) ?? []),
+    /** The field of the upstream behind each column. */
+    fieldOf: Object.fromEntries(fields),
+    /** The upstream can be asked for this one. */
     canCompare: stream?.lookup != null && isKey,
   }
 }
@@ -114,13 +88,10 @@ const rowsFound = 5
 /** For all streams together. */
 const findMs = 1_500
 
-export async function findInAll(
-  pool: Client,
-  streams: readonly Stream[],
-  text: string,
-): Promise<readonly FoundIn[]> {
+/** Some rows of each stream that match. */
+export async function findInAll(pool: Client, streams: readonly Stream[], text: string) {
   const enoughMs = findMs / Math.max(1, streams.length)
-  const found: FoundIn[] = []
+  const found = []
   for (const stream of streams) {
     const table = await rowTable(pool, stream)
     if (!table) continue
@@ -145,4 +116,25 @@ export async function findInAll(
     })
   }
   return found
+}
+
+// The columns that tell most people which row it is, by their names.
+const usualColumns = 6
+const summary = [
+  /number/,
+  /subject|name|title/,
+  /status/,
+  /customer/,
+  /city|place/,
+  /text|description|note/,
+  /type/,
+]
+
+/** Names of the columns to show, when nobody chose any. */
+export function summaryColumns(names: readonly string[]): readonly string[] {
+  const found = summary.flatMap((pattern) =>
+    names.filter((name) => pattern.test(name) && !/_id|idext|uid/.test(name)).slice(0, 1),
+  )
+  const rest = names.filter((name) => !/^sys_|_id$|_id_|version|uid|idext/.test(name))
+  return [...new Set([...found, ...rest, ...names])].slice(0, usualColumns)
 }

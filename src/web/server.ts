@@ -247,6 +247,10 @@ export const queryTextOf = ({ url }: Pick<FastifyRequest, 'url'>): string => url
 export const queryOf = (request: Pick<FastifyRequest, 'url'>): URLSearchParams =>
   new URLSearchParams(queryTextOf(request))
 
+/** Whether a browser asks, which shows a page; all others get JSON. */
+export const wantsHtml = ({ headers }: Pick<FastifyRequest, 'headers'>): boolean =>
+  headers.accept?.includes('text/html') === true
+
 // Bodies of HTML forms, small and only where a route wants them: other routes take any body and read none.
 export type Fields = Readonly<Record<string, string>>
 

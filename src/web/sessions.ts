@@ -4,9 +4,11 @@
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Role } from '../operator/roles.ts'
-import type { KeptSession } from '../store/book/people.ts'
+import type { KeptSession, useToken } from '../store/book/people.ts'
+import { openPlaces } from '../util/places.ts'
+import { withTimeout } from '../util/waiting.ts'
 import type { Mistake } from './form-fields.ts'
-import type { LookUp } from './people-store.ts'
+import { bounded, networkOf } from './limits.ts'
 
 export type Person = {
   readonly role: Role
@@ -64,17 +66,6 @@ export type Beginning = Person & {
   readonly secret?: string
 }
 
-export type Sessions = {
-  /** Returns the cookie. */
-  open(who: Beginning): Promise<string>
-  /** Null when the cookie is missing or unknown, or its session is over. `known`: what was looked up so long ago still counts. */
-  read(cookie: string | null, address: string, known?: { readonly forMs: number }): Promise<Session | null>
-  end(cookie: string | null, address: string): Promise<void>
-  /** For the next page of the session. */
-  leaveMessage(session: Session, message: Message): void
-  takeMessage(session: Session): Message | null
-}
-
 const longestMessage = 600
 /** What is remembered here, of each kind (P10). */
 const mostHeld = 1_000
@@ -88,11 +79,11 @@ type Options = {
   readonly now?: () => number
 }
 
-export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Options): Sessions {
-  const held = bounded<Held>()
-  const messages = bounded<Message>()
+export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Options) {
+  const held = bounded<Held>(mostHeld)
+  const messages = bounded<Message>(mostHeld)
   /** Those that ended while Postgres was away. */
-  const ended = bounded<string>()
+  const ended = bounded<string>(mostHeld)
 
   async function endNow(hash: string, address: string): Promise<void> {
     held.delete(hash)
@@ -120,7 +111,8 @@ export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Opt
     proof === null || secretsOf(who).some((secret) => isSecret(proof)(proofOf(cookie, secret)))
 
   return {
-    async open({ role, who, address, token, secret }) {
+    /** Returns the cookie. */
+    async open({ role, who, address, token, secret }: Beginning): Promise<string> {
       const cookie = randomBytes(32).toString('base64url')
       const endsAtMs = Math.min(now() + lastsMs, token?.endsAt?.getTime() ?? Number.POSITIVE_INFINITY)
       const kept: KeptSession = {
@@ -139,40 +131,25 @@ export function openSessions({ lookUp, secretsOf, lastsMs, now = Date.now }: Opt
       held.set(kept.hash, { kept, isSaved, readAtMs: now() })
       return cookie
     },
-    async read(cookie, address, { forMs } = { forMs: 0 }) {
+    /** Null when the cookie is missing or unknown, or its session is over. What was looked up less than `knownForMs` ago still counts. */
+    async read(cookie: string | null, address: string, knownForMs = 0): Promise<Session | null> {
       if (cookie === null) return null
       const hash = hashOf(cookie)
-      const kept = await find(hash, address, forMs)
+      const kept = await find(hash, address, knownForMs)
       if (kept === null || kept.endsAt.getTime() <= now() || !isProven(kept, cookie)) return null
       return { role: kept.role, who: kept.who, key: hash, csrfToken: csrfTokenOf(cookie) }
     },
-    async end(cookie, address) {
+    async end(cookie: string | null, address: string): Promise<void> {
       if (cookie !== null) await endNow(hashOf(cookie), address).catch(() => {})
     },
-    leaveMessage({ key }, { text, ...message }) {
+    /** For the next page of the session. */
+    leaveMessage({ key }: Session, { text, ...message }: Message): void {
       messages.set(key, { ...message, text: text.slice(0, longestMessage) })
     },
-    takeMessage({ key }) {
+    takeMessage({ key }: Session): Message | null {
       const message = messages.get(key) ?? null
       messages.delete(key)
       return message
-    },
-  }
-}
-
-/** A map that forgets what was set longest ago. */
-function bounded<Value>() {
-  const map = new Map<string, Value>()
-  return {
-    get: (key: string) => map.get(key),
-    has: (key: string) => map.has(key),
-    delete: (key: string) => map.delete(key),
-    all: () => [...map],
-    set(key: string, value: Value) {
-      map.delete(key)
-      map.set(key, value)
-      const [oldest] = map.keys()
-      if (map.size > mostHeld && oldest !== undefined) map.delete(oldest)
     },
   }
 }
@@ -188,4 +165,43 @@ export const csrfTokenOf = (cookie: string): string => digest(`form ${cookie}`).
 export function isSecret(secret: string): (given: string) => boolean {
   const expected = digest(secret)
   return (given) => timingSafeEqual(digest(given), expected)
+}
+
+// What is looked up in Postgres to know who makes a request. Strangers can make it be looked up too, with cookies and tokens that they
+// made up: so it is done for a few at once, and nobody waits for long.
+export type PeopleStore = {
+  saveSession(session: KeptSession): Promise<void>
+  /** Null when there is none. */
+  readSession(hash: string): Promise<KeptSession | null>
+  endSession(hash: string): Promise<void>
+  /** Null when there is none, or it has ended. */
+  useToken(hash: string): ReturnType<typeof useToken>
+}
+
+/** Rejects when Postgres does not answer in time, or too many ask at once. */
+export type LookUp = <Answer>(
+  address: string,
+  ask: (store: PeopleStore) => Promise<Answer>,
+) => Promise<Answer>
+
+const longestMs = 2_000
+const limits = {
+  ...{ inAll: 3, ofOne: 2 },
+  ...{ waitingInAll: 200, waitingOfOne: 40, longestWaitMs: longestMs },
+} as const
+
+/** Null: Postgres is known to be away. */
+export function openLookUp(store: () => PeopleStore | null): LookUp {
+  const places = openPlaces(limits)
+  const never = new AbortController().signal
+  return async (address, ask) => {
+    const leave = await places.take(networkOf(address), never)
+    const there = store()
+    try {
+      if (leave === null || there === null) throw new Error('who this is could not be looked up in Postgres')
+      return await withTimeout(longestMs, ask(there))
+    } finally {
+      leave?.()
+    }
+  }
 }

@@ -1,10 +1,7 @@
 // `/sign-in` and `/sign-out`, with a token or at an identity provider. What stays of either is the session of sessions.ts.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Logger } from '../log.ts'
-import type { Assets } from './assets.ts'
 import {
-  type Authentication,
   addCookie,
   clientAddress,
   cookieOf,
@@ -18,19 +15,14 @@ import { newForm, openFields } from './form-fields.ts'
 import { foreign, type Html, html } from './html.ts'
 import type { NoteSignIn } from './noting.ts'
 import { callbackPath, type IdentityProvider, newSignInSecret, SignInFailed } from './oidc.ts'
-import { sendPage } from './page-routes.ts'
-import { layout } from './pages/layout.ts'
+import { type Layout, sendPage } from './pages/layout.ts'
+import type { Console } from './readers.ts'
 import { fieldsOf, queryOf, queryTextOf, type Routes, withForms } from './server.ts'
 
-type Options = {
-  readonly authentication: Authentication
+type Options = Pick<Console, 'authentication' | 'isOpen' | 'assets' | 'log'> & {
   /** Null: people sign in with tokens only. */
   readonly provider: IdentityProvider | null
-  /** Everybody may read the pages who reaches the address. */
-  readonly isOpen: boolean
-  readonly assets: Pick<Assets, 'urlOf'>
   readonly note: NoteSignIn
-  readonly log: Logger
 }
 
 type Told = {
@@ -55,7 +47,7 @@ export const signInRoutes =
       const { to = queryOf(request).get('to') } = fieldsOf(request)
       const problem = told.problem ?? authentication.problemOf(request)
       const body = signInForm({ ...told, to: destinationOf(to), problem, provider })
-      return sendPage(reply, layout(page(request, 'Sign in', body)), status)
+      return sendPage(reply, page(request, 'Sign in', body), status)
     }
     withForms(server, (scope) => {
       scope.get('/sign-in', async (request, reply) => {
@@ -76,9 +68,10 @@ export const signInRoutes =
           return show(request, reply, verdict.status, { problem, isWrong: verdict.status === 401 })
         }
         await note(request, { action: 'signIn', person: verdict })
-        const begun = await authentication.signIn(request, reply, verdict).catch(() => null)
-        if (begun === null) return show(request, reply, 503, { problem: notLookedUp })
-        return reply.redirect(destinationOf(to), 303)
+        return await authentication.signIn(request, reply, verdict).then(
+          () => reply.redirect(destinationOf(to), 303),
+          () => show(request, reply, 503, { problem: notLookedUp }),
+        )
       })
       scope.post('/sign-out', async (request, reply) => {
         const session = authentication.sessionOf(request)
@@ -105,7 +98,7 @@ function addOidc(
   scope: FastifyInstance,
   { provider, authentication, note, log }: Options & { readonly provider: IdentityProvider },
   show: Show,
-  page: (request: FastifyRequest, title: string, body: Html) => Parameters<typeof layout>[0],
+  page: (request: FastifyRequest, title: string, body: Html) => Layout,
 ): void {
   const limit = openClientLimit(mostOfClient)
   const fail = (request: FastifyRequest, reply: FastifyReply, error: unknown) => {
@@ -144,7 +137,7 @@ function addOidc(
       // Browsers send the cookie of the session only with what a page of this site asks for: a redirect would still be the provider's.
       const to = destinationOf(Buffer.from(place, 'base64url').toString())
       const body = html`<section class="card"><p>You are signed in as ${foreign(person.who)}. <a href="${to}">Go on</a></p></section>`
-      return sendPage(reply, layout({ ...page(request, 'Signed in', body), isAlone: true, goTo: to }))
+      return sendPage(reply, { ...page(request, 'Signed in', body), isAlone: true, goTo: to })
     } catch (error) {
       limit.count(request, Date.now())
       return fail(request, reply, error)
@@ -167,14 +160,8 @@ const tokenField = (wrong: string | null): Html =>
 
 type Asked = Told & { readonly to: string; readonly provider: IdentityProvider | null }
 
-const signInForm = ({
-  to,
-  problem,
-  isWrong = false,
-  isEndOf,
-  signOutUrl,
-  provider,
-}: Asked): Html => html`<form class="card dialogue" method="post" action="/sign-in">
+function signInForm({ to, problem, isWrong = false, isEndOf, signOutUrl, provider }: Asked): Html {
+  return html`<form class="card dialogue" method="post" action="/sign-in">
 <input type="hidden" name="to" value="${to}">
 ${isEndOf === 'all' && html`<p class="note" role="status">All sessions have ended, yours too. Whoever was signed in signs in again.</p>`}
 ${isEndOf === 'oidc' && html`<p class="note" role="status">You are signed out here, and may still be signed in at ${provider?.host}.${signOutUrl && html` <a href="${signOutUrl}">Sign out there, too</a>`}</p>`}
@@ -183,3 +170,4 @@ ${provider && html`<p><a class="btn go" href="/sign-in/oidc?${new URLSearchParam
 ${tokenField(isWrong ? (problem ?? null) : null)}
 <button class="go">Sign in</button>
 </form>`
+}

@@ -2,18 +2,10 @@
 
 import type { Document, Facts } from '../documents/document.ts'
 import { readStory } from '../documents/records.ts'
-import type { RecordType } from '../openapi/description.ts'
 import { typesIn } from '../openapi/descriptions.ts'
-import { type Difference, differencesOf, readFieldsBeside } from '../openapi/differences.ts'
-import { type ListOffered, listsOffered } from '../openapi/lists.ts'
-import {
-  type ChangeLine,
-  readDescriptionChanges,
-  readUnusableDescriptions,
-  type StoredDescription,
-  storedDescriptions,
-  type UnusableDescription,
-} from '../openapi/stored.ts'
+import { differencesOf, readFieldsBeside } from '../openapi/differences.ts'
+import { listsOffered } from '../openapi/lists.ts'
+import { readDescriptionChanges, readUnusableDescriptions, storedDescriptions } from '../openapi/stored.ts'
 import { readHappeningsInWords } from '../operator/happenings.ts'
 import type { RewindPlan } from '../operator/rewind.ts'
 import type { UpstreamSays } from '../operator/upstream-record.ts'
@@ -34,57 +26,31 @@ import { readFirstLoads, readProgress } from '../store/book/progress.ts'
 import { readQuarantine, readQuarantinedKey, readQuarantineOf } from '../store/book/quarantine.ts'
 import { readAskedFor, readRequests } from '../store/book/request-history.ts'
 import * as runs from '../store/book/runs.ts'
-import { readSilences, type Silence } from '../store/book/silences.ts'
+import { readSilences } from '../store/book/silences.ts'
 import { readSourceLines } from '../store/book/source-config.ts'
 import { readOverview, type StreamOverview } from '../store/book/streams.ts'
 import { readKeptTargets } from '../store/book/targets.ts'
 import * as watch from '../store/book/watch.ts'
 import { type Catalogue, relatedBeside, type Stream } from '../streams/catalog.ts'
-import type { ReadingProgress } from '../streams/load-progress.ts'
 import type { Settings } from '../streams/settings.ts'
-import { type Settling, settlingOf } from '../streams/settling.ts'
+import { settlingOf } from '../streams/settling.ts'
 import { findInAll, type RowsAsked, readRecord, readRows } from './row-queries.ts'
 import type { ChartSpan } from './time-range.ts'
 
 export type { Happening } from '../operator/happenings.ts'
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
+export type BackfillPlan = { readonly text: string; readonly from: string; readonly to: string }
 export type NextRun = {
   readonly stream: string
   readonly kind: string
   readonly schedule: { readonly everyMs: number } | { readonly cron: string }
   readonly at: Date
 }
-export type StreamSnapshot = StreamOverview & {
-  readonly kind: Stream['kind']
-  readonly service: Stream['service']
-  /** Null when it is settled. */
-  readonly settling: Settling | null
-}
+export type StreamSnapshot = ReturnType<typeof standing>
 /** Everything of the overview, as of one moment. */
-export type Snapshot = {
-  readonly at: Date
-  readonly streams: readonly StreamSnapshot[]
-  readonly latestRuns: readonly runs.LatestRun[]
-  readonly rates: runs.RowRates
-  readonly nextRuns: readonly NextRun[]
-  /** First loads, those that are complete among them. */
-  readonly loads: readonly ReadingProgress[]
-  /** Where the pages of docs/operations can be read; null: they are named by their path. */
-  readonly runbooksUrl: string | null
-  /** Of what no alerts are sent. */
-  readonly silences: readonly Silence[]
-}
+export type Snapshot = Awaited<ReturnType<typeof readSnapshot>>
+export type DescriptionShown = Awaited<ReturnType<typeof readDescriptionShown>>
 
-export type DescriptionShown = {
-  readonly descriptions: readonly StoredDescription[]
-  readonly unusable: readonly UnusableDescription[]
-  readonly changes: readonly ChangeLine[]
-  /** By the names of the streams. */
-  readonly types: ReadonlyMap<string, RecordType>
-  readonly differences: readonly Difference[]
-  /** What the descriptions name. */
-  readonly lists: readonly ListOffered[]
-}
 /** Bound to a connection that changes nothing. Lists are cut at the limit; null is no restriction. */
 const plain = {
   runs: runs.readRuns,
@@ -128,6 +94,7 @@ type Given = {
   readonly alertSettings: () => Promise<readonly AlertSetting[]>
   /** STALE_AFTER: a stream that is behind for longer is a problem. */
   readonly staleAfterMs: (stream: string) => number
+  /** Where the pages of docs/operations can be read; null: they are named by their path. */
   readonly runbooksUrl: string | null
   /** LOOKBACK: the least that late commits are waited for. */
   readonly lookbackMs: (stream: string) => number
@@ -144,10 +111,7 @@ type Given = {
   /** Rejects when there is no such source. Left out: those of the one that the environment describes. */
   readonly settings: (source?: string) => Promise<Settings>
   /** What a backfill would take, by the names of the verb's options. Rejects with a UsageError when it cannot be right. */
-  readonly planBackfill: (
-    stream: string,
-    options: Readonly<Record<string, string>>,
-  ) => Promise<{ readonly text: string; readonly from: string; readonly to: string }>
+  readonly planBackfill: (stream: string, options: Readonly<Record<string, string>>) => Promise<BackfillPlan>
   /** What a rewind would mean, likewise. */
   readonly planRewind: (stream: string, options: Readonly<Record<string, string>>) => Promise<RewindPlan>
 }
@@ -215,7 +179,7 @@ export function openStatusQueries(given: Given): StatusQueries {
 async function readSnapshot(
   { pool, streams, nextRuns, lookbackMs, runbooksUrl }: Given,
   names: readonly string[],
-): Promise<Snapshot> {
+) {
   const [overview, latestRuns, rates, loads, silences, next] = await Promise.all([
     readOverview(pool, names),
     runs.readLatestRuns(pool, names),
@@ -234,8 +198,11 @@ async function readSnapshot(
     }),
     latestRuns,
     rates,
+    /** First loads, those that are complete among them. */
     loads,
-    ...{ runbooksUrl, silences },
+    runbooksUrl,
+    /** Of what no alerts are sent. */
+    silences,
     // The other schedules only look whether there is something to do, and mostly there is nothing: they are not shown.
     nextRuns: next
       .filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')
@@ -244,12 +211,13 @@ async function readSnapshot(
   }
 }
 
+/** `settling`: null when it is settled. */
 function standing(
-  stream: StreamOverview & Pick<StreamSnapshot, 'kind' | 'service'>,
+  stream: StreamOverview & Pick<Stream, 'kind' | 'service'>,
   next: readonly NextRun[],
   leastLookbackMs: number,
   at: Date,
-): StreamSnapshot {
+) {
   const reconcile = next.find((run) => run.stream === stream.stream && run.kind === 'reconcile')
   const lookbackMs = Math.max(stream.lookbackMs ?? 0, leastLookbackMs)
   const settling = settlingOf({ ...stream, lookbackMs, nextReconcileAt: reconcile?.at ?? null }, at)
@@ -260,10 +228,7 @@ const mostChanges = 50
 /** Rows of a table that a page waits for. */
 const mostCountedRows = 20_000
 
-async function readDescriptionShown(
-  { pool, catalogue, related }: Given,
-  names: readonly string[],
-): Promise<DescriptionShown> {
+async function readDescriptionShown({ pool, catalogue, related }: Given, names: readonly string[]) {
   const mirrored = [...names, ...relatedBeside(catalogue).map(({ name }) => name)]
   const [descriptions, unusable, changes, fields] = await Promise.all([
     storedDescriptions(pool),

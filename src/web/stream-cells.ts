@@ -6,7 +6,7 @@ import type { SourceLine } from '../store/book/source-config.ts'
 import { livingRows } from '../store/book/streams.ts'
 import { notSettledBecause, settledThrough } from '../streams/settling.ts'
 import { capitalized, plural, shortSpan } from '../util/text.ts'
-import { bars, tideGauge, tideWords } from './charts.ts'
+import { bars, tideAxis, tideGauge, tideKey, tideWords, timesMeaning } from './charts.ts'
 import {
   clock,
   count,
@@ -54,12 +54,32 @@ export function leadOfSources(sources: readonly SourceLine[], at: Date): Html | 
 }
 
 /** Which streams are not settled, why, and when they will be; the first load says so itself. */
-export function settlingOf({ streams: all }: Snapshot): Html | null {
+function settlingOf({ streams: all }: Snapshot): Html | null {
   const waiting = all.filter(({ settling, readThroughAt }) => settling !== null && readThroughAt !== null)
   const [first] = waiting
   if (!first?.settling) return null
   return html`<b>Not settled yet:</b> ${waiting.map(({ stream, settling }, index) => html`${index > 0 && ', '}${stream} (${settling?.when})`)}. ${waiting.length === 1 ? first.settling.why : `${notSettledBecause} Until then the newest rows can lack a late one.`}`
 }
+
+/** A line for each stream. */
+export const streamsCard = (snapshot: Snapshot, problems: readonly Problem[], title = 'Streams'): Html => {
+  const byKey = problemsByKey(problems)
+  return html`<section class="card" aria-labelledby="streams">
+<div class="bar spread"><h2 id="streams">${title}</h2>${tideKey}</div>
+<div class="scroll" tabindex="-1"><table role="table" class="stack"><caption class="hidden">Streams, with how old each kind of knowledge is</caption>
+<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Stream</th><th role="columnheader" scope="col">State</th><th role="columnheader" scope="col" class="gauge"><span class="hidden">How far</span>${tideAxis}</th><th role="columnheader" scope="col" class="num">Rows</th><th role="columnheader" scope="col">Rows changed per minute, last 30</th><th role="columnheader" scope="col">Next read</th></tr></thead>
+<tbody role="rowgroup">${snapshot.streams.map((stream) => row(stream, shownOf(stream, snapshot, byKey)))}</tbody></table></div>
+<p class="small quiet">${settlingOf(snapshot)}</p>
+${timesMeaning}</section>`
+}
+
+const row = (
+  { stream, kind }: StreamSnapshot,
+  { state, gauge, rows, rate, next }: ReturnType<typeof shownOf>,
+): Html =>
+  html`<tr role="row"><th role="rowheader" scope="row"><a href="/streams/${stream}">${stream}</a><br><span class="small quiet">${kind === 'list' ? 'whole list' : 'changes since the last read'}</span></th>
+<td role="cell">${state}</td><td role="cell" class="wide gauge">${gauge}</td><td role="cell" class="num" data-l="Rows">${rows}</td>
+<td role="cell" class="rate" data-l="Rows changed per minute, last 30">${rate}</td><td role="cell" class="nowrap" data-l="Next read">${next}</td></tr>`
 
 /** The pieces of one stream, for the overview and for the stream's own page. */
 export function shownOf(stream: StreamSnapshot, snapshot: Snapshot, problems: ProblemsByKey) {

@@ -3,7 +3,7 @@
 import { type AskedBucket, quantileMs, type ServiceBucket } from '../store/book/request-history.ts'
 import { sourceIn } from '../streams/names.ts'
 import { shortSpan } from '../util/text.ts'
-import { latencyOf, partsTable, sumOf } from './chart-tables.ts'
+import { latencyOf, partsTable, sumOf } from './charts.ts'
 import { bars, everyBucket, figure, lines, type Scale } from './history-charts.ts'
 import { count, formOf, type Html, html, kindInWords, zone } from './html.ts'
 import { plainTable } from './pages/tables.ts'
@@ -62,14 +62,10 @@ const failureKinds = [
 
 export const failuresChart = (buckets: readonly ServiceBucket[], span: ChartSpan): Html =>
   bars({
-    ...{
-      title: 'Requests that failed',
-      tableOf: 'Requests that failed',
-      span,
-      buckets,
-      kinds: failureKinds,
-      keySign: ':',
-    },
+    title: 'Requests that failed',
+    span,
+    buckets,
+    kinds: failureKinds,
     small: () => `requests per ${shortSpan(span.bucketMs)}, all services, ${span.words}`,
     label: (all) => `${count(all)} requests failed, ${span.words}`,
     nothing: buckets.length === 0 ? 'Nothing was recorded in this time.' : 'None.',
@@ -100,7 +96,11 @@ const askedKinds = [
 
 export const askedChart = (buckets: readonly AskedBucket[], span: ChartSpan): Html =>
   bars({
-    ...{ title: 'What was asked for', tableOf: 'Requests', span, buckets, kinds: askedKinds, keySign: ':' },
+    title: 'What was asked for',
+    tableOf: 'Requests',
+    span,
+    buckets,
+    kinds: askedKinds,
     small: (all) =>
       `requests per ${shortSpan(span.bucketMs)}, all services, ${span.words}; bars add up to ${count(all)}`,
     label: (all, sums) => `${count(all)} requests, ${span.words}: ${sums.join(', ')}`,

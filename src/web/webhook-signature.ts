@@ -3,6 +3,7 @@
 // base64. Pure; time is an argument.
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { bounded } from './limits.ts'
 
 export type Signature =
   /** No header is about a signature. */
@@ -29,8 +30,8 @@ const most = { digests: 3, times: 2, ids: 1, remembered: 10_000 }
 
 /** Checks deliveries, and remembers those that were right. */
 export function openSignatureCheck(secret: string) {
-  /** What was signed, and until when it is remembered; the oldest first. */
-  const seen = new Map<string, number>()
+  /** What was signed, and until when it is remembered. */
+  const seen = bounded<number>(most.remembered)
   return (headers: Headers, body: Buffer, nowMs: number): Signature => {
     const found = findSigned(secret, headers, body)
     if (typeof found === 'string') return found
@@ -39,10 +40,7 @@ export function openSignatureCheck(secret: string) {
     for (const part of found.parts) hash.update(part)
     const key = hash.digest('base64')
     if ((seen.get(key) ?? 0) > nowMs) return 'seen'
-    seen.delete(key)
     seen.set(key, Math.max(nowMs, found.timeMs ?? 0) + replayWindowMs)
-    const [oldest] = seen.keys()
-    if (seen.size > most.remembered && oldest !== undefined) seen.delete(oldest)
     return 'right'
   }
 }

@@ -9,7 +9,7 @@ import { openLog } from '../../src/log.ts'
 import { readAssets } from '../../src/web/assets.ts'
 import { html } from '../../src/web/html.ts'
 import { healthRoutes, hookRoute, metricsRoute } from '../../src/web/monitoring.ts'
-import { sendPage } from '../../src/web/page-routes.ts'
+import { sendPage } from '../../src/web/pages/layout.ts'
 import { AddressUnusable, byKnownNames, type Routes, startHttpServer } from '../../src/web/server.ts'
 import { quietLog } from '../support/database.ts'
 import { serve } from '../support/served-routes.ts'
@@ -179,7 +179,17 @@ describe('the server', () => {
       hookRoute({ secret, onDelivery: () => {} }),
       metricsRoute({ registry: new Registry(), refresh: () => Promise.reject(new Error('x')) }),
       readAssets().routes,
-      (server) => void server.get('/page', async (_request, reply) => sendPage(reply, html`x`)),
+      (server) =>
+        void server.get('/page', async (_request, reply) =>
+          sendPage(reply, {
+            title: 'x',
+            path: '/page',
+            viewer: null,
+            assets: readAssets(),
+            problems: null,
+            body: html`x`,
+          }),
+        ),
     ]
     const server = await startHttpServer({
       ...{ host: '127.0.0.1', port: 0, routes, log: quietLog, timeoutMs: 150 },

@@ -5,12 +5,11 @@ import { html, markupOf } from '../../src/web/html.ts'
 import { actionsPage } from '../../src/web/pages/actions.ts'
 import { alertsPage } from '../../src/web/pages/alerts.ts'
 import { changesPage } from '../../src/web/pages/changes.ts'
-import { approvePage } from '../../src/web/pages/confirm.ts'
+import { approvePage, rewindTab } from '../../src/web/pages/confirm.ts'
 import { eventsPage } from '../../src/web/pages/events.ts'
 import type { Page } from '../../src/web/pages/layout.ts'
 import { quarantinePage } from '../../src/web/pages/quarantine.ts'
 import { recordPage } from '../../src/web/pages/record.ts'
-import { rewindTab } from '../../src/web/pages/rewind.ts'
 import { rowsTab } from '../../src/web/pages/rows.ts'
 import { sourcesPage } from '../../src/web/pages/sources.ts'
 import { readOnlyViewer, type Viewer } from '../../src/web/sessions.ts'
@@ -35,7 +34,8 @@ async function show(
     ...{ statusQueries: statusQueriesWith(queries), viewer, query: new URLSearchParams(query), params },
     ...{ problems: Promise.resolve([]), now: new Date('2026-01-02T03:04:05Z') },
   })
-  const parts = 'body' in shown ? [shown.heading, shown.body, (await shown.rest?.()) ?? html``] : [shown]
+  const parts =
+    'body' in shown ? [shown.heading ?? html``, shown.body, (await shown.rest?.()) ?? html``] : [shown]
   const markup = parts.map(markupOf).join('')
   return { markup, text: markup.replaceAll(/<[^>]*>/g, '').replaceAll(/\s+/g, ' ') }
 }

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { openSteps } from '../../src/streams/run-steps.ts'
 import { markupOf } from '../../src/web/html.ts'
-import { stepsFigure } from '../../src/web/run-steps.ts'
+import { stepsFigure } from '../../src/web/run-charts.ts'
 
 describe('the steps of a run', () => {
   it('last until the next one begins, and hold what was asked for meanwhile', () => {

@@ -9,7 +9,6 @@ import { record } from '../../documents/records.ts'
 import { type ActionName, NotNow } from '../../operator/actions.ts'
 import { outcomeJson } from '../../operator/mirror-actions.ts'
 import { neededRole, type Role, roles } from '../../operator/roles.ts'
-import type { UpstreamSays } from '../../operator/upstream-record.ts'
 import { pickStream } from '../../streams/catalog.ts'
 import { NotThere } from '../../util/errors.ts'
 import {
@@ -22,9 +21,8 @@ import {
   refuse,
   refuseStrangers,
 } from '../actions.ts'
-import { type Reader, readerOf } from '../reading-places.ts'
+import { type Console, readerOf } from '../readers.ts'
 import type { Routes } from '../server.ts'
-import type { StatusQueries } from '../status-queries.ts'
 import { parsed, refuseOtherMethods, sendDocument } from './scope.ts'
 
 const text = heldText.min(1).max(500)
@@ -221,11 +219,7 @@ export const apiActionPaths = actionPaths.map(
     [name, path.replace(/^\/(\w+)\/:target/, (_all, what: string) => `/${what}/{${named[what]}}`)] as const,
 )
 
-type Options = ActionOptions & {
-  readonly statusQueries: (reader: Reader) => StatusQueries | null
-  /** Null when the stream is not mirrored, or the worker still waits. */
-  readonly compare: (stream: string, key: string) => Promise<UpstreamSays | null>
-}
+type Options = ActionOptions & Pick<Console, 'statusQueries' | 'compare'>
 
 export const apiActionRoutes =
   (options: Options): Routes =>

@@ -1,26 +1,23 @@
-// `GET /api/v1/…`: the documents that the terminal prints with `--json`, and the description of them all.
+// `GET /api/v1/…`: the documents that the terminal prints with `--json`, and the description of them all. Beside it the whole API: who may
+// read gets documents, who may act brings the token of an operator.
 
 import type { FastifyRequest } from 'fastify'
 import type { Document } from '../../documents/document.ts'
 import { documents } from '../../documents/table.ts'
 import { withTimeout } from '../../util/waiting.ts'
-import { type Reader, readerOf } from '../reading-places.ts'
+import { type Console, forReaders, readerOf } from '../readers.ts'
 import { queryOf, type Routes } from '../server.ts'
-import type { StatusQueries } from '../status-queries.ts'
+import { apiActionRoutes } from './actions.ts'
 import { describeApi } from './openapi.ts'
-import { apiBase, parametersOf, refuseOtherMethods, sendDocument } from './scope.ts'
+import { apiBase, apiScope, parametersOf, refuseOtherMethods, sendDocument } from './scope.ts'
 
-type Options = {
-  /** Null while the worker waits for what it needs. */
-  readonly statusQueries: (reader: Reader) => StatusQueries | null
-  readonly version: string
-}
+type Options = Pick<Console, 'statusQueries'> & { readonly version: string }
 
 /** A Postgres that is frozen keeps its connections and never answers. */
 const timeoutMs = 15_000
 const descriptionPath = '/openapi.json'
 
-export const apiReads =
+const apiReads =
   ({ statusQueries, version }: Options): Routes =>
   (scope) => {
     let description: object | null = null
@@ -68,3 +65,11 @@ function nextPage(
   more.set('cursor', cursor)
   return `${path}?${more}`
 }
+
+export const apiRoutes = (
+  reading: Parameters<typeof forReaders>[0],
+  options: Options & Parameters<typeof apiActionRoutes>[0],
+): readonly Routes[] => [
+  apiScope(options.log, [apiActionRoutes(options)]),
+  forReaders(reading, [apiScope(options.log, [apiReads(options)])]),
+]

@@ -271,7 +271,7 @@ async function copy(text) {
   field.remove()
 }
 
-for (const button of document.querySelectorAll('[data-copy], [data-copy-from]')) {
+for (const button of document.querySelectorAll(shownByScript)) {
   const words = button.textContent
   button.hidden = false
   button.addEventListener('click', async () => {

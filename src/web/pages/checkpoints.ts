@@ -79,15 +79,12 @@ const checkpointColumns = ({ statusQueries, viewer, now }: PageContext): readonl
         ? null
         : html`${foreign(reason, 500)}${moved_by !== null && html` (${foreign(moved_by)})`}`,
   },
-  ...(viewer.canAct
-    ? [
-        {
-          title: 'Act',
-          // Checkpoints of a stream outlive its being mirrored.
-          cell: (one: Checkpoint) => (statusQueries.streams.includes(one.stream) ? fromHere(one) : null),
-        },
-      ]
-    : []),
+  {
+    title: 'Act',
+    isLeftOut: !viewer.canAct,
+    // Checkpoints of a stream outlive its being mirrored.
+    cell: (one) => (statusQueries.streams.includes(one.stream) ? fromHere(one) : null),
+  },
 ]
 
 const backfillColumns = (now: Date, viewer: Viewer): readonly Column<BackfillLine>[] => [
@@ -109,7 +106,7 @@ const backfillColumns = (now: Date, viewer: Viewer): readonly Column<BackfillLin
       (error === null ? null : html`<span class="bad">${foreign(error, 500)}</span>`) ??
       (note === null ? null : foreign(note, 500)),
   },
-  ...(viewer.canAct ? [{ title: 'Act', cell: (one: BackfillLine) => cancel(one, viewer) }] : []),
+  { title: 'Act', isLeftOut: !viewer.canAct, cell: (one) => cancel(one, viewer) },
 ]
 
 const fromHere = ({ stream, id }: Checkpoint): Html =>

@@ -24,7 +24,6 @@ export const contractPage: Page = {
     const stream = chosen(query, 'stream', [...shown.types.keys()])
     const type = stream === null ? null : (shown.types.get(stream) ?? null)
     return {
-      title: 'Contract',
       heading: heading({
         title: 'What the upstream says about itself',
         crumbs: [['/upstream', 'Upstream']],

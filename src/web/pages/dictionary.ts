@@ -40,7 +40,7 @@ ${table({
 
 const columns = (now: Date, withStream: boolean): readonly Column<FieldLine>[] => [
   { title: 'Field', cell: ({ sourceName }) => foreign(sourceName) },
-  ...(withStream ? [{ title: 'Stream', cell: ({ stream }: FieldLine) => stream }] : []),
+  { title: 'Stream', isLeftOut: !withStream, cell: ({ stream }) => stream },
   {
     title: 'Column',
     cell: ({ columnName }) =>

@@ -1,9 +1,10 @@
 // What all pages have around them: navigation, search, who is signed in, and what came of the last action.
 
+import type { FastifyReply } from 'fastify'
 import type { Problem } from '../../problems/stream-problems.ts'
 import type { Assets } from '../assets.ts'
 import { toldWithPlaces } from '../command-places.ts'
-import { foreign, type Html, html, time } from '../html.ts'
+import { foreign, type Html, html, markupOf, time } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { StatusQueries } from '../status-queries.ts'
 import { needsCount } from './problem-cards.ts'
@@ -13,7 +14,7 @@ const badge = (problems: readonly Problem[]): Html | null => {
   return needs === 0 ? null : html`<span class="badge">${needs}<span class="hidden"> need you</span></span>`
 }
 
-type Layout = {
+export type Layout = {
   readonly title: string
   /** The path of the place in the navigation that the page belongs to. */
   readonly path: string
@@ -94,29 +95,48 @@ ${!page.isAlone && foot(page)}
 </html>
 `
 
-const foot = ({
-  asOf,
-  viewer,
-}: Layout): Html => html`<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${asOf && html`<span data-as-of>As of ${time(asOf)}</span>`}${viewer && whoIs(viewer)}<button type="button" class="link" data-own-zone title="Times in UTC, or by the clock of this device" hidden>Times: UTC</button><button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
+// What the browser may do with a page, beside what holds for every answer.
+const contentPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+export const pageHeaders = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': contentPolicy,
+}
+
+export const sendPage = (reply: FastifyReply, page: Layout, status = 200): FastifyReply =>
+  reply
+    .code(status)
+    .headers(pageHeaders)
+    .send(markupOf(layout(page)))
+
+function foot({ asOf, viewer }: Layout): Html {
+  return html`<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${asOf && html`<span data-as-of>As of ${time(asOf)}</span>`}${viewer && whoIs(viewer)}<button type="button" class="link" data-own-zone title="Times in UTC, or by the clock of this device" hidden>Times: UTC</button><button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
 ${keysDialog}`
+}
 
 const top = (page: Layout): Html => html`<header class="top">
 <a class="brand" href="/">${waves}Tidemark</a>
 ${!page.isAlone && ways(page)}
 </header>`
 
-const ways = ({
-  path,
-  viewer,
-  problems,
-  isDemo,
-}: Layout): Html => html`<nav aria-label="Main"><ul class="nav">${places.map(
-  ([address, name]) =>
-    html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}${address === '/problems' && problems && html` <span data-badge>${badge(problems)}</span>`}</a></li>`,
-)}${isDemo && html`<li><a href="/demo"${path === '/demo' && html` aria-current="page"`}>Demo</a></li>`}</ul></nav>
+function ways({ path, viewer, problems, isDemo }: Layout): Html {
+  return html`<nav aria-label="Main"><ul class="nav">${places.map(
+    ([address, name]) =>
+      html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}${address === '/problems' && problems && html` <span data-badge>${badge(problems)}</span>`}</a></li>`,
+  )}${isDemo && html`<li><a href="/demo"${path === '/demo' && html` aria-current="page"`}>Demo</a></li>`}</ul></nav>
 <form class="find" role="search" method="get" action="/find"><label class="hidden" for="q">Find a record by key, number or text</label><input id="q" name="q" type="search" placeholder="Find a record" maxlength="100" autocomplete="off"></form>
 <span class="live" role="status" data-connection></span>
 ${viewer && account(viewer)}`
+}
 
 /** The list of keys. The script opens it, and without the script the keys do nothing. */
 const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title"><form method="dialog" class="more"><h2 id="keys-title">Keys</h2>
@@ -143,7 +163,7 @@ const whoIs = ({ role, name, signInAt }: Viewer): Html => {
 /** The head of a page: where it belongs, what it is, one sentence about it, and what can be done. */
 export const heading = (head: {
   readonly title: Html | string
-  readonly crumbs?: readonly (readonly [address: string, name: string])[]
+  readonly crumbs?: readonly (readonly [address: string, name: string])[] | undefined
   readonly lead?: Html | string | null
   readonly bar?: Html | null
 }): Html =>
@@ -151,6 +171,18 @@ export const heading = (head: {
     head.crumbs &&
     html`<p class="crumbs">${head.crumbs.map(([address, name]) => html`<a href="${address}">${name}</a> / `)}</p>`
   }<h1>${head.title}</h1>${head.lead && html`<p class="lead">${head.lead}</p>`}</div>${head.bar && html`<div class="bar">${head.bar}</div>`}</div>`
+
+/** Nothing has the name that the address says. */
+export const noSuch = (
+  what: string,
+  text: Html,
+  crumbs?: Parameters<typeof heading>[0]['crumbs'],
+): Shown => ({
+  title: `No such ${what}`,
+  heading: heading({ title: `There is no such ${what}`, crumbs }),
+  body: html`<section class="card"><p>${text}</p></section>`,
+  status: 404,
+})
 
 // What a page is: a path, a title, and what it shows of the status queries.
 export type PageContext = {
@@ -165,8 +197,10 @@ export type PageContext = {
   readonly now: Date
 }
 export type Shown = {
-  readonly title: string
-  readonly heading: Html
+  /** Left out: that of the page. */
+  readonly title?: string
+  /** Left out: the title alone. */
+  readonly heading?: Html
   readonly body: Html
   /** The part that takes longer. If it is not there soon, the body is sent first and this follows. */
   readonly rest?: () => Promise<Html>

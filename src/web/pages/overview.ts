@@ -1,14 +1,12 @@
 // `/`: the verdict, what needs somebody, and how far each stream is.
 
-import type { Problem } from '../../problems/stream-problems.ts'
-import { hasNamed, isWell, problemsByKey, verdictInWords, withProblems } from '../../problems/stream-state.ts'
+import { hasNamed, isWell, verdictInWords, withProblems } from '../../problems/stream-state.ts'
 import type { SourceLine } from '../../store/book/source-config.ts'
-import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadCard } from '../first-load.ts'
 import { stateTimeline } from '../history-charts.ts'
 import { clock, count, type Html, html, time } from '../html.ts'
-import type { Happening, Snapshot, StreamSnapshot } from '../status-queries.ts'
-import { leadOf, leadOfSources, settlingOf, shownOf } from '../stream-cells.ts'
+import type { Happening, Snapshot } from '../status-queries.ts'
+import { leadOf, leadOfSources, streamsCard } from '../stream-cells.ts'
 import { chartSpan, rangeIn } from '../time-range.ts'
 import { happened } from './events.ts'
 import { heading, type Page } from './layout.ts'
@@ -35,7 +33,6 @@ export const overviewPage: Page = {
     const few = ofFew(snapshot, sources)
     const names = few.streams.map(({ stream }) => stream)
     return {
-      title: 'Overview',
       heading: heading({
         title: html`<span role="status">${verdictInWords(problems, snapshot.streams, sources)}</span>`,
         lead: hasNamed(sources) ? leadOfSources(sources, snapshot.at) : leadOf(snapshot, problems),
@@ -80,17 +77,6 @@ ${
 }</section>`
 }
 
-export const streamsCard = (snapshot: Snapshot, problems: readonly Problem[], title = 'Streams'): Html => {
-  const byKey = problemsByKey(problems)
-  return html`<section class="card" aria-labelledby="streams">
-<div class="bar spread"><h2 id="streams">${title}</h2>${tideKey}</div>
-<div class="scroll" tabindex="-1"><table role="table" class="stack"><caption class="hidden">Streams, with how old each kind of knowledge is</caption>
-<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Stream</th><th role="columnheader" scope="col">State</th><th role="columnheader" scope="col" class="gauge"><span class="hidden">How far</span>${tideAxis}</th><th role="columnheader" scope="col" class="num">Rows</th><th role="columnheader" scope="col">Rows changed per minute, last 30</th><th role="columnheader" scope="col">Next read</th></tr></thead>
-<tbody role="rowgroup">${snapshot.streams.map((stream) => row(stream, shownOf(stream, snapshot, byKey)))}</tbody></table></div>
-<p class="small quiet">${settlingOf(snapshot)}</p>
-${timesMeaning}</section>`
-}
-
 const whatHappened = (happenings: readonly Happening[], now: Date): Html =>
   html`<section class="card c4" aria-labelledby="happened"><h2 id="happened">What happened</h2>${
     happenings.length === 0
@@ -103,11 +89,3 @@ const lately = (one: Happening, now: Date): Html =>
 <span>${happened(one)}</span>
 <span class="small quiet">${clock(one.at, now)}
 ${one.stream !== null && one.key === null && html`· <a href="/streams/${one.stream}">${one.stream}</a>`}</span></li>`
-
-const row = (
-  { stream, kind }: StreamSnapshot,
-  { state, gauge, rows, rate, next }: ReturnType<typeof shownOf>,
-): Html =>
-  html`<tr role="row"><th role="rowheader" scope="row"><a href="/streams/${stream}">${stream}</a><br><span class="small quiet">${kind === 'list' ? 'whole list' : 'changes since the last read'}</span></th>
-<td role="cell">${state}</td><td role="cell" class="wide gauge">${gauge}</td><td role="cell" class="num" data-l="Rows">${rows}</td>
-<td role="cell" class="rate" data-l="Rows changed per minute, last 30">${rate}</td><td role="cell" class="nowrap" data-l="Next read">${next}</td></tr>`

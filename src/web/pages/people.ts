@@ -5,7 +5,7 @@ import { actionForm, adminForm } from '../action-forms.ts'
 import type { FormFields } from '../form-fields.ts'
 import { age, clock, copyButton, foreign, type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
-import { heading, layout, type Page } from './layout.ts'
+import { heading, type Layout, type Page } from './layout.ts'
 import { type Column, table } from './tables.ts'
 
 export const peoplePage: Page = {
@@ -18,7 +18,6 @@ export const peoplePage: Page = {
       viewer.sessionKey === undefined ? null : statusQueries.sessionId(viewer.sessionKey),
     ])
     return {
-      title: 'People',
       heading: heading({
         title: 'People',
         lead: html`Viewers look. Operators also act. Admins also change settings and alerts, drop records, make and revoke tokens, and end sessions. Who did what is in <a href="/actions">the record</a>.`,
@@ -72,18 +71,21 @@ ${fields.line({
 
 /** The only page that shows a token, once: it is the answer to the form, and nobody keeps it. */
 export const tokenPage = (
-  around: Pick<Parameters<typeof layout>[0], 'viewer' | 'assets'>,
+  { viewer, assets }: Pick<Layout, 'viewer' | 'assets'>,
   text: string,
   token: string,
-): Html =>
-  layout({
-    ...{ ...around, title: 'The new token', path: '/people', problems: null },
-    heading: heading({ crumbs: [['/people', 'People']], title: 'The new token', lead: text }),
-    body: html`<section class="card"><h2>Copy it now</h2><p>It is shown only here. If it is lost, revoke it and make another one.</p>
+): Layout => ({
+  title: 'The new token',
+  path: '/people',
+  viewer,
+  assets,
+  problems: null,
+  heading: heading({ crumbs: [['/people', 'People']], title: 'The new token', lead: text }),
+  body: html`<section class="card"><h2>Copy it now</h2><p>It is shown only here. If it is lost, revoke it and make another one.</p>
 <pre class="term" tabindex="0" id="token">${token}</pre>
 <div class="bar">${copyButton('Copy the token', { from: 'token' })}<a class="btn" href="/people">I have it</a></div>
 <p>People paste it at <i>Sign in</i>. A program sends it with each request:</p><pre class="term" tabindex="0">Authorization: Bearer ${token.slice(0, 12)}…</pre></section>`,
-  })
+})
 
 /** `own`: the session of whoever looks. */
 const sessionColumns = (viewer: Viewer, now: Date, own: string | null): readonly Column<SessionLine>[] => [
@@ -96,15 +98,11 @@ const sessionColumns = (viewer: Viewer, now: Date, own: string | null): readonly
   { title: 'Signed in', cell: ({ begunAt }) => clock(begunAt, now) },
   { title: 'Last seen', cell: ({ seenAt }) => age(seenAt, now) },
   { title: 'Until', cell: ({ endsAt }) => clock(endsAt, now) },
-  ...(viewer.canAdminister
-    ? [
-        {
-          title: 'Act',
-          cell: ({ id }: SessionLine) =>
-            actionForm(viewer, `/sessions/${id}/end`, html`<button>End session ${id}</button>`),
-        },
-      ]
-    : []),
+  {
+    title: 'Act',
+    isLeftOut: !viewer.canAdminister,
+    cell: ({ id }) => actionForm(viewer, `/sessions/${id}/end`, html`<button>End session ${id}</button>`),
+  },
 ]
 
 const tokenColumns = (viewer: Viewer, now: Date): readonly Column<AccessToken>[] => [
@@ -120,18 +118,15 @@ const tokenColumns = (viewer: Viewer, now: Date): readonly Column<AccessToken>[]
     cell: ({ createdAt, createdBy }) =>
       html`${clock(createdAt, now)}<br><span class="small quiet">${foreign(createdBy, 80)}</span>`,
   },
-  ...(viewer.canAdminister
-    ? [
-        {
-          title: 'Act',
-          cell: ({ name }: AccessToken) =>
-            adminForm(
-              viewer,
-              `/tokens/${name}/revoke`,
-              html`Revoke…<span class="hidden"> ${name}</span>`,
-              html`<button class="harm">Revoke ${name}</button>`,
-            ),
-        },
-      ]
-    : []),
+  {
+    title: 'Act',
+    isLeftOut: !viewer.canAdminister,
+    cell: ({ name }) =>
+      adminForm(
+        viewer,
+        `/tokens/${name}/revoke`,
+        html`Revoke…<span class="hidden"> ${name}</span>`,
+        html`<button class="harm">Revoke ${name}</button>`,
+      ),
+  },
 ]

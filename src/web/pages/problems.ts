@@ -6,8 +6,7 @@ import type { ClosedProblem } from '../../store/book/problems.ts'
 import { shortSpan } from '../../util/text.ts'
 import { clock, foreign, type Html, html } from '../html.ts'
 import { heading, type Page } from './layout.ts'
-import { problemCards } from './problem-cards.ts'
-import { alertsCard } from './silences.ts'
+import { alertsCard, problemCards } from './problem-cards.ts'
 import { type Column, plainTable } from './tables.ts'
 
 const parts = [
@@ -35,7 +34,6 @@ export const problemsPage: Page = {
     }
     const quarantined = snapshot.streams.filter((one) => one.quarantined > 0)
     return {
-      title: 'Problems',
       heading: heading({
         title: verdictInWords(problems, snapshot.streams, sources),
         lead: 'A problem closes by itself when its cause is gone. News stays for a day.',

@@ -83,12 +83,9 @@ const columns = (
 <pre tabindex="0">${foreign(text, mostCharacters)}</pre>
 ${repeatedText !== null && html`<p>Earlier values of fields that came twice:</p><pre tabindex="0">${foreign(repeatedText, mostCharacters)}</pre>`}</details>`,
   },
-  ...(viewer.canAct
-    ? [
-        {
-          title: 'Act',
-          cell: ({ id, stream }: QuarantineEntry) => entryForms(viewer, id, streams.includes(stream)),
-        },
-      ]
-    : []),
+  {
+    title: 'Act',
+    isLeftOut: !viewer.canAct,
+    cell: ({ id, stream }) => entryForms(viewer, id, streams.includes(stream)),
+  },
 ]

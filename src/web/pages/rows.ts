@@ -11,11 +11,10 @@ import {
 import { tableName, viewName } from '../../streams/names.ts'
 import { plural } from '../../util/text.ts'
 import { clock, copyButton, count, foreign, type Html, html } from '../html.ts'
-import type { RowsShown } from '../row-queries.ts'
-import { summaryColumns } from '../summary-columns.ts'
+import { type RowsShown, summaryColumns } from '../row-queries.ts'
 import { rangeControl, rangeIn, type TimeRange } from '../time-range.ts'
-import type { Page, PageContext } from './layout.ts'
-import { streamPage } from './stream-frame.ts'
+import type { PageContext } from './layout.ts'
+import { streamTab } from './stream-frame.ts'
 import { addressOf } from './tables.ts'
 
 const pageSize = 50
@@ -55,31 +54,29 @@ function cursorIn(query: URLSearchParams): RowCursor | null {
   return at !== null && key !== null && isRowCursor({ at, key }) ? { at, key } : null
 }
 
-export const rowsTab: Page = {
-  path: '/streams/:name/rows',
-  place: '/find',
-  title: 'Rows',
-  isSearch: true,
-  body: (context) =>
-    streamPage(context, '/rows', async ({ stream: { stream } }) => {
-      const asked = rowsAsked(context.query, context.now)
-      const shown = await context.statusQueries.rows(stream, {
-        ...asked,
-        limit: pageSize,
-        mostCharacters: 300,
-        tellsMatched: true,
-        choose: summaryColumns,
-      })
-      if (shown === null)
-        return html`<section class="card"><p>Nothing of ${stream} is stored yet. Its table is made by the first record that comes.</p></section>`
-      return {
-        body: searchForm(stream, asked, shown, context.query),
-        rest: async () =>
-          html`${results(stream, context, asked, shown, await shown.page)}
+export const rowsTab = streamTab(
+  '/streams/:name/rows',
+  'Rows',
+  async (context, { stream: { stream } }) => {
+    const asked = rowsAsked(context.query, context.now)
+    const shown = await context.statusQueries.rows(stream, {
+      ...asked,
+      limit: pageSize,
+      mostCharacters: 300,
+      tellsMatched: true,
+      choose: summaryColumns,
+    })
+    if (shown === null)
+      return html`<section class="card"><p>Nothing of ${stream} is stored yet. Its table is made by the first record that comes.</p></section>`
+    return {
+      body: searchForm(stream, asked, shown, context.query),
+      rest: async () =>
+        html`${results(stream, context, asked, shown, await shown.page)}
 ${asSql(stream, shown, csvAddress(stream, context.query, { raw: '1' }))}`,
-      }
-    }),
-}
+    }
+  },
+  { place: '/find', isSearch: true },
+)
 
 const asSql = (stream: string, { sql }: RowsShown, rawCsv: string): Html =>
   html`<section class="card" aria-labelledby="sql"><div class="bar spread"><h2 id="sql">As SQL</h2>${copyButton('Copy as SQL', { from: 'query' })}</div><pre class="term" tabindex="0" id="query">${sql}</pre>

@@ -5,10 +5,12 @@ import { runLog } from '../../streams/run-log.ts'
 import { blockStep, type RunStep } from '../../streams/run-steps.ts'
 import { formatDuration, plural, shortSpan } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
+import { missingRowsChart } from '../charts.ts'
 import { runningNow } from '../first-load.ts'
 import {
   clock,
   count,
+  fact,
   foreign,
   type Html,
   html,
@@ -18,10 +20,9 @@ import {
   wholeVersion,
   zone,
 } from '../html.ts'
-import { missingRowsChart } from '../missing-rows.ts'
-import { stepsFigure } from '../run-steps.ts'
+import { stepsFigure } from '../run-charts.ts'
 import { rangeAround } from '../time-range.ts'
-import { heading, type Page, type PageContext } from './layout.ts'
+import { heading, noSuch, type Page, type PageContext } from './layout.ts'
 import { recordAddress } from './rows.ts'
 import { addressOf, plainTable } from './tables.ts'
 
@@ -34,12 +35,7 @@ export const runPage: Page = {
     const id = /^\d{1,18}$/.test(params.id ?? '') ? (params.id ?? '') : null
     const run = id === null ? null : await statusQueries.run(id)
     if (run === null)
-      return {
-        title: 'No such run',
-        heading: heading({ title: 'There is no such run', crumbs: [['/runs', 'Runs']] }),
-        body: html`<section class="card"><p>Runs are kept for 90 days. <a href="/runs">All runs</a></p></section>`,
-        status: 404,
-      }
+      return noSuch('run', html`Runs are kept for 90 days. <a href="/runs">All runs</a>`, [['/runs', 'Runs']])
     const isBlocked = run.steps?.at(-1)?.what === blockStep
     const evidence = isBlocked ? await statusQueries.deletionEvidence(run.stream) : null
     const readings = run.status === 'running' ? await statusQueries.readings(run.stream) : []
@@ -104,9 +100,6 @@ function said({ stream, error, errorCode, note, status }: RunStory, isBlocked: b
   if (note === null) return null
   return html`<div class="note${isBlocked ? ' bad' : status === 'inconclusive' && ' warn'}">${foreign(note, 1_000)}</div>`
 }
-
-const fact = (title: string, value: Html | string, meaning?: string): Html =>
-  html`<div><dt>${title}</dt><dd>${value}${meaning && html`<small>${meaning}</small>`}</dd></div>`
 
 const numbers = (run: RunStory): Html =>
   html`<section class="card" aria-label="Numbers"><dl class="facts">

@@ -5,7 +5,7 @@ import { kinds } from '../../streams/catalog.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { runningNow } from '../first-load.ts'
 import { clock, count, foreign, type Html, html, kindInWords, runState } from '../html.ts'
-import { isShort, runTimeline } from '../run-timeline.ts'
+import { isShort, runTimeline } from '../run-charts.ts'
 import { chartSpan, rangeIn } from '../time-range.ts'
 import type { Page, PageContext } from './layout.ts'
 import { byId, type Column, chosen, filterForm, listPart, select } from './tables.ts'
@@ -73,7 +73,7 @@ ${await listPart({
 
 const columns = (now: Date, withStream: boolean): readonly Column<RunLine>[] => [
   { title: 'Run', cell: ({ id }) => html`<a href="/runs/${id}">${id}</a>`, isNumber: true },
-  ...(withStream ? [{ title: 'Stream', cell: streamLink }] : []),
+  { title: 'Stream', isLeftOut: !withStream, cell: streamLink },
   { title: 'Kind', cell: ({ kind }) => kindInWords(kind) },
   { title: 'Outcome', cell: outcome },
   { title: 'Began', cell: ({ startedAt }) => html`<span class="nowrap">${clock(startedAt, now)}</span>` },

@@ -6,7 +6,7 @@ import { type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { shownOf } from '../stream-cells.ts'
-import { heading, type PageContext, type Shown } from './layout.ts'
+import { heading, noSuch, type Page, type PageContext, type Shown } from './layout.ts'
 
 const tabs = [
   ['', 'Overview'],
@@ -17,8 +17,7 @@ const tabs = [
   ['/settings', 'Settings'],
 ] as const
 /** Those of which the page follows what happens: elsewhere a time to go would stand still (P18). */
-const follows: readonly Tab[] = ['', '/runs']
-export type Tab = (typeof tabs)[number][0]
+const follows = ['', '/runs']
 
 type WithRest = Required<Pick<Shown, 'body' | 'rest'>>
 type Framed = {
@@ -27,18 +26,32 @@ type Framed = {
   readonly cells: ReturnType<typeof shownOf>
 }
 
-/** The head and the tabs of a stream around what a tab shows; for a name that is no stream, a page that says so. */
-export async function streamPage(
+/** A page of a stream, with its head and the tabs around; for a name that is no stream, it says so. */
+export const streamTab = (
+  path: string,
+  title: string,
+  body: (context: PageContext, framed: Framed) => Promise<Html | WithRest> | Html,
+  more: Partial<Page> = {},
+): Page => ({
+  path,
+  place: '/',
+  title,
+  ...more,
+  // What is no tab belongs to the first one.
+  body: (context) => framed(context, tabs.find(([own]) => path === `/streams/:name${own}`)?.[0] ?? '', body),
+})
+
+async function framed(
   context: PageContext,
-  tab: Tab,
-  body: (framed: Framed) => Promise<Html | WithRest> | Html,
+  tab: string,
+  body: Parameters<typeof streamTab>[2],
 ): Promise<Shown> {
   const name = context.params.name ?? ''
   const [snapshot, problems] = await Promise.all([context.statusQueries.snapshot(), context.problems])
   const stream = snapshot.streams.find((one) => one.stream === name)
   if (!stream) return noSuchStream(snapshot.streams.map((one) => one.stream))
   const cells = shownOf(stream, snapshot, problemsByKey(problems))
-  const shown = await body({ stream, snapshot, cells })
+  const shown = await body(context, { stream, snapshot, cells })
   return {
     title: name,
     heading: html`${heading({
@@ -63,9 +76,9 @@ export const orCommand = (viewer: Viewer, command: string, form: () => Html): Ht
     ? form()
     : html`<section class="card"><h2>You can view this, but not act</h2><p>An operator can do this here${signInHere(viewer)}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">${command}</pre></section>`
 
-export const noSuchStream = (known: readonly string[]): Shown => ({
-  title: 'No such stream',
-  heading: heading({ title: 'There is no such stream', crumbs: [['/', 'Streams']] }),
-  body: html`<section class="card"><p>These are mirrored: ${known.map((name, index) => html`${index > 0 && ', '}<a href="/streams/${name}">${name}</a>`)}. <code>STREAMS</code> says which, and for a source that has a name the file of <code>SOURCES_FILE</code>. Rows of a stream that was mirrored before stay in its table.</p></section>`,
-  status: 404,
-})
+export const noSuchStream = (known: readonly string[]): Shown =>
+  noSuch(
+    'stream',
+    html`These are mirrored: ${known.map((name, index) => html`${index > 0 && ', '}<a href="/streams/${name}">${name}</a>`)}. <code>STREAMS</code> says which, and for a source that has a name the file of <code>SOURCES_FILE</code>. Rows of a stream that was mirrored before stay in its table.`,
+    [['/', 'Streams']],
+  )

@@ -13,34 +13,26 @@ import { actionForm, hasPositions, reasonLine } from '../action-forms.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadOf, runningNow } from '../first-load.ts'
 import { lagChart, rowsChart } from '../history-charts.ts'
-import { age, type Html, html, kindInWords, runState, span, state, time, until } from '../html.ts'
-import { isShort, runTimeline } from '../run-timeline.ts'
+import { age, fact, type Html, html, kindInWords, runState, span, state, time, until } from '../html.ts'
+import { isShort, runTimeline } from '../run-charts.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { countsOf, type shownOf } from '../stream-cells.ts'
 import { chartSpan, rangeIn } from '../time-range.ts'
 import { checkpointList } from './checkpoints.ts'
-import { frozenInWords, lookAgainForm } from './confirm.ts'
+import { frozenInWords, lookAgainForm, rewindTab } from './confirm.ts'
 import { fieldList } from './dictionary.ts'
 import type { Page, PageContext } from './layout.ts'
-import { rewindTab } from './rewind.ts'
 import { rowsTab } from './rows.ts'
 import { runsList } from './runs.ts'
 import { settingsTable } from './settings.ts'
-import { orCommand, streamPage, type Tab } from './stream-frame.ts'
+import { orCommand, streamTab } from './stream-frame.ts'
 import { addressOf, type Column, filterForm, plainTable } from './tables.ts'
 
-const overviewTab: Page = {
-  path: '/streams/:name',
-  place: '/',
-  title: 'Stream',
-  isLive: true,
-  showsTime: true,
-  body: (context) =>
-    streamPage(
-      context,
-      '',
-      async ({ stream, snapshot, cells }) => html`${firstLoad(stream, snapshot)}
+const overviewTab = streamTab(
+  '/streams/:name',
+  'Stream',
+  async (context, { stream, snapshot, cells }) => html`${firstLoad(stream, snapshot)}
 ${runningNow(await otherReadings(context, stream.stream), context.now)}
 ${current(stream, cells)}
 ${await targetsCard(context, stream)}
@@ -49,8 +41,8 @@ ${await past(context, stream.stream)}
 <div class="cols">${rowsWritten(cells.rate)}${runTable(stream.stream, snapshot)}</div>
 ${caught(stream)}
 <p class="as-of small quiet">As of ${time(snapshot.at)}</p>`,
-    ),
-}
+  { isLive: true, showsTime: true },
+)
 
 /** The first load has a card of its own. */
 const otherReadings = async ({ statusQueries }: PageContext, stream: string) =>
@@ -64,9 +56,6 @@ function firstLoad({ stream }: StreamSnapshot, snapshot: Snapshot): Html | null 
     html`<section class="card" aria-labelledby="first-load"><h2 id="first-load">When will it be ready?</h2><div class="more">${load}</div><p class="quiet">You can query the rows that are here already; sums are too small until the load is complete.</p></section>`
   )
 }
-
-const fact = (title: string, value: Html | string | null, meaning?: string): Html =>
-  html`<div><dt>${title}</dt><dd>${value}${meaning && html`<small>${meaning}</small>`}</dd></div>`
 
 function current(shown: StreamSnapshot, cells: ReturnType<typeof shownOf>): Html {
   const { kind, settling, unexplained, ...held } = shown
@@ -189,59 +178,51 @@ ${cells.related && fact('Assignments with related records', cells.related)}
 
 // ── asking before something that costs ───────────────────────────────────────────────────────────────────────
 
-const pauseTab: Page = {
-  path: '/streams/:name/pause',
-  place: '/',
-  title: 'Pause',
-  body: (context) =>
-    streamPage(context, '', ({ stream: { stream } }) =>
-      orCommand(
-        context.viewer,
-        `tidemark pause ${stream} --reason TEXT`,
-        () => html`<section class="card dialogue"><h2>Pause ${stream}?</h2><p>No worker reads it by itself until somebody resumes it; you can still press <b>Read now</b>. Runs that are in progress end after their current page. Its rows stay and get older.</p>
-${actionForm(context.viewer, `/streams/${stream}/pause`, (fields) => html`${reasonLine(fields, 'Reason for the pause')}<button class="go">Pause</button> <a class="btn" href="/streams/${stream}">Do not pause</a>`)}</section>`,
-      ),
-    ),
-}
+const pauseTab = streamTab('/streams/:name/pause', 'Pause', ({ viewer }, { stream: { stream } }) =>
+  orCommand(
+    viewer,
+    `tidemark pause ${stream} --reason TEXT`,
+    () => html`<section class="card dialogue"><h2>Pause ${stream}?</h2><p>No worker reads it by itself until somebody resumes it; you can still press <b>Read now</b>. Runs that are in progress end after their current page. Its rows stay and get older.</p>
+${actionForm(viewer, `/streams/${stream}/pause`, (fields) => html`${reasonLine(fields, 'Reason for the pause')}<button class="go">Pause</button> <a class="btn" href="/streams/${stream}">Do not pause</a>`)}</section>`,
+  ),
+)
 
-const readTab: Page = {
-  path: '/streams/:name/read',
-  place: '/',
-  title: 'Read again',
-  body: (context) =>
-    streamPage(context, '', async ({ stream: { stream, ...known } }) => {
-      const takes = await reconcileTakes(context, stream, livingRows(known))
-      return orCommand(context.viewer, `tidemark reconcile ${stream}`, () =>
-        hasPositions(context.statusQueries, stream)
-          ? html`<div class="cols">${choice(
-              'Compare everything (reconcile)',
-              `Reads the whole list of the upstream and compares it with the rows in both directions. Finds rows that are missing, late or deleted. ${takes}`,
-              actionForm(
-                context.viewer,
-                `/streams/${stream}/sync`,
-                html`<input type="hidden" name="kind" value="reconcile"><button class="go">Reconcile</button>`,
-              ),
-            )}${choice(
-              'The recent past (look-back)',
-              'Reads the versions of the look-back once more, now instead of at its next scheduled run, to find commits that became visible late.',
-              actionForm(
-                context.viewer,
-                `/streams/${stream}/sync`,
-                html`<input type="hidden" name="kind" value="lookback"><button class="go">Look back</button>`,
-              ),
-            )}${choice(
-              'From an older position (backfill)',
-              'You choose a version, a checkpoint or a time. The next page shows what it takes; nothing is read before you start it.',
-              html`<p><a class="btn" href="/backfills?stream=${stream}">Backfill…</a></p>`,
-            )}${choice(
-              'Move the position back (rewind)',
-              'Reads everything above an older position again; what the upstream then returns replaces rows even if they are newer. Hardly ever needed. You confirm before anything is done.',
-              html`<p><a class="btn" href="/streams/${stream}/rewind">Rewind…</a></p>`,
-            )}</div>`
-          : html`<section class="card"><p>${stream} is read completely each time: <b>Read now</b> is all you need.</p></section>`,
-      )
-    }),
-}
+const readTab = streamTab(
+  '/streams/:name/read',
+  'Read again',
+  async (context, { stream: { stream, ...known } }) => {
+    const takes = await reconcileTakes(context, stream, livingRows(known))
+    return orCommand(context.viewer, `tidemark reconcile ${stream}`, () =>
+      hasPositions(context.statusQueries, stream)
+        ? html`<div class="cols">${choice(
+            'Compare everything (reconcile)',
+            `Reads the whole list of the upstream and compares it with the rows in both directions. Finds rows that are missing, late or deleted. ${takes}`,
+            actionForm(
+              context.viewer,
+              `/streams/${stream}/sync`,
+              html`<input type="hidden" name="kind" value="reconcile"><button class="go">Reconcile</button>`,
+            ),
+          )}${choice(
+            'The recent past (look-back)',
+            'Reads the versions of the look-back once more, now instead of at its next scheduled run, to find commits that became visible late.',
+            actionForm(
+              context.viewer,
+              `/streams/${stream}/sync`,
+              html`<input type="hidden" name="kind" value="lookback"><button class="go">Look back</button>`,
+            ),
+          )}${choice(
+            'From an older position (backfill)',
+            'You choose a version, a checkpoint or a time. The next page shows what it takes; nothing is read before you start it.',
+            html`<p><a class="btn" href="/backfills?stream=${stream}">Backfill…</a></p>`,
+          )}${choice(
+            'Move the position back (rewind)',
+            'Reads everything above an older position again; what the upstream then returns replaces rows even if they are newer. Hardly ever needed. You confirm before anything is done.',
+            html`<p><a class="btn" href="/streams/${stream}/rewind">Rewind…</a></p>`,
+          )}</div>`
+        : html`<section class="card"><p>${stream} is read completely each time: <b>Read now</b> is all you need.</p></section>`,
+    )
+  },
+)
 
 /** From the last one; it costs the upstream most of all that can be asked for here. */
 async function reconcileTakes(
@@ -263,42 +244,34 @@ const choice = (title: string, text: string, form: Html | null): Html =>
 
 // ── the other tabs ───────────────────────────────────────────────────────────────────────────────────────────
 
-const tab = (
-  path: Tab,
-  title: string,
-  list: (context: PageContext, stream: string) => Promise<Html>,
-  more: Pick<Page, 'isLive'> = {},
-): Page => ({
-  path: `/streams/:name${path}`,
-  place: '/',
-  title,
-  ...more,
-  body: (context) => streamPage(context, path, ({ stream: { stream } }) => list(context, stream)),
-})
-
-const runsTab = tab(
-  '/runs',
+const runsTab = streamTab(
+  '/streams/:name/runs',
   'Runs',
-  (context, stream) => runsList(context, `/streams/${stream}/runs`, stream),
+  (context, { stream: { stream } }) => runsList(context, `/streams/${stream}/runs`, stream),
   { isLive: true },
 )
-const fieldsTab = tab('/fields', 'Fields', (context, stream) =>
+const fieldsTab = streamTab('/streams/:name/fields', 'Fields', (context, { stream: { stream } }) =>
   fieldList(context, `/streams/${stream}/fields`, stream),
 )
-const checkpointsTab = tab('/checkpoints', 'Checkpoints', async (context, stream) =>
-  hasPositions(context.statusQueries, stream)
-    ? await checkpointList(context, stream, `/streams/${stream}/checkpoints`)
-    : html`<section class="card"><p>${stream} is read whole each time: it has no positions, and so no checkpoints.</p></section>`,
+const checkpointsTab = streamTab(
+  '/streams/:name/checkpoints',
+  'Checkpoints',
+  async (context, { stream: { stream, kind } }) =>
+    kind === 'changes'
+      ? await checkpointList(context, stream, `/streams/${stream}/checkpoints`)
+      : html`<section class="card"><p>${stream} is read whole each time: it has no positions, and so no checkpoints.</p></section>`,
 )
-const settingsTab = tab('/settings', 'Settings', async (context, name) => {
-  const { statusQueries } = context
-  const kind = hasPositions(statusQueries, name) ? 'changes' : 'list'
-  const settings = await statusQueries.settings(sourceIn(name))
-  return settingsTable('How it is read', settingsOfStream(settings, { name, kind }), {
-    ...context,
-    source: settings.source,
-  })
-})
+const settingsTab = streamTab(
+  '/streams/:name/settings',
+  'Settings',
+  async (context, { stream: { stream: name, kind } }) => {
+    const settings = await context.statusQueries.settings(sourceIn(name))
+    return settingsTable('How it is read', settingsOfStream(settings, { name, kind }), {
+      ...context,
+      source: settings.source,
+    })
+  },
+)
 
 export const streamPages: readonly Page[] = [
   overviewTab,

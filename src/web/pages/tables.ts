@@ -11,31 +11,26 @@ export type Column<Row> = {
   readonly isWord?: boolean
   /** On a narrow screen it takes the whole width. */
   readonly isWide?: boolean
+  readonly isLeftOut?: boolean
   readonly cell: (row: Row) => Html | string | number | null
 }
 
-/** The first column names the row. */
-export function table<Row>(options: {
-  readonly caption: string
-  readonly columns: readonly Column<Row>[]
-  readonly rows: readonly Row[]
-  /** Instead of a table without rows. */
-  readonly empty: string
-}): Html {
-  const { caption, columns, rows, empty } = options
-  if (rows.length === 0) return html`<section class="card"><p>${empty}</p></section>`
-  return html`<section class="card">${plainTable({ caption, columns, rows })}</section>`
-}
-
-/** Without a frame of its own. */
-export function plainTable<Row>(options: {
+type Table<Row> = {
   readonly caption: Html | string
+  /** The first column names the row. */
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   /** For a table that may be wider than its frame: its name for people who scroll it with the keyboard. */
   readonly scrolls?: string
-}): Html {
-  const { caption, columns, rows, scrolls } = options
+}
+
+/** `empty`: instead of a table without rows. */
+export const table = <Row>({ empty, ...shown }: Table<Row> & { readonly empty: string }): Html =>
+  html`<section class="card">${shown.rows.length === 0 ? html`<p>${empty}</p>` : plainTable(shown)}</section>`
+
+/** Without a frame of its own. */
+export function plainTable<Row>({ caption, columns: all, rows, scrolls }: Table<Row>): Html {
+  const columns = all.filter(({ isLeftOut }) => !isLeftOut)
   const number = ({ isNumber, isWord, isWide }: Column<Row>) =>
     isNumber ? html` class="num"` : isWord ? html` class="word"` : isWide && html` class="wide"`
   const frame =

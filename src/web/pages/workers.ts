@@ -26,7 +26,6 @@ export const workersPage: Page = {
     const there = workers.filter(({ isGone }) => !isGone)
     const runsOf = ({ host, pid }: WorkerSeen) => runs.find((one) => one.host === host && one.pid === pid)
     return {
-      title: 'Workers',
       heading: heading({
         title:
           there.length === 0
@@ -113,7 +112,6 @@ export const queuePage: Page = {
     const { statusQueries, now } = context
     const [counts, snapshot] = await Promise.all([statusQueries.queueCounts(), statusQueries.snapshot()])
     return {
-      title: 'Queue',
       heading: heading({
         title: counts === null ? 'The queue does not answer' : waitingInWords(counts),
         crumbs: [['/workers', 'Workers']],
