@@ -7,7 +7,7 @@ import { plural } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { askMirror, showFromMirror } from './mirror.ts'
-import { fitted, wrapped } from './output.ts'
+import { wrapped } from './output.ts'
 
 export const actions: Command = {
   name: 'actions',
@@ -64,7 +64,7 @@ async function verify(call: Call): Promise<ExitCode> {
   const read = await askMirror(call, verification, { kept: kept ?? undefined }, (chain) => {
     if (!chain.intact) code = exitCodes.failed
     if (values.json) stdout.json(chain)
-    else stdout.say(fitted(chainInWords(chain, kept), stdout))
+    else stdout.tell(chainInWords(chain, kept))
   })
   return worst([read, code])
 }

@@ -25,7 +25,6 @@ import { type Call, type Command, flag, json, option, textOf } from './command.t
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { showReading } from './live-progress.ts'
 import { listFromMirror } from './mirror.ts'
-import { fitted } from './output.ts'
 import { act, actThere, actUpstream } from './recorded.ts'
 
 export const backfill: Command = {
@@ -97,7 +96,7 @@ async function begin(call: Call): Promise<ExitCode> {
     const span = await findSpan(pool, stream, { from, to })
     const plan = await planBackfill(context, stream, span)
     if (values.json) stdout.json(plan.json)
-    else stdout.say(fitted(plan.text, stdout))
+    else stdout.tell(plan.text)
     return exitCodes.done
   }
   const { detail } = await actUpstream(call, context, ['backfill', actions.backfill], stream.name, asked)
@@ -134,7 +133,7 @@ async function work(
         progress.end()
         if (outcome?.error) log.debug({ err: outcome.error, stream: stream.name }, 'the backfill failed')
         if (values.json) stdout.json(backfillJson(current))
-        else stdout.say(fitted(backfillSentence(current), stdout))
+        else stdout.tell(backfillSentence(current))
         if (current.status === 'done') return exitCodes.done
         if (outcome?.status === 'failed') return exitCodeOfRun(outcome)
         if (waits) return exitCodes.upstream

@@ -7,8 +7,7 @@ import type { ListOffered } from '../openapi/lists.ts'
 import type { ChangeLine, StoredDescription, UnusableDescription } from '../openapi/stored.ts'
 import { count, plural } from '../util/text.ts'
 import type { Call } from './command.ts'
-import { markdownTable, oneLine } from './markdown.ts'
-import { alignedTable } from './output.ts'
+import { alignedTable, markdownTable, oneLine } from './output.ts'
 
 /** `records`: how many it has, where it hides none; null: that cannot be told. */
 export type Sized = ListOffered & { readonly records: number | null }

@@ -3,25 +3,27 @@
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { deserialize, serialize } from 'node:v8'
 import { loadConfig, loadHttpPort, loadLogLevel } from '../config/load.ts'
 import { statusJson, type WholeStatus } from '../documents/status.ts'
 import { freePort } from '../embedded-postgres/cluster.ts'
 import type { Logger } from '../log.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
+import type { Backup } from '../simulator/source.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { lockKeys } from '../store/server/session.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
 import { type Demo, newOneTimeKey } from '../web/demo.ts'
 import { serve } from '../worker/serve.ts'
-import { type Call, type Command, flag, option, textOf, wholeNumber } from './command.ts'
+import { openQuestions } from './ask.ts'
+import { type Call, type Command, expectNoWords, flag, option, textOf, wholeNumber } from './command.ts'
 import { hiddenMs, openDemo } from './demo-incidents.ts'
-import { alertKeyFile, chooseState, type DemoState, forgetState, keepState } from './demo-state.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import type { Environment, Output } from './output.ts'
-import { expectNoWords } from './parse.ts'
 import { announceDemo, demoDirectory } from './running-demo.ts'
 import { openGathering } from './status.ts'
 import { statusLines } from './status-table.ts'
@@ -239,3 +241,82 @@ async function reportStatus({
     await wait(stdout.isTTY || isFirst ? redrawMs : lineEveryMs, undefined, { signal }).catch(() => {})
   }
 }
+
+// ── the state of the simulated upstream, kept beside the files of its Postgres when a demo ends, so that the next one can go on with both ──
+// It is removed while a demo runs: a demo that is killed must not leave an upstream that is older than its mirror.
+
+type DemoState = { readonly endedAt: Date; readonly backup: Backup }
+
+const stateFile = () => resolve(demoDirectory, 'upstream.bin')
+/** The version of the file's format. A file of another version is not read. */
+const stateFormat = 1
+
+function keepState({ source }: Pick<Simulator, 'source'>): void {
+  const { version, rows } = source.takeBackup()
+  // Without the cached bytes of rows, which can be made again.
+  const plain = [...rows].map(([name, all]) => [name, all.map((row) => ({ ...row, cached: null }))])
+  writeFileSync(stateFile(), serialize({ format: stateFormat, endedAt: new Date(), version, rows: plain }), {
+    mode: 0o600,
+  })
+}
+
+/** With which receivers of alerts are kept that somebody sets up in the console: a demo that goes on can use them still. */
+function alertKeyFile(): string {
+  const key = resolve(demoDirectory, 'alert-secrets-key')
+  if (!existsSync(key)) writeFileSync(key, randomBytes(32).toString('hex'), { mode: 0o600 })
+  return key
+}
+
+const forgetState = (): void => rmSync(stateFile(), { force: true })
+
+/** Null where no demo ended, or what it left cannot be read any more. */
+function readState(): DemoState | null {
+  try {
+    const kept = deserialize(readFileSync(stateFile()))
+    if (kept.format !== stateFormat) return null
+    return { endedAt: kept.endedAt, backup: { version: kept.version, rows: new Map(kept.rows) } }
+  } catch {
+    return null
+  }
+}
+
+/** The state to go on with; null: the demo begins anew. It does if the person gave no option and cannot be asked. */
+async function chooseState({
+  values,
+  stdout,
+  signal,
+}: Pick<Call, 'values' | 'stdout' | 'signal'>): Promise<DemoState | null> {
+  const [goesOn, isNew] = [values.continue === true, values.new === true]
+  if (goesOn && isNew) throw new UsageError('Use either `--continue` or `--new`, not both.')
+  if (isNew) return null
+  const state = readState()
+  if (goesOn) {
+    if (values.assignments !== undefined)
+      throw new UsageError(
+        '`--assignments` is for a new demo; a continued demo keeps the assignments it had.',
+      )
+    if (state === null)
+      throw new UsageError(
+        `There is no demo to continue in ${resolve(demoDirectory)}: none ended there, or it was killed.`,
+      )
+    return state
+  }
+  if (state === null || values.assignments !== undefined) return null
+  if (stdout.isTTY && process.stdin.isTTY) return (await wantsIt(state, { stdout, signal })) ? state : null
+  stdout.say(`${stateInWords(state)} This one starts anew; --continue would continue the earlier one.`)
+  return null
+}
+
+async function wantsIt(state: DemoState, { stdout, signal }: Pick<Call, 'stdout' | 'signal'>) {
+  const questions = openQuestions(stdout, signal)
+  try {
+    stdout.say(stateInWords(state))
+    const answer = await questions.ask({ text: 'Continue it?', known: 'yes; no starts a new one' })
+    return !/^n/i.test(answer)
+  } finally {
+    questions.close()
+  }
+}
+
+const stateInWords = ({ endedAt, backup }: DemoState): string =>
+  `A demo with ${count(backup.rows.get('assignment')?.length ?? 0)} work orders ended here at ${endedAt.toISOString().slice(0, 16).replace('T', ' ')} UTC.`

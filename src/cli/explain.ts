@@ -16,7 +16,6 @@ import { UsageError } from '../util/errors.ts'
 import { visible } from '../util/text.ts'
 import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
-import { fitted } from './output.ts'
 import { openRemote } from './remote.ts'
 
 export const explain: Command = {
@@ -36,7 +35,7 @@ async function run(call: Call): Promise<ExitCode> {
     ? { story: await remote.compare(asked), failure: null }
     : await explainHere(call, asked)
   if (values.json) stdout.json(story)
-  else stdout.say(fitted(asText(story, values.values === true), stdout))
+  else stdout.tell(asText(story, values.values === true))
   if (failure !== null) return exitCodeOf(failure)
   return ['unclear', 'failed'].includes(story.upstream?.says ?? '') ? exitCodes.upstream : exitCodes.done
 }

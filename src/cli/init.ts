@@ -6,13 +6,11 @@ import { type Environment, loadConfig } from '../config/load.ts'
 import { keepSecret } from '../log.ts'
 import { openQuestions, type Questions } from './ask.ts'
 import { areFine, type Check, exitCodeOfCheck, good, markOfCheck, wrong } from './check.ts'
-import type { Call, Command } from './command.ts'
+import { type Call, type Command, expectNoWords } from './command.ts'
 import { expectWritable, writeDotEnv } from './dot-env.ts'
 import type { ExitCode } from './exit.ts'
 import { worst } from './exit.ts'
 import { placeholders, type Question, questionsFor, type Tried, tokenMade } from './init-questions.ts'
-import { fitted } from './output.ts'
-import { expectNoWords } from './parse.ts'
 import { everyCheck } from './probe.ts'
 
 export const init: Command = {
@@ -37,7 +35,7 @@ async function run(call: Call): Promise<ExitCode> {
   expectWritable(resolve(file))
   const asking: Asking = { call, asked: openQuestions(stdout, signal), answers: {} }
   const keys = `${back} goes back to the question before, ${empties} empties an optional answer.`
-  stdout.say(fitted(`Enter keeps the answer in brackets. ${keys}`, stdout))
+  stdout.tell(`Enter keeps the answer in brackets. ${keys}`)
   try {
     await answerAll(asking)
   } finally {
@@ -171,5 +169,5 @@ const nameWidth = 19
 
 function say({ stdout }: Pick<Call, 'stdout'>, check: Check): void {
   stdout.write(`  ${stdout.mark(markOfCheck(check))} `)
-  stdout.say(fitted(`${check.name}: ${check.says}`, stdout))
+  stdout.tell(`${check.name}: ${check.says}`)
 }

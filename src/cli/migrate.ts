@@ -23,10 +23,9 @@ import { withConnection } from '../store/server/session.ts'
 import { remarkOn } from '../streams/settings.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, plural } from '../util/text.ts'
-import { type Call, type Command, flag, json } from './command.ts'
+import { type Call, type Command, expectNoWords, flag, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { alignedTable } from './output.ts'
-import { expectNoWords } from './parse.ts'
 
 export const migrate: Command = {
   name: 'migrate',

@@ -25,25 +25,6 @@ export function findVerb<Found>(verbs: Readonly<Record<string, Found>>, name: st
   throw new UsageError(`There is no verb "${name}". ${advice}`)
 }
 
-/** The second word of a verb that has several, such as `tidemark deletions approve`. */
-export function findAction<Found>(
-  verb: string,
-  actions: Readonly<Record<string, Found>>,
-  word: string,
-): Found {
-  const found = Object.hasOwn(actions, word) ? actions[word] : undefined
-  if (found !== undefined) return found
-  const known = Object.keys(actions)
-  if (known.length === 1) throw new UsageError(`Write \`tidemark ${verb} ${known[0]}\`.`)
-  if (word === '')
-    throw new UsageError(
-      `\`tidemark ${verb}\` needs one of ${known.join(', ')}. \`tidemark ${verb} --help\` shows how.`,
-    )
-  const [near] = nearest(word, known)
-  const advice = near ? `Did you mean \`tidemark ${verb} ${near}\`?` : `It has ${known.join(', ')}.`
-  throw new UsageError(`\`tidemark ${verb}\` has no "${word}". ${advice}`)
-}
-
 export function parseCall(command: Command, words: readonly string[]): Parsed {
   const options: ParseArgsOptionsConfig = {
     help: { type: 'boolean', short: 'h' },
@@ -84,19 +65,6 @@ export function parseCall(command: Command, words: readonly string[]): Parsed {
 const sourceNamed = (words: readonly string[]): string | null =>
   words.map((word) => /^([a-z][a-z0-9_]*)\.[a-z]\w*$/.exec(word)?.[1]).find((name) => name !== undefined) ??
   null
-
-/** The only word that a verb takes. `mistake` says what it takes. */
-export function onlyWord([word, ...more]: readonly string[], mistake: string): string {
-  if (word === undefined || more.length > 0) throw new UsageError(mistake)
-  return word
-}
-
-/** For verbs that are told everything by options. */
-export function expectNoWords(verb: string, { positionals }: Pick<Parsed, 'positionals'>): void {
-  const [word] = positionals
-  if (word !== undefined)
-    throw new UsageError(`\`tidemark ${verb}\` takes options only, and was given "${word}".`)
-}
 
 function unknownOption(command: Command, rawName: string): string {
   const known = ['help', 'source', ...Object.keys(command.options)]

@@ -1,8 +1,7 @@
 // `tidemark pause` and `tidemark resume`: whether the workers read a stream by themselves.
 
 import { pickStream } from '../streams/catalog.ts'
-import { type Call, type Command, json, option, textOf } from './command.ts'
-import { onlyWord } from './parse.ts'
+import { type Call, type Command, json, onlyWord, option, textOf } from './command.ts'
 import { act } from './recorded.ts'
 
 export const pause: Command = {

@@ -8,12 +8,10 @@ import { mirroredNames, retrySentence, selectionOf } from '../operator/quarantin
 import type { RetryOutcome } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
-import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
+import { type Call, type Command, findAction, json, option, textOf, wholeNumber } from './command.ts'
 import { runJson } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, worst } from './exit.ts'
 import { listFromMirror } from './mirror.ts'
-import { fitted } from './output.ts'
-import { findAction } from './parse.ts'
 import { act, actThere, actUpstream } from './recorded.ts'
 
 export const quarantine: Command = {
@@ -100,7 +98,7 @@ async function retry(call: Call, target = everything): Promise<ExitCode> {
   const { text, detail = [] } = await actUpstream(call, context, action, target)
   const lines = detail.length === 0 ? [text] : detail.map(retrySentence)
   if (values.json) stdout.json({ streams: detail.map(retryJson) })
-  else stdout.say(fitted(lines.join('\n'), stdout))
+  else stdout.tell(lines.join('\n'))
   return worst(detail.map(exitCodeOfRun))
 }
 

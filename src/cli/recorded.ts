@@ -26,7 +26,6 @@ import { messageOf } from '../util/errors.ts'
 import { type Call, operator, osUser } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { changeMirror } from './mirror.ts'
-import { fitted } from './output.ts'
 import { openRemote } from './remote.ts'
 
 type Given = {
@@ -56,7 +55,7 @@ export async function act(
   name: MirrorActionName,
   target: string,
   fields: Readonly<Record<string, string | null>> = {},
-  say: (done: Outcome) => void = ({ text }) => call.stdout.say(fitted(text, call.stdout)),
+  say: (done: Outcome) => void = ({ text }) => call.stdout.tell(text),
 ): Promise<ExitCode> {
   const { values, stdout, log } = call
   const there = await actThere(call, name, target, fields, say)
@@ -79,7 +78,7 @@ export async function actThere(
   name: ActionName,
   target: string,
   fields: Readonly<Record<string, string | null>> = {},
-  say: (done: Outcome) => void = ({ text }) => call.stdout.say(fitted(text, call.stdout)),
+  say: (done: Outcome) => void = ({ text }) => call.stdout.tell(text),
 ): Promise<ExitCode | null> {
   const { values, stdout } = call
   const remote = openRemote(call)

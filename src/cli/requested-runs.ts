@@ -8,7 +8,6 @@ import { UsageError } from '../util/errors.ts'
 import { count, plural } from '../util/text.ts'
 import type { Call } from './command.ts'
 import { type ExitCode, exitCodes, Interrupted, worst } from './exit.ts'
-import { fitted } from './output.ts'
 import type { Remote } from './remote.ts'
 
 const pollMs = 1_000
@@ -26,7 +25,7 @@ export async function requestRuns(call: Call, remote: Remote, kind: Kind): Promi
       throw new UsageError(`${name} is paused, so no worker reads it. First: tidemark resume ${name}`)
     const run = await requestRun(call, remote, name, kind)
     ended.push(run)
-    if (!values.json) stdout.say(fitted(inWords(run), stdout))
+    if (!values.json) stdout.tell(inWords(run))
   }
   if (values.json) stdout.json({ streams: ended })
   return worst(ended.map(codeOf))

@@ -4,9 +4,8 @@ import { asChangesStream } from '../operator/positions.ts'
 import { rewindTargetIn } from '../operator/rewind.ts'
 import { pickStream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, flag, json, option, textOf } from './command.ts'
+import { type Call, type Command, flag, json, onlyWord, option, textOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
-import { onlyWord } from './parse.ts'
 import { act } from './recorded.ts'
 
 export const rewind: Command = {

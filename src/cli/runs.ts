@@ -5,11 +5,10 @@ import { runOutcomes } from '../store/book/runs.ts'
 import { kinds } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, nearest, plural } from '../util/text.ts'
-import { type Call, type Command, json, oneOf, option, wholeNumber } from './command.ts'
+import { type Call, type Command, findAction, json, oneOf, option, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { listFromMirror, showFromMirror } from './mirror.ts'
 import { wrapped } from './output.ts'
-import { findAction } from './parse.ts'
 
 export const runs: Command = {
   name: 'runs',

@@ -5,9 +5,8 @@ import { loadConfig } from '../config/load.ts'
 import { UsageError } from '../util/errors.ts'
 import { AddressUnusable } from '../web/server.ts'
 import { serve } from '../worker/serve.ts'
-import type { Call, Command } from './command.ts'
+import { type Call, type Command, expectNoWords } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
-import { expectNoWords } from './parse.ts'
 
 export const serveCommand: Command = {
   name: 'serve',

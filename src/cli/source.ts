@@ -9,10 +9,18 @@ import { adoptSource, otherSources, otherSourceText, readSources } from '../stor
 import { keyIn } from '../streams/names.ts'
 import { UsageError } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
-import { type Call, type Command, json, operator, option, textOf } from './command.ts'
+import {
+  type Call,
+  type Command,
+  expectNoWords,
+  json,
+  operator,
+  option,
+  runAction,
+  textOf,
+} from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { expectDatabase, readMirror } from './mirror.ts'
-import { expectNoWords, findAction } from './parse.ts'
 import { recordedHere } from './recorded.ts'
 
 export const source: Command = {
@@ -27,21 +35,11 @@ export const source: Command = {
     'tidemark source',
     'tidemark source adopt --reason "the service moved to another host on 1 March"',
   ],
-  run,
+  run: runAction('source', { show, adopt }, 'show'),
 }
 
-const actions: Readonly<Record<string, (call: Call, words: readonly string[]) => Promise<ExitCode>>> = {
-  show,
-  adopt,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const [word = 'show', ...rest] = call.positionals
-  return await findAction('source', actions, word)(call, rest)
-}
-
-async function show(call: Call, words: readonly string[]): Promise<ExitCode> {
-  expectNoWords('source', { positionals: words })
+async function show(call: Call): Promise<ExitCode> {
+  expectNoWords('source', call)
   const { values, stdout } = call
   return await readMirror(call, async (pool) => {
     const sources = await readSources(pool)
@@ -53,8 +51,8 @@ async function show(call: Call, words: readonly string[]): Promise<ExitCode> {
   })
 }
 
-async function adopt(call: Call, words: readonly string[]): Promise<ExitCode> {
-  expectNoWords('source adopt', { positionals: words })
+async function adopt(call: Call): Promise<ExitCode> {
+  expectNoWords('source adopt', call)
   const { values, stdout, environment, log, signal } = call
   const reason = textOf(values, 'reason')
   if (reason === null)

@@ -17,7 +17,6 @@ import { formatDuration, plural, visible } from '../util/text.ts'
 import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
-import { fitted } from './output.ts'
 import { noteLookHere } from './recorded.ts'
 
 const longestSeconds = 30
@@ -55,11 +54,8 @@ async function run(call: Call): Promise<ExitCode> {
     show(call, answer)
     if (values.json || values.csv) return
     const took = formatDuration(performance.now() - startedAt)
-    call.stdout.say(
-      fitted(
-        `${plural(answer.rows.length, 'row')}, ${took}.${await currency(pool, query, call.catalogue)}`,
-        call.stdout,
-      ),
+    call.stdout.tell(
+      `${plural(answer.rows.length, 'row')}, ${took}.${await currency(pool, query, call.catalogue)}`,
     )
   })
 }

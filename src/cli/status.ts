@@ -1,5 +1,6 @@
 // `tidemark status`: how fresh each stream is, what goes on, and what needs a person. Only reads.
 
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { lookbackOf } from '../config/dynamic-settings.ts'
 import { loadStatusConfig } from '../config/load.ts'
@@ -18,14 +19,13 @@ import { isWell } from '../problems/stream-state.ts'
 import { readOverrides } from '../store/book/overrides.ts'
 import type { WorkerSeen } from '../store/book/watch.ts'
 import { pickStreams } from '../streams/catalog.ts'
-import { UsageError } from '../util/errors.ts'
+import { messageOf, UsageError } from '../util/errors.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { type Call, type Command, flag, json } from './command.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { openRemote } from './remote.ts'
 import { isLeftAlone, type ShownStatus, statusLines } from './status-table.ts'
-import { watchStatus } from './status-watch.ts'
 
 export const status: Command = {
   name: 'status',
@@ -48,7 +48,7 @@ async function run(call: Call): Promise<ExitCode> {
     throw new UsageError('--watch needs a terminal. In a script, call `tidemark status` repeatedly.')
   let needsSomebody = false
   const code = await withStatus(call, async (gather) => {
-    if (values.watch) return await watchStatus({ call, gather })
+    if (values.watch) return await watchStatus(call, gather)
     const { seen, ...found } = await gather()
     needsSomebody =
       [found, ...found.streams].some(({ problems }) => problems.some(({ care }) => care === 'needs you')) ||
@@ -81,8 +81,6 @@ async function withStatus(
     }),
   )
 }
-
-// ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Looks everything up, each time that it is called. */
 export function openGathering({
@@ -184,3 +182,66 @@ const pausedLine = ({ at, by, reason }: NonNullable<StreamStatus['paused']>): st
   `since ${at.toISOString()} by ${by}${reason === null ? '' : `: ${reason}`}`
 
 const some = (amount: number): string | null => (amount === 0 ? null : count(amount))
+
+// ── --watch ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+const everyMs = 2_000
+const enter = '\x1b[?1049h\x1b[?25l'
+const leave = '\x1b[?25h\x1b[?1049l'
+
+/** Drawn anew every two seconds on a screen of its own, until q or Ctrl-C. */
+async function watchStatus({ stdout, signal }: Call, gather: () => Promise<ShownStatus>): Promise<void> {
+  const ending = new AbortController()
+  const ended = AbortSignal.any([signal, ending.signal])
+  const stopListening = onQuit(() => ending.abort())
+  stdout.write(enter)
+  // Restores the terminal, whatever ends the program.
+  const restore = () => stdout.write(leave)
+  process.once('exit', restore)
+  try {
+    for (let last: ShownStatus | null = null; !ended.aborted; ) {
+      const found: ShownStatus | null = await gather().catch((error) => {
+        stdout.write(`\x1b[H${stdout.plain(`not live: ${messageOf(error)}`)}\x1b[K`)
+        return null
+      })
+      if (ended.aborted) break
+      if (found) stdout.write(frameOf(found, last, stdout))
+      last = found ?? last
+      await wait(everyMs, undefined, { signal: ended }).catch(() => {})
+    }
+  } finally {
+    stopListening()
+    process.off('exit', restore)
+    restore()
+  }
+}
+
+/**
+ * Writes each line over the old one, so that nothing flickers. A line is cleared before it is written: clearing behind a line that is as
+ * wide as the terminal would take its last letter.
+ */
+function frameOf(found: ShownStatus, last: ShownStatus | null, out: Call['stdout']): string {
+  const lines = [
+    ...statusLines(found, out, last),
+    '',
+    out.style('dim', out.plain('live · changes are bold · q ends')),
+  ]
+  return `\x1b[H${lines.map((line) => `\x1b[K${line}`).join('\r\n')}\x1b[J`
+}
+
+/** In raw mode Ctrl-C is a key like others. */
+function onQuit(quit: () => void): () => void {
+  const { stdin } = process
+  if (!stdin.isTTY) return () => {}
+  const hear = (keys: Buffer) => {
+    if (['q', 'Q', '\u0003'].some((key) => keys.includes(key))) quit()
+  }
+  stdin.setRawMode(true)
+  stdin.resume()
+  stdin.on('data', hear)
+  return () => {
+    stdin.off('data', hear)
+    stdin.setRawMode(false)
+    stdin.pause()
+  }
+}

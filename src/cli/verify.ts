@@ -12,7 +12,7 @@ import { type Call, type Command, flag, json, option, wholeNumber } from './comm
 import { readEach, runJson, type Timed } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { expectDatabase } from './mirror.ts'
-import { fitted, type Output } from './output.ts'
+import type { Output } from './output.ts'
 import { recordedHere } from './recorded.ts'
 
 export const verify: Command = {
@@ -111,7 +111,7 @@ function linePrinter(stdout: Output): Printer {
   return {
     difference: (stream, difference, cause) =>
       stdout.say(`${stream} ${difference.key}: ${inWords(difference)}${cause === null ? '' : ` [${cause}]`}`),
-    result: (result) => stdout.say(fitted(sentence(result), stdout)),
+    result: (result) => stdout.tell(sentence(result)),
     end: () => {},
   }
 }

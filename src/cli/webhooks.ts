@@ -4,10 +4,9 @@
 import { isObject } from '../streams/record.ts'
 import { type OperationName, operations } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
-import type { Call, Command } from './command.ts'
+import { type Call, type Command, findAction } from './command.ts'
 import { checkAsDescribed, unchecked } from './described.ts'
 import type { ExitCode } from './exit.ts'
-import { findAction } from './parse.ts'
 import { callUpstream, readJsonFile } from './upstream-call.ts'
 
 type Action = { readonly operation: OperationName; readonly takes: 'nothing' | 'id' | 'file' }

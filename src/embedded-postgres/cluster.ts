@@ -6,7 +6,7 @@ import { chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseError } from '../util/errors.ts'
-import type { Binaries } from './binaries.ts'
+import type { Binaries } from './location.ts'
 import { findDataFolder, systemDirectory } from './location.ts'
 
 /** A port of this machine that nobody listens on: the wanted one when it is free, otherwise any. */

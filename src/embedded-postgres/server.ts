@@ -8,7 +8,6 @@ import pg from 'pg'
 import type { Logger } from '../log.ts'
 import { DatabaseError } from '../util/errors.ts'
 import { scramVerifier } from '../util/scram.ts'
-import { type Binaries, findBinaries } from './binaries.ts'
 import {
   type Cluster,
   choosePort,
@@ -20,6 +19,7 @@ import {
   workerRole,
   writePrivately,
 } from './cluster.ts'
+import { type Binaries, findBinaries } from './location.ts'
 
 export type EmbeddedServer = {
   readonly url: string

@@ -12,7 +12,7 @@ import { baseOf, keyIn, schemasOf } from '../../streams/names.ts'
 import type { Override } from '../../streams/settings.ts'
 import { cronTimes } from '../../util/cron.ts'
 import type { Call } from '../command.ts'
-import { oneLine } from '../markdown.ts'
+import { oneLine } from '../output.ts'
 
 export type Facts = {
   /** Whose views they are; empty: of the source that the environment describes. Views and streams have the names that they have there. */

@@ -4,7 +4,7 @@ import type { ColumnMap, ViewMap } from '../../store/book/dictionary.ts'
 import type { Reference } from '../../store/book/references.ts'
 import { viewName } from '../../streams/names.ts'
 import { count } from '../../util/text.ts'
-import { markdownTable, oneLine } from '../markdown.ts'
+import { markdownTable, oneLine } from '../output.ts'
 import { describeColumn } from './facts.ts'
 
 /** What it means, and what was seen of it. */
