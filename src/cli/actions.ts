@@ -7,7 +7,7 @@ import { plural } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { askMirror, showFromMirror } from './mirror.ts'
-import { wrapped } from './output.ts'
+import { utcSecond, wrapped } from './output.ts'
 
 export const actions: Command = {
   name: 'actions',
@@ -38,10 +38,9 @@ async function run(call: Call): Promise<ExitCode> {
 /** When and who in one line; what it was, why and what came of it below. */
 function asText(line: Action, width: number | null) {
   const { at, who, door, address, target, reason, result } = line
-  const when = at.toISOString().slice(0, 19).replace('T', ' ')
   const why = reason === null ? '' : `, “${reason}”`
   return [
-    `${when} UTC  ${who === '' ? 'no name' : who} (${door}, ${address})`,
+    `${utcSecond(at)} UTC  ${who === '' ? 'no name' : who} (${door}, ${address})`,
     wrapped(
       `    ${deedInWords(line)} ${target}${why}: ${result}. ${toldInWords(line).replaceAll(/\s+/g, ' ')}`,
       width,
@@ -73,18 +72,17 @@ function chainInWords(
   { lines, from, since, newest, broken, has_kept: hasKept }: Chain,
   kept: string | null,
 ): string {
-  const day = (at: Date) => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
   if (since === null)
     return kept === null ? 'There are no lines yet.' : `No line has the hash ${kept}: all lines were removed.`
   const found = broken.map(({ id, at, missing }) =>
     missing === '0'
-      ? `Line ${id} (${day(at)}) is not as it was written, or the line before it is not.`
-      : `${plural(Number(missing), 'line')} before line ${id} (${day(at)}) ${missing === '1' ? 'was' : 'were'} removed.`,
+      ? `Line ${id} (${utcSecond(at)} UTC) is not as it was written, or the line before it is not.`
+      : `${plural(Number(missing), 'line')} before line ${id} (${utcSecond(at)} UTC) ${missing === '1' ? 'was' : 'were'} removed.`,
   )
   if (hasKept === false)
     found.push(`No line has the hash ${kept}: lines were removed or written anew since it was printed.`)
   // An action has a line of its beginning and one of its end, a sign-in or a download one alone.
-  const all = `${plural(Number(lines), 'line')} since ${day(since)} (most actions have two: one before, one for what came of it)`
+  const all = `${plural(Number(lines), 'line')} since ${utcSecond(since)} UTC (most actions have two: one before, one for what came of it)`
   const head =
     found.length === 0
       ? [`${all}: none was changed, and none is missing from line ${from} on.`]

@@ -21,7 +21,7 @@ import { runNextBackfill } from '../sync/changes/backfill.ts'
 import type { Backfill } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
-import { type Call, type Command, flag, json, option, textOf } from './command.ts'
+import { type Call, type Command, flag, json, option, textsOf } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { showReading } from './live-progress.ts'
 import { listFromMirror } from './mirror.ts'
@@ -74,7 +74,7 @@ async function begin(call: Call): Promise<ExitCode> {
     throw new UsageError(
       '`tidemark backfill` needs a stream, e.g. `tidemark backfill assignment --from-version N`.',
     )
-  const asked = Object.fromEntries(spanOptions.map((option) => [option, textOf(values, option)]))
+  const asked = textsOf(call, spanOptions)
   const isDryRun = values['dry-run'] === true
   const there = await actThere(call, 'backfill', name, { ...asked, 'dry-run': isDryRun ? 'yes' : null })
   if (there !== null) return there

@@ -55,8 +55,10 @@ function serviceLine({ service, location, description, lastReadAt }: StoredDescr
   return `${service} service: ${what}, ${plural(operations.length, 'operation')}, read ${moment(lastReadAt)} from ${location}`
 }
 
-const unusableLine = ({ service, problem }: Shown['unusable'][number]): string =>
-  `${service} service: ${oneLine(problem)}`
+const serviceLines = ({ descriptions, unusable }: Shown): readonly string[] => [
+  ...descriptions.map(serviceLine),
+  ...unusable.map(({ service, problem }) => `${service} service: ${oneLine(problem)}`),
+]
 
 const nothingRead =
   'The upstream has not described itself here: `tidemark probe` says whether it does, `tidemark migrate` reads it.'
@@ -76,8 +78,7 @@ function asText(shown: Shown): readonly string[] {
   ])
   const others = shown.streams.filter((name) => !shown.types.has(name))
   return [
-    ...shown.descriptions.map(serviceLine),
-    ...shown.unusable.map(unusableLine),
+    ...serviceLines(shown),
     ...lines,
     ...(others.length > 0 ? [`  not described: ${others.join(', ')}`] : []),
     ...shown.descriptions.flatMap(({ description }) =>
@@ -98,7 +99,6 @@ function fieldLines(fields: readonly DescribedField[]): readonly string[] {
 const cell = (text: string): string => oneLine(text).replaceAll(/[\\`*{}[\]<>#+!|~&]/g, '\\$&')
 
 function asMarkdown(shown: Shown): readonly string[] {
-  const head = [...shown.descriptions.map(serviceLine), ...shown.unusable.map(unusableLine)]
   const parts = described(shown).flatMap(([stream, { name, describe, fields }]) => [
     ...[`## ${stream}`, '', `${cell(name)}${describe === null ? '' : `: ${cell(describe)}`}`, ''],
     ...markdownTable(
@@ -107,7 +107,7 @@ function asMarkdown(shown: Shown): readonly string[] {
     ),
     '',
   ])
-  return [...head.map((line) => `- ${cell(line)}`), '', ...parts]
+  return [...serviceLines(shown).map((line) => `- ${cell(line)}`), '', ...parts]
 }
 
 const asJson = (shown: Shown) => ({

@@ -3,11 +3,12 @@
 import { ConfigError, sourceOfEnvironment } from '../config/environment.ts'
 import { type Config, loadConfig } from '../config/load.ts'
 import { openConfiguredUpstream } from '../configured.ts'
+import { withRelated } from '../documents/document.ts'
 import { typesIn } from '../openapi/descriptions.ts'
 import { differencesOf, isContradiction, readFieldsBeside } from '../openapi/differences.ts'
 import { type ListOffered, listsOffered } from '../openapi/lists.ts'
 import { readDescriptionChanges, readUnusableDescriptions, storedDescriptions } from '../openapi/stored.ts'
-import { addedStream, pickStreams, relatedBeside } from '../streams/catalog.ts'
+import { addedStream, pickStreams } from '../streams/catalog.ts'
 import { countRecords } from '../sync/lists/count-records.ts'
 import { withPageEnds } from '../sync/lists/page-ends.ts'
 import type { Upstream } from '../upstream/client.ts'
@@ -64,9 +65,7 @@ async function run(call: Call): Promise<ExitCode> {
       ),
     )
   }
-  const wanted = pickStreams(positionals, [...call.catalogue, ...relatedBeside(call.catalogue)]).map(
-    ({ name }) => name,
-  )
+  const wanted = pickStreams(positionals, withRelated(call.catalogue)).map(({ name }) => name)
   let code: ExitCode = exitCodes.done
   const read = await readMirror(call, async (pool) => {
     const descriptions = await storedDescriptions(pool, { source: sourceOfEnvironment(call.environment) })

@@ -10,7 +10,6 @@ import { deserialize, serialize } from 'node:v8'
 import { loadConfig, loadHttpPort, loadLogLevel } from '../config/load.ts'
 import { statusJson, type WholeStatus } from '../documents/status.ts'
 import { freePort } from '../embedded-postgres/cluster.ts'
-import type { Logger } from '../log.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
 import type { Backup } from '../simulator/source.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
@@ -51,16 +50,16 @@ async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, stdout } = call
   expectNoWords('demo', call)
   const before = await chooseState(call)
-  const size = {
+  const play = {
+    before,
     assignments: wholeNumber(values, 'assignments', { least: 0, most: 1_000_000 }) ?? 60_000,
     churnPerSecond: wholeNumber(values, 'churn', { least: 0, most: 1_000 }) ?? 5,
-    alertsUrl: textOf(values, 'alerts'),
+    wantedPort: wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? loadHttpPort(environment),
   }
-  const wantedPort = wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? loadHttpPort(environment)
   // The worker's log would only get between the lines of the demo.
   const quiet = log.child({}, { level: loadLogLevel(environment) ?? 'warn' })
   stdout.say('Starting a Postgres, a simulated upstream and the worker …')
-  await playOn(call, { before, wantedPort, ...size }, quiet)
+  await playOn({ ...call, log: quiet }, play)
   stdout.say('The demo has ended, and its Postgres is stopped. `tidemark demo --continue` continues it.')
   return exitCodes.done
 }
@@ -71,11 +70,10 @@ type Play = {
   readonly wantedPort: number
   readonly assignments: number
   readonly churnPerSecond: number
-  readonly alertsUrl: string | null
 }
 
-async function playOn({ stdout, signal }: Call, play: Play, log: Logger): Promise<void> {
-  const { before, wantedPort, assignments, churnPerSecond, alertsUrl } = play
+async function playOn(call: Call, { before, wantedPort, assignments, churnPerSecond }: Play): Promise<void> {
+  const { stdout, log } = call
   await using database = await openDatabase({ url: null, directory: resolve(demoDirectory), log })
   const lock = await takeOver(database, before)
   const port = await freePort(wantedPort)
@@ -89,9 +87,7 @@ async function playOn({ stdout, signal }: Call, play: Play, log: Logger): Promis
   })
   if (before) simulator.source.restoreBackup(before.backup)
   forgetState()
-  await mirror({ database, simulator, port, alertsUrl, log, signal, stdout }).finally(() =>
-    lock.release(true),
-  )
+  await mirror(call, { database, simulator, port }).finally(() => lock.release(true))
   keepState(simulator)
 }
 
@@ -99,14 +95,13 @@ type Mirroring = {
   readonly database: Database
   readonly simulator: Simulator
   readonly port: number
-  readonly alertsUrl: string | null
-  readonly log: Logger
-  readonly signal: AbortSignal
-  readonly stdout: Output
 }
 
-async function mirror({ alertsUrl, signal, stdout, ...given }: Mirroring): Promise<void> {
-  const { database, simulator, port, log } = given
+async function mirror(
+  { values, log, signal, stdout }: Call,
+  { database, simulator, port }: Mirroring,
+): Promise<void> {
+  const alertsUrl = textOf(values, 'alerts')
   const settings = {
     ...demoSettings(simulator, database.url, port),
     ALERT_SECRETS_KEY_FILE: alertKeyFile(),

@@ -1,7 +1,8 @@
 // `tidemark export`: writes tables as files, whole or what changed since the export before.
 
+import { withRelated } from '../documents/document.ts'
 import { exportFormats, exportTables } from '../export/tables.ts'
-import { type MirroredStream, pickStreams, relatedBeside } from '../streams/catalog.ts'
+import { pickStreams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
 import { type Call, type Command, json, oneOf, option, textOf } from './command.ts'
@@ -40,8 +41,7 @@ async function run(call: Call): Promise<ExitCode> {
     throw new UsageError(
       `--since must be the position in the manifest.json of an earlier export, a whole number, not "${values.since}".`,
     )
-  const known: readonly MirroredStream[] = [...call.catalogue, ...relatedBeside(call.catalogue)]
-  const streams = pickStreams(names, known)
+  const streams = pickStreams(names, withRelated(call.catalogue))
   return await readMirror(call, async (pool) => {
     await noteLookHere({ pool, log: call.log }, 'An export.')
     const manifest = await exportTables({ pool, directory, streams, format, since, signal })

@@ -14,8 +14,7 @@ import { openDatabase } from '../store/server/connect.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
 import { areFine, type Check, good, wrong } from './check.ts'
 import type { Call } from './command.ts'
-import { probePostgres, probeService } from './probe-checks.ts'
-import { probeHost } from './probe-hosts.ts'
+import { probeHost, probePostgres, probeService } from './probe-checks.ts'
 import { placesNear, probePath, type Service } from './probe-paths.ts'
 
 export type Tried = {

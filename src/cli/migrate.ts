@@ -11,7 +11,7 @@ import {
   namesUpstream,
 } from '../config/load.ts'
 import { readSettings } from '../config/settings.ts'
-import { mirroredStreams, openConfiguredUpstream } from '../configured.ts'
+import { mirroredStreams, openUpstreams } from '../configured.ts'
 import type { Logger } from '../log.ts'
 import { openDescriptions } from '../openapi/descriptions.ts'
 import { type BiRole, grantReading } from '../store/schema/bi-role.ts'
@@ -135,22 +135,18 @@ async function makeDescribedTables(
   { environment, catalogue, log, signal }: Call,
   { pool }: Database,
 ): Promise<readonly string[]> {
-  const whole = upstreamConfig(environment)
+  // Somebody who knows no credentials can prepare the database as well.
+  const whole = namesUpstream(environment) ? loadConfig(environment) : null
   const config = whole ?? loadDescriptionConfig(environment)
-  const upstreams = {
-    assignment: whole && openConfiguredUpstream({ config: whole, log }, 'assignment'),
-    tracking: whole && openConfiguredUpstream({ config: whole, log }, 'tracking'),
-  }
+  const upstreams = whole && openUpstreams({ config: whole, log })
   try {
     const mirrored = mirroredStreams(config, catalogue)
-    const descriptions = await openDescriptions({ pool, config, upstreams, catalogue, mirrored, log })
+    const descriptions = await openDescriptions({
+      ...{ pool, config, catalogue, mirrored, log },
+      upstreams: upstreams ?? { assignment: null, tracking: null },
+    })
     return await descriptions.refresh({ olderThanMs: 0, signal })
   } finally {
-    upstreams.assignment?.close()
-    upstreams.tracking?.close()
+    upstreams?.close()
   }
 }
-
-/** Null if the configuration is not complete: somebody who knows no credentials can prepare the database as well. */
-const upstreamConfig = (environment: Call['environment']) =>
-  namesUpstream(environment) ? loadConfig(environment) : null

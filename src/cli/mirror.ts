@@ -4,6 +4,7 @@ import type { Pool } from 'pg'
 import { loadMirrorConfig } from '../config/load.ts'
 import type { Document, Facts } from '../documents/document.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
+import type { Logger } from '../log.ts'
 import { expectMigrated } from '../store/schema/migrate.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { DatabaseError, UsageError } from '../util/errors.ts'
@@ -90,9 +91,7 @@ async function withMirror(
     throw new UsageError(
       'There is no mirror in this directory. `tidemark sync` makes one; to use another, set DATABASE_URL.',
     )
-  // Short verbs do not log that an embedded Postgres is started, and where: that matters only to programs that run for a while.
-  const quiet = log.isLevelEnabled('debug') ? log : log.child({}, { level: 'warn' })
-  const opening = openDatabase({ url: databaseUrl, log: quiet, isReadOnly })
+  const opening = openDatabase({ url: databaseUrl, log: quietly(log), isReadOnly })
   const database = await untilAborted(opening, signal).catch((error) => {
     if (signal.aborted) opening.then((opened) => opened.close()).catch(() => {})
     throw error
@@ -107,6 +106,10 @@ async function withMirror(
     await leave(database, signal)
   }
 }
+
+/** Short verbs do not log that an embedded Postgres is started, and where: that matters only to programs that run for a while. */
+export const quietly = (log: Logger): Logger =>
+  log.isLevelEnabled('debug') ? log : log.child({}, { level: 'warn' })
 
 const isWithoutRight = (error: unknown): error is Error =>
   error instanceof Error && 'code' in error && error.code === '42501'

@@ -98,6 +98,9 @@ const inAsciiWords: Readonly<Record<string, string>> = {
 const inAscii = (text: string): string =>
   text.replaceAll(/[…’“”·–→✓✗━╌•]/g, (sign) => inAsciiWords[sign] ?? sign)
 
+/** `2026-03-02 18:00:07` */
+export const utcSecond = (moment: Date): string => moment.toISOString().slice(0, 19).replace('T', ' ')
+
 /** Rows as aligned columns, whatever the cells hold. */
 export function alignedTable(header: readonly string[], given: readonly (readonly string[])[]): string {
   const rows = given.map((cells) => cells.map((cell) => visible(cell).replaceAll(/\s+/g, ' ')))

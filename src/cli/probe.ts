@@ -10,8 +10,7 @@ import { type Call, type Command, expectNoWords, json } from './command.ts'
 import { type ExitCode, worst } from './exit.ts'
 import { wrapped } from './output.ts'
 import { openStoredMirror } from './probe-beliefs.ts'
-import { probePostgres, probeQueue, probeService } from './probe-checks.ts'
-import { probeHost } from './probe-hosts.ts'
+import { probeHost, probePostgres, probeQueue, probeService } from './probe-checks.ts'
 
 export const probe: Command = {
   name: 'probe',

@@ -8,11 +8,10 @@ import { pickStream, pickStreams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
 import { type Call, type Command, json, option } from './command.ts'
-import { readEach, runJson, type Timed } from './each-stream.ts'
+import { readEach, requestRuns, runJson, type Timed } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { act } from './recorded.ts'
 import { openRemote } from './remote.ts'
-import { requestRuns } from './requested-runs.ts'
 
 export const reconcile: Command = {
   name: 'reconcile',

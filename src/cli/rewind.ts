@@ -4,7 +4,7 @@ import { asChangesStream } from '../operator/positions.ts'
 import { rewindTargetIn } from '../operator/rewind.ts'
 import { pickStream } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { type Call, type Command, flag, json, onlyWord, option, textOf } from './command.ts'
+import { type Call, type Command, flag, json, onlyWord, option, textOf, textsOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { act } from './recorded.ts'
 
@@ -40,7 +40,10 @@ async function run(call: Call): Promise<ExitCode> {
     throw new UsageError(
       '`tidemark rewind` needs --reason TEXT: it is kept with the checkpoint, for those who wonder later.',
     )
-  const targets = ['to-version', 'to-checkpoint', 'to-time'].map((option) => [option, textOf(values, option)])
   const force = values.force === true ? 'yes' : null
-  return await act(call, 'rewind', stream, { reason, force, ...Object.fromEntries(targets) })
+  return await act(call, 'rewind', stream, {
+    ...textsOf(call, ['to-version', 'to-checkpoint', 'to-time']),
+    reason,
+    force,
+  })
 }

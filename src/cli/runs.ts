@@ -8,7 +8,7 @@ import { count, formatDuration, nearest, plural } from '../util/text.ts'
 import { type Call, type Command, findAction, json, oneOf, option, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { listFromMirror, showFromMirror } from './mirror.ts'
-import { wrapped } from './output.ts'
+import { utcSecond, wrapped } from './output.ts'
 
 export const runs: Command = {
   name: 'runs',
@@ -62,7 +62,7 @@ const columns: readonly (readonly [title: string, cell: (line: RunLine) => strin
   ['STREAM', ({ stream }) => stream],
   ['KIND', ({ kind }) => kind],
   ['OUTCOME', ({ status, polls }) => (polls > 1 ? `${status}, ${count(polls)} runs` : status)],
-  ['BEGAN', ({ started_at }) => started_at.toISOString().slice(0, 19).replace('T', ' ')],
+  ['BEGAN', ({ started_at }) => utcSecond(started_at)],
   ['TOOK', took],
   ['NEW', ({ inserted }) => some(inserted)],
   ['CHANGED', ({ updated }) => some(updated)],

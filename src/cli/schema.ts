@@ -5,11 +5,12 @@ import { dirname, join } from 'node:path'
 import { sourceOfEnvironment } from '../config/environment.ts'
 import { loadDescriptionConfig, loadMirrorConfig } from '../config/load.ts'
 import type { Pool } from '../context.ts'
+import { withRelated } from '../documents/document.ts'
 import { type ColumnMap, readSchemaMap, type ViewMap } from '../store/book/dictionary.ts'
 import { findUnfit, type Occurring, readCodes } from '../store/book/meanings.ts'
 import { readOverrides } from '../store/book/overrides.ts'
 import { confirmedReferences, type Reference } from '../store/book/references.ts'
-import { type MirroredStream, pickStreams, relatedBeside } from '../streams/catalog.ts'
+import { pickStreams } from '../streams/catalog.ts'
 import { viewName } from '../streams/names.ts'
 import { UsageError } from '../util/errors.ts'
 import { asUnwritable, makeFolder } from '../util/files.ts'
@@ -18,11 +19,11 @@ import { capitalized, count, plural, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, oneOf, option, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { asDbt } from './exports/dbt.ts'
-import { type Facts, type Files, factsOf } from './exports/facts.ts'
-import { asMarkdown } from './exports/markdown-dictionary.ts'
+import { describeColumn, type Facts, type Files, factsOf } from './exports/facts.ts'
 import { asPbids, asPowerBi } from './exports/powerbi.ts'
 import { asSuperset } from './exports/superset.ts'
 import { readMirror } from './mirror.ts'
+import { markdownTable, oneLine } from './output.ts'
 
 const exportNames = ['dbt', 'superset', 'powerbi', 'pbids'] as const
 
@@ -69,7 +70,7 @@ async function run(call: Call): Promise<ExitCode> {
   if (!isPrinted && folder === null && !values.json)
     throw new UsageError(`--format ${format} writes files: name a folder for them with --out DIR.`)
   const source = sourceOfEnvironment(call.environment)
-  const known: readonly MirroredStream[] = [...call.catalogue, ...relatedBeside(call.catalogue)]
+  const known = withRelated(call.catalogue)
   const wanted = pickStreams(positionals, known)
   return await readMirror(call, async (pool) => {
     const all = await readSchemaMap(pool, known)
@@ -126,6 +127,59 @@ const referenceOf = (reference: Reference | undefined) => ({
   refers_to: reference?.to ?? null,
   resolved_share: reference?.share ?? null,
 })
+
+// ── `--format markdown`: the data dictionary, a table for each view ──────────────────────────────────────────────
+
+/** What it means, and what was seen of it. */
+function tellColumn(column: ColumnMap): string {
+  const { nullShare, firstSeenAt, rescued, note } = column
+  return [
+    describeColumn(column) || null,
+    nullShare === null || nullShare === 0 ? null : `${percent(nullShare)} empty`,
+    firstSeenAt === null ? null : `first seen ${firstSeenAt.slice(0, 10)}`,
+    rescued === 0 ? null : `${count(rescued)} values did not fit`,
+    note === null ? null : oneLine(note),
+  ]
+    .filter((part) => part !== null)
+    .join('; ')
+}
+
+/** Rounded, but 100 % only for a column that is empty in all rows, and 0 % only for one that is filled in all. */
+function percent(share: number): string {
+  const rounded = Math.round(100 * share)
+  if (rounded === 0) return 'below 1 %'
+  return rounded === 100 && share < 1 ? 'above 99 %' : `${rounded} %`
+}
+
+export function asMarkdown(views: readonly ViewMap[], references: readonly Reference[]): string {
+  return views
+    .map(({ name, columns, unplaced }) => {
+      const rows = columns.map((column) => {
+        const reference = references.find(({ from, column: one }) => from === name && one === column.name)
+        const role = [column.isKey ? 'key' : null, reference ? referenceText(reference) : null]
+          .filter(Boolean)
+          .join(', ')
+        return [cell(column.name), column.type, role, cell(tellColumn(column))]
+      })
+      const table = markdownTable(['column', 'type', 'role', 'what it holds'], rows)
+      const lines = [`## ${viewName(name)}`, '', ...table, '']
+      const others = unplaced.map(
+        ({ field, note }) => `- ${cell(oneLine(field))}: ${cell(oneLine(note ?? 'only ever empty'))}`,
+      )
+      return [...lines, ...(others.length > 0 ? ['Fields without a column:', '', ...others, ''] : [])].join(
+        '\n',
+      )
+    })
+    .join('\n')
+}
+
+/** The reference, with the share of the column's values that exist there, unless all do. */
+const referenceText = ({ to, share }: Reference): string =>
+  share === 1 ? `→ ${to}` : `→ ${to} (${percent(share)})`
+
+/** Escapes a cell, so that nothing in it is Markdown. An underscore inside a word is none. */
+const cell = (text: string): string =>
+  text.replaceAll(/[\\`*{}[\]<>()#+!|~&]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, '\\$&')
 
 // ── `--format dictionary` and `--check`: a file to start from, with the values that occur, and what does not fit in the file ──
 

@@ -9,11 +9,10 @@ import type { RunOutcome } from '../sync/perform-run.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json, oneOf, option } from './command.ts'
-import { readEach, runJson, type Timed } from './each-stream.ts'
+import { readEach, requestRuns, runJson, type Timed } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun } from './exit.ts'
 import { expectDatabase } from './mirror.ts'
 import { openRemote } from './remote.ts'
-import { requestRuns } from './requested-runs.ts'
 
 export const sync: Command = {
   name: 'sync',

@@ -5,7 +5,13 @@ import { z } from 'zod'
 import type { Alerting } from '../problems/receivers.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import type { readActions } from '../store/book/actions.ts'
-import type { Catalogue, Stream } from '../streams/catalog.ts'
+import {
+  type Catalogue,
+  type MirroredStream,
+  pickStream,
+  relatedBeside,
+  type Stream,
+} from '../streams/catalog.ts'
 import type { Settings } from '../streams/settings.ts'
 
 /** A connection that only reads. */
@@ -80,6 +86,16 @@ export const streamName = z
 const withoutNul = '^[^\\x00]*$'
 export const heldText = z.string().regex(new RegExp(withoutNul), 'it holds a NUL')
 export const streamNames = z.array(streamName).max(50).default([]).describe('only these; may be repeated')
+
+/** With the related records beside them. */
+export const withRelated = (streams: readonly Stream[]): readonly MirroredStream[] => [
+  ...streams,
+  ...relatedBeside(streams),
+]
+
+/** The name of the stream that was asked for; null: of all. */
+export const nameIn = (known: readonly MirroredStream[], asked: string | undefined): string | null =>
+  asked === undefined ? null : pickStream(asked, known).name
 
 /** How much of a list is wanted. */
 export const page = (usual: number) => ({
