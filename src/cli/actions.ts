@@ -5,8 +5,8 @@ import { deedInWords, toldInWords } from '../operator/action-words.ts'
 import { UsageError } from '../util/errors.ts'
 import { plural } from '../util/text.ts'
 import { type Call, type Command, json, option, textOf, wholeNumber } from './command.ts'
-import { type ExitCode, exitCodes, worst } from './exit.ts'
-import { askMirror, showFromMirror } from './mirror.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
+import { showFromMirror } from './mirror.ts'
 import { utcSecond, wrapped } from './output.ts'
 
 export const actions: Command = {
@@ -59,13 +59,13 @@ async function verify(call: Call): Promise<ExitCode> {
     throw new UsageError(
       '--kept takes a whole hash, as `tidemark actions verify` printed it: 64 digits and letters from a to f.',
     )
-  let code: ExitCode = exitCodes.done
-  const read = await askMirror(call, verification, { kept: kept ?? undefined }, (chain) => {
-    if (!chain.intact) code = exitCodes.failed
-    if (values.json) stdout.json(chain)
-    else stdout.tell(chainInWords(chain, kept))
-  })
-  return worst([read, code])
+  return await showFromMirror(
+    call,
+    verification,
+    { kept: kept ?? undefined },
+    (chain) => stdout.tell(chainInWords(chain, kept)),
+    ({ intact }) => (intact ? exitCodes.done : exitCodes.failed),
+  )
 }
 
 function chainInWords(

@@ -149,23 +149,19 @@ async function work(
 /** It needs the mirror alone. */
 async function listAll(call: Call): Promise<ExitCode> {
   const [name] = call.positionals
-  return await listFromMirror(
-    call,
-    backfills,
-    { stream: name },
-    {
-      none: `There was no backfill${name === undefined ? '' : ` of ${name}`} yet.`,
-      columns: [
-        ['ID', ({ id }) => id],
-        ['STREAM', ({ stream }) => stream],
-        ['STATUS', ({ status }) => status],
-        ['FROM', ({ from }) => from],
-        ['TO', ({ to }) => to],
-        ['POSITION', ({ position }) => position],
-        ['ROWS READ', ({ rows_read }) => count(rows_read)],
-        ['REQUESTED BY', ({ requested_by }) => requested_by],
-        ['NOTE', ({ error, note }) => error ?? note ?? ''],
-      ],
-    },
-  )
+  return await listFromMirror(call, backfills, {
+    asked: { stream: name },
+    none: `There was no backfill${name === undefined ? '' : ` of ${name}`} yet.`,
+    columns: [
+      ['ID', ({ id }) => id],
+      ['STREAM', ({ stream }) => stream],
+      ['STATUS', ({ status }) => status],
+      ['FROM', ({ from }) => from],
+      ['TO', ({ to }) => to],
+      ['POSITION', ({ position }) => position],
+      ['ROWS READ', ({ rows_read }) => count(rows_read)],
+      ['REQUESTED BY', ({ requested_by }) => requested_by],
+      ['NOTE', ({ error, note }) => error ?? note ?? ''],
+    ],
+  })
 }

@@ -28,22 +28,18 @@ async function run(call: Call): Promise<ExitCode> {
   if (more.length > 0)
     throw new UsageError('`tidemark checkpoints` takes one stream, or none to list those of all streams.')
   const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 100
-  return await listFromMirror(
-    call,
-    checkpointsDocument,
-    { stream: name, limit },
-    {
-      none:
-        name === undefined
-          ? 'There is no checkpoint yet: `tidemark sync` makes the first.'
-          : `There is no checkpoint of ${name} yet: \`tidemark sync ${name}\` makes the first.`,
-      columns: [
-        ['ID', ({ id }) => id],
-        ['STREAM', (one) => one.stream],
-        ['POSITION', ({ position }) => position],
-        ['REACHED AT', ({ reached_at }) => reached_at.toISOString()],
-        ['REASON', ({ reason, moved_by }) => [reason, moved_by && `(${moved_by})`].filter(Boolean).join(' ')],
-      ],
-    },
-  )
+  return await listFromMirror(call, checkpointsDocument, {
+    asked: { stream: name, limit },
+    none:
+      name === undefined
+        ? 'There is no checkpoint yet: `tidemark sync` makes the first.'
+        : `There is no checkpoint of ${name} yet: \`tidemark sync ${name}\` makes the first.`,
+    columns: [
+      ['ID', ({ id }) => id],
+      ['STREAM', (one) => one.stream],
+      ['POSITION', ({ position }) => position],
+      ['REACHED AT', ({ reached_at }) => reached_at.toISOString()],
+      ['REASON', ({ reason, moved_by }) => [reason, moved_by && `(${moved_by})`].filter(Boolean).join(' ')],
+    ],
+  })
 }

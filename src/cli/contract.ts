@@ -25,7 +25,7 @@ import {
   type Sized,
   tell,
 } from './contract-formats.ts'
-import { type ExitCode, exitCodes, worst } from './exit.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
 
 export const contract: Command = {
@@ -66,20 +66,19 @@ async function run(call: Call): Promise<ExitCode> {
     )
   }
   const wanted = pickStreams(positionals, withRelated(call.catalogue)).map(({ name }) => name)
-  let code: ExitCode = exitCodes.done
-  const read = await readMirror(call, async (pool) => {
+  return await readMirror(call, async (pool) => {
     const descriptions = await storedDescriptions(pool, { source: sourceOfEnvironment(call.environment) })
     const types = typesIn(descriptions, call.catalogue)
     if (values.diff) {
       const differences = differencesOf(await readFieldsBeside(pool, wanted), types)
-      if (differences.some(isContradiction)) code = exitCodes.failed
-      return tell(call, format, differencesTold(differences))
+      tell(call, format, differencesTold(differences))
+      return differences.some(isContradiction) ? exitCodes.failed : exitCodes.done
     }
     const unusable = await readUnusableDescriptions(pool)
     const isNamed = positionals.length > 0
     tell(call, format, descriptionTold({ descriptions, unusable, types, streams: wanted, isNamed }))
+    return exitCodes.done
   })
-  return worst([read, code])
 }
 
 /** The lists that the upstream describes, counted as during a first load. */

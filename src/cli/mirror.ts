@@ -14,42 +14,36 @@ import { type ExitCode, exitCodes } from './exit.ts'
 import { fittedTable } from './output.ts'
 import { openRemote } from './remote.ts'
 
-type Work = (pool: Pool) => Promise<void>
+/** Says with which code the verb ends, if that is not always the same. */
+type Work = (pool: Pool) => Promise<void> | Promise<ExitCode>
 
 /** Nothing is written, and the schema stays as it is. */
 export const readMirror = (call: Call, work: Work): Promise<ExitCode> => withMirror(call, work, true)
 
 type Needed = Pick<Facts, 'pool' | 'catalogue'>
 
-type Use<Answer> = (found: Answer) => void
-
-export const askMirror = async <Asked, Answer>(
+/** Prints the document, or shows it in words. */
+export async function showFromMirror<Asked, Answer>(
   call: Call,
   document: Document<Needed, Asked, Answer>,
   asked: Asked,
-  use: Use<Answer>,
-): Promise<ExitCode> => {
-  const remote = openRemote(call)
-  if (remote !== null) {
-    use(await remote.read(document, asked))
-    return exitCodes.done
+  show: (found: Answer) => void,
+  codeOf: (found: Answer) => ExitCode = () => exitCodes.done,
+): Promise<ExitCode> {
+  const tell = (found: Answer): ExitCode => {
+    if (call.values.json) call.stdout.json(found)
+    else show(found)
+    return codeOf(found)
   }
-  return await readMirror(call, async (pool) =>
-    use(await document.read({ pool, catalogue: call.catalogue }, asked)),
-  )
+  const remote = openRemote(call)
+  if (remote !== null) return tell(await remote.read(document, asked))
+  const { catalogue } = call
+  return await readMirror(call, async (pool) => tell(await document.read({ pool, catalogue }, asked)))
 }
 
-/** Prints the document, or shows it in words. */
-export const showFromMirror = <Asked, Answer>(
-  call: Call,
-  document: Document<Needed, Asked, Answer>,
-  asked: Asked,
-  show: Use<Answer>,
-): Promise<ExitCode> =>
-  askMirror(call, document, asked, (found) => (call.values.json ? call.stdout.json(found) : show(found)))
-
 /** How a list is shown: `none` says that nothing is in it. */
-type Shown<Line> = {
+type Shown<Asked, Line> = {
+  readonly asked: Asked
   readonly none: string
   readonly columns: readonly (readonly [title: string, cell: (line: Line) => string])[]
 }
@@ -57,8 +51,7 @@ type Shown<Line> = {
 export const listFromMirror = <Asked, Line>(
   call: Call,
   document: Document<Needed, Asked, readonly Line[]>,
-  asked: Asked,
-  { none, columns }: Shown<Line>,
+  { asked, none, columns }: Shown<Asked, Line>,
 ): Promise<ExitCode> =>
   showFromMirror(call, document, asked, (lines) => {
     const { stdout } = call
@@ -98,8 +91,8 @@ async function withMirror(
   })
   try {
     await expectMigrated(database)
-    await untilAborted(work(database.pool), signal)
-    return exitCodes.done
+    const working = async () => (await work(database.pool)) ?? exitCodes.done
+    return await untilAborted(working(), signal)
   } catch (error) {
     throw isWithoutRight(error) ? await withoutRight(error, database, isReadOnly) : error
   } finally {

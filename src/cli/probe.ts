@@ -68,12 +68,7 @@ export function summary(checks: readonly Check[], tookMs: number): string {
     .join(', ')
 }
 
-export async function* everyCheck({
-  environment,
-  catalogue,
-  log,
-  signal,
-}: Pick<Call, 'environment' | 'catalogue' | 'log' | 'signal'>): AsyncGenerator<Check> {
+export async function* everyCheck({ environment, catalogue, log, signal }: Call): AsyncGenerator<Check> {
   let config: Config
   try {
     config = loadConfig(environment)

@@ -60,8 +60,8 @@ async function run(call: Call): Promise<ExitCode> {
 async function list(call: Call, target: string | undefined): Promise<ExitCode> {
   const { id } = selectionOf(target, call.catalogue)
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 100
-  const asked = { limit, ...(id === null ? { stream: target } : { id: id.toString() }) }
-  return await listFromMirror(call, quarantineDocument, asked, {
+  return await listFromMirror(call, quarantineDocument, {
+    asked: { limit, ...(id === null ? { stream: target } : { id: id.toString() }) },
     none: target === undefined ? 'The quarantine is empty.' : `No record of ${target} is in quarantine.`,
     columns: [
       ['ID', ({ id }) => id],

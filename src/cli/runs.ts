@@ -44,15 +44,11 @@ function list(call: Call, name: string | undefined): Promise<ExitCode> {
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 20
   const kind = oneOf(call.values, 'kind', kinds) ?? undefined
   const outcome = oneOf(call.values, 'outcome', runOutcomes) ?? undefined
-  return listFromMirror(
-    call,
-    runsDocument,
-    { stream: name, kind, outcome, limit },
-    {
-      none: 'No such run is recorded. Runs are kept for 90 days.',
-      columns,
-    },
-  )
+  return listFromMirror(call, runsDocument, {
+    asked: { stream: name, kind, outcome, limit },
+    none: 'No such run is recorded. Runs are kept for 90 days.',
+    columns,
+  })
 }
 
 const some = (amount: number): string => (amount === 0 ? '' : count(amount))

@@ -188,20 +188,20 @@ async function checkDictionary(call: Call): Promise<ExitCode> {
   const { dictionary } = loadDescriptionConfig(call.environment)
   const { file } = dictionary
   if (file === null) throw new UsageError('There is no dictionary to check: set DICTIONARY to its file.')
-  let found = 0
-  const code = await readMirror(call, async (pool) => {
+  return await readMirror(call, async (pool) => {
     const findings = await findUnfit(pool, dictionary.now())
-    found = findings.length
-    if (call.values.json) return call.stdout.json({ file, findings })
-    for (const { stream, line, what } of findings)
-      call.stdout.say(`${line === null ? '' : `${file}:${line}: `}${stream}: ${what}`)
-    call.stdout.say(
+    const found = findings.length
+    const told = findings.map(
+      ({ stream, line, what }) => `${line === null ? '' : `${file}:${line}: `}${stream}: ${what}`,
+    )
+    const verdict =
       found === 0
         ? `${file} has no mistakes, and fits what is there.`
-        : `${file} can be used. Compared with what is there: ${plural(found, 'finding')}.`,
-    )
+        : `${file} can be used. Compared with what is there: ${plural(found, 'finding')}.`
+    if (call.values.json) call.stdout.json({ file, findings })
+    else for (const line of [...told, verdict]) call.stdout.say(line)
+    return found === 0 ? exitCodes.done : exitCodes.failed
   })
-  return code === exitCodes.done && found > 0 ? exitCodes.failed : code
 }
 
 /** Valid as it stands: names are made of those of the fields, and codes without a text are comments. */

@@ -112,22 +112,18 @@ const about = ({ is_gone: isGone, problem, reasons, tags, changed_settings: chan
 
 function list(call: Call): Promise<ExitCode> {
   expectNoWords('sources list', call)
-  return listFromMirror(
-    call,
-    sourceList,
-    {},
-    {
-      none: 'There is no source yet.',
-      columns: [
-        ['source', ({ name }) => name || '(environment)'],
-        ['state', ({ state }) => state],
-        ['streams', ({ streams }) => String(streams)],
-        ['read', ({ read_through_at: at }) => ago(at)],
-        ['deletions', ({ deletions_known_at: at }) => ago(at)],
-        ['', about],
-      ],
-    },
-  )
+  return listFromMirror(call, sourceList, {
+    asked: {},
+    none: 'There is no source yet.',
+    columns: [
+      ['source', ({ name }) => name || '(environment)'],
+      ['state', ({ state }) => state],
+      ['streams', ({ streams }) => String(streams)],
+      ['read', ({ read_through_at: at }) => ago(at)],
+      ['deletions', ({ deletions_known_at: at }) => ago(at)],
+      ['', about],
+    ],
+  })
 }
 
 /** Signs in to each and reads one record; nothing is written. */

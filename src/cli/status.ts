@@ -83,11 +83,10 @@ async function withStatus(
 }
 
 /** Looks everything up, each time that it is called. */
-export function openGathering({
-  environment,
-  positionals,
-  catalogue,
-}: Pick<Call, 'environment' | 'positionals' | 'catalogue'>): (pool: Pool) => Promise<Status> {
+export function openGathering(
+  call: Pick<Call, 'environment' | 'positionals' | 'catalogue'>,
+): (pool: Pool) => Promise<Status> {
+  const { environment, positionals, catalogue } = call
   const config = loadStatusConfig(environment)
   pickStreams(positionals, catalogue)
   const streams = configuredStreams(config, catalogue)
@@ -100,13 +99,8 @@ export function openGathering({
         lookbackMs: (name) => lookbackOf(settings, { name }),
         async problems(workers) {
           const now = new Date()
-          const own = await readProblems({
-            pool,
-            config,
-            streams,
-            now,
-            view: { parts: partsSeenBy(workers) },
-          })
+          const view = { parts: partsSeenBy(workers) }
+          const own = await readProblems({ pool, config, streams, now, view })
           if (config.source !== '' || positionals.length > 0) return own
           const others = await readProblemsElsewhere(pool, now)
           return [...own, ...others.filter(({ key }) => own.every((one) => one.key !== key))]

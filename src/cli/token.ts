@@ -65,21 +65,17 @@ const orNever = (moment: Date | null, otherwise: string) => (moment === null ? o
 
 function list(call: Call): Promise<ExitCode> {
   expectNoWords('token list', call)
-  return listFromMirror(
-    call,
-    tokenList,
-    {},
-    {
-      none: 'There are no tokens of single people or programs. `tidemark token create` makes one.',
-      columns: [
-        ['NAME', ({ name }) => name],
-        ['ROLE', ({ role }) => role],
-        ['UNTIL', ({ ends_at: at }) => orNever(at, 'it is revoked')],
-        ['LAST USED', ({ last_used_at: at }) => orNever(at, 'never')],
-        ['MADE BY', ({ created_by: by }) => by],
-      ],
-    },
-  )
+  return listFromMirror(call, tokenList, {
+    asked: {},
+    none: 'There are no tokens of single people or programs. `tidemark token create` makes one.',
+    columns: [
+      ['NAME', ({ name }) => name],
+      ['ROLE', ({ role }) => role],
+      ['UNTIL', ({ ends_at: at }) => orNever(at, 'it is revoked')],
+      ['LAST USED', ({ last_used_at: at }) => orNever(at, 'never')],
+      ['MADE BY', ({ created_by: by }) => by],
+    ],
+  })
 }
 
 export const sessions: Command = {
@@ -101,21 +97,17 @@ async function end(call: Call): Promise<ExitCode> {
 
 function listSessions(call: Call): Promise<ExitCode> {
   expectNoWords('sessions list', call)
-  return listFromMirror(
-    call,
-    sessionList,
-    {},
-    {
-      none: 'Nobody is signed in.',
-      columns: [
-        ['ID', ({ id }) => id],
-        ['WHO', ({ who }) => who],
-        ['ROLE', ({ role }) => role],
-        ['FROM', ({ address }) => address],
-        ['BEGUN', ({ begun_at: at }) => utcMinute(at)],
-        ['LAST USED', ({ seen_at: at }) => utcMinute(at)],
-        ['UNTIL', ({ ends_at: at }) => utcMinute(at)],
-      ],
-    },
-  )
+  return listFromMirror(call, sessionList, {
+    asked: {},
+    none: 'Nobody is signed in.',
+    columns: [
+      ['ID', ({ id }) => id],
+      ['WHO', ({ who }) => who],
+      ['ROLE', ({ role }) => role],
+      ['FROM', ({ address }) => address],
+      ['BEGUN', ({ begun_at: at }) => utcMinute(at)],
+      ['LAST USED', ({ seen_at: at }) => utcMinute(at)],
+      ['UNTIL', ({ ends_at: at }) => utcMinute(at)],
+    ],
+  })
 }

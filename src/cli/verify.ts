@@ -100,36 +100,29 @@ function wantedStreams(
   return wanted.filter(({ lookup }) => lookup !== null)
 }
 
-type Printer = {
-  difference(stream: string, difference: Difference, cause: Cause | null): void
-  result(result: Result): void
-  /** With what went wrong; null: nothing did. */
-  end(error: string | null): void
-}
-
-function linePrinter(stdout: Output): Printer {
-  return {
-    difference: (stream, difference, cause) =>
-      stdout.say(`${stream} ${difference.key}: ${inWords(difference)}${cause === null ? '' : ` [${cause}]`}`),
-    result: (result) => stdout.tell(sentence(result)),
-    end: () => {},
-  }
-}
+const linePrinter = (stdout: Output): ReturnType<typeof jsonPrinter> => ({
+  difference: (stream, difference, cause) =>
+    stdout.say(`${stream} ${difference.key}: ${inWords(difference)}${cause === null ? '' : ` [${cause}]`}`),
+  result: (result) => stdout.tell(sentence(result)),
+  end: () => {},
+})
 
 /** Prints each difference when it is found: there may be as many as rows (P10). */
-function jsonPrinter(stdout: Output): Printer {
+function jsonPrinter(stdout: Output) {
   const results: Result[] = []
   let before = '{"differences":[\n'
   return {
-    difference(stream, { key, kind, columns, version, mirrored }, cause) {
+    difference(stream: string, difference: Difference, cause: Cause | null) {
+      const { key, kind, columns, version, mirrored } = difference
       const told = snakeCased({ stream, key, kind, cause, columns, version, mirrored })
       stdout.write(`${before}${jsonText(told, 0)}`)
       before = ',\n'
     },
-    result: (result) => {
+    result(result: Result) {
       results.push(result)
     },
-    end(error) {
+    /** With what went wrong; null: nothing did. */
+    end(error: string | null) {
       // If the document was not begun, the caller writes the error.
       if (error !== null && !stdout.hasWritten()) return
       const begun = stdout.hasWritten() ? '' : before

@@ -32,7 +32,7 @@ export type Facts = {
   readonly settings: (source?: string) => Promise<Settings>
 }
 
-type Described<Needed, Asked, Answer> = {
+export type Document<Needed = Facts, Asked = never, Answer = unknown> = {
   /** Where the API has it, below `/api/v1`. */
   readonly path: string
   readonly title: string
@@ -44,8 +44,6 @@ type Described<Needed, Asked, Answer> = {
   readonly nextOf?: (answer: never) => string | null
   /** It may take a second or two, so fewer at once are answered. */
   readonly isSearch?: true
-}
-export type Document<Needed = Facts, Asked = never, Answer = unknown> = Described<Needed, Asked, Answer> & {
   /** The parameters of its path and its query. */
   readonly asked: z.ZodObject
   readonly answer: z.ZodType<Answer>
@@ -53,12 +51,11 @@ export type Document<Needed = Facts, Asked = never, Answer = unknown> = Describe
 
 /** Infers the types of one from its schemas. */
 export const document = <Needed, Asked extends z.ZodObject, Answer extends z.ZodType>(
-  described: Described<Needed, z.output<Asked>, z.output<Answer>> & {
+  described: Document<Needed, z.output<Asked>, z.output<Answer>> & {
     readonly asked: Asked
     readonly answer: Answer
   },
-): Document<Needed, z.output<Asked>, z.output<Answer>> =>
-  described as Document<Needed, z.output<Asked>, z.output<Answer>>
+): Document<Needed, z.output<Asked>, z.output<Answer>> => described
 
 // Parts of schemas. A document that came over HTTP becomes the one that was sent: its times are dates again.
 export const time = z.coerce.date().meta({ type: 'string', format: 'date-time' })

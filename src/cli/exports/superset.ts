@@ -1,7 +1,7 @@
 // An archive for Superset's own import: the database, a dataset for each view, and a dashboard. Ids follow from names, so that a second import
 // finds what the first one made.
 
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { ColumnMap, ViewMap } from '../../store/book/dictionary.ts'
 import { keyIn } from '../../streams/names.ts'
@@ -31,16 +31,8 @@ const titleIn = (source: string): string => ['Tidemark', ...named(source)].join(
 const named = (source: string): readonly string[] => (source === '' ? [] : [source])
 
 function uuidOf(...names: readonly string[]): string {
-  const hex = createHash('sha256')
-    .update(['tidemark', ...names].join('\n'))
-    .digest('hex')
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `5${hex.slice(13, 16)}`,
-    `8${hex.slice(17, 20)}`,
-    hex.slice(20, 32),
-  ].join('-')
+  const hex = hash('sha256', ['tidemark', ...names].join('\n'))
+  return hex.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-5$3-8$4-$5')
 }
 
 /** Superset asks for the password when somebody edits the database; with one masked, its command would refuse the archive. */
@@ -67,7 +59,9 @@ const countMetric = {
 }
 
 const dataset = (
-  { source, name, schema }: { readonly source: string; readonly name: string; readonly schema: string },
+  source: string,
+  schema: string,
+  name: string,
   more: Readonly<Record<string, Yaml>>,
 ): Dataset => ({
   table_name: name,
@@ -79,20 +73,17 @@ const dataset = (
 })
 
 const freshnessOf = ({ source, schemas }: Facts): Dataset =>
-  dataset(
-    { source, name: 'freshness', schema: schemas.state },
-    {
-      description: 'How current and complete each stream is.',
-      main_dttm_col: 'read_through_time',
-      columns: [
-        ...['stream', 'state', 'reason'].map((name) => plainColumn(name, 'TEXT')),
-        ...['read_through_time', 'settled_through_time', 'deletions_known_through'].map((name) => ({
-          ...plainColumn(name, 'TIMESTAMP WITH TIME ZONE'),
-          is_dttm: true,
-        })),
-      ],
-    },
-  )
+  dataset(source, schemas.state, 'freshness', {
+    description: 'How current and complete each stream is.',
+    main_dttm_col: 'read_through_time',
+    columns: [
+      ...['stream', 'state', 'reason'].map((name) => plainColumn(name, 'TEXT')),
+      ...['read_through_time', 'settled_through_time', 'deletions_known_through'].map((name) => ({
+        ...plainColumn(name, 'TIMESTAMP WITH TIME ZONE'),
+        is_dttm: true,
+      })),
+    ],
+  })
 
 function plainColumn(name: string, type: string) {
   return {
@@ -108,15 +99,12 @@ function plainColumn(name: string, type: string) {
 const datasetOf =
   (facts: Facts) =>
   (view: ViewMap): Dataset =>
-    dataset(
-      { source: facts.source, name: view.name, schema: facts.schemas.views },
-      {
-        description: `${facts.schemas.views}.${view.name}, from the stream ${keyIn(facts.source, view.stream)}`,
-        main_dttm_col: mainTime(view),
-        columns: view.columns.flatMap((column) => columnsOf(view, column, facts)),
-        metrics: [countMetric, ...view.columns.filter(isAmount).map(sumOf)],
-      },
-    )
+    dataset(facts.source, facts.schemas.views, view.name, {
+      description: `${facts.schemas.views}.${view.name}, from the stream ${keyIn(facts.source, view.stream)}`,
+      main_dttm_col: mainTime(view),
+      columns: view.columns.flatMap((column) => columnsOf(view, column, facts)),
+      metrics: [countMetric, ...view.columns.filter(isAmount).map(sumOf)],
+    })
 
 /** Times stand there as they are, and in the time that people think in: charts count the days and months of that. */
 function columnsOf(view: ViewMap, column: ColumnMap, { timeZone }: Facts): readonly Yaml[] {
