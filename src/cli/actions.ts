@@ -19,20 +19,18 @@ export const actions: Command = {
     json,
   },
   examples: ['tidemark actions', 'tidemark actions assignment --limit 5', 'tidemark actions verify'],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values, stdout } = call
-  const [name, ...more] = positionals
-  if (name === 'verify' && more.length === 0) return await verify(call)
-  if (values.kept !== undefined) throw new UsageError('--kept is for `tidemark actions verify`.')
-  if (more.length > 0) throw new UsageError('`tidemark actions` takes one stream, or none for all.')
-  const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 20
-  return await showFromMirror(call, actionsDocument, { stream: name, limit }, (found) => {
-    if (found.length === 0) stdout.say('Nobody has done anything here yet.')
-    else stdout.say(found.map((line) => asText(line, stdout.columns())).join('\n'))
-  })
+  async run(call) {
+    const { positionals, values, stdout } = call
+    const [name, ...more] = positionals
+    if (name === 'verify' && more.length === 0) return await verify(call)
+    if (values.kept !== undefined) throw new UsageError('--kept is for `tidemark actions verify`.')
+    if (more.length > 0) throw new UsageError('`tidemark actions` takes one stream, or none for all.')
+    const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 20
+    return await showFromMirror(call, actionsDocument, { stream: name, limit }, (found) => {
+      if (found.length === 0) stdout.say('Nobody has done anything here yet.')
+      else stdout.say(found.map((line) => asText(line, stdout.columns())).join('\n'))
+    })
+  },
 }
 
 /** When and who in one line; what it was, why and what came of it below. */

@@ -48,23 +48,21 @@ export const backfill: Command = {
     'tidemark backfill assignment    # goes on with one that was interrupted',
     'tidemark backfill --list',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values } = call
-  if (positionals.length > 1) throw new UsageError('`tidemark backfill` takes one stream.')
-  if (values.list && values.cancel !== undefined)
-    throw new UsageError('Use either --list or --cancel, not both.')
-  if (values.cancel !== undefined && positionals.length > 0)
-    throw new UsageError('`tidemark backfill --cancel` takes an id, and no stream.')
-  const other = values.list ? 'list' : values.cancel !== undefined ? 'cancel' : null
-  const wrong = [...spanOptions, 'dry-run'].find((name) => values[name] !== undefined)
-  if (other !== null && wrong !== undefined)
-    throw new UsageError(`--${wrong} goes with a new backfill, not with --${other}.`)
-  if (values.list) return await listAll(call)
-  if (values.cancel !== undefined) return await act(call, 'cancelBackfill', String(values.cancel))
-  return await begin(call)
+  async run(call) {
+    const { positionals, values } = call
+    if (positionals.length > 1) throw new UsageError('`tidemark backfill` takes one stream.')
+    if (values.list && values.cancel !== undefined)
+      throw new UsageError('Use either --list or --cancel, not both.')
+    if (values.cancel !== undefined && positionals.length > 0)
+      throw new UsageError('`tidemark backfill --cancel` takes an id, and no stream.')
+    const other = values.list ? 'list' : values.cancel !== undefined ? 'cancel' : null
+    const wrong = [...spanOptions, 'dry-run'].find((name) => values[name] !== undefined)
+    if (other !== null && wrong !== undefined)
+      throw new UsageError(`--${wrong} goes with a new backfill, not with --${other}.`)
+    if (values.list) return await listAll(call)
+    if (values.cancel !== undefined) return await act(call, 'cancelBackfill', String(values.cancel))
+    return await begin(call)
+  },
 }
 
 async function begin(call: Call): Promise<ExitCode> {

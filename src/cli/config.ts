@@ -40,19 +40,17 @@ export const config: Command = {
     'tidemark config set SCHEDULE acme.assignment=10s',
     'tidemark config --source acme',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const [word, ...positionals] = call.positionals
-  const reason = textOf(call.values, 'reason')
-  const source = sourceOfEnvironment(call.environment)
-  if (word === 'set') {
-    const { name, value } = assignmentIn(positionals, source)
-    return await act(call, 'setSetting', name, { value, reason })
-  }
-  if (word === 'unset') return await act(call, 'unsetSetting', nameIn(positionals, source), { reason })
-  return await show(call)
+  async run(call) {
+    const [word, ...positionals] = call.positionals
+    const reason = textOf(call.values, 'reason')
+    const source = sourceOfEnvironment(call.environment)
+    if (word === 'set') {
+      const { name, value } = assignmentIn(positionals, source)
+      return await act(call, 'setSetting', name, { value, reason })
+    }
+    if (word === 'unset') return await act(call, 'unsetSetting', nameIn(positionals, source), { reason })
+    return await show(call)
+  },
 }
 
 function assignmentIn(words: readonly string[], source: string): Override {

@@ -46,39 +46,37 @@ export const contract: Command = {
     'tidemark contract history',
     'tidemark contract streams',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values } = call
-  const format = values.json ? 'json' : (oneOf(values, 'format', formats) ?? 'text')
-  const [first, ...rest] = positionals
-  if (first === 'history' || first === 'streams') {
-    if (rest.length > 0 || values.diff)
-      throw new UsageError(`\`tidemark contract ${first}\` takes --format only.`)
-    if (first === 'streams') return await showLists(call, format)
-    return await readMirror(call, async (pool) =>
-      tell(
-        call,
-        format,
-        historyTold(await readDescriptionChanges(pool, { limit: 1_000 }), call.stdout.plain),
-      ),
-    )
-  }
-  const wanted = pickStreams(positionals, withRelated(call.catalogue)).map(({ name }) => name)
-  return await readMirror(call, async (pool) => {
-    const descriptions = await storedDescriptions(pool, { source: sourceOfEnvironment(call.environment) })
-    const types = typesIn(descriptions, call.catalogue)
-    if (values.diff) {
-      const differences = differencesOf(await readFieldsBeside(pool, wanted), types)
-      tell(call, format, differencesTold(differences))
-      return differences.some(isContradiction) ? exitCodes.failed : exitCodes.done
+  async run(call) {
+    const { positionals, values } = call
+    const format = values.json ? 'json' : (oneOf(values, 'format', formats) ?? 'text')
+    const [first, ...rest] = positionals
+    if (first === 'history' || first === 'streams') {
+      if (rest.length > 0 || values.diff)
+        throw new UsageError(`\`tidemark contract ${first}\` takes --format only.`)
+      if (first === 'streams') return await showLists(call, format)
+      return await readMirror(call, async (pool) =>
+        tell(
+          call,
+          format,
+          historyTold(await readDescriptionChanges(pool, { limit: 1_000 }), call.stdout.plain),
+        ),
+      )
     }
-    const unusable = await readUnusableDescriptions(pool)
-    const isNamed = positionals.length > 0
-    tell(call, format, descriptionTold({ descriptions, unusable, types, streams: wanted, isNamed }))
-    return exitCodes.done
-  })
+    const wanted = pickStreams(positionals, withRelated(call.catalogue)).map(({ name }) => name)
+    return await readMirror(call, async (pool) => {
+      const descriptions = await storedDescriptions(pool, { source: sourceOfEnvironment(call.environment) })
+      const types = typesIn(descriptions, call.catalogue)
+      if (values.diff) {
+        const differences = differencesOf(await readFieldsBeside(pool, wanted), types)
+        tell(call, format, differencesTold(differences))
+        return differences.some(isContradiction) ? exitCodes.failed : exitCodes.done
+      }
+      const unusable = await readUnusableDescriptions(pool)
+      const isNamed = positionals.length > 0
+      tell(call, format, descriptionTold({ descriptions, unusable, types, streams: wanted, isNamed }))
+      return exitCodes.done
+    })
+  },
 }
 
 /** The lists that the upstream describes, counted as during a first load. */

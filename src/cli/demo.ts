@@ -21,7 +21,7 @@ import { serve } from '../worker/serve.ts'
 import { openQuestions } from './ask.ts'
 import { type Call, type Command, expectNoWords, flag, option, textOf, wholeNumber } from './command.ts'
 import { hiddenMs, openDemo } from './demo-incidents.ts'
-import { type ExitCode, exitCodes } from './exit.ts'
+import { exitCodes } from './exit.ts'
 import type { Environment, Output } from './output.ts'
 import { announceDemo, demoDirectory } from './running-demo.ts'
 import { openGathering } from './status.ts'
@@ -41,28 +41,26 @@ export const demo: Command = {
   },
   examples: ['tidemark demo', 'tidemark demo --assignments 100000 --churn 50', 'tidemark demo --continue'],
   ignoresDemo: true,
-  run,
+  async run(call) {
+    const { environment, values, log, stdout } = call
+    expectNoWords('demo', call)
+    const before = await chooseState(call)
+    const play = {
+      before,
+      assignments: wholeNumber(values, 'assignments', { least: 0, most: 1_000_000 }) ?? 60_000,
+      churnPerSecond: wholeNumber(values, 'churn', { least: 0, most: 1_000 }) ?? 5,
+      wantedPort: wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? loadHttpPort(environment),
+    }
+    // The worker's log would only get between the lines of the demo.
+    const quiet = log.child({}, { level: loadLogLevel(environment) ?? 'warn' })
+    stdout.say('Starting a Postgres, a simulated upstream and the worker …')
+    await playOn({ ...call, log: quiet }, play)
+    stdout.say('The demo has ended, and its Postgres is stopped. `tidemark demo --continue` continues it.')
+    return exitCodes.done
+  },
 }
 
 const lastResortMs = 28_000
-
-async function run(call: Call): Promise<ExitCode> {
-  const { environment, values, log, stdout } = call
-  expectNoWords('demo', call)
-  const before = await chooseState(call)
-  const play = {
-    before,
-    assignments: wholeNumber(values, 'assignments', { least: 0, most: 1_000_000 }) ?? 60_000,
-    churnPerSecond: wholeNumber(values, 'churn', { least: 0, most: 1_000 }) ?? 5,
-    wantedPort: wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? loadHttpPort(environment),
-  }
-  // The worker's log would only get between the lines of the demo.
-  const quiet = log.child({}, { level: loadLogLevel(environment) ?? 'warn' })
-  stdout.say('Starting a Postgres, a simulated upstream and the worker …')
-  await playOn({ ...call, log: quiet }, play)
-  stdout.say('The demo has ended, and its Postgres is stopped. `tidemark demo --continue` continues it.')
-  return exitCodes.done
-}
 
 type Play = {
   /** The demo that it goes on with. */

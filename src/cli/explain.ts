@@ -15,7 +15,7 @@ import { isObject } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
 import { visible } from '../util/text.ts'
 import { type Call, type Command, flag, json } from './command.ts'
-import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
+import { exitCodeOf, exitCodes, Interrupted } from './exit.ts'
 import { openRemote } from './remote.ts'
 
 export const explain: Command = {
@@ -24,25 +24,23 @@ export const explain: Command = {
   usage: '<stream> <key> [--values] [--json]',
   options: { values: flag('also show the values of the row'), json },
   examples: ['tidemark explain assignment 4711', 'tidemark explain customer 12'],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values, stdout } = call
-  const [stream, key, ...more] = positionals
-  if (stream === undefined || key === undefined || more.length > 0)
-    throw new UsageError(
-      '`tidemark explain` takes a stream and a key, e.g. `tidemark explain assignment 4711`.',
-    )
-  const asked = { stream, key }
-  const remote = openRemote(call)
-  const { story, failure } = remote
-    ? { story: await remote.compare(asked), failure: null }
-    : await explainHere(call, asked)
-  if (values.json) stdout.json(story)
-  else stdout.tell(asText(story, values.values === true))
-  if (failure !== null) return exitCodeOf(failure)
-  return ['unclear', 'failed'].includes(story.upstream?.says ?? '') ? exitCodes.upstream : exitCodes.done
+  async run(call) {
+    const { positionals, values, stdout } = call
+    const [stream, key, ...more] = positionals
+    if (stream === undefined || key === undefined || more.length > 0)
+      throw new UsageError(
+        '`tidemark explain` takes a stream and a key, e.g. `tidemark explain assignment 4711`.',
+      )
+    const asked = { stream, key }
+    const remote = openRemote(call)
+    const { story, failure } = remote
+      ? { story: await remote.compare(asked), failure: null }
+      : await explainHere(call, asked)
+    if (values.json) stdout.json(story)
+    else stdout.tell(asText(story, values.values === true))
+    if (failure !== null) return exitCodeOf(failure)
+    return ['unclear', 'failed'].includes(story.upstream?.says ?? '') ? exitCodes.upstream : exitCodes.done
+  },
 }
 
 /** By Postgres and the upstream themselves. */

@@ -20,33 +20,31 @@ export const init: Command = {
   options: {},
   examples: ['tidemark init'],
   ignoresDemo: true,
-  run,
+  async run(call) {
+    expectNoWords('init', call)
+    const { stdout, environment, signal } = call
+    // What nobody is asked for has to be right already.
+    loadConfig({ ...environment, ...placeholders(environment) })
+    expectWritable(resolve(file))
+    const asking: Asking = { call, asked: openQuestions(stdout, signal), answers: {} }
+    const keys = `${back} goes back to the question before, ${empties} empties an optional answer.`
+    stdout.tell(`Enter keeps the answer in brackets. ${keys}`)
+    try {
+      await answerAll(asking)
+    } finally {
+      asking.asked.close()
+    }
+    // Nobody is asked for it: without it, nobody could set up receivers of alerts in the console.
+    const hasKey = ['ALERT_SECRETS_KEY', 'ALERT_SECRETS_KEY_FILE'].some((name) => environment[name]?.trim())
+    if (!hasKey) asking.answers.ALERT_SECRETS_KEY = randomBytes(32).toString('hex')
+    writeDotEnv(resolve(file), asking.answers)
+    return await conclude(call, asking.answers)
+  },
 }
 
 const file = '.env'
 const back = '<'
 const empties = '-'
-
-async function run(call: Call): Promise<ExitCode> {
-  expectNoWords('init', call)
-  const { stdout, environment, signal } = call
-  // What nobody is asked for has to be right already.
-  loadConfig({ ...environment, ...placeholders(environment) })
-  expectWritable(resolve(file))
-  const asking: Asking = { call, asked: openQuestions(stdout, signal), answers: {} }
-  const keys = `${back} goes back to the question before, ${empties} empties an optional answer.`
-  stdout.tell(`Enter keeps the answer in brackets. ${keys}`)
-  try {
-    await answerAll(asking)
-  } finally {
-    asking.asked.close()
-  }
-  // Nobody is asked for it: without it, nobody could set up receivers of alerts in the console.
-  const hasKey = ['ALERT_SECRETS_KEY', 'ALERT_SECRETS_KEY_FILE'].some((name) => environment[name]?.trim())
-  if (!hasKey) asking.answers.ALERT_SECRETS_KEY = randomBytes(32).toString('hex')
-  writeDotEnv(resolve(file), asking.answers)
-  return await conclude(call, asking.answers)
-}
 
 async function conclude(call: Call, answers: Environment): Promise<ExitCode> {
   const { stdout, environment } = call

@@ -40,37 +40,35 @@ export const migrate: Command = {
     'tidemark migrate --plan',
     'DATABASE_URL=postgres://owner@db/mirror tidemark migrate',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { environment, values, log, stdout, stderr } = call
-  expectNoWords('migrate', call)
-  const config = loadMirrorConfig(environment)
-  if (values.plan) return await showPlan(call, config)
-  const { biRole, biSchemas, sourceTimezone, ownerRole } = config
-  const source = sourceOfEnvironment(environment)
-  for (const setting of readSettings(environment)().settings)
-    if (setting.lacks === 'OWNER_ROLE') stderr.say(`${setting.name} ${remarkOn(setting)}.`)
-  await using administrator =
-    ownerRole === null ? null : await openAdministrator({ ...config, ownerRole }, log)
-  await using database = await openDatabase({ url: config.databaseUrl, role: ownerRole, log })
-  if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
-  // An administrator may set all limits of BI_ROLE.
-  const applied = await migrateDatabase({
-    ...{ database, source, streams: call.catalogue, biSchemas, sourceTimezone, log },
-    biRole: administrator ? null : biRole,
-  })
-  const described = await makeDescribedTables(call, database)
-  if (config.workerRole !== null) await handOver(database.pool, config.workerRole)
-  await administrator?.grantReading({ source, biRole, biSchemas, sourceTimezone })
-  const { address } = database
-  const done = applied === 0 ? ' is up to date.' : `: ${plural(applied, 'migration')} applied.`
-  if (values.json) stdout.json({ database: address, applied, described })
-  else stdout.say(`${address}${done}`)
-  if (described.length > 0 && !values.json)
-    stdout.say(`The upstream describes ${described.join(', ')}: their tables and views have all columns.`)
-  return exitCodes.done
+  async run(call) {
+    const { environment, values, log, stdout, stderr } = call
+    expectNoWords('migrate', call)
+    const config = loadMirrorConfig(environment)
+    if (values.plan) return await showPlan(call, config)
+    const { biRole, biSchemas, sourceTimezone, ownerRole } = config
+    const source = sourceOfEnvironment(environment)
+    for (const setting of readSettings(environment)().settings)
+      if (setting.lacks === 'OWNER_ROLE') stderr.say(`${setting.name} ${remarkOn(setting)}.`)
+    await using administrator =
+      ownerRole === null ? null : await openAdministrator({ ...config, ownerRole }, log)
+    await using database = await openDatabase({ url: config.databaseUrl, role: ownerRole, log })
+    if (config.workerRole !== null) await takeOver(database.pool, config.workerRole)
+    // An administrator may set all limits of BI_ROLE.
+    const applied = await migrateDatabase({
+      ...{ database, source, streams: call.catalogue, biSchemas, sourceTimezone, log },
+      biRole: administrator ? null : biRole,
+    })
+    const described = await makeDescribedTables(call, database)
+    if (config.workerRole !== null) await handOver(database.pool, config.workerRole)
+    await administrator?.grantReading({ source, biRole, biSchemas, sourceTimezone })
+    const { address } = database
+    const done = applied === 0 ? ' is up to date.' : `: ${plural(applied, 'migration')} applied.`
+    if (values.json) stdout.json({ database: address, applied, described })
+    else stdout.say(`${address}${done}`)
+    if (described.length > 0 && !values.json)
+      stdout.say(`The upstream describes ${described.join(', ')}: their tables and views have all columns.`)
+    return exitCodes.done
+  },
 }
 
 const whatWaits: Readonly<Record<Lock, string>> = {

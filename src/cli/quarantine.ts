@@ -28,7 +28,23 @@ export const quarantine: Command = {
     'tidemark quarantine retry assignment',
     'tidemark quarantine drop 17 --reason "a test record of ours"',
   ],
-  run,
+  async run(call) {
+    const [first, ...rest] = call.positionals
+    const known = Object.keys(actions)
+    const [near] =
+      first === undefined
+        ? []
+        : nearest(first, [...known, ...mirroredNames(call.catalogue).map(({ name }) => name)])
+    if (first !== undefined && first !== near && near !== undefined && known.includes(near))
+      findAction('quarantine', actions, first)
+    // `list` may be left out before a stream or an id.
+    const isAction = first !== undefined && known.includes(first)
+    const [word, [target, ...more]] =
+      first === undefined || isAction ? [first ?? 'list', rest] : ['list', [first, ...rest]]
+    if (more.length > 0)
+      throw new UsageError(`\`tidemark quarantine ${word}\` takes one stream or one id, or none for all.`)
+    return await findAction('quarantine', actions, word)(call, target)
+  },
 }
 
 const actions: Readonly<Record<string, (call: Call, target: string | undefined) => Promise<ExitCode>>> = {
@@ -37,24 +53,6 @@ const actions: Readonly<Record<string, (call: Call, target: string | undefined) 
   show: list,
   retry,
   drop,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const [first, ...rest] = call.positionals
-  const known = Object.keys(actions)
-  const [near] =
-    first === undefined
-      ? []
-      : nearest(first, [...known, ...mirroredNames(call.catalogue).map(({ name }) => name)])
-  if (first !== undefined && first !== near && near !== undefined && known.includes(near))
-    findAction('quarantine', actions, first)
-  // `list` may be left out before a stream or an id.
-  const isAction = first !== undefined && known.includes(first)
-  const [word, [target, ...more]] =
-    first === undefined || isAction ? [first ?? 'list', rest] : ['list', [first, ...rest]]
-  if (more.length > 0)
-    throw new UsageError(`\`tidemark quarantine ${word}\` takes one stream or one id, or none for all.`)
-  return await findAction('quarantine', actions, word)(call, target)
 }
 
 async function list(call: Call, target: string | undefined): Promise<ExitCode> {

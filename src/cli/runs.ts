@@ -21,24 +21,22 @@ export const runs: Command = {
     json,
   },
   examples: ['tidemark runs', 'tidemark runs list assignment --outcome failed', 'tidemark runs show 4711'],
-  run,
+  run(call) {
+    const [first, ...rest] = call.positionals
+    // `list` may be left out before a stream.
+    const isWord = first === undefined || words.includes(first)
+    const [word, [target, ...more]] = isWord ? [first ?? 'list', rest] : ['list', [first, ...rest]]
+    if (more.length > 0 && !isWord && nearest(first, words).length > 0)
+      findAction('runs', Object.fromEntries(words.map((one) => [one, one])), first)
+    if (more.length > 0)
+      throw new UsageError(
+        '`tidemark runs` takes one stream, or none for all; `tidemark runs show` takes one id.',
+      )
+    return word === 'show' ? show(call, target) : list(call, target)
+  },
 }
 
 const words: readonly string[] = ['list', 'show']
-
-function run(call: Call): Promise<ExitCode> {
-  const [first, ...rest] = call.positionals
-  // `list` may be left out before a stream.
-  const isWord = first === undefined || words.includes(first)
-  const [word, [target, ...more]] = isWord ? [first ?? 'list', rest] : ['list', [first, ...rest]]
-  if (more.length > 0 && !isWord && nearest(first, words).length > 0)
-    findAction('runs', Object.fromEntries(words.map((one) => [one, one])), first)
-  if (more.length > 0)
-    throw new UsageError(
-      '`tidemark runs` takes one stream, or none for all; `tidemark runs show` takes one id.',
-    )
-  return word === 'show' ? show(call, target) : list(call, target)
-}
 
 function list(call: Call, name: string | undefined): Promise<ExitCode> {
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 20

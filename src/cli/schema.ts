@@ -56,38 +56,37 @@ export const schema: Command = {
     'tidemark schema --format dictionary > dictionary.yml',
     'tidemark schema --check',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values, stdout } = call
-  if (values.check) return await checkDictionary(call)
-  const format = oneOf(values, 'format', formatNames) ?? 'markdown'
-  const folder = textOf(values, 'out')
-  const isPrinted = format === 'markdown' || format === 'dictionary'
-  if (isPrinted && folder !== null)
-    throw new UsageError('--out belongs to a --format that writes files, such as dbt.')
-  if (!isPrinted && folder === null && !values.json)
-    throw new UsageError(`--format ${format} writes files: name a folder for them with --out DIR.`)
-  const source = sourceOfEnvironment(call.environment)
-  const known = withRelated(call.catalogue)
-  const wanted = pickStreams(positionals, known)
-  return await readMirror(call, async (pool) => {
-    const all = await readSchemaMap(pool, known)
-    const views = all.filter(({ stream }) => wanted.some(({ name }) => name === stream))
-    const references = (await confirmedReferences(pool, all)).filter(({ from }) =>
-      views.some(({ name }) => name === from),
-    )
-    if (values.json) return stdout.json(asJson(views, references))
-    if (views.length === 0) return stdout.say('Nothing is mirrored yet: `tidemark sync` reads the upstream.')
-    if (format === 'dictionary') return stdout.write(await asDictionary(pool, views))
-    if (format === 'markdown') return stdout.write(asMarkdown(views, references))
-    if (folder === null) return
-    const overrides = await readOverrides(pool, source)
-    const facts = factsOf(call, { views, references, overrides, address: await readAddress(call, pool) })
-    const written = await writeFiles(folder, exporters[format](facts))
-    stdout.say(`Wrote ${plural(written, 'file')} to ${folder}.`)
-  })
+  async run(call) {
+    const { positionals, values, stdout } = call
+    if (values.check) return await checkDictionary(call)
+    const format = oneOf(values, 'format', formatNames) ?? 'markdown'
+    const folder = textOf(values, 'out')
+    const isPrinted = format === 'markdown' || format === 'dictionary'
+    if (isPrinted && folder !== null)
+      throw new UsageError('--out belongs to a --format that writes files, such as dbt.')
+    if (!isPrinted && folder === null && !values.json)
+      throw new UsageError(`--format ${format} writes files: name a folder for them with --out DIR.`)
+    const source = sourceOfEnvironment(call.environment)
+    const known = withRelated(call.catalogue)
+    const wanted = pickStreams(positionals, known)
+    return await readMirror(call, async (pool) => {
+      const all = await readSchemaMap(pool, known)
+      const views = all.filter(({ stream }) => wanted.some(({ name }) => name === stream))
+      const references = (await confirmedReferences(pool, all)).filter(({ from }) =>
+        views.some(({ name }) => name === from),
+      )
+      if (values.json) return stdout.json(asJson(views, references))
+      if (views.length === 0)
+        return stdout.say('Nothing is mirrored yet: `tidemark sync` reads the upstream.')
+      if (format === 'dictionary') return stdout.write(await asDictionary(pool, views))
+      if (format === 'markdown') return stdout.write(asMarkdown(views, references))
+      if (folder === null) return
+      const overrides = await readOverrides(pool, source)
+      const facts = factsOf(call, { views, references, overrides, address: await readAddress(call, pool) })
+      const written = await writeFiles(folder, exporters[format](facts))
+      stdout.say(`Wrote ${plural(written, 'file')} to ${folder}.`)
+    })
+  },
 }
 
 async function writeFiles(folder: string, files: Files): Promise<number> {

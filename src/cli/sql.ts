@@ -38,27 +38,25 @@ export const sql: Command = {
     'tidemark sql --csv "select * from tidemark.freshness"',
     'tidemark sql    # opens psql, where there is one',
   ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values } = call
-  const query = positionals.join(' ').trim()
-  if (values.csv && values.json) throw new UsageError('Use either --csv or --json, not both.')
-  if (values.raw && !values.csv)
-    throw new UsageError('--raw belongs to --csv; nothing is put in front of texts elsewhere.')
-  if (query === '') return await openPsql(call)
-  return await readMirror(call, async (pool) => {
-    await noteLookHere({ pool, log: call.log }, 'A query.')
-    const startedAt = performance.now()
-    const answer = await ask(pool, query)
-    show(call, answer)
-    if (values.json || values.csv) return
-    const took = formatDuration(performance.now() - startedAt)
-    call.stdout.tell(
-      `${plural(answer.rows.length, 'row')}, ${took}.${await currency(pool, query, call.catalogue)}`,
-    )
-  })
+  async run(call) {
+    const { positionals, values } = call
+    const query = positionals.join(' ').trim()
+    if (values.csv && values.json) throw new UsageError('Use either --csv or --json, not both.')
+    if (values.raw && !values.csv)
+      throw new UsageError('--raw belongs to --csv; nothing is put in front of texts elsewhere.')
+    if (query === '') return await openPsql(call)
+    return await readMirror(call, async (pool) => {
+      await noteLookHere({ pool, log: call.log }, 'A query.')
+      const startedAt = performance.now()
+      const answer = await ask(pool, query)
+      show(call, answer)
+      if (values.json || values.csv) return
+      const took = formatDuration(performance.now() - startedAt)
+      call.stdout.tell(
+        `${plural(answer.rows.length, 'row')}, ${took}.${await currency(pool, query, call.catalogue)}`,
+      )
+    })
+  },
 }
 
 type Answer = QueryResult<(string | null)[]>

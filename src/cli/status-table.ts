@@ -234,21 +234,17 @@ function problemLines(
   const known = byCause(problems.toSorted((a, b) => order.indexOf(a.care) - order.indexOf(b.care)))
   const most = hasNamed(sources) ? mostProblems : known.length
   const more = known.length - most
-  const lines = known
-    .slice(0, most)
-    .flatMap((group) =>
-      group
-        .slice(0, 1)
-        .flatMap((problem) => [
-          ...marked(
-            out,
-            markOfCare[problem.care],
-            [sharedBy(group), problem.what + nextTry(problem)].filter(Boolean).join(' '),
-          ),
-          ...indented(seen[problem.key] ? `What was seen last: ${seen[problem.key]}` : ''),
-          ...indented(problem.what_to_do),
-        ]),
-    )
+  const lines = known.slice(0, most).flatMap((group) => {
+    const [problem] = group
+    if (!problem) return []
+    const what = [sharedBy(group), problem.what + nextTry(problem)].filter(Boolean).join(' ')
+    const seenLast = seen[problem.key]
+    return [
+      ...marked(out, markOfCare[problem.care], what),
+      ...indented(seenLast ? `What was seen last: ${seenLast}` : ''),
+      ...indented(problem.what_to_do),
+    ]
+  })
   const others = `${plural(more, 'more problem')}: \`tidemark sources list\`, or the console.`
   return lines.length === 0 ? [] : ['', ...lines, ...(more > 0 ? marked(out, 'idle', others) : [])]
 }

@@ -37,29 +37,27 @@ export const status: Command = {
     json,
   },
   examples: ['tidemark status', 'tidemark status assignment --json', 'tidemark status --check'],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { values, stdout } = call
-  if (values.watch && (values.json || values.check))
-    throw new UsageError('--watch cannot be used with --json or --check.')
-  if (values.watch && !stdout.isTTY)
-    throw new UsageError('--watch needs a terminal. In a script, call `tidemark status` repeatedly.')
-  let needsSomebody = false
-  const code = await withStatus(call, async (gather) => {
-    if (values.watch) return await watchStatus(call, gather)
-    const { seen, ...found } = await gather()
-    needsSomebody =
-      [found, ...found.streams].some(({ problems }) => problems.some(({ care }) => care === 'needs you')) ||
-      found.sources.some((source) => source.name !== '' && !isWell(source)) ||
-      isLeftAlone(found)
-    if (values.json) return stdout.json(found)
-    for (const line of statusLines({ ...found, ...(seen && { seen }) }, stdout)) stdout.write(`${line}\n`)
-    // A person who names a stream wants to know more about it.
-    if (call.positionals.length > 0) stdout.say(`\n${found.streams.map(paragraph).join('\n\n')}`)
-  })
-  return values.check && needsSomebody ? worst([code, exitCodes.failed]) : code
+  async run(call) {
+    const { values, stdout } = call
+    if (values.watch && (values.json || values.check))
+      throw new UsageError('--watch cannot be used with --json or --check.')
+    if (values.watch && !stdout.isTTY)
+      throw new UsageError('--watch needs a terminal. In a script, call `tidemark status` repeatedly.')
+    let needsSomebody = false
+    const code = await withStatus(call, async (gather) => {
+      if (values.watch) return await watchStatus(call, gather)
+      const { seen, ...found } = await gather()
+      needsSomebody =
+        [found, ...found.streams].some(({ problems }) => problems.some(({ care }) => care === 'needs you')) ||
+        found.sources.some((source) => source.name !== '' && !isWell(source)) ||
+        isLeftAlone(found)
+      if (values.json) return stdout.json(found)
+      for (const line of statusLines({ ...found, ...(seen && { seen }) }, stdout)) stdout.write(`${line}\n`)
+      // A person who names a stream wants to know more about it.
+      if (call.positionals.length > 0) stdout.say(`\n${found.streams.map(paragraph).join('\n\n')}`)
+    })
+    return values.check && needsSomebody ? worst([code, exitCodes.failed]) : code
+  },
 }
 
 /** From Postgres, or over the API. */
