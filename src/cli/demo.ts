@@ -22,7 +22,7 @@ import { openQuestions } from './ask.ts'
 import { type Call, type Command, expectNoWords, flag, option, textOf, wholeNumber } from './command.ts'
 import { hiddenMs, openDemo } from './demo-incidents.ts'
 import { exitCodes } from './exit.ts'
-import type { Environment, Output } from './output.ts'
+import type { Environment } from './output.ts'
 import { announceDemo, demoDirectory } from './running-demo.ts'
 import { openGathering } from './status.ts'
 import { statusLines } from './status-table.ts'
@@ -95,10 +95,8 @@ type Mirroring = {
   readonly port: number
 }
 
-async function mirror(
-  { values, log, signal, stdout }: Call,
-  { database, simulator, port }: Mirroring,
-): Promise<void> {
+async function mirror(call: Call, { database, simulator, port }: Mirroring): Promise<void> {
+  const { values, log, signal, stdout } = call
   const alertsUrl = textOf(values, 'alerts')
   const settings = {
     ...demoSettings(simulator, database.url, port),
@@ -117,7 +115,7 @@ async function mirror(
     play = openDemo({ simulator, context, requestRun: jobs.requestRun, key, signal, log })
     stdout.write(introduceDemo({ databaseUrl: database.url, pageUrl: worker.url, key: key.text }))
     const gatherFrom = openGathering({ environment: settings, positionals: [], catalogue: context.catalogue })
-    await reportStatus({ gather: async () => statusJson(await gatherFrom(database.pool)), signal, stdout })
+    await reportStatus(call, async () => statusJson(await gatherFrom(database.pool)))
   } finally {
     setTimeout(() => process.exit(exitCodes.done), lastResortMs).unref()
     await worker.stop()
@@ -205,15 +203,7 @@ const redrawMs = 1_000
 const lineEveryMs = 10_000
 
 /** On a terminal what `tidemark status` shows, written over, otherwise a line whenever rows came. Ends with the signal. */
-async function reportStatus({
-  gather,
-  signal,
-  stdout,
-}: {
-  readonly gather: () => Promise<WholeStatus>
-  readonly signal: AbortSignal
-  readonly stdout: Output
-}): Promise<void> {
+async function reportStatus({ signal, stdout }: Call, gather: () => Promise<WholeStatus>): Promise<void> {
   let drawnLines = 0
   let lastText = ''
   for (let before: WholeStatus | null = null; !signal.aborted; ) {
@@ -274,11 +264,7 @@ function readState(): DemoState | null {
 }
 
 /** The state to go on with; null: the demo begins anew. It does if the person gave no option and cannot be asked. */
-async function chooseState({
-  values,
-  stdout,
-  signal,
-}: Pick<Call, 'values' | 'stdout' | 'signal'>): Promise<DemoState | null> {
+async function chooseState({ values, stdout, signal }: Call): Promise<DemoState | null> {
   const [goesOn, isNew] = [values.continue === true, values.new === true]
   if (goesOn && isNew) throw new UsageError('Use either `--continue` or `--new`, not both.')
   if (isNew) return null

@@ -129,7 +129,7 @@ function checkOf(
 ): Check {
   const now = new Date()
   const known = recorded.find((line) => line.name === name) ?? null
-  const belief = reportOf(stream, name, { tested, known, now })
+  const belief = reportOf(stream, name, tested, known, now)
   return {
     name: `${stream} ${name}`,
     isFine: true,
@@ -145,11 +145,9 @@ export type BeliefReport = ReturnType<typeof reportOf>
 function reportOf(
   stream: string,
   name: BeliefName,
-  {
-    tested,
-    known,
-    now,
-  }: { readonly tested: Tested | null; readonly known: BeliefLine | null; readonly now: Date },
+  tested: Tested | null,
+  known: BeliefLine | null,
+  now: Date,
 ) {
   const { claim, without }: BeliefKind = beliefs[name]
   const seenNow = tested?.value != null ? { ...tested, value: tested.value, testedAt: now } : null

@@ -157,17 +157,12 @@ const lastRun = (run: NonNullable<StreamStatus['last_run']>): string =>
     .filter(Boolean)
     .join(': ')
 
-const relatedLine = ({
-  read,
-  waiting,
-  set_aside: setAside,
-  quarantined,
-}: NonNullable<StreamStatus['related']>): string =>
+const relatedLine = (related: NonNullable<StreamStatus['related']>): string =>
   [
-    `up to date for ${count(read)} assignments`,
-    `${count(waiting)} assignments waiting`,
-    ...(setAside > 0 ? [`${count(setAside)} of those failed and will be tried again`] : []),
-    ...(quarantined > 0 ? [`${count(quarantined)} records in quarantine`] : []),
+    `up to date for ${count(related.read)} assignments`,
+    `${count(related.waiting)} assignments waiting`,
+    ...(related.set_aside > 0 ? [`${count(related.set_aside)} of those failed and will be tried again`] : []),
+    ...(related.quarantined > 0 ? [`${count(related.quarantined)} records in quarantine`] : []),
   ].join(', ')
 
 const pausedLine = ({ at, by, reason }: NonNullable<StreamStatus['paused']>): string =>

@@ -172,17 +172,8 @@ async function isPostgres(pid: number): Promise<boolean> {
 
 async function startServer(cluster: Cluster, binaries: Binaries): Promise<void> {
   const { data, port } = await choosePort(cluster, binaries)
-  await binaries.run('pg_ctl', [
-    'start',
-    '-w',
-    '-s',
-    '-D',
-    data,
-    '-l',
-    join(data, 'server.log'),
-    '-o',
-    serverFlags(port),
-  ])
+  const log = join(data, 'server.log')
+  await binaries.run('pg_ctl', ['start', '-w', '-s', '-D', data, '-l', log, '-o', serverFlags(port)])
 }
 
 export const serverFlags = (port: number | string): string =>

@@ -38,15 +38,9 @@ export type Files = Readonly<Record<string, string | Uint8Array>>
 
 export function factsOf(
   { environment, catalogue }: Pick<Call, 'environment' | 'catalogue'>,
-  {
-    views,
-    references,
-    address,
-    overrides,
-  }: Pick<Facts, 'views' | 'references' | 'address'> & {
-    readonly overrides: readonly Override[]
-  },
+  known: Pick<Facts, 'views' | 'references' | 'address'> & { readonly overrides: readonly Override[] },
 ): Facts {
+  const { views, references, address, overrides } = known
   const config = loadStatusConfig(environment)
   config.dynamic.takeUp(overrides)
   const settings = config.dynamic.now()
