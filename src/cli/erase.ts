@@ -1,6 +1,5 @@
 // `tidemark erase`: removes what is here of one record that the upstream has no more (P20).
 
-import { loadConfig } from '../config/load.ts'
 import { mirroredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
 import { meantKey } from '../documents/records.ts'
@@ -11,7 +10,7 @@ import { UsageError } from '../util/errors.ts'
 import { snakeCased } from '../util/text.ts'
 import { type Command, flag, json, option, textOf } from './command.ts'
 import { exitCodes } from './exit.ts'
-import { expectDatabase } from './mirror.ts'
+import { loadConfigHere } from './mirror.ts'
 import { recordedHere } from './recorded.ts'
 
 export const erase: Command = {
@@ -38,8 +37,7 @@ export const erase: Command = {
     const reason = textOf(values, 'reason')
     if (reason === null && !isDryRun)
       throw new UsageError('`tidemark erase` needs --reason TEXT: it is recorded.')
-    expectDatabase(environment)
-    const config = loadConfig(environment)
+    const config = loadConfigHere(environment)
     const stream = pickStream(name, mirroredStreams(config, call.catalogue))
     await using context = await openContext({ config, log, migrates: false })
     const key = meantKey(stream, await storyTable(context.database.pool, stream), typed)

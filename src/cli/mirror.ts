@@ -1,7 +1,7 @@
 // The mirror alone, for the verbs that need no upstream: opened, looked at or changed, and left again.
 
 import type { Pool } from 'pg'
-import { loadMirrorConfig } from '../config/load.ts'
+import { type Config, loadConfig, loadMirrorConfig } from '../config/load.ts'
 import type { Document, Facts } from '../documents/document.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
 import type { Logger } from '../log.ts'
@@ -64,13 +64,20 @@ export const listFromMirror = <Asked, Line>(
 /** For what an operator decides. The schema stays as it is here too: workers of another version may be using it. */
 export const changeMirror = (call: Call, work: Work): Promise<ExitCode> => withMirror(call, work, false)
 
-/** Of verbs that the API does not have. */
-export function expectDatabase(environment: Call['environment']): void {
+/** The settings of verbs that the API does not have. */
+export function loadConfigHere(environment: Call['environment']): Config {
+  expectDatabase(environment)
+  return loadConfig(environment)
+}
+
+/** Null: the embedded Postgres is meant. */
+function expectDatabase(environment: Call['environment']): string | null {
   const { databaseUrl, tidemarkUrl } = loadMirrorConfig(environment)
   if (databaseUrl === null && tidemarkUrl !== null)
     throw new UsageError(
       'This needs Postgres itself, and cannot be asked over TIDEMARK_URL: set DATABASE_URL, or use the page of the console.',
     )
+  return databaseUrl
 }
 
 async function withMirror(
@@ -78,8 +85,7 @@ async function withMirror(
   work: Work,
   isReadOnly: boolean,
 ): Promise<ExitCode> {
-  expectDatabase(environment)
-  const { databaseUrl } = loadMirrorConfig(environment)
+  const databaseUrl = expectDatabase(environment)
   if (databaseUrl === null && !(await hasCluster('.tidemark')))
     throw new UsageError(
       'There is no mirror in this directory. `tidemark sync` makes one; to use another, set DATABASE_URL.',

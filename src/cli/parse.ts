@@ -84,12 +84,9 @@ function usageOf(command: Command, name: string): string {
 // The texts of `tidemark --help` and `tidemark <verb> --help`, wrapped to the width of a terminal; null is no terminal. Examples stay
 // whole, so that they can be copied.
 export function programHelp(commands: readonly Command[], width: number | null = null): string {
+  const line = (text: string, indent = 0) => wrapped(text, width, indent)
   return [
-    wrapped(
-      'Tidemark keeps a copy in Postgres of a field-service system that is reachable only over REST.',
-      width,
-      0,
-    ),
+    line('Tidemark keeps a copy in Postgres of a field-service system that is reachable only over REST.'),
     '',
     'Usage: tidemark <verb> [options]',
     '',
@@ -103,28 +100,21 @@ export function programHelp(commands: readonly Command[], width: number | null =
     ...commands.flatMap(({ examples }) => examples.slice(0, 1)).map((example) => `  ${example}`),
     '',
     'Options:',
-    ...columns(
-      [
-        ['--help, -h', 'show this text; after a verb, how it is used'],
-        ['--source NAME', 'which of several sources is meant; without it, the one of the environment'],
-        ['--version', 'show the version'],
-      ],
-      width,
-    ),
+    ...columns(programOptions, width),
     '',
-    wrapped(
+    line(
       'Settings are environment variables; a file .env in the working directory is read too. .env.example explains each.',
-      width,
-      0,
     ),
-    wrapped(
-      `Exit status: ${exitMeanings.map(([code, meaning]) => `${code} ${meaning}`).join('; ')}.`,
-      width,
-      2,
-    ),
+    line(`Exit status: ${exitMeanings.map(([code, meaning]) => `${code} ${meaning}`).join('; ')}.`, 2),
     '',
   ].join('\n')
 }
+
+const programOptions: readonly (readonly [string, string])[] = [
+  ['--help, -h', 'show this text; after a verb, how it is used'],
+  ['--source NAME', 'which of several sources is meant; without it, the one of the environment'],
+  ['--version', 'show the version'],
+]
 
 export function commandHelp(command: Command, width: number | null = null): string {
   const options = Object.entries(command.options)

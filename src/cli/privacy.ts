@@ -1,6 +1,5 @@
 // `tidemark privacy`: which fields are left out or masked, what the dictionary says otherwise, and putting that in force (P20).
 
-import { loadConfig } from '../config/load.ts'
 import { mirroredStreams } from '../configured.ts'
 import { openContext, type SyncContext } from '../context.ts'
 import { type MirroredStream, pickStream } from '../streams/catalog.ts'
@@ -9,7 +8,7 @@ import { UsageError } from '../util/errors.ts'
 import { plural, snakeCased } from '../util/text.ts'
 import { type Call, type Command, flag, json, option, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
-import { expectDatabase } from './mirror.ts'
+import { loadConfigHere } from './mirror.ts'
 import { recordedHere } from './recorded.ts'
 
 export const privacy: Command = {
@@ -31,8 +30,7 @@ export const privacy: Command = {
     const { positionals, values, stdout, environment, log } = call
     const [name, ...more] = positionals
     if (more.length > 0) throw new UsageError('`tidemark privacy` takes one stream, or none.')
-    expectDatabase(environment)
-    const config = loadConfig(environment)
+    const config = loadConfigHere(environment)
     const streams = mirroredStreams(config, call.catalogue)
     const chosen = name === undefined ? streams : [pickStream(name, streams)]
     const isApplied = values.apply === true

@@ -1,7 +1,6 @@
 // `tidemark source`: whose data this database holds; and, when the upstream moved or its client GUID was renewed, the word of a person
 // that it is the same one, which is checked before it is taken.
 
-import { loadConfig } from '../config/load.ts'
 import { sourcesOf } from '../configured.ts'
 import { openContext } from '../context.ts'
 import { type Agreement, compareSource, isSameSource } from '../operator/sources.ts'
@@ -20,7 +19,7 @@ import {
   textOf,
 } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
-import { expectDatabase, readMirror } from './mirror.ts'
+import { loadConfigHere, readMirror } from './mirror.ts'
 import { recordedHere } from './recorded.ts'
 
 export const source: Command = {
@@ -59,8 +58,7 @@ async function adopt(call: Call): Promise<ExitCode> {
     throw new UsageError(
       '`tidemark source adopt` needs --reason TEXT: it is kept, for those who wonder later why the address is another one.',
     )
-  expectDatabase(environment)
-  const config = loadConfig(environment)
+  const config = loadConfigHere(environment)
   await using context = await openContext({ config, log, anySource: true })
   const { pool } = context.database
   const others = await otherSources(pool, sourcesOf(config))

@@ -1,6 +1,6 @@
 // `tidemark sync`: reads streams once, without a queue, and ends.
 
-import { type Config, loadConfig } from '../config/load.ts'
+import type { Config } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext, type ReadOptions, type SyncContext } from '../context.ts'
 import { readDueState } from '../store/book/due.ts'
@@ -11,7 +11,7 @@ import { count, formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json, oneOf, option } from './command.ts'
 import { readEach, requestRuns, runJson, type Timed } from './each-stream.ts'
 import { exitCodeOfRun } from './exit.ts'
-import { expectDatabase } from './mirror.ts'
+import { loadConfigHere } from './mirror.ts'
 import { openRemote } from './remote.ts'
 
 export const sync: Command = {
@@ -31,8 +31,7 @@ export const sync: Command = {
     const kind = oneOf(values, 'kind', syncedKinds) ?? 'incremental'
     const remote = openRemote(call)
     if (remote !== null && kind !== 'related') return await requestRuns(call, remote, kind)
-    expectDatabase(environment)
-    const config = loadConfig(environment)
+    const config = loadConfigHere(environment)
     const streams = wantedStreams(call, kind, config)
     await using context = await openContext({ config, log })
     const { results, code } = await readEach<Synced>(call, context, streams, {

@@ -1,6 +1,5 @@
 // `tidemark verify`: names the rows that differ from their records, and mends them when told to. Exit 1 when any differs.
 
-import { loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../configured.ts'
 import { openContext } from '../context.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
@@ -11,7 +10,7 @@ import { count, formatDuration, jsonText, plural, snakeCased } from '../util/tex
 import { type Call, type Command, flag, json, option, wholeNumber } from './command.ts'
 import { readEach, runJson, type Timed } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
-import { expectDatabase } from './mirror.ts'
+import { loadConfigHere } from './mirror.ts'
 import type { Output } from './output.ts'
 import { recordedHere } from './recorded.ts'
 
@@ -40,8 +39,7 @@ async function run(call: Call): Promise<ExitCode> {
   const repair = values.repair === true
   if (repair && sample !== null)
     throw new UsageError('--sample only reports. To correct rows that differ, use --repair without it.')
-  expectDatabase(environment)
-  const config = loadConfig(environment)
+  const config = loadConfigHere(environment)
   const streams = wantedStreams(positionals, configuredStreams(config, call.catalogue), sample)
   await using context = await openContext({ config, log })
   const print = values.json ? jsonPrinter(stdout) : linePrinter(stdout)

@@ -100,12 +100,12 @@ async function tablesOf(
   client: ClientBase,
   streams: readonly MirroredStream[],
 ): Promise<readonly MirroredStream[]> {
+  const names = streams.map(({ name }) => name)
   const { rows } = await client.query<{ name: string }>(
     `select name from unnest($1::text[]) as wanted (name)
      join pg_tables on schemaname = ${schemaSql('name')} and tablename = ${baseSql('name')}`,
-    [streams.map(({ name }) => name)],
+    [names],
   )
-  const names = streams.map(({ name }) => name)
   // A related record that also has a list of its own is one table.
   return streams.filter(
     ({ name }, index) => rows.some((row) => row.name === name) && names.indexOf(name) === index,
