@@ -83,54 +83,52 @@ export const simulate: Command = {
     'tidemark simulate --fleet 50 --churn 20 --write-sources fleet',
   ],
   ignoresDemo: true,
-  run,
-}
+  async run(call) {
+    const { values, signal, stdout, log } = call
+    expectNoWords('simulate', call)
+    const clients = fleetSize(values)
+    if (clients !== null) {
+      const ofEach = { faults: faults(values), behaviour: behaviour(values) }
+      return await simulateFleet(call, { clients, ...ofEach }).catch(asUsageError)
+    }
+    const number = (name: string, fallback: number, most: number, least = 0): number =>
+      wholeNumber(values, name, { least, most }) ?? fallback
+    const restoreAfterSeconds = number('restore-backup-after', 0, 1_000_000, 1)
+    const otherGuid = text(values, 'other-client')
+    const counts = {
+      assignments: number('assignments', 1_000, 10_000_000),
+      notes: number('notes', 2_000, 10_000_000),
+      trackers: number('trackers', 20, 1_000_000),
+      objects: number('objects', 100, 1_000_000),
+    }
+    await using simulator = await startSimulator({
+      ...counts,
+      look: oneOf(values, 'look', looks) ?? 'recorded',
+      ...(otherGuid && { otherClients: [{ guid: otherGuid, ...tenth(counts) }] }),
+      host: text(values, 'host') ?? '127.0.0.1',
+      port: number('port', 8090, 65_535),
+      seed: number('seed', 1, 2_147_483_647),
+      churnPerSecond: number('churn', 0, 100_000),
+      firstRowVersion: rowVersion(values),
+      credentials: credentials(values),
+      malformed: malformedRecords(values),
+      faults: faults(values),
+      behaviour: behaviour(values),
+    }).catch(asUsageError)
+    stdout.write(introduction(simulator))
+    const backup = simulator.source.takeBackup()
+    const timer = restoreAfterSeconds ? setTimeout(restore, restoreAfterSeconds * 1000) : undefined
 
-async function run(call: Call): Promise<ExitCode> {
-  const { values, signal, stdout, log } = call
-  expectNoWords('simulate', call)
-  const clients = fleetSize(values)
-  if (clients !== null) {
-    const ofEach = { faults: faults(values), behaviour: behaviour(values) }
-    return await simulateFleet(call, { clients, ...ofEach }).catch(asUsageError)
-  }
-  const number = (name: string, fallback: number, most: number, least = 0): number =>
-    wholeNumber(values, name, { least, most }) ?? fallback
-  const restoreAfterSeconds = number('restore-backup-after', 0, 1_000_000, 1)
-  const otherGuid = text(values, 'other-client')
-  const counts = {
-    assignments: number('assignments', 1_000, 10_000_000),
-    notes: number('notes', 2_000, 10_000_000),
-    trackers: number('trackers', 20, 1_000_000),
-    objects: number('objects', 100, 1_000_000),
-  }
-  await using simulator = await startSimulator({
-    ...counts,
-    look: oneOf(values, 'look', looks) ?? 'recorded',
-    ...(otherGuid && { otherClients: [{ guid: otherGuid, ...tenth(counts) }] }),
-    host: text(values, 'host') ?? '127.0.0.1',
-    port: number('port', 8090, 65_535),
-    seed: number('seed', 1, 2_147_483_647),
-    churnPerSecond: number('churn', 0, 100_000),
-    firstRowVersion: rowVersion(values),
-    credentials: credentials(values),
-    malformed: malformedRecords(values),
-    faults: faults(values),
-    behaviour: behaviour(values),
-  }).catch(asUsageError)
-  stdout.write(introduction(simulator))
-  const backup = simulator.source.takeBackup()
-  const timer = restoreAfterSeconds ? setTimeout(restore, restoreAfterSeconds * 1000) : undefined
+    function restore(): void {
+      const keepsCounter = values['restore-keeps-counter'] === true
+      simulator.source.restoreBackup(backup, { keepsCounter })
+      log.info('the data of the start is restored')
+    }
 
-  function restore(): void {
-    const keepsCounter = values['restore-keeps-counter'] === true
-    simulator.source.restoreBackup(backup, { keepsCounter })
-    log.info('the data of the start is restored')
-  }
-
-  if (!signal.aborted) await once(signal, 'abort')
-  clearTimeout(timer)
-  return exitCodes.done
+    if (!signal.aborted) await once(signal, 'abort')
+    clearTimeout(timer)
+    return exitCodes.done
+  },
 }
 
 function asUsageError(cause: unknown): never {

@@ -7,7 +7,7 @@ import type { Cause, Difference } from '../sync/ports/audits.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/reconcile/verify.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { count, formatDuration, jsonText, plural, snakeCased } from '../util/text.ts'
-import { type Call, type Command, flag, json, option, wholeNumber } from './command.ts'
+import { type Command, flag, json, option, wholeNumber } from './command.ts'
 import { readEach, runJson, type Timed } from './each-stream.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { loadConfigHere } from './mirror.ts'
@@ -28,44 +28,42 @@ export const verify: Command = {
     'tidemark verify assignment --repair',
     'tidemark verify assignment --sample 200',
   ],
-  run,
+  async run(call) {
+    const { environment, positionals, values, log, signal, stdout } = call
+    const sample = wholeNumber(values, 'sample', { least: 1 })
+    const repair = values.repair === true
+    if (repair && sample !== null)
+      throw new UsageError('--sample only reports. To correct rows that differ, use --repair without it.')
+    const config = loadConfigHere(environment)
+    const streams = wantedStreams(positionals, configuredStreams(config, call.catalogue), sample)
+    await using context = await openContext({ config, log })
+    const print = values.json ? jsonPrinter(stdout) : linePrinter(stdout)
+    const { pool } = context.database
+    const verify = (stream: Stream) =>
+      verifyStream({
+        ...context.contextOf<Stream>(stream),
+        ...{ signal, repair, sample },
+        onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
+      })
+    const repairing = (stream: Stream) =>
+      recordedHere({ pool, log }, { action: 'repair', target: stream.name }, () => verify(stream), inShort)
+    try {
+      const { code } = await readEach<VerifyOutcome>(call, context, streams, {
+        reading: 'verify',
+        read: repair ? repairing : verify,
+        tell: print.result,
+        codeOf: exitCodeOfVerification,
+      })
+      print.end(null)
+      return code
+    } catch (error) {
+      print.end(messageOf(error))
+      throw error
+    }
+  },
 }
 
 type Result = Timed<VerifyOutcome>
-
-async function run(call: Call): Promise<ExitCode> {
-  const { environment, positionals, values, log, signal, stdout } = call
-  const sample = wholeNumber(values, 'sample', { least: 1 })
-  const repair = values.repair === true
-  if (repair && sample !== null)
-    throw new UsageError('--sample only reports. To correct rows that differ, use --repair without it.')
-  const config = loadConfigHere(environment)
-  const streams = wantedStreams(positionals, configuredStreams(config, call.catalogue), sample)
-  await using context = await openContext({ config, log })
-  const print = values.json ? jsonPrinter(stdout) : linePrinter(stdout)
-  const { pool } = context.database
-  const verify = (stream: Stream) =>
-    verifyStream({
-      ...context.contextOf<Stream>(stream),
-      ...{ signal, repair, sample },
-      onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
-    })
-  const repairing = (stream: Stream) =>
-    recordedHere({ pool, log }, { action: 'repair', target: stream.name }, () => verify(stream), inShort)
-  try {
-    const { code } = await readEach<VerifyOutcome>(call, context, streams, {
-      reading: 'verify',
-      read: repair ? repairing : verify,
-      tell: print.result,
-      codeOf: exitCodeOfVerification,
-    })
-    print.end(null)
-    return code
-  } catch (error) {
-    print.end(messageOf(error))
-    throw error
-  }
-}
 
 /** For the record of what people did. */
 const inShort = ({ stream, status, note }: VerifyOutcome) => ({
