@@ -240,8 +240,6 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
   }
 }
 
-type Free = { readonly held: string; readonly free: string }
-
 /** Those that running workers have are counted as well: it is they who need them. */
 async function sessionsCheck(database: Database, { redisUrl }: Config): Promise<Check> {
   const name = 'postgres sessions'
@@ -249,7 +247,7 @@ async function sessionsCheck(database: Database, { redisUrl }: Config): Promise<
     database,
     sessionsOfQueue(redisUrl) + readingConnections,
   )
-  const { rows } = await database.pool.query<Free>(
+  const { rows } = await database.pool.query<{ held: string; free: string }>(
     `select count(*) filter (where application_name like 'tidemark%' and usename = current_user and datname = current_database()) as held,
        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int - count(*) as free
      from pg_stat_activity where backend_type = 'client backend'`,

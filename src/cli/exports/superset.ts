@@ -9,7 +9,7 @@ import { describeColumn, type Facts, type Files, isAmount, isTime, localName, ti
 import { asYaml, type Yaml } from './yaml.ts'
 
 export function asSuperset(facts: Facts): Files {
-  const datasets = [...facts.views.map(datasetOf(facts)), freshnessOf(facts)]
+  const datasets = [...facts.views.map((view) => datasetOf(facts, view)), freshnessOf(facts)]
   const charts = chartsOf(facts)
   const parts = [
     ['metadata', { type: 'Dashboard', timestamp: '1980-01-01T00:00:00+00:00' }],
@@ -96,15 +96,13 @@ function plainColumn(name: string, type: string) {
   }
 }
 
-const datasetOf =
-  (facts: Facts) =>
-  (view: ViewMap): Dataset =>
-    dataset(facts.source, facts.schemas.views, view.name, {
-      description: `${facts.schemas.views}.${view.name}, from the stream ${keyIn(facts.source, view.stream)}`,
-      main_dttm_col: mainTime(view),
-      columns: view.columns.flatMap((column) => columnsOf(view, column, facts)),
-      metrics: [countMetric, ...view.columns.filter(isAmount).map(sumOf)],
-    })
+const datasetOf = (facts: Facts, view: ViewMap): Dataset =>
+  dataset(facts.source, facts.schemas.views, view.name, {
+    description: `${facts.schemas.views}.${view.name}, from the stream ${keyIn(facts.source, view.stream)}`,
+    main_dttm_col: mainTime(view),
+    columns: view.columns.flatMap((column) => columnsOf(view, column, facts)),
+    metrics: [countMetric, ...view.columns.filter(isAmount).map(sumOf)],
+  })
 
 /** Times stand there as they are, and in the time that people think in: charts count the days and months of that. */
 function columnsOf(view: ViewMap, column: ColumnMap, { timeZone }: Facts): readonly Yaml[] {
@@ -145,16 +143,6 @@ const sumOf = (column: ColumnMap) => ({
 
 type Chart = { readonly uuid: string; readonly slice_name: string } & Readonly<Record<string, Yaml>>
 
-const chartIn =
-  (source: string) =>
-  (name: string, of: Dataset, kind: string, params: Readonly<Record<string, Yaml>>): Chart => ({
-    slice_name: name,
-    uuid: uuidOf('chart', name, ...named(source)),
-    viz_type: kind,
-    dataset_uuid: of.uuid,
-    params: { viz_type: kind, adhoc_filters: [], row_limit: 1000, ...params },
-  })
-
 const mostStreams = 4
 /** By the names that codes usually have, where the dictionary names none. */
 const isCategory = ({ name, type }: ColumnMap): boolean =>
@@ -162,7 +150,13 @@ const isCategory = ({ name, type }: ColumnMap): boolean =>
 
 /** How current it all is; then of each stream how many rows there are, how they spread over time, and by their first code. */
 function chartsOf(facts: Facts): readonly Chart[] {
-  const chart = chartIn(facts.source)
+  const chart = (name: string, of: Dataset, kind: string, params: Readonly<Record<string, Yaml>>): Chart => ({
+    slice_name: name,
+    uuid: uuidOf('chart', name, ...named(facts.source)),
+    viz_type: kind,
+    dataset_uuid: of.uuid,
+    params: { viz_type: kind, adhoc_filters: [], row_limit: 1000, ...params },
+  })
   const streams = facts.views.filter(({ name, stream }) => name === stream).slice(0, mostStreams)
   return [
     chart('How current the data is', freshnessOf(facts), 'table', {
@@ -172,7 +166,7 @@ function chartsOf(facts: Facts): readonly Chart[] {
       table_timestamp_format: '%Y-%m-%d %H:%M',
     }),
     ...streams.flatMap((view) => {
-      const of = datasetOf(facts)(view)
+      const of = datasetOf(facts, view)
       const category = view.columns.find(({ isText }) => isText) ?? view.columns.find(isCategory)
       return [
         chart(titleOf(view), of, 'big_number_total', {
