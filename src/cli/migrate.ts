@@ -136,15 +136,13 @@ async function makeDescribedTables(
   // Somebody who knows no credentials can prepare the database as well.
   const whole = namesUpstream(environment) ? loadConfig(environment) : null
   const config = whole ?? loadDescriptionConfig(environment)
-  const upstreams = whole && openUpstreams({ config: whole, log })
+  const opened = whole && openUpstreams({ config: whole, log })
+  const upstreams = opened ?? { assignment: null, tracking: null }
   try {
     const mirrored = mirroredStreams(config, catalogue)
-    const descriptions = await openDescriptions({
-      ...{ pool, config, catalogue, mirrored, log },
-      upstreams: upstreams ?? { assignment: null, tracking: null },
-    })
+    const descriptions = await openDescriptions({ pool, config, upstreams, catalogue, mirrored, log })
     return await descriptions.refresh({ olderThanMs: 0, signal })
   } finally {
-    upstreams?.close()
+    opened?.close()
   }
 }
